@@ -1,0 +1,1 @@
+"""The experiments of the paper, what they are compared with, and the numbers it printed."""

@@ -27,7 +27,11 @@ def kernel(function):
     Sums may be reordered and multiply-adds fused, so that loops vectorise; NaN and infinity keep their meaning.
     """
     compiled = numba.njit(
-        cache=True, nogil=True, error_model="numpy", boundscheck=False, fastmath={"reassoc", "contract", "nsz"}
+        cache=True,
+        nogil=True,
+        error_model="numpy",
+        boundscheck=False,
+        fastmath={"reassoc", "contract", "nsz"},
     )(function)
-    compiled._cache._cache_file._source_stamp = FINGERPRINT
+    compiled._cache._cache_file._source_stamp = FINGERPRINT  # type: ignore[attr-defined]
     return compiled

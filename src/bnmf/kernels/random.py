@@ -187,3 +187,13 @@ def exponential_edge(word, stream):
             if low + height * (high - low) < math.exp(-x):
                 return offset + x, stream
         word, stream = next_word(stream)
+
+
+@kernel
+def key_of(seed_high, seed_low, chain, sweep, part):
+    """Return the 128-bit key of one part (a half, the noise, ...) of one sweep of one chain."""
+    high = mix(seed_high + U64(chain) * GOLDEN)
+    high = mix(high + U64(sweep) * GOLDEN)
+    high = mix(high + U64(part) * GOLDEN)
+    low = mix(seed_low ^ mix(high + GOLDEN))
+    return high, low

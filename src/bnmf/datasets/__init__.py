@@ -1,0 +1,28 @@
+"""Data to try the models on: published matrices, fetched and checked, and synthetic ones with their truth.
+
+The published data are not part of the package. Each ``fetch_*`` function takes them from a directory (by
+default a cache of the user's) and downloads what is not there yet, which needs ``pip install 'bnmf[data]'``.
+Each ``make_*`` function draws a matrix from a seed and needs nothing.
+
+Examples
+--------
+>>> from bnmf.datasets import make_low_rank
+>>> made = make_low_rank(6, 4, 2, noise=0.1, missing=0.25, random_state=0)
+>>> made.data.shape, int(made.observed.sum())
+((6, 4), 18)
+"""
+
+from bnmf.datasets.published import fetch_gdsc_ic50, fetch_gene_body_methylation, fetch_movielens_100k
+from bnmf.datasets.store import DatasetError, data_directory
+from bnmf.datasets.synthetic import make_drug_response, make_low_rank, make_ratings
+
+__all__ = [
+    "DatasetError",
+    "data_directory",
+    "fetch_gdsc_ic50",
+    "fetch_gene_body_methylation",
+    "fetch_movielens_100k",
+    "make_drug_response",
+    "make_low_rank",
+    "make_ratings",
+]

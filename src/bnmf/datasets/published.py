@@ -1,0 +1,302 @@
+"""The data sets of the literature, as frames with the names of their rows and columns."""
+
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.utils import Bunch
+
+from bnmf.datasets.store import FILES, DatasetError, data_directory, obtain
+
+N_DRIVER_GENES = 160
+"""How many genes of the methylation matrix the literature keeps."""
+
+_CELL_LINE_FIELDS = ["normalised_name", "name", "cosmic_id", "cancer_type", "tissue"]
+_DRUG_FIELDS = ["normalised_name", "name"]
+_STAND_IN = "methylation/gene_body_standin.csv"
+
+_GDSC = """Drug response of cancer cell lines (Genomics of Drug Sensitivity in Cancer, IC50).
+
+Rows are cell lines, columns are drugs, an entry is the concentration that halves the growth, capped at 100;
+what was not measured is NaN. {prepared}{names}
+"""
+
+_METHYLATION = """Gene body methylation of breast cancer driver genes (TCGA, tumours and healthy tissue).
+
+Rows are genes (Entrez ids), columns are samples (TCGA barcodes); nothing is missing. {prepared}
+"""
+
+_METHYLATION_STAND_IN = """STAND-IN for gene body methylation of breast cancer drivers: not the real data.
+
+The correlations between entries are those of the real matrix after each gene was standardised. The means and
+scales of the genes are not: they were drawn so that the total variance and the mean variance within a gene
+agree with published figures, and the result was cut to 0..20 and floored. Say so wherever a number made from
+it is shown.
+"""
+
+_MOVIELENS = """MovieLens 100K: 100 000 ratings from 1 to 5 of 1682 films by 943 users (GroupLens, 1998).
+
+`data` is sparse: an entry that is not stored is missing, not zero. The licence of GroupLens forbids passing
+the files on and asks for a citation: Harper and Konstan, The MovieLens Datasets: History and Context, 2015.
+"""
+
+
+def fetch_gdsc_ic50(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    prepared: bool = True,
+    download_if_missing: bool = True,
+) -> Bunch:
+    """Fetch the drug response (IC50) of 707 cancer cell lines to 139 drugs, four fifths of it observed.
+
+    Parameters
+    ----------
+    data_home : path-like, optional
+        The directory that has ``gdsc/ic50.txt``, ``gdsc/cell_lines.txt`` and ``gdsc/drugs.txt``, or gets
+        them. Without it ``BNMF_DATA`` or the user's cache directory, see `data_directory`.
+    prepared : bool, default=True
+        Cut the decimals off, as published experiments do. False gives the values as measured (and capped).
+    download_if_missing : bool, default=True
+        Download what is not there.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        `data`, a DataFrame with NaN for what is missing; `row_info` (normalised name, COSMIC id, cancer type
+        and tissue of each cell line) and `column_info` (normalised name of each drug), both without columns,
+        and `data` with plain numbers for names, when the lists of names cannot be had; `stand_in` (False);
+        `DESCR`; `source`.
+
+    Raises
+    ------
+    DatasetError
+        If the matrix cannot be had, or is not the file it should be.
+
+    Examples
+    --------
+    >>> gdsc = fetch_gdsc_ic50()  # doctest: +SKIP
+    >>> gdsc.data.shape  # doctest: +SKIP
+    (707, 139)
+
+    Without the network the message says where the file can be put by hand:
+
+    >>> fetch_gdsc_ic50(data_home="nowhere", download_if_missing=False)
+    Traceback (most recent call last):
+        ...
+    bnmf.datasets.store.DatasetError: gdsc/ic50.txt is not in nowhere and download_if_missing is False...
+    """
+    home = data_directory(data_home)
+    path = obtain("gdsc/ic50.txt", home, download=download_if_missing)
+    data = pd.DataFrame(np.loadtxt(path, delimiter="\t", ndmin=2))
+    row_info = _names("gdsc/cell_lines.txt", _CELL_LINE_FIELDS, home, len(data), download_if_missing)
+    column_info = _names("gdsc/drugs.txt", _DRUG_FIELDS, home, data.shape[1], download_if_missing)
+    data.index, data.columns = row_info.index, column_info.index
+    named = row_info.shape[1] > 0 and column_info.shape[1] > 0
+    return Bunch(
+        data=np.trunc(data) if prepared else data,
+        row_info=row_info,
+        column_info=column_info,
+        stand_in=False,
+        DESCR=_GDSC.format(
+            prepared="The decimals are cut off." if prepared else "The values are as measured.",
+            names="" if named else " The lists of names could not be had: numbers take their place.",
+        ),
+        source=FILES["gdsc/ic50.txt"].url,
+    )
+
+
+def fetch_gene_body_methylation(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    prepared: bool = True,
+    download_if_missing: bool = True,
+) -> Bunch:
+    """Fetch the gene body methylation of 160 breast cancer driver genes in 254 samples, all observed.
+
+    Parameters
+    ----------
+    data_home : path-like, optional
+        The directory that has ``methylation/matched_methylation_geneBody`` and ``methylation/genes.txt``, or
+        gets them. Without it ``BNMF_DATA`` or the user's cache directory, see `data_directory`. When it has
+        no ``matched_methylation_geneBody`` but a ``gene_body_standin.csv`` beside it, that stand-in is
+        returned, and `stand_in` and `DESCR` say so.
+    prepared : bool, default=True
+        Multiply by 20 and cut the decimals off, as published experiments do. False gives the methylation
+        itself, which the stand-in does not have.
+    download_if_missing : bool, default=True
+        Download what is not there.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        `data`, a DataFrame; `row_info` (no columns); `column_info` (`tumour`: whether a sample is of a
+        tumour, False for healthy tissue); `stand_in`; `DESCR`; `source`.
+
+    Raises
+    ------
+    DatasetError
+        If the data cannot be had, or a file is not what it should be.
+    ValueError
+        If `prepared` is False and only the stand-in is there.
+
+    Examples
+    --------
+    >>> methylation = fetch_gene_body_methylation()  # doctest: +SKIP
+    >>> methylation.stand_in, methylation.data.shape  # doctest: +SKIP
+    (False, (160, 254))
+
+    >>> fetch_gene_body_methylation(data_home="nowhere", download_if_missing=False)
+    Traceback (most recent call last):
+        ...
+    bnmf.datasets.store.DatasetError: methylation/matched_methylation_geneBody is not in nowhere and ...
+    """
+    home = data_directory(data_home)
+    matrix = FILES["methylation/matched_methylation_geneBody"]
+    stand_in = home / _STAND_IN
+    if stand_in.exists() and not (home / matrix.path).exists():
+        return _methylation_stand_in(stand_in, prepared)
+
+    path = obtain(matrix.path, home, download=download_if_missing)
+    genes = _gene_ids(obtain("methylation/genes.txt", home, download=download_if_missing))
+    raw = pd.read_csv(path, sep="\t", dtype=str)
+    raw = raw.set_index(raw.columns[0])
+    # The list has genes that the matrix lacks; those kept stay in the order of the list, and only they are worth
+    # turning from text into numbers.
+    data = raw.loc[[gene for gene in genes if gene in raw.index]].astype(float)
+    if len(data) != N_DRIVER_GENES:
+        raise DatasetError(
+            f"{home / 'methylation/genes.txt'} selects {len(data)} rows of {path}, not {N_DRIVER_GENES}: "
+            f"remove it or replace it by the file at {FILES['methylation/genes.txt'].url}"
+        )
+    data.index.name = "gene"
+    return Bunch(
+        data=np.trunc(20 * data) if prepared else data,
+        row_info=pd.DataFrame(index=data.index),
+        column_info=_tumour(data.columns),
+        stand_in=False,
+        DESCR=_METHYLATION.format(
+            prepared="The values are multiplied by 20 and their decimals cut off." if prepared else ""
+        ),
+        source=matrix.url,
+    )
+
+
+def fetch_movielens_100k(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+) -> Bunch:
+    """Fetch 100 000 ratings of 1682 films by 943 users; every user rated at least 20 films.
+
+    Parameters
+    ----------
+    data_home : path-like, optional
+        The directory that has ``movielens/ml-100k.zip``, or gets it. Without it ``BNMF_DATA`` or the user's
+        cache directory, see `data_directory`.
+    download_if_missing : bool, default=True
+        Download the file if it is not there.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        `data`, a scipy CSR array of users by films in which an entry that is not stored is *missing* (fit it
+        with ``unstored="missing"``); `row_info` (age, gender, occupation of each user); `column_info` (title
+        and release date of each film), both indexed by the ids of MovieLens; `stand_in` (False); `DESCR`;
+        `source`.
+
+    Raises
+    ------
+    DatasetError
+        If the file cannot be had, or is not the one it should be.
+
+    Examples
+    --------
+    >>> films = fetch_movielens_100k()  # doctest: +SKIP
+    >>> films.data.shape, films.data.nnz  # doctest: +SKIP
+    ((943, 1682), 100000)
+
+    >>> fetch_movielens_100k(data_home="nowhere", download_if_missing=False)
+    Traceback (most recent call last):
+        ...
+    bnmf.datasets.store.DatasetError: movielens/ml-100k.zip is not in nowhere and ...
+    """
+    path = obtain("movielens/ml-100k.zip", data_directory(data_home), download=download_if_missing)
+    with zipfile.ZipFile(path) as archive:
+        ratings = _table(archive, "u.data", "\t", ["user", "item", "rating", "time"])
+        users = _table(archive, "u.user", "|", ["user", "age", "gender", "occupation"]).set_index("user")
+        items = _table(archive, "u.item", "|", ["item", "title", "released"]).set_index("item")
+    position = (
+        users.index.get_indexer(pd.Index(ratings["user"])),
+        items.index.get_indexer(pd.Index(ratings["item"])),
+    )
+    values = ratings["rating"].to_numpy(dtype=float)
+    return Bunch(
+        data=sparse.csr_array((values, position), shape=(len(users), len(items))),
+        row_info=users,
+        column_info=items,
+        stand_in=False,
+        DESCR=_MOVIELENS,
+        source=FILES["movielens/ml-100k.zip"].url,
+    )
+
+
+def _names(name: str, fields: list[str], home: Path, length: int, download: bool) -> pd.DataFrame:
+    """Read a list of names, or give plain numbers if it cannot be had: names are a comfort, not a need."""
+    try:
+        path = obtain(name, home, download=download)
+    except DatasetError:
+        # A list that is there but wrong is a mistake to hear about; one that is not there is not.
+        if (home / FILES[name].path).exists():
+            raise
+        return pd.DataFrame(index=pd.RangeIndex(length))
+    # No default NA values: a name may well be "NA" or "nan".
+    info = pd.read_csv(path, sep="\t", header=None, names=fields, dtype=str, keep_default_na=False, quoting=3)
+    if len(info) != length:
+        raise DatasetError(
+            f"{path} has {len(info)} names for {length} rows or columns: remove it, or replace it by the "
+            f"file at {FILES[name].url}"
+        )
+    return info.set_index("name")
+
+
+def _methylation_stand_in(path: Path, prepared: bool) -> Bunch:
+    """Read the stand-in, and call it one."""
+    if not prepared:
+        raise ValueError(
+            "prepared=False was asked for, but only a stand-in of the methylation data is there "
+            f"({path}), which exists in the prepared form (0..20) alone; take prepared=True, or put the real "
+            f"matrix from {FILES['methylation/matched_methylation_geneBody'].url} beside it"
+        )
+    data = pd.read_csv(path, index_col=0).astype(float)
+    data.index = data.index.astype(str)
+    return Bunch(
+        data=data,
+        row_info=pd.DataFrame(index=data.index),
+        column_info=_tumour(data.columns),
+        stand_in=True,
+        DESCR=_METHYLATION_STAND_IN,
+        source=str(path),
+    )
+
+
+def _gene_ids(path: Path) -> list[str]:
+    """Read one gene id a line, each once."""
+    return list(dict.fromkeys(path.read_text(encoding="utf-8").split()))
+
+
+def _tumour(barcodes: pd.Index) -> pd.DataFrame:
+    """Tell tumours from healthy tissue by the fourth part of the TCGA barcode: 01 to 09 is a tumour."""
+    kind = pd.Series(barcodes, index=barcodes, dtype=str).str.split("-").str[3]
+    return pd.DataFrame({"tumour": kind.str.startswith("0")}, index=barcodes)
+
+
+def _table(archive: zipfile.ZipFile, name: str, separator: str, fields: list[str]) -> pd.DataFrame:
+    """Read the first columns of a table of the MovieLens archive."""
+    content = archive.read(f"ml-100k/{name}").decode("latin-1")  # the titles are not UTF-8
+    return pd.read_csv(
+        io.StringIO(content), sep=separator, header=None, names=fields, usecols=range(len(fields)), quoting=3
+    )

@@ -1,0 +1,265 @@
+"""Matrices drawn from a seed, with the truth beside them."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse, stats
+from sklearn.utils import Bunch
+
+Float = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+
+def make_low_rank(
+    n_rows: int = 100,
+    n_columns: int = 50,
+    n_components: int = 5,
+    *,
+    noise: float = 1.0,
+    missing: float = 0.2,
+    random_state: Any = None,
+) -> Bunch:
+    """Draw W Z + noise with exponential W and Z, and hide some of its entries at random.
+
+    Parameters
+    ----------
+    n_rows, n_columns, n_components : int
+        Shape and rank of the matrix.
+    noise : float, default=1.0
+        Standard deviation of the Gaussian noise. It may take small entries below zero, as measurement noise
+        does.
+    missing : float, default=0.2
+        Fraction of the entries that is hidden. Nothing keeps a row or a column from being hidden altogether.
+    random_state : int, numpy.random.Generator or None
+        Whatever `numpy.random.default_rng` takes.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        `data` (array with NaN where hidden), `observed` (its mask), `W`, `Z` and `mean` = W Z.
+
+    Examples
+    --------
+    >>> made = make_low_rank(30, 20, 3, noise=0.0, missing=0.1, random_state=0)
+    >>> made.W.shape, made.Z.shape, int(np.isnan(made.data).sum())
+    ((30, 3), (3, 20), 60)
+    >>> bool(np.all(made.data[made.observed] == made.mean[made.observed]))
+    True
+    """
+    _check_counts(n_rows=n_rows, n_columns=n_columns, n_components=n_components)
+    _check_range("noise", noise, 0, np.inf)
+    _check_range("missing", missing, 0, 1)
+    rng = np.random.default_rng(random_state)
+    W = rng.exponential(size=(n_rows, n_components))
+    Z = rng.exponential(size=(n_components, n_columns))
+    mean = W @ Z
+    data = mean + noise * rng.standard_normal(mean.shape)
+    data.flat[rng.choice(data.size, size=round(missing * data.size), replace=False)] = np.nan
+    return Bunch(data=data, observed=~np.isnan(data), W=W, Z=Z, mean=mean)
+
+
+def make_drug_response(
+    n_rows: int = 707,
+    n_columns: int = 139,
+    *,
+    n_components: int = 10,
+    random_state: Any = None,
+) -> Bunch:
+    """Draw a matrix that looks like the drug response (IC50) of cancer cell lines.
+
+    On the logarithmic scale a response is the potency of the drug, minus the cell line's pathways times what
+    the drug does to each, plus the cell line's hardiness and noise. Its exponential is capped at 100 and
+    floored, which leaves a pile at 100 and another at 0, as in the GDSC screen; so do the holes: some drugs
+    were tried on half of the cell lines only, some cell lines missed a block of drugs, a few have next to
+    nothing.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int, default=707 and 139
+        Number of cell lines and of drugs.
+    n_components : int, default=10
+        Number of pathways.
+    random_state : int, numpy.random.Generator or None
+        Whatever `numpy.random.default_rng` takes.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        `data` (array with NaN where nothing was measured; every row and column has something), `observed`
+        (its mask), `complete` (the matrix before holes) and `log_response` (before cap and floor).
+
+    Examples
+    --------
+    >>> made = make_drug_response(random_state=0)
+    >>> made.data.shape, round(float(made.observed.mean()), 1)
+    ((707, 139), 0.8)
+    >>> float(made.complete.min()), float(made.complete.max())
+    (0.0, 100.0)
+    """
+    _check_counts(n_rows=n_rows, n_columns=n_columns, n_components=n_components)
+    rng = np.random.default_rng(random_state)
+    log_response = _log_response(n_rows, n_columns, n_components, rng)
+    # The cap comes before the exponential, so that nothing overflows; the rounding makes exp(log(100)) 100.
+    complete = np.floor(np.exp(np.minimum(log_response, np.log(100.0))) + 1e-9)
+    observed = _screen(n_rows, n_columns, rng)
+    data = np.where(observed, complete, np.nan)
+    return Bunch(data=data, observed=observed, complete=complete, log_response=log_response)
+
+
+def _log_response(n_rows: int, n_columns: int, n_components: int, rng: np.random.Generator) -> Float:
+    """Draw the logarithms; the constants were chosen on the marginal figures of GDSC."""
+    # Quantiles in random order instead of draws: a hundred drugs are too few for their mean to be steady.
+    level = (rng.permutation(n_columns) + 0.5) / n_columns
+    potency = 5.9 - 3.1 * stats.gamma.ppf(level, 1.1)
+    pathways = rng.exponential(size=(n_rows, n_components))
+    targets = rng.exponential(size=(n_components, n_columns)) * (rng.random((n_components, n_columns)) < 0.3)
+    # The spread of the effect must not grow with the number of pathways.
+    effect = 2.2 / np.sqrt(n_components) * (pathways - 1) @ targets
+    hardiness = 0.5 * rng.standard_normal((n_rows, 1))
+    return potency - effect + hardiness + 1.1 * rng.standard_normal((n_rows, n_columns))
+
+
+def _screen(n_rows: int, n_columns: int, rng: np.random.Generator) -> Bool:
+    """Draw which cell lines met which drugs, in the pattern of GDSC."""
+    late = rng.permutation(n_columns) < round(0.295 * n_columns)
+    joined_late = rng.permutation(n_rows) < round(0.51 * n_rows)
+    observed = np.where(late, joined_late[:, None], True)
+
+    # The drugs of the first screen came in two blocks, and some cell lines met only one of them.
+    block = rng.random(n_columns) < 0.5
+    order = rng.permutation(n_rows)
+    misses_first, misses_second = order < round(0.06 * n_rows), order >= n_rows - round(0.06 * n_rows)
+    missed = np.where(block, misses_first[:, None], misses_second[:, None])
+    observed &= ~missed | late
+
+    observed &= rng.random(observed.shape) > 0.007
+    observed[rng.permutation(n_rows) < round(0.003 * n_rows)] = False
+
+    # No table of measurements has a cell line or a drug that was never measured.
+    _give_one_entry(observed, rng)
+    _give_one_entry(observed.T, rng)
+    return observed
+
+
+def _give_one_entry(rows: Bool, rng: np.random.Generator) -> None:
+    """Set one entry, in place, in each row that has none."""
+    empty = np.flatnonzero(~rows.any(axis=1))
+    rows[empty, rng.integers(rows.shape[1], size=len(empty))] = True
+
+
+def make_ratings(
+    n_users: int = 1000,
+    n_items: int = 1500,
+    n_ratings: int = 50_000,
+    *,
+    n_components: int = 10,
+    half_steps: bool = False,
+    random_state: Any = None,
+) -> Bunch:
+    """Draw ratings from 1 to 5 of items by users, most of them missing, without ever making a dense matrix.
+
+    Few users give many ratings and few items get many, in a long tail, as on rating sites. The mean of a
+    rating is W Z with gamma distributed W and Z; noise is added, and the sum rounded and cut to the scale.
+
+    Parameters
+    ----------
+    n_users, n_items : int
+        Shape of the matrix.
+    n_ratings : int
+        Number of entries that are stored: at most half of the matrix.
+    n_components : int, default=10
+        Rank of W Z.
+    half_steps : bool, default=False
+        Round to halves instead of whole numbers.
+    random_state : int, numpy.random.Generator or None
+        Whatever `numpy.random.default_rng` takes.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        `data`, a scipy CSR array in which an entry that is not stored is *missing*; `W` (users by components)
+        and `Z` (components by items).
+
+    Examples
+    --------
+    >>> made = make_ratings(200, 300, 4000, random_state=0)
+    >>> made.data.shape, made.data.nnz, np.unique(made.data.data)
+    ((200, 300), 4000, array([1., 2., 3., 4., 5.]))
+    """
+    _check_counts(n_users=n_users, n_items=n_items, n_ratings=n_ratings, n_components=n_components)
+    if 2 * n_ratings > n_users * n_items:
+        raise ValueError(
+            f"n_ratings must be at most half of n_users * n_items, {n_users * n_items // 2}, got {n_ratings}"
+            "; for a matrix with few holes there is make_low_rank"
+        )
+    rng = np.random.default_rng(random_state)
+    # Shape 5 gives W Z a standard deviation near 0.7 at 10 components, and the ratings one near 1.1.
+    W = rng.gamma(5.0, 1 / 5.0, size=(n_users, n_components))
+    Z = rng.gamma(5.0, 3.55 / (5.0 * n_components), size=(n_components, n_items))
+    users, items = np.divmod(_distinct_pairs(n_users, n_items, n_ratings, rng), n_items)
+    # The pairs come sorted, so that the arrays of the CSR format can be written down as they are.
+    starts = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=n_users))))
+    values = _rate(W, Z, users, items, 0.5 if half_steps else 1.0, rng)
+    small = np.int32 if max(n_items, n_ratings) < 2**31 else np.int64
+    data = sparse.csr_array((values, items.astype(small), starts.astype(small)), shape=(n_users, n_items))
+    return Bunch(data=data, W=W, Z=Z)
+
+
+def _distinct_pairs(n_users: int, n_items: int, n_pairs: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draw different pairs as sorted numbers user * n_items + item, with long-tailed popularity."""
+    # Spreads as in the MovieLens data: the mean number of ratings of a user is twice the median.
+    user_weight = rng.lognormal(sigma=1.2, size=n_users)
+    item_weight = rng.lognormal(sigma=1.7, size=n_items)
+    pairs = np.empty(0, dtype=np.int64)
+    flatness = 1.0
+    while len(pairs) < n_pairs:
+        lacking = n_pairs - len(pairs)
+        n_draws = lacking + lacking // 4 + 16
+        users = _draw_by_weight(user_weight**flatness, n_draws, rng)
+        items = rng.permutation(_draw_by_weight(item_weight**flatness, n_draws, rng))
+        pairs = np.unique(np.concatenate((pairs, users * np.int64(n_items) + items)))
+        # The favourites fill up. A flatter popularity each round finds the free places elsewhere.
+        flatness *= 0.9
+    surplus = rng.choice(len(pairs), size=len(pairs) - n_pairs, replace=False, shuffle=False)
+    return np.delete(pairs, surplus)
+
+
+def _draw_by_weight(weight: Float, n_draws: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """Draw indices by weight, in sorted order: counting is much faster than drawing one by one."""
+    counts = rng.multinomial(n_draws, weight / weight.sum())
+    return np.repeat(np.arange(len(weight), dtype=np.int32), counts)
+
+
+def _rate(
+    W: Float,
+    Z: Float,
+    users: npt.NDArray[np.int64],
+    items: npt.NDArray[np.int64],
+    step: float,
+    rng: np.random.Generator,
+) -> Float:
+    """Round W Z + noise to the scale at the pairs, a block at a time to keep memory small."""
+    values = rng.standard_normal(len(users))
+    values *= 0.9
+    columns = np.ascontiguousarray(Z.T)
+    for start in range(0, len(users), 1 << 18):
+        block = slice(start, start + (1 << 18))
+        values[block] += np.einsum("pk,pk->p", W[users[block]], columns[items[block]])
+    values /= step
+    np.rint(values, out=values)
+    values *= step
+    return np.clip(values, 1.0, 5.0, out=values)
+
+
+def _check_counts(**counts: int) -> None:
+    """Refuse numbers of things that are not positive whole numbers."""
+    for name, count in counts.items():
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"{name} must be a positive integer, got {count!r}")
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    """Refuse a number outside [low, high)."""
+    if not low <= value < high:
+        raise ValueError(f"{name} must be at least {low} and below {high}, got {value!r}")

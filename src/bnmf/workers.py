@@ -1,0 +1,80 @@
+"""Threads over ranges of rows, with BLAS held to one thread meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+# Rows in one piece of work. It does not depend on the number of threads, so neither does what BLAS rounds.
+TILE = 256
+
+
+class Workers:
+    """A few threads that share the rows of a half-sweep.
+
+    Parameters
+    ----------
+    n_threads : int, default=1
+        Number of threads; with one, everything runs in the caller's.
+    """
+
+    def __init__(self, n_threads: int = 1) -> None:
+        if n_threads < 1:
+            raise ValueError(f"n_threads must be at least 1, got {n_threads}")
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def over_rows(self, work: Callable[[int, int], Any], n_rows: int) -> list[Any]:
+        """Call work(start, stop) for every tile of rows, and return the results in order."""
+        starts = range(0, n_rows, TILE)
+        stops = [min(start + TILE, n_rows) for start in starts]
+        if self._pool is None or len(stops) == 1:
+            return [work(start, stop) for start, stop in zip(starts, stops, strict=True)]
+        return list(self._pool.map(work, starts, stops))
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+
+_lock = threading.Lock()
+_holders = 0
+_limit: Any = None
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread: its own threads would fight with ours, and round differently.
+
+    The setting is global to the process, so holders are counted: the first sets it and the last restores it.
+    """
+    global _holders, _limit
+    with _lock:
+        _holders += 1
+        if _holders == 1:
+            _limit = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _holders -= 1
+            if _holders == 0:
+                _limit.restore_original_limits()
+                _limit = None
