@@ -7,7 +7,6 @@ given the other components the rows are independent. It costs O(MNK), so a sweep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,8 +116,7 @@ def draw_two_piece(b: Floats, p: Floats, corner: Floats, slope: float, rng: np.r
     below, above = b / p, (b - slope) / p
     with np.errstate(divide="ignore"):
         log_below = 0.5 * b * below + np.log(_interval(-below / sd, (corner - below) / sd))
-        log_above = 0.5 * (b - slope) * above - special.log_ndtr(0.0) + slope * corner
-        log_above += special.log_ndtr(-(corner - above) / sd) + special.log_ndtr(0.0)
+        log_above = 0.5 * (b - slope) * above + slope * corner + special.log_ndtr((above - corner) / sd)
     takes_below = rng.uniform(size=b.shape) < special.expit(log_below - log_above)
     mean = np.where(takes_below, below, above)
     low, high = np.where(takes_below, 0.0, corner), np.where(takes_below, corner, np.inf)
@@ -141,9 +139,3 @@ def _draw_noise(
 ) -> float:
     squared_error = np.sum((observed * (A - W @ Z)) ** 2)
     return float(1.0 / rng.gamma(shape + 0.5 * observed.sum(), 1.0 / (scale + 0.5 * squared_error)))
-
-
-def random_start(M: int, N: int, K: int, rng: np.random.Generator, **settings: Any) -> tuple[Floats, Floats]:
-    """Return starting values W (M, K) and Z (K, N), exponential with the given scale (10 by default)."""
-    scale = settings.get("scale", 10.0)
-    return rng.exponential(scale, (M, K)), rng.exponential(scale, (K, N))

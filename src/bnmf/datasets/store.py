@@ -125,7 +125,7 @@ FILES: dict[str, RemoteFile] = {
         RemoteFile(
             "methylation/genes.txt",
             f"{_BROUWER}/methylation/intogen-BRCA-drivers-data.geneid",
-            lines(r"\s*\d+\s*", at_least=160),
+            lines(r"\s*[\w.-]*\s*", at_least=160),
         ),
         RemoteFile(
             "movielens/ml-100k.zip",
@@ -207,7 +207,8 @@ def obtain(name: str, home: Path, *, download: bool = True) -> Path:
 
 def _download(file: RemoteFile, target: Path) -> None:
     """Download next to the target, look at it, and only then let it take the name of the target."""
-    fetch = _pooch().HTTPDownloader(chunk_size=1 << 16)
+    # Streaming would leave the connection open after an error, and the files are small enough for memory.
+    fetch = _pooch().HTTPDownloader(chunk_size=1 << 16, stream=False)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # In the same directory, so that the last step is one rename: nobody ever sees half a file.

@@ -127,7 +127,7 @@ def _screen(n_rows: int, n_columns: int, rng: np.random.Generator) -> Bool:
     observed = np.where(late, joined_late[:, None], True)
 
     # The drugs of the first screen came in two blocks, and some cell lines met only one of them.
-    block = rng.random(n_columns) < 0.5
+    block = rng.permutation(n_columns) < round(0.41 * n_columns)
     order = rng.permutation(n_rows)
     misses_first, misses_second = order < round(0.06 * n_rows), order >= n_rows - round(0.06 * n_rows)
     missed = np.where(block, misses_first[:, None], misses_second[:, None])
