@@ -1,0 +1,494 @@
+"""The published data: fetched, checked, never half there. The synthetic data: what they claim to look like."""
+
+import dataclasses
+import hashlib
+import http.server
+import io
+import socket
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from bnmf import datasets
+from bnmf.datasets import DatasetError, published, store
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+needs_gdsc = pytest.mark.skipif(
+    not (SHARED / "gdsc" / "ic50.txt").exists(), reason="needs ../shared/data/gdsc/ic50.txt beside the repository"
+)
+needs_stand_in = pytest.mark.skipif(
+    not (SHARED / "methylation" / "gene_body_standin.csv").exists(),
+    reason="needs ../shared/data/methylation/gene_body_standin.csv beside the repository",
+)
+
+IC50 = b"1.9\tnan\t100.0\n0.4\t7.5\t2.0\n"
+CELL_LINES = b"a1\tA-1\t11\tlung\tlung_nsclc\nnan\tNA\t12\tblood\tleukemia\n"
+DRUGS = b"x\tX\ny1\tY 1\nz\tZ\n"
+METHYLATION = b"gene\tTCGA-A-B-01A\tTCGA-A-C-11A\n7\t0.52\t0.99\n30\t0.0\t1.0\n5\t0.049\t0.051\n"
+GENES = b"5\n404\n7\n5\n"
+
+
+def movielens_zip() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("ml-100k/u.data", "2\t1\t5\t881250949\n1\t3\t2\t881250950\n1\t1\t4\t881250951\n")
+        archive.writestr("ml-100k/u.user", "1|24|M|technician|85711\n2|53|F|other|94043\n")
+        items = '1|Toy "Story" (1995)|01-Jan-1995||url|0|1\n2|unknown|||url|1|0\n3|Café (1996)|08-Mar-1996||url|0|1\n'
+        archive.writestr("ml-100k/u.item", items.encode("latin-1"))
+    return buffer.getvalue()
+
+
+class Server:
+    """A real web server on this machine whose answers a test can spoil."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.announced: dict[str, int] = {}  # a Content-Length that is not the truth
+        self.asked: list[str] = []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                name = self.path.lstrip("/")
+                outer.asked.append(name)
+                if name not in outer.files:
+                    self.send_error(404)
+                    return
+                content = outer.files[name]
+                self.send_response(200)
+                self.send_header("Content-Length", str(outer.announced.get(name, len(content))))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02})
+        self.thread.start()
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_port}"
+
+    def close(self) -> None:
+        self.http.shutdown()
+        self.http.server_close()
+        self.thread.join()
+
+
+def blob_of(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Serve small files in the place of the published ones, with their own checks of the same kind."""
+    small = {
+        "gdsc/ic50.txt": (IC50, store.sha256(hashlib.sha256(IC50).hexdigest())),
+        "gdsc/cell_lines.txt": (CELL_LINES, store.lines(r"[^\t]+(\t[^\t]*){4}", at_least=2)),
+        "gdsc/drugs.txt": (DRUGS, store.lines(r"[^\t]+\t[^\t]+", at_least=3)),
+        "methylation/matched_methylation_geneBody": (METHYLATION, store.git_blob(blob_of(METHYLATION))),
+        "methylation/genes.txt": (GENES, store.lines(r"\d+", at_least=3)),
+    }
+    archive = movielens_zip()
+    small["movielens/ml-100k.zip"] = (archive, store.sha256(hashlib.sha256(archive).hexdigest()))
+    assert small.keys() == store.FILES.keys()
+
+    server = Server()
+    for name, (content, check) in small.items():
+        server.files[name] = content
+        local = dataclasses.replace(store.FILES[name], url=f"{server.base}/{name}", check=check)
+        monkeypatch.setitem(store.FILES, name, local)
+    monkeypatch.setattr(published, "N_DRIVER_GENES", 2)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    yield server
+    server.close()
+
+
+def files_below(directory: Path) -> list[str]:
+    return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+
+
+# ---------------------------------------------------------------- fetching
+
+
+def test_gdsc_is_downloaded_named_and_prepared(server, tmp_path):
+    fetched = datasets.fetch_gdsc_ic50(data_home=tmp_path)
+    expected = pd.DataFrame([[1.0, np.nan, 100.0], [0.0, 7.0, 2.0]], index=["A-1", "NA"], columns=["X", "Y 1", "Z"])
+    pd.testing.assert_frame_equal(fetched.data, expected, check_names=False)
+    assert fetched.row_info.loc["A-1"].to_dict() == {
+        "normalised_name": "a1",
+        "cosmic_id": "11",
+        "cancer_type": "lung",
+        "tissue": "lung_nsclc",
+    }
+    assert fetched.row_info.loc["NA", "normalised_name"] == "nan"
+    assert list(fetched.column_info["normalised_name"]) == ["x", "y1", "z"]
+    assert fetched.stand_in is False
+    assert fetched.source == f"{server.base}/gdsc/ic50.txt"
+    assert "cell lines" in fetched.DESCR
+    assert files_below(tmp_path) == ["gdsc/cell_lines.txt", "gdsc/drugs.txt", "gdsc/ic50.txt"]
+
+
+def test_unprepared_gdsc_is_as_measured(server, tmp_path):
+    fetched = datasets.fetch_gdsc_ic50(data_home=tmp_path, prepared=False)
+    np.testing.assert_array_equal(fetched.data.to_numpy(), [[1.9, np.nan, 100.0], [0.4, 7.5, 2.0]])
+
+
+def test_what_is_there_is_not_asked_for_again(server, tmp_path):
+    datasets.fetch_gdsc_ic50(data_home=tmp_path)
+    asked = len(server.asked)
+    again = datasets.fetch_gdsc_ic50(data_home=tmp_path, download_if_missing=False)
+    assert again.data.shape == (2, 3)
+    assert asked == len(server.asked) == 3
+
+
+def test_gdsc_without_the_lists_of_names_has_numbers(server, tmp_path):
+    del server.files["gdsc/cell_lines.txt"]
+    server.files["gdsc/drugs.txt"] = b"<html>not a list</html>"
+    fetched = datasets.fetch_gdsc_ic50(data_home=tmp_path)
+    assert list(fetched.data.index) == [0, 1]
+    assert list(fetched.data.columns) == [0, 1, 2]
+    assert fetched.row_info.shape == (2, 0)
+    assert "names could not be had" in fetched.DESCR
+    assert files_below(tmp_path) == ["gdsc/ic50.txt"]
+
+
+def test_a_list_of_names_that_is_there_but_wrong_is_an_error(server, tmp_path):
+    (tmp_path / "gdsc").mkdir()
+    (tmp_path / "gdsc" / "drugs.txt").write_bytes(DRUGS + b"w\tW\n")
+    with pytest.raises(DatasetError, match=r"drugs.txt has 4 names for 3 rows or columns"):
+        datasets.fetch_gdsc_ic50(data_home=tmp_path)
+    (tmp_path / "gdsc" / "drugs.txt").write_bytes(b"only one field\n")
+    with pytest.raises(DatasetError, match=r"line 1 is 'only one field'"):
+        datasets.fetch_gdsc_ic50(data_home=tmp_path)
+
+
+def test_methylation_keeps_the_listed_genes_in_their_order(server, tmp_path):
+    fetched = datasets.fetch_gene_body_methylation(data_home=tmp_path)
+    assert list(fetched.data.index) == ["5", "7"]
+    np.testing.assert_array_equal(fetched.data.to_numpy(), [[0.0, 1.0], [10.0, 19.0]])
+    assert fetched.column_info["tumour"].to_dict() == {"TCGA-A-B-01A": True, "TCGA-A-C-11A": False}
+    assert fetched.stand_in is False
+    raw = datasets.fetch_gene_body_methylation(data_home=tmp_path, prepared=False)
+    np.testing.assert_array_equal(raw.data.to_numpy(), [[0.049, 0.051], [0.52, 0.99]])
+
+
+def test_a_gene_list_that_selects_too_few_is_an_error(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "N_DRIVER_GENES", 160)
+    with pytest.raises(DatasetError, match=r"genes.txt selects 2 rows of .*, not 160"):
+        datasets.fetch_gene_body_methylation(data_home=tmp_path)
+
+
+def test_movielens_is_sparse_with_names(server, tmp_path):
+    fetched = datasets.fetch_movielens_100k(data_home=tmp_path)
+    assert sparse.issparse(fetched.data)
+    np.testing.assert_array_equal(fetched.data.toarray(), [[4, 0, 2], [5, 0, 0]])
+    assert fetched.data.nnz == 3
+    assert list(fetched.column_info["title"]) == ['Toy "Story" (1995)', "unknown", "Café (1996)"]
+    assert fetched.row_info.loc[2, "occupation"] == "other"
+
+
+FETCHERS = [
+    (datasets.fetch_gdsc_ic50, "gdsc/ic50.txt"),
+    (datasets.fetch_gene_body_methylation, "methylation/matched_methylation_geneBody"),
+    (datasets.fetch_movielens_100k, "movielens/ml-100k.zip"),
+]
+
+
+def assert_helps(error: pytest.ExceptionInfo[DatasetError], name: str, home: Path) -> None:
+    """The message must have the address, the name of the file, and where to put it by hand."""
+    message = str(error.value)
+    assert store.FILES[name].url in message
+    assert f"The file {name.rsplit('/')[-1]} is at" in message
+    assert f"save it as {home / name}" in message
+    assert isinstance(error.value, OSError)
+
+
+@pytest.mark.parametrize(("fetch", "name"), FETCHERS)
+@pytest.mark.parametrize("fault", ["wrong", "truncated", "truncated, length announced", "empty", "404", "closed port"])
+def test_a_bad_download_is_one_clear_error_and_leaves_nothing(server, tmp_path, monkeypatch, fetch, name, fault):
+    content = server.files[name]
+    if fault == "wrong":
+        server.files[name] = content[:-2] + b"9\n"
+    elif fault == "truncated":
+        server.files[name] = content[: len(content) // 2]
+    elif fault == "truncated, length announced":
+        server.files[name] = content[: len(content) // 2]
+        server.announced[name] = len(content)
+    elif fault == "empty":
+        server.files[name] = b""
+    elif fault == "404":
+        del server.files[name]
+    else:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        closed = dataclasses.replace(store.FILES[name], url=f"http://127.0.0.1:{port}/{name}")
+        monkeypatch.setitem(store.FILES, name, closed)
+
+    with pytest.raises(DatasetError) as error:
+        fetch(data_home=tmp_path)
+    assert_helps(error, name, tmp_path)
+    assert files_below(tmp_path) == []
+    assert [path.name for path in tmp_path.rglob(".download-*")] == []
+
+
+def test_after_a_bad_download_the_next_may_succeed(server, tmp_path):
+    server.files["gdsc/ic50.txt"] = IC50[:5]
+    with pytest.raises(DatasetError, match=r"another file or cut short: its SHA-256 is"):
+        datasets.fetch_gdsc_ic50(data_home=tmp_path)
+    server.files["gdsc/ic50.txt"] = IC50
+    assert datasets.fetch_gdsc_ic50(data_home=tmp_path).data.shape == (2, 3)
+
+
+@pytest.mark.parametrize(("fetch", "name"), FETCHERS)
+def test_nothing_is_downloaded_unless_allowed(server, tmp_path, fetch, name):
+    with pytest.raises(DatasetError, match="download_if_missing is False") as error:
+        fetch(data_home=tmp_path, download_if_missing=False)
+    assert_helps(error, name, tmp_path)
+    assert server.asked == []
+
+
+def test_a_wrong_file_of_the_users_is_refused_and_left_alone(server, tmp_path):
+    own = tmp_path / "gdsc" / "ic50.txt"
+    own.parent.mkdir()
+    own.write_bytes(b"my own numbers")
+    with pytest.raises(DatasetError, match=r"is not the file it should be: its SHA-256 is") as error:
+        datasets.fetch_gdsc_ic50(data_home=tmp_path)
+    assert_helps(error, "gdsc/ic50.txt", tmp_path)
+    assert own.read_bytes() == b"my own numbers"
+    assert server.asked == []
+
+
+def test_a_home_that_cannot_be_written_is_a_clear_error(server, tmp_path):
+    blocked = tmp_path / "home"
+    blocked.write_text("a file where a directory should be")
+    with pytest.raises(DatasetError) as error:
+        datasets.fetch_gdsc_ic50(data_home=blocked)
+    assert_helps(error, "gdsc/ic50.txt", blocked)
+
+
+def test_the_directory_is_the_argument_then_the_variable_then_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("BNMF_DATA", str(tmp_path / "variable"))
+    assert datasets.data_directory(tmp_path / "argument") == tmp_path / "argument"
+    assert datasets.data_directory() == tmp_path / "variable"
+    monkeypatch.delenv("BNMF_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "bnmf" in str(datasets.data_directory()).lower()
+
+
+def test_the_variable_is_where_downloads_go(server, monkeypatch, tmp_path):
+    monkeypatch.setenv("BNMF_DATA", str(tmp_path))
+    datasets.fetch_movielens_100k()
+    assert files_below(tmp_path) == ["movielens/ml-100k.zip"]
+
+
+def test_without_pooch_the_error_names_the_extra_and_local_files_still_work(server, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"pip install 'bnmf\[data\]'"):
+        datasets.fetch_gdsc_ic50(data_home=tmp_path)
+    for name in ("gdsc/ic50.txt", "gdsc/cell_lines.txt", "gdsc/drugs.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(server.files[name])
+    assert datasets.fetch_gdsc_ic50(data_home=tmp_path).data.shape == (2, 3)
+
+
+def test_the_registry_points_to_https_and_pins_the_commit():
+    for name, file in store.FILES.items():
+        assert file.path == name
+        assert file.url.startswith("https://")
+        if "githubusercontent" in file.url:
+            assert "/15b20537eefd36347ed84617882eeea1c453e162/" in file.url
+
+
+# ---------------------------------------------------------------- the stand-in
+
+
+@pytest.fixture
+def stand_in_home(tmp_path):
+    (tmp_path / "methylation").mkdir()
+    csv = "gene,TCGA-A-B-01A,TCGA-A-C-11A\n5,0,20\n7,3,4\n"
+    (tmp_path / "methylation" / "gene_body_standin.csv").write_text(csv)
+    return tmp_path
+
+
+def test_the_stand_in_says_that_it_is_one(server, stand_in_home):
+    fetched = datasets.fetch_gene_body_methylation(data_home=stand_in_home)
+    assert fetched.stand_in is True
+    assert fetched.DESCR.startswith("STAND-IN")
+    assert fetched.source.endswith("gene_body_standin.csv")
+    np.testing.assert_array_equal(fetched.data.to_numpy(), [[0, 20], [3, 4]])
+    assert list(fetched.data.index) == ["5", "7"]
+    assert server.asked == []
+
+
+def test_the_stand_in_has_no_unprepared_form(stand_in_home):
+    with pytest.raises(ValueError, match="prepared=False was asked for, but only a stand-in"):
+        datasets.fetch_gene_body_methylation(data_home=stand_in_home, prepared=False)
+
+
+def test_the_real_matrix_goes_before_the_stand_in(server, stand_in_home):
+    (stand_in_home / "methylation" / "matched_methylation_geneBody").write_bytes(METHYLATION)
+    assert datasets.fetch_gene_body_methylation(data_home=stand_in_home).stand_in is False
+
+
+@needs_stand_in
+def test_the_shared_stand_in_has_the_published_variances():
+    fetched = datasets.fetch_gene_body_methylation(data_home=SHARED, download_if_missing=False)
+    assert fetched.data.shape == (160, 254)
+    values = fetched.data.to_numpy()
+    assert values.min() >= 0
+    assert values.max() <= 20
+    assert values.var() == pytest.approx(21.4, abs=0.3)
+    assert values.var(axis=1).mean() == pytest.approx(1.99, abs=0.05)
+    labels = np.loadtxt(SHARED / "methylation" / "tumour_labels.txt").astype(bool)
+    np.testing.assert_array_equal(fetched.column_info["tumour"], labels)
+
+
+# ---------------------------------------------------------------- the real drug response
+
+
+@pytest.fixture(scope="module")
+def gdsc():
+    return datasets.fetch_gdsc_ic50(data_home=SHARED, download_if_missing=False)
+
+
+@needs_gdsc
+def test_gdsc_is_the_matrix_of_the_paper(gdsc):
+    assert gdsc.data.shape == (707, 139)
+    observed = gdsc.data.notna().to_numpy()
+    assert observed.mean() == pytest.approx(0.8065, abs=1e-4)
+    values = gdsc.data.to_numpy()[observed]
+    assert set(np.unique(values)) <= set(range(101))
+    assert np.linalg.matrix_rank(gdsc.data.fillna(0).to_numpy()) == 139
+    raw = datasets.fetch_gdsc_ic50(data_home=SHARED, prepared=False, download_if_missing=False).data
+    np.testing.assert_array_equal(np.loadtxt(SHARED / "gdsc" / "ic50.txt"), raw.to_numpy())
+    assert gdsc.data.index.is_unique
+    assert gdsc.data.columns.is_unique
+    assert "AKT inhibitor VIII" in gdsc.data.columns
+    assert gdsc.row_info.loc["22RV1", "cosmic_id"] == "924100"
+
+
+def marginal_figures(data):
+    """The figures by which a drug response matrix is known."""
+    observed = ~np.isnan(data)
+    values = data[observed]
+    within = np.nanvar(data, axis=0) * observed.sum(axis=0)
+    return {
+        "observed": observed.mean(),
+        "mean": values.mean() / 100,
+        "standard deviation": values.std() / 100,
+        "standard deviation within a drug": np.sqrt(within.sum() / observed.sum()) / 100,
+        "zeros": (values == 0).mean(),
+        "at most 5": (values <= 5).mean(),
+        "at the cap": (values == 100).mean(),
+        "drugs observed, lower quarter": np.quantile(observed.mean(axis=0), 0.25),
+        "drugs observed, median": np.median(observed.mean(axis=0)),
+        "cell lines less than two thirds observed": (observed.mean(axis=1) < 2 / 3).mean(),
+        "cell lines observed, median": np.median(observed.mean(axis=1)),
+        "cell line means, lower tenth": np.quantile(np.nanmean(data, axis=1), 0.1) / 100,
+        "cell line means, upper tenth": np.quantile(np.nanmean(data, axis=1), 0.9) / 100,
+    }
+
+
+# ---------------------------------------------------------------- synthetic
+
+
+@needs_gdsc
+@pytest.mark.parametrize("seed", range(3))
+def test_drug_response_looks_like_gdsc(gdsc, seed):
+    real = marginal_figures(gdsc.data.to_numpy())
+    made = marginal_figures(datasets.make_drug_response(random_state=seed).data)
+    for name in real:
+        assert made[name] == pytest.approx(real[name], abs=0.04), name
+
+
+def test_drug_response_is_whole_capped_and_nowhere_empty():
+    for shape in [(707, 139), (40, 25), (5, 3), (1, 1)]:
+        made = datasets.make_drug_response(*shape, random_state=1)
+        assert made.data.shape == made.complete.shape == shape
+        assert made.observed.any(axis=0).all()
+        assert made.observed.any(axis=1).all()
+        np.testing.assert_array_equal(made.data[made.observed], made.complete[made.observed])
+        assert np.isnan(made.data[~made.observed]).all()
+        np.testing.assert_array_equal(made.complete, np.clip(np.floor(made.complete), 0, 100))
+        np.testing.assert_array_equal(made.complete == 100, made.log_response >= np.log(100) - 1e-9)
+
+
+def test_low_rank_is_its_truth_plus_noise():
+    made = datasets.make_low_rank(300, 200, 4, noise=0.5, missing=0.3, random_state=0)
+    assert (~made.observed).sum() == 18_000
+    np.testing.assert_array_equal(made.observed, ~np.isnan(made.data))
+    np.testing.assert_allclose(made.mean, made.W @ made.Z)
+    assert min(made.W.min(), made.Z.min()) >= 0
+    noise = (made.data - made.mean)[made.observed]
+    assert noise.std() == pytest.approx(0.5, rel=0.02)
+    assert noise.mean() == pytest.approx(0, abs=0.01)
+    assert np.linalg.matrix_rank(made.mean) == 4
+
+
+@pytest.mark.parametrize(("half_steps", "step"), [(False, 1.0), (True, 0.5)])
+def test_ratings_are_on_the_scale_and_about_their_truth(half_steps, step):
+    made = datasets.make_ratings(2000, 1000, 60_000, half_steps=half_steps, random_state=0)
+    assert isinstance(made.data, sparse.csr_array)
+    made.data.check_format(full_check=True)
+    assert made.data.nnz == 60_000
+    assert made.data.has_canonical_format
+    np.testing.assert_array_equal(np.unique(made.data.data), np.arange(1.0, 5.01, step))
+    assert made.data.data.mean() == pytest.approx(3.5, abs=0.15)
+    assert made.data.data.std() == pytest.approx(1.1, abs=0.1)
+    entries = made.data.tocoo()
+    truth = np.einsum("pk,kp->p", made.W[entries.row], made.Z[:, entries.col])
+    assert np.corrcoef(truth, entries.data)[0, 1] > 0.5
+
+
+def test_ratings_have_long_tails_on_both_sides():
+    data = datasets.make_ratings(2000, 1000, 60_000, random_state=0).data
+    for counts in (np.diff(data.indptr), np.bincount(data.indices, minlength=1000)):
+        assert counts.mean() > 1.4 * np.median(counts)
+        assert counts.max() > 8 * np.median(counts)
+
+
+def test_ratings_may_fill_half_of_a_small_matrix_but_no_more():
+    assert datasets.make_ratings(20, 30, 300, random_state=0).data.nnz == 300
+    assert datasets.make_ratings(1, 2, 1, random_state=0).data.nnz == 1
+    with pytest.raises(ValueError, match=r"n_ratings must be at most half of n_users \* n_items, 300, got 301"):
+        datasets.make_ratings(20, 30, 301)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: datasets.make_low_rank(20, 10, 2, random_state=seed).data,
+        lambda seed: datasets.make_drug_response(30, 20, random_state=seed).data,
+        lambda seed: datasets.make_ratings(30, 20, 200, random_state=seed).data.toarray(),
+    ],
+)
+def test_a_seed_decides_everything(make):
+    np.testing.assert_array_equal(make(3), make(3))
+    np.testing.assert_array_equal(make(3), make(np.random.default_rng(3)))
+    assert not np.array_equal(make(3), make(4), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: datasets.make_low_rank(0, 5, 2), "n_rows must be a positive integer, got 0"),
+        (lambda: datasets.make_low_rank(5, 5, 2.5), "n_components must be a positive integer, got 2.5"),
+        (lambda: datasets.make_low_rank(5, 5, 2, noise=-1), "noise must be at least 0 and below inf, got -1"),
+        (lambda: datasets.make_low_rank(5, 5, 2, missing=1.0), "missing must be at least 0 and below 1, got 1.0"),
+        (lambda: datasets.make_drug_response(5, -1), "n_columns must be a positive integer, got -1"),
+        (lambda: datasets.make_ratings(5, 5, 0), "n_ratings must be a positive integer, got 0"),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
