@@ -1,0 +1,65 @@
+"""The printed numbers: complete, and typed without slips."""
+
+import pytest
+
+from bnmf.experiments import published
+
+
+def test_factors_have_every_cell_once():
+    table = published.factors()
+    assert list(table.columns) == ["dataset", "k", "model", "mean", "sparsity"]
+    assert len(table) == 2 * 5 * 4
+    assert not table.duplicated(["dataset", "k", "model"]).any()
+    assert set(table["dataset"]) == {"gdsc", "methylation"}
+    assert set(table["k"]) == {10, 20, 30, 40, 50}
+    assert set(table["model"]) == set(published.MODELS)
+    assert table["sparsity"].between(0, 100).all()
+
+
+def test_prediction_has_every_cell_once():
+    table = published.prediction()
+    assert list(table.columns) == ["dataset", "unobserved", "k", "model", "mse"]
+    assert len(table) == 3 * 4 * 4
+    assert not table.duplicated(["unobserved", "k", "model"]).any()
+    assert set(table["unobserved"]) == {0.6, 0.7, 0.8}
+    assert set(table["k"]) == {20, 30, 40, 50}
+    assert set(table["dataset"]) == {"gdsc"}
+
+
+def test_sums_of_the_printed_columns():
+    # One sum a column of the printed page: a slip in any single digit shows.
+    factors = published.factors().groupby(["dataset", "model"])[["mean", "sparsity"]].sum()
+    assert factors.loc[("gdsc", "gee")].tolist() == pytest.approx([41.7, 7.9])
+    assert factors.loc[("gdsc", "gl12")].tolist() == pytest.approx([3.9, 82.9])
+    assert factors.loc[("gdsc", "gl22")].tolist() == pytest.approx([11.3, 20.7])
+    assert factors.loc[("gdsc", "gl22inf")].tolist() == pytest.approx([11.2, 21.9])
+    assert factors.loc[("methylation", "gee")].tolist() == pytest.approx([0.2, 443.6])
+    assert factors.loc[("methylation", "gl12")].tolist() == pytest.approx([3.0, 89.4])
+    assert factors.loc[("methylation", "gl22")].tolist() == pytest.approx([2.0, 177.2])
+    assert factors.loc[("methylation", "gl22inf")].tolist() == pytest.approx([2.0, 177.6])
+
+    prediction = published.prediction().groupby(["unobserved", "model"])["mse"].sum()
+    assert prediction[0.6].to_dict() == pytest.approx(
+        {"gee": 3196.10, "gl12": 3555.89, "gl22": 3133.17, "gl22inf": 3133.28}
+    )
+    assert prediction[0.7].to_dict() == pytest.approx(
+        {"gee": 3361.72, "gl12": 3724.87, "gl22": 3303.06, "gl22inf": 3307.80}
+    )
+    assert prediction[0.8].to_dict() == pytest.approx(
+        {"gee": 3686.91, "gl12": 7230.63, "gl22": 3630.64, "gl22inf": 3638.93}
+    )
+
+
+@pytest.mark.parametrize(
+    ("unobserved", "k", "model", "mse"),
+    [(0.6, 50, "gl22", 806.14), (0.7, 50, "gl12", 1018.97), (0.8, 40, "gl12", 2634.69), (0.8, 50, "gl22inf", 973.75)],
+)
+def test_cells_of_the_prediction_table(unobserved, k, model, mse):
+    table = published.prediction().set_index(["unobserved", "k", "model"])
+    assert table.loc[(unobserved, k, model), "mse"] == mse
+
+
+def test_frames_are_fresh_each_time():
+    table = published.factors()
+    table["mean"] = 0.0
+    assert published.factors()["mean"].max() == 8.7
