@@ -1,0 +1,181 @@
+"""The baselines: one contract for all, and each against something independent."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import NMF
+
+from bnmf.datasets import make_low_rank
+from bnmf.experiments.baselines import (
+    BASELINES,
+    column_mean,
+    masked_nmf,
+    nearest_neighbours,
+    row_column_mean,
+)
+
+LOSSES = {"squared": "frobenius", "kullback-leibler": "kullback-leibler"}
+
+
+@pytest.fixture
+def made():
+    made = make_low_rank(40, 25, 2, noise=0.05, missing=0.3, random_state=0)
+    made.data = np.abs(made.data)
+    return made
+
+
+# ---------------------------------------------------------------- the contract
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_holes_are_filled_and_the_rest_is_as_it_was(name, made):
+    before = made.data.copy()
+    filled = BASELINES[name](made.data)
+    assert filled.shape == made.data.shape
+    assert np.isfinite(filled).all()
+    np.testing.assert_array_equal(filled[made.observed], made.data[made.observed])
+    np.testing.assert_array_equal(made.data, before)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_rows_and_columns_with_nothing_observed(name, made):
+    made.data[3] = np.nan
+    made.data[:, 7] = np.nan
+    filled = BASELINES[name](made.data)
+    assert np.isfinite(filled).all()
+    known = made.data[~np.isnan(made.data)]
+    assert known.min() <= filled[3, 7] <= known.max()
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_complete_matrix_is_returned(name):
+    X = np.random.default_rng(0).random((8, 6))
+    np.testing.assert_array_equal(BASELINES[name](X), X)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.full((3, 2), np.nan), "X must have an observed entry, got 3 x 2 entries of NaN"),
+        (np.ones(4), r"X must be a matrix \(2 dimensions\), got 1 dimensions"),
+        (np.array([[1.0, np.inf]]), "X must be finite or NaN, got an infinite entry"),
+    ],
+)
+def test_what_cannot_be_filled_is_said(name, X, message):
+    with pytest.raises(ValueError, match=message):
+        BASELINES[name](X)
+
+
+@pytest.mark.parametrize("name", ["nmf", "nmf_kl"])
+def test_a_factorisation_beats_the_means_where_it_is_the_truth(name, made):
+    def error(filled):
+        return np.mean((filled - made.mean)[~made.observed] ** 2)
+
+    fitted = error(BASELINES[name](made.data, n_components=2, max_iter=2000, tol=1e-7, random_state=0))
+    assert fitted < 0.1 * error(column_mean(made.data))
+    assert fitted < 0.1 * error(row_column_mean(made.data))
+
+
+# ---------------------------------------------------------------- the means and the neighbours
+
+
+def test_column_mean_is_the_mean_of_the_column(made):
+    filled = column_mean(made.data)
+    expected = np.broadcast_to(np.nanmean(made.data, axis=0), made.data.shape)
+    np.testing.assert_allclose(filled[~made.observed], expected[~made.observed])
+
+
+def test_an_empty_column_gets_the_mean_of_all():
+    np.testing.assert_array_equal(column_mean([[1.0, np.nan], [5.0, np.nan]])[:, 1], [3.0, 3.0])
+
+
+def test_row_column_mean_is_the_least_squares_fit(made):
+    rows, columns = np.nonzero(made.observed)
+    design = np.zeros((len(rows), 65))
+    design[np.arange(len(rows)), rows] = 1
+    design[np.arange(len(rows)), 40 + columns] = 1
+    effects = np.linalg.lstsq(design, made.data[rows, columns], rcond=None)[0]
+    expected = effects[:40, None] + effects[40:]
+    np.testing.assert_allclose(row_column_mean(made.data)[~made.observed], expected[~made.observed], rtol=1e-6)
+
+
+def test_row_column_mean_of_a_constant():
+    np.testing.assert_allclose(row_column_mean([[2.0, np.nan], [2.0, 2.0]]), 2.0)
+
+
+def test_neighbours_copy_the_row_that_is_alike():
+    X = np.array([[1.0, 1, 5], [1, 1, np.nan], [9, 9, 0], [9, 9, np.nan]])
+    filled = nearest_neighbours(X, n_neighbors=1)
+    assert filled[1, 2] == 5
+    assert filled[3, 2] == 0
+
+
+# ---------------------------------------------------------------- masked NMF
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_objective_never_rises(loss, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(3.0, size=(30, 20)).astype(float)  # has zeros, where the logarithm is delicate
+    X[rng.random(X.shape) < 0.4] = np.nan
+    fit = masked_nmf(X, 5, loss=loss, max_iter=400, tol=0, random_state=seed)
+    assert len(fit.objective) > 100
+    assert np.diff(fit.objective).max() <= 1e-9 * fit.objective[0]
+    assert fit.objective[-1] < 0.5 * fit.objective[0]
+    assert min(fit.W.min(), fit.Z.min()) >= 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_objective_is_that_of_the_observed_entries(loss, made):
+    fit = masked_nmf(made.data, 3, loss=loss, random_state=0)
+    A, fitted = made.data[made.observed], (fit.W @ fit.Z)[made.observed]
+    if loss == "squared":
+        expected = 0.5 * np.sum((A - fitted) ** 2)
+    else:
+        expected = np.sum(A * np.log(A / fitted) - A + fitted)
+    assert fit.objective[-1] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_iter", [1, 10, 200])
+def test_complete_data_give_the_path_of_scikit_learn(loss, n_iter):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(30, 20))
+    W0, Z0 = rng.uniform(0.5, 1.5, size=(30, 4)), rng.uniform(0.5, 1.5, size=(4, 20))
+    peer = NMF(4, init="custom", solver="mu", beta_loss=LOSSES[loss], max_iter=n_iter, tol=0)
+    peer.fit_transform(X, W=W0.copy(), H=Z0.copy())
+    fit = masked_nmf(X, 4, loss=loss, max_iter=n_iter, tol=0, init=(W0, Z0))
+    assert fit.objective[-1] == pytest.approx(0.5 * peer.reconstruction_err_**2, rel=1e-6)
+    np.testing.assert_allclose(fit.Z, peer.components_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_is_under_the_holes_has_no_influence(loss, made):
+    fit = masked_nmf(made.data, 2, loss=loss, max_iter=50, random_state=0)
+    part = masked_nmf(made.data[:, :24], 2, loss=loss, max_iter=50, tol=0, init=(fit.W, fit.Z[:, :24]))
+    empty_column = np.column_stack((made.data[:, :24], np.full(40, np.nan)))
+    whole = masked_nmf(empty_column, 2, loss=loss, max_iter=50, tol=0, init=(fit.W, fit.Z))
+    np.testing.assert_allclose(whole.W, part.W, rtol=1e-9)
+
+
+def test_tol_ends_the_fit_early(made):
+    lengths = [len(masked_nmf(made.data, 2, tol=tol, random_state=0).objective) for tol in (1e-2, 1e-4, 0)]
+    assert lengths[0] < lengths[1] < lengths[2] == 301
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": "huber"}, r"loss must be one of \['kullback-leibler', 'squared'\], got 'huber'"),
+        ({"init": (np.ones((2, 2)), np.ones((2, 2)))}, r"init must have shapes \(2, 10\) and \(10, 2\), got \(2, 2\)"),
+    ],
+)
+def test_wrong_settings_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        masked_nmf(np.ones((2, 2)), **settings)
+
+
+def test_negative_data_are_refused():
+    with pytest.raises(ValueError, match=r"X must not be negative for NMF, got the smallest entry -2.0"):
+        masked_nmf([[1.0, -2.0], [np.nan, 3.0]], 1)
