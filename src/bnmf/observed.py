@@ -48,6 +48,11 @@ class View:
         """Number of rows."""
         return len(self.lists_missing)
 
+    @cached_property
+    def ids(self) -> NDArray[np.uint64]:
+        """What keys the random stream of each row: its number."""
+        return np.arange(self.n_rows, dtype=np.uint64)
+
     @property
     def dense(self) -> Floats:
         """The matrix if it is a dense array, and an empty one otherwise."""

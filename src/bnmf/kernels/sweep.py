@@ -25,8 +25,8 @@ CANCELLED = 1e-6
 
 @kernel
 def sweep_rows(
-    W, Z, product, gram, dense, indptr, indices, values, lists_missing, linear, quadratic, coupling, slope,
-    published, precision, key_high, key_low, start, stop, squares, squared_error,
+    W, Z, product, gram, dense, indptr, indices, values, lists_missing, ids, linear, quadratic, coupling,
+    slope, published, precision, key_high, key_low, start, stop, squares, squared_error,
 ):  # fmt: skip
     """Draw rows `start` to `stop` of W in place, and write the squared error that each is left with.
 
@@ -40,6 +40,8 @@ def sweep_rows(
         The data with zeros in the holes, if it is kept that way.
     indptr, indices, values, lists_missing
         Positions listed for each row, the data there, and which of the two kinds they are.
+    ids : (rows,) of uint64
+        Which random stream each row reads.
     linear, quadratic : (1 or rows, K)
         Coefficients of the prior, with the numbers `coupling` and `slope`.
     published : bool
@@ -94,7 +96,7 @@ def sweep_rows(
                 subtract(w[k], gram[k], c)
 
         draw_row(w, z, r, c, zz, gram, by_missing, lin, quad, coupling, slope, published, precision,
-                 stream_of(key_high, key_low, row))  # fmt: skip
+                 stream_of(key_high, key_low, ids[row]))  # fmt: skip
         error = dot(r, r)
         if by_missing:
             error = squares[row] - dot(w, product[row - start]) - dot(w, c) - error
