@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -69,7 +70,9 @@ class View:
         if isinstance(self.matrix, sp.csr_array):
             residuals = self.matrix[start:stop].toarray() - W[start:stop] @ Z.T
             rows = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
-            residuals[rows, self.indices[self.indptr[start] : self.indptr[stop]]] = 0.0
+            listed = np.zeros(residuals.shape, bool)
+            listed[rows, self.indices[self.indptr[start] : self.indptr[stop]]] = True
+            residuals[listed == self.lists_missing[start:stop, None]] = 0.0
             return float(np.vdot(residuals, residuals))
         return squared_residuals(
             W, Z, self.dense, self.indptr, self.indices, self.values, self.lists_missing, start, stop
@@ -165,6 +168,20 @@ class ObservedMatrix:
         if self.rows.matrix is None:
             return float(np.vdot(self.rows.values, self.rows.values))
         return float(self.rows.squares.sum())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the shape and of every observed entry."""
+        digest = hashlib.sha256(repr(self.shape).encode())
+        view = self.rows
+        arrays = [view.indptr, view.indices, view.values, view.lists_missing]
+        if isinstance(view.matrix, sp.csr_array):
+            arrays += [view.matrix.indptr.astype(np.int64), _unsigned(view.matrix.indices), view.matrix.data]
+        elif view.matrix is not None:
+            arrays.append(view.matrix)
+        for array in arrays:
+            digest.update(memoryview(np.ascontiguousarray(array)).cast("B"))
+        return digest.hexdigest()
 
     def observed_entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         """Return rows, columns and values of the observed entries, row by row (not for sparse data with zeros)."""
@@ -302,7 +319,7 @@ def _listed_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int
             None,
             compressed.indptr.astype(np.int64),
             _unsigned(compressed.indices),
-            compressed.data,
+            np.require(compressed.data, requirements="W"),
             np.zeros(n_rows, bool),
             np.zeros(n_rows),
         )
@@ -311,21 +328,33 @@ def _listed_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int
 
 
 def _sparse_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int]:
-    """Keep a sparse matrix whose unstored entries are zeros, and list the holes that are stored as NaN."""
+    """Keep a sparse matrix whose unstored entries are zeros, and list the holes that are stored as NaN.
+
+    A row that is mostly holes lists what it observes instead, zeros included, as a dense one would: the sums over it
+    would cancel in the other form. That takes less memory than its holes do.
+    """
     holes = np.isnan(matrix.data)
     _check_values(matrix.data[~holes], negative)
 
     def view(matrix: sp.csr_array) -> View:
         holes = np.isnan(matrix.data)
         filled = sp.csr_array((np.where(holes, 0.0, matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
-        lengths = np.diff(_pointers(holes)[matrix.indptr])
-        n_rows = matrix.shape[0]
+        n_rows, n_columns = matrix.shape
+        lists_missing = 2 * np.diff(_pointers(holes)[matrix.indptr]) < n_columns
+        row_of = np.repeat(np.arange(n_rows), np.diff(matrix.indptr))
+        missing = holes & lists_missing[row_of]
+        of_holes = matrix[~lists_missing].toarray()
+        rows, columns = np.nonzero(~np.isnan(of_holes))
+        values = np.concatenate([np.zeros(int(missing.sum())), of_holes[rows, columns]])
+        rows = np.concatenate([row_of[missing], np.flatnonzero(~lists_missing)[rows]])
+        columns = np.concatenate([matrix.indices[missing], columns])
+        order = np.argsort(rows, kind="stable")
         return View(
             filled,
-            _pointers(lengths),
-            _unsigned(matrix.indices[holes]),
-            np.zeros(int(holes.sum())),
-            np.ones(n_rows, bool),
+            _pointers(np.bincount(rows, minlength=n_rows)),
+            columns[order].astype(np.uint32),
+            values[order],
+            lists_missing,
             np.asarray(filled.multiply(filled).sum(axis=1)),
         )
 
@@ -334,5 +363,9 @@ def _sparse_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int
 
 
 def _unsigned(indices: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return positions as the kernels take them, without a copy if they have 32 bits."""
+    """Return positions as the kernels take them, without a copy if they have 32 bits.
+
+    What is read-only is copied, here and for the values: a kernel would be compiled once more for it.
+    """
+    indices = np.require(indices, requirements="W")
     return indices.view(np.uint32) if indices.itemsize == 4 else indices.astype(np.uint32)
