@@ -86,7 +86,8 @@ def _with_slope(rows: int, linear: Floats, quadratic: Floats, slope: float, rng:
     if slope > 0.0:
         bound = _bound(rows, linear, quadratic, slope, rng)
     out = np.empty(shape[0] * shape[1])
-    spread = [np.ascontiguousarray(np.broadcast_to(x, shape)).ravel() for x in (-linear, quadratic, bound)]
+    # Copies, because a read-only view would have the kernel compiled once more.
+    spread = [np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, bound)]
     fill_within(*spread, *rng.integers(2**64, size=2, dtype=np.uint64), out)
     return out.reshape(shape)
 

@@ -72,6 +72,8 @@ class Prior:
         if np.any((quadratic <= 0) & (linear + slope <= 0)):
             raise ValueError(f"{self} is no prior: some entries have neither a positive rate nor a precision")
         published = any(isinstance(term, LInf) and term.rule == "published" for term in self.terms)
+        # A transposed matrix would have every kernel compiled once more for its order in memory.
+        linear, quadratic = np.ascontiguousarray(linear), np.ascontiguousarray(quadratic)
         return Coefficients(linear, quadratic, coupling, slope, published)
 
     def log_density(self, W: Any) -> float:
