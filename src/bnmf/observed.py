@@ -180,7 +180,7 @@ class ObservedMatrix:
         elif view.matrix is not None:
             arrays.append(view.matrix)
         for array in arrays:
-            digest.update(memoryview(np.ascontiguousarray(array)).cast("B"))
+            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
 
     def observed_entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
