@@ -1,0 +1,126 @@
+"""Draws from exp(b w - p w²/2) on intervals, with and without the corner of L∞, against their densities."""
+
+import numba
+import numpy as np
+import pytest
+from scipy import integrate, special
+from tests.statistical.checks import assert_follows, grid_cdf, support, two_piece_cdf
+
+from bnmf.kernels.random import stream_of
+from bnmf.kernels.truncated_normal import (
+    draw_positive,
+    fill_log_mass,
+    fill_two_piece,
+    fill_within,
+    scaled_erfc,
+)
+
+KEY = np.uint64(3), np.uint64(5)
+N = 20_000
+INF = np.inf
+
+# (b, p): means from 40 standard deviations below zero to 1e4 above it, and no precision at all.
+HALF_LINES = [
+    (-40.0, 1.0), (-4e3, 1e4), (-5.0, 1.0), (-0.66, 1.0), (-0.64, 1.0), (-0.3, 1.0), (0.0, 1.0), (0.7, 1.0), (3.0, 1.0),
+    (1e4, 1.0), (1e-3, 1e-8), (-1e-6, 1e-14), (-1e6, 1e-3), (-2.0, 0.0), (-1e-9, 0.0), (1e8, 1e9), (-1e150, 1e300),
+]  # fmt: skip
+# (b, p, width): rising, falling, with the mode inside; wide, narrow, and 1e-12 wide.
+INTERVALS = [
+    (0.0, 0.0, 2.0), (3.0, 0.0, 2.0), (-3.0, 0.0, 2.0), (1e5, 0.0, 2.0), (-1e5, 0.0, 2.0), (0.5, 0.0, 1.0),
+    (1.0, 1.0, 1.5), (1.0, 1.0, 2.5), (1.0, 1.0, 1.0), (5.0, 1.0, 4.0), (5.0, 1.0, 8.0), (40.0, 1.0, 0.5),
+    (-40.0, 1.0, 0.5), (-40.0, 1.0, 1e-12), (40.0, 1.0, 1e-12), (-1.0, 1.0, 0.5), (-0.2, 1.0, 0.9), (-0.2, 1.0, 3.0),
+    (1e3, 1.0, 1e-12), (1e13, 1.0, 1e-12), (-1e13, 1e3, 1e-12), (0.1, 1e20, 1.0), (1e11, 1.0, 1.0), (1e4, 1e4, 50.0),
+    (1e-300, 1e-300, 2.0), (0.9, 1.0, 1.9), (2.0, 1.0, 1.9),
+]  # fmt: skip
+# (b, p, corner, slope)
+TWO_PIECES = [
+    (1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 0.0, 0.5), (3.0, 1.0, 2.0, 2.0), (-3.0, 1.0, 0.5, 1.0), (0.0, 0.0, 1.5, 2.0),
+    (1.0, 0.0, 1.5, 2.0), (-1.0, 0.0, 1.5, 2.0), (0.4, 1.0, 1e-12, 1.0), (40.0, 1.0, 39.0, 30.0),
+    (40.0, 1.0, 41.0, 5.0),
+    (-40.0, 1.0, 0.02, 5.0), (1e3, 10.0, 100.0, 3.0), (1e3, 10.0, 100.1, 300.0), (2.0, 1e-8, 3.0, 2.0),
+    (500.0, 0.0, 1.0, 500.5), (30.0, 1.0, 5.0, 30.0), (5.0, 1e4, 3e-4, 100.0), (1.0, 1.0, 50.0, 1.0),
+]  # fmt: skip
+
+
+@numba.njit
+def fill_positive(b, p, key_high, key_low, out):
+    for i in range(out.size):
+        out[i], _ = draw_positive(b, p, stream_of(key_high, key_low, i))
+
+
+def interval_cdf(b, p, width):
+    """Return the distribution function from a grid around the mode, all relative to the mode so nothing cancels."""
+    low, high = support(b, p, 0.0, width)
+    mode = low if b <= p * low else high if b >= p * high else b / p
+    gradient = b - p * mode if mode in (low, high) else 0.0
+    return grid_cdf(lambda w: (gradient - 0.5 * p * (w - mode)) * (w - mode), np.linspace(low, high, 20_001))
+
+
+@pytest.mark.parametrize(("b", "p"), HALF_LINES)
+def test_draw_positive(b, p):
+    draws = np.empty(N)
+    fill_positive(b, p, *KEY, draws)
+    assert draws.min() >= 0
+    assert_follows(draws, interval_cdf(b, p, INF))
+
+
+@pytest.mark.parametrize(("b", "p", "width"), INTERVALS + [(b, p, INF) for b, p in HALF_LINES])
+def test_draw_within(b, p, width):
+    draws = np.empty(N)
+    fill_within(np.full(N, b), np.full(N, p), np.full(N, width), *KEY, draws)
+    assert draws.min() >= 0
+    assert draws.max() <= width
+    assert_follows(draws, interval_cdf(b, p, width))
+
+
+@pytest.mark.parametrize(("b", "p", "corner", "slope"), TWO_PIECES)
+def test_draw_two_piece(b, p, corner, slope):
+    draws = np.empty(N)
+    fill_two_piece(np.full(N, b), np.full(N, p), np.full(N, corner), np.full(N, slope), *KEY, draws)
+    assert draws.min() >= 0
+    assert_follows(draws, two_piece_cdf(b, p, corner, slope))
+
+
+@pytest.mark.parametrize("b", [1e12, -1e12, 1e160, -1e160])
+def test_draw_two_piece_with_forces_beyond_any_data(b):
+    draws = np.empty(100)
+    fill_two_piece(np.full(100, b), np.ones(100), np.ones(100), np.ones(100), *KEY, draws)
+    np.testing.assert_allclose(draws, b if b > 0 else 0.0, rtol=1e-6, atol=20 / abs(b))
+
+
+@pytest.mark.parametrize(("b", "p", "width"), INTERVALS + [(b, p, INF) for b, p in HALF_LINES])
+def test_log_mass_against_quadrature(b, p, width):
+    mass = np.empty(1)
+    fill_log_mass(np.array([b]), np.array([p]), np.array([width]), mass)
+    low, high = support(b, p, 0.0, width)
+    mode = low if b <= p * low else high if b >= p * high else b / p
+    gradient = b - p * mode if mode in (low, high) else 0.0
+    # Measured from the mode and in units of the support, so that the quadrature sees neither 1e-12 nor 1e150.
+    scale = high - low
+    pieces = [((low - mode) / scale, 0.0), (0.0, (high - mode) / scale)]
+    options = {"epsabs": 1e-14, "epsrel": 1e-12, "limit": 200}
+    total = sum(
+        integrate.quad(lambda t: np.exp((gradient - 0.5 * p * t * scale) * t * scale), *piece, **options)[0]
+        for piece in pieces
+    )
+    expected = (b - 0.5 * p * mode) * mode + np.log(scale) + np.log(total)
+    np.testing.assert_allclose(mass[0], expected, rtol=1e-11, atol=1e-9)
+
+
+@pytest.mark.parametrize(("b", "p"), [(b, p) for b, p in HALF_LINES if 0 < p < 1e100])
+def test_log_mass_of_a_half_line_against_the_normal_distribution(b, p):
+    mass = np.empty(1)
+    fill_log_mass(np.array([b]), np.array([p]), np.array([INF]), mass)
+    expected = 0.5 * b * b / p + special.log_ndtr(b / np.sqrt(p)) + 0.5 * np.log(2 * np.pi / p)
+    np.testing.assert_allclose(mass[0], expected, rtol=1e-9, atol=1e-9 * max(1.0, b * b / p))
+
+
+def test_log_mass_of_nothing():
+    mass = np.empty(1)
+    fill_log_mass(np.ones(1), np.ones(1), np.zeros(1), mass)
+    assert mass[0] == -INF
+
+
+@pytest.mark.parametrize("x", [0.0, 0.3, 1.0, 5.0, 24.999, 25.0, 25.001, 100.0, 1e10])
+def test_scaled_erfc(x):
+    np.testing.assert_allclose(scaled_erfc(x), special.erfcx(x), rtol=1e-12)
