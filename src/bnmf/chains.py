@@ -14,6 +14,7 @@ import numpy as np
 
 from bnmf import gibbs
 from bnmf.gibbs import Model, State, Stream
+from bnmf.hashing import fingerprint
 from bnmf.priors import Coefficients
 from bnmf.progress import Progress, Silent
 from bnmf.store import DiskStore, MemoryStore, MomentStore, Schedule
@@ -146,7 +147,7 @@ def describe(model: Model, seed: int, init: Any) -> dict[str, Any]:
     """Return everything but the schedule that decides the draws, in a form that JSON can hold."""
     start = init if isinstance(init, str) else _digest(*(np.asarray(factor) for factor in init))
     return {
-        "data": model.data.fingerprint,
+        "data": fingerprint(model.data),
         "n_components": int(model.n_components),
         "prior_W": _describe_prior(model.coefficients[0]),
         "prior_Z": _describe_prior(model.coefficients[1]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -58,6 +57,21 @@ class View:
     def dense(self) -> Floats:
         """The matrix if it is a dense array, and an empty one otherwise."""
         return self.matrix if isinstance(self.matrix, np.ndarray) else NO_MATRIX
+
+    def select(self, rows: NDArray[np.intp]) -> View:
+        """Return a view of some of the rows."""
+        lengths = np.diff(self.indptr)[rows]
+        inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        listed = np.repeat(self.indptr[rows], lengths) + inside
+        matrix = None if self.matrix is None else self.matrix[rows]
+        return View(
+            matrix,
+            _pointers(lengths),
+            self.indices[listed],
+            self.values[listed],
+            self.lists_missing[rows],
+            self.squares[rows],
+        )
 
     def product(self, start: int, stop: int, Z: Floats) -> Floats:
         """Return rows `start` to `stop` of the matrix times Z."""
@@ -168,20 +182,6 @@ class ObservedMatrix:
         if self.rows.matrix is None:
             return float(np.vdot(self.rows.values, self.rows.values))
         return float(self.rows.squares.sum())
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the shape and of every observed entry."""
-        digest = hashlib.sha256(repr(self.shape).encode())
-        view = self.rows
-        arrays = [view.indptr, view.indices, view.values, view.lists_missing]
-        if isinstance(view.matrix, sp.csr_array):
-            arrays += [view.matrix.indptr.astype(np.int64), _unsigned(view.matrix.indices), view.matrix.data]
-        elif view.matrix is not None:
-            arrays.append(view.matrix)
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        return digest.hexdigest()
 
     def observed_entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         """Return rows, columns and values of the observed entries, row by row (not for sparse data with zeros)."""
@@ -318,7 +318,7 @@ def _listed_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int
         return View(
             None,
             compressed.indptr.astype(np.int64),
-            _unsigned(compressed.indices),
+            unsigned(compressed.indices),
             np.require(compressed.data, requirements="W"),
             np.zeros(n_rows, bool),
             np.zeros(n_rows),
@@ -362,7 +362,7 @@ def _sparse_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int
     return view(matrix), view(matrix.T.tocsr()), n_observed
 
 
-def _unsigned(indices: NDArray[Any]) -> NDArray[np.uint32]:
+def unsigned(indices: NDArray[Any]) -> NDArray[np.uint32]:
     """Return positions as the kernels take them, without a copy if they have 32 bits.
 
     What is read-only is copied, here and for the values: a kernel would be compiled once more for it.

@@ -1,0 +1,150 @@
+"""Match components between draws and chains.
+
+Components have no order, and their scale can move between W and Z. Two components are alike if the rank-one matrices
+w zᵀ that they add to the prediction are: their similarity is cos(w, w') cos(z, z'), which is 1 for the same one
+whatever its scale. Every draw is matched with a reference by the assignment that makes the sum of the similarities
+largest, and scaled so that each column of W has mean 1: a weight of 1 is that of an average row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+Array = NDArray[Any]
+
+# A component that a chain has found again is at least this similar to the reference's.
+SAME = 0.8
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How to bring the components of every draw into one order and scale.
+
+    Attributes
+    ----------
+    order : ndarray of int of shape (chain, draw, K)
+        Component `order[c, d, k]` of a draw is component k of the reference.
+    scale : ndarray of shape (chain, draw, K)
+        What column k of W is divided by, and row k of Z multiplied, after ordering.
+    similarity : ndarray of shape (chain, K)
+        Similarity of the mean component of each chain with that of the reference chain.
+    reference : int
+        The chain that the others are matched with.
+    """
+
+    order: NDArray[np.intp]
+    scale: NDArray[np.float64]
+    similarity: NDArray[np.float64]
+    reference: int
+
+    @property
+    def agrees(self) -> NDArray[np.bool_]:
+        """Whether a chain has found a component of the reference again, (chain, K)."""
+        return self.similarity >= SAME
+
+    def apply_W(self, W: Array) -> Array:
+        """Return draws of W (chain, draw, rows, K) in order and scale."""
+        return np.take_along_axis(W, self.order[:, :, None, :], axis=3) / self.scale[:, :, None, :]
+
+    def apply_Z(self, Z: Array) -> Array:
+        """Return draws of Z (chain, draw, K, columns) in order and scale."""
+        return np.take_along_axis(Z, self.order[:, :, :, None], axis=2) * self.scale[:, :, :, None]
+
+    def means(self, W: Array, Z: Array) -> tuple[Array, Array]:
+        """Return the means of W and Z over the chains that agree, component by component, draw after draw."""
+        n_chains, n_draws, n_components = self.order.shape
+        mean_W, mean_Z = np.zeros((W.shape[2], n_components)), np.zeros((n_components, Z.shape[3]))
+        for chain in range(n_chains):
+            for draw in range(n_draws):
+                order, scale = self.order[chain, draw], self.scale[chain, draw]
+                mean_W += self.agrees[chain] * W[chain, draw][:, order] / scale
+                mean_Z += self.agrees[chain][:, None] * Z[chain, draw][order] * scale[:, None]
+        count = n_draws * self.agrees.sum(axis=0)
+        return mean_W / count, mean_Z / count[:, None]
+
+    def disagreement(self) -> str | None:
+        """Return a sentence on the components that the chains do not agree on, None if there are none."""
+        wrong = np.flatnonzero(~self.agrees.all(axis=0))
+        if not wrong.size:
+            return None
+        n_chains, n_components = self.similarity.shape
+        shared = int((self.agrees.sum(axis=0) > 1).sum())
+        return (
+            f"the chains do not agree on {wrong.size} of {n_components} components ({_listed(wrong)}); "
+            f"{shared} are found by more than one of the {n_chains} chains. The mean of such a component is taken over "
+            "the chains that found it; predictions are averaged over all chains and do not need the components to agree"
+        )
+
+
+def _listed(numbers: NDArray[np.intp]) -> str:
+    shown = ", ".join(map(str, numbers[:8]))
+    return shown if len(numbers) <= 8 else f"{shown}, ..."
+
+
+def align(W: Array, Z: Array, reference: int = 0) -> Alignment:
+    """Match the components of all draws.
+
+    Parameters
+    ----------
+    W, Z : ndarray of shape (chain, draw, rows, K) and (chain, draw, K, columns)
+        Draws.
+    reference : int, default=0
+        The chain to match the others with.
+
+    Returns
+    -------
+    Alignment
+        Order and scale of the components of each draw.
+    """
+    n_chains, n_draws, _, n_components = W.shape
+    order = np.empty((n_chains, n_draws, n_components), np.intp)
+    means = []
+    for chain in range(n_chains):
+        # The last draw first, then the mean of the draws that were matched with it: one draw is no stable reference.
+        target = _directions(W[chain, -1], Z[chain, -1])
+        for _ in range(2):
+            for draw in range(n_draws):
+                order[chain, draw] = _match(target, _directions(W[chain, draw], Z[chain, draw]))
+            target = _mean_direction(W[chain], Z[chain], order[chain])
+        means.append(target)
+
+    similarity = np.ones((n_chains, n_components))
+    for chain in range(n_chains):
+        between = _match(means[reference], means[chain])
+        order[chain] = order[chain][:, between]
+        similarity[chain] = np.diag(_similarity(means[reference], [part[:, between] for part in means[chain]]))
+
+    scale = np.take_along_axis(np.asarray(W.mean(axis=2), dtype=np.float64), order, axis=2)
+    scale[scale == 0.0] = 1.0
+    return Alignment(order, scale, similarity, reference)
+
+
+def _directions(W: Array, Z: Array) -> list[Array]:
+    """Return W (rows, K) and Zᵀ (columns, K) with columns of length 1 (of 0 for a component that is nothing)."""
+    directions = []
+    for factor in (W, Z.T):
+        length = np.linalg.norm(factor, axis=0)
+        directions.append(factor / np.where(length > 0, length, 1.0))
+    return directions
+
+
+def _similarity(a: list[Array], b: list[Array]) -> Array:
+    return (a[0].T @ b[0]) * (a[1].T @ b[1])
+
+
+def _match(target: list[Array], directions: list[Array]) -> NDArray[np.intp]:
+    """Return for each component of the target the one that it is matched with."""
+    return linear_sum_assignment(_similarity(target, directions), maximize=True)[1]
+
+
+def _mean_direction(W: Array, Z: Array, order: NDArray[np.intp]) -> list[Array]:
+    total = [np.zeros(W.shape[1:]), np.zeros(Z.shape[1:][::-1])]
+    for draw in range(len(W)):
+        for mean, direction in zip(total, _directions(W[draw], Z[draw]), strict=True):
+            mean += direction[:, order[draw]]
+    return _directions(total[0], total[1].T)
