@@ -1,0 +1,181 @@
+"""The half-sweep: right conditionals, and the same numbers in every form of the data and from the reference."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from tests.statistical.checks import P_VALUE, assert_follows, grid_cdf
+from tests.statistical.models import NAMES, pairs
+
+from bnmf.gibbs import Model, State, half_sweep
+from bnmf.kernels.random import stream_of
+from bnmf.kernels.truncated_normal import draw_two_piece
+from bnmf.observed import ObservedMatrix, View
+from bnmf.priors import L1, MODELS, L2Squared, LInf
+from bnmf.reference import draw_component
+from bnmf.workers import Workers
+
+KEY = np.uint64(21), np.uint64(4)
+SIGMA2 = 0.7
+
+
+def view_of(array, mask, form):
+    """Return the rows of the data in one of the forms that the kernel knows."""
+    filled = np.where(mask, array, 0.0)
+    if form == "sparse":
+        return ObservedMatrix.from_data(sp.csr_array(np.where(mask, array, np.nan)), negative=True).rows
+    lists_missing = np.full(len(array), form == "missing listed")
+    if form == "as chosen":
+        lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
+    rows, columns = np.nonzero(mask != lists_missing[:, None])
+    indptr = np.searchsorted(rows, np.arange(len(array) + 1))
+    matrix = None if form == "only observed kept" else filled
+    squares = (filled**2).sum(axis=1)
+    return View(matrix, indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing, squares)
+
+
+FORMS = ["as chosen", "missing listed", "observed listed", "only observed kept"]
+
+
+def problem(rows=40, columns=17, K=4, observed=0.6, seed=0):
+    rng = np.random.default_rng(seed)
+    W, Z = rng.exponential(size=(rows, K)), rng.exponential(size=(columns, K))
+    A = W @ Z.T + rng.normal(size=(rows, columns))
+    mask = rng.uniform(size=A.shape) < observed
+    mask[0], mask[1] = True, False
+    return A, mask, rng.exponential(size=(rows, K)), Z
+
+
+def drawn(view, W, Z, coefficients, sigma2=SIGMA2):
+    W = W.copy()
+    error = half_sweep(view, W, Z, coefficients, sigma2, KEY, Workers())
+    return W, error
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", FORMS[1:])
+def test_forms_agree(name, form):
+    A, mask, W, Z = problem()
+    coefficients = pairs(*A.shape, Z.shape[1])[name][0].coefficients(W.shape)
+    expected, error = drawn(view_of(A, mask, "as chosen"), W, Z, coefficients)
+    got, error_got = drawn(view_of(A, mask, form), W, Z, coefficients)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(error_got, error, rtol=1e-9)
+    np.testing.assert_allclose(error, (mask * (A - expected @ Z.T) ** 2).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("name", ["gl12", "gl22inf"])
+def test_sparse_and_dense_data_agree(name, holes):
+    rng = np.random.default_rng(1)
+    A = np.where(rng.uniform(size=(50, 30)) < 0.1, rng.exponential(size=(50, 30)), 0.0)
+    A[rng.uniform(size=A.shape) < holes / 2] = np.nan
+    A[3], A[:, 4] = np.nan if holes else 0.0, np.nan if holes else 1.0
+    coefficients = MODELS[name](1.0).coefficients((50, 3))
+    W, Z = rng.exponential(size=(50, 3)), rng.exponential(size=(30, 3))
+    dense, sparse = ObservedMatrix.from_data(A), ObservedMatrix.from_data(sp.csr_array(A))
+    assert isinstance(sparse.rows.matrix, sp.csr_array)
+    for view in ("rows", "columns"):
+        expected, error = drawn(getattr(dense, view), W, Z, coefficients)
+        got, error_got = drawn(getattr(sparse, view), W, Z, coefficients)
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+        np.testing.assert_allclose(error_got, error, rtol=1e-9)
+        W, Z = Z, W
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("form", ["as chosen", "only observed kept"])
+def test_reference_agrees(model, form):
+    A, mask, W, Z = problem()
+    mask[1, :2] = True  # the reference divides by the precision, so it needs something observed
+    coefficients = MODELS[model](0.3).coefficients(W.shape)
+    got, _ = drawn(view_of(A, mask, form), W, Z, coefficients)
+
+    streams = [stream_of(*KEY, np.uint64(row)) for row in range(len(W))]
+
+    def draw(b, p, corner, slope):
+        new = np.empty(len(W))
+        for row in range(len(W)):
+            stream = tuple(map(np.uint64, streams[row]))
+            corner_of_row = corner[row] if slope else 0.0
+            new[row], streams[row] = draw_two_piece(b[row], p[row], corner_of_row, slope, stream)
+        return new
+
+    expected = W.copy()
+    for k in range(W.shape[1]):
+        draw_component(A, mask, expected, Z.T, SIGMA2, model, 0.3, k, draw)
+    np.testing.assert_allclose(got, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("form", ["as chosen", "missing listed"])
+def test_component_that_lives_in_the_holes(form):
+    A, mask, W, Z = problem(observed=0.9)
+    Z[3, 2] = 1e9  # column 3 is missing in most rows, and there component 2 is nearly all that it is
+    mask[:, 3] = False
+    A[:, 3] = np.nan
+    coefficients = L1(1.0).coefficients(W.shape)
+    expected, error = drawn(view_of(A, mask, "only observed kept"), W, Z, coefficients)
+    got, error_got = drawn(view_of(A, mask, form), W, Z, coefficients)
+    np.testing.assert_allclose(got, expected, rtol=1e-7)
+    np.testing.assert_allclose(error_got, error, rtol=1e-7)
+
+
+def test_rows_without_data_are_drawn_from_the_prior():
+    A, mask, Z = np.zeros((20_000, 3)), np.zeros((20_000, 3), bool), np.ones((3, 2))
+    for form in FORMS:
+        W, error = drawn(view_of(A, mask, form), np.ones((20_000, 2)), Z, L1(2.0).coefficients((20_000, 2)))
+        assert_follows(W[:, 0], stats.expon(scale=0.5).cdf)
+        assert_follows(W[:, 1], stats.expon(scale=0.5).cdf)
+        assert error == pytest.approx(0.0, abs=1e-9)
+
+
+# --- One entry given everything else. All rows are alike, so one half-sweep makes as many draws of the first entry
+# given the *old* others as there are rows; its density is the joint one of a single row, seen along that entry.
+
+ROWS = 10_000
+ROW = np.array([2.0, 0.5, 1.5, 3.0, 0.2])
+OTHERS = [0.6, 0.3]
+MASKS = {"all seen": [1, 1, 1, 1, 1], "one hole": [1, 1, 0, 1, 1], "one seen": [0, 1, 0, 0, 0], "none seen": [0] * 5}
+GIVEN = np.random.default_rng(2).exponential(size=(5, 3))
+
+
+def first_entries(prior, mask, old, form):
+    """Draw the first entry of a row many times."""
+    A, W = np.tile(ROW, (ROWS, 1)), np.tile([old, *OTHERS], (ROWS, 1))
+    view = view_of(A, np.tile(np.array(mask, bool), (ROWS, 1)), form)
+    return drawn(view, W, GIVEN, prior.coefficients((1, 3)))[0][:, 0]
+
+
+def first_entry_cdf(prior, mask):
+    """Return the distribution function of the first entry, from the joint density on a grid."""
+    data = ObservedMatrix.from_data(ROW[None], np.array(mask, bool)[None]) if any(mask) else None
+    model = Model(data, 3, (prior, L1(1.0))) if data else None
+
+    def log_joint(w):
+        row = np.array([[w, *OTHERS]])
+        return model.log_joint(State(row, GIVEN, SIGMA2, 0.0, 0)) if model else prior.log_density(row)
+
+    # The corner of L∞ is a point of the grid.
+    points = np.concatenate([np.linspace(0, max(OTHERS), 100), np.linspace(max(OTHERS), 10, 800)[1:]])
+    return grid_cdf(lambda grid: [log_joint(w) for w in grid], points)
+
+
+CONDITIONALS = {name: pair[0] for name, pair in pairs(1, 5, 3).items()}
+
+
+@pytest.mark.filterwarnings("ignore:n_components=3 is larger")
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("prior", CONDITIONALS.values(), ids=CONDITIONALS)
+def test_one_entry_against_the_joint_density(prior, mask):
+    cdf = first_entry_cdf(prior, mask)
+    for form in ("missing listed", "observed listed"):
+        assert_follows(first_entries(prior, mask, 0.8, form), cdf)
+
+
+@pytest.mark.filterwarnings("ignore:n_components=3 is larger")
+@pytest.mark.parametrize("old", [0.2, 0.8])
+@pytest.mark.parametrize("prior", [LInf(2.0, rule="published"), L2Squared(1.0) + LInf(1.0, rule="published")], ids=str)
+def test_published_rule_is_not_the_conditional(prior, old):
+    draws = first_entries(prior, MASKS["one hole"], old, "missing listed")
+    pvalue = stats.kstest(draws, first_entry_cdf(prior, MASKS["one hole"])).pvalue
+    assert pvalue < P_VALUE
