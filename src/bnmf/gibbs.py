@@ -252,15 +252,20 @@ def half_sweep(
     sigma2: float,
     key: tuple[np.uint64, np.uint64],
     workers: Workers,
+    ids: NDArray[np.uint64] | None = None,
 ) -> float:
-    """Draw every row of W in place given Z, both (rows, K), and return the squared error that is left."""
+    """Draw every row of W in place given Z, both (rows, K), and return the squared error that is left.
+
+    Each row reads the random stream of its id: its number, if no `ids` are given.
+    """
+    ids = view.ids if ids is None else ids
     gram = Z.T @ Z
     squared_error = np.empty(view.n_rows)
 
     def work(begin: int, end: int) -> None:
         sweep_rows(
             W, Z, view.product(begin, end, Z), gram, view.dense, view.indptr, view.indices, view.values,
-            view.lists_missing, view.ids, prior.linear, prior.quadratic, prior.coupling, prior.slope, prior.published,
+            view.lists_missing, ids, prior.linear, prior.quadratic, prior.coupling, prior.slope, prior.published,
             1.0 / sigma2, *key, begin, end, view.squares, squared_error,
         )  # fmt: skip
 

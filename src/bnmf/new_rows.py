@@ -72,6 +72,8 @@ def _known(ids: NDArray[np.uint64], fitted: NDArray[np.uint64] | None) -> tuple[
     """Return which rows were fitted, and which fitted rows those are."""
     if fitted is None or not len(fitted):
         return np.zeros(len(ids), bool), np.empty(0, np.intp)
+    if np.array_equal(ids, fitted):  # the fitted data itself, in which rows may be alike
+        return np.ones(len(ids), bool), np.arange(len(ids))
     order = np.argsort(fitted, kind="stable")
     place = np.minimum(np.searchsorted(fitted[order], ids), len(fitted) - 1)
     known = fitted[order][place] == ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -128,7 +128,7 @@ class ObservedMatrix:
 
     @classmethod
     def from_data(
-        cls, X: Any, observed: Any = None, *, unstored: str = "zero", negative: bool = False
+        cls, X: Any, observed: Any = None, *, unstored: str = "zero", negative: bool = False, empty: bool = False
     ) -> ObservedMatrix:
         """Take a matrix as it comes.
 
@@ -142,6 +142,8 @@ class ObservedMatrix:
             What an entry is that a sparse X does not store.
         negative : bool, default=False
             Allow negative entries: the Gaussian noise of the model can make them.
+        empty : bool, default=False
+            Allow a matrix with no observed entry at all.
 
         Returns
         -------
@@ -172,9 +174,13 @@ class ObservedMatrix:
             _check_values(array[mask] if not mask.all() else array, negative)
             views = _dense_views(array, mask) if mask.mean() >= DENSE_FROM else _views_of_few(array, mask)
         rows, columns, n_observed = views
-        if n_observed == 0:
+        if n_observed == 0 and not empty:
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         return cls((rows.n_rows, columns.n_rows), n_observed, rows, columns, *names)
+
+    def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
+        """Return the same data with names for its rows and columns."""
+        return replace(self, row_names=rows, column_names=columns)
 
     @cached_property
     def sum_of_squares(self) -> float:

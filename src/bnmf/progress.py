@@ -40,8 +40,8 @@ class Progress(Silent):
     def __init__(self, n_chains: int, n_sweeps: int, done: list[int]) -> None:
         self._n_sweeps = n_sweeps
         self._first = done
-        self._begin = time.monotonic()
-        self._shown = [0.0] * n_chains
+        self._begin: list[float | None] = [None] * n_chains
+        self._shown = [time.monotonic()] * n_chains
         self._lock = threading.Lock()
         self._show: Callable[[int, int, str], None] = self._line
         self._every = LOG_SECONDS
@@ -78,10 +78,14 @@ class Progress(Silent):
     def update(self, chain: int, sweep: int, mse: float) -> None:
         """Take note of a sweep, and show it if it is time or the last one."""
         now = time.monotonic()
+        begin = self._begin[chain]
+        if begin is None:  # the first sweep of a chain is not typical: kernels may be compiled in it
+            self._begin[chain], self._first[chain] = now, sweep
+            return
         if now - self._shown[chain] < self._every and sweep < self._n_sweeps:
             return
         self._shown[chain] = now
-        speed = (sweep - self._first[chain]) / max(now - self._begin, 1e-9)
+        speed = (sweep - self._first[chain]) / max(now - begin, 1e-9)
         left = (self._n_sweeps - sweep) / max(speed, 1e-9)
         with self._lock:
             self._show(chain, sweep, f"{speed:,.0f} sweeps/s, {duration(left)} left, training MSE {mse:.4g}")

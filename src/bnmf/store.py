@@ -256,6 +256,14 @@ def _compare(directory: Path, settings: dict[str, Any]) -> None:
         )
 
 
+def stored_seed(directory: str | os.PathLike[str]) -> int | None:
+    """Return the seed of the run that a directory holds, None if it holds none."""
+    try:
+        return int(json.loads((Path(directory) / "settings.json").read_bytes())["seed"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def npz_bytes(**arrays: Array) -> bytes:
     """Return arrays as the bytes of an .npz file."""
     import io

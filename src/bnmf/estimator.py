@@ -1,0 +1,496 @@
+"""BayesianNMF: the sampler as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bnmf import chains
+from bnmf.diagnostics import ConvergenceWarning
+from bnmf.gibbs import Model
+from bnmf.hashing import row_ids
+from bnmf.memory import warn_if_large
+from bnmf.moments import Moments
+from bnmf.noise import InverseGamma
+from bnmf.observed import ObservedMatrix
+from bnmf.posterior import Posterior
+from bnmf.store import DiskStore, MemoryStore, MomentStore, Schedule, draw_bytes, stored_seed
+
+Floats = NDArray[np.float64]
+
+# The observed entries of a row are hidden in so many turns to score it.
+SCORE_FOLDS = 5
+
+
+class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Bayesian nonnegative matrix factorisation of a matrix with missing entries.
+
+    X is modelled as W Z plus Gaussian noise, with W and Z nonnegative under a prior that acts as a norm penalty. The
+    whole posterior is sampled, so every prediction comes with its uncertainty. NaN is missing; zero is not.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Number of components K.
+    prior : str, Prior or pair of them, default="gl22"
+        "gee", "gl12", "gl22", "glinf" or "gl22inf" (the models of the paper with λ = 0.1), a prior made from
+        :mod:`bnmf.priors`, or a pair of them for W and for Z.
+    noise_shape, noise_scale : float, default=1.0
+        Inverse-gamma prior of the noise variance.
+    n_chains : int, default=4
+        Chains, each from its own start.
+    burn_in : int, default=300
+        Sweeps of each chain that are thrown away.
+    n_draws : int, default=200
+        Draws of each chain that are kept.
+    thinning : int, default=1
+        Sweeps from one draw to the next.
+    init : "random" or pair of arrays, default="random"
+        Draws from the prior, or starting values W0 (rows, K) and Z0 (K, columns).
+    rescale : bool, default=True
+        End each sweep with the rescaling move, which speeds up mixing and leaves the posterior as it is.
+    unstored : {"zero", "missing"}, default="zero"
+        What an entry is that a sparse X does not store.
+    checkpoint : path-like, optional
+        A directory that keeps draws and states. A fit that was cut off goes on from there when it is called again.
+    keep_draws : bool, default=True
+        If False only means and standard deviations are kept, not the draws.
+    draws_dtype : {"float64", "float32"}, default="float64"
+        Precision of the draws that are kept.
+    n_jobs : int, optional
+        Threads; -1 for all cores. The draws do not depend on it.
+    random_state : int, RandomState or None, default=None
+        The same number gives the same draws.
+    progress : bool, default=False
+        Show progress on the error stream.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        The draws and what can be read off them (:class:`bnmf.moments.Moments` with ``keep_draws=False``).
+    components_ : ndarray of shape (n_components, n_features)
+        Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
+    noise_variance_ : float
+        Posterior mean of the noise variance.
+    reconstruction_err_ : float
+        Root of the squared error of the posterior mean on the observed entries.
+    n_iter_ : int
+        Sweeps of each chain.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if X was a DataFrame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.exponential(size=(30, 2)) @ rng.exponential(size=(2, 8)) + 0.01 * rng.random((30, 8))
+    >>> X[rng.random(X.shape) < 0.3] = np.nan
+    >>> model = BayesianNMF(n_components=2, n_chains=2, random_state=0).fit(X)
+    >>> model.components_.shape
+    (2, 8)
+    >>> bool(np.isnan(model.impute()).any())
+    False
+    """
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        prior: Any = "gl22",
+        noise_shape: float = 1.0,
+        noise_scale: float = 1.0,
+        n_chains: int = 4,
+        burn_in: int = 300,
+        n_draws: int = 200,
+        thinning: int = 1,
+        init: Any = "random",
+        rescale: bool = True,
+        unstored: str = "zero",
+        checkpoint: Any = None,
+        keep_draws: bool = True,
+        draws_dtype: Any = "float64",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.prior = prior
+        self.noise_shape = noise_shape
+        self.noise_scale = noise_scale
+        self.n_chains = n_chains
+        self.burn_in = burn_in
+        self.n_draws = n_draws
+        self.thinning = thinning
+        self.init = init
+        self.rescale = rescale
+        self.unstored = unstored
+        self.checkpoint = checkpoint
+        self.keep_draws = keep_draws
+        self.draws_dtype = draws_dtype
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    # --- fitting
+
+    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> BayesianNMF:
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Nonnegative data. NaN is missing; zero is not.
+        y : None
+            Ignored.
+        observed : array-like of bool of shape (n_samples, n_features), optional
+            True where X was observed. What X holds elsewhere is not looked at.
+
+        Returns
+        -------
+        BayesianNMF
+            This estimator, fitted.
+        """
+        dtype = self._draws_dtype()
+        schedule = Schedule(self.n_chains, self.burn_in, self.n_draws, self.thinning)
+        noise = InverseGamma(self.noise_shape, self.noise_scale)
+        data = self._data(X, observed, reset=True)
+        model = Model(data, self._rank(), self.prior, noise, bool(self.rescale))
+        self._warn_if_large(model, schedule, dtype)
+        seed = self._seed()
+        store = chains.make_store(
+            model,
+            schedule,
+            seed,
+            init=self.init,
+            dtype=dtype,
+            keep_draws=self.keep_draws,
+            checkpoint=self.checkpoint,
+        )
+        try:
+            counts = chains.run(
+                model,
+                schedule,
+                store,
+                seed,
+                init=self.init,
+                n_jobs=effective_n_jobs(self.n_jobs),
+                progress=bool(self.progress),
+            )
+        finally:
+            if isinstance(store, DiskStore):
+                store.close()
+        kept, n_draws = self._after_interrupt(counts, schedule)
+        self._data_ = data
+        self._seed_ = seed
+        self.n_iter_ = schedule.burn_in + n_draws * schedule.thinning
+        self._read_off(model, store, kept, n_draws)
+        return self
+
+    def _rank(self) -> int:
+        try:
+            return operator.index(self.n_components)
+        except TypeError:
+            raise TypeError(f"n_components must be a whole number, got {self.n_components!r}") from None
+
+    def _draws_dtype(self) -> np.dtype[Any]:
+        dtype = np.dtype(self.draws_dtype)
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
+        return dtype
+
+    def _data(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
+        """Return X as the sampler takes it, after scikit-learn's own checks."""
+        names = X.index if isinstance(X, pd.DataFrame) else None
+        # Behind a mask anything may stand, infinities too: then only what was observed is checked.
+        finite: Any = "allow-nan" if observed is None else False
+        array: Any = validate_data(
+            self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
+        )
+        values = array.data if sp.issparse(array) else array
+        if observed is None and np.any(values < 0):
+            raise ValueError(f"Negative values in data passed to {type(self).__name__}: X must be nonnegative")
+        data = ObservedMatrix.from_data(array, observed, unstored=self.unstored, empty=not reset)
+        columns = pd.Index(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+        return data.named(names, columns)
+
+    def _warn_if_large(self, model: Model, schedule: Schedule, dtype: Any) -> None:
+        if self.checkpoint is None and self.keep_draws:
+            warn_if_large(
+                draw_bytes(model, schedule, dtype),
+                "keeping all draws in memory",
+                "take fewer draws or a larger thinning, draws_dtype='float32', keep them on disk with "
+                "checkpoint=DIRECTORY, or keep only their mean and spread with keep_draws=False",
+            )
+        elif not self.keep_draws:
+            warn_if_large(
+                schedule.n_chains * 2 * 8 * model.data.shape[0] * model.data.shape[1],
+                "keeping mean and spread of every entry",
+                "use fewer chains, or keep some draws on disk with checkpoint=DIRECTORY",
+            )
+
+    def _seed(self) -> int:
+        if self.random_state is None and self.checkpoint is not None:
+            stored = stored_seed(self.checkpoint)
+            if stored is not None:
+                return stored
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _after_interrupt(self, counts: list[int], schedule: Schedule) -> tuple[list[int], int]:
+        """Return the chains and draws to use; after Ctrl-C, what there is of them."""
+        kept, n_draws = chains.largest_block(counts)
+        if n_draws == schedule.n_draws and len(kept) == schedule.n_chains:
+            return kept, n_draws
+        if self.checkpoint is not None:
+            hint = f"call fit again with checkpoint={str(self.checkpoint)!r} to go on"
+        else:
+            hint = "with checkpoint=DIRECTORY the next one can go on where it stopped"
+        if n_draws == 0:
+            raise KeyboardInterrupt(f"interrupted before the first draw; {hint}")
+        warnings.warn(
+            f"interrupted: {n_draws} draws of {len(kept)} of {schedule.n_chains} chains are kept; {hint}", stacklevel=3
+        )
+        return kept, n_draws
+
+    def _read_off(self, model: Model, store: MemoryStore, kept: list[int], n_draws: int) -> None:
+        """Set the fitted attributes, and warn where the chains do not agree."""
+        data = model.data
+        if isinstance(store, MomentStore):
+            self.posterior_: Any = Moments(store, kept, n_draws, data.n_observed)
+            self._mean_W, self.components_ = self.posterior_.mean_W, self.posterior_.mean_Z
+        else:
+            everything = len(kept) == len(store.W) and n_draws == store.W.shape[1]
+            choose: Any = slice(None) if everything else kept
+            self.posterior_ = Posterior(
+                store.W[choose, :n_draws],
+                store.Z[choose, :n_draws],
+                np.array(store.noise_variance[choose, :n_draws]),
+                np.array(store.train_mse[choose, : self.n_iter_]),
+                n_observed=data.n_observed,
+                row_names=data.row_names,
+                column_names=data.column_names,
+                prior_W=model.coefficients[0],
+                row_ids=row_ids(data),
+            )
+            alignment = self.posterior_.alignment
+            self._mean_W, self.components_ = alignment.means(self.posterior_.W, self.posterior_.Z)
+        self.noise_variance_ = float(self.posterior_.noise_variance.mean())
+        for problem in self.posterior_.problems():
+            warnings.warn(problem, ConvergenceWarning, stacklevel=3)
+
+    @property
+    def reconstruction_err_(self) -> float:
+        """Root of the squared error of the posterior mean on the observed entries."""
+        check_is_fitted(self)
+        rows, columns, values = self._data_.observed_entries()
+        if isinstance(self.posterior_, Moments):
+            mean = self.posterior_.mean()[rows, columns]
+        else:
+            mean = self.posterior_.mean(rows, columns)
+        return float(np.linalg.norm(values - mean))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    # --- the fitted rows
+
+    def reconstruct(self, return_std: bool = False) -> Any:
+        """Return the posterior mean of W Z for the fitted rows.
+
+        Parameters
+        ----------
+        return_std : bool, default=False
+            Return its posterior standard deviation too.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), or a pair of them
+            Mean, and standard deviation if asked for.
+        """
+        check_is_fitted(self)
+        mean = self.posterior_.mean()
+        return (mean, self.posterior_.std()) if return_std else mean
+
+    def interval(self, prob: float = 0.9, noise: bool = True) -> tuple[Floats, Floats]:
+        """Return a central interval for every entry of the fitted rows.
+
+        Parameters
+        ----------
+        prob : float, default=0.9
+            Probability that the interval holds.
+        noise : bool, default=True
+            Of new data at the entry (predictive interval); if False, of W Z.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n_samples, n_features)
+            Lower and upper ends, not below zero, as the data are not.
+        """
+        check_is_fitted(self)
+        low, high = self.posterior_.interval(prob, noise=noise)
+        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+
+    def impute(self, X: Any = None, *, observed: Any = None) -> Any:
+        """Return X with its missing entries filled by their posterior mean, and the others untouched.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features), optional
+            The fitted data by default. Other rows are drawn given the fitted Z.
+        observed : array-like of bool, optional
+            True where X was observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            The completed matrix.
+        """
+        check_is_fitted(self)
+        data = self._data_ if X is None else self._data(X, observed, reset=False)
+        if isinstance(self.posterior_, Moments):
+            if X is not None:
+                raise ValueError("without draws (keep_draws=False) only the fitted rows can be imputed")
+            mean = self.posterior_.mean()
+        else:
+            mean = self._posterior_of(data).mean()
+        rows, columns, values = data.observed_entries()
+        mean[rows, columns] = values
+        return mean
+
+    # --- scikit-learn's verbs
+
+    def fit_transform(self, X: Any, y: Any = None, *, observed: Any = None) -> Floats:
+        """Fit, and return the posterior mean of W.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Nonnegative data.
+        y : None
+            Ignored.
+        observed : array-like of bool, optional
+            True where X was observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Weights of the components, aligned with `components_`.
+        """
+        return self.fit(X, observed=observed)._mean_W
+
+    def transform(self, X: Any) -> Floats:
+        """Return the posterior mean of W for rows of X, integrating over the draws of Z.
+
+        A row that was fitted gets the weights it got there. Entries may be missing; a row with nothing observed gets
+        the prior's answer. For the uncertainty use :meth:`posterior_of`.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Nonnegative data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Weights of the components, aligned with `components_`.
+        """
+        check_is_fitted(self)
+        posterior = self._posterior_of(self._data(X, reset=False))
+        return self.posterior_.alignment.means(posterior.W, posterior.Z)[0]
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Return weights times `components_`. For predictions use :meth:`reconstruct`, the mean of the products.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Weights, as from :meth:`transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Their product with `components_`.
+        """
+        check_is_fitted(self)
+        weights = np.asarray(X, dtype=np.float64)
+        if weights.ndim != 2 or weights.shape[1] != len(self.components_):
+            raise ValueError(f"X must have shape (n_samples, {len(self.components_)}), got {weights.shape}")
+        return weights @ self.components_
+
+    def posterior_of(self, X: Any, *, observed: Any = None) -> Posterior:
+        """Return the posterior of other rows: their weights, predictions and intervals.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Nonnegative data.
+        observed : array-like of bool, optional
+            True where X was observed.
+
+        Returns
+        -------
+        Posterior
+            With the fitted draws of Z, and draws of W for these rows.
+        """
+        check_is_fitted(self)
+        return self._posterior_of(self._data(X, observed, reset=False))
+
+    def _posterior_of(self, data: ObservedMatrix) -> Posterior:
+        if isinstance(self.posterior_, Moments):
+            raise ValueError("without draws (keep_draws=False) there is nothing to draw new rows from")
+        if data is self._data_:
+            return self.posterior_
+        return self.posterior_.for_rows(data, seed=self._seed_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log predictive density of the observed entries of X.
+
+        Each entry is predicted from others of its row: the observed entries are hidden in five turns. So more
+        components score higher only if they predict better, and `GridSearchCV` can choose their number.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Nonnegative data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            The higher the better.
+        """
+        check_is_fitted(self)
+        data = self._data(X, reset=False)
+        rows, columns, values = data.observed_entries()
+        if not len(rows):
+            raise ValueError("X has no observed entry to score")
+        fold = np.random.default_rng(self._seed_).permutation(len(rows)) % SCORE_FOLDS
+        total = 0.0
+        for turn in range(SCORE_FOLDS):
+            hidden = fold == turn
+            if hidden.any():
+                seen = ~hidden
+                rest = sp.csr_array((values[seen], (rows[seen], columns[seen])), shape=data.shape)
+                posterior = self._posterior_of(ObservedMatrix.from_data(rest, unstored="missing", empty=True))
+                total += posterior.log_predictive_density(rows[hidden], columns[hidden], values[hidden]).sum()
+        return float(total / len(rows))

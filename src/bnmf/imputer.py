@@ -1,0 +1,173 @@
+"""NMFImputer: missing entries filled, once or several times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.impute import MissingIndicator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bnmf.estimator import BayesianNMF
+from bnmf.kernels.truncated_normal import fill_within
+from bnmf.posterior import Posterior
+
+Floats = NDArray[np.float64]
+
+
+class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill missing entries of a nonnegative matrix by Bayesian nonnegative matrix factorisation.
+
+    Parameters
+    ----------
+    estimator : BayesianNMF, optional
+        The model; with its defaults if none is given.
+    add_indicator : bool, default=False
+        Append columns that tell which entries were missing, as scikit-learn's imputers do.
+
+    Attributes
+    ----------
+    estimator_ : BayesianNMF
+        The fitted model.
+    indicator_ : MissingIndicator or None
+        What makes the indicator columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.outer([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0])
+    >>> X[2, 3] = np.nan
+    >>> imputer = NMFImputer(BayesianNMF(1, noise_scale=1e-3, random_state=0))
+    >>> filled = imputer.fit_transform(X)
+    >>> bool(abs(filled[2, 3] - 12.0) < 1.0)
+    True
+    """
+
+    def __init__(self, estimator: BayesianNMF | None = None, *, add_indicator: bool = False) -> None:
+        self.estimator = estimator
+        self.add_indicator = add_indicator
+
+    def fit(self, X: Any, y: Any = None) -> NMFImputer:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Nonnegative data; NaN is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        NMFImputer
+            This imputer, fitted.
+        """
+        array = self._array(X, reset=True)
+        model = BayesianNMF() if self.estimator is None else clone(self.estimator)
+        if np.isnan(array).all():
+            raise ValueError("X has no observed entry at all: there is nothing to learn from")
+        self.estimator_ = model.fit(array)
+        self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return X with its missing entries filled by their posterior mean.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Rows of the fitted data, or others.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features [+ indicator columns])
+            The completed rows; what was observed is returned bit for bit.
+        """
+        check_is_fitted(self)
+        array = self._array(X, reset=False)
+        missing = np.isnan(array)
+        filled = array.copy()
+        if missing.any():
+            filled[missing] = self._posterior(array).mean()[missing]
+        if self.indicator_ is None:
+            return filled
+        return np.hstack([filled, self.indicator_.transform(array).astype(filled.dtype)])
+
+    def multiple_imputations(self, X: Any, n_imputations: int = 5, *, seed: int = 0) -> NDArray[Any]:
+        """Return several completed copies of X, each with its own draw of the missing entries.
+
+        Each copy takes one draw of the factors and of the noise, so the differences between the copies are the whole
+        uncertainty, as Rubin's rules ask for. Drawn entries are nonnegative.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Rows of the fitted data, or others.
+        n_imputations : int, default=5
+            Number of copies.
+        seed : int, default=0
+            Seed of the choice of draws and of the noise.
+
+        Returns
+        -------
+        ndarray of shape (n_imputations, n_samples, n_features)
+            The copies.
+        """
+        check_is_fitted(self)
+        array = self._array(X, reset=False)
+        posterior = self._posterior(array)
+        available = posterior.n_chains * posterior.n_draws
+        if not 1 <= n_imputations <= available:
+            raise ValueError(f"n_imputations must be between 1 and the {available} draws, got {n_imputations}")
+        rng = np.random.default_rng(seed)
+        rows, columns = np.nonzero(np.isnan(array))
+        out = np.repeat(array[None], n_imputations, axis=0)
+        for copy, number in zip(out, rng.permutation(available)[:n_imputations], strict=True):
+            chain, draw = divmod(int(number), posterior.n_draws)
+            mean = np.einsum("ik,ki->i", posterior.W[chain, draw][rows], posterior.Z[chain, draw][:, columns])
+            copy[rows, columns] = _noisy(mean, float(posterior.noise_variance[chain, draw]), rng)
+        return out
+
+    def _posterior(self, array: NDArray[Any]) -> Posterior:
+        return self.estimator_.posterior_of(array)
+
+    def _array(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        if np.any(array < 0):
+            raise ValueError(f"Negative values in data passed to {type(self).__name__}: X must be nonnegative")
+        return array
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns that :meth:`transform` gives.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns of X; those seen in fit by default.
+
+        Returns
+        -------
+        ndarray of str
+            The same names, and those of the indicator columns.
+        """
+        names = super().get_feature_names_out(input_features)
+        if self.indicator_ is None:
+            return names
+        return np.concatenate([names, self.indicator_.get_feature_names_out(names)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _noisy(mean: Floats, variance: float, rng: np.random.Generator) -> Floats:
+    """Return a draw of N(mean, variance) above zero for each mean."""
+    out = np.empty(mean.size)
+    precision = np.full(mean.size, 1.0 / variance)
+    key = rng.integers(2**64, size=2, dtype=np.uint64)
+    fill_within(mean / variance, precision, np.full(mean.size, np.inf), *key, out)
+    return out
