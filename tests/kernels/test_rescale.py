@@ -1,0 +1,95 @@
+"""The rescaling move leaves the product W Z and the priors as they are."""
+
+import numpy as np
+import pytest
+from scipy import interpolate
+from tests.statistical.calibration import Problem, statistics
+from tests.statistical.checks import assert_follows, assert_same, grid_cdf
+from tests.statistical.models import NAMES, pairs
+
+from bnmf.kernels.rescale import rescale
+from bnmf.priors import L1, L2Squared, LInf, TruncatedNormal
+
+U64 = np.uint64
+
+
+def coefficients(prior_W, prior_Z, M, N, K):
+    both = prior_W.coefficients((M, K)), prior_Z.transposed().coefficients((N, K))
+    return [number for c in both for number in (c.linear, c.quadratic, c.coupling, c.slope)]
+
+
+def rescaled(W, Zt, prior_W, prior_Z, key):
+    W, Zt = W.copy(), Zt.copy()
+    rescale(W, Zt, *coefficients(prior_W, prior_Z, len(W), *Zt.shape), U64(9), U64(key))
+    return W, Zt
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_product_stays(name):
+    rng = np.random.default_rng(0)
+    W, Zt = rng.exponential(size=(6, 3)), rng.exponential(size=(4, 3))
+    new_W, new_Zt = rescaled(W, Zt, *pairs(6, 4, 3)[name], 1)
+    np.testing.assert_allclose(new_W @ new_Zt.T, W @ Zt.T, rtol=1e-12)
+    ratios = new_W / W
+    np.testing.assert_allclose(ratios, np.tile(ratios[0], (6, 1)), rtol=1e-12)
+    assert len(np.unique(ratios[0])) == 3
+    assert not np.isclose(ratios[0], 1.0).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shape", [(5, 2), (1, 4)], ids=str)
+def test_prior_stays(name, shape):
+    prior = pairs(*shape, 3)[name]
+    problem = Problem(prior, shape)
+    numbers = coefficients(*prior, *shape, 3)
+    rng = np.random.default_rng(NAMES.index(name))
+    W, Zt, sigma2 = problem.truths(3000, rng)
+    for i in range(len(W)):
+        for again in range(3):
+            rescale(W[i], Zt[i], *numbers, U64(again), U64(i))
+    fresh = statistics(*problem.truths(20_000, rng))
+    for after, of_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
+        assert_same(after, of_prior)
+
+
+@pytest.mark.parametrize(
+    ("prior_W", "prior_Z"),
+    [
+        (L1(1.0), L1(2.0)),
+        (L2Squared(1.0), L1(1.0)),
+        (LInf(1.0), L2Squared(1.0) + LInf(0.5)),
+        (TruncatedNormal(3.0, 4.0), TruncatedNormal(2.0, 3.0)),  # not log-concave in the log scale
+    ],
+    ids=str,
+)
+def test_scale_follows_its_density(prior_W, prior_Z):
+    rng = np.random.default_rng(3)
+    W, Zt = rng.exponential(size=(6, 1)), rng.exponential(size=(2, 1))
+    points = np.linspace(-8.0, 8.0, 2001)
+
+    def log_density(grid):
+        orbit = [prior_W.log_density(np.exp(u) * W) + prior_Z.log_density(np.exp(-u) * Zt) for u in grid]
+        return (len(W) - len(Zt)) * grid + np.array(orbit)
+
+    cdf = grid_cdf(log_density, points)
+    mass, first = np.unique(cdf(points), return_index=True)
+    starts = interpolate.interp1d(mass, points[first])(rng.uniform(size=5000))
+    ends = [
+        np.log(rescaled(np.exp(u) * W, np.exp(-u) * Zt, prior_W, prior_Z, i)[0][0, 0] / W[0, 0])
+        for i, u in enumerate(starts)
+    ]
+    assert_follows(ends, cdf)
+    assert abs(np.corrcoef(starts, ends)[0, 1]) < 0.7
+
+
+@pytest.mark.parametrize("side", ["W", "Z"])
+@pytest.mark.parametrize("name", NAMES)
+def test_component_that_has_vanished_is_left_alone(name, side):
+    W, Zt = np.ones((5, 3)), np.ones((4, 3))
+    (W if side == "W" else Zt)[:, 1] = 0.0
+    new_W, new_Zt = rescaled(W, Zt, *pairs(5, 4, 3)[name], 1)
+    np.testing.assert_array_equal(new_W[:, 1], W[:, 1])
+    np.testing.assert_array_equal(new_Zt[:, 1], Zt[:, 1])
+    assert np.isfinite(new_W).all()
+    assert np.isfinite(new_Zt).all()
+    assert not np.isclose(new_W[:, [0, 2]], 1.0).any()

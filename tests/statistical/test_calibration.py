@@ -1,0 +1,59 @@
+"""Joint correctness of the whole sampler, for every prior, with and without holes and the rescaling move."""
+
+import numpy as np
+import pytest
+
+from bnmf.priors import MODELS, L2Squared, LInf
+from tests.statistical.calibration import STATISTICS, Problem, ranks, returned_to_prior
+from tests.statistical.checks import P_VALUE, assert_counts, assert_same, same
+from tests.statistical.models import NAMES, pairs
+
+SHAPE, K = (4, 3), 3
+PUBLISHED = L2Squared(1.0) + LInf(1.0, rule="published")
+
+
+def assert_returns(name, missing, rescale, replicates):
+    problem = Problem(pairs(*SHAPE, K)[name], SHAPE, K, missing, rescale)
+    after, fresh = returned_to_prior(problem, replicates, sweeps=6, seed=NAMES.index(name))
+    for i in range(len(STATISTICS)):
+        assert_same(after[:, i], fresh[:, i])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("missing", "rescale"), [(0.3, True), (0.0, False)])
+def test_sweeps_from_a_joint_draw_return_to_the_prior(name, missing, rescale):
+    assert_returns(name, missing, rescale, replicates=1000)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("missing", "rescale"), [(0.0, True), (0.0, False), (0.5, True), (0.5, False)])
+def test_sweeps_from_many_joint_draws_return_to_the_prior(name, missing, rescale):
+    assert_returns(name, missing, rescale, replicates=5000)
+
+
+@pytest.mark.proof
+def test_published_rule_does_not_return_to_the_prior():
+    after, fresh = returned_to_prior(Problem(PUBLISHED, SHAPE, K, missing=0.0), replicates=5000, sweeps=6, seed=1)
+    assert same(after[:, 0], fresh[:, 0]) < P_VALUE
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("model", MODELS)
+def test_ranks_are_uniform(model):
+    counts = rank_counts(MODELS[model](1.0))
+    for of_statistic in counts:
+        assert_counts(of_statistic, np.full(20, 0.05))
+
+
+@pytest.mark.proof
+def test_ranks_under_the_published_rule_are_not_uniform():
+    of_max = rank_counts(PUBLISHED)[STATISTICS.index("Σ max W")]
+    with pytest.raises(AssertionError, match="p = "):
+        assert_counts(of_max, np.full(20, 0.05))
+
+
+def rank_counts(prior):
+    """Return how often each of 20 ranks came up, for every statistic."""
+    found = ranks(Problem(prior, SHAPE, K, missing=0.0), replicates=1500, draws=19, seed=1)
+    return [np.bincount(column, minlength=20) for column in found.T]
