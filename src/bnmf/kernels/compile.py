@@ -21,7 +21,7 @@ def _fingerprint() -> str:
 FINGERPRINT = _fingerprint()
 
 
-def kernel(function):
+def kernel(function, inline=False):
     """Compile `function`, dropping the GIL and kept on disk for the next process.
 
     Sums may be reordered and multiply-adds fused, so that loops vectorise; NaN and infinity keep their meaning.
@@ -32,6 +32,12 @@ def kernel(function):
         error_model="numpy",
         boundscheck=False,
         fastmath={"reassoc", "contract", "nsz"},
+        forceinline=inline,
     )(function)
     compiled._cache._cache_file._source_stamp = FINGERPRINT  # type: ignore[attr-defined]
     return compiled
+
+
+def inlined(function):
+    """Compile `function` into its callers: for the few that are called for every entry, where a call is felt."""
+    return kernel(function, inline=True)

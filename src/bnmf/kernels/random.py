@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from bnmf.kernels.compile import kernel
+from bnmf.kernels.compile import inlined, kernel
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)
@@ -37,7 +37,7 @@ def stream_of(key_high, key_low, row):
     )
 
 
-@kernel
+@inlined
 def next_word(stream):
     """Return 64 random bits and the stream after them."""
     s0, s1, s2, s3 = stream
@@ -53,13 +53,13 @@ def next_word(stream):
     return word, (s0, s1, s2, s3)
 
 
-@kernel
+@inlined
 def to_unit(word):
     """Return the high 53 bits as a number in [0, 1)."""
     return float(np.int64(word >> U64(11))) * TO_UNIT
 
 
-@kernel
+@inlined
 def uniform(stream):
     """Return a number in [0, 1)."""
     word, stream = next_word(stream)
@@ -116,7 +116,7 @@ NORMAL_WIDTH = np.concatenate([NORMAL_X[:-1], -NORMAL_X[:-1]])
 EXPONENTIAL_INSIDE = EXPONENTIAL_X[1:] / EXPONENTIAL_X[:-1]
 
 
-@kernel
+@inlined
 def normal(stream):
     """Return a standard normal."""
     word, stream = next_word(stream)
@@ -158,7 +158,7 @@ def normal_tail(stream):
             return start + x, stream
 
 
-@kernel
+@inlined
 def exponential(stream):
     """Return a standard exponential."""
     word, stream = next_word(stream)

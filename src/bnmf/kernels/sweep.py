@@ -1,24 +1,27 @@
 """The half-sweep: draw every entry of W, row by row, given Z. For Z it is called with the roles exchanged.
 
-A row sees the data through four numbers per component, sums over its *observed* entries: zz = Σ z², and zr = Σ z r
-with the residual r that leaves the component out. Each row of the data lists either its observed or its missing
-positions, whichever are fewer, and keeps r = value - prediction there (value = 0 where missing):
+A row sees the data only through sums over its *observed* entries: Σ z zᵀ, Σ z a and Σ a². They are one symmetric
+matrix, the *system* of the row: Σ y yᵀ where y = (z, a) has the data as one more column. Each row of the data lists
+either its observed or its missing positions, whichever are fewer:
 
-- observed ones listed:  zz and zr are plain sums over the list;
-- missing ones listed:   zz and zr are those of the full row with zeros in the holes, from the products B = A Z and
-  G = ZᵀZ that BLAS made, less the sums over the list.
+- observed ones listed:  the system is the sum over the list;
+- missing ones listed:   it is that of the full row with zeros in the holes, from the products A Z and ZᵀZ that BLAS
+  made, less the sum over the list.
 
-So a row costs O(listed K + K²) whatever its length.
+So a row costs O(listed K² / 2 + K²) whatever its length, and each listed row of Z is read once.
 """
+
+import math
 
 import numpy as np
 
-from bnmf.kernels.compile import kernel
+from bnmf.kernels.compile import inlined, kernel
 from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import draw_positive, draw_two_piece
+from bnmf.kernels.truncated_normal import draw_positive, draw_scaled, draw_two_piece
+from bnmf.kernels.vectors import WIDTH, add_product, load, load_one, repeated, splat, store, store_one, total
 
-# Lists are padded with zeros to a multiple of this, so that the loops over them are whole vectors.
-PAD = 8
+# Listed rows of Z that are gathered at a time: few enough to stay in the nearest cache.
+CHUNK = 32
 # A component that lives in the holes of a row to more than this part would cancel: such rows list what they observe.
 CANCELLED = 1e-6
 
@@ -51,113 +54,238 @@ def sweep_rows(
     squares, squared_error : (rows,)
         Σ a² over the observed entries of each row (in), and the squared error there (out).
     """
-    n_components = W.shape[1]
-    longest = 0
-    for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
-    size = padded(max(longest, dense.shape[1]))
-    columns = np.empty(n_components * size)
-    residuals = np.empty(size)
-    everything = np.empty(dense.shape[1], np.uint32)
-    c = np.empty(n_components)
-    zz = np.empty(n_components)
+    side = padded(W.shape[1] + 1)
+    size = side * side
+    systems = aligned(2 * size)  # that of a full row, but for its data, and that of the row at hand
+    for k in range(W.shape[1]):
+        for j in range(W.shape[1]):
+            systems[k * side + j] = gram[k, j]
+    chunk = aligned(CHUNK * side + WIDTH)
+    v, c, sums = aligned(side), aligned(side), aligned(side)
+    p, inverse, scale, offset = aligned(side), aligned(side), aligned(side), aligned(side)
 
     for row in range(start, stop):
-        w = W[row]
-        listed = indices[indptr[row] : indptr[row + 1]]
-        data = values[indptr[row] : indptr[row + 1]]
+        first, last = indptr[row], indptr[row + 1]
         by_missing = lists_missing[row]
-        lin = linear[row if linear.shape[0] > 1 else 0]
-        quad = quadratic[row if quadratic.shape[0] > 1 else 0]
+        system = size
+        if by_missing and first == last:
+            system = 0
+        elif by_missing:
+            copy(systems, 0, size, systems, system)
+            add_rows(-1.0, Z, indices, values, first, last, chunk, systems, system, side)
+            if dense.size > 0 and is_cancelled(systems, system, side, gram):
+                by_missing = False
+                fill(systems, system, size, 0.0)
+                add_complement(Z, dense, row, indices, first, last, chunk, systems, system, side)
+        else:
+            fill(systems, system, size, 0.0)
+            add_rows(1.0, Z, indices, values, first, last, chunk, systems, system, side)
 
-        while True:  # once, or twice if the first form of the row cancels
-            length = padded(listed.size)
-            z = columns[: n_components * length].reshape(n_components, length)
-            r = residuals[:length]
-            gather(Z, listed, z)
-            residual(data, z, w, r)
-            if not by_missing:
-                for k in range(n_components):
-                    zz[k] = dot(z[k], z[k])
-                break
-            cancelled = False
-            for k in range(n_components):
-                zz[k] = gram[k, k] - dot(z[k], z[k])
-                cancelled |= zz[k] < CANCELLED * gram[k, k]
-                c[k] = product[row - start, k]
-                zz[k] = max(zz[k], 0.0)
-            if not (cancelled and dense.size > 0):
-                break
-            listed = complement(listed, everything)
-            data = dense[row][listed]
-            by_missing = False
-        if by_missing:
-            for k in range(n_components):
-                subtract(w[k], gram[k], c)
+        fill(c, 0, side, 0.0)
+        if by_missing:  # the system does not hold the data
+            set_data(W, row, product, row - start, squares[row], c)
+        squared_error[row] = draw_row(
+            W, row, systems, system, side, v, c, sums, p, inverse, scale, offset, linear, quadratic, coupling, slope,
+            published, precision, stream_of(key_high, key_low, ids[row]),
+        )  # fmt: skip
 
-        draw_row(w, z, r, c, zz, gram, by_missing, lin, quad, coupling, slope, published, precision,
-                 stream_of(key_high, key_low, ids[row]))  # fmt: skip
-        error = dot(r, r)
-        if by_missing:
-            error = squares[row] - dot(w, product[row - start]) - dot(w, c) - error
-        squared_error[row] = error
+
+@inlined
+def draw_row(
+    W, row, systems, system, side, v, c, sums, p, inverse, scale, offset, linear, quadratic, coupling, slope,
+    published, precision, stream,
+):  # fmt: skip
+    """Draw the entries of one row in turn, and return the squared error that is left.
+
+    With y = (z, a) and v = (w, -1), the residuals are r = -v y, and c becomes Σ y r. A change of one entry moves c
+    by a row of the system, and the squared error by a square.
+    """
+    n_components = W.shape[1]
+    of_linear = row if linear.shape[0] > 1 else 0
+    of_quadratic = row if quadratic.shape[0] > 1 else 0
+    sum_w = 0.0
+    for k in range(n_components):
+        v[k] = W[row, k]
+        sum_w += v[k]
+        zz = max(systems[system + k * side + k], 0.0)
+        p[k] = zz * precision + quadratic[of_quadratic, k]
+        offset[k] = zz * precision * v[k] - linear[of_linear, k]
+    for k in range(n_components):
+        inverse[k] = 1.0 / p[k]
+        scale[k] = math.sqrt(inverse[k])
+    v[n_components] = -1.0
+    subtract_product(systems, system, side, v, sums, c)
+    squared_error = c[n_components]
+    for k in range(n_components):
+        squared_error -= v[k] * c[k]
+
+    zr = c[0]
+    for k in range(n_components):
+        old = v[k]
+        b = zr * precision + offset[k]
+        if coupling != 0.0:
+            b -= coupling * (sum_w - old)
+        if slope == 0.0:
+            new, stream = draw_scaled(b, p[k], inverse[k], scale[k], stream)
+        else:
+            corner = largest_other(v, n_components, k)
+            if not published:
+                new, stream = draw_two_piece(b, p[k], corner, slope, stream)
+            else:
+                new, stream = draw_positive(b - slope if old >= corner else b, p[k], stream)
+        v[k] = new
+        change = new - old
+        sum_w += change
+        at = system + k * side
+        squared_error -= change * (2.0 * zr - max(systems[at + k], 0.0) * change)
+        zr = c[k + 1] - change * systems[at + k + 1]  # at once: the next draw waits for nothing else
+        factor = splat(-change)
+        for j in range(k // WIDTH * WIDTH, side, WIDTH):  # what lies before is done with
+            store(c, j, add_product(load(c, j), factor, load(systems, at + j)))
+    for k in range(n_components):
+        W[row, k] = v[k]
+    return squared_error
+
+
+@inlined
+def subtract_product(systems, system, side, v, sums, out):
+    """Take system v from `out`; of the system only the blocks on and above the diagonal are read."""
+    zero = splat(0.0)
+    for k in range(side):
+        below = zero
+        for j in range(k // WIDTH * WIDTH + WIDTH, side, WIDTH):
+            below = add_product(below, load(v, j), load(systems, system + k * side + j))
+        sums[k] = total(below)
+    for j in range(0, side, WIDTH):
+        even = load(sums, j)
+        odd = zero
+        for k in range(0, j + WIDTH, 2):  # two sums, because each addition waits for the one before
+            at = system + k * side + j
+            even = add_product(even, repeated(v, k), load(systems, at))
+            odd = add_product(odd, repeated(v, k + 1), load(systems, at + side))
+        rest = add_product(load(out, j), splat(-1.0), even)
+        store(out, j, add_product(rest, splat(-1.0), odd))
+
+
+@inlined
+def set_data(W, row, product, of_product, square, c):
+    """Write Σ z a and Σ a r of a row whose system does not hold its data."""
+    n_components = W.shape[1]
+    for k in range(n_components):
+        c[k] = product[of_product, k]
+        square -= W[row, k] * c[k]
+    c[n_components] = square
+
+
+@inlined
+def is_cancelled(systems, system, side, gram):
+    """Tell whether next to nothing is left of a diagonal entry."""
+    cancelled = False
+    for k in range(gram.shape[0]):
+        cancelled |= systems[system + k * side + k] < CANCELLED * gram[k, k]
+    return cancelled
 
 
 @kernel
-def draw_row(w, z, r, c, zz, gram, by_missing, linear, quadratic, coupling, slope, published, precision, stream):
-    """Draw the entries of one row in turn, carrying c = product - gram w and the residuals r along."""
-    total = 0.0
-    for k in range(w.size):
-        total += w[k]
-    for k in range(w.size):
-        old = w[k]
-        zr = dot(z[k], r)
-        if by_missing:
-            zr = c[k] - zr
-        p = zz[k] * precision + quadratic[k]
-        b = (zr + zz[k] * old) * precision - linear[k] - coupling * (total - old)
-        if slope == 0.0:
-            new, stream = draw_positive(b, p, stream)
-        else:
-            corner = largest_other(w, k)
-            if not published:
-                new, stream = draw_two_piece(b, p, corner, slope, stream)
-            else:
-                new, stream = draw_positive(b - slope if old >= corner else b, p, stream)
-        w[k] = new
-        change = new - old
-        total += change
-        subtract(change, z[k], r)
-        if by_missing:
-            subtract(change, gram[k], c)
+def add_complement(Z, dense, row, indices, first, last, chunk, systems, system, side):
+    """Add Σ y yᵀ over the positions that are *not* listed."""
+    positions = np.empty(dense.shape[1], np.uint32)
+    length = complement(indices[first:last], positions)
+    data = dense[row][positions[:length]]
+    add_rows(1.0, Z, positions, data, 0, length, chunk, systems, system, side)
+
+
+@kernel
+def add_rows(sign, Z, indices, values, first, last, chunk, systems, system, side):
+    """Add sign * Σ y yᵀ over the rows y = (z, a) listed from `first` to `last` to a system."""
+    width = Z.shape[1]
+    for begin in range(first, last, CHUNK):
+        n = min(CHUNK, last - begin)
+        for i in range(n):
+            copy(Z, np.int64(indices[begin + i]) * width, width, chunk, i * side)
+            chunk[i * side + width] = values[begin + i]
+        add_chunk(sign, chunk, n, systems, system, side)
+
+
+@inlined
+def add_chunk(sign, chunk, n, systems, system, side):
+    """Add sign * Σ y yᵀ over the n rows y of a chunk to the blocks on and above the diagonal of a system.
+
+    Sixteen vectors hold two blocks of the sum while the rows go by, so each number that is read serves many. At the
+    end of a row the second block is not there: it is summed from what lies behind, and dropped.
+    """
+    factor = splat(sign)
+    for k in range(0, side, WIDTH):
+        for j in range(k, side, 2 * WIDTH):
+            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(0.0)
+            t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = splat(0.0)
+            for i in range(0, n * side, side):
+                s = load(chunk, i + j)
+                t = load(chunk, i + j + WIDTH)
+                x = repeated(chunk, i + k)
+                s0, t0 = add_product(s0, x, s), add_product(t0, x, t)
+                x = repeated(chunk, i + k + 1)
+                s1, t1 = add_product(s1, x, s), add_product(t1, x, t)
+                x = repeated(chunk, i + k + 2)
+                s2, t2 = add_product(s2, x, s), add_product(t2, x, t)
+                x = repeated(chunk, i + k + 3)
+                s3, t3 = add_product(s3, x, s), add_product(t3, x, t)
+                x = repeated(chunk, i + k + 4)
+                s4, t4 = add_product(s4, x, s), add_product(t4, x, t)
+                x = repeated(chunk, i + k + 5)
+                s5, t5 = add_product(s5, x, s), add_product(t5, x, t)
+                x = repeated(chunk, i + k + 6)
+                s6, t6 = add_product(s6, x, s), add_product(t6, x, t)
+                x = repeated(chunk, i + k + 7)
+                s7, t7 = add_product(s7, x, s), add_product(t7, x, t)
+            at = system + k * side + j
+            add_block(factor, (s0, s1, s2, s3, s4, s5, s6, s7), systems, at, side)
+            if j + WIDTH < side:
+                add_block(factor, (t0, t1, t2, t3, t4, t5, t6, t7), systems, at + WIDTH, side)
+
+
+@inlined
+def add_block(factor, block, systems, at, side):
+    """Add factor * block to the eight by eight entries of a system from `at` on."""
+    for vector in block:
+        store(systems, at, add_product(load(systems, at), factor, vector))
+        at += side
+
+
+@inlined
+def copy(source, at, length, out, to):
+    """Copy numbers in whole vectors; the last one overlaps the one before."""
+    if length < WIDTH:
+        for i in range(length):
+            store_one(out, to + i, load_one(source, at + i))
+    else:
+        for i in range(0, length - WIDTH, WIDTH):
+            store(out, to + i, load(source, at + i))
+        store(out, to + length - WIDTH, load(source, at + length - WIDTH))
+
+
+@inlined
+def fill(out, at, length, number):
+    """Fill whole vectors with a number."""
+    for i in range(at, at + length, WIDTH):
+        store(out, i, splat(number))
+
+
+@kernel
+def aligned(size):
+    """Return an array of zeros that starts where a vector can be read at once."""
+    array = np.zeros(size + WIDTH)
+    skip = (-(array.ctypes.data // 8)) % WIDTH
+    return array[skip : skip + size]
 
 
 @kernel
 def padded(length):
     """Return `length` rounded up to whole vectors."""
-    return (length + PAD - 1) // PAD * PAD
+    return (length + WIDTH - 1) // WIDTH * WIDTH
 
 
-@kernel
-def gather(Z, listed, z):
-    """Copy the listed rows of Z into the columns of z, with zeros after them."""
-    for k in range(z.shape[0]):
-        for i in range(listed.size):
-            z[k, i] = Z[listed[i], k]
-        for i in range(listed.size, z.shape[1]):
-            z[k, i] = 0.0
-
-
-@kernel
-def residual(data, z, w, r):
-    """Set r = data - w z, and zero where z is padded."""
-    for i in range(r.size):
-        r[i] = data[i] if i < data.size else 0.0
-    for k in range(w.size):
-        subtract(w[k], z[k], r)
-
-
-@kernel
+@inlined
 def dot(x, y):
     """Return Σ x y."""
     total = 0.0
@@ -167,17 +295,10 @@ def dot(x, y):
 
 
 @kernel
-def subtract(factor, x, y):
-    """Take factor * x from y."""
-    for i in range(y.size):
-        y[i] -= factor * x[i]
-
-
-@kernel
-def largest_other(w, k):
-    """Return the largest entry of w but the k-th, and 0 if there is no other."""
+def largest_other(w, length, k):
+    """Return the largest of the first `length` entries of w but the k-th, and 0 if there is no other."""
     largest = 0.0
-    for j in range(w.size):
+    for j in range(length):
         if j != k:
             largest = max(largest, w[j])
     return largest
@@ -185,7 +306,7 @@ def largest_other(w, k):
 
 @kernel
 def complement(listed, out):
-    """Return the sorted positions of range(out.size) that are not in the sorted list."""
+    """Write the sorted positions of range(out.size) that are not in the sorted list, and return how many."""
     n = 0
     i = 0
     for position in range(out.size):
@@ -194,7 +315,7 @@ def complement(listed, out):
         else:
             out[n] = position
             n += 1
-    return out[:n]
+    return n
 
 
 @kernel

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from bnmf.kernels.compile import kernel
+from bnmf.kernels.compile import inlined, kernel
 from bnmf.kernels.random import exponential, normal, stream_of, uniform
 
 # Below -TAIL standard deviations an exponential proposal is accepted more often than a folded normal.
@@ -21,26 +21,32 @@ SQRT_PI = math.sqrt(math.pi)
 @kernel
 def draw_positive(b, p, stream):
     """Draw from exp(b w - p w²/2) on w >= 0."""
-    root = math.sqrt(p)
-    if b < -TAIL * root:
+    inverse = 1.0 / p
+    return draw_scaled(b, p, inverse, math.sqrt(inverse), stream)
+
+
+@inlined
+def draw_scaled(b, p, inverse, scale, stream):
+    """Draw as `draw_positive` does, given 1 / p and its root.
+
+    Few steps lead from b to the value, because in a sweep the next b waits for it.
+    """
+    start = -b * scale
+    if start > TAIL:
         while True:
             x, stream = exponential(stream)
             height, stream = exponential(stream)
             x /= -b
             if p * x * x <= 2.0 * height:
                 return x, stream
-    scale = 1.0 / root
-    start = -b * scale
-    if start > 0.0:
-        while True:
-            x, stream = normal(stream)
-            x = abs(x)
-            if x >= start:
-                return (x - start) * scale, stream
+    mean = b * inverse
     while True:
         x, stream = normal(stream)
-        if x >= start:
-            return (x - start) * scale, stream
+        if start > 0.0:
+            x = abs(x)
+        x = x * scale + mean
+        if x >= 0.0:
+            return x, stream
 
 
 @kernel
