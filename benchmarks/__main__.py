@@ -1,0 +1,61 @@
+"""``python -m benchmarks``: measure, print, and save after each section."""
+
+import argparse
+import datetime
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import environment, report
+from benchmarks.client import Client
+from benchmarks.sections import SECTIONS, Context
+from benchmarks.settings import FULL, QUICK
+
+RESULTS = environment.ROOT / "benchmarks" / "results"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller data and fewer repeats: under 3 minutes")
+    parser.add_argument("--only", action="append", choices=SECTIONS, help="measure this section (may be repeated)")
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=environment.ROOT.parent / "shared" / "data",
+        help="where gdsc/ic50.txt is; without it a synthetic matrix of the same shape and holes is taken",
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    settings = QUICK if options.quick else FULL
+    began = time.perf_counter()
+
+    def say(line: str) -> None:
+        print(f"[{time.perf_counter() - began:6.1f} s] {line}", flush=True)
+
+    uninstalled = environment.ensure(say)
+    # Sections that are not measured now keep what an earlier run found, with its date.
+    results = report.load(settings, RESULTS) if options.only else {"sections": {}}
+    results |= {"settings": settings.name, "machine": report.machine(environment.versions())}
+    with tempfile.TemporaryDirectory(prefix="bnmf-bench-") as directory:
+        client = Client(Path(directory), options.data_dir, settings.timeout)
+        try:
+            for name in options.only or SECTIONS:
+                started = time.perf_counter()
+                outcome = SECTIONS[name](Context(client, settings, uninstalled, say))
+                date = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
+                facts = {"date": date, "seconds": time.perf_counter() - started}
+                results["sections"][name] = facts | outcome.as_dict()
+                report.save(results, settings, RESULTS)
+        except KeyboardInterrupt:
+            say("interrupted: what was finished is saved")
+        finally:
+            client.close()
+    report.show(results, settings)
+    say(f"saved in {RESULTS.relative_to(environment.ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

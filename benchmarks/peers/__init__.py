@@ -1,0 +1,26 @@
+"""The contestants: classes set up with a matrix, a rank and a number of threads; `measure(n)` times n iterations.
+
+A module is imported only by the worker that runs it, so a peer that is not installed costs nobody else anything.
+"""
+
+from importlib import import_module
+from typing import Any
+
+# Name: module and class, and the package on PyPI that must have installed (None: comes with bnmf).
+PEERS = {
+    "bnmf": ("ours:Sweeps", None),
+    "bnmf-chains": ("ours:Chains", None),
+    "bnmf-ess": ("ours:Effective", None),
+    "reference": ("reference:Reference", None),
+    "sklearn": ("sklearn_nmf:ScikitLearn", None),
+    "smurff": ("smurff_bpmf:Smurff", "smurff"),
+    "cmfrec": ("cmfrec_als:Cmfrec", "cmfrec"),
+    "implicit": ("implicit_als:Implicit", "implicit"),
+    "numpyro": ("numpyro_nuts:Nuts", "numpyro"),
+}
+
+
+def find(name: str) -> Any:
+    """Return the class of a contestant."""
+    module, attribute = PEERS[name][0].split(":")
+    return getattr(import_module(f"benchmarks.peers.{module}"), attribute)

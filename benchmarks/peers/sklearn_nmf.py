@@ -1,0 +1,27 @@
+"""scikit-learn's NMF: time of an iteration, holes filled with zeros because it takes none."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.peers.timing import by_difference
+
+
+class ScikitLearn:
+    """Time of an iteration of the coordinate descent ("cd") or multiplicative update ("mu") solver."""
+
+    def __init__(self, X: Any, rank: int, n_threads: int, solver: str) -> None:
+        self.X = sp.csr_matrix(X) if sp.issparse(X) else np.nan_to_num(X)
+        self.rank, self.solver = rank, solver
+
+    def _fit(self, n: int) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            NMF(self.rank, solver=self.solver, init="random", tol=0, max_iter=n, random_state=0).fit(self.X)
+
+    def measure(self, n: int) -> dict[str, float]:
+        return {"seconds": by_difference(self._fit, n)}

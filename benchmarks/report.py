@@ -1,0 +1,156 @@
+"""The results as JSON, as Markdown, and on the terminal."""
+
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import describe
+from benchmarks.settings import Settings
+from benchmarks.spread import Spread, ratios, spread
+from benchmarks.targets import Target, targets
+
+HEADER = ["what", "measured (10-90% of repeats)", "at least", "aim", "met?"]
+Table = list[list[str]]
+
+
+def machine(versions: dict[str, str]) -> dict[str, Any]:
+    """Return the facts that timings depend on."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown"
+
+
+def target_table(sections: dict[str, Any], settings: Settings) -> Table:
+    """Return the table of targets."""
+    return [_target_line(target, target.measured(sections)) for target in targets(settings)]
+
+
+def _target_line(target: Target, found: Spread | None) -> list[str]:
+    def bound(value: float | None) -> str:
+        if value is None:
+            return ""
+        return f"{'at most ' if target.smaller_is_better else ''}{value:g}{target.unit}"
+
+    shown = "" if found is None else with_range(found, target.unit)
+    return [target.what, shown, bound(target.bound), bound(target.aim), target.verdict(found)]
+
+
+def with_range(found: Spread, unit: str = "") -> str:
+    """Return a median and its range as text, the range only if there is one."""
+    if found.low == found.high:
+        return f"{found.median:.3g}{unit}"
+    return f"{found.median:.3g}{unit} ({found.low:.3g}-{found.high:.3g})"
+
+
+def section_table(rows: list[dict[str, Any]]) -> Table:
+    """Return the lines of one section: where, who, what it took, and how many times another's."""
+    return [[_where(row), row["who"], _amount(row), _comparison(row, rows)] for row in rows]
+
+
+def _where(row: dict[str, Any]) -> str:
+    if not row["data"]:
+        return ""
+    threads = f", {row['threads']} threads" if row["threads"] > 1 else ""
+    return f"{describe(row['data'])}, K = {row['rank']}{threads}"
+
+
+def _amount(row: dict[str, Any]) -> str:
+    found = spread(row["values"])
+    if not row["unit"].startswith("s"):
+        return f"{with_range(found)} {row['unit']}"
+    unit, factor = ("ms", 1e3) if found.median < 1 else ("s", 1.0)
+    return with_range(Spread(*(value * factor for value in found))) + " " + row["unit"].replace("s", unit, 1)
+
+
+def _comparison(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """Return the ratio to the row that this one is compared with: the same threads if there is such a row."""
+    same = [r for r in rows if r["who"] == row["over"] and (r["data"], r["rank"]) == (row["data"], row["rank"])]
+    same.sort(key=lambda r: r["threads"] != row["threads"])
+    values = ratios(row["values"], same[0]["values"]) if same else []
+    return f"{with_range(spread(values), 'x')} of {row['over']}" if values else ""
+
+
+def markdown(results: dict[str, Any], settings: Settings) -> str:
+    """Return the page."""
+    facts = results["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    parts = [
+        "# Benchmarks",
+        f"{facts['processor']}, {facts['cores']} cores, {facts['system']}, Python {facts['python']}; {versions}.",
+        "One thread unless said, double precision, contestants measured in turns. Each number is the median of the "
+        "repeats, with the range of the middle 80% of them; a ratio is taken within each repeat.",
+    ]
+    if settings.name != "full":
+        parts.append(f"A {settings.name} run: fewer repeats on smaller data than the full one.")
+    table = _markdown_table(HEADER, target_table(results["sections"], settings))
+    parts += ["<!-- targets -->", table, "<!-- /targets -->"]
+    for name, section in results["sections"].items():
+        parts += [f"## {name}", f"Measured on {section['date']} in {section['seconds']:.0f} s."]
+        if section["rows"]:
+            parts.append(_markdown_table(["on", "who", "took", "ratio"], section_table(section["rows"])))
+        parts += ["\n".join(f"- {note}" for note in section["notes"] + missing(section))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def missing(section: dict[str, Any]) -> list[str]:
+    """Return a line for everybody who is not in the table, with the reason."""
+    lines = []
+    for failure in section["failures"]:
+        where = f" on {describe(failure['data'])}, K = {failure['rank']}" if "data" in failure else ""
+        lines.append(f"Not measured: {failure['who']}{where}: {failure['why']}")
+    return list(dict.fromkeys(lines))
+
+
+def _markdown_table(header: list[str], lines: Table) -> str:
+    rows = [header, ["---"] * len(header), *lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+
+
+def save(results: dict[str, Any], settings: Settings, directory: Path) -> None:
+    """Write both files."""
+    directory.mkdir(exist_ok=True)
+    name = "results" if settings.name == "full" else f"results-{settings.name}"
+    (directory / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+    (directory / f"{name}.md").write_text(markdown(results, settings))
+
+
+def load(settings: Settings, directory: Path) -> dict[str, Any]:
+    """Return what an earlier run saved, for a run of some sections only."""
+    name = "results" if settings.name == "full" else f"results-{settings.name}"
+    path = directory / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {"sections": {}}
+
+
+def show(results: dict[str, Any], settings: Settings) -> None:
+    """Print the tables."""
+    from rich.console import Console
+    from rich.table import Table as Shown
+
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+
+    def put(title: str, header: list[str], lines: Table) -> None:
+        shown = Shown(*header, title=title, title_justify="left")
+        for line in lines:
+            shown.add_row(*line)
+        console.print(shown)
+
+    for name, section in results["sections"].items():
+        put(name, ["on", "who", "took", "ratio"], section_table(section["rows"]))
+        for line in section["notes"] + missing(section):
+            console.print(line, markup=False)
+    put("Targets", HEADER, target_table(results["sections"], settings))

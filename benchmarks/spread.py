@@ -1,0 +1,34 @@
+"""Ratios with their spread, and exponents of growth."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+Timings = Sequence[float | None]
+
+
+class Spread(NamedTuple):
+    """Median, and the range that holds the middle 80% of the repeats."""
+
+    median: float
+    low: float
+    high: float
+
+
+def spread(values: Timings) -> Spread:
+    """Return the spread of the values that are there."""
+    present = [value for value in values if value is not None]
+    low, median, high = np.quantile(present, [0.1, 0.5, 0.9])
+    return Spread(float(median), float(low), float(high))
+
+
+def ratios(over: Timings, under: Timings) -> list[float]:
+    """Return the ratio of each repeat in which both took part."""
+    pairs = zip(over, under, strict=False)
+    return [a / b for a, b in pairs if a is not None and b is not None]
+
+
+def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return the least-squares slope of log seconds against log size: 1 is linear growth."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
