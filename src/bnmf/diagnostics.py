@@ -70,6 +70,8 @@ def rhat_and_ess(draws: Array) -> tuple[Array, Array]:
     n_chains, n_draws, many = draws.shape
     if n_draws < 4:
         return np.full(many, np.nan), np.full(many, np.nan)
+    if n_chains == 1:  # its two halves, as two chains
+        draws = draws[0, : n_draws // 2 * 2].reshape(2, n_draws // 2, many)
     still = np.ptp(draws, axis=(0, 1)) == 0
     r_hat, ess = np.ones(many), np.full(many, float(n_chains * n_draws))
     if not still.all():

@@ -216,7 +216,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         array: Any = validate_data(
             self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
         )
-        values = array.data if sp.issparse(array) else array
+        values = sp.csr_array(array).data if sp.issparse(array) else array
         if observed is None and np.any(values < 0):
             raise ValueError(f"Negative values in data passed to {type(self).__name__}: X must be nonnegative")
         data = ObservedMatrix.from_data(array, observed, unstored=self.unstored, empty=not reset)

@@ -75,7 +75,8 @@ def _quantiles(draws: Floats, probabilities: Floats, noise_variance: Floats | No
     if noise_variance is not None:
         sd = np.sqrt(noise_variance).reshape(-1, *[1] * (draws.ndim - 1))
         draws = draws + sd * rng.standard_normal(draws.shape)
-    return np.quantile(draws, probabilities, axis=0)
+    # This kind of quantile covers a new draw as often as it says, however few draws there are.
+    return np.quantile(draws, probabilities, axis=0, method="weibull")
 
 
 def entries(W: Array, Z: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:

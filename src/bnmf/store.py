@@ -149,6 +149,12 @@ class DiskStore(MemoryStore):
 
     Parameters
     ----------
+    model : Model
+        What is sampled from.
+    schedule : Schedule
+        How long.
+    dtype : dtype
+        Precision of the draws.
     directory : path-like
         Where to keep everything; made if it is not there.
     settings : dict
@@ -160,6 +166,13 @@ class DiskStore(MemoryStore):
     ) -> None:
         self.directory = Path(directory)
         self._claim()
+        try:
+            self._open(model, schedule, dtype, settings)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, model: Model, schedule: Schedule, dtype: Any, settings: dict[str, Any]) -> None:
         settings = {"format": FORMAT, **settings, **asdict(schedule), "dtype": np.dtype(dtype).name}
         self._new = not (self.directory / "settings.json").exists()
         if not self._new:
@@ -212,7 +225,7 @@ class DiskStore(MemoryStore):
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
                 sigma2, squared_error, sweep = file["numbers"]
                 return State(file["W"], file["Zt"], float(sigma2), float(squared_error), int(sweep))
         except Exception as error:

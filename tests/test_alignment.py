@@ -1,0 +1,94 @@
+"""Components in any order and scale are brought together again, and those that differ are not averaged."""
+
+import numpy as np
+import pytest
+
+from bnmf.alignment import align
+
+
+def scrambled(n_chains=3, n_draws=20, rows=30, columns=20, k=4, noise=0.02, seed=0):
+    """Return true factors, and draws of them in random orders and scales with a little noise."""
+    rng = np.random.default_rng(seed)
+    # Sparse factors, as components that can be told apart are.
+    W0, Z0 = rng.exponential(size=(rows, k)) * (rng.random((rows, k)) < 0.4), rng.exponential(size=(k, columns))
+    Z0 *= rng.random((k, columns)) < 0.5
+    W, Z = np.empty((n_chains, n_draws, rows, k)), np.empty((n_chains, n_draws, k, columns))
+    for chain in range(n_chains):
+        for draw in range(n_draws):
+            order, scale = rng.permutation(k), rng.uniform(0.1, 10.0, k)
+            W[chain, draw] = (W0 + noise * rng.random(W0.shape))[:, order] * scale
+            Z[chain, draw] = (Z0 + noise * rng.random(Z0.shape))[order] / scale[:, None]
+    return W0, Z0, W, Z
+
+
+def test_draws_are_brought_into_one_order_and_scale():
+    W0, Z0, W, Z = scrambled()
+    alignment = align(W, Z)
+    aligned_W, aligned_Z = alignment.apply_W(W), alignment.apply_Z(Z)
+    assert aligned_W.std(axis=(0, 1)).max() < 0.2
+    assert aligned_Z.std(axis=(0, 1)).max() < 0.05
+    assert W.std(axis=(0, 1)).mean() > 10 * aligned_W.std(axis=(0, 1)).mean()  # they were not, before
+    np.testing.assert_allclose(aligned_W.mean(axis=2), 1.0)
+    assert alignment.agrees.all()
+    assert alignment.disagreement() is None
+    # And it is the truth that they are brought to, but for the order.
+    mean_W, mean_Z = alignment.means(W, Z)
+    truth = np.concatenate([W0 / np.linalg.norm(W0, axis=0), (Z0 / np.linalg.norm(Z0, axis=1)[:, None]).T])
+    found = np.concatenate(
+        [mean_W / np.linalg.norm(mean_W, axis=0), (mean_Z / np.linalg.norm(mean_Z, axis=1)[:, None]).T]
+    )
+    assert np.sort((truth.T @ found / 2).max(axis=0)).min() > 0.97
+
+
+def test_predictions_stay_as_they_are():
+    _, _, W, Z = scrambled()
+    alignment = align(W, Z)
+    np.testing.assert_allclose(alignment.apply_W(W) @ alignment.apply_Z(Z), W @ Z)
+
+
+def test_means_are_those_of_the_aligned_draws():
+    _, _, W, Z = scrambled()
+    alignment = align(W, Z)
+    mean_W, mean_Z = alignment.means(W, Z)
+    np.testing.assert_allclose(mean_W, alignment.apply_W(W).mean(axis=(0, 1)))
+    np.testing.assert_allclose(mean_Z, alignment.apply_Z(Z).mean(axis=(0, 1)))
+
+
+def test_a_chain_with_another_solution_is_named_and_left_out():
+    _, _, W, Z = scrambled(n_chains=3)
+    _, _, other_W, other_Z = scrambled(n_chains=1, seed=99)
+    W[2], Z[2] = other_W[0], other_Z[0]
+    alignment = align(W, Z)
+    assert alignment.agrees[:2].all()
+    assert not alignment.agrees[2].any()
+    assert "do not agree on 4 of 4 components (0, 1, 2, 3)" in alignment.disagreement()
+    assert "4 are found by more than one of the 3 chains" in alignment.disagreement()
+    mean_W, _ = alignment.means(W, Z)
+    np.testing.assert_allclose(mean_W, alignment.apply_W(W)[:2].mean(axis=(0, 1)))
+
+
+def test_one_component_that_differs_does_not_spoil_the_others():
+    _, _, W, Z = scrambled(n_chains=2)
+    _, _, other_W, other_Z = scrambled(n_chains=2, seed=99)
+    reference = align(W, Z)
+    W, Z = reference.apply_W(W), reference.apply_Z(Z)
+    W[1, :, :, 0], Z[1, :, 0] = other_W[1, :, :, 0], other_Z[1, :, 0]
+    alignment = align(W, Z)
+    assert alignment.agrees.sum() == 7
+    assert "1 of 4 components" in alignment.disagreement()
+
+
+@pytest.mark.parametrize("reference", [0, 1, 2])
+def test_any_chain_can_be_the_reference(reference):
+    _, _, W, Z = scrambled()
+    alignment = align(W, Z, reference)
+    np.testing.assert_allclose(alignment.similarity[reference], 1.0)
+
+
+def test_dead_component():
+    _, _, W, Z = scrambled()
+    W[0, 3, :, 1] = 0.0
+    Z[1, 2, 2] = 0.0
+    alignment = align(W, Z)
+    assert np.isfinite(alignment.apply_W(W)).all()
+    assert np.isfinite(alignment.apply_Z(Z)).all()

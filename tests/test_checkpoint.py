@@ -1,0 +1,212 @@
+"""Long runs: killed, interrupted and continued, they end with the draws of a run that was never disturbed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from bnmf import BayesianNMF, chains
+from bnmf.store import CheckpointError
+
+pytestmark = pytest.mark.filterwarnings("ignore::bnmf.diagnostics.ConvergenceWarning")
+
+SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 300, "n_draws": 1200, "random_state": 3}
+SCRIPT = """
+import sys
+import numpy as np
+from bnmf import BayesianNMF, chains
+chains.CHUNK_SECONDS = 0.01
+BayesianNMF(**SETTINGS, checkpoint=sys.argv[1]).fit(np.random.default_rng(0).exponential(size=(30, 20)))
+"""
+# Forks children that run the same fit, and kills each after a moment. Forked, they need not import anything.
+KILLER = """
+import os, random, signal, sys, time, warnings
+import numpy as np
+from bnmf import BayesianNMF, chains
+chains.CHUNK_SECONDS = 0.01
+X = np.random.default_rng(0).exponential(size=(30, 20))
+warnings.simplefilter("ignore")
+BayesianNMF(**SETTINGS | {"burn_in": 1, "n_draws": 5}).fit(X)  # compiles and loads everything
+clock = random.Random(1)
+for _ in range(24):
+    child = os.fork()
+    if child == 0:
+        BayesianNMF(**SETTINGS, n_jobs=2, checkpoint=sys.argv[1]).fit(X)
+        os._exit(0)
+    time.sleep(clock.uniform(0.0, 0.2))
+    os.kill(child, signal.SIGKILL)
+    print("killed" if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL else "came to its end")
+"""
+
+
+def python(tmp_path, script, settings, directory):
+    """Start Python on a script with these settings."""
+    path = tmp_path / "run.py"
+    path.write_text(script.replace("SETTINGS", repr(settings)))
+    return subprocess.Popen([sys.executable, path, directory], stdout=subprocess.PIPE, text=True)
+
+
+def data():
+    return np.random.default_rng(0).exponential(size=(30, 20))
+
+
+def quick(**settings):
+    return BayesianNMF(**SETTINGS | {"burn_in": 20, "n_draws": 20} | settings)
+
+
+def draws(model):
+    return [np.array(getattr(model.posterior_, name)) for name in ("W", "Z", "noise_variance", "train_mse")]
+
+
+def assert_same(a, b):
+    for x, y in zip(draws(a), draws(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_checkpoint_changes_nothing(tmp_path):
+    kept = quick(checkpoint=tmp_path).fit(data())
+    assert_same(kept, quick().fit(data()))
+    assert isinstance(kept.posterior_.W, np.memmap)
+
+
+def test_a_finished_run_is_read_and_not_sampled_again(tmp_path, monkeypatch):
+    first = quick(checkpoint=tmp_path).fit(data())
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("sampled again")
+
+    monkeypatch.setattr(chains.gibbs, "step", refuse)
+    assert_same(quick(checkpoint=tmp_path).fit(data()), first)
+
+
+def test_killed_at_random_moments_it_ends_the_same(tmp_path):
+    """At least 20 kills, of processes that write a checkpoint about every hundredth of a second."""
+    settings = SETTINGS | {"n_draws": 12_000}
+    directory = tmp_path / "checkpoint"
+    with python(tmp_path, KILLER, settings, directory) as process:
+        output = process.communicate(timeout=300)[0]
+    assert output.count("killed") >= 20
+    with np.load(directory / "chain-0.npz") as state:
+        assert 100 < state["numbers"][2] < 12_300  # it was in the middle of the run
+    model = BayesianNMF(**settings, checkpoint=directory).fit(data())
+    assert_same(model, BayesianNMF(**settings).fit(data()))
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"n_components": 4}, "n_components was 3, now 4"),
+        ({"prior": "gee"}, "prior_W"),
+        ({"n_draws": 21}, "n_draws was 20, now 21"),
+        ({"random_state": 4}, "seed was '3', now '4'"),
+        ({"noise_scale": 2.0}, "noise"),
+        ({"rescale": False}, "rescale was True, now False"),
+        ({"draws_dtype": "float32"}, "dtype was 'float64', now 'float32'"),
+    ],
+)
+def test_other_settings_are_refused(tmp_path, change, word):
+    quick(checkpoint=tmp_path).fit(data())
+    with pytest.raises(CheckpointError, match="other data or settings") as caught:
+        quick(checkpoint=tmp_path, **change).fit(data())
+    assert word in str(caught.value)
+
+
+def test_other_data_are_refused(tmp_path):
+    quick(checkpoint=tmp_path).fit(data())
+    changed = data()
+    changed[3, 4] += 1e-12
+    with pytest.raises(CheckpointError, match="data was"):
+        quick(checkpoint=tmp_path).fit(changed)
+
+
+def test_threads_may_change(tmp_path):
+    quick(checkpoint=tmp_path, n_jobs=1).fit(data())
+    quick(checkpoint=tmp_path, n_jobs=2).fit(data())
+
+
+def test_without_a_seed_the_stored_one_is_used(tmp_path):
+    first = quick(checkpoint=tmp_path, random_state=None).fit(data())
+    assert_same(quick(checkpoint=tmp_path, random_state=None).fit(data()), first)
+
+
+@pytest.mark.parametrize("name", ["settings.json", "chain-0.npz", "W.npy"])
+@pytest.mark.parametrize("damage", ["cut", "foreign"])
+def test_damaged_files_are_refused(tmp_path, name, damage):
+    quick(checkpoint=tmp_path).fit(data())
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[:40] if damage == "cut" else b"something else")
+    with pytest.raises(CheckpointError, match=name):
+        quick(checkpoint=tmp_path).fit(data())
+
+
+def test_one_process_at_a_time(tmp_path):
+    directory = tmp_path / "checkpoint"
+    with python(tmp_path, SCRIPT, SETTINGS | {"n_draws": 10**6}, directory) as process:
+        try:
+            while not (directory / "chain-0.npz").exists():
+                time.sleep(0.05)
+                assert process.poll() is None
+            with pytest.raises(CheckpointError, match="another process"):
+                quick(checkpoint=directory).fit(data())
+        finally:
+            process.kill()
+
+
+def interrupt_after(monkeypatch, n_sweeps):
+    """Have Ctrl-C pressed after so many sweeps of all chains together."""
+    step, count = chains.gibbs.step, iter(range(10**9))
+
+    def counting(*args, **kwargs):
+        if next(count) == n_sweeps:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+        return step(*args, **kwargs)
+
+    monkeypatch.setattr(chains.gibbs, "step", counting)
+
+
+def test_ctrl_c_keeps_what_was_drawn(monkeypatch):
+    interrupt_after(monkeypatch, 30)
+    with pytest.warns(UserWarning, match="with checkpoint=DIRECTORY the next one can go on"):
+        model = quick(n_draws=200).fit(data())
+    n_draws = model.posterior_.n_draws
+    assert 5 < n_draws < 30
+    whole = quick(n_draws=200, n_chains=1)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.posterior_.W[0], whole.fit(data()).posterior_.W[0, :n_draws])
+
+
+def test_ctrl_c_with_a_checkpoint_goes_on(tmp_path, monkeypatch):
+    interrupt_after(monkeypatch, 50)
+    with pytest.warns(UserWarning, match="call fit again with checkpoint="):
+        quick(n_draws=200, checkpoint=tmp_path).fit(data())
+    monkeypatch.undo()
+    assert_same(quick(n_draws=200, checkpoint=tmp_path).fit(data()), quick(n_draws=200).fit(data()))
+
+
+def test_ctrl_c_before_the_first_draw(monkeypatch):
+    interrupt_after(monkeypatch, 3)
+    with pytest.raises(KeyboardInterrupt, match="before the first draw"):
+        quick().fit(data())
+
+
+def test_an_error_in_a_chain_is_raised(monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(chains.gibbs, "step", fail)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        quick(n_jobs=2).fit(data())
+
+
+def test_settings_hold_no_path_and_no_data(tmp_path):
+    quick(checkpoint=tmp_path).fit(data())
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    assert settings["format"] == 1
+    assert settings["n_components"] == 3
+    assert str(tmp_path) not in json.dumps(settings)

@@ -1,0 +1,82 @@
+"""R-hat, effective draws and the sentences made of them."""
+
+import numpy as np
+import pytest
+
+from bnmf.diagnostics import Quantity, problems, rhat_and_ess, table, verdict
+
+rng = np.random.default_rng(0)
+GOOD = rng.normal(size=(4, 200))
+SHIFTED = GOOD + np.array([0.0, 0.0, 0.0, 2.0])[:, None]
+SLOW = np.cumsum(rng.normal(size=(4, 200)), axis=1)
+
+
+def look(*draws):
+    quantities = [Quantity(f"quantity {i}", x) for i, x in enumerate(draws)]
+    return quantities, table(quantities)
+
+
+def test_good_chains():
+    quantities, facts = look(GOOD)
+    assert facts["r_hat"].iloc[0] < 1.02
+    assert facts["ess"].iloc[0] > 500
+    assert facts["mean"].iloc[0] == pytest.approx(GOOD.mean())
+    assert problems(quantities, facts) == []
+    assert verdict(quantities, facts).startswith("No sign of trouble")
+
+
+def test_one_chain_elsewhere():
+    quantities, facts = look(GOOD, SHIFTED)
+    (problem,) = problems(quantities, facts)
+    assert problem.startswith("R-hat of the quantity 1 is 1.")
+    assert problem.endswith("after 200 draws: double `burn_in`, or the rank may be too high")
+    assert verdict(quantities, facts).startswith("Not converged: R-hat of the quantity 1 is")
+
+
+def test_of_many_the_worst_is_shown():
+    many = np.stack([GOOD, SHIFTED, GOOD], axis=2)
+    _, facts = look(many)
+    r_hat, ess = rhat_and_ess(many)
+    assert facts["r_hat"].iloc[0] == r_hat[1] == r_hat.max()
+    assert facts["ess"].iloc[0] == ess.min()
+    assert np.isnan(facts["sd"].iloc[0])
+
+
+def test_what_is_not_identified_is_no_problem():
+    quantities = [Quantity("noise", GOOD), Quantity("factors", SHIFTED, identified=False)]
+    facts = table(quantities)
+    assert facts["r_hat"]["factors"] > 1.1
+    assert problems(quantities, facts) == []
+    assert verdict(quantities, facts).startswith("No sign of trouble")
+
+
+def test_few_effective_draws():
+    slow = GOOD.repeat(25, axis=1)[:, :400]  # every draw 25 times
+    quantities, facts = look(slow)
+    if facts["r_hat"].iloc[0] < 1.05:
+        assert "effective draws" in verdict(quantities, facts)
+    assert facts["ess"].iloc[0] < 150
+
+
+def test_random_walks_have_not_converged():
+    quantities, facts = look(SLOW)
+    assert problems(quantities, facts)
+
+
+def test_too_few_draws():
+    quantities, facts = look(GOOD[:, :3])
+    assert np.isnan(facts["r_hat"].iloc[0])
+    assert problems(quantities, facts) == []
+    assert "3 draws are too few" in verdict(quantities, facts)
+
+
+def test_one_chain_alone_is_told():
+    quantities, facts = look(GOOD[:1])
+    assert "use several" in verdict(quantities, facts)
+
+
+def test_constants_have_converged():
+    r_hat, ess = rhat_and_ess(np.dstack([np.ones((4, 50)), GOOD[:, :50]]))
+    assert r_hat[0] == 1.0
+    assert ess[0] == 200.0
+    assert np.isfinite(r_hat).all()

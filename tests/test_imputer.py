@@ -1,0 +1,125 @@
+"""NMFImputer: what was observed stays, what was not is filled, once or several times."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from bnmf import BayesianNMF, NMFImputer
+
+pytestmark = pytest.mark.filterwarnings("ignore::bnmf.diagnostics.ConvergenceWarning")
+
+
+def imputer(**settings):
+    model = BayesianNMF(3, n_chains=2, burn_in=100, n_draws=100, random_state=0)
+    return NMFImputer(model, **settings)
+
+
+def example(noise=0.2, missing=0.3):
+    rng = np.random.default_rng(0)
+    mean = rng.exponential(size=(100, 2)) @ rng.exponential(size=(2, 20)) + 1.0
+    complete = np.abs(mean + noise * rng.standard_normal(mean.shape))
+    return np.where(rng.random(mean.shape) < missing, np.nan, complete), complete
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_passes_check_estimator():
+    results = check_estimator(imputer(), on_fail=None)
+    assert not [result["check_name"] for result in results if result["status"] == "failed"]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_observed_entries_are_kept_bit_for_bit(dtype):
+    X = example()[0].astype(dtype)
+    filled = imputer().fit_transform(X)
+    seen = ~np.isnan(X)
+    assert filled.dtype == dtype
+    assert filled[seen].tobytes() == X[seen].tobytes()
+    assert np.isfinite(filled).all()
+    assert np.isnan(X).any()  # the input was not written to
+
+
+def test_fills_at_the_noise_level():
+    X, complete = example()
+    filled = imputer().fit_transform(X)
+    hidden = np.isnan(X)
+    assert np.sqrt(np.mean((filled - complete)[hidden] ** 2)) < 1.5 * 0.2
+
+
+def test_new_rows():
+    X, complete = example()
+    fitted = imputer().fit(X[:80])
+    filled = fitted.transform(X[80:])
+    hidden = np.isnan(X[80:])
+    assert np.sqrt(np.mean((filled - complete[80:])[hidden] ** 2)) < 1.8 * 0.2
+    whole = complete[80:]
+    assert np.array_equal(fitted.transform(whole), whole)
+
+
+def test_indicator_and_names():
+    X, _ = example()
+    X[:, 0] = np.nan_to_num(X[:, 0], nan=1.0)
+    frame = pd.DataFrame(X, columns=list("abcdefghijklmnopqrst"))
+    fitted = imputer(add_indicator=True).set_output(transform="pandas").fit(frame)
+    filled = fitted.transform(frame)
+    assert list(filled.columns) == [*frame.columns, *(f"missingindicator_{name}" for name in frame.columns[1:])]
+    np.testing.assert_array_equal(filled["missingindicator_c"], np.isnan(X[:, 2]).astype(float))
+
+
+def test_multiple_imputations_have_the_whole_uncertainty():
+    """Their spread is that of new data: noise and all. 90% of the truth lies within their central 90%."""
+    X, complete = example()
+    fitted = imputer().fit(X)
+    copies = fitted.multiple_imputations(X, n_imputations=200)
+    seen, hidden = ~np.isnan(X), np.isnan(X)
+    assert copies.shape == (200, 100, 20)
+    assert np.array_equal(copies[:, seen], np.broadcast_to(X[seen], (200, seen.sum())))
+    assert (copies >= 0).all()
+    low, high = np.quantile(copies, [0.05, 0.95], axis=0)
+    coverage = np.mean(((low <= complete) & (complete <= high))[hidden])
+    # 600 hidden entries: 0.9 ± 0.012, and four such standard errors.
+    assert 0.85 < coverage < 0.95
+    spread = copies.std(axis=0)[hidden]
+    assert spread.mean() > 0.95 * np.sqrt(fitted.estimator_.noise_variance_)
+    np.testing.assert_allclose(copies.mean(axis=0)[hidden], fitted.transform(X)[hidden], atol=0.35)
+    assert np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200))
+    assert not np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200, seed=1))
+
+
+def test_multiple_imputations_are_nonnegative_near_zero():
+    X = np.random.default_rng(1).poisson(0.3, size=(40, 8)).astype(float)
+    X[::3, ::2] = np.nan
+    copies = imputer().fit(X).multiple_imputations(X, n_imputations=20)
+    assert (copies >= 0).all()
+    assert copies[:, np.isnan(X)].min() < 0.3
+
+
+@pytest.mark.parametrize("n_imputations", [0, 201])
+def test_wrong_number_of_imputations(n_imputations):
+    X, _ = example()
+    with pytest.raises(ValueError, match="between 1 and the 200 draws"):
+        imputer().fit(X).multiple_imputations(X, n_imputations)
+
+
+def test_in_a_pipeline():
+    X, complete = example()
+    pipeline = make_pipeline(imputer(), RandomForestRegressor(n_estimators=10, random_state=0))
+    pipeline.fit(X, complete.sum(axis=1))
+    assert pipeline.score(X, complete.sum(axis=1)) > 0.5
+
+
+def test_parameters_reach_the_model():
+    cloned = clone(imputer()).set_params(estimator__n_components=4)
+    assert cloned.estimator.n_components == 4
+    X, _ = example()
+    assert cloned.fit(X).estimator_.components_.shape == (4, 20)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="no observed entry"):
+        imputer().fit(np.full((4, 3), np.nan))
+    with pytest.raises(ValueError, match="Negative values"):
+        imputer().fit(np.array([[1.0, -1.0], [2.0, 3.0]]))

@@ -1,0 +1,145 @@
+"""Saved posteriors: whole, or a clear error that runs nothing."""
+
+import io
+import pickle
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bnmf import BayesianNMF, Posterior
+from bnmf.observed import ObservedMatrix
+from bnmf.posterior_file import PosteriorFileError
+
+
+@pytest.fixture(scope="module")
+def frame():
+    values = np.random.default_rng(0).exponential(size=(12, 4))
+    return pd.DataFrame(values, index=[f"cell {i}" for i in range(12)], columns=list("wxyz"))
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    with warnings.catch_warnings(action="ignore"):
+        return BayesianNMF(2, n_chains=2, burn_in=5, n_draws=6, prior="gl12", random_state=0).fit(frame)
+
+
+def test_round_trip(tmp_path, model, frame):
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    again = Posterior.load(path)
+    for name in ("W", "Z", "noise_variance", "train_mse", "row_ids"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model.posterior_, name))
+    assert list(again.row_names) == list(frame.index)
+    assert list(again.column_names) == list(frame.columns)
+    assert again.n_observed == 48
+    # It can take new rows: the prior came along.
+    rows = ObservedMatrix.from_data(frame.to_numpy()[:2] * 1.5)
+    np.testing.assert_array_equal(again.for_rows(rows).W, model.posterior_.for_rows(rows).W)
+
+
+def test_saving_replaces_in_one_step(tmp_path, model, monkeypatch):
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    before = path.read_bytes()
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        model.posterior_.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["posterior.npz"]
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Posterior.load(tmp_path / "nowhere.npz")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 0.5, 0.99])
+def test_truncated(tmp_path, model, cut):
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
+    with pytest.raises(PosteriorFileError, match="no posterior of bnmf, or it is damaged"):
+        Posterior.load(path)
+
+
+def test_every_flipped_byte_is_an_error_or_harmless(tmp_path, model):
+    """A flipped byte is found by the checksums of the file, or lies in what nobody reads."""
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    content = bytearray(path.read_bytes())
+    rng = np.random.default_rng(0)
+    n_found = 0
+    for position in rng.integers(len(content), size=200):
+        damaged = content.copy()
+        damaged[position] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            again = Posterior.load(path)
+        except PosteriorFileError:
+            n_found += 1
+        else:
+            np.testing.assert_array_equal(again.W, model.posterior_.W)
+            np.testing.assert_array_equal(again.Z, model.posterior_.Z)
+    assert n_found > 100
+
+
+class Trap:
+    """Would leave a trace if it were unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("something in the file was run",))
+
+
+def test_nothing_in_a_file_is_run(tmp_path):
+    path = tmp_path / "trap.npz"
+    path.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(PosteriorFileError):
+        Posterior.load(path)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        inner = io.BytesIO()
+        np.lib.format.write_array(inner, np.array([Trap()], dtype=object), allow_pickle=True)
+        archive.writestr("header.npy", inner.getvalue())
+    path.write_bytes(buffer.getvalue())
+    with pytest.raises(PosteriorFileError):
+        Posterior.load(path)
+
+
+def rewrite(path, **changes):
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, value in changes.items():
+        arrays[name] = value(arrays[name])
+    np.savez(path, **arrays)
+
+
+def edited_header(old, new):
+    return lambda header: np.frombuffer(bytes(header).replace(old, new), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is no posterior of bnmf"),
+        ({"header": edited_header(b'"format": 1', b'"format": 9')}, "format 9, and this version of bnmf reads up to 1"),
+        ({"header": edited_header(b'"cell 0", ', b"")}, "11 names for 12"),
+        ({"W": lambda W: W[:, :-1]}, "do not belong together"),
+        ({"Z": lambda Z: Z[0]}, "Z has dtype float64 and 3 dimensions"),
+        ({"W": lambda W: W.astype(str)}, "W has dtype"),
+        ({"row_ids": lambda ids: ids[1:]}, "do not belong together"),
+    ],
+)
+def test_foreign_content(tmp_path, model, changes, words):
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    rewrite(path, **changes)
+    with pytest.raises(PosteriorFileError, match=words):
+        Posterior.load(path)

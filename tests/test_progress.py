@@ -1,0 +1,62 @@
+"""Progress in a log and in a terminal."""
+
+import io
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from bnmf import BayesianNMF, progress
+from bnmf.progress import Progress
+
+
+def fit(**settings):
+    X = np.random.default_rng(0).exponential(size=(8, 6))
+    return BayesianNMF(1, n_chains=2, burn_in=200, n_draws=100, random_state=0, **settings).fit(X)
+
+
+def test_quiet_by_default(capsys):
+    fit()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_lines_in_a_log(capsys):
+    fit(progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) == 2  # a short run: only the end of each chain
+    assert sorted(line.split(":")[0] for line in lines) == ["chain 0", "chain 1"]
+    assert "300/300 sweeps" in lines[0]
+    assert "sweeps/s, 0 s left, training MSE" in lines[0]
+
+
+def test_lines_now_and_then(monkeypatch, capsys):
+    clock = iter(np.arange(0.0, 1000.0, 1.0))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    show = Progress(1, 100, [0])
+    for sweep in range(1, 101):
+        show.update(0, sweep, 2.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert 9 <= len(lines) <= 11  # one in ten seconds, and a sweep took one
+    assert lines[0] == "chain 0: 10/100 sweeps, 1 sweeps/s, 1 min 30 s left, training MSE 2.5"
+    assert lines[-1].startswith("chain 0: 100/100 sweeps")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")
+def test_bars_in_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setitem(os.environ, "COLUMNS", "120")
+    monkeypatch.setitem(os.environ, "TERM", "xterm")
+    fit(progress=True)
+    shown = terminal.getvalue()
+    assert "chain 0" in shown
+    assert "chain 1" in shown
+    assert "300/300" in shown
+    assert "training MSE" in shown
