@@ -212,10 +212,17 @@ class ObservedMatrix:
 def _numeric(X: Any) -> Floats:
     """Return a float array of two dimensions, or say what is wrong with X."""
     if isinstance(X, pd.DataFrame):
-        wrong = [str(name) for name, kind in X.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+        types = pd.api.types
+        wrong = [
+            str(name)
+            for name, kind in X.dtypes.items()
+            if not types.is_numeric_dtype(kind) or types.is_complex_dtype(kind)
+        ]
         if wrong:
             raise TypeError(f"X must be numeric, but these columns are not: {', '.join(wrong[:5])}")
         array = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "fiub":
+        array = X.astype(np.float64).filled(np.nan)
     else:
         array = np.asarray(X)
     if array.dtype.kind not in "fiub":
