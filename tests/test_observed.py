@@ -1,0 +1,204 @@
+"""ObservedMatrix: every container means the same data, and what is no matrix is refused before any work."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from bnmf.observed import ObservedMatrix
+
+NAN = np.nan
+X = np.array([[1.0, NAN, 0.0, 2.0], [NAN, 3.0, 4.0, 0.0], [0.0, 5.0, 6.0, NAN]])
+MASK = ~np.isnan(X)
+FEW = np.where(np.arange(80).reshape(8, 10) % 7 == 0, np.arange(80.0).reshape(8, 10), NAN)
+
+
+def entries(data):
+    """Return the observed entries in rows and in columns view, read from nothing but the lists and the matrix."""
+    found = []
+    for view in (data.rows, data.columns):
+        width = data.shape[1] if view is data.rows else data.shape[0]
+        dense = np.full((view.n_rows, width), NAN)
+        matrix = view.matrix.toarray() if sp.issparse(view.matrix) else view.matrix
+        for row in range(view.n_rows):
+            listed = view.indices[view.indptr[row] : view.indptr[row + 1]]
+            if view.lists_missing[row]:
+                dense[row] = matrix[row]
+                assert (matrix[row, listed] == 0).all()
+                dense[row, listed] = NAN
+            else:
+                dense[row, listed] = view.values[view.indptr[row] : view.indptr[row + 1]]
+        found.append(dense)
+    np.testing.assert_array_equal(found[0], found[1].T)
+    return found[0]
+
+
+def assert_holds(data, expected):
+    np.testing.assert_array_equal(entries(data), expected)
+    mask = ~np.isnan(expected)
+    assert data.shape == expected.shape
+    assert data.n_observed == mask.sum()
+    assert data.sum_of_squares == pytest.approx(np.nansum(expected**2))
+    np.testing.assert_array_equal(data.mask(), mask)
+    rng = np.random.default_rng(0)
+    W, Z = rng.uniform(size=(data.shape[0], 2)), rng.uniform(size=(data.shape[1], 2))
+    error = np.nansum((expected - W @ Z.T) ** 2)
+    assert data.rows.squared_error(W, Z, 0, data.shape[0]) == pytest.approx(error)
+    assert data.columns.squared_error(Z, W, 0, data.shape[1]) == pytest.approx(error)
+
+
+NULLABLE = pd.DataFrame({"a": [1, None, 0], "b": [None, 3, 5]}, dtype="Int64").assign(
+    c=pd.array([0.0, 4.0, 6.0], "Float64"), d=pd.array([2.0, 0.0, None], "Float64")
+)
+CONTAINERS = {
+    "array": lambda: (X,),
+    "list": lambda: (X.tolist(),),
+    "mask": lambda: (np.where(MASK, X, 7.0), MASK),
+    "mask of numbers": lambda: (np.where(MASK, X, 7.0), MASK.astype(int)),
+    "mask over bad values": lambda: (np.where(MASK, X, -np.inf), MASK),
+    "mask and NaN": lambda: (X, MASK | (np.arange(4) == 1)),
+    "float32": lambda: (X.astype(np.float32),),
+    "float16": lambda: (X.astype(np.float16),),
+    "Fortran order": lambda: (np.asfortranarray(X),),
+    "strided": lambda: (np.repeat(X, 2, axis=1)[:, ::2],),
+    "big endian": lambda: (X.astype(">f8"),),
+    "frame": lambda: (pd.DataFrame(X),),
+    "nullable frame": lambda: (NULLABLE,),
+    "mask as a frame": lambda: (pd.DataFrame(np.where(MASK, X, 7.0)), pd.DataFrame(MASK)),
+}
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
+def test_dense_containers(make):
+    assert_holds(ObservedMatrix.from_data(*make()), X)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint16, bool])
+def test_whole_numbers(kind):
+    given = np.array([[1, 0, 1], [0, 1, 0]], kind)
+    assert_holds(ObservedMatrix.from_data(given), given.astype(float))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix])
+def test_sparse_formats(kind, make):
+    given = make(np.where(np.isnan(FEW), 0.0, FEW)).asformat(kind)
+    assert_holds(ObservedMatrix.from_data(given), np.nan_to_num(FEW))
+    missing = np.where(np.nan_to_num(FEW) == 0, NAN, FEW)  # entry (0, 0) is a zero, and dense formats store others
+    if kind not in ("bsr", "dia"):
+        assert_holds(ObservedMatrix.from_data(given, unstored="missing"), missing)
+
+
+@pytest.mark.parametrize("density", [0.1, 0.9])
+@pytest.mark.parametrize("holes", [0.0, 0.2, 0.7])
+@pytest.mark.parametrize("unstored", ["zero", "missing"])
+def test_sparse_with_holes(density, holes, unstored):
+    rng = np.random.default_rng(3)
+    stored = rng.uniform(size=(30, 20)) < density
+    given = sp.csr_array(np.where(stored, rng.uniform(1, 2, size=stored.shape), 0.0))
+    given.data[rng.uniform(size=given.nnz) < holes] = NAN
+    expected = given.toarray()
+    if unstored == "missing":
+        expected[~stored] = NAN
+    assert_holds(ObservedMatrix.from_data(given, unstored=unstored), expected)
+
+
+def test_duplicates_are_summed_and_the_given_matrix_is_left_alone():
+    given = sp.coo_array((np.ones(5), ([0, 0, 1, 1, 5], [2, 2, 0, 0, 3])), shape=(6, 9)).tocsr()
+    unsorted = sp.csr_array((np.ones(4), [3, 1, 1, 0], [0, 3, 4]), shape=(2, 6))
+    before = unsorted.indices.copy()
+    assert_holds(ObservedMatrix.from_data(given), given.toarray())
+    assert_holds(ObservedMatrix.from_data(unsorted), [[0, 2.0, 0, 1, 0, 0], [1.0, 0, 0, 0, 0, 0]] @ np.eye(6))
+    np.testing.assert_array_equal(unsorted.indices, before)
+
+
+def test_sparse_data_never_becomes_dense():
+    wide = sp.random_array((300_000, 300_000), density=1e-8, rng=np.random.default_rng(0), format="csr")
+    data = ObservedMatrix.from_data(wide)  # dense it would take 720 GB
+    assert sp.issparse(data.rows.matrix)
+    listed = ObservedMatrix.from_data(wide, unstored="missing")
+    assert listed.rows.matrix is None
+    assert listed.n_observed == wide.nnz
+
+
+def test_few_observed_entries_are_listed_and_many_are_kept_dense():
+    assert ObservedMatrix.from_data(FEW).rows.matrix is None
+    data = ObservedMatrix.from_data(X)
+    assert isinstance(data.rows.matrix, np.ndarray)
+    assert data.rows.lists_missing.all()
+    assert_holds(ObservedMatrix.from_data(FEW), FEW)
+
+
+def test_names_and_entries():
+    frame = pd.DataFrame(X, index=list("abc"), columns=list("wxyz"))
+    data = ObservedMatrix.from_data(frame)
+    assert list(data.row_names) == list("abc")
+    assert list(data.column_names) == list("wxyz")
+    for made in (data, ObservedMatrix.from_data(FEW)):
+        rows, columns, values = made.observed_entries()
+        np.testing.assert_array_equal(values, entries(made)[rows, columns])
+        assert len(values) == made.n_observed
+
+
+def test_data_are_copied_from_a_dense_array():
+    given = X.copy()
+    data = ObservedMatrix.from_data(given)
+    given[:] = 9.0
+    assert_holds(data, X)
+
+
+@pytest.mark.parametrize(
+    "given", [X, np.ones((2, 3)), FEW, sp.csr_array(np.eye(9))], ids=["holes", "full", "few", "sparse"]
+)
+def test_fingerprint_is_that_of_the_data(given):
+    fingerprint = ObservedMatrix.from_data(given).fingerprint
+    other = given.copy()
+    other[0, 0] = 8.0
+    assert ObservedMatrix.from_data(given.copy()).fingerprint == fingerprint
+    assert ObservedMatrix.from_data(other).fingerprint != fingerprint
+
+
+def test_negative_entries_when_asked_for():
+    for given in (-X, sp.csr_array(-np.eye(9))):
+        expected = given.toarray() if sp.issparse(given) else given
+        assert_holds(ObservedMatrix.from_data(given, negative=True), expected)
+
+
+BAD = {
+    "negative": (lambda: (np.array([[1.0, -2.0], [-3.0, 1.0]]),), ValueError, "nonnegative, got 2 negative.*lowest -3"),
+    "negative in sparse": (lambda: (sp.csr_array(-np.eye(9)),), ValueError, "nonnegative, got 9 negative entries"),
+    "negative in dense sparse": (lambda: (sp.csr_array(-np.ones((2, 2))),), ValueError, "nonnegative, got 4 negative"),
+    "infinite": (lambda: (np.array([[1.0, np.inf]]),), ValueError, "finite where it is observed, got 1 infinite"),
+    "infinite in sparse": (lambda: (sp.csr_array(np.diag([np.inf] + [1.0] * 9)),), ValueError, "got 1 infinite entries"),
+    "all NaN": (lambda: (np.full((2, 2), NAN),), ValueError, "no observed entry at all"),
+    "all masked": (lambda: (np.ones((2, 2)), np.zeros((2, 2), bool)), ValueError, "no observed entry at all"),
+    "empty": (lambda: (np.empty((0, 3)),), ValueError, r"must not be empty, got shape \(0, 3\)"),
+    "no columns": (lambda: (np.empty((3, 0)),), ValueError, r"must not be empty, got shape \(3, 0\)"),
+    "empty sparse": (lambda: (sp.csr_array((0, 3)),), ValueError, r"must not be empty, got shape \(0, 3\)"),
+    "vector": (lambda: (np.ones(3),), ValueError, r"two dimensions, got 1 \(shape \(3,\)\)"),
+    "cube": (lambda: (np.ones((2, 2, 2)),), ValueError, "two dimensions, got 3"),
+    "number": (lambda: (3.0,), ValueError, "two dimensions, got 0"),
+    "sparse vector": (lambda: (sp.coo_array(np.ones(3)),), ValueError, "two dimensions, got 1"),
+    "object": (lambda: (np.array([[1, None]], object),), TypeError, "real numbers, got an array of dtype object"),
+    "strings": (lambda: ([["a", "b"]],), TypeError, "real numbers, got an array of dtype <U1"),
+    "complex": (lambda: (np.ones((2, 2), complex),), TypeError, "real numbers, got an array of dtype complex128"),
+    "complex sparse": (lambda: (sp.csr_array(np.eye(2) * 1j),), TypeError, "sparse matrix of dtype complex128"),
+    "complex frame": (lambda: (pd.DataFrame(np.eye(2) * 1j),), TypeError, "numeric|real numbers"),
+    "dates": (lambda: (np.zeros((2, 2), "M8[s]"),), TypeError, "real numbers, got an array of dtype datetime64"),
+    "text columns": (lambda: (pd.DataFrame({"a": [1.0], "b": ["x"]}),), TypeError, "columns are not: b"),
+    "mask of wrong shape": (lambda: (X, MASK.T), ValueError, r"shape of X, \(3, 4\), got \(4, 3\)"),
+    "mask of other numbers": (lambda: (X, MASK * 2), ValueError, "observed must hold booleans"),
+    "mask of strings": (lambda: (X, np.full(X.shape, "yes")), ValueError, "observed must hold booleans"),
+    "mask with sparse": (lambda: (sp.csr_array(np.eye(3)), np.eye(3, dtype=bool)), ValueError, "observed is for a dense X"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "error", "message"), BAD.values(), ids=BAD)
+def test_bad_input(make, error, message):
+    with pytest.raises(error, match=message):
+        ObservedMatrix.from_data(*make())
+
+
+def test_unstored_is_checked():
+    with pytest.raises(ValueError, match="unstored must be 'zero' or 'missing', got 'nothing'"):
+        ObservedMatrix.from_data(sp.csr_array(np.eye(3)), unstored="nothing")

@@ -1,0 +1,66 @@
+"""The reference: Algorithm 1 on its own, checked without the compiled sampler."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from bnmf.priors import MODELS
+from bnmf.reference import draw_component, draw_two_piece, reference_sample
+from tests.statistical.calibration import NOISE, Problem, statistics
+from tests.statistical.checks import assert_follows, assert_same, two_piece_cdf
+
+
+@pytest.mark.parametrize(
+    ("b", "p", "corner", "slope"),
+    [(1.0, 1.0, 0.0, 0.0), (-5.0, 2.0, 0.0, 0.0), (1.0, 1.0, 1.0, 1.0), (3.0, 1.0, 2.0, 2.0), (-3.0, 1.0, 0.5, 1.0)],
+)
+def test_draw_two_piece(b, p, corner, slope):
+    size = 20_000
+    draws = draw_two_piece(np.full(size, b), np.full(size, p), np.full(size, corner), slope, np.random.default_rng(0))
+    assert_follows(draws, two_piece_cdf(b, p, corner, slope))
+
+
+@pytest.mark.parametrize(("order", "expected"), [("interleaved", "WZWZ"), ("blocks", "WWZZ")])
+def test_order_of_the_updates(order, expected, monkeypatch):
+    seen = []
+
+    def record(A, observed, W, Z, sigma2, model, rate, k, draw):
+        seen.append(("W" if A.shape == (4, 3) else "Z", k))
+
+    monkeypatch.setattr("bnmf.reference.draw_component", record)
+    rng = np.random.default_rng(0)
+    next(
+        reference_sample(
+            np.ones((4, 3)), np.ones((4, 3), bool), np.ones((4, 2)), np.ones((2, 3)), "gee", order=order, rng=rng
+        )
+    )
+    assert "".join(factor for factor, _ in seen) == expected
+    assert sorted(seen) == [("W", 0), ("W", 1), ("Z", 0), ("Z", 1)]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("order", ["interleaved", "blocks"])
+@pytest.mark.parametrize("model", MODELS)
+def test_sweeps_from_a_joint_draw_return_to_the_prior(model, order):
+    problem = Problem(MODELS[model](1.0))
+    rng = np.random.default_rng(1)
+    after = []
+    for W, Zt, sigma2 in zip(*problem.truths(400, rng), strict=True):
+        A = W @ Zt.T + np.sqrt(sigma2) * rng.normal(size=problem.shape)
+        observed = rng.uniform(size=problem.shape) < 0.7
+        observed[:, 0] = observed[0] = True  # it divides by the precision, so every row and column needs something
+        prior = {"noise_shape": NOISE.shape, "noise_scale": NOISE.scale}
+        chain = reference_sample(A, observed, W, Zt.T, model, 1.0, **prior, order=order, rng=rng)
+        *_, (W_after, Z_after, sigma2_after) = islice(chain, 3)
+        after.append(statistics(W_after, Z_after.T, sigma2_after))
+    fresh = statistics(*problem.truths(4000, rng))
+    for got, expected in zip(np.array(after).T, fresh.T, strict=True):
+        assert_same(got, expected)
+
+
+def test_unknown_model():
+    with pytest.raises(ValueError, match="model must be one of gee, gl12, gl22, glinf, gl22inf, got 'gl3'"):
+        draw_component(
+            np.ones((2, 2)), np.ones((2, 2), bool), np.ones((2, 1)), np.ones((1, 2)), 1.0, "gl3", 1.0, 0, None
+        )

@@ -1,0 +1,60 @@
+"""Threads over rows: every row once, in tiles that do not depend on the threads, and BLAS held back and let go."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from bnmf.workers import TILE, Workers, single_threaded_blas
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("n_rows", [1, TILE - 1, TILE, TILE + 1, 5 * TILE + 3])
+def test_tiles_cover_every_row_once_and_in_order(n_threads, n_rows):
+    with Workers(n_threads) as workers:
+        tiles = workers.over_rows(lambda start, stop: (start, stop), n_rows)
+    assert tiles == [(start, min(start + TILE, n_rows)) for start in range(0, n_rows, TILE)]
+
+
+def test_tiles_are_shared_between_threads():
+    meeting = threading.Barrier(2, timeout=30)
+    with Workers(2) as workers:
+        workers.over_rows(lambda start, stop: meeting.wait(), 2 * TILE)  # hangs unless two run at once
+
+
+def test_error_in_a_thread_is_raised():
+    def fail(start, stop):
+        raise ZeroDivisionError
+
+    with Workers(2) as workers, pytest.raises(ZeroDivisionError):
+        workers.over_rows(fail, 3 * TILE)
+
+
+@pytest.mark.parametrize("n_threads", [0, -1])
+def test_number_of_threads_is_checked(n_threads):
+    with pytest.raises(ValueError, match=f"n_threads must be at least 1, got {n_threads}"):
+        Workers(n_threads)
+
+
+def blas_threads():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_blas_is_held_until_the_last_holder_leaves():
+    before = blas_threads()
+    assert before
+    with single_threaded_blas():
+        assert set(blas_threads()) == {1}
+        with single_threaded_blas():
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
+def test_blas_is_let_go_after_an_error():
+    before = blas_threads()
+    with pytest.raises(ZeroDivisionError), single_threaded_blas():
+        raise ZeroDivisionError
+    assert blas_threads() == before
