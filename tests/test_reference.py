@@ -30,11 +30,8 @@ def test_order_of_the_updates(order, expected, monkeypatch):
 
     monkeypatch.setattr("bnmf.reference.draw_component", record)
     rng = np.random.default_rng(0)
-    next(
-        reference_sample(
-            np.ones((4, 3)), np.ones((4, 3), bool), np.ones((4, 2)), np.ones((2, 3)), "gee", order=order, rng=rng
-        )
-    )
+    A, W, Z = np.ones((4, 3)), np.ones((4, 2)), np.ones((2, 3))
+    next(reference_sample(A, A > 0, W, Z, "gee", order=order, rng=rng))
     assert "".join(factor for factor, _ in seen) == expected
     assert sorted(seen) == [("W", 0), ("W", 1), ("Z", 0), ("Z", 1)]
 
@@ -61,6 +58,4 @@ def test_sweeps_from_a_joint_draw_return_to_the_prior(model, order):
 
 def test_unknown_model():
     with pytest.raises(ValueError, match="model must be one of gee, gl12, gl22, glinf, gl22inf, got 'gl3'"):
-        draw_component(
-            np.ones((2, 2)), np.ones((2, 2), bool), np.ones((2, 1)), np.ones((1, 2)), 1.0, "gl3", 1.0, 0, None
-        )
+        draw_component(np.ones((2, 2)), np.eye(2) > 0, np.ones((2, 1)), np.ones((1, 2)), 1.0, "gl3", 1.0, 0, None)
