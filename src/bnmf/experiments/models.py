@@ -1,0 +1,112 @@
+"""The models that the experiments compare: how each is called, sampled and drawn.
+
+Examples
+--------
+>>> print(prior_of("gl22inf-published", 0.1))
+L2Squared(rate=0.1) + LInf(rate=0.1, rule='published')
+>>> label_of("gl22inf"), label_of("knn")
+('GL₂²,∞', 'nearest neighbours')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, Prior
+
+
+class Method(NamedTuple):
+    """A model or a baseline.
+
+    Attributes
+    ----------
+    label : str
+        What it is called in tables and figures.
+    colour, line, marker : str
+        How matplotlib draws it.
+    cost : float
+        Time of one fit relative to GL2² at the same size; only for the estimate of the time left.
+    """
+
+    label: str
+    colour: str
+    line: Any
+    marker: str
+    cost: float
+
+
+PRIORS: dict[str, Callable[[float], Prior]] = {
+    "gee": L1,
+    "gl12": L1Squared,
+    "gl22": L2Squared,
+    "gl22inf": lambda rate: L2Squared(rate) + LInf(rate),
+    "glinf": LInf,
+    "gl22inf-published": lambda rate: L2Squared(rate) + LInf(rate, rule="published"),
+    "glinf-published": lambda rate: LInf(rate, rule="published"),
+}
+"""The prior of both factors, by model, given λ. The last two use the rule that the paper prints."""
+
+PAPER = ("gee", "gl12", "gl22", "gl22inf")
+"""The models of the paper's tables."""
+
+EXACT = (*PAPER, "glinf")
+"""The models with exact conditionals."""
+
+METHODS: dict[str, Method] = {
+    "gee": Method("GEE", "#0072B2", "-", "o", 1.0),
+    "gl12": Method("GL₁²", "#D55E00", "-", "s", 1.0),
+    "gl22": Method("GL₂²", "#009E73", "-", "^", 1.0),
+    "gl22inf": Method("GL₂²,∞", "#CC79A7", (0, (5, 1.5)), "v", 2.2),
+    "glinf": Method("GL∞", "#E69F00", "-", "D", 2.2),
+    "gl22inf-published": Method("GL₂²,∞ (printed rule)", "#882255", (0, (1, 1.2)), "x", 1.35),
+    "glinf-published": Method("GL∞ (printed rule)", "#7A5195", (0, (1, 1.2)), "+", 1.35),
+    "column_mean": Method("column mean", "#111111", (0, (1, 2)), "", 0.01),
+    "row_column_mean": Method("row + column mean", "#555555", (0, (5, 2)), "", 0.02),
+    "knn": Method("nearest neighbours", "#888888", (0, (3, 1, 1, 1)), "", 0.6),
+    "nmf": Method("NMF, least squares", "#4C4C9D", (0, (4, 1, 1, 1, 1, 1)), "", 0.45),
+    "nmf_kl": Method("NMF, Kullback–Leibler", "#9D4C4C", (0, (2, 1)), "", 0.6),
+}
+"""Every model and baseline, in the order of tables and figures."""
+
+
+def prior_of(model: str, rate: float) -> Prior:
+    """Return the prior of both factors.
+
+    Parameters
+    ----------
+    model : str
+        One of the keys of `PRIORS`.
+    rate : float
+        λ.
+
+    Returns
+    -------
+    Prior
+        The prior.
+    """
+    if model not in PRIORS:
+        raise ValueError(f"model must be one of {', '.join(PRIORS)}, got {model!r}")
+    return PRIORS[model](rate)
+
+
+def label_of(method: str) -> str:
+    """Return the name of a model or baseline as it is shown."""
+    return METHODS[method].label
+
+
+def in_order(names: Any) -> list[str]:
+    """Return models and baselines, each once, in the order of `METHODS`.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Keys of `METHODS`.
+
+    Returns
+    -------
+    list of str
+        The same, sorted.
+    """
+    order = list(METHODS)
+    return sorted(set(names), key=order.index)
