@@ -1,0 +1,242 @@
+"""Experiment 1: the training error by sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bnmf.experiments.fits import Fit, Result
+from bnmf.experiments.grid import Cell, Grid, number
+from bnmf.experiments.models import in_order, label_of
+from bnmf.experiments.run import run_fits
+from bnmf.experiments.settings import Settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plan(settings: Settings) -> list[Fit]:
+    """Return the fits of convergence and factors: all observed entries, every model and K.
+
+    Parameters
+    ----------
+    settings : Settings
+        Size of the run.
+
+    Returns
+    -------
+    list of Fit
+        What to run.
+    """
+    return [
+        Fit(dataset, model, k, repeat, **settings.chain())
+        for dataset in settings.datasets
+        for k in settings.full_k
+        for model in settings.full_models
+        for repeat in range(_repeats(model, settings))
+    ]
+
+
+def _repeats(model: str, settings: Settings) -> int:
+    return min(settings.repeats, settings.runaway_repeats) if model == "glinf-published" else settings.repeats
+
+
+def table(results: Mapping[Fit, Result]) -> pd.DataFrame:
+    """Return one row for each sweep of each fit.
+
+    Parameters
+    ----------
+    results : mapping of Fit to dict
+        The fits of `plan` (others are passed over).
+
+    Returns
+    -------
+    DataFrame
+        Columns `dataset`, `k`, `model`, `repeat`, `sweep`, `train_mse`; NaN after a chain has run away.
+    """
+    frames = [
+        pd.DataFrame(
+            {
+                "dataset": fit.dataset,
+                "k": fit.k,
+                "model": fit.model,
+                "repeat": fit.repeat,
+                "sweep": np.arange(1, len(result["train_mse"]) + 1),
+                "train_mse": result["train_mse"],
+            }
+        )
+        for fit, result in results.items()
+        if fit.unobserved is None and not fit.is_baseline
+    ]
+    columns = ["dataset", "k", "model", "repeat", "sweep", "train_mse"]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.DataFrame:
+    """Run the experiment.
+
+    Parameters
+    ----------
+    datasets : mapping of str to DataFrame or array-like
+        The data by name.
+    settings : Settings
+        Size of the run.
+    **how
+        `store`, `n_jobs` and `report` of `bnmf.experiments.run.run_fits`.
+
+    Returns
+    -------
+    DataFrame
+        See `table`.
+    """
+    return table(run_fits(plan(settings), datasets, **how))
+
+
+def curves(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean, lowest and highest training error over the repeats, at each sweep.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        See `table`.
+
+    Returns
+    -------
+    DataFrame
+        Columns `dataset`, `k`, `model`, `sweep`, `mean`, `min`, `max`.
+    """
+    groups = measured.groupby(["dataset", "k", "model", "sweep"], sort=False)["train_mse"]
+    return groups.agg(["mean", "min", "max"]).reset_index()
+
+
+def summary(measured: pd.DataFrame, burn_in: int) -> pd.DataFrame:
+    """Return where each curve ends and how fast it gets there.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        See `table`.
+    burn_in : int
+        Sweeps before those that count as the end.
+
+    Returns
+    -------
+    DataFrame
+        One row for each data set, K and model: `final_mse` (mean after the burn-in), its `spread` (standard deviation
+        over repeats) and `sweeps` (the first at which the mean curve is within 10% of `final_mse`); NaN if the
+        chains ran away before.
+    """
+    rows = []
+    for (dataset, k, model), group in measured.groupby(["dataset", "k", "model"], sort=False):
+        ends = group[group["sweep"] > burn_in].groupby("repeat")["train_mse"].mean()
+        final = ends.mean()
+        curve = group.groupby("sweep")["train_mse"].mean()
+        near = curve.index[curve <= 1.1 * final]
+        rows.append(
+            {
+                "dataset": dataset,
+                "k": k,
+                "model": model,
+                "final_mse": final,
+                "spread": ends.std(ddof=1) if len(ends) > 1 else np.nan,
+                "sweeps": int(near[0]) if len(near) else np.nan,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def figure(measured: pd.DataFrame, title: str) -> Figure:
+    """Draw the training error by sweep, a panel for each K.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        See `table`; one data set of it.
+    title : str
+        Name of the data as it is to be shown.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The mean of the repeats, both axes logarithmic, cut above where the curves end.
+    """
+    from bnmf.experiments import style
+
+    averages = curves(measured)
+    ks = sorted(averages["k"].unique())
+    drawn, axes = style.panels(len(ks), title, "training MSE")
+    for axis, k in zip(axes, ks, strict=True):
+        at_k = averages[averages["k"] == k]
+        for model in in_order(at_k["model"]):
+            curve = at_k[at_k["model"] == model]
+            axis.plot(curve["sweep"], curve["mean"], **style.line(model, marker=False))
+            axis.fill_between(curve["sweep"], curve["min"], curve["max"], **style.band(model))
+        axis.set(title=f"K = {k}", xlabel="sweep", xscale="log", yscale="log", ylim=_limits(at_k))
+        style.plain_numbers(axis.xaxis)
+        style.plain_numbers(axis.yaxis)
+    style.legend(drawn, axes)
+    return drawn
+
+
+def _limits(averages: pd.DataFrame) -> tuple[float, float]:
+    """Return limits around where the curves end: the first sweeps are orders of magnitude above, and tell little."""
+    ends = averages[averages["sweep"] == averages["sweep"].max()]["mean"].dropna()
+    return 0.85 * ends.min(), 2.5 * ends.median() + 0.5 * ends.max()
+
+
+def grids(measured: pd.DataFrame, names: Mapping[str, str], burn_in: int) -> list[Grid]:
+    """Return the summary as tables; the paper prints no numbers for it.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        See `table`.
+    names : mapping of str to str
+        How each data set is called.
+    burn_in : int
+        Sweeps before those that count as the end.
+
+    Returns
+    -------
+    list of Grid
+        One for each data set.
+    """
+    ends = summary(measured, burn_in).set_index(["dataset", "k", "model"])
+    grids = []
+    for dataset, group in measured.groupby("dataset", sort=False):
+        models = in_order(group["model"])
+        rows: list[list[str | Cell]] = []
+        for k in sorted(group["k"].unique()):
+            row: list[str | Cell] = [str(k)]
+            for model in models:
+                key: Any = (dataset, k, model)
+                end: Any = ends.loc[key]
+                sweeps = "" if np.isnan(end["sweeps"]) else f"sweep {end['sweeps']:.0f}"
+                row.append(Cell(number(end["final_mse"]), sweeps))
+            rows.append(row)
+        caption = f"{names[str(dataset)]}: training MSE after the burn-in, and the first sweep within 10% of it"
+        grids.append(Grid(["K", *map(label_of, models)], rows, caption))
+    return grids
+
+
+def markdown(measured: pd.DataFrame, names: Mapping[str, str], burn_in: int) -> str:
+    """Render the tables of `grids` as Markdown.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        See `table`.
+    names : mapping of str to str
+        How each data set is called.
+    burn_in : int
+        Sweeps before those that count as the end.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    return "\n\n".join(grid.markdown() for grid in grids(measured, names, burn_in))

@@ -1,0 +1,129 @@
+"""Tables as they are shown: the same cells as Markdown and as HTML.
+
+Examples
+--------
+>>> print(Grid(["K", "MSE"], [["10", Cell("3.1", verdict="within", note="printed 3.0")]]).markdown())
+| K | MSE |
+|---|---|
+| 10 | 3.1 (printed 3.0) ✓ |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import NamedTuple
+
+SIGNS = {"within": "✓", "close": "≈", "off": "✗", "": ""}
+"""What stands beside a number for each verdict, so that nothing is told by colour alone."""
+
+
+class Cell(NamedTuple):
+    """A number with what the paper printed.
+
+    Attributes
+    ----------
+    text : str
+        What was measured.
+    note : str
+        What it is compared with.
+    verdict : str
+        A key of `SIGNS`.
+    """
+
+    text: str
+    note: str = ""
+    verdict: str = ""
+
+    def markdown(self) -> str:
+        """Return the cell as Markdown text."""
+        parts = [_plain(self.text), f"({_plain(self.note)})" if self.note else "", SIGNS[self.verdict]]
+        return " ".join(part for part in parts if part)
+
+    def html(self) -> str:
+        """Return the cell as an HTML element."""
+        sign = f' <span class="sign">{SIGNS[self.verdict]}</span>' if self.verdict else ""
+        note = f'<span class="note">{escape(self.note)}{sign}</span>' if self.note else sign
+        kind = f' class="{self.verdict}"' if self.verdict else ""
+        return f"<td{kind}>{escape(self.text)}{note}</td>"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    rows : sequence of sequence of str or Cell
+        The cells.
+    caption : str, default=""
+        What the table shows.
+    n_labels : int, default=1
+        How many columns at the left say what a row is.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    caption: str = ""
+    n_labels: int = field(default=1)
+
+    def markdown(self) -> str:
+        """Return the table as Markdown."""
+        lines = [f"**{_plain(self.caption)}**", ""] if self.caption else []
+        lines += [_line([_plain(name) for name in self.header]), "|" + "---|" * len(self.header)]
+        lines += [_line([_cell(cell).markdown() for cell in row]) for row in self.rows]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """Return the table as HTML."""
+        caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
+        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.header)
+        body = []
+        for row in self.rows:
+            labels = "".join(f'<th scope="row">{escape(_cell(cell).text)}</th>' for cell in row[: self.n_labels])
+            body.append(f"<tr>{labels}{''.join(_cell(cell).html() for cell in row[self.n_labels :])}</tr>")
+        table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        return f'<div class="scroll" tabindex="0">{table}</div>'
+
+
+def _cell(cell: str | Cell) -> Cell:
+    return cell if isinstance(cell, Cell) else Cell(cell)
+
+
+def _plain(text: str) -> str:
+    """Keep a text from breaking out of its Markdown cell."""
+    for character in "\\|*_`":
+        text = text.replace(character, "\\" + character)
+    return text.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """Return a number for a table: fixed decimals if it is of ordinary size, powers of ten if not, – for NaN.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    digits : int, default=2
+        Decimals.
+
+    Returns
+    -------
+    str
+        Its text.
+
+    Examples
+    --------
+    >>> number(787.604), number(3e108), number(float("nan"))
+    ('787.60', '3.0e+108', '–')
+    """
+    if value != value:
+        return "–"
+    return f"{value:.{digits}f}" if abs(value) < 1e5 else f"{value:.1e}"
