@@ -1,0 +1,134 @@
+"""The data of the paper, how they are called here, and what they look like."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bnmf.experiments.fits import as_matrix
+from bnmf.experiments.grid import Cell, Grid
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PRINTED = {"gdsc": (707, 139, 0.806, 139), "methylation": (160, 254, 1.0, 160)}
+"""Rows, columns, fraction observed and rank, as printed."""
+TITLES = {"gdsc": "GDSC IC50", "methylation": "gene body methylation"}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A matrix and what it is called.
+
+    Parameters
+    ----------
+    data : DataFrame or array-like
+        The matrix, NaN where missing.
+    title : str
+        Its name.
+    stand_in : bool, default=False
+        Whether it only stands in for the data of that name.
+    source : str, default=""
+        Where it came from.
+    """
+
+    data: Any
+    title: str
+    stand_in: bool = False
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called on tables and figures."""
+        return f"{self.title} (stand-in)" if self.stand_in else self.title
+
+
+def load_datasets(names: Iterable[str], data_dir: str | os.PathLike[str] | None = None) -> dict[str, Dataset]:
+    """Load the data of the paper, prepared as in the paper.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of "gdsc" and "methylation".
+    data_dir : path-like, optional
+        A directory that has them. Without it they are downloaded into the user's cache.
+
+    Returns
+    -------
+    dict of str to Dataset
+        The data by name.
+    """
+    from bnmf.datasets import fetch_gdsc_ic50, fetch_gene_body_methylation
+
+    fetch = {"gdsc": fetch_gdsc_ic50, "methylation": fetch_gene_body_methylation}
+    loaded = {}
+    for name in names:
+        bunch = fetch[name](data_home=data_dir, download_if_missing=data_dir is None)
+        # The path of a file says nothing to others, and may say more than its owner wants.
+        source = "a file of the data directory" if bunch.stand_in else bunch.source
+        loaded[name] = Dataset(bunch.data, TITLES[name], bunch.stand_in, source)
+    return loaded
+
+
+def grid(datasets: Mapping[str, Dataset]) -> Grid:
+    """Return shape, fraction observed and rank of the data beside the printed ones.
+
+    Parameters
+    ----------
+    datasets : mapping of str to Dataset
+        The data by name.
+
+    Returns
+    -------
+    Grid
+        One row for each.
+    """
+    rows: list[list[str | Cell]] = []
+    for name, dataset in datasets.items():
+        X = as_matrix(dataset.data)
+        observed = ~np.isnan(X)
+        rank = int(np.linalg.matrix_rank(np.where(observed, X, 0.0)))
+        measured = [f"{X.shape[0]}", f"{X.shape[1]}", f"{observed.mean():.3f}", f"{rank}"]
+        printed = [f"{value:.3f}" if isinstance(value, float) else f"{value}" for value in PRINTED.get(name, ())]
+        cells = [_beside(text, other) for text, other in zip(measured, printed or [""] * 4, strict=True)]
+        rows.append([dataset.name, *cells, f"{X[observed].mean():.2f}", f"{X[observed].var():.2f}"])
+    header = ["data", "rows", "columns", "fraction observed", "rank (holes as 0)", "mean", "variance"]
+    return Grid(header, rows, "The data")
+
+
+def _beside(text: str, printed: str) -> Cell:
+    """Return a measured number beside the printed one; one unit of the third decimal may be its rounding."""
+    if not printed:
+        return Cell(text)
+    return Cell(text, f"printed {printed}", "within" if abs(float(text) - float(printed)) < 0.0015 else "off")
+
+
+def figure(datasets: Mapping[str, Dataset]) -> Figure:
+    """Draw the distribution of the observed entries.
+
+    Parameters
+    ----------
+    datasets : mapping of str to Dataset
+        The data by name.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each.
+    """
+    from bnmf.experiments import style
+
+    drawn, axes = style.panels(len(datasets), "Distribution of the data", "fraction of entries", columns=2)
+    for axis, dataset in zip(axes, datasets.values(), strict=True):
+        X = as_matrix(dataset.data)
+        values = pd.Series(X[~np.isnan(X)])
+        edges = np.linspace(0.0, max(float(values.max()), 1.0) + 1.0, 22)
+        axis.hist(values, bins=list(edges), weights=np.full(len(values), 1.0 / len(values)), color="#0072B2")
+        axis.set(title=dataset.name, xlabel="value")
+    style.legend(drawn, axes)
+    return drawn
