@@ -18,10 +18,12 @@ import numpy as np
 from bnmf.kernels.compile import inlined, kernel
 from bnmf.kernels.random import stream_of
 from bnmf.kernels.truncated_normal import draw_positive, draw_scaled, draw_two_piece
-from bnmf.kernels.vectors import WIDTH, add_product, load, load_one, repeated, splat, store, store_one, total
+from bnmf.kernels.vectors import WIDTH, add_product, load, load_one, prefetch, repeated, splat, store, store_one, total
 
 # Listed rows of Z that are gathered at a time: few enough to stay in the nearest cache.
 CHUNK = 32
+# A factor of more numbers than this is not in the nearer caches: its rows are asked for ahead of their use.
+FAR = 2**15
 # A component that lives in the holes of a row to more than this part would cancel: such rows list what they observe.
 CANCELLED = 1e-6
 
@@ -201,6 +203,12 @@ def add_rows(sign, Z, indices, values, first, last, chunk, systems, system, side
     width = Z.shape[1]
     for begin in range(first, last, CHUNK):
         n = min(CHUNK, last - begin)
+        if Z.size > FAR:
+            # The list goes on with that of the next row, so what is asked for is used whatever ends here.
+            for i in range(begin + n, min(begin + n + CHUNK, indices.size)):
+                ahead = np.int64(indices[i]) * width
+                for j in range(ahead, ahead + width, WIDTH):
+                    prefetch(Z, j)
         for i in range(n):
             copy(Z, np.int64(indices[begin + i]) * width, width, chunk, i * side)
             chunk[i * side + width] = values[begin + i]

@@ -73,6 +73,21 @@ def store(typing, array, index, value):
 
 
 @intrinsic
+def prefetch(typing, array, index):
+    """Ask for the cache line at `index`, and do not wait for it."""
+
+    def generate(context, builder, signature, args):
+        address = builder.bitcast(_address(context, builder, signature.args[0], *args), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [address.type, _INT, _INT, _INT])
+        name = "llvm.prefetch.p0"
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        builder.call(function, [address, *(ir.Constant(_INT, x) for x in (0, 3, 1))])  # for reading, kept near, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@intrinsic
 def load_one(typing, array, index):
     """Return the number at `index` of the flat array."""
 
