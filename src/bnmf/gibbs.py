@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from bnmf.kernels.random import key_of
@@ -154,7 +155,17 @@ class Stream:
 
     def generator(self, sweep: int, part: int) -> np.random.Generator:
         """Return a NumPy generator for one part of one sweep."""
-        return np.random.Generator(np.random.Philox(key=np.array(self.key(sweep, part))))
+        return np.random.Generator(np.random.Philox(_Key(np.array(self.key(sweep, part)))))  # type: ignore[arg-type]
+
+
+class _Key(ISeedSequence):
+    """A key handed over as it is: `Philox(key=...)` would ask the system for a seed first, and not use it."""
+
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        return self._words
 
 
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:
