@@ -9,9 +9,9 @@ from tests.statistical.models import NAMES, pairs
 
 from bnmf.gibbs import Model, State, half_sweep
 from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import draw_two_piece
+from bnmf.kernels.truncated_normal import draw_positive, draw_two_piece
 from bnmf.observed import ObservedMatrix, View
-from bnmf.priors import L1, MODELS, L2Squared, LInf
+from bnmf.priors import L1, MODELS, L1Squared, L2Squared, LInf
 from bnmf.reference import draw_component
 from bnmf.workers import Workers
 
@@ -62,6 +62,34 @@ def test_forms_agree(name, form):
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(error_got, error, rtol=1e-9)
     np.testing.assert_allclose(error, (mask * (A - expected @ Z.T) ** 2).sum(), rtol=1e-9)
+
+
+# Widths around the vectors of eight, lists longer than a chunk, and a factor too large for the nearer caches.
+@pytest.mark.parametrize("K", [1, 2, 6, 7, 8, 9, 15, 16, 17, 24, 31])
+@pytest.mark.parametrize(("columns", "observed"), [(1, 0.5), (31, 0.5), (33, 0.9), (200, 0.6), (6000, 0.01)])
+def test_every_rank_and_length(K, columns, observed):
+    A, mask, W, Z = problem(rows=12, columns=columns, K=K, observed=observed)
+    coefficients = (L1(0.5) + L1Squared(0.1)).coefficients(W.shape)
+    expected = direct_half_sweep(A, mask, W, Z, coefficients)
+    for form in FORMS:
+        got, error = drawn(view_of(A, mask, form), W, Z, coefficients)
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(error, (mask * (A - expected @ Z.T) ** 2).sum(), rtol=1e-6, atol=1e-9)
+
+
+def direct_half_sweep(A, mask, W, Z, c):
+    """Draw from the same streams, each conditional from scratch."""
+    W = W.copy()
+    for row in range(len(W)):
+        stream = stream_of(*KEY, np.uint64(row))
+        z, a = Z[mask[row]], A[row, mask[row]]
+        for k in range(W.shape[1]):
+            others = W[row].copy()
+            others[k] = 0.0
+            p = z[:, k] @ z[:, k] / SIGMA2 + c.quadratic[0, k]
+            b = z[:, k] @ (a - z @ others) / SIGMA2 - c.linear[0, k] - c.coupling * others.sum()
+            W[row, k], stream = draw_positive(b, p, tuple(map(np.uint64, stream)))
+    return W
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.1, 0.6])

@@ -1,0 +1,122 @@
+"""Break the package on purpose, one line at a time, and see that the named test fails each time.
+
+Run from the root of the repository: python -m tests.mutations [words that the name must hold]. Every mutation is
+made in a temporary copy of the package, so the repository itself stays as it is. CONTRIBUTING.md has the list.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Mutation(NamedTuple):
+    """A line broken on purpose, and the test that has to fail."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    test: str
+
+
+SWEEP, RESCALE = "kernels/sweep.py", "kernels/rescale.py"
+RANDOM, TRUNCATED = "kernels/random.py", "kernels/truncated_normal.py"
+CONDITIONAL = "tests/kernels/test_sweep.py::test_one_entry_against_the_joint_density"
+RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
+REFERENCE = "tests/kernels/test_sweep.py::test_reference_agrees"
+PRIOR_STAYS = "tests/kernels/test_rescale.py::test_prior_stays"
+
+MUTATIONS = [
+    Mutation("sign of λ", SWEEP, "* v[k] - linear[", "* v[k] + linear[", f"{CONDITIONAL}[gee-all seen]"),
+    Mutation("published rule for the exact one", SWEEP, "if not published:", "if published:",
+             f"{CONDITIONAL}[gl22inf-all seen]"),
+    Mutation("coupling with the wrong sum", SWEEP, "coupling * (sum_w - old)", "coupling * sum_w",
+             f"{CONDITIONAL}[gl12-all seen]"),
+    Mutation("sum of the row not carried along", SWEEP, "        sum_w += change\n", "", REFERENCE),
+    Mutation("wrong sign in the missing form", SWEEP, "add_rows(-1.0, Z", "add_rows(1.0, Z",
+             "tests/kernels/test_sweep.py::test_forms_agree"),
+    Mutation("holes counted in Σ z²", SWEEP, "zz = max(systems[system + k * side + k], 0.0)",
+             "zz = max(systems[k * side + k], 0.0)", f"{CONDITIONAL}[gl22-one hole]"),
+    Mutation("residual of the next entry not corrected", SWEEP, "zr = c[k + 1] - change * systems[at + k + 1]",
+             "zr = c[k + 1]", REFERENCE),
+    Mutation("missing factor 2 in the squared error", SWEEP, "(2.0 * zr - max", "(zr - max",
+             "tests/kernels/test_sweep.py::test_every_rank_and_length"),
+    Mutation("missing ½ of the squared error", "noise.py", "0.5 * squared_error", "squared_error",
+             "tests/test_noise.py"),
+    Mutation("missing ½ of the count", "noise.py", "0.5 * n_observed", "n_observed", "tests/test_noise.py"),
+    Mutation("noise counted over M·N", "gibbs.py", "noise.draw(model.data.n_observed, squared_error, stream",
+             "noise.draw(model.data.shape[0] * model.data.shape[1], squared_error, stream", f"{RETURN}[0.3-True-gee]"),
+    Mutation("mask ignored in one half", "observed.py", "view(filled.T, mask.T)", "view(filled.T, mask.T | True)",
+             f"{RETURN}[0.3-True-gl22]"),
+    Mutation("mask ignored in one view", "observed.py", "view(filled.T, mask.T)", "view(filled.T, mask.T | True)",
+             "tests/test_observed.py::test_dense_containers"),
+    Mutation("priors of W and Z exchanged", "gibbs.py", "    prior_W, prior_Z = model.coefficients",
+             "    prior_Z, prior_W = model.coefficients", f"{RETURN}[0.0-False-gee and gl22inf]"),
+    Mutation("cancelled squared error believed", "gibbs.py", "if not squared_error > CANCELLED",
+             "if not squared_error > -1",
+             "tests/test_gibbs.py::test_squared_error_of_a_state_is_that_of_its_factors"),
+    Mutation("sweeps share one stream", "gibbs.py", "self.chain, sweep, part)", "self.chain, 0, part)",
+             "tests/test_gibbs.py::test_sweeps_of_one_chain_use_different_streams"),
+    Mutation("rows share one stream", RANDOM, "high = key_high + U64(row) * GOLDEN", "high = key_high",
+             "tests/kernels/test_random.py::test_neighbouring_rows_have_the_law_and_are_independent"),
+    Mutation("normal tail without acceptance", RANDOM, "if 2.0 * height >= x * x:", "if height >= 0.0:",
+             "tests/kernels/test_random.py::test_beyond_the_last_strip"),
+    Mutation("strip of the ziggurat too wide", RANDOM, "if low + height * (high - low) < math.exp(-0.5 * x * x):",
+             "if height >= 0.0:", "tests/kernels/test_random.py::test_one_stream_has_the_law"),
+    Mutation("missing factor 2 in the acceptance", TRUNCATED, "            if p * x * x <= 2.0 * height:",
+             "            if p * x * x <= height:", "tests/kernels/test_truncated_normal.py::test_draw_positive"),
+    Mutation("tail draw without acceptance", TRUNCATED, "            if p * x * x <= 2.0 * height:",
+             "            if height >= 0.0:", "tests/kernels/test_truncated_normal.py::test_draw_positive"),
+    Mutation("slope forgotten beyond the corner", TRUNCATED, "beyond = b - slope - p * corner",
+             "beyond = b - p * corner",
+             "tests/kernels/test_truncated_normal.py::test_draw_two_piece"),
+    Mutation("wrong power in the rescaling move", RESCALE, "float(W.shape[0] - Z.shape[0])",
+             "float(Z.shape[0] - W.shape[0])", PRIOR_STAYS),
+    Mutation("rescaling move against the old scales", RESCALE, "others += scales[j] * W[row, j]", "others += W[row, j]",
+             PRIOR_STAYS),
+    Mutation("missing ½ of the tangent", "prior_draws.py", "0.5 * coupling * distance**2", "coupling * distance**2",
+             "tests/test_prior_draws.py::test_row_sum_under_l1_squared_is_chi"),
+    Mutation("λ of a product taken twice", "priors.py", "np.full((1, shape[1]), self.rate), self.rate, 0.0",
+             "np.full((1, shape[1]), self.rate), 2.0 * self.rate, 0.0", "tests/test_priors.py"),
+]  # fmt: skip
+
+
+def caught(mutation: Mutation) -> bool:
+    """Return whether the test fails in a copy of the package that has the mutation."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        shutil.copytree(ROOT / "src", copy / "src")
+        shutil.copytree(ROOT / "tests", copy / "tests")
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        file = copy / "src" / "bnmf" / mutation.file
+        source = file.read_text(encoding="utf-8")
+        if mutation.right not in source:
+            raise ValueError(f"{mutation.file} no longer has {mutation.right!r}")
+        file.write_text(source.replace(mutation.right, mutation.wrong), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", mutation.test]
+        environment = os.environ | {"PYTHONPATH": str(copy / "src")}
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=1800)
+        if done.returncode not in (0, 1):
+            raise RuntimeError(f"{mutation.name}: the test did not run\n{done.stdout}{done.stderr}")
+        return done.returncode == 1
+
+
+def main(words: list[str]) -> int:
+    """Try every mutation whose name holds all the words, and return the number that nothing caught."""
+    survivors = 0
+    for mutation in MUTATIONS:
+        if all(word in mutation.name for word in words):
+            found = caught(mutation)
+            survivors += not found
+            print(f"{'caught  ' if found else 'SURVIVED'}  {mutation.name}", flush=True)
+    return survivors
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

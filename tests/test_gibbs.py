@@ -1,0 +1,308 @@
+"""The sampler as a whole: reproducible, resumable, honest about bad input, unharmed by strange but legal data."""
+
+from itertools import islice
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+from bnmf.gibbs import Model, State, Stream, sample, start, step
+from bnmf.noise import InverseGamma
+from bnmf.observed import ObservedMatrix
+from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.workers import TILE
+from tests.statistical.checks import assert_follows
+from tests.statistical.models import NAMES, pairs
+
+
+def some_data(M=12, N=9, missing=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.exponential(size=(M, 3)) @ rng.exponential(size=(3, N))
+    A[rng.uniform(size=A.shape) < missing] = np.nan
+    return A
+
+
+def last_state(model, n_sweeps=5, seed=0, **options):
+    *_, state = sample(model, Stream(seed), n_sweeps=n_sweeps, **options)
+    return state
+
+
+def assert_identical(a, b):
+    np.testing.assert_array_equal(a.W, b.W)
+    np.testing.assert_array_equal(a.Zt, b.Zt)
+    assert (a.sigma2, a.squared_error, a.sweep) == (b.sigma2, b.squared_error, b.sweep)
+
+
+# --- one chain, however it is run
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["dense", "listed", "sparse"])
+def test_two_threads_draw_the_same_bits(name, kind):
+    A = some_data(M=2 * TILE + 10, N=TILE + 5, missing=0.7 if kind == "listed" else 0.2)
+    if kind == "sparse":
+        A = sp.csr_array(np.where(np.nan_to_num(A, nan=9.0) > 1.0, 0.0, A))
+    data = ObservedMatrix.from_data(A)
+    assert (type(data.rows.matrix).__name__) == {"dense": "ndarray", "listed": "NoneType", "sparse": "csr_array"}[kind]
+    model = Model(data, 4, pairs(*data.shape, 4)[name])
+    assert_identical(last_state(model, 3, n_threads=1), last_state(model, 3, n_threads=2))
+
+
+@pytest.mark.parametrize("rescale", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_chain_goes_on_as_if_it_had_never_stopped(name, rescale):
+    A = some_data()
+    model = Model(ObservedMatrix.from_data(A), 3, pairs(*A.shape, 3)[name], rescale=rescale)
+    whole = list(sample(model, Stream(3, chain=1), n_sweeps=8))
+    rest = list(sample(model, Stream(3, chain=1), state=whole[3], n_sweeps=4))
+    for a, b in zip(whole[4:], rest, strict=True):
+        assert_identical(a, b)
+
+
+def test_states_are_not_changed_by_later_sweeps():
+    model = Model(ObservedMatrix.from_data(some_data()), 3)
+    states = sample(model, Stream(0))
+    first = next(states)
+    kept = first.W.copy(), first.Zt.copy()
+    next(states)
+    np.testing.assert_array_equal(first.W, kept[0])
+    np.testing.assert_array_equal(first.Zt, kept[1])
+
+
+def test_seeds_and_chains_differ_and_repeat():
+    model = Model(ObservedMatrix.from_data(some_data()), 3)
+    addresses = [(0, 0), (0, 1), (1, 0), (None, 0), (None, 0)]
+    found = [next(sample(model, Stream(*address), n_sweeps=1)) for address in addresses]
+    assert len({state.sigma2 for state in found}) == len(found)
+    assert len({state.W[0, 0] for state in found}) == len(found)
+    assert_identical(next(sample(model, Stream(0, 1))), found[1])
+
+
+def test_sweeps_of_one_chain_use_different_streams():
+    model = Model(ObservedMatrix.from_data(some_data()), 3, L1(1.0))
+    state = start(model, Stream(0))
+    after = [step(model, state._replace(sweep=sweep), Stream(0)).sigma2 for sweep in range(5)]
+    assert len(set(after)) == 5
+
+
+@pytest.mark.parametrize("container", ["mask", "frame", "Fortran", "sparse"])
+def test_container_does_not_change_the_chain(container):
+    A = some_data(missing=0.2) + 0.1
+    mask = ~np.isnan(A)
+    given = {
+        "mask": (np.where(mask, A, 1.0), mask),
+        "frame": (pd.DataFrame(A),),
+        "Fortran": (np.asfortranarray(A),),
+        "sparse": (sp.coo_array(A),),
+    }[container]
+    expected = last_state(Model(ObservedMatrix.from_data(A), 3, "gl22inf"))
+    assert_identical(last_state(Model(ObservedMatrix.from_data(*given), 3, "gl22inf")), expected)
+
+
+def test_start_from_given_factors():
+    A = some_data(missing=0.0)
+    model = Model(ObservedMatrix.from_data(A), 2)
+    W0, Z0 = np.ones((12, 2), np.float32), np.full((2, 9), 2)
+    state = start(model, Stream(0), init=(W0, Z0))
+    np.testing.assert_array_equal(state.W, W0)
+    np.testing.assert_array_equal(state.Z, Z0)
+    assert state.squared_error == pytest.approx(((A - 4.0) ** 2).sum())
+    assert state.sweep == 0
+    W0[:] = 5.0
+    assert (state.W == 1.0).all()
+
+
+def test_start_is_a_draw_from_the_priors():
+    model = Model(ObservedMatrix.from_data(np.ones((4000, 2))), 2, (L1(2.0), L2Squared(3.0)))
+    state = start(model, Stream(0))
+    assert_follows(state.W.ravel(), stats.expon(scale=0.5).cdf)
+    others = [start(Model(ObservedMatrix.from_data(np.ones((2, 2))), 2, L2Squared(4.0)), Stream(i)) for i in range(500)]
+    assert_follows(np.ravel([state.Zt for state in others]), stats.halfnorm(scale=0.5).cdf)
+
+
+# --- what it samples from
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_log_joint_against_its_parts(name):
+    A = some_data()
+    prior = pairs(*A.shape, 3)[name]
+    model = Model(ObservedMatrix.from_data(A), 3, prior, InverseGamma(2.0, 3.0))
+    rng = np.random.default_rng(1)
+
+    def both():
+        W, Zt, sigma2 = rng.exponential(size=(12, 3)), rng.exponential(size=(9, 3)), rng.exponential()
+        fit = np.nansum(stats.norm(W @ Zt.T, np.sqrt(sigma2)).logpdf(A)) + stats.invgamma(2.0, scale=3.0).logpdf(sigma2)
+        expected = fit + prior[0].log_density(W) + prior[1].transposed().log_density(Zt)
+        return model.log_joint(State(W, Zt, sigma2, 0.0, 0)), expected
+
+    (got, expected), (got_other, expected_other) = both(), both()
+    assert got - got_other == pytest.approx(expected - expected_other, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_squared_error_of_a_state_is_that_of_its_factors(scale):
+    W0, Z0 = np.random.default_rng(0).uniform(size=(2, 8, 2))
+    A = scale**2 * W0 @ Z0.T  # rank two and no noise: the cheap form of the error has cancelled
+    model = Model(ObservedMatrix.from_data(A), 2, L1(1 / scale), InverseGamma(1.0, 1e-12 * scale**4))
+    for state in islice(sample(model, Stream(0), init=(scale * W0, scale * Z0.T)), 30):
+        direct = ((A - state.W @ state.Z) ** 2).sum()
+        assert state.squared_error == pytest.approx(direct, rel=1e-5)
+    assert state.squared_error < 1e-8 * (A**2).sum()
+
+
+@pytest.mark.parametrize("name", ["gee", "gl12", "gl22", "gl22inf"])
+def test_recovery(name):
+    M, N, K, sigma2 = 60, 50, 3, 0.25
+    rng = np.random.default_rng(5)
+    truth = rng.exponential(size=(M, K)) @ rng.exponential(size=(K, N))
+    A = truth + np.sqrt(sigma2) * rng.normal(size=(M, N))
+    held_out = rng.uniform(size=A.shape) < 0.3
+    data = ObservedMatrix.from_data(A, ~held_out, negative=True)
+    states = list(sample(Model(data, K, name), Stream(0), n_sweeps=400))[200:]
+    # The posterior standard deviation of σ² is about sqrt(2/n); 4.5 of them leave 7 in a million.
+    found = np.array([state.sigma2 for state in states])
+    assert abs(found.mean() - sigma2) < 4.5 * sigma2 * np.sqrt(2 / data.n_observed)
+    assert 0.5 < found.std() / (sigma2 * np.sqrt(2 / data.n_observed)) < 2.0
+    prediction = np.mean([state.W @ state.Z for state in states], axis=0)
+    error = ((A - prediction)[held_out] ** 2).mean()
+    # 900 held-out entries: the noise alone varies by sqrt(2/900) = 5%, and 320 numbers learnt from 2100 add some 15%.
+    assert 0.8 * sigma2 < error < 1.5 * sigma2
+    assert error < 0.2 * A[held_out].var()
+
+
+# --- arguments
+
+
+DATA = ObservedMatrix.from_data(np.ones((3, 4)))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Model(DATA, 0), ValueError, "n_components must be at least 1, got 0"),
+        (lambda: Model(DATA, -2), ValueError, "n_components must be at least 1, got -2"),
+        (lambda: Model(DATA, 2.0), TypeError, "n_components must be a whole number, got 2.0"),
+        (lambda: Model(DATA, "2"), TypeError, "n_components must be a whole number, got '2'"),
+        (lambda: Model(DATA, 2, "gl3"), ValueError, "prior must be a Prior or one of .*, got 'gl3'"),
+        (lambda: Model(DATA, 2, L1(np.ones((4, 2)))), ValueError, r"shape \(4, 2\).*a matrix of 3 x 2"),
+        (lambda: Model(DATA, 2, ("gee", L1(np.ones((4, 2))))), ValueError, r"shape \(2, 4\).*a matrix of 4 x 2"),
+        (lambda: Model(DATA, 2, ("gee", L1([1.0, 1.0, 1.0]))), ValueError, r"shape \(3,\).*a vector of 2"),
+        (lambda: start(Model(DATA, 2), Stream(0), "zeros"), ValueError, "init must be 'random' or a pair"),
+        (lambda: start(Model(DATA, 2), Stream(0), 3), ValueError, "init must be 'random' or a pair"),
+        (lambda: start(Model(DATA, 2), Stream(0), (np.ones((3, 3)), np.ones((2, 4)))), ValueError,
+         r"W0 of init must have shape \(3, 2\), got \(3, 3\)"),
+        (lambda: start(Model(DATA, 2), Stream(0), (np.ones((3, 2)), np.ones((4, 2)))), ValueError,
+         r"Z0 of init must have shape \(2, 4\), got \(4, 2\)"),
+        (lambda: start(Model(DATA, 2), Stream(0), (-np.ones((3, 2)), np.ones((2, 4)))), ValueError,
+         "W0 of init must be finite and nonnegative"),
+        (lambda: start(Model(DATA, 2), Stream(0), (np.ones((3, 2)), np.full((2, 4), np.nan))), ValueError,
+         "Z0 of init must be finite and nonnegative"),
+        (lambda: next(sample(Model(DATA, 2), Stream(0), n_threads=0)), ValueError, "n_threads must be at least 1"),
+    ],
+)  # fmt: skip
+def test_bad_arguments(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_more_components_than_the_data_can_tell_apart_is_a_warning():
+    with pytest.warns(UserWarning, match="n_components=4 is larger than the smaller side of the matrix, 3") as caught:
+        model = Model(DATA, 4)
+    assert caught[0].filename == __file__
+    assert np.isfinite(last_state(model).W).all()
+
+
+# --- strange but legal data, under every prior
+
+
+def with_(position, value, A=None):
+    A = some_data(missing=0.1) if A is None else A
+    A[position] = value
+    return A
+
+
+def unobserved(A):
+    return with_((slice(None), 3), np.nan, with_(2, np.nan, A))
+
+
+READ_ONLY = some_data()
+READ_ONLY.flags.writeable = False
+STRANGE = {
+    "row and column unobserved": lambda: unobserved(some_data()),
+    "row and column unobserved, few seen": lambda: unobserved(some_data(missing=0.7)),
+    "row and column unobserved, sparse": lambda: sp.csr_array(unobserved(np.eye(12))),
+    "one entry": lambda: with_((0, 0), 1.0, np.full((12, 9), np.nan)),
+    "rows of zeros": lambda: with_((slice(2, 5)), 0.0),
+    "all zeros": lambda: np.zeros((12, 9)),
+    "constant": lambda: np.full((12, 9), 3.0),
+    "constant and large": lambda: np.full((12, 9), 1e100),
+    "1e-100": lambda: some_data() * 1e-100,
+    "1e100": lambda: some_data() * 1e100,
+    "1e-100 and 1e100": lambda: with_((0, 0), 1e100, some_data() * 1e-100),
+    "1e100, sparse": lambda: sp.csr_array(with_((0, 1), np.nan, np.eye(12) * 1e100)),
+    "one column": lambda: some_data(N=1),
+    "one row": lambda: some_data(M=1),
+    "float32": lambda: some_data().astype(np.float32),
+    "whole numbers": lambda: some_data(missing=0.0).astype(int),
+    "booleans": lambda: some_data(missing=0.0) > 1,
+    "Fortran order": lambda: np.asfortranarray(some_data()),
+    "read-only": lambda: READ_ONLY,
+    "pandas nullable": lambda: pd.DataFrame(some_data()).astype("Float64"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:n_components=3 is larger")
+@pytest.mark.parametrize("make", STRANGE.values(), ids=STRANGE)
+@pytest.mark.parametrize("name", NAMES)
+def test_strange_data_work(name, make):
+    data = ObservedMatrix.from_data(make())
+    model = Model(data, 3, pairs(*data.shape, 3)[name])
+    state = last_state(model, 15)
+    for factor in (state.W, state.Zt):
+        assert np.isfinite(factor).all()
+        assert (factor >= 0).all()
+    assert 0 < state.sigma2 < np.inf
+    assert 0 <= state.squared_error < np.inf
+
+
+@pytest.mark.parametrize("prior", [L1(0.1), LInf(0.1), L1Squared(0.1)], ids=str)
+def test_unobserved_row_of_sparse_data_with_a_sharp_fit(prior):
+    # Data of rank two and size 1e10: sums over a row of holes are rounding times 1e16 unless nothing is subtracted.
+    W, Z = np.zeros((30, 2)), np.zeros((2, 20))
+    W[:15, 0] = W[15:, 1] = Z[0, :5] = Z[1, 5:9] = 1e5
+    A = sp.csr_array(unobserved(W @ Z))
+    states = list(sample(Model(ObservedMatrix.from_data(A), 2, prior), Stream(0), init=(W, Z), n_sweeps=100))
+    seen = np.array([[state.W[2], state.Zt[3]] for state in states])
+    assert seen.max() < 1e3  # the prior's own scale is some 10
+
+
+def test_published_rule_runs():
+    model = Model(ObservedMatrix.from_data(some_data()), 3, L2Squared(0.1) + LInf(0.1, rule="published"))
+    exact = Model(ObservedMatrix.from_data(some_data()), 3, L2Squared(0.1) + LInf(0.1))
+    assert not np.array_equal(last_state(model).W, last_state(exact).W)
+
+
+# --- the paper's numbers
+
+TABLE = {  # mean of W in the last 20 sweeps, and the percentage of its entries below 0.1
+    (10, "gee"): (8.1, 1.9),
+    (10, "gl12"): (1.3, 10.3),
+    (10, "gl22"): (2.4, 3.8),
+    (10, "gl22inf"): (2.4, 4.5),
+    (20, "gee"): (8.6, 1.5),
+    (20, "gl12"): (0.8, 14.7),
+    (20, "gl22"): (2.3, 4.1),
+    (20, "gl22inf"): (2.2, 4.4),
+}
+
+
+@pytest.mark.parametrize(("K", "name"), TABLE)
+def test_factors_of_gdsc_are_those_of_the_paper(K, name, gdsc):
+    model = Model(ObservedMatrix.from_data(gdsc), K, name, rescale=False)
+    last = np.array([state.W for state in islice(sample(model, Stream(1)), 480, 500)])
+    mean, below = TABLE[K, name]
+    assert last.mean() == pytest.approx(mean, rel=0.1)
+    assert 100 * (last < 0.1).mean() == pytest.approx(below, abs=2.0)
