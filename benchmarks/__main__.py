@@ -43,10 +43,10 @@ def main() -> None:
         client = Client(Path(directory), options.data_dir, settings.timeout)
         try:
             for name in options.only or SECTIONS:
-                started = time.perf_counter()
+                started, load = time.perf_counter(), report.load_average()
                 outcome = SECTIONS[name](Context(client, settings, uninstalled, say))
                 date = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
-                facts = {"date": date, "seconds": time.perf_counter() - started}
+                facts = {"date": date, "seconds": time.perf_counter() - started, "load": load}
                 results["sections"][name] = facts | outcome.as_dict()
                 report.save(results, settings, RESULTS)
         except KeyboardInterrupt:

@@ -12,6 +12,9 @@ from typing import Any
 
 from benchmarks.environment import ROOT, python, thread_variables
 
+# Peer, threads, and whether its thread pools are held.
+Key = tuple[str, int, bool]
+
 
 class PeerError(Exception):
     """A contestant could not do what it was asked."""
@@ -27,6 +30,7 @@ class Contestant:
     rank: int
     threads: int = 1
     options: dict[str, Any] = field(default_factory=dict, hash=False)
+    held: bool = True  # thread pools held to `threads` from outside; if not, as a user's process starts
 
 
 class Client:
@@ -36,7 +40,7 @@ class Client:
         self.directory = directory
         self.data_home = data_home
         self.timeout = timeout
-        self._processes: dict[tuple[str, int], _Process] = {}
+        self._processes: dict[Key, _Process] = {}
         self._slots = itertools.count()
 
     def set_up(self, contestant: Contestant) -> int:
@@ -77,7 +81,7 @@ class Client:
             self._bury(key)
 
     def _ask(self, contestant: Contestant, request: dict[str, Any]) -> dict[str, Any]:
-        key = contestant.peer, contestant.threads
+        key = contestant.peer, contestant.threads, contestant.held
         if key not in self._processes:
             self._processes[key] = _Process(self.directory, self.data_home, *key)
         try:
@@ -89,16 +93,18 @@ class Client:
             raise PeerError(answer["error"])
         return answer
 
-    def _bury(self, key: tuple[str, int]) -> None:
+    def _bury(self, key: Key) -> None:
         self._processes.pop(key).end()
 
 
 class _Process:
     """One worker."""
 
-    def __init__(self, directory: Path, data_home: Path, peer: str, n_threads: int) -> None:
-        self._log = directory / f"{peer}-{n_threads}.log"
-        environment = {**os.environ, **thread_variables(n_threads), "BNMF_DATA": str(data_home)}
+    def __init__(self, directory: Path, data_home: Path, peer: str, n_threads: int, held: bool) -> None:
+        self._log = directory / f"{peer}-{n_threads}-{held}.log"
+        variables = thread_variables(n_threads)
+        environment = {name: value for name, value in os.environ.items() if name not in variables}
+        environment |= {**(variables if held else {}), "BNMF_DATA": str(data_home)}
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 [python(), "-m", "benchmarks.worker", str(directory), str(n_threads)],

@@ -27,6 +27,11 @@ def machine(versions: dict[str, str]) -> dict[str, Any]:
     }
 
 
+def load_average() -> float | None:
+    """Return how many processes wanted a core in the last minute: above the number of cores, timings are noise."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -100,7 +105,8 @@ def markdown(results: dict[str, Any], settings: Settings) -> str:
     table = _markdown_table(HEADER, target_table(results["sections"], settings))
     parts += ["<!-- targets -->", table, "<!-- /targets -->"]
     for name, section in results["sections"].items():
-        parts += [f"## {name}", f"Measured on {section['date']} in {section['seconds']:.0f} s."]
+        before = f", load average before it {section['load']:.1f}" if section.get("load") is not None else ""
+        parts += [f"## {name}", f"Measured on {section['date']} in {section['seconds']:.0f} s{before}."]
         if section["rows"]:
             parts.append(_markdown_table(["on", "who", "took", "ratio"], section_table(section["rows"])))
         parts += ["\n".join(f"- {note}" for note in section["notes"] + missing(section))]

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from benchmarks import probes, race
@@ -156,6 +156,7 @@ def threads(context: Context) -> Outcome:
         contestants = [
             ours(context, data, rank, 1, "1 chain, 1 thread"),
             ours(context, data, rank, 2, "1 chain, 2 threads"),
+            replace(ours(context, data, rank, 1, "1 chain, 1 thread, BLAS left as it starts"), held=False),
             ours(context, data, rank, 2, "2 chains, 2 threads", "bnmf-chains"),
         ]
         compete(context, outcome, contestants, over="1 chain, 1 thread", unit="s per iteration")

@@ -52,7 +52,7 @@ QUICK = Settings(
     repeats=5,
     min_repeats=2,
     repeat_seconds=0.1,
-    budget=1.0,
+    budget=0.7,
     timeout=60.0,
     slow_entries=1_000_000,
     burn_in=0.5,
@@ -63,5 +63,5 @@ QUICK = Settings(
     nuts_warmup=100,
     nuts_repeats=2,
     cold_starts=1,
-    warm_starts=3,
+    warm_starts=2,
 )
