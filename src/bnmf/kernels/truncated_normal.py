@@ -92,9 +92,27 @@ def draw_falling(b, p, width, stream):
 
 @kernel
 def draw_two_piece(b, p, corner, slope, stream):
-    """Draw from exp(b w - p w²/2 - slope max(w, corner)) on w >= 0: the conditional of an entry under L∞."""
-    if corner == 0.0:
-        return draw_positive(b - slope, p, stream)
+    """Draw from exp(b w - p w²/2 - slope max(w, corner)) on w >= 0: the conditional of an entry under L∞.
+
+    Where one of the two pieces, gone on beyond the corner, is nearly the whole density, a draw from it is accepted by
+    what it has too much, more than a third of the time. Else the piece is drawn first, by its mass.
+    """
+    if slope * corner <= 1.0 or b - slope >= p * corner:
+        while True:
+            x, stream = draw_positive(b - slope, p, stream)
+            if x >= corner:
+                return x, stream
+            height, stream = exponential(stream)
+            if slope * (corner - x) <= height:
+                return x, stream
+    if b <= p * corner and p * corner * corner >= 1.0:
+        while True:
+            x, stream = draw_positive(b, p, stream)
+            if x <= corner:
+                return x, stream
+            height, stream = exponential(stream)
+            if slope * (x - corner) <= height:
+                return x, stream
     beyond = b - slope - p * corner
     log_below = log_mass(b, p, corner)
     log_above = (b - 0.5 * p * corner) * corner + log_mass(beyond, p, math.inf)
