@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test proofs lint format bench bench-quick clean
+.PHONY: demo test proofs mutations lint format bench bench-quick clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,9 @@ test: $(READY) lint
 
 proofs: $(READY)
 	$(BIN)/python -m pytest -n auto tests/statistical
+
+mutations: $(READY)
+	$(BIN)/python -m tests.mutations
 
 lint: $(READY)
 	$(BIN)/ruff check .

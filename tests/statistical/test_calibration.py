@@ -1,11 +1,14 @@
 """Joint correctness of the whole sampler, for every prior, with and without holes and the rescaling move."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from bnmf.priors import MODELS, L2Squared, LInf
-from tests.statistical.calibration import STATISTICS, THINNING, Problem, ranks, returned_to_prior
+from bnmf.reference import reference_sample
+from tests.statistical.calibration import NOISE, STATISTICS, THINNING, Problem, ranks, returned_to_prior, statistics
 from tests.statistical.checks import P_VALUE, assert_counts, assert_same, same
 from tests.statistical.models import NAMES, pairs
 
@@ -60,3 +63,23 @@ def rank_counts(problem, thinning=THINNING):
     """Return how often each of 20 ranks came up, for every statistic."""
     found = ranks(problem, replicates=1500, draws=19, seed=1, thinning=thinning)
     return [np.bincount(column, minlength=20) for column in found.T]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("order", ["interleaved", "blocks"])
+@pytest.mark.parametrize("model", MODELS)
+def test_sweeps_of_the_reference_return_to_the_prior(model, order):
+    problem = Problem(MODELS[model](1.0))
+    rng = np.random.default_rng(1)
+    after = []
+    for W, Zt, sigma2 in zip(*problem.truths(400, rng), strict=True):
+        A = W @ Zt.T + np.sqrt(sigma2) * rng.normal(size=problem.shape)
+        observed = rng.uniform(size=problem.shape) < 0.7
+        observed[:, 0] = observed[0] = True  # it divides by the precision, so every row and column needs something
+        prior = {"noise_shape": NOISE.shape, "noise_scale": NOISE.scale}
+        chain = reference_sample(A, observed, W, Zt.T, model, 1.0, **prior, order=order, rng=rng)
+        *_, (W_after, Z_after, sigma2_after) = islice(chain, 3)
+        after.append(statistics(W_after, Z_after.T, sigma2_after))
+    fresh = statistics(*problem.truths(4000, rng))
+    for got, expected in zip(np.array(after).T, fresh.T, strict=True):
+        assert_same(got, expected)
