@@ -18,7 +18,7 @@ from bnmf.hashing import fingerprint
 from bnmf.priors import Coefficients
 from bnmf.progress import Progress, Silent
 from bnmf.store import DiskStore, MemoryStore, MomentStore, Schedule
-from bnmf.workers import Workers
+from bnmf.workers import Workers, single_threaded_blas
 
 # Seconds between checkpoints of a chain.
 CHUNK_SECONDS = 5.0
@@ -80,7 +80,8 @@ def run(
             store.checkpoint(chain, state)
         return schedule.draws_after(state.sweep)
 
-    with show, ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool:
+    # Held from this thread, once: set anew in every sweep of every chain it costs more than the sweep.
+    with show, single_threaded_blas(), ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool:
         futures = [pool.submit(run_chain, chain) for chain in range(schedule.n_chains)]
         try:
             for future in futures:

@@ -15,16 +15,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bnmf import chains
 from bnmf.diagnostics import ConvergenceWarning
+from bnmf.fitting import sample_posterior
 from bnmf.gibbs import Model
-from bnmf.hashing import row_ids
-from bnmf.memory import warn_if_large
 from bnmf.moments import Moments
 from bnmf.noise import InverseGamma
 from bnmf.observed import ObservedMatrix
 from bnmf.posterior import Posterior
-from bnmf.store import DiskStore, MemoryStore, MomentStore, Schedule, draw_bytes, stored_seed
+from bnmf.store import Schedule, stored_seed
 
 Floats = NDArray[np.float64]
 
@@ -165,35 +163,27 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         noise = InverseGamma(self.noise_shape, self.noise_scale)
         data = self._data(X, observed, reset=True)
         model = Model(data, self._rank(), self.prior, noise, bool(self.rescale))
-        self._warn_if_large(model, schedule, dtype)
-        seed = self._seed()
-        store = chains.make_store(
+        self._seed_ = self._seed()
+        self._data_ = data
+        self.posterior_: Any = sample_posterior(
             model,
             schedule,
-            seed,
+            self._seed_,
             init=self.init,
             dtype=dtype,
             keep_draws=self.keep_draws,
             checkpoint=self.checkpoint,
+            n_jobs=effective_n_jobs(self.n_jobs),
+            progress=bool(self.progress),
         )
-        try:
-            counts = chains.run(
-                model,
-                schedule,
-                store,
-                seed,
-                init=self.init,
-                n_jobs=effective_n_jobs(self.n_jobs),
-                progress=bool(self.progress),
-            )
-        finally:
-            if isinstance(store, DiskStore):
-                store.close()
-        kept, n_draws = self._after_interrupt(counts, schedule)
-        self._data_ = data
-        self._seed_ = seed
-        self.n_iter_ = schedule.burn_in + n_draws * schedule.thinning
-        self._read_off(model, store, kept, n_draws)
+        if isinstance(self.posterior_, Moments):
+            self._mean_W, self.components_ = self.posterior_.mean_W, self.posterior_.mean_Z
+        else:
+            self._mean_W, self.components_ = self.posterior_.alignment.means(self.posterior_.W, self.posterior_.Z)
+        self.noise_variance_ = float(self.posterior_.noise_variance.mean())
+        self.n_iter_ = schedule.burn_in + self.posterior_.n_draws * schedule.thinning
+        for problem in self.posterior_.problems():
+            warnings.warn(problem, ConvergenceWarning, stacklevel=2)
         return self
 
     def _rank(self) -> int:
@@ -216,27 +206,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         array: Any = validate_data(
             self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
         )
-        values = sp.csr_array(array).data if sp.issparse(array) else array
+        values = array if isinstance(array, np.ndarray) else array.data
         if observed is None and np.any(values < 0):
             raise ValueError(f"Negative values in data passed to {type(self).__name__}: X must be nonnegative")
         data = ObservedMatrix.from_data(array, observed, unstored=self.unstored, empty=not reset)
         columns = pd.Index(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
         return data.named(names, columns)
-
-    def _warn_if_large(self, model: Model, schedule: Schedule, dtype: Any) -> None:
-        if self.checkpoint is None and self.keep_draws:
-            warn_if_large(
-                draw_bytes(model, schedule, dtype),
-                "keeping all draws in memory",
-                "take fewer draws or a larger thinning, draws_dtype='float32', keep them on disk with "
-                "checkpoint=DIRECTORY, or keep only their mean and spread with keep_draws=False",
-            )
-        elif not self.keep_draws:
-            warn_if_large(
-                schedule.n_chains * 2 * 8 * model.data.shape[0] * model.data.shape[1],
-                "keeping mean and spread of every entry",
-                "use fewer chains, or keep some draws on disk with checkpoint=DIRECTORY",
-            )
 
     def _seed(self) -> int:
         if self.random_state is None and self.checkpoint is not None:
@@ -246,48 +221,6 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if isinstance(self.random_state, (int, np.integer)):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _after_interrupt(self, counts: list[int], schedule: Schedule) -> tuple[list[int], int]:
-        """Return the chains and draws to use; after Ctrl-C, what there is of them."""
-        kept, n_draws = chains.largest_block(counts)
-        if n_draws == schedule.n_draws and len(kept) == schedule.n_chains:
-            return kept, n_draws
-        if self.checkpoint is not None:
-            hint = f"call fit again with checkpoint={str(self.checkpoint)!r} to go on"
-        else:
-            hint = "with checkpoint=DIRECTORY the next one can go on where it stopped"
-        if n_draws == 0:
-            raise KeyboardInterrupt(f"interrupted before the first draw; {hint}")
-        warnings.warn(
-            f"interrupted: {n_draws} draws of {len(kept)} of {schedule.n_chains} chains are kept; {hint}", stacklevel=3
-        )
-        return kept, n_draws
-
-    def _read_off(self, model: Model, store: MemoryStore, kept: list[int], n_draws: int) -> None:
-        """Set the fitted attributes, and warn where the chains do not agree."""
-        data = model.data
-        if isinstance(store, MomentStore):
-            self.posterior_: Any = Moments(store, kept, n_draws, data.n_observed)
-            self._mean_W, self.components_ = self.posterior_.mean_W, self.posterior_.mean_Z
-        else:
-            everything = len(kept) == len(store.W) and n_draws == store.W.shape[1]
-            choose: Any = slice(None) if everything else kept
-            self.posterior_ = Posterior(
-                store.W[choose, :n_draws],
-                store.Z[choose, :n_draws],
-                np.array(store.noise_variance[choose, :n_draws]),
-                np.array(store.train_mse[choose, : self.n_iter_]),
-                n_observed=data.n_observed,
-                row_names=data.row_names,
-                column_names=data.column_names,
-                prior_W=model.coefficients[0],
-                row_ids=row_ids(data),
-            )
-            alignment = self.posterior_.alignment
-            self._mean_W, self.components_ = alignment.means(self.posterior_.W, self.posterior_.Z)
-        self.noise_variance_ = float(self.posterior_.noise_variance.mean())
-        for problem in self.posterior_.problems():
-            warnings.warn(problem, ConvergenceWarning, stacklevel=3)
 
     @property
     def reconstruction_err_(self) -> float:

@@ -33,7 +33,7 @@ class Moments(Diagnosed):
         self.n_observed = n_observed
         self._means = {name: mean[chains] for name, mean in store.mean.items()}
         self._squares = {name: squares[chains] for name, squares in store.squares.items()}
-        self._n_draws = n_draws
+        self.n_draws = n_draws
         # Chains are not aligned here, so the factors are those of the chain that fits best.
         self._best = int(np.argmin([np.nanmean(mse[-n_draws:]) for mse in self.train_mse]))
 
@@ -54,7 +54,7 @@ class Moments(Diagnosed):
     def std(self, *, noise: bool = False) -> Floats:
         """Return the posterior standard deviation of W Z, or with noise of new data at each entry."""
         means = self._means["prediction"]
-        within = self._squares["prediction"].sum(axis=0) / (self._n_draws * len(means))
+        within = self._squares["prediction"].sum(axis=0) / (self.n_draws * len(means))
         added = self.noise_variance.mean() if noise else 0.0
         return np.sqrt(within + means.var(axis=0) + added)
 
