@@ -8,7 +8,10 @@ import pytest
 from scipy import stats
 
 from bnmf import Posterior, predictions
+from bnmf.fitting import sample_posterior
+from bnmf.gibbs import Model
 from bnmf.observed import ObservedMatrix
+from bnmf.store import Schedule
 
 
 @pytest.fixture
@@ -129,6 +132,26 @@ def test_to_inference_data(posterior):
     np.testing.assert_array_equal(data.posterior["Z"].values, posterior.Z)
     assert data.sample_stats["train_mse"].shape == (2, 50)
     assert summary["mean"].iloc[0] == pytest.approx(posterior.noise_variance.mean(), abs=0.01)
+
+
+def test_leave_one_out_of_inference_data():
+    """ArviZ's LOO takes the log likelihood, and prefers the rank that the data have."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ArviZ on its next version and on Pareto k, and of short chains
+        arviz = pytest.importorskip("arviz")
+        rng = np.random.default_rng(0)
+        X = rng.exponential(size=(40, 2)) @ rng.exponential(size=(2, 12)) + 0.3 * rng.random((40, 12))
+        X[rng.random(X.shape) < 0.2] = np.nan
+        data = ObservedMatrix.from_data(X)
+        elpd = []
+        for rank in (1, 2):
+            model = Model(data, rank)
+            posterior = sample_posterior(model, Schedule(n_chains=2, burn_in=200, n_draws=200), seed=0)
+            inference = posterior.to_inference_data(data)
+            elpd.append(arviz.loo(inference).elpd_loo)
+    assert inference.log_likelihood["X"].shape == (2, 200, data.n_observed)
+    np.testing.assert_array_equal(inference.observed_data["X"], X[~np.isnan(X)])
+    assert elpd[1] > elpd[0] + 10
 
 
 def test_repr(posterior):

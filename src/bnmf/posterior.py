@@ -387,34 +387,41 @@ class Posterior(Diagnosed):
         """
         return cls(**posterior_file.load(path))
 
-    def to_inference_data(self, *, aligned: bool = True) -> Any:
-        """Return ArviZ InferenceData with groups ``posterior`` and ``sample_stats``.
+    def to_inference_data(self, data: ObservedMatrix | None = None, *, aligned: bool = True) -> Any:
+        """Return ArviZ InferenceData.
 
         Parameters
         ----------
+        data : ObservedMatrix, optional
+            The data, for the groups ``observed_data`` and ``log_likelihood`` (as LOO and WAIC take it), with a
+            dimension ``entry``. The latter has as many numbers as observed entries times draws.
         aligned : bool, default=True
             Bring the components into one order and scale first.
 
         Returns
         -------
         arviz.InferenceData
-            With dims chain, draw, row, component and column, and the data's names as coordinates.
+            Groups ``posterior`` and ``sample_stats``, with dims chain, draw, row, component and column, and the
+            names of rows and columns as coordinates.
         """
         try:
             import arviz
         except ImportError as error:
             raise ImportError("to_inference_data needs ArviZ: pip install 'bnmf[arviz]'") from error
         source = self.align() if aligned else self
-        coords = {
+        coords: dict[str, Any] = {
             "row": np.arange(self.shape[0]) if self.row_names is None else np.asarray(self.row_names),
             "column": np.arange(self.shape[1]) if self.column_names is None else np.asarray(self.column_names),
             "component": np.arange(self.n_components),
         }
-        n_draws = self.n_draws
-        stats = {"train_mse": self.train_mse[:, -n_draws:]} if self.train_mse.shape[1] >= n_draws else {}
-        return arviz.from_dict(
-            posterior={"W": source.W, "Z": source.Z, "noise_variance": source.noise_variance},
-            sample_stats=stats or None,
-            dims={"W": ["row", "component"], "Z": ["component", "column"]},
-            coords=coords,
-        )
+        groups: dict[str, Any] = {"posterior": {"W": source.W, "Z": source.Z, "noise_variance": source.noise_variance}}
+        dims = {"W": ["row", "component"], "Z": ["component", "column"]}
+        if self.train_mse.shape[1] >= self.n_draws:
+            groups["sample_stats"] = {"train_mse": self.train_mse[:, -self.n_draws :]}
+        if data is not None:
+            rows, columns, values = data.observed_entries()
+            groups["observed_data"] = {"X": values}
+            groups["log_likelihood"] = {"X": self.log_likelihood(rows, columns, values)}
+            dims["X"] = ["entry"]
+            coords["entry"] = np.arange(len(values))
+        return arviz.from_dict(**groups, dims=dims, coords=coords)
