@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from bnmf import cli
 from bnmf.datasets import DatasetError
-from bnmf.experiments import data, run, settings
+from bnmf.experiments import data, run, settings, style
 from bnmf.experiments.data import Dataset
 from bnmf.experiments.settings import Settings
 
@@ -108,6 +108,7 @@ def test_an_interrupted_run_goes_on(small_run, tmp_path, monkeypatch):
         ran.append(fit)
         return original(fit, X)
 
+    monkeypatch.setattr(style, "save", lambda figure, path: None)  # drawing is tested above, and takes seconds
     monkeypatch.setattr(run, "run_fit", interrupted)
     result = command(tmp_path, "convergence")
     assert result.exit_code == 130

@@ -123,11 +123,12 @@ def test_wrong_descriptions_are_refused(wrong, message):
 
 
 def test_fingerprint_tells_samplers_apart(monkeypatch):
-    before = fits.sampler_fingerprint()
+    before = fits.sampler_fingerprint("gee")
     assert len(before) == 16
+    assert len({fits.sampler_fingerprint(model) for model in PRIORS}) == len(PRIORS)
     fits.sampler_fingerprint.cache_clear()
-    assert fits.sampler_fingerprint() == before
+    assert fits.sampler_fingerprint("gee") == before
     monkeypatch.setitem(PRIORS, "gee", PRIORS["gl22"])
     fits.sampler_fingerprint.cache_clear()
-    assert fits.sampler_fingerprint() != before
+    assert fits.sampler_fingerprint("gee") != before
     fits.sampler_fingerprint.cache_clear()

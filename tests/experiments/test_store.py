@@ -37,7 +37,7 @@ def test_other_data_or_sampler_is_another_fit(store, monkeypatch):
     other = Store(store.directory, {"made": data_fingerprint(2 * np.eye(3))})
     assert other.key(FIT) != store.key(FIT)
     before, baseline = store.key(FIT), store.key(Fit("made", "knn", 0, 0))
-    monkeypatch.setattr(module, "sampler_fingerprint", lambda: "another")
+    monkeypatch.setattr(module, "sampler_fingerprint", lambda model: "another")
     assert store.key(FIT) != before
     assert store.key(Fit("made", "knn", 0, 0)) == baseline
 

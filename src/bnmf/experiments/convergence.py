@@ -176,7 +176,7 @@ def figure(measured: pd.DataFrame, title: str) -> Figure:
             axis.fill_between(curve["sweep"], curve["min"], curve["max"], **style.band(model))
         axis.set(title=f"K = {k}", xlabel="sweep", xscale="log", yscale="log", ylim=_limits(at_k))
         style.plain_numbers(axis.xaxis)
-        style.plain_numbers(axis.yaxis)
+        style.plain_numbers(axis.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
     style.legend(drawn, axes)
     return drawn
 

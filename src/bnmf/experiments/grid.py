@@ -79,14 +79,19 @@ class Grid:
 
     def html(self) -> str:
         """Return the table as HTML."""
-        caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.header)
+        # Outside of the part that scrolls, so that it can be read whole on a narrow screen.
+        caption = f'<p class="caption">{escape(self.caption)}</p>' if self.caption else ""
+        label = f' aria-label="{escape(self.caption)}"' if self.caption else ""
+        kinds = [' class="label"'] * self.n_labels + [""] * (len(self.header) - self.n_labels)
+        head = "".join(
+            f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(self.header, kinds, strict=True)
+        )
         body = []
         for row in self.rows:
             labels = "".join(f'<th scope="row">{escape(_cell(cell).text)}</th>' for cell in row[: self.n_labels])
             body.append(f"<tr>{labels}{''.join(_cell(cell).html() for cell in row[self.n_labels :])}</tr>")
-        table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-        return f'<div class="scroll" tabindex="0">{table}</div>'
+        table = f"<table{label}><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        return f'<div class="table">{caption}<div class="scroll" tabindex="0">{table}</div></div>'
 
 
 def _cell(cell: str | Cell) -> Cell:

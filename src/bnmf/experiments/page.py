@@ -139,7 +139,7 @@ _PAGE = Template("""<!DOCTYPE html>
 html { scroll-behavior: smooth; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.6 system-ui, -apple-system, "Segoe UI",
   Roboto, "Helvetica Neue", Arial, sans-serif; }
-main, header, nav { max-width: 68rem; margin: 0 auto; padding: 0 1.25rem; }
+main, header, nav { max-width: 78rem; margin: 0 auto; padding: 0 1.25rem; }
 header { padding-top: 2.5rem; }
 h1 { font-size: clamp(1.5rem, 4.5vw, 2.2rem); line-height: 1.2; margin: 0 0 .6rem; }
 h2 { font-size: 1.35rem; margin: 2.6rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
@@ -149,14 +149,15 @@ a { color: var(--link); }
 nav { display: flex; flex-wrap: wrap; gap: .45rem; margin-top: 1rem; }
 nav a { text-decoration: none; background: var(--tint); border: 1px solid var(--line); border-radius: 1rem;
   padding: .15rem .8rem; font-size: .9rem; }
-.scroll { overflow-x: auto; margin: 1.1rem 0; border: 1px solid var(--line); border-radius: .5rem; }
+.table { margin: 1.1rem 0; border: 1px solid var(--line); border-radius: .5rem; overflow: hidden; }
+.scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding: .6rem .8rem; background: var(--tint);
-  border-bottom: 1px solid var(--line); }
-th, td { padding: .4rem .8rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top; }
+p.caption { max-width: none; margin: 0; font-size: .9rem; font-weight: 600; padding: .55rem .7rem;
+  background: var(--tint); border-bottom: 1px solid var(--line); }
+th, td { padding: .4rem .6rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top; }
 thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 tbody th { text-align: left; font-weight: 600; }
-thead th:first-child { text-align: left; }
+thead th.label { text-align: left; }
 tbody tr:last-child > * { border-bottom: 0; }
 .note { display: block; font-size: .78rem; color: var(--soft); white-space: nowrap; }
 .sign { font-weight: 700; }
@@ -164,7 +165,8 @@ td.within { background: var(--good); } td.within .note { color: var(--good-ink);
 td.close { background: var(--near); } td.close .note { color: var(--near-ink); }
 td.off { background: var(--bad); } td.off .note { color: var(--bad-ink); }
 figure { margin: 1.2rem 0; }
-figure img { width: 100%; height: auto; border: 1px solid var(--line); border-radius: .5rem; display: block; }
+figure img { width: 100%; max-width: 62rem; height: auto; display: block; border: 1px solid var(--line);
+  border-radius: .5rem; }
 figcaption { font-size: .88rem; color: var(--soft); margin-top: .4rem; }
 footer { height: 4rem; }
 @media print { nav { display: none; } .scroll { overflow: visible; } }

@@ -15,7 +15,7 @@ from bnmf.experiments.compare import CLOSE, compare_tables
 from bnmf.experiments.data import Dataset
 from bnmf.experiments.fits import Fit, Result, sampler_fingerprint
 from bnmf.experiments.grid import Cell, Grid
-from bnmf.experiments.models import PAPER, label_of
+from bnmf.experiments.models import PAPER, in_order, label_of
 from bnmf.experiments.page import Picture, Section, to_html, to_markdown
 from bnmf.experiments.settings import Settings
 
@@ -208,7 +208,7 @@ class Report:
             ["repeats", f"{s.repeats} ({min(s.repeats, s.runaway_repeats)} of the printed rule of GL∞)"],
             ["seed", str(s.seed)],
             *_pairs(about),
-            ["sampler", f"fingerprint of its draws {sampler_fingerprint()}"],
+            ["sampler", "fingerprints of its draws: " + ", ".join(_fingerprints(self.results))],
             ["versions", f"Python {platform.python_version()}, " + ", ".join(map(_version, PACKAGES))],
             ["machine", f"{platform.system()} {platform.machine()}"],
         ]
@@ -244,6 +244,11 @@ def _tally(compared: pd.DataFrame) -> Cell:
         return Cell("–")
     share = met / len(compared)
     return Cell(f"{met} of {len(compared)}", note, "within" if share == 1 else "close" if share >= 0.5 else "off")
+
+
+def _fingerprints(results: Mapping[Fit, Result]) -> list[str]:
+    models = in_order({fit.model for fit in results if not fit.is_baseline})
+    return [f"{label_of(model)} {sampler_fingerprint(model)}" for model in models]
 
 
 def _version(package: str) -> str:

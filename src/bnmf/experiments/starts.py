@@ -163,7 +163,7 @@ def grids(measured: pd.DataFrame, names: Mapping[str, str]) -> list[Grid]:
                     number(group["train_mse"].mean()),
                     f"{group['awake'].min()} … {group['awake'].max()}",
                     number(group["w_mean"].mean(), 3),
-                    f"{group['log_joint'].mean() - best:.0f}",
+                    str(round(group["log_joint"].mean() - best)),
                 ]
             )
         key: Any = (unobserved, k)
@@ -200,7 +200,7 @@ def by_awake(measured: pd.DataFrame) -> Grid:
                     str(len(group)),
                     number(group["mse"].mean()),
                     number(group["train_mse"].mean()),
-                    f"{group['log_joint'].mean() - best:.0f}",
+                    str(round(group["log_joint"].mean() - best)),
                 ]
             )
     header = ["unobserved", "K", "awake", "chains", "held-out MSE", "training MSE", "log density"]
@@ -246,19 +246,34 @@ def explanation(measured: pd.DataFrame) -> list[str]:
         "yet is kept small by those that do, and by the mere number of them: it is asleep. A component counts as awake "
         "if the product of the norms of its column of W and its row of Z is more than three times the median over the "
         "components. The chains below have the same data and the same random numbers and differ only in where they "
-        "start."
+        "start; “log density” is that of data and last state together, relative to the best chain of the scenario."
     ]
     unobserved: Any
     for (unobserved, k), scenario in measured.groupby(["unobserved", "k"]):
         key: Any = (unobserved, k)
         beside = f" (printed: {printed[key]:.2f})" if key in printed.index else ""
-        parts = []
-        for start in [name for name in STARTS if name in set(scenario["start"])]:
-            group = scenario[scenario["start"] == start]
-            few, many = group["awake"].min(), group["awake"].max()
-            counts = f"{few}" if few == many else f"{few} to {many}"
-            parts.append(f"from the {NAMES[start]}, {group['mse'].mean():.0f} with {counts} awake")
+        parts = [
+            f"{NAMES[start]}: {group['mse'].mean():.0f}, {_counts(group['awake'])} awake"
+            for start, group in ((name, scenario[scenario["start"] == name]) for name in STARTS)
+            if len(group)
+        ]
         paragraphs.append(
-            f"{100 * unobserved:.0f}% unobserved, K = {k}{beside}: the mean held-out MSE is " + "; ".join(parts) + "."
+            f"{100 * unobserved:.0f}% unobserved, K = {k}{beside}. Mean held-out MSE by start, and how many components "
+            f"are awake at the end: {'; '.join(parts)}."
+        )
+    groups = measured.groupby(["unobserved", "k"])["log_joint"]
+    behind = (groups.transform("max") - measured["log_joint"])[measured["awake"] == 0]
+    if len(behind):
+        paragraphs.append(
+            f"In {len(behind)} of the {len(measured)} chains nothing woke up. Their predictions are far too small "
+            "everywhere, so that their training error is as large as the held-out one, and their log density is "
+            f"{behind.mean():.0f} below the best: they are stuck, and no sample of the posterior. A mean over repeats "
+            "that mixes chains with different numbers awake says how often components woke in time, rather than how "
+            "well the model predicts."
         )
     return paragraphs
+
+
+def _counts(counts: pd.Series) -> str:
+    few, many = counts.min(), counts.max()
+    return f"{few}" if few == many else f"{few} to {many}"

@@ -62,7 +62,7 @@ class Store:
         """Return the name under which a fit is kept."""
         identity = {"fit": fit.settings(), "data": self.fingerprints[fit.dataset]}
         if not fit.is_baseline:
-            identity["sampler"] = sampler_fingerprint()
+            identity["sampler"] = sampler_fingerprint(fit.model)
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 
     def path(self, fit: Fit) -> Path:

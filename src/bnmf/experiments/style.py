@@ -75,9 +75,9 @@ def band(method: str) -> dict[str, Any]:
     return {"color": METHODS[method].colour, "alpha": 0.13, "linewidth": 0}
 
 
-def plain_numbers(axis: Axis) -> None:
-    """Write the ticks of a logarithmic axis as plain numbers, at 1, 2 and 5."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+def plain_numbers(axis: Axis, steps: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
+    """Write the ticks of a logarithmic axis as plain numbers, at these steps of every power of ten."""
+    axis.set_major_locator(LogLocator(subs=steps, numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0e}"))
     axis.set_minor_formatter(NullFormatter())
 
