@@ -102,3 +102,9 @@ def test_beyond_the_last_strip(draw, law, start):
     assert_counts([*map(len, tails), N - sum(map(len, tails))], [expected] * len(sides) + [1 - len(sides) * expected])
     for tail in tails:
         assert_follows(tail, lambda x: 1.0 - law.sf(x) / expected)
+
+
+def test_normal_tail():
+    start = random.NORMAL_X[1]
+    draws = along_one_stream(random.normal_tail, 5, 200_000)
+    assert_follows(draws, lambda x: 1.0 - stats.norm.sf(x) / stats.norm.sf(start))
