@@ -148,7 +148,10 @@ def test_starts(results):
     assert len(table) == 4 * 2
     shown = starts.markdown(table, NAMES)
     assert "last state of a GEE chain" in shown
-    assert len(starts.explanation(table)) == 2
+    awake = starts.explanation(table.assign(awake=1))
+    assert len(awake) == 2
+    assert "50% unobserved, K = 3" in awake[1]
+    assert "In 8 of the 8 chains nothing woke up" in starts.explanation(table.assign(awake=0))[2]
     assert starts.explanation(table.iloc[:0]) == []
     assert starts.plan(replace(SMALL, datasets=("methylation",))) == []
 

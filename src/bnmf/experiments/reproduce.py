@@ -116,7 +116,7 @@ def duration(seconds: float) -> str:
     Examples
     --------
     >>> duration(12.3), duration(75), duration(4000)
-    ('12 s', '1 min 15 s', '1 h 7 min')
+    ('12 s', '1 min 15 s', '1 h 6 min')
     """
     whole = round(seconds)
     if whole < 60:
