@@ -69,19 +69,18 @@ def sweep_rows(
     for row in range(start, stop):
         first, last = indptr[row], indptr[row + 1]
         by_missing = lists_missing[row]
-        system = size
-        if by_missing and first == last:
-            system = 0
-        elif by_missing:
-            copy(systems, 0, size, systems, system)
-            add_rows(-1.0, Z, indices, values, first, last, chunk, systems, system, side)
-            if dense.size > 0 and is_cancelled(systems, system, side, gram):
+        system = 0
+        if first < last or not by_missing:
+            system = size
+            if by_missing:
+                copy(systems, 0, size, systems, system)
+            else:
+                fill(systems, system, size, 0.0)
+            add_rows(-1.0 if by_missing else 1.0, Z, indices, values, first, last, chunk, systems, system, side)
+            if by_missing and dense.size > 0 and is_cancelled(systems, system, side, gram):
                 by_missing = False
                 fill(systems, system, size, 0.0)
                 add_complement(Z, dense, row, indices, first, last, chunk, systems, system, side)
-        else:
-            fill(systems, system, size, 0.0)
-            add_rows(1.0, Z, indices, values, first, last, chunk, systems, system, side)
 
         fill(c, 0, side, 0.0)
         if by_missing:  # the system does not hold the data
