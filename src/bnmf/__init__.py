@@ -14,12 +14,18 @@ if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
     from bnmf.imputer import NMFImputer
     from bnmf.posterior import Posterior
+    from bnmf.selection import select_rank
 
 __version__ = "0.1.0"
-__all__ = ["BayesianNMF", "NMFImputer", "Posterior", "__version__"]
+__all__ = ["BayesianNMF", "NMFImputer", "Posterior", "__version__", "select_rank"]
 
 # Loaded when first asked for, so that `import bnmf` and the command line start at once.
-_HOMES = {"BayesianNMF": "bnmf.estimator", "NMFImputer": "bnmf.imputer", "Posterior": "bnmf.posterior"}
+_HOMES = {
+    "BayesianNMF": "bnmf.estimator",
+    "NMFImputer": "bnmf.imputer",
+    "Posterior": "bnmf.posterior",
+    "select_rank": "bnmf.selection",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,51 @@
+"""Choosing K."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from bnmf import select_rank
+from bnmf.selection import _choose
+
+
+def example(k=3, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    mean = rng.exponential(size=(60, k)) @ rng.exponential(size=(k, 25))
+    X = np.abs(mean + noise * rng.standard_normal(mean.shape))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X
+
+
+def test_finds_the_rank_of_the_data():
+    choice = select_rank(example(), ks=[1, 3, 2, 8], n_folds=3)
+    assert choice.best_k == 3
+    assert list(choice.table.index) == [1, 2, 3, 8]
+    assert choice.table.loc[3, "rmse"] < choice.table.loc[1, "rmse"]
+    assert "best_k = 3" in str(choice)
+
+
+def test_containers_agree():
+    X = example()
+    seen = ~np.isnan(X)
+    sparse = sp.coo_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    settings = {"ks": [1, 2], "n_folds": 2, "burn_in": 30, "n_draws": 20}
+    table = select_rank(X, **settings).table
+    pd.testing.assert_frame_equal(select_rank(sparse, unstored="missing", **settings).table, table)
+    pd.testing.assert_frame_equal(select_rank(np.nan_to_num(X), observed=seen, **settings).table, table)
+
+
+def test_a_smaller_rank_wins_within_one_standard_error():
+    densities = np.array([[-2.0, -2.0, -2.0], [-1.05, -0.9, -1.0], [-1.0, -0.9, -0.98]])
+    assert _choose([1, 2, 3], densities, np.ones((3, 3))).best_k == 3
+    densities[1] = [-1.0, -0.95, -0.94]
+    assert _choose([1, 2, 3], densities, np.ones((3, 3))).best_k == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"ks": []}, "ks must name"), ({"ks": [1], "n_folds": 1}, "n_folds must be at least 2")],
+)
+def test_bad_settings(settings, words):
+    with pytest.raises(ValueError, match=words):
+        select_rank(example(), **settings)
