@@ -79,7 +79,7 @@ MUTATIONS = [
     Mutation("wrong power in the rescaling move", RESCALE, "float(W.shape[0] - Z.shape[0])",
              "float(Z.shape[0] - W.shape[0])", PRIOR_STAYS),
     Mutation("rescaling move against the old scales", RESCALE, "others += scales[j] * W[row, j]", "others += W[row, j]",
-             PRIOR_STAYS),
+             "tests/kernels/test_rescale.py::test_scales_of_one_row_fit_together"),
     Mutation("missing ½ of the tangent", "prior_draws.py", "0.5 * coupling * distance**2", "coupling * distance**2",
              "tests/test_prior_draws.py::test_row_sum_under_l1_squared_is_chi"),
     Mutation("λ of a product taken twice", "priors.py", "np.full((1, shape[1]), self.rate), self.rate, 0.0",

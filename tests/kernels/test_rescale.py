@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy import interpolate
+from scipy import interpolate, stats
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
 from tests.statistical.models import NAMES, pairs
 
 from bnmf.kernels.rescale import rescale
-from bnmf.priors import L1, L2Squared, LInf, TruncatedNormal
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 
 U64 = np.uint64
 
@@ -50,6 +50,19 @@ def test_prior_stays(name, shape):
     fresh = statistics(*problem.truths(20_000, rng))
     for after, of_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
         assert_same(after, of_prior)
+
+
+def test_scales_of_one_row_fit_together():
+    # One row on each side and a strong coupling: a scale drawn against an old one would not fit to its neighbours.
+    problem = Problem(L1Squared(1.0), (1, 1))
+    numbers = coefficients(problem.prior, problem.prior, 1, 1, 3)
+    rng = np.random.default_rng(8)
+    W, Zt, _ = problem.truths(40_000, rng)
+    for i in range(len(W)):
+        for again in range(5):
+            rescale(W[i], Zt[i], *numbers, U64(again), U64(i))
+    for factor in (W, Zt):
+        assert_follows(factor.sum(axis=(1, 2)) ** 2, stats.chi2(3).cdf)
 
 
 @pytest.mark.parametrize(
