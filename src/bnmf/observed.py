@@ -222,7 +222,7 @@ def _numeric(X: Any) -> Floats:
             raise TypeError(f"X must be numeric, but these columns are not: {', '.join(wrong[:5])}")
         array = X.to_numpy(dtype=np.float64, na_value=np.nan)
     elif isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "fiub":
-        array = X.astype(np.float64).filled(np.nan)
+        array = np.ma.filled(X.astype(np.float64), np.nan)
     else:
         array = np.asarray(X)
     if array.dtype.kind not in "fiub":
