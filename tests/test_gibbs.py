@@ -306,3 +306,27 @@ def test_factors_of_gdsc_are_those_of_the_paper(K, name, gdsc):
     mean, below = TABLE[K, name]
     assert last.mean() == pytest.approx(mean, rel=0.1)
     assert 100 * (last < 0.1).mean() == pytest.approx(below, abs=2.0)
+
+
+def test_component_that_lives_in_the_holes_of_a_row():
+    """Full sums less those over the holes would cancel to nothing; the row is summed over what it observes instead."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.2, size=(40, 30)).astype(float)
+    X[5, :10] = np.nan
+    few = np.vstack([X, np.full((60, 30), np.nan)])  # mostly missing: every row lists what it observes
+    stored = {
+        "dense": ObservedMatrix.from_data(X),
+        "zeros": ObservedMatrix.from_data(sp.csr_array(X)),
+        "lists": ObservedMatrix.from_data(few),
+    }
+    assert isinstance(stored["zeros"].rows.matrix, sp.csr_array)
+    assert stored["lists"].rows.matrix is None
+    W, Zt = rng.exponential(size=(100, 3)), rng.exponential(size=(30, 3))
+    Zt[:, 1] = 1e-3
+    Zt[:10, 1] = 1e12
+    drawn = {}
+    for name, data in stored.items():
+        state = State(W[: data.shape[0]].copy(), Zt.copy(), 1.0, 1.0, 0)
+        drawn[name] = step(Model(data, 3, "gee", rescale=False), state, Stream(0)).W[5]
+    np.testing.assert_allclose(drawn["dense"], drawn["lists"], rtol=1e-6)
+    np.testing.assert_allclose(drawn["zeros"], drawn["lists"], rtol=1e-6)

@@ -24,14 +24,14 @@ from bnmf.kernels.vectors import WIDTH, add_product, load, load_one, prefetch, r
 CHUNK = 32
 # A factor of more numbers than this is not in the nearer caches: its rows are asked for ahead of their use.
 FAR = 2**15
-# A component that lives in the holes of a row to more than this part would cancel: such rows list what they observe.
+# A component that lives in the holes of a row but for this part would cancel: such rows are summed the other way.
 CANCELLED = 1e-6
 
 
 @kernel
 def sweep_rows(
-    W, Z, product, gram, dense, indptr, indices, values, lists_missing, ids, linear, quadratic, coupling,
-    slope, published, precision, key_high, key_low, start, stop, squares, squared_error,
+    W, Z, product, gram, indptr, indices, values, lists_missing, ids, linear, quadratic, coupling, slope,
+    published, precision, key_high, key_low, start, stop, squares, squared_error,
 ):  # fmt: skip
     """Draw rows `start` to `stop` of W in place, and write the squared error that each is left with.
 
@@ -41,8 +41,6 @@ def sweep_rows(
         The factor to draw and the one that is given.
     product, gram : (stop - start, K) and (K, K)
         A Z for these rows, and ZᵀZ. Read only for rows that list their missing entries.
-    dense : (rows, columns) or (0, 0)
-        The data with zeros in the holes, if it is kept that way.
     indptr, indices, values, lists_missing
         Positions listed for each row, the data there, and which of the two kinds they are.
     ids : (rows,) of uint64
@@ -77,10 +75,9 @@ def sweep_rows(
             else:
                 fill(systems, system, size, 0.0)
             add_rows(-1.0 if by_missing else 1.0, Z, indices, values, first, last, chunk, systems, system, side)
-            if by_missing and dense.size > 0 and is_cancelled(systems, system, side, gram):
-                by_missing = False
+            if by_missing and is_cancelled(systems, system, side, gram):
                 fill(systems, system, size, 0.0)
-                add_complement(Z, dense, row, indices, first, last, chunk, systems, system, side)
+                add_complement(Z, indices, first, last, chunk, systems, system, side)
 
         fill(c, 0, side, 0.0)
         if by_missing:  # the system does not hold the data
@@ -188,12 +185,11 @@ def is_cancelled(systems, system, side, gram):
 
 
 @kernel
-def add_complement(Z, dense, row, indices, first, last, chunk, systems, system, side):
-    """Add Σ y yᵀ over the positions that are *not* listed."""
-    positions = np.empty(dense.shape[1], np.uint32)
+def add_complement(Z, indices, first, last, chunk, systems, system, side):
+    """Add Σ z zᵀ over the positions that are *not* listed; the data come from the product, which does not cancel."""
+    positions = np.empty(Z.shape[0], np.uint32)
     length = complement(indices[first:last], positions)
-    data = dense[row][positions[:length]]
-    add_rows(1.0, Z, positions, data, 0, length, chunk, systems, system, side)
+    add_rows(1.0, Z, positions, np.zeros(length), 0, length, chunk, systems, system, side)
 
 
 @kernel
