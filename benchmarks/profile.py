@@ -93,7 +93,8 @@ def parts_of_half(
     def kernel() -> None:
         for (begin, end), product in zip(tiles, products, strict=True):
             sweep_rows(
-                W, Z, product, gram, view.indptr, view.indices, view.values, view.lists_missing, view.ids,
+                W, Z, product, gram, view.indptr, view.indices, view.values, view.lists_missing, view.order,
+                view.repeats, view.ids,
                 prior.linear, prior.quadratic, prior.coupling, prior.slope, prior.published, 1.0 / sigma2,
                 *next(KEYS), begin, end, view.squares, error,
             )  # fmt: skip

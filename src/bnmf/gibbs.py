@@ -275,9 +275,9 @@ def half_sweep(
 
     def work(begin: int, end: int) -> None:
         sweep_rows(
-            W, Z, view.product(begin, end, Z), gram, view.indptr, view.indices, view.values,
-            view.lists_missing, ids, prior.linear, prior.quadratic, prior.coupling, prior.slope, prior.published,
-            1.0 / sigma2, *key, begin, end, view.squares, squared_error,
+            W, Z, view.product(begin, end, Z), gram, view.indptr, view.indices, view.values, view.lists_missing,
+            view.order, view.repeats, ids, prior.linear, prior.quadratic, prior.coupling, prior.slope,
+            prior.published, 1.0 / sigma2, *key, begin, end, view.squares, squared_error,
         )  # fmt: skip
 
     workers.over_rows(work, view.n_rows)

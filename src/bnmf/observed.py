@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bnmf.kernels.sweep import squared_residuals
+from bnmf.workers import TILE
 
 Floats = NDArray[np.float64]
 
@@ -52,6 +53,31 @@ class View:
     def ids(self) -> NDArray[np.uint64]:
         """What keys the random stream of each row: its number."""
         return np.arange(self.n_rows, dtype=np.uint64)
+
+    @cached_property
+    def _groups(self) -> NDArray[np.int64]:
+        """A number for each row that lists holes, the same for the same holes, and -1 for other rows."""
+        numbers: dict[bytes, int] = {}
+        groups = np.full(self.n_rows, -1)
+        for row in np.flatnonzero(self.lists_missing):
+            holes = self.indices[self.indptr[row] : self.indptr[row + 1]].tobytes()
+            groups[row] = numbers.setdefault(holes, len(numbers))
+        return groups
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Rows in the order in which they are drawn: within each tile, those with the same holes together."""
+        tiles = np.arange(self.n_rows) // TILE
+        return np.lexsort((self._groups, tiles)).astype(np.int64)
+
+    @cached_property
+    def repeats(self) -> NDArray[np.bool_]:
+        """Whether a row has the same holes as the one that is drawn before it in the same tile."""
+        groups = self._groups[self.order]
+        repeats = np.zeros(self.n_rows, bool)
+        repeats[1:] = (groups[1:] == groups[:-1]) & (groups[1:] >= 0)
+        repeats[::TILE] = False
+        return repeats
 
     @property
     def dense(self) -> Floats:

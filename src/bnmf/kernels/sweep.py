@@ -8,7 +8,9 @@ either its observed or its missing positions, whichever are fewer:
 - missing ones listed:   it is that of the full row with zeros in the holes, from the products A Z and ZᵀZ that BLAS
   made, less the sum over the list.
 
-So a row costs O(listed K² / 2 + K²) whatever its length, and each listed row of Z is read once.
+So a row costs O(listed K² / 2 + K²) whatever its length, and each listed row of Z is read once. Real holes come in
+blocks (a drug that was not tried on a batch of cell lines), so rows with the same holes are drawn one after the other,
+and share their sums.
 """
 
 import math
@@ -30,8 +32,8 @@ CANCELLED = 1e-6
 
 @kernel
 def sweep_rows(
-    W, Z, product, gram, indptr, indices, values, lists_missing, ids, linear, quadratic, coupling, slope,
-    published, precision, key_high, key_low, start, stop, squares, squared_error,
+    W, Z, product, gram, indptr, indices, values, lists_missing, order, repeats, ids, linear, quadratic, coupling,
+    slope, published, precision, key_high, key_low, start, stop, squares, squared_error,
 ):  # fmt: skip
     """Draw rows `start` to `stop` of W in place, and write the squared error that each is left with.
 
@@ -43,6 +45,8 @@ def sweep_rows(
         A Z for these rows, and ZᵀZ. Read only for rows that list their missing entries.
     indptr, indices, values, lists_missing
         Positions listed for each row, the data there, and which of the two kinds they are.
+    order, repeats : (rows,)
+        In which order to draw the rows `start` to `stop`, and whether a row has the same holes as the one before it.
     ids : (rows,) of uint64
         Which random stream each row reads.
     linear, quadratic : (1 or rows, K)
@@ -64,11 +68,14 @@ def sweep_rows(
     v, c, sums = aligned(side), aligned(side), aligned(side)
     p, inverse, scale, offset = aligned(side), aligned(side), aligned(side), aligned(side)
 
-    for row in range(start, stop):
+    system = 0
+    for position in range(start, stop):
+        row = order[position]
         first, last = indptr[row], indptr[row + 1]
         by_missing = lists_missing[row]
-        system = 0
-        if first < last or not by_missing:
+        if by_missing and first == last:
+            system = 0
+        elif not repeats[position]:
             system = size
             if by_missing:
                 copy(systems, 0, size, systems, system)
@@ -212,39 +219,59 @@ def add_rows(sign, Z, indices, values, first, last, chunk, systems, system, side
 
 @inlined
 def add_chunk(sign, chunk, n, systems, system, side):
-    """Add sign * Σ y yᵀ over the n rows y of a chunk to the blocks on and above the diagonal of a system.
-
-    Sixteen vectors hold two blocks of the sum while the rows go by, so each number that is read serves many. At the
-    end of a row the second block is not there: it is summed from what lies behind, and dropped.
-    """
+    """Add sign * Σ y yᵀ over the n rows y of a chunk to the blocks on and above the diagonal of a system."""
     factor = splat(sign)
     for k in range(0, side, WIDTH):
-        for j in range(k, side, 2 * WIDTH):
-            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(0.0)
-            t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = splat(0.0)
-            for i in range(0, n * side, side):
-                s = load(chunk, i + j)
-                t = load(chunk, i + j + WIDTH)
-                x = repeated(chunk, i + k)
-                s0, t0 = add_product(s0, x, s), add_product(t0, x, t)
-                x = repeated(chunk, i + k + 1)
-                s1, t1 = add_product(s1, x, s), add_product(t1, x, t)
-                x = repeated(chunk, i + k + 2)
-                s2, t2 = add_product(s2, x, s), add_product(t2, x, t)
-                x = repeated(chunk, i + k + 3)
-                s3, t3 = add_product(s3, x, s), add_product(t3, x, t)
-                x = repeated(chunk, i + k + 4)
-                s4, t4 = add_product(s4, x, s), add_product(t4, x, t)
-                x = repeated(chunk, i + k + 5)
-                s5, t5 = add_product(s5, x, s), add_product(t5, x, t)
-                x = repeated(chunk, i + k + 6)
-                s6, t6 = add_product(s6, x, s), add_product(t6, x, t)
-                x = repeated(chunk, i + k + 7)
-                s7, t7 = add_product(s7, x, s), add_product(t7, x, t)
-            at = system + k * side + j
-            add_block(factor, (s0, s1, s2, s3, s4, s5, s6, s7), systems, at, side)
-            if j + WIDTH < side:
-                add_block(factor, (t0, t1, t2, t3, t4, t5, t6, t7), systems, at + WIDTH, side)
+        for j in range(k, side - WIDTH, 2 * WIDTH):
+            add_two_blocks(factor, chunk, n, k, j, systems, system, side)
+        if (side - k) // WIDTH % 2 == 1:
+            add_one_block(factor, chunk, n, k, side - WIDTH, systems, system, side)
+
+
+@inlined
+def add_two_blocks(factor, chunk, n, k, j, systems, system, side):
+    """Add to two blocks side by side: sixteen vectors hold them while the rows go by, so each number serves many."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(0.0)
+    t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = splat(0.0)
+    for i in range(0, n * side, side):
+        s = load(chunk, i + j)
+        t = load(chunk, i + j + WIDTH)
+        x = repeated(chunk, i + k)
+        s0, t0 = add_product(s0, x, s), add_product(t0, x, t)
+        x = repeated(chunk, i + k + 1)
+        s1, t1 = add_product(s1, x, s), add_product(t1, x, t)
+        x = repeated(chunk, i + k + 2)
+        s2, t2 = add_product(s2, x, s), add_product(t2, x, t)
+        x = repeated(chunk, i + k + 3)
+        s3, t3 = add_product(s3, x, s), add_product(t3, x, t)
+        x = repeated(chunk, i + k + 4)
+        s4, t4 = add_product(s4, x, s), add_product(t4, x, t)
+        x = repeated(chunk, i + k + 5)
+        s5, t5 = add_product(s5, x, s), add_product(t5, x, t)
+        x = repeated(chunk, i + k + 6)
+        s6, t6 = add_product(s6, x, s), add_product(t6, x, t)
+        x = repeated(chunk, i + k + 7)
+        s7, t7 = add_product(s7, x, s), add_product(t7, x, t)
+    at = system + k * side + j
+    add_block(factor, (s0, s1, s2, s3, s4, s5, s6, s7), systems, at, side)
+    add_block(factor, (t0, t1, t2, t3, t4, t5, t6, t7), systems, at + WIDTH, side)
+
+
+@inlined
+def add_one_block(factor, chunk, n, k, j, systems, system, side):
+    """Add to the last block of a line, which has none beside it."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(0.0)
+    for i in range(0, n * side, side):
+        s = load(chunk, i + j)
+        s0 = add_product(s0, repeated(chunk, i + k), s)
+        s1 = add_product(s1, repeated(chunk, i + k + 1), s)
+        s2 = add_product(s2, repeated(chunk, i + k + 2), s)
+        s3 = add_product(s3, repeated(chunk, i + k + 3), s)
+        s4 = add_product(s4, repeated(chunk, i + k + 4), s)
+        s5 = add_product(s5, repeated(chunk, i + k + 5), s)
+        s6 = add_product(s6, repeated(chunk, i + k + 6), s)
+        s7 = add_product(s7, repeated(chunk, i + k + 7), s)
+    add_block(factor, (s0, s1, s2, s3, s4, s5, s6, s7), systems, system + k * side + j, side)
 
 
 @inlined
