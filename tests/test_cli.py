@@ -157,13 +157,14 @@ def test_help_is_quick_and_loads_nothing_heavy():
     )
     seconds = []
     for _ in range(3):
-        began = time.perf_counter()
+        before = os.times()
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        seconds.append(time.perf_counter() - began)
+        after = os.times()
+        seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
     assert "reproduce" in done.stdout
     assert done.stdout.strip().endswith("[]")
-    # Half a second is the aim; a machine that is busy with other tests may take longer.
-    assert min(seconds) < 2.0
+    # Half a second is the aim; this is the processor's time, which a busy machine makes longer by up to a half.
+    assert min(seconds) < 0.8
 
 
 def test_bar_for_a_terminal(monkeypatch):

@@ -168,7 +168,7 @@ class _Bar:
 
 
 def _left(progress: Progress) -> str:
-    from bnmf.experiments.reproduce import duration
+    from bnmf.progress import duration
 
     if progress.done == progress.total:
         return "all done"

@@ -10,7 +10,7 @@ so that every prior here is a penalty on the norms of the rows, and their sum is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -127,10 +127,19 @@ class Sum(Prior):
         return " + ".join(map(str, self.terms))
 
 
+@dataclass(frozen=True, eq=False)
 class _Term(Prior):
-    """A prior with one rate, which may be a number, a vector by component or a matrix by entry."""
+    """A prior of one name: rates that may be a number, a vector by component or a matrix by entry."""
 
     per_entry: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if hasattr(self, "rate"):
+            object.__setattr__(self, "rate", self._checked("rate", self.rate))
+
+    def transposed(self) -> Prior:
+        """Return the same prior with every matrix of rates transposed."""
+        return replace(self, **{item.name: _transposed(getattr(self, item.name)) for item in fields(self)})
 
     @property
     def terms(self) -> tuple[Prior, ...]:  # type: ignore[override]
@@ -194,16 +203,9 @@ class L1(_Term):
 
     rate: Any
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", self._checked("rate", self.rate))
-
     def penalty(self, shape: tuple[int, int]) -> tuple[Floats, Floats, float, float]:
         """Return the coefficients of this term."""
         return _spread(self.rate, shape, self), np.zeros((1, shape[1])), 0.0, 0.0
-
-    def transposed(self) -> Prior:
-        """Return the same prior with a matrix of rates transposed."""
-        return L1(_transposed(self.rate))
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,16 +220,9 @@ class L2Squared(_Term):
 
     rate: Any
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", self._checked("rate", self.rate))
-
     def penalty(self, shape: tuple[int, int]) -> tuple[Floats, Floats, float, float]:
         """Return the coefficients of this term."""
         return np.zeros((1, shape[1])), _spread(self.rate, shape, self), 0.0, 0.0
-
-    def transposed(self) -> Prior:
-        """Return the same prior with a matrix of rates transposed."""
-        return L2Squared(_transposed(self.rate))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,16 +238,9 @@ class L1Squared(_Term):
     rate: float
     per_entry: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", self._checked("rate", self.rate))
-
     def penalty(self, shape: tuple[int, int]) -> tuple[Floats, Floats, float, float]:
         """Return the coefficients of this term."""
         return np.zeros((1, shape[1])), np.full((1, shape[1]), self.rate), self.rate, 0.0
-
-    def transposed(self) -> Prior:
-        """Return the same prior."""
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,17 +263,13 @@ class LInf(_Term):
     per_entry: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", self._checked("rate", self.rate))
+        super().__post_init__()
         if self.rule not in ("exact", "published"):
             raise ValueError(f"rule of LInf must be 'exact' or 'published', got {self.rule!r}")
 
     def penalty(self, shape: tuple[int, int]) -> tuple[Floats, Floats, float, float]:
         """Return the coefficients of this term."""
         return np.zeros((1, shape[1])), np.zeros((1, shape[1])), 0.0, self.rate
-
-    def transposed(self) -> Prior:
-        """Return the same prior."""
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,10 +295,6 @@ class TruncatedNormal(_Term):
         """Return the coefficients of this term."""
         precision = _spread(self.precision, shape, self)
         return -precision * _spread(self.mean, shape, self), precision, 0.0, 0.0
-
-    def transposed(self) -> Prior:
-        """Return the same prior with matrices transposed."""
-        return TruncatedNormal(_transposed(self.mean), _transposed(self.precision))
 
 
 def half_normal(precision: Any) -> Prior:

@@ -103,7 +103,7 @@ def duration(seconds: float) -> str:
     Examples
     --------
     >>> duration(8.2), duration(200), duration(7300)
-    ('8 s', '3 min 20 s', '2 h 2 min')
+    ('8 s', '3 min 20 s', '2 h 1 min')
     """
     whole = round(seconds)
     if whole < 60:

@@ -11,7 +11,7 @@ import pandas as pd
 from bnmf.experiments.fits import Fit, Result
 from bnmf.experiments.grid import Cell, Grid, number
 from bnmf.experiments.models import in_order, label_of
-from bnmf.experiments.run import run_fits
+from bnmf.experiments.run import experiment
 from bnmf.experiments.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,24 +75,7 @@ def table(results: Mapping[Fit, Result]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
-def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.DataFrame:
-    """Run the experiment.
-
-    Parameters
-    ----------
-    datasets : mapping of str to DataFrame or array-like
-        The data by name.
-    settings : Settings
-        Size of the run.
-    **how
-        `store`, `n_jobs` and `report` of `bnmf.experiments.run.run_fits`.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-    """
-    return table(run_fits(plan(settings), datasets, **how))
+measure = experiment(plan, table)
 
 
 def curves(measured: pd.DataFrame) -> pd.DataFrame:

@@ -14,8 +14,7 @@ from bnmf.experiments.convergence import plan
 from bnmf.experiments.fits import BIN_EDGES, SMALL, Fit, Result
 from bnmf.experiments.grid import Cell, Grid, number
 from bnmf.experiments.models import in_order, label_of
-from bnmf.experiments.run import run_fits
-from bnmf.experiments.settings import Settings
+from bnmf.experiments.run import experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,24 +79,7 @@ def histogram(results: Mapping[Fit, Result]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
-def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.DataFrame:
-    """Run the experiment.
-
-    Parameters
-    ----------
-    datasets : mapping of str to DataFrame or array-like
-        The data by name.
-    settings : Settings
-        Size of the run.
-    **how
-        `store`, `n_jobs` and `report` of `bnmf.experiments.run.run_fits`.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-    """
-    return table(run_fits(plan(settings), datasets, **how))
+measure = experiment(plan, table)
 
 
 def figure(density: pd.DataFrame, title: str) -> Figure:

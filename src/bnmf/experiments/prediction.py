@@ -13,7 +13,7 @@ from bnmf.experiments.compare import compare_tables, versus
 from bnmf.experiments.fits import Fit, Result
 from bnmf.experiments.grid import Cell, Grid, number
 from bnmf.experiments.models import in_order, label_of
-from bnmf.experiments.run import run_fits
+from bnmf.experiments.run import experiment
 from bnmf.experiments.settings import Settings
 
 if TYPE_CHECKING:
@@ -86,24 +86,7 @@ def _train(result: Result) -> float:
     return float(result["train_mse_mean"])
 
 
-def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.DataFrame:
-    """Run the experiment.
-
-    Parameters
-    ----------
-    datasets : mapping of str to DataFrame or array-like
-        The data by name.
-    settings : Settings
-        Size of the run.
-    **how
-        `store`, `n_jobs` and `report` of `bnmf.experiments.run.run_fits`.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-    """
-    return table(run_fits(plan(settings), datasets, **how))
+measure = experiment(plan, table)
 
 
 def averages(measured: pd.DataFrame) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from bnmf.experiments.fits import Fit
 from bnmf.experiments.run import Report, run_fits
 from bnmf.experiments.settings import Settings
 from bnmf.experiments.store import Store, data_fingerprint
+from bnmf.progress import duration
 
 EXPERIMENTS = ("convergence", "factors", "prediction", "noise")
 """The experiments, in the order of the page."""
@@ -98,29 +99,3 @@ def reproduce(
     }
     Page(out, datasets, settings, results).write(experiments, about)
     return out / "index.html"
-
-
-def duration(seconds: float) -> str:
-    """Return a time for people.
-
-    Parameters
-    ----------
-    seconds : float
-        The time.
-
-    Returns
-    -------
-    str
-        In hours and minutes, minutes and seconds, or seconds.
-
-    Examples
-    --------
-    >>> duration(12.3), duration(75), duration(4000)
-    ('12 s', '1 min 15 s', '1 h 6 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

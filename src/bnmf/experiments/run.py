@@ -9,8 +9,10 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 
 from bnmf.experiments.fits import Fit, Result, as_matrix, run_fit
+from bnmf.experiments.settings import Settings
 from bnmf.experiments.store import Store
 
 
@@ -80,6 +82,30 @@ def run_fits(
         results[fit] = result
         clock.tick(costs[fit])
     return {fit: results[fit] for fit in wanted}
+
+
+def experiment(
+    plan: Callable[[Settings], list[Fit]], table: Callable[[Mapping[Fit, Result]], pd.DataFrame]
+) -> Callable[..., pd.DataFrame]:
+    """Return the function that runs an experiment: from data and settings to its table.
+
+    Parameters
+    ----------
+    plan : callable
+        From settings to the fits to run.
+    table : callable
+        From fits and their results to a tidy table.
+
+    Returns
+    -------
+    callable
+        It takes data by name, settings, and by name the `store`, `n_jobs` and `report` of `run_fits`.
+    """
+
+    def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.DataFrame:
+        return table(run_fits(plan(settings), datasets, **how))
+
+    return measure
 
 
 def _finished(fits: list[Fit], matrices: dict[str, Any], n_jobs: int | None) -> Iterator[tuple[Fit, Result]]:
