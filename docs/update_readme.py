@@ -1,0 +1,65 @@
+"""Put the tables that commands made into README.md, between their marks. With --check, only say whether they are there.
+
+Run from the root of the repository: python docs/update_readme.py
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).parent.parent
+REPRODUCTION = ROOT / "docs" / "reproduction"
+MODELS = {"gee": "GEE", "gl12": "GL1²", "gl22": "GL2²", "gl22inf": "GL2²,∞"}
+
+
+def results() -> str:
+    """Return held-out errors on GDSC, ours and the printed ones."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from bnmf.experiments import published
+
+    fits = pd.read_csv(REPRODUCTION / "prediction.csv")
+    fits = fits[(fits["dataset"] == "gdsc") & fits["model"].isin(MODELS)]
+    ours = fits.groupby(["unobserved", "k", "model"])["mse"].mean()
+    printed = published.prediction().set_index(["unobserved", "k", "model"])["mse"]
+    lines = [
+        "Mean squared error on held-out entries of GDSC drug responses, ours and (in parentheses) as printed; means of "
+        f"{fits['repeat'].nunique()} repeats, from `bnmf reproduce all`:",
+        "",
+        "| unobserved | K | " + " | ".join(MODELS.values()) + " |",
+        "|---|---|" + "---|" * len(MODELS),
+    ]
+    for unobserved, k in dict.fromkeys(key[:2] for key in printed.index):
+        cells = [f"{ours[unobserved, k, model]:.0f} ({printed[unobserved, k, model]:.0f})" for model in MODELS]
+        lines.append(f"| {unobserved:.0%} | {k} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def benchmarks() -> str:
+    """Return the table of targets of the last full benchmark."""
+    text = (ROOT / "benchmarks" / "results" / "results.md").read_text()
+    found = re.search(r"<!-- targets -->\n(.*?)<!-- /targets -->", text, re.DOTALL)
+    assert found, "results.md has no table of targets"
+    return found.group(1).strip()
+
+
+def with_tables(text: str) -> str:
+    """Return the README with every table that there is."""
+    for mark, table in (("results", results), ("benchmarks", benchmarks)):
+        try:
+            content = f"\n{table()}\n"
+        except FileNotFoundError:
+            continue
+        pattern = rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)"
+        text = re.sub(pattern, lambda match, content=content: match[1] + content + match[2], text, flags=re.DOTALL)
+    return text
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    wanted = with_tables(readme.read_text())
+    if "--check" not in sys.argv:
+        readme.write_text(wanted)
+    elif readme.read_text() != wanted:
+        sys.exit("README.md does not show the tables that the commands made: run python docs/update_readme.py")
