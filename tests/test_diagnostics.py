@@ -42,6 +42,16 @@ def test_of_many_the_worst_is_shown():
     assert np.isnan(facts["sd"].iloc[0])
 
 
+def test_the_worst_of_many_has_a_wider_limit():
+    shifted = GOOD + np.array([0.0, 0.0, 0.0, 1.15])[:, None]
+    one, facts = look(shifted)
+    assert 1.1 < facts["r_hat"].iloc[0] < 1.2
+    assert problems(one, facts)
+    many, facts = look(np.stack([shifted, GOOD], axis=2))
+    assert not problems(many, facts)
+    assert verdict(many, facts).startswith("Not converged")
+
+
 def test_what_is_not_identified_is_no_problem():
     quantities = [Quantity("noise", GOOD), Quantity("factors", SHIFTED, identified=False)]
     facts = table(quantities)

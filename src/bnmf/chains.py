@@ -82,8 +82,10 @@ def run(
 
     # Held from this thread, once: set anew in every sweep of every chain it costs more than the sweep.
     with show, single_threaded_blas(), ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool:
-        futures = [pool.submit(run_chain, chain) for chain in range(schedule.n_chains)]
+        futures = []
         try:
+            for chain in range(schedule.n_chains):
+                futures.append(pool.submit(run_chain, chain))  # noqa: PERF401 (all that were started must be known)
             for future in futures:
                 while not future.done():
                     # A wait without a limit would not be interrupted by Ctrl-C on every system.
@@ -93,7 +95,7 @@ def run(
         except BaseException:
             stop.set()
             raise
-        return [future.result() for future in futures]
+        return [future.result() for future in futures] + [0] * (schedule.n_chains - len(futures))
 
 
 def largest_block(counts: list[int]) -> tuple[list[int], int]:

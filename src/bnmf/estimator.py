@@ -91,9 +91,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.exponential(size=(30, 2)) @ rng.exponential(size=(2, 8)) + 0.01 * rng.random((30, 8))
+    >>> X = rng.exponential(size=(30, 2)) @ rng.exponential(size=(2, 8)) + 0.3 * rng.random((30, 8))
     >>> X[rng.random(X.shape) < 0.3] = np.nan
-    >>> model = BayesianNMF(n_components=2, n_chains=2, random_state=0).fit(X)
+    >>> model = BayesianNMF(n_components=2, random_state=0).fit(X)
     >>> model.components_.shape
     (2, 8)
     >>> bool(np.isnan(model.impute()).any())
