@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bnmf.observed import ObservedMatrix, unsigned
+from bnmf.workers import TILE
 
 Floats = NDArray[np.float64]
 
@@ -43,20 +44,24 @@ def row_ids(data: ObservedMatrix) -> NDArray[np.uint64]:
     ndarray of uint64 of shape (rows,)
         Equal for rows that hold the same.
     """
-    view = data.rows
     places = _scramble(np.arange(1, data.shape[1] + 1, dtype=np.uint64))
+    starts = range(0, data.shape[0], TILE)  # by tiles, because the hashes of all entries would take more than the data
+    return np.concatenate([_tile_ids(data, places, start, min(start + TILE, data.shape[0])) for start in starts])
+
+
+def _tile_ids(data: ObservedMatrix, places: NDArray[np.uint64], start: int, stop: int) -> NDArray[np.uint64]:
+    view = data.rows
+    indptr = view.indptr[start : stop + 1]
+    listed = slice(indptr[0], indptr[-1])
     if view.matrix is None:
-        hashes = places[view.indices] + _hashed_values(places[view.indices], view.values)
-        return _scramble(_row_sums(hashes, view.indptr))
+        at = places[view.indices[listed]]
+        return _scramble(_row_sums(at + _hashed_values(at, view.values[listed]), indptr))
+    seen = data.mask(start, stop)
     if isinstance(view.matrix, sp.csr_array):
-        hashes = _hashed_values(places[view.matrix.indices], view.matrix.data)
-        observed = np.sum(places) - _row_sums(places[view.indices], view.indptr)
-        return _scramble(observed + _row_sums(hashes, view.matrix.indptr))
-    mask = data.mask()
-    sums = [
-        np.sum((places + _hashed_values(places, values)) * seen) for values, seen in zip(view.matrix, mask, strict=True)
-    ]
-    return _scramble(np.array(sums, dtype=np.uint64))
+        matrix = view.matrix[start:stop]
+        hashes = _hashed_values(places[matrix.indices], matrix.data)
+        return _scramble(np.sum(places * seen, axis=1) + _row_sums(hashes, matrix.indptr))
+    return _scramble(np.sum((places + _hashed_values(places, view.matrix[start:stop])) * seen, axis=1))
 
 
 def _scramble(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -74,4 +79,4 @@ def _hashed_values(places: NDArray[np.uint64], values: Floats) -> NDArray[np.uin
 
 def _row_sums(hashes: NDArray[np.uint64], indptr: NDArray[Any]) -> NDArray[np.uint64]:
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
-    return np.diff(sums[indptr])
+    return np.diff(sums[indptr - indptr[0]])

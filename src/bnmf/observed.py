@@ -226,12 +226,14 @@ class ObservedMatrix:
         rows, columns = np.nonzero(self.mask())
         return rows, columns, self.rows.matrix[rows, columns]
 
-    def mask(self) -> NDArray[np.bool_]:
-        """Return the dense mask of the observed entries."""
+    def mask(self, start: int = 0, stop: int | None = None) -> NDArray[np.bool_]:
+        """Return the dense mask of the observed entries, of all rows or of those from `start` to `stop`."""
+        stop = self.shape[0] if stop is None else stop
         view = self.rows
-        mask = np.repeat(view.lists_missing[:, None], self.shape[1], axis=1)
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(view.indptr))
-        mask[rows, view.indices] = ~mask[rows, view.indices]
+        mask = np.repeat(view.lists_missing[start:stop, None], self.shape[1], axis=1)
+        rows = np.repeat(np.arange(stop - start), np.diff(view.indptr[start : stop + 1]))
+        listed = view.indices[view.indptr[start] : view.indptr[stop]]
+        mask[rows, listed] = ~mask[rows, listed]
         return mask
 
 
