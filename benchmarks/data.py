@@ -34,9 +34,9 @@ def make(name: str) -> Any:
         return make_ratings(n_users, N_ITEMS, int(size), random_state=0).data
     rows, columns = map(int, size.split("x"))
     if kind == "holes":
-        return make_low_rank(rows, columns, 5, random_state=0).data
+        return make_low_rank(rows, columns, 5, negative=True, random_state=0).data
     # Some peers take neither holes nor negative entries.
-    return np.maximum(make_low_rank(rows, columns, 20, missing=0.0, random_state=0).data, 0.0)
+    return make_low_rank(rows, columns, 20, missing=0.0, random_state=0).data
 
 
 def entries(X: Any) -> sp.csr_matrix:

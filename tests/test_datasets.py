@@ -424,7 +424,7 @@ def test_drug_response_is_whole_capped_and_nowhere_empty():
 
 
 def test_low_rank_is_its_truth_plus_noise():
-    made = datasets.make_low_rank(300, 200, 4, noise=0.5, missing=0.3, random_state=0)
+    made = datasets.make_low_rank(300, 200, 4, noise=0.5, missing=0.3, negative=True, random_state=0)
     assert (~made.observed).sum() == 18_000
     np.testing.assert_array_equal(made.observed, ~np.isnan(made.data))
     np.testing.assert_allclose(made.mean, made.W @ made.Z)
@@ -433,6 +433,11 @@ def test_low_rank_is_its_truth_plus_noise():
     assert noise.std() == pytest.approx(0.5, rel=0.02)
     assert noise.mean() == pytest.approx(0, abs=0.01)
     assert np.linalg.matrix_rank(made.mean) == 4
+
+
+def test_low_rank_is_nonnegative_unless_asked():
+    assert np.nanmin(datasets.make_low_rank(random_state=0).data) == 0.0
+    assert np.nanmin(datasets.make_low_rank(negative=True, random_state=0).data) < 0.0
 
 
 @pytest.mark.parametrize(("half_steps", "step"), [(False, 1.0), (True, 0.5)])

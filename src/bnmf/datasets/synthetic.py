@@ -18,6 +18,7 @@ def make_low_rank(
     *,
     noise: float = 1.0,
     missing: float = 0.2,
+    negative: bool = False,
     random_state: Any = None,
 ) -> Bunch:
     """Draw W Z + noise with exponential W and Z, and hide some of its entries at random.
@@ -27,10 +28,12 @@ def make_low_rank(
     n_rows, n_columns, n_components : int
         Shape and rank of the matrix.
     noise : float, default=1.0
-        Standard deviation of the Gaussian noise. It may take small entries below zero, as measurement noise
-        does.
+        Standard deviation of the Gaussian noise.
     missing : float, default=0.2
         Fraction of the entries that is hidden. Nothing keeps a row or a column from being hidden altogether.
+    negative : bool, default=False
+        Leave entries that the noise took below zero as they are, which the sampler takes only when asked to; by
+        default they are set to zero.
     random_state : int, numpy.random.Generator or None
         Whatever `numpy.random.default_rng` takes.
 
@@ -55,6 +58,8 @@ def make_low_rank(
     Z = rng.exponential(size=(n_components, n_columns))
     mean = W @ Z
     data = mean + noise * rng.standard_normal(mean.shape)
+    if not negative:
+        data = np.maximum(data, 0.0)
     data.flat[rng.choice(data.size, size=round(missing * data.size), replace=False)] = np.nan
     return Bunch(data=data, observed=~np.isnan(data), W=W, Z=Z, mean=mean)
 
