@@ -18,7 +18,7 @@ LOSSES = {"squared": "frobenius", "kullback-leibler": "kullback-leibler"}
 
 @pytest.fixture
 def made():
-    made = make_low_rank(40, 25, 2, noise=0.05, missing=0.3, random_state=0)
+    made = make_low_rank(40, 25, 2, noise=0.05, missing=0.3, negative=True, random_state=0)
     made.data = np.abs(made.data)
     return made
 
