@@ -19,8 +19,8 @@ def results() -> str:
     sys.path.insert(0, str(ROOT / "src"))
     from bnmf.experiments import published
 
-    fits = pd.read_csv(REPRODUCTION / "prediction.csv")
-    fits = fits[(fits["dataset"] == "gdsc") & fits["model"].isin(MODELS)]
+    fits = pd.read_csv(REPRODUCTION / "tables" / "prediction.csv")
+    fits = fits[fits["dataset"].str.startswith("GDSC") & fits["model"].isin(MODELS)]
     ours = fits.groupby(["unobserved", "k", "model"])["mse"].mean()
     printed = published.prediction().set_index(["unobserved", "k", "model"])["mse"]
     lines = [

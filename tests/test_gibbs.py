@@ -330,3 +330,27 @@ def test_component_that_lives_in_the_holes_of_a_row():
         drawn[name] = step(Model(data, 3, "gee", rescale=False), state, Stream(0)).W[5]
     np.testing.assert_allclose(drawn["dense"], drawn["lists"], rtol=1e-6)
     np.testing.assert_allclose(drawn["zeros"], drawn["lists"], rtol=1e-6)
+
+
+def test_rows_with_the_same_holes_share_their_sums_and_nothing_else():
+    """Holes in blocks, more rows than a tile: each row is drawn as if it were alone."""
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(TILE + 90, 30))
+    kinds = rng.integers(4, size=len(X))
+    for kind, holes in enumerate((slice(0, 0), slice(0, 5), slice(3, 12), slice(20, 30))):
+        X[kinds == kind, holes] = np.nan
+    data = ObservedMatrix.from_data(X)
+    view = data.rows
+    assert 2 * view.repeats.sum() > len(X)
+    assert sorted(view.order) == list(range(len(X)))
+    assert set(view.order[:TILE]) == set(range(TILE))
+    few = ObservedMatrix.from_data(
+        np.vstack([X, np.full((2 * len(X), 30), np.nan)])
+    )  # every row lists what it observes
+    assert few.rows.matrix is None
+    W, Zt = rng.exponential(size=(3 * len(X), 4)), rng.exponential(size=(30, 4))
+    drawn = [
+        step(Model(d, 4, "gl22inf", rescale=False), State(W[: d.shape[0]], Zt, 1.0, 1.0, 0), Stream(0)).W[: len(X)]
+        for d in (data, few)
+    ]
+    np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-8)
