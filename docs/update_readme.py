@@ -24,8 +24,8 @@ def results() -> str:
     ours = fits.groupby(["unobserved", "k", "model"])["mse"].mean()
     printed = published.prediction().set_index(["unobserved", "k", "model"])["mse"]
     lines = [
-        "Mean squared error on held-out entries of GDSC drug responses, ours and (in parentheses) as printed; means of "
-        f"{fits['repeat'].nunique()} repeats, from `bnmf reproduce all`:",
+        "Mean squared error on held-out entries of GDSC drug responses, ours and (in parentheses) as printed; from "
+        f"`bnmf reproduce all --repeats {fits['repeat'].nunique()}`:",
         "",
         "| unobserved | K | " + " | ".join(MODELS.values()) + " |",
         "|---|---|" + "---|" * len(MODELS),
