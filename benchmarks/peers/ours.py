@@ -11,7 +11,7 @@ from benchmarks.peers.effective import worst_ess
 from benchmarks.peers.timing import timed
 from bnmf import gibbs
 from bnmf.observed import ObservedMatrix
-from bnmf.workers import Workers
+from bnmf.workers import Workers, single_threaded_blas
 
 # Early sweeps are not typical. On small data this many are enough; on large data the time decides.
 MOST_BURN_IN, LEAST_BURN_IN = 200, 2
@@ -68,7 +68,8 @@ class Chains:
 
     def measure(self, n: int) -> dict[str, float]:
         def all_chains() -> None:
-            list(self.pool.map(lambda chain: chain.sweep(n), self.chains))
+            with single_threaded_blas():  # held for all chains at once, as `bnmf.chains.run` does
+                list(self.pool.map(lambda chain: chain.sweep(n), self.chains))
 
         return {"seconds": timed(all_chains) / (n * len(self.chains))}
 
