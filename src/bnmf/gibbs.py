@@ -17,9 +17,11 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
+from bnmf.holes import Lists
 from bnmf.kernels.random import key_of
 from bnmf.kernels.rescale import rescale
 from bnmf.kernels.sweep import sweep_rows
+from bnmf.kernels.systems import sum_blocks, system_size
 from bnmf.noise import InverseGamma
 from bnmf.observed import ObservedMatrix, View
 from bnmf.priors import Coefficients, Prior, as_pair
@@ -271,17 +273,27 @@ def half_sweep(
     """
     ids = view.ids if ids is None else ids
     gram = Z.T @ Z
+    blocks = block_sums(view.lists, Z)
     squared_error = np.empty(view.n_rows)
 
     def work(begin: int, end: int) -> None:
         sweep_rows(
-            W, Z, view.product(begin, end, Z), gram, view.indptr, view.indices, view.values, view.lists_missing,
-            view.order, view.repeats, ids, prior.linear, prior.quadratic, prior.coupling, prior.slope,
-            prior.published, 1.0 / sigma2, *key, begin, end, view.squares, squared_error,
+            W, Z, view.product(begin, end, Z), gram, blocks, *view.lists, view.lists_missing, view.order, view.repeats,
+            ids, prior.linear, prior.quadratic, prior.coupling, prior.slope, prior.published, 1.0 / sigma2, *key, begin,
+            end, view.squares, squared_error,
         )  # fmt: skip
 
     workers.over_rows(work, view.n_rows)
     return float(squared_error.sum())
+
+
+def block_sums(lists: Lists, Z: Floats) -> Floats:
+    """Return Σ z zᵀ over each block of holes that go together."""
+    n_blocks = len(lists.member_indptr) - 1
+    blocks = np.empty(n_blocks * system_size(Z.shape[1]))
+    if n_blocks:
+        sum_blocks(Z, lists.member_indptr, lists.members, blocks)
+    return blocks
 
 
 def sum_squared_error(view: View, W: Floats, Z: Floats, workers: Workers) -> float:

@@ -11,6 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bnmf.holes import Lists, groups_of, in_blocks, one_by_one, pointers
 from bnmf.kernels.sweep import squared_residuals
 from bnmf.workers import TILE
 
@@ -35,6 +36,8 @@ class View:
         Whether a row lists its missing positions rather than its observed ones: the fewer of the two.
     squares : ndarray
         Σ a² over the observed entries of each row; kept only where there is a matrix.
+    is_part : bool
+        Whether these are rows selected from a view. They are drawn as each would be alone, so they share no blocks.
     """
 
     matrix: Floats | sp.csr_array | None
@@ -43,6 +46,7 @@ class View:
     values: Floats
     lists_missing: NDArray[np.bool_]
     squares: Floats
+    is_part: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -57,18 +61,22 @@ class View:
     @cached_property
     def _groups(self) -> NDArray[np.int64]:
         """A number for each row that lists holes, the same for the same holes, and -1 for other rows."""
-        numbers: dict[bytes, int] = {}
-        groups = np.full(self.n_rows, -1)
-        for row in np.flatnonzero(self.lists_missing):
-            holes = self.indices[self.indptr[row] : self.indptr[row + 1]].tobytes()
-            groups[row] = numbers.setdefault(holes, len(numbers))
-        return groups
+        return groups_of(self.indptr, self.indices, np.flatnonzero(self.lists_missing))
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The lists as the half-sweep reads them, with blocks of holes that go together."""
+        if self.is_part:
+            return one_by_one(self.indptr, self.indices, self.values)
+        return in_blocks(self.indptr, self.indices, self.values, self.lists_missing)
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """Rows in the order in which they are drawn: within each tile, those with the same holes together."""
+        """Rows in the order in which they are drawn: in each tile those with the same holes together, most first."""
         tiles = np.arange(self.n_rows) // TILE
-        return np.lexsort((self._groups, tiles)).astype(np.int64)
+        _, place, sizes = np.unique(np.stack([tiles, self._groups]), axis=1, return_inverse=True, return_counts=True)
+        alike = np.where(self._groups >= 0, sizes[place], 1)
+        return np.lexsort((self._groups, -alike, tiles)).astype(np.int64)
 
     @cached_property
     def repeats(self) -> NDArray[np.bool_]:
@@ -92,11 +100,12 @@ class View:
         matrix = None if self.matrix is None else self.matrix[rows]
         return View(
             matrix,
-            _pointers(lengths),
+            pointers(lengths),
             self.indices[listed],
             self.values[listed],
             self.lists_missing[rows],
             self.squares[rows],
+            is_part=True,
         )
 
     def product(self, start: int, stop: int, Z: Floats) -> Floats:
@@ -319,11 +328,7 @@ def _densified(matrix: sp.csr_array, unstored: str) -> tuple[Floats, NDArray[np.
 def _positions(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
     """Return row pointers, rows and columns of the True entries."""
     rows, columns = np.nonzero(mask)
-    return _pointers(mask.sum(axis=1)), rows, columns
-
-
-def _pointers(lengths: NDArray[Any]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return pointers(mask.sum(axis=1)), rows, columns
 
 
 def _dense_views(array: Floats, mask: NDArray[np.bool_]) -> tuple[View, View, int]:
@@ -351,8 +356,8 @@ def _listed_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int
     """List the stored entries of a sparse matrix; all others are missing."""
     holes = np.isnan(matrix.data)
     if holes.any():
-        lengths = np.diff(_pointers(~holes)[matrix.indptr])
-        matrix = sp.csr_array((matrix.data[~holes], matrix.indices[~holes], _pointers(lengths)), shape=matrix.shape)
+        lengths = np.diff(pointers(~holes)[matrix.indptr])
+        matrix = sp.csr_array((matrix.data[~holes], matrix.indices[~holes], pointers(lengths)), shape=matrix.shape)
     _check_values(matrix.data, negative)
 
     def view(compressed: Any, n_rows: int) -> View:
@@ -381,7 +386,7 @@ def _sparse_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int
         holes = np.isnan(matrix.data)
         filled = sp.csr_array((np.where(holes, 0.0, matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
         n_rows, n_columns = matrix.shape
-        lists_missing = 2 * np.diff(_pointers(holes)[matrix.indptr]) < n_columns
+        lists_missing = 2 * np.diff(pointers(holes)[matrix.indptr]) < n_columns
         row_of = np.repeat(np.arange(n_rows), np.diff(matrix.indptr))
         missing = holes & lists_missing[row_of]
         of_holes = matrix[~lists_missing].toarray()
@@ -392,7 +397,7 @@ def _sparse_views(matrix: sp.csr_array, negative: bool) -> tuple[View, View, int
         order = np.argsort(rows, kind="stable")
         return View(
             filled,
-            _pointers(np.bincount(rows, minlength=n_rows)),
+            pointers(np.bincount(rows, minlength=n_rows)),
             columns[order].astype(np.uint32),
             values[order],
             lists_missing,

@@ -148,6 +148,67 @@ def test_component_that_lives_in_the_holes(form):
     np.testing.assert_allclose(error_got, error, rtol=1e-7)
 
 
+def blocky_problem(rows=60, columns=40, K=11):
+    """Return a problem whose holes come in blocks: batches of rows that miss batches of columns, and a few alone."""
+    A, _, W, Z = problem(rows, columns, K)
+    rng = np.random.default_rng(1)
+    batches = rng.uniform(size=(4, 5)) < 0.7
+    mask = batches[rng.integers(4, size=rows)][:, rng.integers(5, size=columns)]
+    mask[:7, :5] = rng.uniform(size=(7, 5)) < 0.5
+    mask[7:12] = True
+    return A, mask, W, Z
+
+
+@pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
+def test_holes_in_blocks(name):
+    A, mask, W, Z = blocky_problem()
+    view = view_of(A, mask, "missing listed")
+    assert view.lists.members.size > 0
+    assert view.repeats.sum() > len(A) // 2
+    coefficients = MODELS[name](1.0).coefficients(W.shape)
+    expected, error = drawn(view_of(A, mask, "only observed kept"), W, Z, coefficients)
+    got, error_got = drawn(view, W, Z, coefficients)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(error_got, error, rtol=1e-9)
+
+
+def test_component_that_lives_in_a_block():
+    A, mask, W, Z = blocky_problem()
+    view = view_of(A, mask, "missing listed")
+    Z[view.lists.members[:3], 2] = 1e9
+    coefficients = L1(1.0).coefficients(W.shape)
+    expected, _ = drawn(view_of(A, mask, "only observed kept"), W, Z, coefficients)
+    got, _ = drawn(view, W, Z, coefficients)
+    missing = ~mask[:, view.lists.members[0]]
+    assert missing.sum() > 10
+    np.testing.assert_allclose(got[missing], expected[missing], rtol=1e-7)
+    np.testing.assert_allclose(got[~missing], expected[~missing], rtol=1e-4)  # these see the 1e9, in either form
+
+
+@pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
+def test_a_row_is_drawn_alone_as_among_its_like(name):
+    A, mask, W, Z = blocky_problem()
+    view = view_of(A, mask, "missing listed").select(np.arange(len(A)))
+    assert view.repeats.sum() > len(A) // 2
+    coefficients = MODELS[name](1.0).coefficients(W.shape)
+    together = W.copy()
+    half_sweep(view, together, Z, coefficients, SIGMA2, KEY, Workers())
+    for row in range(len(A)):
+        alone, ids = W[[row]].copy(), np.array([row], np.uint64)
+        half_sweep(view.select(np.array([row])), alone, Z, coefficients, SIGMA2, KEY, Workers(), ids)
+        np.testing.assert_allclose(alone[0], together[row], rtol=1e-11)
+
+
+@pytest.mark.parametrize("which", ["linear", "quadratic"])
+def test_rates_of_every_entry_among_rows_with_the_same_holes(which):
+    A, mask, W, Z = blocky_problem()
+    rates = np.random.default_rng(5).uniform(0.5, 2.0, size=W.shape)
+    coefficients = (L1(rates) if which == "linear" else L2Squared(rates)).coefficients(W.shape)
+    expected, _ = drawn(view_of(A, mask, "only observed kept"), W, Z, coefficients)
+    got, _ = drawn(view_of(A, mask, "missing listed"), W, Z, coefficients)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+
+
 def test_rows_without_data_are_drawn_from_the_prior():
     A, mask, Z = np.zeros((20_000, 3)), np.zeros((20_000, 3), bool), np.ones((3, 2))
     for form in FORMS:

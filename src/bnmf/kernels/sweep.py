@@ -13,27 +13,40 @@ blocks (a drug that was not tried on a batch of cell lines), so rows with the sa
 and share their sums.
 """
 
-import math
-
 import numpy as np
 
 from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.lanes import draw_lanes, first_lanes, set_stream, stream_in, streams_in, with_stream
 from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import draw_positive, draw_scaled, draw_two_piece
-from bnmf.kernels.vectors import WIDTH, add_product, load, load_one, prefetch, repeated, splat, store, store_one, total
+from bnmf.kernels.systems import CHUNK, aligned, fill, padded, set_system
+from bnmf.kernels.truncated_normal import draw_positive, draw_two_piece
+from bnmf.kernels.vectors import (
+    WIDTH,
+    add_product,
+    lane_of,
+    load,
+    load_one,
+    load_strided,
+    pointer_at,
+    repeated,
+    root,
+    select,
+    splat,
+    store,
+    store_one,
+    with_lane,
+)
 
-# Listed rows of Z that are gathered at a time: few enough to stay in the nearest cache.
-CHUNK = 32
-# A factor of more numbers than this is not in the nearer caches: its rows are asked for ahead of their use.
-FAR = 2**15
-# A component that lives in the holes of a row but for this part would cancel: such rows are summed the other way.
-CANCELLED = 1e-6
+# From so many rows with the same holes on, they are drawn apart from others, for what they share.
+ALIKE = 3
+NO_SYSTEM = -1
 
 
 @kernel
 def sweep_rows(
-    W, Z, product, gram, indptr, indices, values, lists_missing, order, repeats, ids, linear, quadratic, coupling,
-    slope, published, precision, key_high, key_low, start, stop, squares, squared_error,
+    W, Z, product, gram, blocks, indptr, indices, values, block_indptr, block_indices, member_indptr, members,
+    lists_missing, order, repeats, ids, linear, quadratic, coupling, slope, published, precision, key_high, key_low,
+    start, stop, squares, squared_error,
 ):  # fmt: skip
     """Draw rows `start` to `stop` of W in place, and write the squared error that each is left with.
 
@@ -43,8 +56,12 @@ def sweep_rows(
         The factor to draw and the one that is given.
     product, gram : (stop - start, K) and (K, K)
         A Z for these rows, and ZᵀZ. Read only for rows that list their missing entries.
-    indptr, indices, values, lists_missing
-        Positions listed for each row, the data there, and which of the two kinds they are.
+    blocks : (number of blocks * side * side,)
+        Σ z zᵀ over the positions of each block, from `sum_blocks`.
+    indptr, indices, values, block_indptr, block_indices, member_indptr, members
+        Positions and blocks that each row lists, and the data there; see `holes.Lists`.
+    lists_missing : (rows,) of bool
+        Whether the missing positions of a row are listed, and not the observed ones.
     order, repeats : (rows,)
         In which order to draw the rows `start` to `stop`, and whether a row has the same holes as the one before it.
     ids : (rows,) of uint64
@@ -58,261 +75,246 @@ def sweep_rows(
     squares, squared_error : (rows,)
         Σ a² over the observed entries of each row (in), and the squared error there (out).
     """
-    side = padded(W.shape[1] + 1)
-    size = side * side
-    systems = aligned(2 * size)  # that of a full row, but for its data, and that of the row at hand
-    for k in range(W.shape[1]):
-        for j in range(W.shape[1]):
+    n_components, n_columns, n_listed = Z.shape[1], Z.shape[0], indices.size
+    side = padded(n_components + 1)
+    size, lanes = side * side, WIDTH * side
+    scratch = aligned((WIDTH + 2) * size + CHUNK * side + WIDTH + 9 * lanes + 3 * WIDTH)
+    words_kept = np.zeros(4 * WIDTH, np.uint64)
+    words = pointer_at(words_kept, 0)
+    # The system of a full row, but for its data, those of the rows at hand, and the one before them, which they share.
+    systems = pointer_at(scratch, 0)
+    system_of = np.zeros(WIDTH, np.int64)
+    for k in range(n_components):
+        for j in range(n_components):
             systems[k * side + j] = gram[k, j]
-    chunk = aligned(CHUNK * side + WIDTH)
-    v, c, sums = aligned(side), aligned(side), aligned(side)
-    p, inverse, scale, offset = aligned(side), aligned(side), aligned(side), aligned(side)
+    v = pointer_at(systems, (WIDTH + 2) * size)
+    # c, and what else the draws need, entry by entry: a vector holds one entry of each row.
+    c, w, zz = pointer_at(v, lanes), pointer_at(v, 2 * lanes), pointer_at(v, 3 * lanes)
+    lin, quad = pointer_at(v, 4 * lanes), pointer_at(v, 5 * lanes)
+    p, inverse, scale = pointer_at(v, 6 * lanes), pointer_at(v, 7 * lanes), pointer_at(v, 8 * lanes)
+    errors = pointer_at(v, 9 * lanes)
+    sums, changes, chunk = pointer_at(errors, WIDTH), pointer_at(errors, 2 * WIDTH), pointer_at(errors, 3 * WIDTH)
+    W, Z, product, blocks = pointer_at(W, 0), pointer_at(Z, 0), pointer_at(product, 0), pointer_at(blocks, 0)
+    indptr, indices, values = pointer_at(indptr, 0), pointer_at(indices, 0), pointer_at(values, 0)
+    block_indptr, block_indices = pointer_at(block_indptr, 0), pointer_at(block_indices, 0)
+    member_indptr, members = pointer_at(member_indptr, 0), pointer_at(members, 0)
+    linear_by_row, quadratic_by_row = linear.shape[0] > 1, quadratic.shape[0] > 1
+    linear, quadratic = pointer_at(linear, 0), pointer_at(quadratic, 0)
+    for k in range(n_components):
+        store(lin, k * WIDTH, repeated(linear, k))
+        store(quad, k * WIDTH, repeated(quadratic, k))
+    one_rate = not (linear_by_row or quadratic_by_row)
 
-    system = 0
-    for position in range(start, stop):
-        row = order[position]
-        first, last = indptr[row], indptr[row + 1]
-        by_missing = lists_missing[row]
-        if by_missing and first == last:
-            system = 0
-        elif not repeats[position]:
-            system = size
-            if by_missing:
-                copy(systems, 0, size, systems, system)
+    latest = 0
+    scaled_for = NO_SYSTEM  # which system `zz` to `scale` hold in every lane
+    begin = start
+    while begin < stop:
+        n_lanes = 1
+        while n_lanes < WIDTH and begin + n_lanes < stop and repeats[begin + n_lanes]:
+            n_lanes += 1
+        alike = n_lanes >= ALIKE
+        if not alike:
+            n_lanes = min(WIDTH, stop - begin)
+
+        for lane in range(n_lanes):
+            row = order[begin + lane]
+            set_stream(words, lane, stream_of(key_high, key_low, ids[row]))
+            by_missing = lists_missing[row]
+            lists_none = indptr[row] == indptr[row + 1] and block_indptr[row] == block_indptr[row + 1]
+            if by_missing and lists_none:
+                system_of[lane] = 0
             else:
-                fill(systems, system, size, 0.0)
-            add_rows(-1.0 if by_missing else 1.0, Z, indices, values, first, last, chunk, systems, system, side)
-            if by_missing and is_cancelled(systems, system, side, gram):
-                fill(systems, system, size, 0.0)
-                add_complement(Z, indices, first, last, chunk, systems, system, side)
+                if not repeats[begin + lane]:
+                    latest = latest % (WIDTH + 1) + 1
+                    scaled_for = NO_SYSTEM
+                    set_system(
+                        row, by_missing, n_components, Z, n_columns, indptr, indices, n_listed, values, block_indptr,
+                        block_indices, member_indptr, members, blocks, chunk, systems, latest * size, side,
+                    )  # fmt: skip
+                system_of[lane] = latest * size
+            at, system = lane * side, system_of[lane]
+            sum_w = 0.0
+            for k in range(n_components):
+                value = W[row * n_components + k]
+                sum_w += value
+                v[at + k] = value
+                w[k * WIDTH + lane] = value
+            sums[lane] = sum_w
+            if linear_by_row:
+                to_lane(linear, row * n_components, 1, n_components, lin, lane)
+            if quadratic_by_row:
+                to_lane(quadratic, row * n_components, 1, n_components, quad, lane)
+            if alike:
+                errors[lane] = squares[row]
+                to_lane(product, (row - start) * n_components, 1, n_components, c, lane)
+            else:
+                to_lane(systems, system, side + 1, n_components, zz, lane)
+                fill(c, at, side, 0.0)
+                if by_missing:  # the system does not hold the data
+                    set_data(n_components, W, row, product, row - start, squares[row], c, at)
+                v[at + n_components] = -1.0
+                subtract_product(systems, system, side, v, c, at)
+                error = c[at + n_components]
+                for k in range(n_components):
+                    error -= v[at + k] * c[at + k]
+                errors[lane] = error
+        if alike:
+            subtract_products(systems, system_of[0], side, n_components, w, c, errors)
+        if not (alike and one_rate and scaled_for == system_of[0]):
+            if alike:
+                for k in range(n_components):
+                    store(zz, k * WIDTH, repeated(systems, system_of[0] + k * side + k))
+            set_scales(n_components, precision, zz, quad, p, inverse, scale)
+            scaled_for = system_of[0] if alike and one_rate else NO_SYSTEM
 
-        fill(c, 0, side, 0.0)
-        if by_missing:  # the system does not hold the data
-            set_data(W, row, product, row - start, squares[row], c)
-        squared_error[row] = draw_row(
-            W, row, systems, system, side, v, c, sums, p, inverse, scale, offset, linear, quadratic, coupling, slope,
-            published, precision, stream_of(key_high, key_low, ids[row]),
-        )  # fmt: skip
+        everyone, streams = first_lanes(n_lanes), streams_in(words)
+        error_lanes, sum_lanes = load(errors, 0), load(sums, 0)
+        for k in range(n_components):
+            of_lanes = k * WIDTH
+            zr = load(c, of_lanes) if alike else load_strided(c, k, side)
+            old = load(w, of_lanes)
+            b = (zr + load(zz, of_lanes) * old) * splat(precision) - load(lin, of_lanes)
+            if coupling != 0.0:
+                b = b - splat(coupling) * (sum_lanes - old)
+            if slope == 0.0:
+                new, streams = draw_lanes(
+                    b, load(p, of_lanes), load(inverse, of_lanes), load(scale, of_lanes), everyone, streams
+                )
+            else:
+                new, streams = draw_cornered(b, p, k, n_lanes, slope, published, v, side, n_components, streams)
+            store(w, of_lanes, new)
+            change = new - old
+            sum_lanes = sum_lanes + change
+            error_lanes = error_lanes - change * (zr + zr - load(zz, of_lanes) * change)
+            if alike:
+                move_together(splat(0.0) - change, k, n_components, systems, system_of[0], side, c)
+            else:
+                store(changes, 0, splat(0.0) - change)
+                for lane in range(n_lanes):
+                    move_one(repeated(changes, lane), k, systems, system_of[lane], side, c, lane * side)
+        store(errors, 0, error_lanes)
+        for lane in range(n_lanes):
+            row = order[begin + lane]
+            squared_error[row] = errors[lane]
+            for k in range(n_components):
+                W[row * n_components + k] = w[k * WIDTH + lane]
+        begin += n_lanes
+    scratch[0] = words_kept[0]  # used last, because the pointers do not keep them
 
 
 @inlined
-def draw_row(
-    W, row, systems, system, side, v, c, sums, p, inverse, scale, offset, linear, quadratic, coupling, slope,
-    published, precision, stream,
-):  # fmt: skip
-    """Draw the entries of one row in turn, and return the squared error that is left.
+def to_lane(source, start, stride, length, lanes, lane):
+    """Copy `length` numbers of a flat array to one lane."""
+    for k in range(length):
+        store_one(lanes, k * WIDTH + lane, load_one(source, start + k * stride))
 
-    With y = (z, a) and v = (w, -1), the residuals are r = -v y, and c becomes Σ y r. A change of one entry moves c
-    by a row of the system, and the squared error by a square.
-    """
-    n_components = W.shape[1]
-    of_linear = row if linear.shape[0] > 1 else 0
-    of_quadratic = row if quadratic.shape[0] > 1 else 0
-    sum_w = 0.0
-    for k in range(n_components):
-        v[k] = W[row, k]
-        sum_w += v[k]
-        zz = max(systems[system + k * side + k], 0.0)
-        p[k] = zz * precision + quadratic[of_quadratic, k]
-        offset[k] = zz * precision * v[k] - linear[of_linear, k]
-    for k in range(n_components):
-        inverse[k] = 1.0 / p[k]
-        scale[k] = math.sqrt(inverse[k])
-    v[n_components] = -1.0
-    subtract_product(systems, system, side, v, sums, c)
-    squared_error = c[n_components]
-    for k in range(n_components):
-        squared_error -= v[k] * c[k]
 
-    zr = c[0]
-    for k in range(n_components):
-        old = v[k]
-        b = zr * precision + offset[k]
-        if coupling != 0.0:
-            b -= coupling * (sum_w - old)
-        if slope == 0.0:
-            new, stream = draw_scaled(b, p[k], inverse[k], scale[k], stream)
+@inlined
+def set_scales(n_components, precision, zz, quad, p, inverse, scale):
+    """Write the precision of every entry, its inverse and the root of that; Σ z² is never below zero."""
+    for at in range(0, n_components * WIDTH, WIDTH):
+        square = load(zz, at)
+        square = select(square > splat(0.0), square, splat(0.0))
+        precisions = square * splat(precision) + load(quad, at)
+        inverses = splat(1.0) / precisions
+        store(zz, at, square)
+        store(p, at, precisions)
+        store(inverse, at, inverses)
+        store(scale, at, root(inverses))
+
+
+@inlined
+def draw_cornered(b, p, k, n_lanes, slope, published, v, side, n_components, streams):
+    """Draw entry k of every row under a prior with a slope, whose corner is the largest other entry of the row."""
+    new = splat(0.0)
+    for lane in range(n_lanes):
+        at = lane * side
+        corner = largest_other(v, at, n_components, k)
+        b_lane, p_lane, stream = lane_of(b, lane), p[k * WIDTH + lane], stream_in(streams, lane)
+        if not published:
+            value, stream = draw_two_piece(b_lane, p_lane, corner, slope, stream)
         else:
-            corner = largest_other(v, n_components, k)
-            if not published:
-                new, stream = draw_two_piece(b, p[k], corner, slope, stream)
-            else:
-                new, stream = draw_positive(b - slope if old >= corner else b, p[k], stream)
-        v[k] = new
-        change = new - old
-        sum_w += change
-        at = system + k * side
-        squared_error -= change * (2.0 * zr - max(systems[at + k], 0.0) * change)
-        zr = c[k + 1] - change * systems[at + k + 1]  # at once: the next draw waits for nothing else
-        factor = splat(-change)
-        for j in range(k // WIDTH * WIDTH, side, WIDTH):  # what lies before is done with
-            store(c, j, add_product(load(c, j), factor, load(systems, at + j)))
-    for k in range(n_components):
-        W[row, k] = v[k]
-    return squared_error
+            value, stream = draw_positive(b_lane - slope if v[at + k] >= corner else b_lane, p_lane, stream)
+        v[at + k] = value
+        new = with_lane(new, lane, value)
+        streams = with_stream(streams, lane, stream)
+    return new, streams
+
+
+# With y = (z, a) and v = (w, -1), the residuals are r = -v y, and c is Σ y r, which is the data's part less system v.
+# A change of entry k moves c by line k of the system; what lies before is done with. The c of rows with the same holes
+# are kept lane by lane like everything else, and those of other rows row by row, as their systems are.
 
 
 @inlined
-def subtract_product(systems, system, side, v, sums, out):
-    """Take system v from `out`; of the system only the blocks on and above the diagonal are read."""
-    zero = splat(0.0)
-    for k in range(side):
-        below = zero
-        for j in range(k // WIDTH * WIDTH + WIDTH, side, WIDTH):
-            below = add_product(below, load(v, j), load(systems, system + k * side + j))
-        sums[k] = total(below)
+def move_together(factor, k, n_components, systems, system, side, c):
+    """Add factor * line k of the system that all rows share to their c."""
+    for j in range(k + 1, n_components):
+        at = j * WIDTH
+        store(c, at, add_product(load(c, at), factor, repeated(systems, system + k * side + j)))
+
+
+@inlined
+def move_one(factor, k, systems, system, side, c, at):
+    """Add factor * line k of the system of one row to its c."""
+    line = system + k * side
+    for j in range(k // WIDTH * WIDTH, side, WIDTH):
+        store(c, at + j, add_product(load(c, at + j), factor, load(systems, line + j)))
+
+
+@inlined
+def subtract_product(systems, system, side, v, c, at):
+    """Take system v from c, where both are those of the row `at` on."""
     for j in range(0, side, WIDTH):
-        even = load(sums, j)
-        odd = zero
-        for k in range(0, j + WIDTH, 2):  # two sums, because each addition waits for the one before
-            at = system + k * side + j
-            even = add_product(even, repeated(v, k), load(systems, at))
-            odd = add_product(odd, repeated(v, k + 1), load(systems, at + side))
-        rest = add_product(load(out, j), splat(-1.0), even)
-        store(out, j, add_product(rest, splat(-1.0), odd))
+        even = odd = splat(0.0)  # two sums, because each addition waits for the one before
+        for k in range(0, side, 2):
+            line = system + k * side + j
+            even = add_product(even, repeated(v, at + k), load(systems, line))
+            odd = add_product(odd, repeated(v, at + k + 1), load(systems, line + side))
+        store(c, at + j, load(c, at + j) - even - odd)
 
 
 @inlined
-def set_data(W, row, product, of_product, square, c):
-    """Write Σ z a and Σ a r of a row whose system does not hold its data."""
-    n_components = W.shape[1]
+def subtract_products(systems, system, side, n_components, w, c, errors):
+    """Do the same for all lanes of rows that share a system, and take from Σ a² what is not error.
+
+    The sums are those of `subtract_product`, term by term, so that a row is drawn alike alone and among others.
+    """
+    error = load(errors, 0)
+    for j in range(n_components):
+        even = odd = splat(0.0)
+        for k in range(0, n_components - 1, 2):
+            line = system + k * side + j
+            even = add_product(even, load(w, k * WIDTH), repeated(systems, line))
+            odd = add_product(odd, load(w, (k + 1) * WIDTH), repeated(systems, line + side))
+        if n_components % 2 == 1:
+            k = n_components - 1
+            even = add_product(even, load(w, k * WIDTH), repeated(systems, system + k * side + j))
+        data = load(c, j * WIDTH)
+        rest = data - even - odd
+        error = error - load(w, j * WIDTH) * (data + rest)
+        store(c, j * WIDTH, rest)
+    store(errors, 0, error)
+
+
+@inlined
+def set_data(n_components, W, row, product, of_product, square, c, at):
+    """Write Σ z a and Σ a r of a row whose system does not hold its data, from `at` on."""
     for k in range(n_components):
-        c[k] = product[of_product, k]
-        square -= W[row, k] * c[k]
-    c[n_components] = square
+        data = product[of_product * n_components + k]
+        c[at + k] = data
+        square -= W[row * n_components + k] * data
+    c[at + n_components] = square
 
 
 @inlined
-def is_cancelled(systems, system, side, gram):
-    """Tell whether next to nothing is left of a diagonal entry."""
-    cancelled = False
-    for k in range(gram.shape[0]):
-        cancelled |= systems[system + k * side + k] < CANCELLED * gram[k, k]
-    return cancelled
-
-
-@kernel
-def add_complement(Z, indices, first, last, chunk, systems, system, side):
-    """Add Σ z zᵀ over the positions that are *not* listed; the data come from the product, which does not cancel."""
-    positions = np.empty(Z.shape[0], np.uint32)
-    length = complement(indices[first:last], positions)
-    add_rows(1.0, Z, positions, np.zeros(length), 0, length, chunk, systems, system, side)
-
-
-@kernel
-def add_rows(sign, Z, indices, values, first, last, chunk, systems, system, side):
-    """Add sign * Σ y yᵀ over the rows y = (z, a) listed from `first` to `last` to a system."""
-    width = Z.shape[1]
-    for begin in range(first, last, CHUNK):
-        n = min(CHUNK, last - begin)
-        if Z.size > FAR:
-            # The list goes on with that of the next row, so what is asked for is used whatever ends here.
-            for i in range(begin + n, min(begin + n + CHUNK, indices.size)):
-                ahead = np.int64(indices[i]) * width
-                for j in range(ahead, ahead + width, WIDTH):
-                    prefetch(Z, j)
-        for i in range(n):
-            copy(Z, np.int64(indices[begin + i]) * width, width, chunk, i * side)
-            chunk[i * side + width] = values[begin + i]
-        add_chunk(sign, chunk, n, systems, system, side)
-
-
-@inlined
-def add_chunk(sign, chunk, n, systems, system, side):
-    """Add sign * Σ y yᵀ over the n rows y of a chunk to the blocks on and above the diagonal of a system."""
-    factor = splat(sign)
-    for k in range(0, side, WIDTH):
-        for j in range(k, side - WIDTH, 2 * WIDTH):
-            add_two_blocks(factor, chunk, n, k, j, systems, system, side)
-        if (side - k) // WIDTH % 2 == 1:
-            add_one_block(factor, chunk, n, k, side - WIDTH, systems, system, side)
-
-
-@inlined
-def add_two_blocks(factor, chunk, n, k, j, systems, system, side):
-    """Add to two blocks side by side: sixteen vectors hold them while the rows go by, so each number serves many."""
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(0.0)
-    t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = splat(0.0)
-    for i in range(0, n * side, side):
-        s = load(chunk, i + j)
-        t = load(chunk, i + j + WIDTH)
-        x = repeated(chunk, i + k)
-        s0, t0 = add_product(s0, x, s), add_product(t0, x, t)
-        x = repeated(chunk, i + k + 1)
-        s1, t1 = add_product(s1, x, s), add_product(t1, x, t)
-        x = repeated(chunk, i + k + 2)
-        s2, t2 = add_product(s2, x, s), add_product(t2, x, t)
-        x = repeated(chunk, i + k + 3)
-        s3, t3 = add_product(s3, x, s), add_product(t3, x, t)
-        x = repeated(chunk, i + k + 4)
-        s4, t4 = add_product(s4, x, s), add_product(t4, x, t)
-        x = repeated(chunk, i + k + 5)
-        s5, t5 = add_product(s5, x, s), add_product(t5, x, t)
-        x = repeated(chunk, i + k + 6)
-        s6, t6 = add_product(s6, x, s), add_product(t6, x, t)
-        x = repeated(chunk, i + k + 7)
-        s7, t7 = add_product(s7, x, s), add_product(t7, x, t)
-    at = system + k * side + j
-    add_block(factor, (s0, s1, s2, s3, s4, s5, s6, s7), systems, at, side)
-    add_block(factor, (t0, t1, t2, t3, t4, t5, t6, t7), systems, at + WIDTH, side)
-
-
-@inlined
-def add_one_block(factor, chunk, n, k, j, systems, system, side):
-    """Add to the last block of a line, which has none beside it."""
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(0.0)
-    for i in range(0, n * side, side):
-        s = load(chunk, i + j)
-        s0 = add_product(s0, repeated(chunk, i + k), s)
-        s1 = add_product(s1, repeated(chunk, i + k + 1), s)
-        s2 = add_product(s2, repeated(chunk, i + k + 2), s)
-        s3 = add_product(s3, repeated(chunk, i + k + 3), s)
-        s4 = add_product(s4, repeated(chunk, i + k + 4), s)
-        s5 = add_product(s5, repeated(chunk, i + k + 5), s)
-        s6 = add_product(s6, repeated(chunk, i + k + 6), s)
-        s7 = add_product(s7, repeated(chunk, i + k + 7), s)
-    add_block(factor, (s0, s1, s2, s3, s4, s5, s6, s7), systems, system + k * side + j, side)
-
-
-@inlined
-def add_block(factor, block, systems, at, side):
-    """Add factor * block to the eight by eight entries of a system from `at` on."""
-    for vector in block:
-        store(systems, at, add_product(load(systems, at), factor, vector))
-        at += side
-
-
-@inlined
-def copy(source, at, length, out, to):
-    """Copy numbers in whole vectors; the last one overlaps the one before."""
-    if length < WIDTH:
-        for i in range(length):
-            store_one(out, to + i, load_one(source, at + i))
-    else:
-        for i in range(0, length - WIDTH, WIDTH):
-            store(out, to + i, load(source, at + i))
-        store(out, to + length - WIDTH, load(source, at + length - WIDTH))
-
-
-@inlined
-def fill(out, at, length, number):
-    """Fill whole vectors with a number."""
-    for i in range(at, at + length, WIDTH):
-        store(out, i, splat(number))
-
-
-@kernel
-def aligned(size):
-    """Return an array of zeros that starts where a vector can be read at once."""
-    array = np.zeros(size + WIDTH)
-    skip = (-(array.ctypes.data // 8)) % WIDTH
-    return array[skip : skip + size]
-
-
-@kernel
-def padded(length):
-    """Return `length` rounded up to whole vectors."""
-    return (length + WIDTH - 1) // WIDTH * WIDTH
+def largest_other(w, at, length, k):
+    """Return the largest of the `length` entries of w from `at` on but the k-th, and 0 if there is no other."""
+    largest = 0.0
+    for j in range(length):
+        if j != k:
+            largest = max(largest, w[at + j])
+    return largest
 
 
 @inlined
@@ -322,30 +324,6 @@ def dot(x, y):
     for i in range(x.size):
         total += x[i] * y[i]
     return total
-
-
-@kernel
-def largest_other(w, length, k):
-    """Return the largest of the first `length` entries of w but the k-th, and 0 if there is no other."""
-    largest = 0.0
-    for j in range(length):
-        if j != k:
-            largest = max(largest, w[j])
-    return largest
-
-
-@kernel
-def complement(listed, out):
-    """Write the sorted positions of range(out.size) that are not in the sorted list, and return how many."""
-    n = 0
-    i = 0
-    for position in range(out.size):
-        if i < listed.size and listed[i] == position:
-            i += 1
-        else:
-            out[n] = position
-            n += 1
-    return n
 
 
 @kernel
