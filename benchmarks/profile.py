@@ -15,19 +15,20 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from bnmf.gibbs import Model, State, Stream, half_sweep, start, step
+from bnmf.gibbs import Model, State, Stream, block_sums, half_sweep, start, step
+from bnmf.kernels.lanes import draw_lanes, first_lanes, set_stream, streams_in
 from bnmf.kernels.random import stream_of
 from bnmf.kernels.rescale import rescale
-from bnmf.kernels.sweep import CHUNK, add_rows, aligned, padded, sweep_rows
-from bnmf.kernels.truncated_normal import draw_positive
-from bnmf.kernels.vectors import WIDTH
+from bnmf.kernels.sweep import sweep_rows
+from bnmf.kernels.systems import CHUNK, aligned, padded, set_system
+from bnmf.kernels.vectors import WIDTH, load, pointer_at, root, splat, store
 from bnmf.observed import ObservedMatrix, View
 from bnmf.priors import Coefficients
 from bnmf.workers import TILE, Workers, single_threaded_blas
 
 GDSC = Path(__file__).parents[1].parent / "shared" / "data" / "gdsc" / "ic50.txt"
 WARM_UP = 100
-BLAS, SUMS = "BLAS: A Z and ZᵀZ", "sums over listed positions"
+BLAS, SUMS = "BLAS: A Z and ZᵀZ", "systems of the rows"
 KEYS = ((np.uint64(1), np.uint64(i)) for i in itertools.count())  # new ones: the processor would learn the draws of one
 
 
@@ -45,13 +46,21 @@ def fastest(work: Callable[[], object], seconds: float = 2.0) -> float:
 
 @numba.njit(nogil=True)
 def draw_all(b, p, times):
-    """Draw from every (b, p) in turn, each waiting for the one before, as in a row."""
-    stream = stream_of(np.uint64(1), np.uint64(2), 3)
-    last = 0.0
+    """Draw from every (b, p) in turn, eight at a time, each waiting for the one before, as the entries of a row do."""
+    words = np.zeros(4 * WIDTH, np.uint64)
+    for lane in range(WIDTH):
+        set_stream(words, lane, stream_of(np.uint64(1), np.uint64(2), lane))
+    streams = streams_in(words)
+    last = splat(0.0)
     for _ in range(times):
-        for i in range(b.size):
-            last, stream = draw_positive(b[i] + 1e-300 * last, p[i], stream)
-    return last
+        for i in range(0, b.size // WIDTH * WIDTH, WIDTH):
+            precisions = load(p, i)
+            inverse = splat(1.0) / precisions
+            now = load(b, i) + splat(1e-300) * last
+            last, streams = draw_lanes(now, precisions, inverse, root(inverse), first_lanes(WIDTH), streams)
+    out = np.zeros(WIDTH)
+    store(out, 0, last)
+    return out
 
 
 @numba.njit(nogil=True)
@@ -64,15 +73,33 @@ def dot_again(x, y, times):
 
 
 @numba.njit(nogil=True)
-def add_all(Z, indptr, indices, values, order, repeats, chunk, systems, side):
-    """Sum up the listed positions of every row that has other holes than the one before, and draw nothing."""
-    for row in order[~repeats]:
-        add_rows(-1.0, Z, indices, values, indptr[row], indptr[row + 1], chunk, systems, 0, side)
+def add_all(Z, gram, blocks, lists, lists_missing, rows, side):
+    """Make the system of every one of some rows, and draw nothing."""
+    indptr, indices, values, block_indptr, block_indices, member_indptr, members = lists
+    chunk, systems = aligned(CHUNK * side + WIDTH), aligned(2 * side * side)
+    for k in range(len(gram)):
+        systems[k * side : k * side + len(gram)] = gram[k]
+    for row in rows:
+        set_system(
+            row, lists_missing[row], Z.shape[1], pointer_at(Z, 0), Z.shape[0], pointer_at(indptr, 0),
+            pointer_at(indices, 0), indices.size, pointer_at(values, 0), pointer_at(block_indptr, 0),
+            pointer_at(block_indices, 0), pointer_at(member_indptr, 0), pointer_at(members, 0), pointer_at(blocks, 0),
+            pointer_at(chunk, 0), pointer_at(systems, 0), side * side, side,
+        )  # fmt: skip
+    return chunk, systems
+
+
+def with_own_system(view: View) -> np.ndarray:
+    """Return the rows whose system is made: rows with the same holes share it, and full rows have that of all."""
+    rows = view.order[~view.repeats]
+    listed = np.diff(view.lists.indptr) + np.diff(view.lists.block_indptr)
+    return rows[(listed[rows] > 0) | ~view.lists_missing[rows]]
 
 
 def summed(view: View) -> int:
-    """Return how many listed positions a half-sweep sums up: rows with the same holes share theirs."""
-    return int(np.diff(view.indptr)[view.order[~view.repeats]].sum())
+    """Return how many positions and blocks a half-sweep sums up."""
+    rows, lists = with_own_system(view), view.lists
+    return int((np.diff(lists.indptr) + np.diff(lists.block_indptr))[rows].sum() + len(lists.members))
 
 
 def conditionals(view: View, mask: np.ndarray, W: np.ndarray, Z: np.ndarray, sigma2: float) -> np.ndarray:
@@ -91,31 +118,32 @@ def parts_of_half(
     tiles = [(i, min(i + TILE, view.n_rows)) for i in range(0, view.n_rows, TILE)]
     products = [view.product(*tile, Z) for tile in tiles]
     gram, error = Z.T @ Z, np.empty(view.n_rows)
-    scratch = aligned(CHUNK * side + WIDTH), aligned(side * side), side
-    listed = Z, view.indptr, view.indices, view.values, view.order, view.repeats, *scratch
+    rows = with_own_system(view)
+    blocks = block_sums(view.lists, Z)
     b, p = conditionals(view, seen, W, Z, sigma2)
     workers = Workers()
 
     def kernel() -> None:
         for (begin, end), product in zip(tiles, products, strict=True):
             sweep_rows(
-                W, Z, product, gram, view.indptr, view.indices, view.values, view.lists_missing, view.order,
-                view.repeats, view.ids,
+                W, Z, product, gram, blocks, *view.lists, view.lists_missing, view.order, view.repeats, view.ids,
                 prior.linear, prior.quadratic, prior.coupling, prior.slope, prior.published, 1.0 / sigma2,
                 *next(KEYS), begin, end, view.squares, error,
             )  # fmt: skip
 
     blas = fastest(lambda: (Z.T @ Z, [view.product(*tile, Z) for tile in tiles]))
-    sums = fastest(lambda: add_all(*listed)) if view.indices.size else 0.0
+    lists = tuple(view.lists)
+    sums = fastest(lambda: add_all(Z, gram, blocks, lists, view.lists_missing, rows, side)) if rows.size else 0.0
+    of_blocks = fastest(lambda: block_sums(view.lists, Z))
     draws = fastest(lambda: draw_all(b, p, 10)) / 10
     whole = fastest(kernel)
     half = fastest(lambda: half_sweep(view, W, Z, prior, sigma2, next(KEYS), workers))
     return {
         BLAS: blas,
-        SUMS: sums,
+        SUMS: sums + of_blocks,
         "truncated normal draws": draws,
         "rest of the kernel": whole - sums - draws,
-        "Python of the halves": half - whole - blas,
+        "Python of the halves": half - whole - blas - of_blocks,
     }
 
 

@@ -25,27 +25,38 @@ class Mutation(NamedTuple):
     test: str
 
 
-SWEEP, RESCALE = "kernels/sweep.py", "kernels/rescale.py"
+SWEEP, SYSTEMS, RESCALE = "kernels/sweep.py", "kernels/systems.py", "kernels/rescale.py"
+LANES = "kernels/lanes.py"
 RANDOM, TRUNCATED = "kernels/random.py", "kernels/truncated_normal.py"
 CONDITIONAL = "tests/kernels/test_sweep.py::test_one_entry_against_the_joint_density"
+FORMS = "tests/kernels/test_sweep.py::test_forms_agree"
+BLOCKS = "tests/kernels/test_sweep.py::test_holes_in_blocks"
+SAME_DRAWS = "tests/kernels/test_lanes.py::test_lanes_draw_what_rows_draw_alone"
 RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 REFERENCE = "tests/kernels/test_sweep.py::test_reference_agrees"
 PRIOR_STAYS = "tests/kernels/test_rescale.py::test_prior_stays"
 
 MUTATIONS = [
-    Mutation("sign of λ", SWEEP, "* v[k] - linear[", "* v[k] + linear[", f"{CONDITIONAL}[gee-all seen]"),
+    Mutation("sign of λ", SWEEP, "* splat(precision) - load(lin", "* splat(precision) + load(lin",
+             f"{CONDITIONAL}[gee-all seen]"),
     Mutation("published rule for the exact one", SWEEP, "if not published:", "if published:",
              f"{CONDITIONAL}[gl22inf-all seen]"),
-    Mutation("coupling with the wrong sum", SWEEP, "coupling * (sum_w - old)", "coupling * sum_w",
+    Mutation("coupling with the wrong sum", SWEEP, "splat(coupling) * (sum_lanes - old)", "splat(coupling) * sum_lanes",
              f"{CONDITIONAL}[gl12-all seen]"),
-    Mutation("sum of the row not carried along", SWEEP, "        sum_w += change\n", "", REFERENCE),
-    Mutation("wrong sign in the missing form", SWEEP, "add_rows(-1.0 if by_missing", "add_rows(1.0 if by_missing",
-             "tests/kernels/test_sweep.py::test_forms_agree"),
-    Mutation("holes counted in Σ z²", SWEEP, "zz = max(systems[system + k * side + k], 0.0)",
-             "zz = max(systems[k * side + k], 0.0)", f"{CONDITIONAL}[gl22-one hole]"),
-    Mutation("residual of the next entry not corrected", SWEEP, "zr = c[k + 1] - change * systems[at + k + 1]",
-             "zr = c[k + 1]", REFERENCE),
-    Mutation("missing factor 2 in the squared error", SWEEP, "(2.0 * zr - max", "(zr - max",
+    Mutation("sum of the row not carried along", SWEEP, "            sum_lanes = sum_lanes + change\n", "", REFERENCE),
+    Mutation("wrong sign in the missing form", SYSTEMS, "sign = -1.0 if by_missing", "sign = 1.0 if by_missing", FORMS),
+    Mutation("wrong sign of a block of holes", SYSTEMS, "- load(blocks", "+ load(blocks", BLOCKS),
+    Mutation("holes counted in Σ z² of rows alike", SWEEP, "repeated(systems, system_of[0] + k * side + k)",
+             "repeated(systems, k * side + k)", f"{CONDITIONAL}[gl22-one hole]"),
+    Mutation("holes counted in Σ z² of rows apart", SWEEP, "to_lane(systems, system, side + 1",
+             "to_lane(systems, 0, side + 1", FORMS),
+    Mutation("change not carried to the next entry of rows alike", SWEEP, "for j in range(k + 1, n_components):",
+             "for j in range(k + 2, n_components):", BLOCKS),
+    Mutation("change not carried to the next entry of rows apart", SWEEP, "range(k // WIDTH * WIDTH, side, WIDTH)",
+             "range(k // WIDTH * WIDTH + WIDTH, side, WIDTH)", REFERENCE),
+    Mutation("missing factor 2 in the acceptance of lanes", LANES, "> height + height", "> height", SAME_DRAWS),
+    Mutation("lanes that move together", LANES, "select(where, s0 ^ t3, s0)", "s0 ^ t3", SAME_DRAWS),
+    Mutation("missing factor 2 in the squared error", SWEEP, "change * (zr + zr - load", "change * (zr - load",
              "tests/kernels/test_sweep.py::test_every_rank_and_length"),
     Mutation("sums of other holes taken", "observed.py", "(groups[1:] == groups[:-1]) & (groups[1:] >= 0)",
              "groups[1:] >= 0",

@@ -14,7 +14,7 @@ PACKAGE = Path(bnmf.__file__).parent
 # From the top: every module may import from its own line and from the lines above it. A new module goes in here.
 LAYERS = [
     {"kernels"},
-    {"observed", "priors", "prior_draws", "noise", "workers", "memory", "progress", "reference"},
+    {"holes", "observed", "priors", "prior_draws", "noise", "workers", "memory", "progress", "reference"},
     {"gibbs", "hashing"},
     {"store", "chains"},
     {

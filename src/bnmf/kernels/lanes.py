@@ -55,28 +55,15 @@ def set_stream(words, lane, stream):
 
 
 @inlined
+def stream_at(words, lane):
+    """Return the stream of one lane from such an array."""
+    return words[lane], words[WIDTH + lane], words[2 * WIDTH + lane], words[3 * WIDTH + lane]
+
+
+@inlined
 def streams_in(words):
     """Return the streams of all lanes from such an array."""
     return load(words, 0), load(words, WIDTH), load(words, 2 * WIDTH), load(words, 3 * WIDTH)
-
-
-@inlined
-def with_stream(streams, lane, stream):
-    """Return the streams with that of one lane in place."""
-    s0, s1, s2, s3 = streams
-    return (
-        with_lane(s0, lane, stream[0]),
-        with_lane(s1, lane, stream[1]),
-        with_lane(s2, lane, stream[2]),
-        with_lane(s3, lane, stream[3]),
-    )
-
-
-@inlined
-def stream_in(streams, lane):
-    """Return the stream of one lane."""
-    s0, s1, s2, s3 = streams
-    return lane_of(s0, lane), lane_of(s1, lane), lane_of(s2, lane), lane_of(s3, lane)
 
 
 @inlined
@@ -143,16 +130,18 @@ def propose(kept_bits, first_strip, pending, in_tail, streams):
 def finish_edges(x, word, on_edge, in_tail, streams):
     """Finish the lanes whose word fell on the edge of a strip: exponentials in the tail, else normals."""
     edges, tails = bits_of(on_edge), bits_of(in_tail)
+    s0, s1, s2, s3 = streams
     for lane in range(WIDTH):
         if (edges >> U64(lane)) & U64(1):
-            stream = stream_in(streams, lane)
+            stream = lane_of(s0, lane), lane_of(s1, lane), lane_of(s2, lane), lane_of(s3, lane)
             if (tails >> U64(lane)) & U64(1):
                 number, stream = exponential_edge(lane_of(word, lane), stream)
             else:
                 number, stream = normal_edge(lane_of(word, lane), stream)
             x = with_lane(x, lane, number)
-            streams = with_stream(streams, lane, stream)
-    return x, streams
+            s0, s1 = with_lane(s0, lane, stream[0]), with_lane(s1, lane, stream[1])
+            s2, s3 = with_lane(s2, lane, stream[2]), with_lane(s3, lane, stream[3])
+    return x, (s0, s1, s2, s3)
 
 
 @inlined

@@ -16,14 +16,13 @@ and share their sums.
 import numpy as np
 
 from bnmf.kernels.compile import inlined, kernel
-from bnmf.kernels.lanes import draw_lanes, first_lanes, set_stream, stream_in, streams_in, with_stream
+from bnmf.kernels.lanes import draw_lanes, first_lanes, set_stream, stream_at, streams_in
 from bnmf.kernels.random import stream_of
 from bnmf.kernels.systems import CHUNK, aligned, fill, padded, set_system
 from bnmf.kernels.truncated_normal import draw_positive, draw_two_piece
 from bnmf.kernels.vectors import (
     WIDTH,
     add_product,
-    lane_of,
     load,
     load_one,
     load_strided,
@@ -34,12 +33,13 @@ from bnmf.kernels.vectors import (
     splat,
     store,
     store_one,
-    with_lane,
 )
 
 # From so many rows with the same holes on, they are drawn apart from others, for what they share.
 ALIKE = 3
 NO_SYSTEM = -1
+# Numbers in the systems of rows that are drawn together: they are to stay in the nearer caches.
+CACHE = 2**16
 
 
 @kernel
@@ -104,6 +104,7 @@ def sweep_rows(
         store(lin, k * WIDTH, repeated(linear, k))
         store(quad, k * WIDTH, repeated(quadratic, k))
     one_rate = not (linear_by_row or quadratic_by_row)
+    most_lanes = max(1, min(WIDTH, CACHE // size))
 
     latest = 0
     scaled_for = NO_SYSTEM  # which system `zz` to `scale` hold in every lane
@@ -114,7 +115,7 @@ def sweep_rows(
             n_lanes += 1
         alike = n_lanes >= ALIKE
         if not alike:
-            n_lanes = min(WIDTH, stop - begin)
+            n_lanes = min(most_lanes, stop - begin)
 
         for lane in range(n_lanes):
             row = order[begin + lane]
@@ -181,7 +182,9 @@ def sweep_rows(
                     b, load(p, of_lanes), load(inverse, of_lanes), load(scale, of_lanes), everyone, streams
                 )
             else:
-                new, streams = draw_cornered(b, p, k, n_lanes, slope, published, v, side, n_components, streams)
+                store(changes, 0, b)
+                draw_cornered(changes, p, k, n_lanes, slope, published, v, side, n_components, words)
+                new = load_strided(v, k, side)
             store(w, of_lanes, new)
             change = new - old
             sum_lanes = sum_lanes + change
@@ -224,21 +227,17 @@ def set_scales(n_components, precision, zz, quad, p, inverse, scale):
 
 
 @inlined
-def draw_cornered(b, p, k, n_lanes, slope, published, v, side, n_components, streams):
+def draw_cornered(b, p, k, n_lanes, slope, published, v, side, n_components, words):
     """Draw entry k of every row under a prior with a slope, whose corner is the largest other entry of the row."""
-    new = splat(0.0)
     for lane in range(n_lanes):
         at = lane * side
         corner = largest_other(v, at, n_components, k)
-        b_lane, p_lane, stream = lane_of(b, lane), p[k * WIDTH + lane], stream_in(streams, lane)
+        p_lane, stream = p[k * WIDTH + lane], stream_at(words, lane)
         if not published:
-            value, stream = draw_two_piece(b_lane, p_lane, corner, slope, stream)
+            v[at + k], stream = draw_two_piece(b[lane], p_lane, corner, slope, stream)
         else:
-            value, stream = draw_positive(b_lane - slope if v[at + k] >= corner else b_lane, p_lane, stream)
-        v[at + k] = value
-        new = with_lane(new, lane, value)
-        streams = with_stream(streams, lane, stream)
-    return new, streams
+            v[at + k], stream = draw_positive(b[lane] - slope if v[at + k] >= corner else b[lane], p_lane, stream)
+        set_stream(words, lane, stream)
 
 
 # With y = (z, a) and v = (w, -1), the residuals are r = -v y, and c is Σ y r, which is the data's part less system v.

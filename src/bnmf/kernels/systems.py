@@ -11,13 +11,13 @@ from bnmf.kernels.vectors import (
     add_product,
     load,
     load_one,
-    load_strided,
     pointer_at,
     prefetch,
     repeated,
     splat,
     store,
     store_one,
+    transpose,
 )
 
 # Listed rows of Z that are gathered at a time: few enough to stay in the nearest cache.
@@ -28,7 +28,7 @@ FAR = 2**15
 CANCELLED = 1e-6
 
 
-@inlined
+@kernel
 def set_system(
     row, by_missing, n_components, Z, n_rows, indptr, indices, n_listed, values, block_indptr, block_indices,
     member_indptr, members, blocks, chunk, systems, system, side,
@@ -85,8 +85,8 @@ def sum_blocks(Z, member_indptr, members, blocks):
 def mirror(systems, system, side):
     """Copy the blocks above the diagonal to those below it."""
     for k in range(0, side, WIDTH):
-        for j in range(k + WIDTH, side):
-            store(systems, system + j * side + k, load_strided(systems, system + k * side + j, side))
+        for j in range(k + WIDTH, side, WIDTH):
+            transpose(systems, system + k * side + j, system + j * side + k, side)
 
 
 @inlined
@@ -112,16 +112,20 @@ def add_complement(
         block = block_indices[i]
         for j in range(member_indptr[block], member_indptr[block + 1]):
             is_listed[members[j]] = True
-    positions = np.flatnonzero(~is_listed).astype(np.uint32)
-    no_data, n = np.zeros(positions.size), positions.size
+    positions, no_data = np.empty(n_rows, np.uint32), np.zeros(n_rows)
+    n = 0
+    for position in range(n_rows):
+        if not is_listed[position]:
+            positions[n] = position
+            n += 1
     add_rows(
         1.0, n_components, Z, False, pointer_at(positions, 0), pointer_at(no_data, 0), 0, n, n, chunk, systems,
         system, side,
     )  # fmt: skip
-    no_data[:] = positions  # used last, because the pointers do not keep them
+    no_data[0] = positions[0]  # used last, because the pointers do not keep them
 
 
-@inlined
+@kernel
 def add_rows(sign, n_components, Z, is_far, indices, values, first, last, end, chunk, systems, system, side):
     """Add sign * Σ y yᵀ over the rows y = (z, a) listed from `first` to `last` to a system.
 

@@ -169,6 +169,43 @@ def load_strided(typing, array, index, stride):
 
 
 @intrinsic
+def transpose(typing, array, index, to, stride):
+    """Copy the square of eight by eight numbers at `index` to that at `to`, lines `stride` apart, turned over."""
+
+    def generate(context, builder, signature, args):
+        array, index, to, stride = args
+        kind = signature.args[0]
+        lines = []
+        for _ in range(WIDTH):
+            lines.append(builder.load(_vector_address(context, builder, kind, array, index), align=8))
+            index = builder.add(index, stride)
+        for apart in (4, 2, 1):
+            lines = _exchanged(builder, lines, apart)
+        for line in lines:
+            builder.store(line, _vector_address(context, builder, kind, array, to), align=8)
+            to = builder.add(to, stride)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, types.intp), generate
+
+
+def _exchanged(builder, lines, apart):
+    """Exchange, for each two lines that are so far apart, the squares of that size off their diagonal."""
+    keep, swap = [], []
+    for i in range(WIDTH):
+        upper = i & apart == 0
+        keep.append(i if upper else WIDTH + i - apart)
+        swap.append(i + apart if upper else WIDTH + i)
+    out = list(lines)
+    for i in range(WIDTH):
+        if i & apart == 0:
+            above, below = lines[i], lines[i + apart]
+            out[i] = builder.shuffle_vector(above, below, _constant(keep))
+            out[i + apart] = builder.shuffle_vector(above, below, _constant(swap))
+    return out
+
+
+@intrinsic
 def gather_pairs(typing, table, index):
     """Return the first and the second columns of a table of two columns, at the row that each lane names.
 
