@@ -75,7 +75,7 @@ MUTATIONS = [
     Mutation("cancelled squared error believed", "gibbs.py", "if not squared_error > CANCELLED",
              "if not squared_error > -1",
              "tests/test_gibbs.py::test_squared_error_of_a_state_is_that_of_its_factors"),
-    Mutation("sweeps share one stream", "gibbs.py", "self.chain, sweep, part)", "self.chain, 0, part)",
+    Mutation("sweeps share one stream", "gibbs.py", "self.chain, sweep)]", "self.chain, 0)]",
              "tests/test_gibbs.py::test_sweeps_of_one_chain_use_different_streams"),
     Mutation("rows share one stream", RANDOM, "high = key_high + U64(row) * GOLDEN", "high = key_high",
              "tests/kernels/test_random.py::test_neighbouring_rows_have_the_law_and_are_independent"),

@@ -18,7 +18,7 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from bnmf.holes import Lists
-from bnmf.kernels.random import key_of
+from bnmf.kernels.random import key_of, keys_of
 from bnmf.kernels.rescale import rescale
 from bnmf.kernels.sweep import sweep_rows
 from bnmf.kernels.systems import sum_blocks, system_size
@@ -28,10 +28,11 @@ from bnmf.priors import Coefficients, Prior, as_pair
 from bnmf.workers import Workers, single_threaded_blas
 
 Floats = NDArray[np.float64]
+Key = tuple[np.uint64, np.uint64]
 
 # Below this part of the data's own sum of squares the cheap form of the squared error has cancelled.
 CANCELLED = 1e-8
-# Parts of a sweep, each with its own random stream.
+# Parts of a sweep, each with its own random stream: places in the keys of a sweep.
 START, DRAW_W, DRAW_Z, NOISE, RESCALE = range(5)
 
 
@@ -149,19 +150,28 @@ class Stream:
         self.seed = sequence.entropy
         self.chain = chain
         self._words = sequence.generate_state(2, np.uint64)
+        self._philox = np.random.Philox(_Key(self._words))  # type: ignore[arg-type]
+        self._generator = np.random.Generator(self._philox)
+        self._start = self._philox.state
 
-    def key(self, sweep: int, part: int) -> tuple[np.uint64, np.uint64]:
+    def key(self, sweep: int, part: int) -> Key:
         """Return the 128-bit key of one part of one sweep."""
         high, low = key_of(*self._words, self.chain, sweep, part)
         return np.uint64(high), np.uint64(low)
 
-    def generator(self, sweep: int, part: int) -> np.random.Generator:
-        """Return a NumPy generator for one part of one sweep."""
-        return np.random.Generator(np.random.Philox(_Key(np.array(self.key(sweep, part)))))  # type: ignore[arg-type]
+    def keys(self, sweep: int) -> list[Key]:
+        """Return the keys of all parts of one sweep."""
+        return [(np.uint64(high), np.uint64(low)) for high, low in keys_of(*self._words, self.chain, sweep)]
+
+    def generator(self, key: Key) -> np.random.Generator:
+        """Return the one NumPy generator of this stream, to start from a key: it is good until the next call."""
+        self._start["state"]["key"][:] = key
+        self._philox.state = self._start  # a new one would take four times as long
+        return self._generator
 
 
 class _Key(ISeedSequence):
-    """A key handed over as it is: `Philox(key=...)` would ask the system for a seed first, and not use it."""
+    """Words handed over as they are: `Philox(key=...)` would ask the system for a seed first, and not use it."""
 
     def __init__(self, words: NDArray[np.uint64]) -> None:
         self._words = words
@@ -189,7 +199,7 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     State
         The state before the first sweep, the noise variance drawn given the factors.
     """
-    rng = stream.generator(0, START)
+    rng = stream.generator(stream.key(0, START))
     shapes = [(side, model.n_components) for side in model.data.shape]
     if isinstance(init, str):
         if init != "random":
@@ -242,18 +252,19 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     """
     workers = workers or Workers()
     sweep = state.sweep + 1
+    keys = stream.keys(sweep)
     prior_W, prior_Z = model.coefficients
     W, Zt = state.W.copy(), state.Zt.copy()
     with single_threaded_blas():
-        half_sweep(model.data.rows, W, Zt, prior_W, state.sigma2, stream.key(sweep, DRAW_W), workers)
-        squared_error = half_sweep(model.data.columns, Zt, W, prior_Z, state.sigma2, stream.key(sweep, DRAW_Z), workers)
+        half_sweep(model.data.rows, W, Zt, prior_W, state.sigma2, keys[DRAW_W], workers)
+        squared_error = half_sweep(model.data.columns, Zt, W, prior_Z, state.sigma2, keys[DRAW_Z], workers)
         if not squared_error > CANCELLED * model.data.sum_of_squares:
             squared_error = sum_squared_error(model.data.rows, W, Zt, workers)
-    sigma2 = model.noise.draw(model.data.n_observed, squared_error, stream.generator(sweep, NOISE))
+    sigma2 = model.noise.draw(model.data.n_observed, squared_error, stream.generator(keys[NOISE]))
     if model.rescale:
         of_W = prior_W.linear, prior_W.quadratic, prior_W.coupling, prior_W.slope
         of_Z = prior_Z.linear, prior_Z.quadratic, prior_Z.coupling, prior_Z.slope
-        rescale(W, Zt, *of_W, *of_Z, *stream.key(sweep, RESCALE))
+        rescale(W, Zt, *of_W, *of_Z, *keys[RESCALE])
     return State(W, Zt, sigma2, squared_error, sweep)
 
 
@@ -263,7 +274,7 @@ def half_sweep(
     Z: Floats,
     prior: Coefficients,
     sigma2: float,
-    key: tuple[np.uint64, np.uint64],
+    key: Key,
     workers: Workers,
     ids: NDArray[np.uint64] | None = None,
 ) -> float:

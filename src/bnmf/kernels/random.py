@@ -197,3 +197,15 @@ def key_of(seed_high, seed_low, chain, sweep, part):
     high = mix(high + U64(part) * GOLDEN)
     low = mix(seed_low ^ mix(high + GOLDEN))
     return high, low
+
+
+@kernel
+def keys_of(seed_high, seed_low, chain, sweep):
+    """Return the keys of all parts of one sweep of one chain at once: a call costs more than they do."""
+    return (
+        key_of(seed_high, seed_low, chain, sweep, 0),
+        key_of(seed_high, seed_low, chain, sweep, 1),
+        key_of(seed_high, seed_low, chain, sweep, 2),
+        key_of(seed_high, seed_low, chain, sweep, 3),
+        key_of(seed_high, seed_low, chain, sweep, 4),
+    )
