@@ -18,7 +18,7 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from bnmf.holes import Lists
-from bnmf.kernels.random import key_of, keys_of
+from bnmf.kernels.random import key_of, set_keys
 from bnmf.kernels.rescale import rescale
 from bnmf.kernels.sweep import sweep_rows
 from bnmf.kernels.systems import sum_blocks, system_size
@@ -28,12 +28,13 @@ from bnmf.priors import Coefficients, Prior, as_pair
 from bnmf.workers import Workers, single_threaded_blas
 
 Floats = NDArray[np.float64]
-Key = tuple[np.uint64, np.uint64]
+Key = tuple[np.uint64, np.uint64] | NDArray[np.uint64]
 
 # Below this part of the data's own sum of squares the cheap form of the squared error has cancelled.
 CANCELLED = 1e-8
 # Parts of a sweep, each with its own random stream: places in the keys of a sweep.
-START, DRAW_W, DRAW_Z, NOISE, RESCALE = range(5)
+N_PARTS = 5
+START, DRAW_W, DRAW_Z, NOISE, RESCALE = range(N_PARTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +160,11 @@ class Stream:
         high, low = key_of(*self._words, self.chain, sweep, part)
         return np.uint64(high), np.uint64(low)
 
-    def keys(self, sweep: int) -> list[Key]:
-        """Return the keys of all parts of one sweep."""
-        return [(np.uint64(high), np.uint64(low)) for high, low in keys_of(*self._words, self.chain, sweep)]
+    def keys(self, sweep: int) -> NDArray[np.uint64]:
+        """Return the keys of all parts of one sweep, a row each."""
+        keys = np.empty((N_PARTS, 2), np.uint64)
+        set_keys(*self._words, self.chain, sweep, keys)
+        return keys
 
     def generator(self, key: Key) -> np.random.Generator:
         """Return the one NumPy generator of this stream, to start from a key: it is good until the next call."""

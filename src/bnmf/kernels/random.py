@@ -200,12 +200,7 @@ def key_of(seed_high, seed_low, chain, sweep, part):
 
 
 @kernel
-def keys_of(seed_high, seed_low, chain, sweep):
-    """Return the keys of all parts of one sweep of one chain at once: a call costs more than they do."""
-    return (
-        key_of(seed_high, seed_low, chain, sweep, 0),
-        key_of(seed_high, seed_low, chain, sweep, 1),
-        key_of(seed_high, seed_low, chain, sweep, 2),
-        key_of(seed_high, seed_low, chain, sweep, 3),
-        key_of(seed_high, seed_low, chain, sweep, 4),
-    )
+def set_keys(seed_high, seed_low, chain, sweep, keys):
+    """Write the keys of all parts of one sweep of one chain at once: a call costs more than they do."""
+    for part in range(keys.shape[0]):
+        keys[part, 0], keys[part, 1] = key_of(seed_high, seed_low, chain, sweep, part)

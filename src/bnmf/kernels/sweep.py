@@ -9,9 +9,13 @@ either its observed or its missing positions, whichever are fewer:
   made, less the sum over the list.
 
 So a row costs O(listed K² / 2 + K²) whatever its length, and each listed row of Z is read once. Real holes come in
-blocks (a drug that was not tried on a batch of cell lines), so rows with the same holes are drawn one after the other,
-and share their sums.
+blocks (a drug that was not tried on a batch of cell lines), so rows with the same holes share their system.
+
+Rows are independent given Z, so eight are drawn side by side, one a lane of a vector: within a row every entry waits
+for the one before, and most of that time would pass unused. Rows that share a system are moved on together as well.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +28,6 @@ from bnmf.kernels.vectors import (
     WIDTH,
     add_product,
     load,
-    load_one,
     load_strided,
     pointer_at,
     repeated,
@@ -32,7 +35,6 @@ from bnmf.kernels.vectors import (
     select,
     splat,
     store,
-    store_one,
 )
 
 # From so many rows with the same holes on, they are drawn apart from others, for what they share.
@@ -40,6 +42,34 @@ ALIKE = 3
 NO_SYSTEM = -1
 # Numbers in the systems of rows that are drawn together: they are to stay in the nearer caches.
 CACHE = 2**16
+
+
+class Lanes(NamedTuple):
+    """Pointers to what the draws of eight rows need.
+
+    Most hold a vector for every component, with one entry of each row: `w`, the numbers to draw; `zz`, Σ z²;
+    `linear` and `quadratic`, the prior; `p`, `inverse` and `scale`, the precision, its inverse and the root of that.
+    `errors`, `sums` and `changes` are one vector: the squared error and the sum of each row, and room for a change.
+
+    With y = (z, a) and v = (w, -1), the residuals are r = -v y, and `c` is Σ y r: the data's part less system v. A
+    change of entry k moves c by line k of the system. The c of rows with the same holes are kept like the rest, and
+    those of other rows one row after the other, as `v` is.
+    """
+
+    v: Any
+    c: Any
+    w: Any
+    zz: Any
+    linear: Any
+    quadratic: Any
+    p: Any
+    inverse: Any
+    scale: Any
+    errors: Any
+    sums: Any
+    changes: Any
+    words: Any
+    system_of: Any
 
 
 @kernel
@@ -77,37 +107,29 @@ def sweep_rows(
     """
     n_components, n_columns, n_listed = Z.shape[1], Z.shape[0], indices.size
     side = padded(n_components + 1)
-    size, lanes = side * side, WIDTH * side
-    scratch = aligned((WIDTH + 2) * size + CHUNK * side + WIDTH + 9 * lanes + 3 * WIDTH)
-    words_kept = np.zeros(4 * WIDTH, np.uint64)
-    words = pointer_at(words_kept, 0)
+    size = side * side
+    room, words, system_of = aligned(room_for(side)), np.zeros(4 * WIDTH, np.uint64), np.zeros(WIDTH, np.int64)
     # The system of a full row, but for its data, those of the rows at hand, and the one before them, which they share.
-    systems = pointer_at(scratch, 0)
-    system_of = np.zeros(WIDTH, np.int64)
+    systems = pointer_at(room, 0)
     for k in range(n_components):
         for j in range(n_components):
             systems[k * side + j] = gram[k, j]
-    v = pointer_at(systems, (WIDTH + 2) * size)
-    # c, and what else the draws need, entry by entry: a vector holds one entry of each row.
-    c, w, zz = pointer_at(v, lanes), pointer_at(v, 2 * lanes), pointer_at(v, 3 * lanes)
-    lin, quad = pointer_at(v, 4 * lanes), pointer_at(v, 5 * lanes)
-    p, inverse, scale = pointer_at(v, 6 * lanes), pointer_at(v, 7 * lanes), pointer_at(v, 8 * lanes)
-    errors = pointer_at(v, 9 * lanes)
-    sums, changes, chunk = pointer_at(errors, WIDTH), pointer_at(errors, 2 * WIDTH), pointer_at(errors, 3 * WIDTH)
+    chunk = pointer_at(systems, (WIDTH + 2) * size)
+    lanes = lanes_at(pointer_at(chunk, CHUNK * side + WIDTH), side, pointer_at(words, 0), pointer_at(system_of, 0))
     W, Z, product, blocks = pointer_at(W, 0), pointer_at(Z, 0), pointer_at(product, 0), pointer_at(blocks, 0)
     indptr, indices, values = pointer_at(indptr, 0), pointer_at(indices, 0), pointer_at(values, 0)
     block_indptr, block_indices = pointer_at(block_indptr, 0), pointer_at(block_indices, 0)
     member_indptr, members = pointer_at(member_indptr, 0), pointer_at(members, 0)
     linear_by_row, quadratic_by_row = linear.shape[0] > 1, quadratic.shape[0] > 1
+    one_rate = not (linear_by_row or quadratic_by_row)
     linear, quadratic = pointer_at(linear, 0), pointer_at(quadratic, 0)
     for k in range(n_components):
-        store(lin, k * WIDTH, repeated(linear, k))
-        store(quad, k * WIDTH, repeated(quadratic, k))
-    one_rate = not (linear_by_row or quadratic_by_row)
+        store(lanes.linear, k * WIDTH, repeated(linear, k))
+        store(lanes.quadratic, k * WIDTH, repeated(quadratic, k))
     most_lanes = max(1, min(WIDTH, CACHE // size))
 
     latest = 0
-    scaled_for = NO_SYSTEM  # which system `zz` to `scale` hold in every lane
+    scaled_for = NO_SYSTEM  # which system the scales of all lanes are for
     begin = start
     while begin < stop:
         n_lanes = 1
@@ -119,167 +141,132 @@ def sweep_rows(
 
         for lane in range(n_lanes):
             row = order[begin + lane]
-            set_stream(words, lane, stream_of(key_high, key_low, ids[row]))
             by_missing = lists_missing[row]
             lists_none = indptr[row] == indptr[row + 1] and block_indptr[row] == block_indptr[row + 1]
+            system = latest * size
             if by_missing and lists_none:
-                system_of[lane] = 0
-            else:
-                if not repeats[begin + lane]:
-                    latest = latest % (WIDTH + 1) + 1
-                    scaled_for = NO_SYSTEM
-                    set_system(
-                        row, by_missing, n_components, Z, n_columns, indptr, indices, n_listed, values, block_indptr,
-                        block_indices, member_indptr, members, blocks, chunk, systems, latest * size, side,
-                    )  # fmt: skip
-                system_of[lane] = latest * size
-            at, system = lane * side, system_of[lane]
-            sum_w = 0.0
-            for k in range(n_components):
-                value = W[row * n_components + k]
-                sum_w += value
-                v[at + k] = value
-                w[k * WIDTH + lane] = value
-            sums[lane] = sum_w
+                system = 0
+            elif not repeats[begin + lane]:
+                latest = latest % (WIDTH + 1) + 1
+                system = latest * size
+                scaled_for = NO_SYSTEM
+                set_system(
+                    row, by_missing, n_components, Z, n_columns, indptr, indices, n_listed, values, block_indptr,
+                    block_indices, member_indptr, members, blocks, chunk, systems, system, side,
+                )  # fmt: skip
+            lanes.system_of[lane] = system
+            set_stream(lanes.words, lane, stream_of(key_high, key_low, ids[row]))
+            set_row(W, row * n_components, n_components, lanes, lane, side)
             if linear_by_row:
-                to_lane(linear, row * n_components, 1, n_components, lin, lane)
+                to_lane(linear, row * n_components, 1, n_components, lanes.linear, lane)
             if quadratic_by_row:
-                to_lane(quadratic, row * n_components, 1, n_components, quad, lane)
+                to_lane(quadratic, row * n_components, 1, n_components, lanes.quadratic, lane)
+            data = (row - start) * n_components
             if alike:
-                errors[lane] = squares[row]
-                to_lane(product, (row - start) * n_components, 1, n_components, c, lane)
+                to_lane(product, data, 1, n_components, lanes.c, lane)
+                lanes.errors[lane] = squares[row]
             else:
-                to_lane(systems, system, side + 1, n_components, zz, lane)
-                fill(c, at, side, 0.0)
-                if by_missing:  # the system does not hold the data
-                    set_data(n_components, W, row, product, row - start, squares[row], c, at)
-                v[at + n_components] = -1.0
-                subtract_product(systems, system, side, v, c, at)
-                error = c[at + n_components]
-                for k in range(n_components):
-                    error -= v[at + k] * c[at + k]
-                errors[lane] = error
+                to_lane(systems, system, side + 1, n_components, lanes.zz, lane)
+                set_apart(by_missing, product, data, squares[row], n_components, systems, system, side, lanes, lane)
         if alike:
-            subtract_products(systems, system_of[0], side, n_components, w, c, errors)
-        if not (alike and one_rate and scaled_for == system_of[0]):
+            set_together(systems, lanes.system_of[0], side, n_components, lanes)
+        if not (alike and one_rate and scaled_for == lanes.system_of[0]):
             if alike:
                 for k in range(n_components):
-                    store(zz, k * WIDTH, repeated(systems, system_of[0] + k * side + k))
-            set_scales(n_components, precision, zz, quad, p, inverse, scale)
-            scaled_for = system_of[0] if alike and one_rate else NO_SYSTEM
+                    store(lanes.zz, k * WIDTH, repeated(systems, lanes.system_of[0] + k * side + k))
+            set_scales(n_components, precision, lanes)
+            scaled_for = lanes.system_of[0] if alike and one_rate else NO_SYSTEM
 
-        everyone, streams = first_lanes(n_lanes), streams_in(words)
-        error_lanes, sum_lanes = load(errors, 0), load(sums, 0)
-        for k in range(n_components):
-            of_lanes = k * WIDTH
-            zr = load(c, of_lanes) if alike else load_strided(c, k, side)
-            old = load(w, of_lanes)
-            b = (zr + load(zz, of_lanes) * old) * splat(precision) - load(lin, of_lanes)
-            if coupling != 0.0:
-                b = b - splat(coupling) * (sum_lanes - old)
-            if slope == 0.0:
-                new, streams = draw_lanes(
-                    b, load(p, of_lanes), load(inverse, of_lanes), load(scale, of_lanes), everyone, streams
-                )
-            else:
-                store(changes, 0, b)
-                draw_cornered(changes, p, k, n_lanes, slope, published, v, side, n_components, words)
-                new = load_strided(v, k, side)
-            store(w, of_lanes, new)
-            change = new - old
-            sum_lanes = sum_lanes + change
-            error_lanes = error_lanes - change * (zr + zr - load(zz, of_lanes) * change)
-            if alike:
-                move_together(splat(0.0) - change, k, n_components, systems, system_of[0], side, c)
-            else:
-                store(changes, 0, splat(0.0) - change)
-                for lane in range(n_lanes):
-                    move_one(repeated(changes, lane), k, systems, system_of[lane], side, c, lane * side)
-        store(errors, 0, error_lanes)
+        draw_entries(alike, n_lanes, n_components, precision, coupling, slope, published, systems, side, lanes)
         for lane in range(n_lanes):
             row = order[begin + lane]
-            squared_error[row] = errors[lane]
+            squared_error[row] = lanes.errors[lane]
             for k in range(n_components):
-                W[row * n_components + k] = w[k * WIDTH + lane]
+                W[row * n_components + k] = lanes.w[k * WIDTH + lane]
         begin += n_lanes
-    scratch[0] = words_kept[0]  # used last, because the pointers do not keep them
+    room[0] = words[0] + system_of[0]  # used last, because the pointers do not keep them
+
+
+@inlined
+def room_for(side):
+    """Return how many numbers the systems, the chunk and the lanes take."""
+    return (WIDTH + 2) * side * side + CHUNK * side + WIDTH + 9 * WIDTH * side + 3 * WIDTH
+
+
+@inlined
+def lanes_at(room, side, words, system_of):
+    """Return lanes in a room, with the words of their streams and where their systems are."""
+    size = WIDTH * side
+    return Lanes(
+        pointer_at(room, 0),
+        pointer_at(room, size),
+        pointer_at(room, 2 * size),
+        pointer_at(room, 3 * size),
+        pointer_at(room, 4 * size),
+        pointer_at(room, 5 * size),
+        pointer_at(room, 6 * size),
+        pointer_at(room, 7 * size),
+        pointer_at(room, 8 * size),
+        pointer_at(room, 9 * size),
+        pointer_at(room, 9 * size + WIDTH),
+        pointer_at(room, 9 * size + 2 * WIDTH),
+        words,
+        system_of,
+    )
 
 
 @inlined
 def to_lane(source, start, stride, length, lanes, lane):
     """Copy `length` numbers of a flat array to one lane."""
     for k in range(length):
-        store_one(lanes, k * WIDTH + lane, load_one(source, start + k * stride))
+        lanes[k * WIDTH + lane] = source[start + k * stride]
 
 
 @inlined
-def set_scales(n_components, precision, zz, quad, p, inverse, scale):
-    """Write the precision of every entry, its inverse and the root of that; Σ z² is never below zero."""
-    for at in range(0, n_components * WIDTH, WIDTH):
-        square = load(zz, at)
-        square = select(square > splat(0.0), square, splat(0.0))
-        precisions = square * splat(precision) + load(quad, at)
-        inverses = splat(1.0) / precisions
-        store(zz, at, square)
-        store(p, at, precisions)
-        store(inverse, at, inverses)
-        store(scale, at, root(inverses))
+def set_row(W, start, n_components, lanes, lane, side):
+    """Write a row of W to its lane, and its sum."""
+    v = pointer_at(lanes.v, lane * side)
+    total = 0.0
+    for k in range(n_components):
+        value = W[start + k]
+        total += value
+        v[k] = value
+        lanes.w[k * WIDTH + lane] = value
+    v[n_components] = -1.0
+    lanes.sums[lane] = total
 
 
 @inlined
-def draw_cornered(b, p, k, n_lanes, slope, published, v, side, n_components, words):
-    """Draw entry k of every row under a prior with a slope, whose corner is the largest other entry of the row."""
-    for lane in range(n_lanes):
-        at = lane * side
-        corner = largest_other(v, at, n_components, k)
-        p_lane, stream = p[k * WIDTH + lane], stream_at(words, lane)
-        if not published:
-            v[at + k], stream = draw_two_piece(b[lane], p_lane, corner, slope, stream)
-        else:
-            v[at + k], stream = draw_positive(b[lane] - slope if v[at + k] >= corner else b[lane], p_lane, stream)
-        set_stream(words, lane, stream)
-
-
-# With y = (z, a) and v = (w, -1), the residuals are r = -v y, and c is Σ y r, which is the data's part less system v.
-# A change of entry k moves c by line k of the system; what lies before is done with. The c of rows with the same holes
-# are kept lane by lane like everything else, and those of other rows row by row, as their systems are.
-
-
-@inlined
-def move_together(factor, k, n_components, systems, system, side, c):
-    """Add factor * line k of the system that all rows share to their c."""
-    for j in range(k + 1, n_components):
-        at = j * WIDTH
-        store(c, at, add_product(load(c, at), factor, repeated(systems, system + k * side + j)))
-
-
-@inlined
-def move_one(factor, k, systems, system, side, c, at):
-    """Add factor * line k of the system of one row to its c."""
-    line = system + k * side
-    for j in range(k // WIDTH * WIDTH, side, WIDTH):
-        store(c, at + j, add_product(load(c, at + j), factor, load(systems, line + j)))
-
-
-@inlined
-def subtract_product(systems, system, side, v, c, at):
-    """Take system v from c, where both are those of the row `at` on."""
+def set_apart(by_missing, product, data, square, n_components, systems, system, side, lanes, lane):
+    """Write c and the squared error of a row with holes of its own."""
+    c, v = pointer_at(lanes.c, lane * side), pointer_at(lanes.v, lane * side)
+    fill(c, 0, side, 0.0)
+    if by_missing:  # the system does not hold the data
+        for k in range(n_components):
+            c[k] = product[data + k]
+            square -= v[k] * product[data + k]
+        c[n_components] = square
     for j in range(0, side, WIDTH):
         even = odd = splat(0.0)  # two sums, because each addition waits for the one before
         for k in range(0, side, 2):
             line = system + k * side + j
-            even = add_product(even, repeated(v, at + k), load(systems, line))
-            odd = add_product(odd, repeated(v, at + k + 1), load(systems, line + side))
-        store(c, at + j, load(c, at + j) - even - odd)
+            even = add_product(even, repeated(v, k), load(systems, line))
+            odd = add_product(odd, repeated(v, k + 1), load(systems, line + side))
+        store(c, j, load(c, j) - even - odd)
+    error = c[n_components]
+    for k in range(n_components):
+        error -= v[k] * c[k]
+    lanes.errors[lane] = error
 
 
 @inlined
-def subtract_products(systems, system, side, n_components, w, c, errors):
-    """Do the same for all lanes of rows that share a system, and take from Σ a² what is not error.
+def set_together(systems, system, side, n_components, lanes):
+    """Write c and the squared errors of rows that share a system, given their data and Σ a² in the same places.
 
-    The sums are those of `subtract_product`, term by term, so that a row is drawn alike alone and among others.
+    The sums are those of `set_apart`, term by term, so that a row is drawn alike alone and among others.
     """
-    error = load(errors, 0)
+    w, c = lanes.w, lanes.c
+    error = load(lanes.errors, 0)
     for j in range(n_components):
         even = odd = splat(0.0)
         for k in range(0, n_components - 1, 2):
@@ -293,26 +280,93 @@ def subtract_products(systems, system, side, n_components, w, c, errors):
         rest = data - even - odd
         error = error - load(w, j * WIDTH) * (data + rest)
         store(c, j * WIDTH, rest)
-    store(errors, 0, error)
+    store(lanes.errors, 0, error)
 
 
 @inlined
-def set_data(n_components, W, row, product, of_product, square, c, at):
-    """Write Σ z a and Σ a r of a row whose system does not hold its data, from `at` on."""
+def set_scales(n_components, precision, lanes):
+    """Write the precision of every entry, its inverse and the root of that; Σ z² is never below zero."""
+    for at in range(0, n_components * WIDTH, WIDTH):
+        zz = load(lanes.zz, at)
+        zz = select(zz > splat(0.0), zz, splat(0.0))
+        p = zz * splat(precision) + load(lanes.quadratic, at)
+        inverse = splat(1.0) / p
+        store(lanes.zz, at, zz)
+        store(lanes.p, at, p)
+        store(lanes.inverse, at, inverse)
+        store(lanes.scale, at, root(inverse))
+
+
+@inlined
+def draw_entries(alike, n_lanes, n_components, precision, coupling, slope, published, systems, side, lanes):
+    """Draw the entries of all rows in turn, and keep c and the squared errors up to date."""
+    everyone, streams = first_lanes(n_lanes), streams_in(lanes.words)
+    error, total = load(lanes.errors, 0), load(lanes.sums, 0)
     for k in range(n_components):
-        data = product[of_product * n_components + k]
-        c[at + k] = data
-        square -= W[row * n_components + k] * data
-    c[at + n_components] = square
+        at = k * WIDTH
+        zr = load(lanes.c, at) if alike else load_strided(lanes.c, k, side)
+        old, zz = load(lanes.w, at), load(lanes.zz, at)
+        b = (zr + zz * old) * splat(precision) - load(lanes.linear, at)
+        if coupling != 0.0:
+            b = b - splat(coupling) * (total - old)
+        if slope == 0.0:
+            p, inverse, scale = load(lanes.p, at), load(lanes.inverse, at), load(lanes.scale, at)
+            new, streams = draw_lanes(b, p, inverse, scale, everyone, streams)
+        else:
+            store(lanes.changes, 0, b)
+            draw_cornered(lanes.changes, k, n_lanes, slope, published, side, n_components, lanes)
+            new = load_strided(lanes.v, k, side)
+        store(lanes.w, at, new)
+        change = new - old
+        total = total + change
+        error = error - change * (zr + zr - zz * change)
+        if alike:
+            move_together(splat(0.0) - change, k, n_components, systems, lanes.system_of[0], side, lanes.c)
+        else:
+            store(lanes.changes, 0, splat(0.0) - change)
+            for lane in range(n_lanes):
+                factor = repeated(lanes.changes, lane)
+                move_one(factor, k, systems, lanes.system_of[lane], side, lanes.c, lane * side)
+    store(lanes.errors, 0, error)
 
 
 @inlined
-def largest_other(w, at, length, k):
-    """Return the largest of the `length` entries of w from `at` on but the k-th, and 0 if there is no other."""
+def draw_cornered(b, k, n_lanes, slope, published, side, n_components, lanes):
+    """Draw entry k of every row under a prior with a slope, whose corner is the largest other entry of the row."""
+    for lane in range(n_lanes):
+        v = pointer_at(lanes.v, lane * side)
+        corner = largest_other(v, n_components, k)
+        p, stream = lanes.p[k * WIDTH + lane], stream_at(lanes.words, lane)
+        if not published:
+            v[k], stream = draw_two_piece(b[lane], p, corner, slope, stream)
+        else:
+            v[k], stream = draw_positive(b[lane] - slope if v[k] >= corner else b[lane], p, stream)
+        set_stream(lanes.words, lane, stream)
+
+
+@inlined
+def move_together(factor, k, n_components, systems, system, side, c):
+    """Add factor * line k of the system that all rows share to what is left of their c."""
+    for j in range(k + 1, n_components):
+        at = j * WIDTH
+        store(c, at, add_product(load(c, at), factor, repeated(systems, system + k * side + j)))
+
+
+@inlined
+def move_one(factor, k, systems, system, side, c, at):
+    """Add factor * line k of the system of one row to what is left of its c."""
+    line = system + k * side
+    for j in range(k // WIDTH * WIDTH, side, WIDTH):
+        store(c, at + j, add_product(load(c, at + j), factor, load(systems, line + j)))
+
+
+@inlined
+def largest_other(w, length, k):
+    """Return the largest of the first `length` entries of w but the k-th, and 0 if there is no other."""
     largest = 0.0
     for j in range(length):
         if j != k:
-            largest = max(largest, w[at + j])
+            largest = max(largest, w[j])
     return largest
 
 
