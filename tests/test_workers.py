@@ -23,12 +23,33 @@ def test_tiles_are_shared_between_threads():
         workers.over_rows(lambda start, stop: meeting.wait(), 2 * TILE)  # hangs unless two run at once
 
 
-def test_error_in_a_thread_is_raised():
-    def fail(start, stop):
-        raise ZeroDivisionError
+@pytest.mark.parametrize("in_helper", [False, True])
+def test_error_of_either_thread_is_raised(in_helper):
+    caller, begun, meeting = threading.get_ident(), [], threading.Barrier(2, timeout=30)
 
-    with Workers(2) as workers, pytest.raises(ZeroDivisionError):
-        workers.over_rows(fail, 3 * TILE)
+    def fail(start, stop):
+        begun.append(start)
+        meeting.wait()
+        if (threading.get_ident() != caller) == in_helper:
+            raise ZeroDivisionError
+        threading.Event().wait(0.05)  # the other one goes on until it is seen
+
+    with Workers(2) as workers:
+        with pytest.raises(ZeroDivisionError):
+            workers.over_rows(fail, 2 * TILE)
+        assert sorted(begun) == [0, TILE]
+        assert workers.over_rows(lambda start, stop: start, 3 * TILE) == [0, TILE, 2 * TILE]  # still fit for work
+
+
+def test_caller_does_not_wait_for_a_helper_that_has_nothing():
+    busy, blocked = threading.Event(), threading.Event()
+    with Workers(2) as workers:
+        workers._pool.submit(lambda: (busy.set(), blocked.wait(30)))  # the only helper is held elsewhere
+        assert busy.wait(30)
+        try:
+            assert workers.over_rows(lambda start, stop: stop, 2 * TILE) == [TILE, 2 * TILE]
+        finally:
+            blocked.set()
 
 
 @pytest.mark.parametrize("n_threads", [0, -1])

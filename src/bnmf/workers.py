@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -27,15 +28,38 @@ class Workers:
     def __init__(self, n_threads: int = 1) -> None:
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1, got {n_threads}")
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self._n_helpers = n_threads - 1
+        self._pool = ThreadPoolExecutor(self._n_helpers) if self._n_helpers else None
 
     def over_rows(self, work: Callable[[int, int], Any], n_rows: int) -> list[Any]:
-        """Call work(start, stop) for every tile of rows, and return the results in order."""
+        """Call work(start, stop) for every tile of rows, and return the results in order.
+
+        The caller takes tiles too, and waits only for helpers that have one: a helper may take longer to wake up than
+        there is work.
+        """
         starts = range(0, n_rows, TILE)
-        stops = [min(start + TILE, n_rows) for start in starts]
-        if self._pool is None or len(stops) == 1:
-            return [work(start, stop) for start, stop in zip(starts, stops, strict=True)]
-        return list(self._pool.map(work, starts, stops))
+        results: list[Any] = [None] * len(starts)
+        todo = deque(enumerate(starts))
+
+        def take_tiles() -> None:
+            while True:
+                try:
+                    i, start = todo.popleft()
+                except IndexError:
+                    return
+                results[i] = work(start, min(start + TILE, n_rows))
+
+        n_helpers = min(self._n_helpers, len(starts) - 1)
+        helpers = [self._pool.submit(take_tiles) for _ in range(n_helpers)] if self._pool else []
+        try:
+            take_tiles()
+        finally:
+            todo.clear()  # after an error nobody begins another tile
+            begun = [helper for helper in helpers if not helper.cancel()]
+            wait(begun)
+        for helper in begun:
+            helper.result()  # raises what went wrong there
+        return results
 
     def close(self) -> None:
         """End the threads."""
