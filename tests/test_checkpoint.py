@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -179,6 +180,19 @@ def test_ctrl_c_keeps_what_was_drawn(monkeypatch):
     whole = quick(n_draws=200, n_chains=1)
     monkeypatch.undo()
     np.testing.assert_array_equal(model.posterior_.W[0], whole.fit(data()).posterior_.W[0, :n_draws])
+
+
+def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *args, **kwargs):
+            super().submit(*args, **kwargs)
+            time.sleep(0.5)  # sweeps go on meanwhile
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(chains, "ThreadPoolExecutor", Interrupted)
+    with pytest.warns(UserWarning, match="with checkpoint=DIRECTORY the next one can go on"):
+        model = quick(n_draws=10_000, n_chains=1).fit(data())
+    assert 1 < model.posterior_.n_draws < 10_000
 
 
 def test_ctrl_c_with_a_checkpoint_goes_on(tmp_path, monkeypatch):

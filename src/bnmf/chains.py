@@ -64,7 +64,9 @@ def run(
     show = Progress(schedule.n_chains, schedule.n_sweeps, done) if progress else Silent()
     n_threads = max(1, n_jobs // schedule.n_chains)
 
-    def run_chain(chain: int) -> int:
+    counts = [0] * schedule.n_chains
+
+    def run_chain(chain: int) -> None:
         stream = Stream(seed, chain)
         with Workers(n_threads) as workers:
             state = starts[chain] or gibbs.start(model, stream, init, workers)
@@ -78,14 +80,14 @@ def run(
                     store.checkpoint(chain, state)
                     saved = time.monotonic()
             store.checkpoint(chain, state)
-        return schedule.draws_after(state.sweep)
+        counts[chain] = schedule.draws_after(state.sweep)
 
     # Held from this thread, once: set anew in every sweep of every chain it costs more than the sweep.
     with show, single_threaded_blas(), ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool:
         futures = []
         try:
             for chain in range(schedule.n_chains):
-                futures.append(pool.submit(run_chain, chain))  # noqa: PERF401 (all that were started must be known)
+                futures.append(pool.submit(run_chain, chain))  # noqa: PERF401 (Ctrl-C may come in between)
             for future in futures:
                 while not future.done():
                     # A wait without a limit would not be interrupted by Ctrl-C on every system.
@@ -95,7 +97,9 @@ def run(
         except BaseException:
             stop.set()
             raise
-        return [future.result() for future in futures] + [0] * (schedule.n_chains - len(futures))
+        for future in futures:
+            future.result()  # raises what went wrong there
+    return counts  # of all chains, also of one that Ctrl-C came to before it was known to have been started
 
 
 def largest_block(counts: list[int]) -> tuple[list[int], int]:
