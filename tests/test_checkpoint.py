@@ -164,6 +164,7 @@ def interrupt_after(monkeypatch, n_sweeps):
 
     def counting(*args, **kwargs):
         if next(count) == n_sweeps:
+            time.sleep(0.2)  # until the main thread has left the pool's own code, which forgets a thread it is starting
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.5)
         return step(*args, **kwargs)

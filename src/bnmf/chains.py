@@ -64,9 +64,19 @@ def run(
     show = Progress(schedule.n_chains, schedule.n_sweeps, done) if progress else Silent()
     n_threads = max(1, n_jobs // schedule.n_chains)
 
-    counts = [0] * schedule.n_chains
+    counts = [schedule.draws_after(sweep) for sweep in done]
+    begun: list[threading.Event] = []
 
     def run_chain(chain: int) -> None:
+        ended = threading.Event()
+        begun.append(ended)
+        try:
+            if not stop.is_set():
+                sweep_on(chain)
+        finally:
+            ended.set()
+
+    def sweep_on(chain: int) -> None:
         stream = Stream(seed, chain)
         with Workers(n_threads) as workers:
             state = starts[chain] or gibbs.start(model, stream, init, workers)
@@ -94,6 +104,8 @@ def run(
                     _wait(future, 0.2)
         except KeyboardInterrupt:
             stop.set()
+            for ended in begun:  # the pool forgets a thread that Ctrl-C came to while it was being started
+                ended.wait()
         except BaseException:
             stop.set()
             raise
