@@ -83,6 +83,8 @@ def in_blocks(indptr: Ints, indices: Positions, values: NDArray[np.float64], lis
     columns = indices[is_hole]
     rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
     block_of, members = _blocks(columns, rows)
+    if not members:  # the lists as they are, and not a copy of them
+        return one_by_one(indptr, indices, values)
 
     blocks = block_of[columns]
     inside = blocks >= 0

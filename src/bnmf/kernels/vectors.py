@@ -382,14 +382,3 @@ def root(typing, x):
         return _called(builder, f"llvm.sqrt.v{WIDTH}f64", _VECTOR, args)
 
     return vector(vector), generate
-
-
-@intrinsic
-def total(typing, x):
-    """Return the sum of the eight numbers."""
-
-    def generate(context, builder, signature, args):
-        name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
-        return _called(builder, name, _DOUBLE, [ir.Constant(_DOUBLE, 0.0), args[0]], fastmath=("reassoc",))
-
-    return types.float64(vector), generate
