@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure, print, and save after each section."""
+"""``python -m benchmarks``: measure, print the tables, and save them after each section."""
 
 import argparse
 import datetime
@@ -6,12 +6,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import environment, report
+from benchmarks import environment, tables
 from benchmarks.client import Client
 from benchmarks.sections import SECTIONS, Context
 from benchmarks.settings import FULL, QUICK
 
-RESULTS = environment.ROOT / "benchmarks" / "results"
+RESULTS_DIRECTORY = environment.ROOT / "benchmarks" / "results"
 
 
 def arguments() -> argparse.Namespace:
@@ -22,7 +22,7 @@ def arguments() -> argparse.Namespace:
         "--data-dir",
         type=Path,
         default=environment.ROOT.parent / "shared" / "data",
-        help="where gdsc/ic50.txt is; without it a synthetic matrix of the same shape and holes is taken",
+        help="directory with gdsc/ic50.txt; without it, a synthetic matrix of the same shape is used",
     )
     return parser.parse_args()
 
@@ -36,25 +36,25 @@ def main() -> None:
         print(f"[{time.perf_counter() - began:6.1f} s] {line}", flush=True)
 
     uninstalled = environment.ensure(say)
-    # Sections that are not measured now keep what an earlier run found, with its date.
-    results = report.load(settings, RESULTS) if options.only else {"sections": {}}
-    results |= {"settings": settings.name, "machine": report.machine(environment.versions())}
+    # Sections that are not measured in this run keep their earlier results and date.
+    results = tables.load(settings, RESULTS_DIRECTORY) if options.only else {"sections": {}}
+    results |= {"settings": settings.name, "machine": tables.machine(environment.versions())}
     with tempfile.TemporaryDirectory(prefix="bnmf-bench-") as directory:
         client = Client(Path(directory), options.data_dir, settings.timeout)
         try:
             for name in options.only or SECTIONS:
-                started, load = time.perf_counter(), report.load_average()
+                started, load = time.perf_counter(), tables.load_average()
                 outcome = SECTIONS[name](Context(client, settings, uninstalled, say))
                 date = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
                 facts = {"date": date, "seconds": time.perf_counter() - started, "load": load}
                 results["sections"][name] = facts | outcome.as_dict()
-                report.save(results, settings, RESULTS)
+                tables.save(results, settings, RESULTS_DIRECTORY)
         except KeyboardInterrupt:
-            say("interrupted: what was finished is saved")
+            say("interrupted: finished sections are saved")
         finally:
             client.close()
-    report.show(results, settings)
-    say(f"saved in {RESULTS.relative_to(environment.ROOT)}")
+    tables.show(results, settings)
+    say(f"saved in {RESULTS_DIRECTORY.relative_to(environment.ROOT)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The other end of the workers: starts them, asks them, and buries those that die or hang."""
+"""Client of the worker processes: starts them, sends requests, and stops those that crash or time out."""
 
 import itertools
 import json
@@ -12,29 +12,30 @@ from typing import Any
 
 from benchmarks.environment import ROOT, python, thread_variables
 
-# Peer, threads, and whether its thread pools are held.
+# Peer, number of threads, and whether its thread pools are limited.
 Key = tuple[str, int, bool]
 
 
 class PeerError(Exception):
-    """A contestant could not do what it was asked."""
+    """A worker failed, crashed or timed out."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Who does what: a peer on a matrix."""
+    """One implementation on one matrix."""
 
-    who: str  # as the table names it
-    peer: str  # as benchmarks.peers names it
+    label: str  # name in the tables
+    peer: str  # key of benchmarks.peers.PEERS
     data: str
     rank: int
     threads: int = 1
     options: dict[str, Any] = field(default_factory=dict, hash=False)
-    held: bool = True  # thread pools held to `threads` from outside; if not, as a user's process starts
+    # Limit all thread pools to `threads` by environment variables. If False, the process starts like a user's.
+    limit_pools: bool = True
 
 
 class Client:
-    """The workers of a run, one process for each peer and number of threads, started when first asked."""
+    """The workers of a run: one process per peer and number of threads, started on first use."""
 
     def __init__(self, directory: Path, data_home: Path, timeout: float) -> None:
         self.directory = directory
@@ -44,7 +45,7 @@ class Client:
         self._slots = itertools.count()
 
     def set_up(self, contestant: Contestant) -> int:
-        """Prepare a contestant (data loaded, burn-in done) and return the number to ask it by."""
+        """Load the data and run the burn-in of a contestant, and return the slot that identifies it."""
         slot = next(self._slots)
         self._ask(
             contestant,
@@ -60,51 +61,51 @@ class Client:
         return slot
 
     def make(self, contestant: Contestant) -> None:
-        """Have a contestant's data made, and nothing else done."""
+        """Create the data of a contestant in its worker process."""
         self._ask(contestant, {"do": "make", "data": contestant.data})
 
     def repeat(self, contestant: Contestant, slot: int, n: int) -> dict[str, Any]:
-        """Have n iterations timed."""
+        """Time n iterations."""
         return self._ask(contestant, {"do": "repeat", "slot": slot, "n": n})
 
     def release(self) -> None:
-        """Have every worker forget what it holds."""
+        """Free the data and models held by the workers."""
         for key, process in list(self._processes.items()):
             try:
                 process.ask({"do": "release"}, self.timeout)
             except PeerError:
-                self._bury(key)
+                self._stop(key)
 
     def close(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         for key in list(self._processes):
-            self._bury(key)
+            self._stop(key)
 
     def _ask(self, contestant: Contestant, request: dict[str, Any]) -> dict[str, Any]:
-        key = contestant.peer, contestant.threads, contestant.held
+        key = contestant.peer, contestant.threads, contestant.limit_pools
         if key not in self._processes:
             self._processes[key] = _Process(self.directory, self.data_home, *key)
         try:
             answer = self._processes[key].ask(request, self.timeout)
         except PeerError:
-            self._bury(key)
+            self._stop(key)
             raise
         if "error" in answer:
             raise PeerError(answer["error"])
         return answer
 
-    def _bury(self, key: Key) -> None:
+    def _stop(self, key: Key) -> None:
         self._processes.pop(key).end()
 
 
 class _Process:
-    """One worker."""
+    """One worker process."""
 
-    def __init__(self, directory: Path, data_home: Path, peer: str, n_threads: int, held: bool) -> None:
-        self._log = directory / f"{peer}-{n_threads}-{held}.log"
+    def __init__(self, directory: Path, data_home: Path, peer: str, n_threads: int, limit_pools: bool) -> None:
+        self._log = directory / f"{peer}-{n_threads}-{limit_pools}.log"
         variables = thread_variables(n_threads)
         environment = {name: value for name, value in os.environ.items() if name not in variables}
-        environment |= {**(variables if held else {}), "BNMF_DATA": str(data_home)}
+        environment |= {**(variables if limit_pools else {}), "BNMF_DATA": str(data_home)}
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 [python(), "-m", "benchmarks.worker", str(directory), str(n_threads)],
@@ -133,12 +134,12 @@ class _Process:
         except OSError:
             line = ""
         if not line:
-            raise PeerError(f"its process died: {self._last_words()}")
+            raise PeerError(f"its process ended: {self._last_log_line()}")
         return json.loads(line)
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         lines = self._log.read_text().strip().splitlines()
-        return lines[-1] if lines else "without a word"
+        return lines[-1] if lines else "no message"
 
     def end(self) -> None:
         self._process.kill()

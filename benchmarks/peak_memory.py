@@ -1,4 +1,4 @@
-"""Peak memory of sampling, in a process that does nothing else: ``python -m benchmarks.memory DIRECTORY DATA RANK``."""
+"""Peak memory of sampling, in its own process: ``python -m benchmarks.peak_memory DIRECTORY DATA RANK``."""
 
 import json
 import resource
@@ -7,24 +7,24 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.data import load
+from benchmarks.matrices import load
 from benchmarks.peers.ours import Chain, model_of
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process ever had."""
+    """Return the peak resident memory of this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
 def measure(directory: Path, data: str, rank: int) -> dict[str, float]:
-    """Load a sparse matrix, sweep a few times, and return the peak above what was there before the data."""
-    Chain(model_of(np.ones((4, 3)), 2), 0, 1).sweep(2)  # the code and what compiling takes belong to the baseline
+    """Load a sparse matrix, run a few sweeps, and return the peak memory above the baseline, in bytes."""
+    Chain(model_of(np.ones((4, 3)), 2), 0, 1).sweep(2)  # code and compilation are part of the baseline
     before = peak_bytes()
     X = load(data, directory)
     Chain(model_of(X, rank), 0, 1).sweep(3)
-    own = sum(part.nbytes for part in (X.data, X.indices, X.indptr))
-    return {"peak": peak_bytes() - before, "before": before, "input": own}
+    input_bytes = sum(part.nbytes for part in (X.data, X.indices, X.indptr))
+    return {"peak": peak_bytes() - before, "before": before, "input": input_bytes}
 
 
 if __name__ == "__main__":

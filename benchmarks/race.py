@@ -1,4 +1,4 @@
-"""A race: contestants measured in turns, repeat by repeat."""
+"""Interleaved timing: the contestants of a race are measured in turn, one repeat at a time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,11 +7,12 @@ from typing import Protocol
 from benchmarks.client import Contestant, PeerError
 from benchmarks.settings import Settings
 
-MOST_ITERATIONS = 4096
+# Limit on the iterations of one repeat.
+MAX_ITERATIONS = 4096
 
 
 class Track(Protocol):
-    """What a race needs of the client."""
+    """The part of the client that a race uses."""
 
     def set_up(self, contestant: Contestant) -> int: ...
     def repeat(self, contestant: Contestant, slot: int, n: int) -> dict: ...
@@ -20,16 +21,16 @@ class Track(Protocol):
 
 @dataclass
 class Lane:
-    """A contestant in a race: seconds of one iteration in each repeat, None where it sat out."""
+    """A contestant in a race, with the seconds per iteration of each repeat; None if the repeat gave no timing."""
 
     contestant: Contestant
     slot: int
-    n: int
-    elapsed: float  # of one repeat
+    n: int  # iterations per repeat
+    elapsed: float  # seconds of one repeat, including overhead
     seconds: list[float | None]
     facts: dict
-    spent: float = 0.0
-    drowned: int = 0  # repeats whose difference was not positive
+    spent: float = 0.0  # seconds of all repeats so far
+    n_not_positive: int = 0  # repeats in which the difference of two fits was not positive
 
 
 def run(
@@ -41,9 +42,9 @@ def run(
     n: int | None = None,
     repeats: int | None = None,
 ) -> tuple[list[Lane], dict[str, str]]:
-    """Race the contestants, and return their lanes and why others have none.
+    """Time the contestants in turn, and return the lanes of those that finished and the reasons why others did not.
 
-    With `n` every repeat has that many iterations; without, as many as take about `repeat_seconds`.
+    Each repeat has `n` iterations; by default, as many as take about `repeat_seconds`.
     """
     lanes: list[Lane] = []
     failures: dict[str, str] = {}
@@ -53,34 +54,34 @@ def run(
             count, elapsed = (n, 0.0) if n else _calibrate(contestant, slot, track, settings)
             lanes.append(Lane(contestant, slot, count, elapsed, [], {}))
         except PeerError as error:
-            failures[contestant.who] = str(error)
-            say(f"  {contestant.who}: {error}")
+            failures[contestant.label] = str(error)
+            say(f"  {contestant.label}: {error}")
     for repeat in range(repeats or settings.repeats):
-        # Each repeat begins with another one, so that nobody always runs after the same neighbour.
+        # Each repeat starts with a different contestant, so that the order does not favour any of them.
         start = repeat % max(len(lanes), 1)
         for lane in lanes[start:] + lanes[:start]:
-            if lane.contestant.who not in failures:
+            if lane.contestant.label not in failures:
                 _one_repeat(lane, repeat, track, settings, failures)
     track.release()
     for lane in lanes:
         if not any(lane.seconds):
-            failures.setdefault(lane.contestant.who, "too noisy: no difference of two fits was positive")
-        elif lane.drowned:
-            lane.facts["repeats lost in noise"] = lane.drowned
-    return [lane for lane in lanes if lane.contestant.who not in failures], failures
+            failures.setdefault(lane.contestant.label, "too noisy: no difference of two fits was positive")
+        elif lane.n_not_positive:
+            lane.facts["repeats without timing"] = lane.n_not_positive
+    return [lane for lane in lanes if lane.contestant.label not in failures], failures
 
 
 def _calibrate(contestant: Contestant, slot: int, track: Track, settings: Settings) -> tuple[int, float]:
-    """Return a number of iterations that takes about `repeat_seconds`, and what it took."""
+    """Return a number of iterations that takes about `repeat_seconds`, and the seconds it took."""
     n, enough = 1, settings.repeat_seconds
     while True:
         answer = track.repeat(contestant, slot, n)
         elapsed, iterating = answer["elapsed"], n * answer["seconds"]
-        # Where setting up is part of each repeat and cancels by difference, what is left must not drown in it.
-        long = iterating >= max(enough / 2, elapsed / 2) or elapsed >= 10 * enough
-        if long or n >= MOST_ITERATIONS:
+        # If each repeat includes set-up that is subtracted, the iterations must take at least as long as the set-up.
+        long_enough = iterating >= max(enough / 2, elapsed / 2) or elapsed >= 10 * enough
+        if long_enough or n >= MAX_ITERATIONS:
             return n, elapsed
-        n = min(MOST_ITERATIONS, n * (2 if elapsed > enough / 4 else 8))
+        n = min(MAX_ITERATIONS, n * (2 if elapsed > enough / 4 else 8))
 
 
 def _one_repeat(lane: Lane, repeat: int, track: Track, settings: Settings, failures: dict[str, str]) -> None:
@@ -91,10 +92,11 @@ def _one_repeat(lane: Lane, repeat: int, track: Track, settings: Settings, failu
     try:
         answer = track.repeat(lane.contestant, lane.slot, lane.n)
     except PeerError as error:
-        failures[lane.contestant.who] = f"in repeat {repeat + 1}: {error}"
+        failures[lane.contestant.label] = f"in repeat {repeat + 1}: {error}"
         return
     lane.spent += answer.pop("elapsed")
     seconds = answer.pop("seconds")
-    lane.seconds.append(seconds if seconds > 0 else None)  # a difference of two times can drown in noise
-    lane.drowned += seconds <= 0
+    # Timings by difference can be negative if the noise exceeds the difference.
+    lane.seconds.append(seconds if seconds > 0 else None)
+    lane.n_not_positive += seconds <= 0
     lane.facts = answer

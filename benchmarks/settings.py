@@ -1,29 +1,29 @@
-"""How much is measured: the full run, and the quick one."""
+"""Settings of the full and of the quick run."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Sizes and patience of a run; seconds unless said."""
+    """Sizes and time limits of a run. Times are in seconds."""
 
     name: str
     ranks: tuple[int, ...]
     repeats: int
-    min_repeats: int  # also of a contestant that is over its budget
-    repeat_seconds: float  # a repeat has as many iterations as take about this long
+    min_repeats: int  # even if the budget of a contestant is exceeded
+    repeat_seconds: float  # approximate time of one repeat
     budget: float  # of one contestant in one race
-    timeout: float  # of one answer
-    slow_entries: int  # the largest full matrix for the peers that take seconds for an iteration on it
-    burn_in: float
-    ratings: int
+    timeout: float  # of one request to a worker
+    max_slow_entries: int  # largest complete matrix that slow peers are run on, in entries
+    burn_in: float  # of one chain
+    ratings: int  # number of ratings
     growth_entries: tuple[int, ...]
     growth_ranks: tuple[int, ...]
     nuts_draws: int
     nuts_warmup: int
     nuts_repeats: int
     cold_starts: int
-    warm_starts: int  # after each cold one
+    warm_starts: int  # after each cold start
 
 
 FULL = Settings(
@@ -34,7 +34,7 @@ FULL = Settings(
     repeat_seconds=0.5,
     budget=10.0,
     timeout=400.0,
-    slow_entries=10_000_000,
+    max_slow_entries=10_000_000,
     burn_in=5.0,
     ratings=20_000_000,
     growth_entries=(2_000_000, 5_000_000, 10_000_000, 20_000_000),
@@ -54,7 +54,7 @@ QUICK = Settings(
     repeat_seconds=0.1,
     budget=0.7,
     timeout=60.0,
-    slow_entries=1_000_000,
+    max_slow_entries=1_000_000,
     burn_in=0.5,
     ratings=2_000_000,
     growth_entries=(250_000, 500_000, 1_000_000, 2_000_000),

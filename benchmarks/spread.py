@@ -1,4 +1,4 @@
-"""Ratios with their spread, and exponents of growth."""
+"""Ratios of timings, their spread, and exponents of growth."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ Timings = Sequence[float | None]
 
 
 class Spread(NamedTuple):
-    """Median, and the range that holds the middle 80% of the repeats."""
+    """Median, and the 10% and 90% quantiles over the repeats."""
 
     median: float
     low: float
@@ -17,15 +17,15 @@ class Spread(NamedTuple):
 
 
 def spread(values: Timings) -> Spread:
-    """Return the spread of the values that are there."""
+    """Return the spread of the values that are not None."""
     present = [value for value in values if value is not None]
     low, median, high = np.quantile(present, [0.1, 0.5, 0.9])
     return Spread(float(median), float(low), float(high))
 
 
-def ratios(over: Timings, under: Timings) -> list[float]:
-    """Return the ratio of each repeat in which both took part."""
-    pairs = zip(over, under, strict=False)
+def ratios(numerator: Timings, denominator: Timings) -> list[float]:
+    """Return the ratio for each repeat in which both have a timing."""
+    pairs = zip(numerator, denominator, strict=False)
     return [a / b for a, b in pairs if a is not None and b is not None]
 
 

@@ -1,11 +1,11 @@
-"""Seconds of importing bnmf and of a first fit, in a fresh process: ``python -m benchmarks.startup``."""
+"""Time of importing bnmf and of a first fit, in a new process: ``python -m benchmarks.startup``."""
 
 import json
 import time
 
 
 def measure() -> dict[str, float]:
-    """Import, fit four rows, and tell how long each took."""
+    """Import bnmf, fit a 4 x 3 matrix, and return the seconds of each."""
     began = time.perf_counter()
     import bnmf
 

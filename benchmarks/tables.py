@@ -1,4 +1,4 @@
-"""The results as JSON, as Markdown, and on the terminal."""
+"""Results as JSON, as Markdown and on the terminal."""
 
 import json
 import os
@@ -7,17 +7,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data import describe
+from benchmarks.matrices import describe
 from benchmarks.settings import Settings
 from benchmarks.spread import Spread, ratios, spread
 from benchmarks.targets import Target, targets
 
-HEADER = ["what", "measured (10-90% of repeats)", "at least", "aim", "met?"]
+TARGET_HEADER = ["quantity", "measured (10-90% of repeats)", "required", "goal", "met?"]
+SECTION_HEADER = ["data", "implementation", "measured", "ratio"]
 Table = list[list[str]]
 
 
 def machine(versions: dict[str, str]) -> dict[str, Any]:
-    """Return the facts that timings depend on."""
+    """Return the hardware and software versions that timings depend on."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -28,7 +29,7 @@ def machine(versions: dict[str, str]) -> dict[str, Any]:
 
 
 def load_average() -> float | None:
-    """Return how many processes wanted a core in the last minute: above the number of cores, timings are noise."""
+    """Return the load average of the last minute. Above the number of cores, timings are unreliable."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
@@ -49,22 +50,22 @@ def _target_line(target: Target, found: Spread | None) -> list[str]:
     def bound(value: float | None) -> str:
         if value is None:
             return ""
-        return f"{'at most ' if target.smaller_is_better else ''}{value:g}{target.unit}"
+        return f"{'≤' if target.smaller_is_better else '≥'} {value:g}{target.unit}"
 
     shown = "" if found is None else with_range(found, target.unit)
-    return [target.what, shown, bound(target.bound), bound(target.aim), target.verdict(found)]
+    return [target.quantity, shown, bound(target.bound), bound(target.goal), target.verdict(found)]
 
 
 def with_range(found: Spread, unit: str = "") -> str:
-    """Return a median and its range as text, the range only if there is one."""
+    """Return a median and its range as text, without the range if all values are equal."""
     if found.low == found.high:
         return f"{found.median:.3g}{unit}"
     return f"{found.median:.3g}{unit} ({found.low:.3g}-{found.high:.3g})"
 
 
 def section_table(rows: list[dict[str, Any]]) -> Table:
-    """Return the lines of one section: where, who, what it took, and how many times another's."""
-    return [[_where(row), row["who"], _amount(row), _comparison(row, rows)] for row in rows]
+    """Return the table of one section."""
+    return [[_where(row), row["label"], _amount(row), _comparison(row, rows)] for row in rows]
 
 
 def _where(row: dict[str, Any]) -> str:
@@ -83,42 +84,42 @@ def _amount(row: dict[str, Any]) -> str:
 
 
 def _comparison(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    """Return the ratio to the row that this one is compared with: the same threads if there is such a row."""
-    same = [r for r in rows if r["who"] == row["over"] and (r["data"], r["rank"]) == (row["data"], row["rank"])]
+    """Return the ratio to the baseline, preferring a baseline with the same number of threads."""
+    same = [r for r in rows if r["label"] == row["baseline"] and (r["data"], r["rank"]) == (row["data"], row["rank"])]
     same.sort(key=lambda r: r["threads"] != row["threads"])
     values = ratios(row["values"], same[0]["values"]) if same else []
-    return f"{with_range(spread(values), 'x')} of {row['over']}" if values else ""
+    return f"{with_range(spread(values), 'x')} of {row['baseline']}" if values else ""
 
 
 def markdown(results: dict[str, Any], settings: Settings) -> str:
-    """Return the page."""
+    """Return the results as a Markdown page."""
     facts = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     parts = [
         "# Benchmarks",
         f"{facts['processor']}, {facts['cores']} cores, {facts['system']}, Python {facts['python']}; {versions}.",
-        "One thread unless said, double precision, contestants measured in turns. Each number is the median of the "
-        "repeats, with the range of the middle 80% of them; a ratio is taken within each repeat.",
+        "One thread unless stated, double precision, all implementations measured in turn. Numbers are medians over "
+        "the repeats with the 10% and 90% quantiles in parentheses; ratios are computed within each repeat.",
     ]
     if settings.name != "full":
-        parts.append(f"A {settings.name} run: fewer repeats on smaller data than the full one.")
-    table = _markdown_table(HEADER, target_table(results["sections"], settings))
+        parts.append(f"This is a {settings.name} run, with fewer repeats and smaller data than the full one.")
+    table = _markdown_table(TARGET_HEADER, target_table(results["sections"], settings))
     parts += ["<!-- targets -->", table, "<!-- /targets -->"]
     for name, section in results["sections"].items():
-        before = f", load average before it {section['load']:.1f}" if section.get("load") is not None else ""
+        before = f", load average before the run {section['load']:.1f}" if section.get("load") is not None else ""
         parts += [f"## {name}", f"Measured on {section['date']} in {section['seconds']:.0f} s{before}."]
         if section["rows"]:
-            parts.append(_markdown_table(["on", "who", "took", "ratio"], section_table(section["rows"])))
-        parts += ["\n".join(f"- {note}" for note in section["notes"] + missing(section))]
+            parts.append(_markdown_table(SECTION_HEADER, section_table(section["rows"])))
+        parts += ["\n".join(f"- {note}" for note in section["notes"] + not_measured(section))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def missing(section: dict[str, Any]) -> list[str]:
-    """Return a line for everybody who is not in the table, with the reason."""
+def not_measured(section: dict[str, Any]) -> list[str]:
+    """Return a line with the reason for each implementation that is not in the table."""
     lines = []
     for failure in section["failures"]:
         where = f" on {describe(failure['data'])}, K = {failure['rank']}" if "data" in failure else ""
-        lines.append(f"Not measured: {failure['who']}{where}: {failure['why']}")
+        lines.append(f"Not measured: {failure['label']}{where}: {failure['reason']}")
     return list(dict.fromkeys(lines))
 
 
@@ -128,7 +129,7 @@ def _markdown_table(header: list[str], lines: Table) -> str:
 
 
 def save(results: dict[str, Any], settings: Settings, directory: Path) -> None:
-    """Write both files."""
+    """Save the results as JSON and Markdown."""
     directory.mkdir(exist_ok=True)
     name = "results" if settings.name == "full" else f"results-{settings.name}"
     (directory / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
@@ -136,7 +137,7 @@ def save(results: dict[str, Any], settings: Settings, directory: Path) -> None:
 
 
 def load(settings: Settings, directory: Path) -> dict[str, Any]:
-    """Return what an earlier run saved, for a run of some sections only."""
+    """Return the results of an earlier run, or empty results if there was none."""
     name = "results" if settings.name == "full" else f"results-{settings.name}"
     path = directory / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {"sections": {}}
@@ -145,18 +146,18 @@ def load(settings: Settings, directory: Path) -> dict[str, Any]:
 def show(results: dict[str, Any], settings: Settings) -> None:
     """Print the tables."""
     from rich.console import Console
-    from rich.table import Table as Shown
+    from rich.table import Table as RichTable
 
     console = Console() if sys.stdout.isatty() else Console(width=150)
 
     def put(title: str, header: list[str], lines: Table) -> None:
-        shown = Shown(*header, title=title, title_justify="left")
+        shown = RichTable(*header, title=title, title_justify="left")
         for line in lines:
             shown.add_row(*line)
         console.print(shown)
 
     for name, section in results["sections"].items():
-        put(name, ["on", "who", "took", "ratio"], section_table(section["rows"]))
-        for line in section["notes"] + missing(section):
+        put(name, SECTION_HEADER, section_table(section["rows"]))
+        for line in section["notes"] + not_measured(section):
             console.print(line, markup=False)
-    put("Targets", HEADER, target_table(results["sections"], settings))
+    put("Targets", TARGET_HEADER, target_table(results["sections"], settings))

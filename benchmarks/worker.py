@@ -1,6 +1,6 @@
-"""A contestant's process: sets up what it is told to, and answers each request with one timed repeat.
+"""Worker process of a peer: sets up models and answers each request with one timed repeat.
 
-Requests and answers are lines of JSON. What the libraries print goes to the log, never between the answers.
+Requests and answers are lines of JSON. Anything that the libraries print goes to the log.
 """
 
 import json
@@ -11,12 +11,12 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data import load
+from benchmarks.matrices import load
 from benchmarks.peers import find
 
 
 def serve(directory: Path, n_threads: int) -> None:
-    """Answer requests until the other end closes."""
+    """Answer requests until the client closes the pipe."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     slots: dict[int, Any] = {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from bnmf import BayesianNMF
 from bnmf.datasets import fetch_gdsc_ic50
-from bnmf.diagnostics import ConvergenceWarning
+from bnmf.posterior.diagnostics import ConvergenceWarning
 
 PROBABILITIES = (0.5, 0.8, 0.9, 0.95)
 RANKS = (5, 10, 20)

@@ -1,4 +1,4 @@
-"""Make docs/proofs.md and docs/proofs.png: ranks under the exact and under the published rule for GL2²,∞.
+"""Make docs/proofs.md and docs/proofs.png: ranks under the exact and under the paper's rule for GL2²,∞.
 
 Run from the root of the repository: python -m docs.make_proofs
 """
@@ -17,9 +17,9 @@ from bnmf.priors import L2Squared, LInf
 
 HERE = Path(__file__).parent
 REPLICATES, DRAWS, THINNING, SEED = 1500, 19, 10, 1
-RULES = ("exact", "published")
+RULES = ("exact", "paper")
 
-PAGE = """# Proof that the sampler samples from the posterior, and that the published rule does not
+PAGE = """# Proof that the sampler samples from the posterior, and that the paper's rule does not
 
 Simulation-based calibration of the GL2²,∞ model, {replicates} replicates with M, N, K = 4, 3, 3 and λ = 1, everything
 observed, an inverse-gamma prior (5, 5) for the noise variance, no rescaling move. Each replicate draws W, Z and σ²
@@ -29,18 +29,18 @@ any of 0 to {draws} with equal chance.
 
 The exact conditional of an entry has two pieces that meet at the largest other entry of its row. The rule that the
 paper prints has one piece, chosen by whether the *old* value was the largest; it is here as
-`LInf(rate, rule="published")`.
+`LInf(rate, rule="paper")`.
 
 p-values of uniform ranks (chi-square, {ranks} ranks):
 
-| statistic | exact | published |
+| statistic | exact | paper_rule |
 |---|---|---|
 {table}
 
 ![Histograms of the ranks of the sum of row maxima under the two rules](proofs.png)
 
 The grey band holds 99% of the counts of a right sampler. The ranks of the sum of row maxima of W are uniform under the
-exact rule. Under the published rule they are not:
+exact rule. Under the paper's rule they are not:
 {verdict}
 
 Made by `python -m docs.make_proofs` from the root of the repository. The same calibration for all models, and the test
@@ -57,10 +57,10 @@ def main() -> None:
         counts[rule] = [np.bincount(column, minlength=DRAWS + 1) for column in found.T]
     pvalues = {rule: [stats.chisquare(c).pvalue for c in counts[rule]] for rule in RULES}
     rows = [
-        f"| {name} | {exact:.2g} | {published:.2g} |"
-        for name, exact, published in zip(STATISTICS, pvalues["exact"], pvalues["published"], strict=True)
+        f"| {name} | {exact:.2g} | {paper_rule:.2g} |"
+        for name, exact, paper_rule in zip(STATISTICS, pvalues["exact"], pvalues["paper"], strict=True)
     ]
-    of_max = counts["published"][0]
+    of_max = counts["paper"][0]
     middle = np.arange(DRAWS + 1)
     mean_rank = (of_max * middle).sum() / REPLICATES
     side = "small" if mean_rank > DRAWS / 2 else "large"

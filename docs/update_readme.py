@@ -1,4 +1,4 @@
-"""Put the tables that commands made into README.md, between their marks. With --check, only say whether they are there.
+"""Update the generated tables in README.md, between their marks. With --check, only verify that they are current.
 
 Run from the root of the repository: python docs/update_readme.py
 """
@@ -11,33 +11,33 @@ import pandas as pd
 
 ROOT = Path(__file__).parent.parent
 REPRODUCTION = ROOT / "docs" / "reproduction"
-MODELS = {"gee": "GEE", "gl12": "GL1²", "gl22": "GL2²", "gl22inf": "GL2²,∞"}
+MODEL_LABELS = {"gee": "GEE", "gl12": "GL1²", "gl22": "GL2²", "gl22inf": "GL2²,∞"}
 
 
 def results() -> str:
-    """Return held-out errors on GDSC, ours and the printed ones."""
+    """Return the table of measured and printed errors on held-out entries of GDSC."""
     sys.path.insert(0, str(ROOT / "src"))
-    from bnmf.experiments import published
+    from bnmf.paper import printed
 
     fits = pd.read_csv(REPRODUCTION / "tables" / "prediction.csv")
-    fits = fits[fits["dataset"].str.startswith("GDSC") & fits["model"].isin(MODELS)]
+    fits = fits[fits["dataset"].str.startswith("GDSC") & fits["model"].isin(MODEL_LABELS)]
     ours = fits.groupby(["unobserved", "k", "model"])["mse"].mean()
-    printed = published.prediction().set_index(["unobserved", "k", "model"])["mse"]
+    theirs = printed.prediction().set_index(["unobserved", "k", "model"])["mse"]
     lines = [
         "Mean squared error on held-out entries of GDSC drug responses, ours and (in parentheses) as printed; from "
         f"`bnmf reproduce all --repeats {fits['repeat'].nunique()}`:",
         "",
-        "| unobserved | K | " + " | ".join(MODELS.values()) + " |",
-        "|---|---|" + "---|" * len(MODELS),
+        "| unobserved | K | " + " | ".join(MODEL_LABELS.values()) + " |",
+        "|---|---|" + "---|" * len(MODEL_LABELS),
     ]
-    for unobserved, k in dict.fromkeys(key[:2] for key in printed.index):
-        cells = [f"{ours[unobserved, k, model]:.0f} ({printed[unobserved, k, model]:.0f})" for model in MODELS]
+    for unobserved, k in dict.fromkeys(key[:2] for key in theirs.index):
+        cells = [f"{ours[unobserved, k, model]:.0f} ({theirs[unobserved, k, model]:.0f})" for model in MODEL_LABELS]
         lines.append(f"| {unobserved:.0%} | {k} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def benchmarks() -> str:
-    """Return the table of targets of the last full benchmark."""
+    """Return the table of targets from the last full benchmark."""
     text = (ROOT / "benchmarks" / "results" / "results.md").read_text()
     found = re.search(r"<!-- targets -->\n(.*?)<!-- /targets -->", text, re.DOTALL)
     assert found, "results.md has no table of targets"
@@ -45,7 +45,7 @@ def benchmarks() -> str:
 
 
 def with_tables(text: str) -> str:
-    """Return the README with every table that there is."""
+    """Return the README with every table whose source exists."""
     for mark, table in (("results", results), ("benchmarks", benchmarks)):
         try:
             content = f"\n{table()}\n"
@@ -62,4 +62,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         readme.write_text(wanted)
     elif readme.read_text() != wanted:
-        sys.exit("README.md does not show the tables that the commands made: run python docs/update_readme.py")
+        sys.exit("The tables in README.md are out of date: run python docs/update_readme.py")

@@ -1,4 +1,4 @@
-"""Hide half of the pixels of scikit-learn's handwritten digits, and restore them with their uncertainty."""
+"""Hide half of the pixels of scikit-learn's handwritten digits, and restore them with uncertainty."""
 
 import time
 import warnings
@@ -12,12 +12,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from bnmf import BayesianNMF
-from bnmf.diagnostics import ConvergenceWarning
-from bnmf.progress import duration
+from bnmf.utils.text import duration
 
-OUT = Path("demo")
+OUTPUT_DIRECTORY = Path("demo")
 console = Console()
 
 
@@ -27,12 +27,12 @@ def main() -> None:
     hidden = rng.random(pixels.shape) < 0.5
     X = np.where(hidden, np.nan, pixels)
     console.print(
-        f"[bold]{len(X):,} handwritten digits of 8 x 8 pixels, values 0 to 16; {hidden.mean():.0%} of them are hidden."
+        f"[bold]{len(X):,} handwritten digits of 8 x 8 pixels with values 0 to 16; {hidden.mean():.0%} are hidden."
     )
     begin = time.monotonic()
     model = BayesianNMF(n_components=15, n_chains=4, burn_in=150, n_draws=100, n_jobs=2, random_state=0, progress=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the summary below says it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the summary below reports convergence
         model.fit(X)
     mean, sd = model.reconstruct(return_std=True)
     low, high = model.interval(0.9)
@@ -40,10 +40,10 @@ def main() -> None:
 
     show_errors(pixels, X, hidden, mean, low, high)
     console.print(model.posterior_.summary(), "\n")
-    OUT.mkdir(exist_ok=True)
-    picture = OUT / "digits.png"
+    OUTPUT_DIRECTORY.mkdir(exist_ok=True)
+    picture = OUTPUT_DIRECTORY / "digits.png"
     draw(pixels, X, mean, sd, rng.choice(len(X), 8, replace=False), picture)
-    console.print(f"[bold]The picture is in {picture}")
+    console.print(f"[bold]Figure: {picture}")
 
 
 def show_errors(pixels, X, hidden, mean, low, high) -> None:
@@ -52,11 +52,11 @@ def show_errors(pixels, X, hidden, mean, low, high) -> None:
     table = Table(title="Hidden pixels", title_justify="left")
     for heading, justify in (("prediction", "left"), ("root mean squared error", "right")):
         table.add_column(heading, justify=justify)
-    table.add_row("mean of the pixel over the digits", f"{rmse(truth, column_mean):.2f}")
+    table.add_row("mean of each pixel over all digits", f"{rmse(truth, column_mean):.2f}")
     table.add_row("BayesianNMF", f"[bold]{rmse(truth, mean[hidden]):.2f}")
     console.print(table)
     covered = np.mean((low[hidden] <= truth) & (truth <= high[hidden]))
-    console.print(f"90% predictive intervals hold {covered:.1%} of the hidden pixels.\n")
+    console.print(f"90% predictive intervals contain {covered:.1%} of the hidden pixels.\n")
 
 
 def rmse(truth, prediction) -> float:
@@ -69,7 +69,7 @@ def draw(pixels, X, mean, sd, chosen, path) -> None:
     heat = plt.get_cmap("viridis")
     rows = [
         ("original", pixels, grey, 16.0),
-        ("what was seen", X, grey, 16.0),
+        ("observed", X, grey, 16.0),
         ("restored", mean, grey, 16.0),
         ("uncertainty (sd)", sd, heat, float(np.quantile(sd[chosen], 0.99))),
     ]
@@ -83,7 +83,7 @@ def draw(pixels, X, mean, sd, chosen, path) -> None:
         bar = figure.colorbar(image, ax=list(line), fraction=0.012, pad=0.01)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=7, length=2)
-    figure.suptitle("Digits with half of the pixels hidden (hidden ones are pink)", fontsize=11)
+    figure.suptitle("Digits with half of the pixels hidden (shown in pink)", fontsize=11)
     figure.savefig(path, dpi=130, bbox_inches="tight")
 
 

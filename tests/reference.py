@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 Floats = NDArray[np.float64]
-# What an entry is drawn from: exp(b w - p w²/2 - slope max(w, corner)), one for each row.
+# What an entry is drawn from: exp(b w - p w²/2 - max_rate max(w, kink)), one for each row.
 Draw = Callable[[Floats, Floats, Floats, float], Floats]
 
 
@@ -61,8 +61,8 @@ def reference_sample(
     if order == "interleaved":
         halves = [(factor, k) for k in range(K) for factor in "WZ"]
 
-    def draw(b: Floats, p: Floats, corner: Floats, slope: float) -> Floats:
-        return draw_two_piece(b, p, corner, slope, rng)
+    def draw(b: Floats, p: Floats, kink: Floats, max_rate: float) -> Floats:
+        return draw_two_piece(b, p, kink, max_rate, rng)
 
     while True:
         for factor, k in halves:
@@ -91,8 +91,8 @@ def draw_component(
     p = observed @ z**2 / sigma2
     b = residual @ z / sigma2
     others = np.delete(W, k, axis=1)
-    corner = others.max(axis=1, initial=0.0)
-    slope = 0.0
+    kink = others.max(axis=1, initial=0.0)
+    max_rate = 0.0
     if model == "gee":
         b = b - rate
     elif model == "gl12":
@@ -100,26 +100,26 @@ def draw_component(
     elif model == "gl22":
         p = p + rate
     elif model == "glinf":
-        slope = rate
+        max_rate = rate
     elif model == "gl22inf":
-        p, slope = p + rate, rate
+        p, max_rate = p + rate, rate
     else:
         raise ValueError(f"model must be one of gee, gl12, gl22, glinf, gl22inf, got {model!r}")
-    W[:, k] = draw(b, p, corner, slope)
+    W[:, k] = draw(b, p, kink, max_rate)
 
 
-def draw_two_piece(b: Floats, p: Floats, corner: Floats, slope: float, rng: np.random.Generator) -> Floats:
-    """Draw from exp(b w - p w²/2 - slope max(w, corner)) on w >= 0, with SciPy's truncated normal."""
-    if slope == 0.0:
+def draw_two_piece(b: Floats, p: Floats, kink: Floats, max_rate: float, rng: np.random.Generator) -> Floats:
+    """Draw from exp(b w - p w²/2 - max_rate max(w, kink)) on w >= 0, with SciPy's truncated normal."""
+    if max_rate == 0.0:
         return _truncated_normal(b / p, 1.0 / np.sqrt(p), np.zeros_like(b), np.full_like(b, np.inf), rng)
     sd = 1.0 / np.sqrt(p)
-    below, above = b / p, (b - slope) / p
+    below, above = b / p, (b - max_rate) / p
     with np.errstate(divide="ignore"):
-        log_below = 0.5 * b * below + np.log(_interval(-below / sd, (corner - below) / sd))
-        log_above = 0.5 * (b - slope) * above + slope * corner + special.log_ndtr((above - corner) / sd)
+        log_below = 0.5 * b * below + np.log(_interval(-below / sd, (kink - below) / sd))
+        log_above = 0.5 * (b - max_rate) * above + max_rate * kink + special.log_ndtr((above - kink) / sd)
     takes_below = rng.uniform(size=b.shape) < special.expit(log_below - log_above)
     mean = np.where(takes_below, below, above)
-    low, high = np.where(takes_below, 0.0, corner), np.where(takes_below, corner, np.inf)
+    low, high = np.where(takes_below, 0.0, kink), np.where(takes_below, kink, np.inf)
     return _truncated_normal(mean, sd, low, high, rng)
 
 

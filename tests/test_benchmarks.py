@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import data, race, report, targets
+from benchmarks import matrices, race, tables, targets
 from benchmarks.client import Contestant, PeerError
 from benchmarks.sections import SECTIONS, Context, Outcome, Row, compete
 from benchmarks.settings import QUICK
@@ -28,7 +28,7 @@ class MadeUp:
         return 0
 
     def repeat(self, contestant, slot, n):
-        self.order.append(contestant.who)
+        self.order.append(contestant.label)
         seconds = contestant.options["seconds"]
         if seconds is None:
             raise PeerError("crashed")
@@ -38,8 +38,8 @@ class MadeUp:
         self.order.append("release")
 
 
-def contestant(who, seconds, peer="bnmf", **options):
-    return Contestant(who, peer, "gdsc", 20, 1, {"seconds": seconds, **options})
+def contestant(label, seconds, peer="bnmf", **options):
+    return Contestant(label, peer, "gdsc", 20, 1, {"seconds": seconds, **options})
 
 
 def silent(line):
@@ -53,7 +53,7 @@ def made_up_sections():
         Row("gdsc", 20, 1, "SMURFF", "s per iteration", [30.0, 60.0, 90.0], "bnmf"),
     ]
     outcome = Outcome(
-        rows, ["a note"], [{"data": "gdsc", "rank": 20, "who": "cmfrec", "why": "not installed: no wheel"}]
+        rows, ["a note"], [{"data": "gdsc", "rank": 20, "label": "cmfrec", "reason": "not installed: no wheel"}]
     )
     return {"gdsc": {"date": "2000-01-01 00:00", "seconds": 1.0, **outcome.as_dict()}}
 
@@ -72,7 +72,7 @@ def test_the_exponent_of_a_power_is_that_power():
 
 def test_a_race_takes_turns_and_begins_each_with_another():
     track = MadeUp()
-    lanes, failures = race.run([contestant(who, 1.0) for who in "ab"], track, QUICK, silent, n=1, repeats=2)
+    lanes, failures = race.run([contestant(label, 1.0) for label in "ab"], track, QUICK, silent, n=1, repeats=2)
     assert track.order == ["a", "b", "b", "a", "release"]
     assert not failures
     assert [lane.seconds for lane in lanes] == [[1.0, 1.0], [1.0, 1.0]]
@@ -93,7 +93,7 @@ def test_a_slow_contestant_sits_out_when_its_budget_is_spent():
 def test_one_that_fails_does_not_lose_the_rest():
     entered = [contestant("good", 1.0), contestant("crashes", None), contestant("absent", 1.0, peer="implicit")]
     lanes, failures = race.run(entered, MadeUp(), QUICK, silent, n=1)
-    assert [lane.contestant.who for lane in lanes] == ["good"]
+    assert [lane.contestant.label for lane in lanes] == ["good"]
     assert failures == {"absent": "no such module", "crashes": "in repeat 1: crashed"}
 
 
@@ -107,12 +107,12 @@ def test_a_peer_that_did_not_install_is_reported_with_the_reason():
     outcome = Outcome()
     context = Context(MadeUp(), QUICK, {"smurff": "no wheel"}, silent)
     compete(context, outcome, [contestant("bnmf", 1.0), contestant("SMURFF", 1.0, "smurff")], over="bnmf", unit="s")
-    assert [row.who for row in outcome.rows] == ["bnmf"]
-    assert outcome.failures == [{"who": "SMURFF", "why": "not installed: no wheel"}]
+    assert [row.label for row in outcome.rows] == ["bnmf"]
+    assert outcome.failures == [{"label": "SMURFF", "reason": "not installed: no wheel"}]
 
 
 def test_targets_compare_the_right_rows_in_the_right_direction():
-    lines = report.target_table(made_up_sections(), QUICK)
+    lines = tables.target_table(made_up_sections(), QUICK)
     assert lines[0][1:] == ["3x (2.2-3.8)", "at most 3.5x", "at most 2x", "yes"]
     assert lines[2][1:] == ["30x", "12x", "25x", "yes, and the aim"]
     assert lines[3][1:] == ["", "60x", "150x", "not measured"]
@@ -131,23 +131,23 @@ def test_growth_is_per_entry():
 
 
 def test_results_are_saved_and_go_on_from_there(tmp_path):
-    results = {"sections": made_up_sections(), "machine": report.machine({"bnmf": "0"})}
-    report.save(results, QUICK, tmp_path)
-    assert report.load(QUICK, tmp_path) == json.loads(json.dumps(results))
+    results = {"sections": made_up_sections(), "machine": tables.machine({"bnmf": "0"})}
+    tables.save(results, QUICK, tmp_path)
+    assert tables.load(QUICK, tmp_path) == json.loads(json.dumps(results))
     page = (tmp_path / "results-quick.md").read_text()
     assert "| GDSC, K = 20 | SMURFF | 60 (36-84) s per iteration | 30x of bnmf |" in page
     assert "- Not measured: cmfrec on GDSC, K = 20: not installed: no wheel" in page
-    report.show(results, QUICK)
+    tables.show(results, QUICK)
 
 
-@pytest.mark.parametrize("name", ["gdsc", "full-16x25", "holes-10x5", "ratings-2000"])
+@pytest.mark.parametrize("name", ["gdsc", "complete-16x25", "incomplete-10x5", "ratings-2000"])
 def test_a_matrix_is_the_same_when_loaded_again(name, tmp_path, monkeypatch):
     monkeypatch.setenv("BNMF_DATA", str(tmp_path / "nothing here"))
-    made, loaded = data.load(name, tmp_path), data.load(name, tmp_path)
+    made, loaded = matrices.load(name, tmp_path), matrices.load(name, tmp_path)
     assert made.shape == loaded.shape
-    assert (data.entries(made) != data.entries(loaded)).nnz == 0
-    assert data.is_full(made) == name.startswith("full")
-    assert data.describe(name)
+    assert (matrices.entries(made) != matrices.entries(loaded)).nnz == 0
+    assert matrices.is_complete(made) == name.startswith("full")
+    assert matrices.describe(name)
 
 
 def test_every_target_has_its_section():

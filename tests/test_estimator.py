@@ -8,16 +8,16 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from bnmf import BayesianNMF
-from bnmf.diagnostics import ConvergenceWarning
 from bnmf.priors import L1
 
-pytestmark = pytest.mark.filterwarnings("ignore::bnmf.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def low_rank(rows=40, columns=12, k=2, noise=0.1, missing=0.3, seed=0):
@@ -290,3 +290,107 @@ def test_given_start():
     start = rng.random((40, 2)), rng.random((2, 12))
     assert same_draws(quick(init=start).fit(X), quick(init=start).fit(X))
     assert not same_draws(quick(init=start).fit(X), quick().fit(X))
+
+
+# --- sparse data whose unstored entries are zeros
+
+
+def sparse_with_zeros(missing=0.05, seed=0):
+    """Return block-diagonal sparse data with some entries stored as NaN, and the same data as a dense array."""
+    rng = np.random.default_rng(seed)
+    parts = [np.outer(1 + rng.random(20), 1 + rng.random(8)) + 0.1 * rng.random((20, 8)) for _ in range(3)]
+    sparse = sp.csr_array(sp.block_diag(parts))
+    sparse.data[rng.random(sparse.nnz) < missing] = np.nan
+    assert np.isnan(sparse.data).any()
+    return sparse, sparse.toarray()
+
+
+def test_sparse_zeros_reconstruction_error_is_that_of_dense_data():
+    sparse, dense = sparse_with_zeros()
+    a, b = quick(n_components=3).fit(sparse), quick(n_components=3).fit(dense)
+    assert a._data_.has_implicit_zeros
+    assert not b._data_.has_implicit_zeros
+    assert a.reconstruction_err_ == pytest.approx(b.reconstruction_err_, rel=1e-6)
+    moments = quick(n_components=3, keep_draws=False).fit(sparse)
+    assert moments.reconstruction_err_ == pytest.approx(b.reconstruction_err_, rel=1e-6)
+
+
+def test_sparse_zeros_are_imputed_sparsely():
+    sparse, dense = sparse_with_zeros()
+    model = quick(n_components=3).fit(sparse)
+    filled = model.impute()
+    assert isinstance(filled, sp.csr_array)
+    assert filled.nnz == sparse.nnz
+    seen = ~np.isnan(dense)
+    np.testing.assert_array_equal(filled.toarray()[seen], dense[seen])
+    expected = quick(n_components=3).fit(dense).impute()
+    np.testing.assert_allclose(filled.toarray(), expected, rtol=1e-6)
+    np.testing.assert_array_equal(model.impute(sparse).toarray(), filled.toarray())
+    # Mostly stored data are kept dense inside, and come back sparse all the same.
+    block = sparse[:20, :8]
+    few = quick(n_components=1).fit(block)
+    assert not few._data_.has_implicit_zeros
+    assert isinstance(few.impute(), sp.csr_array)
+    np.testing.assert_array_equal(few.impute().toarray(), few.impute(block).toarray())
+    assert isinstance(quick(n_components=3, unstored="missing").fit(sparse).impute(), np.ndarray)
+
+
+def test_sparse_zeros_are_scored():
+    """The score is that of the dense data, up to the choice of hidden entries."""
+    sparse, dense = sparse_with_zeros(missing=0.02)
+    fitted = {k: quick(n_components=k).fit(sparse) for k in (1, 3)}
+    scores = {k: model.score(sparse) for k, model in fitted.items()}
+    exact = {k: quick(n_components=k).fit(dense).score(dense) for k in (1, 3)}
+    assert scores[3] > scores[1] + 0.5
+    for k in (1, 3):
+        assert scores[k] == pytest.approx(exact[k], abs=0.1)
+    search = GridSearchCV(quick(n_chains=1), {"n_components": [1, 3]}, cv=KFold(2, shuffle=True, random_state=0))
+    assert search.fit(sparse).best_params_ == {"n_components": 3}
+
+
+def test_a_large_sparse_matrix_is_scored_and_imputed_without_becoming_dense():
+    rng = np.random.default_rng(0)
+    large = sp.random_array((20_000, 20_000), density=1e-5, rng=rng, format="csr")  # dense: 3.2 GB
+    large.data[:10] = np.nan
+    model = quick(n_components=1, n_chains=1, burn_in=2, n_draws=4).fit(large)
+    assert np.isfinite(model.score(large[:1000]))
+    filled = model.impute()
+    assert filled.nnz == large.nnz
+    assert np.isfinite(filled.data).all()
+
+
+# --- containers out
+
+
+def test_impute_returns_a_frame_for_a_frame():
+    X, _ = low_rank(columns=4)
+    frame = pd.DataFrame(X, columns=list("abcd"), index=[f"row {i}" for i in range(len(X))])
+    model = quick().fit(frame)
+    for filled in (model.impute(), model.impute(frame)):
+        pd.testing.assert_index_equal(filled.index, frame.index)
+        pd.testing.assert_index_equal(filled.columns, frame.columns)
+        np.testing.assert_array_equal(filled.to_numpy(), quick().fit(X).impute())
+    np.testing.assert_array_equal(model.impute(frame.iloc[3:5]).index, ["row 3", "row 4"])
+
+
+def test_observed_everywhere():
+    X, _ = low_rank()
+    seen = ~np.isnan(X)
+    garbage = np.where(seen, X, np.inf)
+    model = quick().fit(X)
+    np.testing.assert_array_equal(model.transform(garbage, observed=seen), model.transform(X))
+    assert model.score(garbage, observed=seen) == model.score(X)
+    np.testing.assert_array_equal(model.impute(garbage, observed=seen), model.impute(X))
+
+
+@pytest.mark.parametrize("make", [np.int64, np.random.RandomState, np.random.default_rng])
+def test_random_state_of_every_kind(make):
+    X, _ = low_rank()
+    assert same_draws(quick(random_state=make(5)).fit(X), quick(random_state=make(5)).fit(X))
+
+
+def test_warning_is_that_of_scikit_learn_and_points_at_the_caller():
+    X, _ = low_rank(noise=0.01, missing=0.0)
+    with pytest.warns(ConvergenceWarning) as caught:
+        quick(n_chains=4, burn_in=0, n_draws=30).fit(X)
+    assert caught[0].filename == __file__

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bnmf import BayesianNMF, NMFImputer
 
-pytestmark = pytest.mark.filterwarnings("ignore::bnmf.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def imputer(**settings):
@@ -86,7 +86,7 @@ def test_multiple_imputations_have_the_whole_uncertainty():
     assert spread.mean() > 0.95 * np.sqrt(fitted.estimator_.noise_variance_)
     np.testing.assert_allclose(copies.mean(axis=0)[hidden], fitted.transform(X)[hidden], atol=0.35)
     assert np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200))
-    assert not np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200, seed=1))
+    assert not np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200, random_state=1))
 
 
 def test_multiple_imputations_are_nonnegative_near_zero():
@@ -123,3 +123,31 @@ def test_bad_input():
         imputer().fit(np.full((4, 3), np.nan))
     with pytest.raises(ValueError, match="Negative values"):
         imputer().fit(np.array([[1.0, -1.0], [2.0, 3.0]]))
+
+
+def test_a_frame_for_a_frame():
+    X, _ = example()
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(20)], index=[f"r{i}" for i in range(100)])
+    filled = imputer().fit_transform(frame)
+    assert isinstance(filled, pd.DataFrame)
+    pd.testing.assert_index_equal(filled.index, frame.index)
+    pd.testing.assert_index_equal(filled.columns, frame.columns)
+    np.testing.assert_array_equal(filled.to_numpy(), imputer().fit_transform(X))
+    with_indicator = imputer(add_indicator=True).fit(frame)
+    assert list(with_indicator.transform(frame).columns) == list(with_indicator.get_feature_names_out())
+
+
+def test_multiple_imputations_follow_the_law_of_intervals():
+    """Draws of missing entries are cut at zero exactly as predictive draws are: a visible part of them is zero."""
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(40, 1)) @ rng.exponential(size=(1, 10))
+    X = np.maximum(X + 0.5 * rng.standard_normal(X.shape), 0.0)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    fitted = imputer().fit(X)
+    copies = fitted.multiple_imputations(X, n_imputations=200)
+    rows, columns = np.nonzero(np.isnan(X))
+    draws = fitted.estimator_.posterior_.draws_of(rows, columns, noise=True)
+    at_zero = np.mean(copies[:, rows, columns] == 0.0), np.mean(draws == 0.0)
+    assert at_zero[1] > 0.1
+    # Some 80 entries times 200 draws; the standard error is below 0.005 even if the draws of an entry were one in four.
+    assert at_zero[0] == pytest.approx(at_zero[1], abs=0.03)

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from bnmf.reference import draw_component, draw_two_piece, reference_sample
+from tests.reference import draw_component, draw_two_piece, reference_sample
 from tests.statistical.checks import assert_follows, two_piece_cdf
 
 
 @pytest.mark.parametrize(
-    ("b", "p", "corner", "slope"),
+    ("b", "p", "kink", "max_rate"),
     [(1.0, 1.0, 0.0, 0.0), (-5.0, 2.0, 0.0, 0.0), (1.0, 1.0, 1.0, 1.0), (3.0, 1.0, 2.0, 2.0), (-3.0, 1.0, 0.5, 1.0)],
 )
-def test_draw_two_piece(b, p, corner, slope):
+def test_draw_two_piece(b, p, kink, max_rate):
     size = 20_000
-    draws = draw_two_piece(np.full(size, b), np.full(size, p), np.full(size, corner), slope, np.random.default_rng(0))
-    assert_follows(draws, two_piece_cdf(b, p, corner, slope))
+    draws = draw_two_piece(np.full(size, b), np.full(size, p), np.full(size, kink), max_rate, np.random.default_rng(0))
+    assert_follows(draws, two_piece_cdf(b, p, kink, max_rate))
 
 
 @pytest.mark.parametrize(("order", "expected"), [("interleaved", "WZWZ"), ("blocks", "WWZZ")])
@@ -24,7 +24,7 @@ def test_order_of_the_updates(order, expected, monkeypatch):
     def record(A, observed, W, Z, sigma2, model, rate, k, draw):
         seen.append(("W" if A.shape == (4, 3) else "Z", k))
 
-    monkeypatch.setattr("bnmf.reference.draw_component", record)
+    monkeypatch.setattr("tests.reference.draw_component", record)
     rng = np.random.default_rng(0)
     A, W, Z = np.ones((4, 3)), np.ones((4, 2)), np.ones((2, 3))
     next(reference_sample(A, A > 0, W, Z, "gee", order=order, rng=rng))

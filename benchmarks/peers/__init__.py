@@ -1,17 +1,17 @@
-"""The contestants: classes set up with a matrix, a rank and a number of threads; `measure(n)` times n iterations.
+"""Implementations: classes created with a matrix, a rank and a number of threads; `measure(n)` times n iterations.
 
-A module is imported only by the worker that runs it, so a peer that is not installed costs nobody else anything.
+A module is imported only by the worker that runs it, so a peer that is not installed does not affect the others.
 """
 
 from importlib import import_module
 from typing import Any
 
-# Name: module and class, and the package on PyPI that must have installed (None: comes with bnmf).
+# Module and class, and the package on PyPI that is required in addition to the dependencies of bnmf.
 PEERS = {
     "bnmf": ("ours:Sweeps", None),
     "bnmf-chains": ("ours:Chains", None),
     "bnmf-ess": ("ours:Effective", None),
-    "reference": ("reference:Reference", None),
+    "reference": ("algorithm1:Reference", None),
     "sklearn": ("sklearn_nmf:ScikitLearn", None),
     "smurff": ("smurff_bpmf:Smurff", "smurff"),
     "cmfrec": ("cmfrec_als:Cmfrec", "cmfrec"),
@@ -21,6 +21,6 @@ PEERS = {
 
 
 def find(name: str) -> Any:
-    """Return the class of a contestant."""
+    """Return the class of an implementation."""
     module, attribute = PEERS[name][0].split(":")
     return getattr(import_module(f"benchmarks.peers.{module}"), attribute)

@@ -9,7 +9,7 @@ from benchmarks.peers.timing import by_difference
 
 
 class Cmfrec:
-    """Time of an iteration, in double precision, without biases, as the model of bnmf has none."""
+    """Time per iteration, in double precision and without biases, like the model of bnmf."""
 
     def __init__(self, X: Any, rank: int, n_threads: int) -> None:
         self.X = sp.coo_matrix(X) if sp.issparse(X) else X

@@ -1,15 +1,18 @@
-"""implicit's alternating least squares by conjugate gradients (no nonnegativity; unstored entries are weak zeros)."""
+"""implicit's alternating least squares by conjugate gradients.
+
+Its factors may be negative, and unstored entries are zeros with a low weight.
+"""
 
 from typing import Any
 
 import numpy as np
 from implicit.cpu.als import AlternatingLeastSquares
 
-from benchmarks.data import entries
+from benchmarks.matrices import entries
 
 
 class Implicit:
-    """Time of an iteration, in double precision, as implicit itself reports it."""
+    """Time per iteration as reported by implicit, in double precision."""
 
     def __init__(self, X: Any, rank: int, n_threads: int) -> None:
         self.X = entries(X)

@@ -13,14 +13,15 @@ from benchmarks.peers.effective import worst_ess
 from benchmarks.peers.ours import Chain, model_of
 from benchmarks.peers.timing import timed
 
+# λ of the exponential priors, as in prior="gee".
 RATE = 0.1
 
 
 class Nuts:
-    """Seconds of one effective sample of the worst prediction.
+    """Time per effective sample of the worst prediction.
 
-    The chain starts from a state of our sampler, inside the posterior, and compiling and warm-up are not timed: all
-    of this is in favour of NUTS.
+    In favour of NUTS, the chain starts from a state of our sampler after its burn-in, and neither compilation nor
+    warm-up is timed.
     """
 
     def __init__(self, X: Any, rank: int, n_threads: int, warmup: int, draws: int) -> None:
@@ -41,19 +42,19 @@ class Nuts:
         kernel = NUTS(model, init_strategy=init_to_value(values=values))
         self.mcmc = MCMC(kernel, num_warmup=warmup, num_samples=draws, progress_bar=False)
         self.mcmc.warmup(jax.random.PRNGKey(0))
-        self._go_on()  # compiles what draws
+        self._continue()  # compiles the sampling code
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         self.mcmc.post_warmup_state = self.mcmc.last_state
         self.mcmc.run(self.mcmc.post_warmup_state.rng_key, extra_fields=("num_steps",))
         jax.block_until_ready(self.mcmc.get_samples())
 
     def measure(self, n: int) -> dict[str, float]:
-        seconds = timed(self._go_on)
+        seconds = timed(self._continue)
         draws = self.mcmc.get_samples()
         W, Z = (np.asarray(draws[name], dtype=np.float64) for name in "WZ")
         if len(W) != n:
-            raise ValueError(f"set up for {len(W)} draws, asked for {n}")
+            raise ValueError(f"expected n = {len(W)}, the number of draws of the set-up, got {n}")
         ess = worst_ess((W @ Z).reshape(n, -1))
         steps = float(np.mean(self.mcmc.get_extra_fields()["num_steps"]))
         noise = float(np.mean(draws["sigma2"]))

@@ -1,4 +1,4 @@
-"""bnmf itself, through the sampler that every public door leads to."""
+"""bnmf: the Gibbs sampler that all public functions use."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,44 +9,46 @@ import scipy.sparse as sp
 
 from benchmarks.peers.effective import worst_ess
 from benchmarks.peers.timing import timed
-from bnmf import gibbs
-from bnmf.observed import ObservedMatrix
-from bnmf.workers import Workers, single_threaded_blas
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.model import Model
+from bnmf.sampler.gibbs import start, step
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import Workers, single_threaded_blas
 
-# Early sweeps are not typical. On small data this many are enough; on large data the time decides.
-MOST_BURN_IN, LEAST_BURN_IN = 200, 2
+# Limits on the sweeps of burn-in; between them the time decides. Early sweeps are not typical.
+MAX_BURN_IN_SWEEPS, MIN_BURN_IN_SWEEPS = 200, 2
 
 
-def model_of(X: Any, rank: int) -> gibbs.Model:
+def model_of(X: Any, rank: int) -> Model:
     """Return the GEE model of a matrix."""
     options = {"unstored": "missing"} if sp.issparse(X) else {}
-    return gibbs.Model(ObservedMatrix.from_data(X, negative=True, **options), rank, prior="gee")
+    return Model(ObservedMatrix.from_data(X, negative=True, **options), rank, prior="gee")
 
 
 class Chain:
-    """One chain that can be asked for more sweeps."""
+    """One chain that can be continued."""
 
-    def __init__(self, model: gibbs.Model, number: int, n_threads: int) -> None:
+    def __init__(self, model: Model, number: int, n_threads: int) -> None:
         self.model = model
-        self.stream = gibbs.Stream(0, number)
+        self.stream = Stream(0, number)
         self.workers = Workers(n_threads)
-        self.state = gibbs.start(model, self.stream, workers=self.workers)
+        self.state = start(model, self.stream, workers=self.workers)
 
     def sweep(self, n: int) -> None:
         for _ in range(n):
-            self.state = gibbs.step(self.model, self.state, self.stream, self.workers)
+            self.state = step(self.model, self.state, self.stream, self.workers)
 
     def burn_in(self, seconds: float) -> None:
         self.sweep(1)  # compiles
         began = time.perf_counter()
-        for sweep in range(MOST_BURN_IN):
-            if sweep >= LEAST_BURN_IN and time.perf_counter() - began > seconds:
+        for sweep in range(MAX_BURN_IN_SWEEPS):
+            if sweep >= MIN_BURN_IN_SWEEPS and time.perf_counter() - began > seconds:
                 return
             self.sweep(1)
 
 
 class Sweeps:
-    """Time of a sweep, the threads sharing its rows."""
+    """Time per sweep of one chain whose rows are shared between the threads."""
 
     def __init__(self, X: Any, rank: int, n_threads: int, burn_in: float) -> None:
         self.chain = Chain(model_of(X, rank), 0, n_threads)
@@ -57,7 +59,7 @@ class Sweeps:
 
 
 class Chains:
-    """Time of a sweep when as many chains as threads run at once, each in a thread of its own."""
+    """Time per sweep of parallel chains, one per thread."""
 
     def __init__(self, X: Any, rank: int, n_threads: int, burn_in: float) -> None:
         model = model_of(X, rank)
@@ -68,14 +70,14 @@ class Chains:
 
     def measure(self, n: int) -> dict[str, float]:
         def all_chains() -> None:
-            with single_threaded_blas():  # held for all chains at once, as `bnmf.chains.run` does
+            with single_threaded_blas():  # around all chains, as in `bnmf.sampler.chains.run`
                 list(self.pool.map(lambda chain: chain.sweep(n), self.chains))
 
         return {"seconds": timed(all_chains) / (n * len(self.chains))}
 
 
 class Effective:
-    """Seconds of one effective sample of the worst prediction; `n` draws are kept, each after `thinning` sweeps."""
+    """Time per effective sample of the worst prediction, with one draw kept every `thinning` sweeps."""
 
     def __init__(self, X: Any, rank: int, n_threads: int, warmup: int, thinning: int) -> None:
         self.chain = Chain(model_of(X, rank), 0, n_threads)

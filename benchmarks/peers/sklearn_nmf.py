@@ -1,4 +1,4 @@
-"""scikit-learn's NMF: time of an iteration, holes filled with zeros because it takes none."""
+"""scikit-learn's NMF. It does not support missing entries, which are replaced by zeros."""
 
 import warnings
 from typing import Any
@@ -12,7 +12,7 @@ from benchmarks.peers.timing import by_difference
 
 
 class ScikitLearn:
-    """Time of an iteration of the coordinate descent ("cd") or multiplicative update ("mu") solver."""
+    """Time per iteration of the coordinate descent ("cd") or multiplicative update ("mu") solver."""
 
     def __init__(self, X: Any, rank: int, n_threads: int, solver: str) -> None:
         self.X = sp.csr_matrix(X) if sp.issparse(X) else np.nan_to_num(X)

@@ -4,23 +4,24 @@ from typing import Any
 
 import smurff
 
-from benchmarks.data import entries, is_full
+from benchmarks.matrices import entries, is_complete
 from benchmarks.peers.timing import timed
 
-ENDLESS = 10_000_000
+# Larger than any number of sweeps that is timed; the session is advanced one sweep at a time.
+N_SAMPLES = 10_000_000
 
 
 class Smurff:
-    """Time of a sweep. A full matrix goes in dense, one with holes as CSR."""
+    """Time per sweep. A complete matrix is passed as a dense array, an incomplete one as CSR."""
 
     def __init__(self, X: Any, rank: int, n_threads: int) -> None:
         self.session = smurff.BPMFSession(
-            X if is_full(X) else entries(X),
+            X if is_complete(X) else entries(X),
             is_scarce=True,
             num_latent=rank,
             num_threads=n_threads,
             burnin=2,
-            nsamples=ENDLESS,
+            nsamples=N_SAMPLES,
             seed=1,
             verbose=0,
         )

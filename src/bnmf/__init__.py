@@ -1,4 +1,4 @@
-"""Bayesian nonnegative matrix factorisation of matrices with holes, with the uncertainty of everything.
+"""Bayesian nonnegative matrix factorisation of matrices with missing entries, with uncertainty for everything.
 
 >>> from bnmf import BayesianNMF
 >>> BayesianNMF(n_components=5, prior="gee")
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["BayesianNMF", "NMFImputer", "Posterior", "__version__", "select_rank"]
 
-# Loaded when first asked for, so that `import bnmf` and the command line start at once.
-_HOMES = {
+# Loaded on first use, so that `import bnmf` and the command line start quickly.
+_MODULES = {
     "BayesianNMF": "bnmf.estimator",
     "NMFImputer": "bnmf.imputer",
     "Posterior": "bnmf.posterior",
@@ -29,9 +29,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'bnmf' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import math
 import warnings
 from typing import Any
 
@@ -10,39 +10,39 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bnmf.diagnostics import ConvergenceWarning
-from bnmf.fitting import sample_posterior
-from bnmf.gibbs import Model
-from bnmf.moments import Moments
-from bnmf.noise import InverseGamma
-from bnmf.observed import ObservedMatrix
-from bnmf.posterior import Posterior
-from bnmf.store import Schedule, stored_seed
+from bnmf.data.folds import folds
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.model import Model
+from bnmf.model.noise import InverseGamma
+from bnmf.posterior.interface import BasePosterior
+from bnmf.posterior.fitting import sample_posterior
+from bnmf.posterior.posterior import Posterior
+from bnmf.sampler.checkpoint import stored_seed
+from bnmf.sampler.schedule import Schedule
+from bnmf.utils.seeds import as_seed
+from bnmf.utils.typing import Floats
 
-Floats = NDArray[np.float64]
-
-# The observed entries of a row are hidden in so many turns to score it.
-SCORE_FOLDS = 5
+# Number of turns in which `score` hides the observed entries.
+N_SCORE_FOLDS = 5
 
 
 class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Bayesian nonnegative matrix factorisation of a matrix with missing entries.
 
-    X is modelled as W Z plus Gaussian noise, with W and Z nonnegative under a prior that acts as a norm penalty. The
-    whole posterior is sampled, so every prediction comes with its uncertainty. NaN is missing; zero is not.
+    X is modelled as W Z plus Gaussian noise, with nonnegative W and Z whose prior acts as a norm penalty. The whole
+    posterior is sampled, so every prediction has an uncertainty. NaN is missing; zero is not.
 
     Parameters
     ----------
     n_components : int, default=20
         Number of components K.
     prior : str, Prior or pair of them, default="gl22"
-        "gee", "gl12", "gl22", "glinf" or "gl22inf" (the models of the paper with λ = 0.1), a prior made from
-        :mod:`bnmf.priors`, or a pair of them for W and for Z.
+        "gee", "gl12", "gl22", "glinf" or "gl22inf" (the models of the paper with λ = 0.1; "exponential" is "gee" and
+        "half-normal" is "gl22"), a prior from :mod:`bnmf.priors`, or a pair of them for W and for Z.
     noise_shape, noise_scale : float, default=1.0
         Inverse-gamma prior of the noise variance.
     n_chains : int, default=4
@@ -75,7 +75,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Attributes
     ----------
     posterior_ : Posterior
-        The draws and what can be read off them (:class:`bnmf.moments.Moments` with ``keep_draws=False``).
+        The draws and what can be read off them (:class:`bnmf.posterior.moments.Moments` with ``keep_draws=False``).
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
     noise_variance_ : float
@@ -151,57 +151,51 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         y : None
             Ignored.
         observed : array-like of bool of shape (n_samples, n_features), optional
-            True where X was observed. What X holds elsewhere is not looked at.
+            True where X was observed. Other entries of X are ignored.
 
         Returns
         -------
         BayesianNMF
             This estimator, fitted.
         """
-        dtype = self._draws_dtype()
+        data = self._validated(X, observed, reset=True)
+        self._fit_observed(data, self._seed())
+        # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
+        self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
+        for problem in self.posterior_.problems():
+            warnings.warn(problem, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _fit_observed(self, data: ObservedMatrix, seed: int) -> BayesianNMF:
+        """Fit data in the form of the sampler."""
+        dtype = np.dtype(self.draws_dtype)
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
         schedule = Schedule(self.n_chains, self.burn_in, self.n_draws, self.thinning)
-        noise = InverseGamma(self.noise_shape, self.noise_scale)
-        data = self._data(X, observed, reset=True)
-        model = Model(data, self._rank(), self.prior, noise, bool(self.rescale))
-        self._seed_ = self._seed()
+        model = Model(data, self.n_components, self.prior, InverseGamma(self.noise_shape, self.noise_scale))
+        self._seed_ = seed
         self._data_ = data
         self.posterior_: Any = sample_posterior(
             model,
             schedule,
-            self._seed_,
+            seed,
             init=self.init,
+            rescale=bool(self.rescale),
             dtype=dtype,
             keep_draws=self.keep_draws,
             checkpoint=self.checkpoint,
             n_jobs=effective_n_jobs(self.n_jobs),
             progress=bool(self.progress),
         )
-        if isinstance(self.posterior_, Moments):
-            self._mean_W, self.components_ = self.posterior_.mean_W, self.posterior_.mean_Z
-        else:
-            self._mean_W, self.components_ = self.posterior_.alignment.means(self.posterior_.W, self.posterior_.Z)
+        self._mean_W, self.components_ = self.posterior_.factor_means()
         self.noise_variance_ = float(self.posterior_.noise_variance.mean())
-        self.n_iter_ = schedule.burn_in + self.posterior_.n_draws * schedule.thinning
-        for problem in self.posterior_.problems():
-            warnings.warn(problem, ConvergenceWarning, stacklevel=2)
+        self.n_iter_ = schedule.sweeps_for(self.posterior_.n_draws)
         return self
 
-    def _rank(self) -> int:
-        try:
-            return operator.index(self.n_components)
-        except TypeError:
-            raise TypeError(f"n_components must be a whole number, got {self.n_components!r}") from None
-
-    def _draws_dtype(self) -> np.dtype[Any]:
-        dtype = np.dtype(self.draws_dtype)
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
-        return dtype
-
-    def _data(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
-        """Return X as the sampler takes it, after scikit-learn's own checks."""
+    def _validated(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
+        """Return X in the form of the sampler, after scikit-learn's own checks."""
         names = X.index if isinstance(X, pd.DataFrame) else None
-        # Behind a mask anything may stand, infinities too: then only what was observed is checked.
+        # Entries that were not observed may be anything, infinities included, so only the others are checked.
         finite: Any = "allow-nan" if observed is None else False
         array: Any = validate_data(
             self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
@@ -214,24 +208,21 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return data.named(names, columns)
 
     def _seed(self) -> int:
+        stored = None
         if self.random_state is None and self.checkpoint is not None:
             stored = stored_seed(self.checkpoint)
-            if stored is not None:
-                return stored
-        if isinstance(self.random_state, (int, np.integer)):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return as_seed(self.random_state) if stored is None else stored
 
     @property
     def reconstruction_err_(self) -> float:
         """Root of the squared error of the posterior mean on the observed entries."""
         check_is_fitted(self)
-        rows, columns, values = self._data_.observed_entries()
-        if isinstance(self.posterior_, Moments):
-            mean = self.posterior_.mean()[rows, columns]
-        else:
-            mean = self.posterior_.mean(rows, columns)
-        return float(np.linalg.norm(values - mean))
+        data = self._data_
+        if data.has_implicit_zeros:
+            blocks = ((block, self.posterior_.mean_of_rows(rows)) for rows, block in data.blocks())
+            return math.sqrt(sum(np.nansum((block - mean) ** 2) for block, mean in blocks))
+        rows, columns, values = data.observed_entries()
+        return float(np.linalg.norm(values - self.posterior_.mean(rows, columns)))
 
     @property
     def _n_features_out(self) -> int:
@@ -269,47 +260,61 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         prob : float, default=0.9
-            Probability that the interval holds.
+            Probability of the interval.
         noise : bool, default=True
             Of new data at the entry (predictive interval); if False, of W Z.
 
         Returns
         -------
         tuple of ndarray of shape (n_samples, n_features)
-            Lower and upper ends, not below zero, as the data are not.
+            Lower and upper ends. Nonnegative data are predicted as nonnegative: the predictive distribution is cut at
+            zero.
         """
         check_is_fitted(self)
-        low, high = self.posterior_.interval(prob, noise=noise)
-        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+        return self.posterior_.interval(prob, noise=noise)
 
     def impute(self, X: Any = None, *, observed: Any = None) -> Any:
-        """Return X with its missing entries filled by their posterior mean, and the others untouched.
+        """Return X with missing entries replaced by their posterior mean; observed entries are unchanged.
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features), optional
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features), optional
             The fitted data by default. Other rows are drawn given the fitted Z.
         observed : array-like of bool, optional
             True where X was observed.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
-            The completed matrix.
+        ndarray, DataFrame or csr_array of shape (n_samples, n_features)
+            The completed matrix: a DataFrame if X is one, and sparse if X is sparse and its unstored entries are zeros.
         """
         check_is_fitted(self)
-        data = self._data_ if X is None else self._data(X, observed, reset=False)
-        if isinstance(self.posterior_, Moments):
-            if X is not None:
-                raise ValueError("without draws (keep_draws=False) only the fitted rows can be imputed")
-            mean = self.posterior_.mean()
-        else:
-            mean = self._posterior_of(data).mean()
+        data = self._data_ if X is None else self._validated(X, observed, reset=False)
+        posterior = self._posterior_of(data)
+        is_sparse = self._imputes_sparse if X is None else sp.issparse(X) and self.unstored == "zero"
+        if is_sparse:
+            return self._impute_sparse(data, posterior)
+        filled = posterior.mean()
         rows, columns, values = data.observed_entries()
-        mean[rows, columns] = values
-        return mean
+        filled[rows, columns] = values
+        if data.row_names is None:
+            return filled
+        return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
 
-    # --- scikit-learn's verbs
+    @staticmethod
+    def _impute_sparse(data: ObservedMatrix, posterior: BasePosterior) -> sp.csr_array:
+        """Return sparse data with their stored missing entries filled."""
+        missing = data.missing_entries()
+        if data.has_implicit_zeros:
+            rows, columns, values = data.stored_entries()
+            values[np.isnan(values)] = posterior.mean(*missing)
+        else:
+            rows, columns, values = data.observed_entries()
+            rows, columns = (np.concatenate(pair) for pair in zip((rows, columns), missing, strict=True))
+            values = np.concatenate([values, posterior.mean(*missing)])
+        return sp.coo_array((values, (rows, columns)), shape=data.shape).tocsr()
+
+    # --- scikit-learn's methods
 
     def fit_transform(self, X: Any, y: Any = None, *, observed: Any = None) -> Floats:
         """Fit, and return the posterior mean of W.
@@ -330,16 +335,18 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         return self.fit(X, observed=observed)._mean_W
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any, *, observed: Any = None) -> Floats:
         """Return the posterior mean of W for rows of X, integrating over the draws of Z.
 
-        A row that was fitted gets the weights it got there. Entries may be missing; a row with nothing observed gets
-        the prior's answer. For the uncertainty use :meth:`posterior_of`.
+        A row that was fitted gets its fitted weights. Entries may be missing; a row without observed entries gets the
+        mean of the prior. For the uncertainty use :meth:`posterior_of`.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             Nonnegative data.
+        observed : array-like of bool, optional
+            True where X was observed.
 
         Returns
         -------
@@ -347,8 +354,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Weights of the components, aligned with `components_`.
         """
         check_is_fitted(self)
-        posterior = self._posterior_of(self._data(X, reset=False))
-        return self.posterior_.alignment.means(posterior.W, posterior.Z)[0]
+        return self._posterior_of(self._validated(X, observed, reset=False)).factor_means()[0]
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return weights times `components_`. For predictions use :meth:`reconstruct`, the mean of the products.
@@ -385,20 +391,17 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             With the fitted draws of Z, and draws of W for these rows.
         """
         check_is_fitted(self)
-        return self._posterior_of(self._data(X, observed, reset=False))
+        return self._posterior_of(self._validated(X, observed, reset=False))
 
-    def _posterior_of(self, data: ObservedMatrix) -> Posterior:
-        if isinstance(self.posterior_, Moments):
-            raise ValueError("without draws (keep_draws=False) there is nothing to draw new rows from")
-        if data is self._data_:
-            return self.posterior_
-        return self.posterior_.for_rows(data, seed=self._seed_)
+    def _posterior_of(self, data: ObservedMatrix) -> Any:
+        return self.posterior_ if data is self._data_ else self.posterior_.for_data(data, self._seed_)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, observed: Any = None) -> float:
         """Return the mean log predictive density of the observed entries of X.
 
         Each entry is predicted from others of its row: the observed entries are hidden in five turns. So more
-        components score higher only if they predict better, and `GridSearchCV` can choose their number.
+        components score higher only if they predict better, and `GridSearchCV` can choose their number. Of sparse data
+        with implicit zeros all other entries and a sample of the zeros are scored.
 
         Parameters
         ----------
@@ -406,6 +409,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Nonnegative data.
         y : None
             Ignored.
+        observed : array-like of bool, optional
+            True where X was observed.
 
         Returns
         -------
@@ -413,17 +418,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The higher the better.
         """
         check_is_fitted(self)
-        data = self._data(X, reset=False)
-        rows, columns, values = data.observed_entries()
-        if not len(rows):
+        data = self._validated(X, observed, reset=False)
+        if data.n_observed == 0:
             raise ValueError("X has no observed entry to score")
-        fold = np.random.default_rng(self._seed_).permutation(len(rows)) % SCORE_FOLDS
-        total = 0.0
-        for turn in range(SCORE_FOLDS):
-            hidden = fold == turn
-            if hidden.any():
-                seen = ~hidden
-                rest = sp.csr_array((values[seen], (rows[seen], columns[seen])), shape=data.shape)
-                posterior = self._posterior_of(ObservedMatrix.from_data(rest, unstored="missing", empty=True))
-                total += posterior.log_predictive_density(rows[hidden], columns[hidden], values[hidden]).sum()
-        return float(total / len(rows))
+        total = weight = 0.0
+        for fold in folds(data, N_SCORE_FOLDS, np.random.default_rng(self._seed_)):
+            density = self._posterior_of(fold.rest).log_predictive_density(fold.rows, fold.columns, fold.values)
+            total += fold.weights @ density
+            weight += fold.weights.sum()
+        return float(total / weight)

@@ -1,20 +1,19 @@
-"""NMFImputer: missing entries filled, once or several times."""
+"""NMFImputer: missing entries filled by their posterior mean, or by several draws."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.estimator import BayesianNMF
-from bnmf.kernels.truncated_normal import fill_within
-from bnmf.posterior import Posterior
-
-Floats = NDArray[np.float64]
+from bnmf.posterior import predictions
+from bnmf.utils.seeds import as_generator
+from bnmf.utils.typing import Array
 
 
 class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -23,7 +22,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     estimator : BayesianNMF, optional
-        The model; with its defaults if none is given.
+        The model; by default a BayesianNMF with its default settings.
     add_indicator : bool, default=False
         Append columns that tell which entries were missing, as scikit-learn's imputers do.
 
@@ -32,7 +31,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     estimator_ : BayesianNMF
         The fitted model.
     indicator_ : MissingIndicator or None
-        What makes the indicator columns.
+        The transformer that makes the indicator columns.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Any:
         """Return X with its missing entries filled by their posterior mean.
 
         Parameters
@@ -82,24 +81,28 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features [+ indicator columns])
-            The completed rows; what was observed is returned bit for bit.
+        ndarray or DataFrame of shape (n_samples, n_features [+ indicator columns])
+            The completed rows; observed entries are returned bit for bit. A DataFrame is returned for a DataFrame,
+            unless ``set_output`` asks for another container.
         """
         check_is_fitted(self)
         array = self._array(X, reset=False)
         missing = np.isnan(array)
         filled = array.copy()
         if missing.any():
-            filled[missing] = self._posterior(array).mean()[missing]
-        if self.indicator_ is None:
-            return filled
-        return np.hstack([filled, self.indicator_.transform(array).astype(filled.dtype)])
+            filled[missing] = self.estimator_.posterior_of(array).mean(*np.nonzero(missing))
+        if self.indicator_ is not None:
+            filled = np.hstack([filled, self.indicator_.transform(array).astype(filled.dtype)])
+        if isinstance(X, pd.DataFrame):
+            return pd.DataFrame(filled, index=X.index, columns=self.get_feature_names_out())
+        return filled
 
-    def multiple_imputations(self, X: Any, n_imputations: int = 5, *, seed: int = 0) -> NDArray[Any]:
+    def multiple_imputations(self, X: Any, n_imputations: int = 5, *, random_state: Any = 0) -> Array:
         """Return several completed copies of X, each with its own draw of the missing entries.
 
-        Each copy takes one draw of the factors and of the noise, so the differences between the copies are the whole
-        uncertainty, as Rubin's rules ask for. Drawn entries are nonnegative.
+        Each copy uses one draw of the factors and of the noise, so the differences between copies show the whole
+        uncertainty, as Rubin's rules require. The draws follow the predictive law of :meth:`Posterior.quantile`
+        with noise: they are cut at zero.
 
         Parameters
         ----------
@@ -107,8 +110,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Rows of the fitted data, or others.
         n_imputations : int, default=5
             Number of copies.
-        seed : int, default=0
-            Seed of the choice of draws and of the noise.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the choice of draws and of the noise.
 
         Returns
         -------
@@ -117,29 +120,25 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         array = self._array(X, reset=False)
-        posterior = self._posterior(array)
-        available = posterior.n_chains * posterior.n_draws
-        if not 1 <= n_imputations <= available:
-            raise ValueError(f"n_imputations must be between 1 and the {available} draws, got {n_imputations}")
-        rng = np.random.default_rng(seed)
+        posterior = self.estimator_.posterior_of(array)
+        W, Z, noise_variance = posterior.flat
+        if not 1 <= n_imputations <= len(W):
+            raise ValueError(f"n_imputations must be between 1 and the {len(W)} draws, got {n_imputations}")
+        rng = as_generator(random_state)
+        chosen = rng.permutation(len(W))[:n_imputations]
         rows, columns = np.nonzero(np.isnan(array))
+        products = predictions.entries(W[chosen], Z[chosen], rows, columns)
         out = np.repeat(array[None], n_imputations, axis=0)
-        for copy, number in zip(out, rng.permutation(available)[:n_imputations], strict=True):
-            chain, draw = divmod(int(number), posterior.n_draws)
-            mean = np.einsum("ik,ki->i", posterior.W[chain, draw][rows], posterior.Z[chain, draw][:, columns])
-            copy[rows, columns] = _noisy(mean, float(posterior.noise_variance[chain, draw]), rng)
+        out[:, rows, columns] = predictions.add_noise(products, noise_variance[chosen], posterior.lower_bound, rng)
         return out
 
-    def _posterior(self, array: NDArray[Any]) -> Posterior:
-        return self.estimator_.posterior_of(array)
-
-    def _array(self, X: Any, *, reset: bool) -> NDArray[Any]:
+    def _array(self, X: Any, *, reset: bool) -> Array:
         array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         if np.any(array < 0):
             raise ValueError(f"Negative values in data passed to {type(self).__name__}: X must be nonnegative")
         return array
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that :meth:`transform` gives.
 
         Parameters
@@ -162,12 +161,3 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _noisy(mean: Floats, variance: float, rng: np.random.Generator) -> Floats:
-    """Return a draw of N(mean, variance) above zero for each mean."""
-    out = np.empty(mean.size)
-    precision = np.full(mean.size, 1.0 / variance)
-    key = rng.integers(2**64, size=2, dtype=np.uint64)
-    fill_within(mean / variance, precision, np.full(mean.size, np.inf), *key, out)
-    return out

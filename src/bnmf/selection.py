@@ -1,4 +1,4 @@
-"""Choosing K: hide entries, fit, and see how well they are predicted."""
+"""Choosing the number of components K by how well hidden entries are predicted."""
 
 from __future__ import annotations
 
@@ -8,28 +8,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
-from joblib import effective_n_jobs
-from numpy.typing import NDArray
+from sklearn.base import clone
 
-from bnmf.fitting import sample_posterior
-from bnmf.gibbs import Model
-from bnmf.observed import ObservedMatrix
-from bnmf.posterior import Posterior
-from bnmf.store import Schedule
+from bnmf.data.folds import Fold, folds
+from bnmf.data.observed import ObservedMatrix
+from bnmf.estimator import BayesianNMF
+from bnmf.utils.seeds import as_seed
+from bnmf.utils.typing import Floats
 
 
 @dataclass(frozen=True)
 class RankChoice:
-    """Which K predicts hidden entries best.
+    """The K that predicts hidden entries best.
 
     Attributes
     ----------
     best_k : int
-        The smallest K that is within one standard error of the best.
+        The smallest K whose log predictive density is within one standard error of the best.
     table : DataFrame
-        For each K the mean log predictive density of hidden entries and their root mean squared error, and how far
-        the density lies below that of the best K, with the standard error of that difference over the folds.
+        For each K the mean log predictive density of hidden entries, how far it lies below that of the best K, the
+        standard error of that difference over the folds, and the root mean squared error.
     """
 
     best_k: int
@@ -43,46 +41,37 @@ def select_rank(
     X: Any,
     ks: Sequence[int],
     *,
+    estimator: BayesianNMF | None = None,
     observed: Any = None,
-    prior: Any = "gl22",
     n_folds: int = 5,
-    n_chains: int = 2,
-    burn_in: int = 200,
-    n_draws: int = 100,
-    unstored: str = "zero",
-    n_jobs: int | None = None,
-    random_state: int = 0,
+    random_state: Any = 0,
 ) -> RankChoice:
     """Choose the number of components by cross-validation over entries.
 
-    The observed entries are dealt into folds; each fold is hidden in turn, the others are fitted, and the hidden
-    entries are scored by their log predictive density. All K see the same folds.
+    The observed entries are divided into folds. Each fold is hidden in turn, the rest is fitted, and the hidden
+    entries are scored by their log predictive density. All K see the same folds. Of sparse data with implicit zeros,
+    each fold holds a sample of the zeros, weighted to stand for all of them.
 
     Parameters
     ----------
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-        Nonnegative data; NaN is missing. Sparse data whose unstored entries are zeros are not taken.
+        Nonnegative data; NaN is missing.
     ks : sequence of int
         Numbers of components to try.
+    estimator : BayesianNMF, optional
+        The model, whose `n_components` is replaced by each K; by default a BayesianNMF with 2 chains of 200 sweeps of
+        burn-in and 100 draws.
     observed : array-like of bool, optional
         True where X was observed.
-    prior : str, Prior or pair of them, default="gl22"
-        Prior of the factors.
     n_folds : int, default=5
         Number of folds.
-    n_chains, burn_in, n_draws : int
-        Length of each fit.
-    unstored : {"zero", "missing"}, default="zero"
-        What an entry is that a sparse X does not store.
-    n_jobs : int, optional
-        Threads.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seed of folds and fits.
 
     Returns
     -------
     RankChoice
-        The choice, and the table it was made from.
+        The choice, and the table it is based on.
 
     Examples
     --------
@@ -97,33 +86,30 @@ def select_rank(
         raise ValueError("ks must name at least one number of components")
     if n_folds < 2:
         raise ValueError(f"n_folds must be at least 2, got {n_folds}")
-    data = ObservedMatrix.from_data(X, observed, unstored=unstored)
+    estimator = BayesianNMF(n_chains=2, burn_in=200, n_draws=100) if estimator is None else estimator
+    seed = as_seed(random_state)
+    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
-    entries = data.observed_entries()
-    fold = np.random.default_rng(random_state).permutation(data.n_observed) % n_folds
-    schedule = Schedule(n_chains, burn_in, n_draws)
-    threads = effective_n_jobs(n_jobs)
-    densities, squares = np.empty((len(ks), n_folds)), np.empty((len(ks), n_folds))
-    for turn in range(n_folds):
-        hidden = fold == turn
-        train = _part(entries, ~hidden, data.shape)
-        for i, k in enumerate(ks):
-            posterior = sample_posterior(Model(train, k, prior), schedule, random_state, n_jobs=threads)
-            assert isinstance(posterior, Posterior)
-            rows, columns, values = (array[hidden] for array in entries)
-            densities[i, turn] = posterior.log_predictive_density(rows, columns, values).mean()
-            squares[i, turn] = np.mean((values - posterior.mean(rows, columns)) ** 2)
+    needed = {"keep_draws": True, "checkpoint": None}  # predictive densities need draws, and fits differ
+    scores = [
+        [_score(clone(estimator).set_params(n_components=k, **needed), fold, seed) for k in ks]
+        for fold in folds(data, n_folds, np.random.default_rng(seed))
+    ]
+    densities, squares = np.array(scores).transpose(2, 1, 0)
     return _choose(ks, densities, squares)
 
 
-def _part(entries: tuple[Any, Any, Any], kept: NDArray[np.bool_], shape: tuple[int, int]) -> ObservedMatrix:
-    rows, columns, values = (array[kept] for array in entries)
-    return ObservedMatrix.from_data(sp.csr_array((values, (rows, columns)), shape=shape), unstored="missing")
+def _score(model: BayesianNMF, fold: Fold, seed: int) -> tuple[float, float]:
+    """Return mean log predictive density and mean squared error of the hidden entries."""
+    posterior = model._fit_observed(fold.rest, seed).posterior_
+    density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values)
+    squares = (fold.values - posterior.mean(fold.rows, fold.columns)) ** 2
+    return np.average(density, weights=fold.weights), np.average(squares, weights=fold.weights)
 
 
-def _choose(ks: list[int], densities: NDArray[np.float64], squares: NDArray[np.float64]) -> RankChoice:
-    """Take the smallest K within one standard error of the best; folds are compared pairwise."""
+def _choose(ks: list[int], densities: Floats, squares: Floats) -> RankChoice:
+    """Take the smallest K within one standard error of the best, comparing the same folds."""
     best = int(np.argmax(densities.mean(axis=1)))
     below = densities[best] - densities
     error = below.std(axis=1, ddof=1) / np.sqrt(densities.shape[1])

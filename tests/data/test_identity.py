@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.hashing import fingerprint, row_ids
-from bnmf.observed import ObservedMatrix
+from bnmf.data.identity import fingerprint, row_ids
+from bnmf.data.observed import ObservedMatrix
 
 
 def forms(X):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from bnmf.observed import ObservedMatrix
+from bnmf.data.observed import ObservedMatrix
 
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0, 2.0], [NAN, 3.0, 4.0, 0.0], [0.0, 5.0, 6.0, NAN]])

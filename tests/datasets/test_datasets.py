@@ -1,4 +1,4 @@
-"""The published data: fetched, checked, never half there. The synthetic data: what they claim to look like."""
+"""The published data: downloads and checks. The synthetic data: their properties."""
 
 import dataclasses
 import hashlib
@@ -16,15 +16,15 @@ import pytest
 from scipy import sparse
 
 from bnmf import datasets
-from bnmf.datasets import DatasetError, published, store
+from bnmf.datasets import DatasetError, published, remote
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHARED_DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_gdsc = pytest.mark.skipif(
-    not (SHARED / "gdsc" / "ic50.txt").exists(), reason="needs ../shared/data/gdsc/ic50.txt beside the repository"
+    not (SHARED_DATA / "gdsc" / "ic50.txt").exists(), reason="needs ../shared/data/gdsc/ic50.txt next to the repository"
 )
 needs_stand_in = pytest.mark.skipif(
-    not (SHARED / "methylation" / "gene_body_standin.csv").exists(),
-    reason="needs ../shared/data/methylation/gene_body_standin.csv beside the repository",
+    not (SHARED_DATA / "methylation" / "gene_body_standin.csv").exists(),
+    reason="needs ../shared/data/methylation/gene_body_standin.csv next to the repository",
 )
 
 IC50 = b"1.9\tnan\t100.0\n0.4\t7.5\t2.0\n"
@@ -45,18 +45,18 @@ def movielens_zip() -> bytes:
 
 
 class Server:
-    """A real web server on this machine whose answers a test can spoil."""
+    """A local web server whose responses a test can replace."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
-        self.announced: dict[str, int] = {}  # a Content-Length that is not the truth
-        self.asked: list[str] = []
+        self.announced: dict[str, int] = {}  # wrong values of Content-Length
+        self.requests: list[str] = []
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 name = self.path.lstrip("/")
-                outer.asked.append(name)
+                outer.requests.append(name)
                 if name not in outer.files:
                     self.send_error(404)
                     return
@@ -89,23 +89,23 @@ def blob_of(content: bytes) -> str:
 
 @pytest.fixture
 def server(monkeypatch):
-    """Serve small files in the place of the published ones, with their own checks of the same kind."""
+    """Serve small files instead of the published ones, with checks of the same kind."""
     small = {
-        "gdsc/ic50.txt": (IC50, store.sha256(hashlib.sha256(IC50).hexdigest())),
-        "gdsc/cell_lines.txt": (CELL_LINES, store.lines(r"[^\t]+(\t[^\t]*){4}", at_least=2)),
-        "gdsc/drugs.txt": (DRUGS, store.lines(r"[^\t]+\t[^\t]+", at_least=3)),
-        "methylation/matched_methylation_geneBody": (METHYLATION, store.git_blob(blob_of(METHYLATION))),
-        "methylation/genes.txt": (GENES, store.lines(r"\d+", at_least=3)),
+        "gdsc/ic50.txt": (IC50, remote.sha256(hashlib.sha256(IC50).hexdigest())),
+        "gdsc/cell_lines.txt": (CELL_LINES, remote.lines(r"[^\t]+(\t[^\t]*){4}", at_least=2)),
+        "gdsc/drugs.txt": (DRUGS, remote.lines(r"[^\t]+\t[^\t]+", at_least=3)),
+        "methylation/matched_methylation_geneBody": (METHYLATION, remote.git_blob(blob_of(METHYLATION))),
+        "methylation/genes.txt": (GENES, remote.lines(r"\d+", at_least=3)),
     }
     archive = movielens_zip()
-    small["movielens/ml-100k.zip"] = (archive, store.sha256(hashlib.sha256(archive).hexdigest()))
-    assert small.keys() == store.FILES.keys()
+    small["movielens/ml-100k.zip"] = (archive, remote.sha256(hashlib.sha256(archive).hexdigest()))
+    assert small.keys() == remote.REMOTE_FILES.keys()
 
     server = Server()
     for name, (content, check) in small.items():
         server.files[name] = content
-        local = dataclasses.replace(store.FILES[name], url=f"{server.base}/{name}", check=check)
-        monkeypatch.setitem(store.FILES, name, local)
+        local = dataclasses.replace(remote.REMOTE_FILES[name], url=f"{server.base}/{name}", check=check)
+        monkeypatch.setitem(remote.REMOTE_FILES, name, local)
     monkeypatch.setattr(published, "N_DRIVER_GENES", 2)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     yield server
@@ -119,7 +119,7 @@ def files_below(directory: Path) -> list[str]:
 # ---------------------------------------------------------------- fetching
 
 
-def test_gdsc_is_downloaded_named_and_prepared(server, tmp_path):
+def test_gdsc_is_downloaded_with_names_and_prepared(server, tmp_path):
     fetched = datasets.fetch_gdsc_ic50(data_home=tmp_path)
     expected = pd.DataFrame([[1.0, np.nan, 100.0], [0.0, 7.0, 2.0]], index=["A-1", "NA"], columns=["X", "Y 1", "Z"])
     pd.testing.assert_frame_equal(fetched.data, expected, check_names=False)
@@ -142,26 +142,26 @@ def test_unprepared_gdsc_is_as_measured(server, tmp_path):
     np.testing.assert_array_equal(fetched.data.to_numpy(), [[1.9, np.nan, 100.0], [0.4, 7.5, 2.0]])
 
 
-def test_what_is_there_is_not_asked_for_again(server, tmp_path):
+def test_existing_files_are_not_downloaded_again(server, tmp_path):
     datasets.fetch_gdsc_ic50(data_home=tmp_path)
-    asked = len(server.asked)
+    n_requests = len(server.requests)
     again = datasets.fetch_gdsc_ic50(data_home=tmp_path, download_if_missing=False)
     assert again.data.shape == (2, 3)
-    assert asked == len(server.asked) == 3
+    assert n_requests == len(server.requests) == 3
 
 
-def test_gdsc_without_the_lists_of_names_has_numbers(server, tmp_path):
+def test_gdsc_without_the_lists_of_names_is_numbered(server, tmp_path):
     del server.files["gdsc/cell_lines.txt"]
     server.files["gdsc/drugs.txt"] = b"<html>not a list</html>"
     fetched = datasets.fetch_gdsc_ic50(data_home=tmp_path)
     assert list(fetched.data.index) == [0, 1]
     assert list(fetched.data.columns) == [0, 1, 2]
     assert fetched.row_info.shape == (2, 0)
-    assert "names could not be had" in fetched.DESCR
+    assert "names were not available" in fetched.DESCR
     assert files_below(tmp_path) == ["gdsc/ic50.txt"]
 
 
-def test_a_list_of_names_that_is_there_but_wrong_is_an_error(server, tmp_path):
+def test_a_wrong_list_of_names_is_an_error(server, tmp_path):
     (tmp_path / "gdsc").mkdir()
     (tmp_path / "gdsc" / "drugs.txt").write_bytes(DRUGS + b"w\tW\n")
     with pytest.raises(DatasetError, match=r"drugs.txt has 4 names for 3 rows or columns"):
@@ -171,7 +171,7 @@ def test_a_list_of_names_that_is_there_but_wrong_is_an_error(server, tmp_path):
         datasets.fetch_gdsc_ic50(data_home=tmp_path)
 
 
-def test_methylation_keeps_the_listed_genes_in_their_order(server, tmp_path):
+def test_methylation_has_the_listed_genes_in_their_order(server, tmp_path):
     fetched = datasets.fetch_gene_body_methylation(data_home=tmp_path)
     assert list(fetched.data.index) == ["5", "7"]
     np.testing.assert_array_equal(fetched.data.to_numpy(), [[0.0, 1.0], [10.0, 19.0]])
@@ -203,10 +203,10 @@ FETCHERS = [
 ]
 
 
-def assert_helps(error: pytest.ExceptionInfo[DatasetError], name: str, home: Path) -> None:
-    """The message must have the address, the name of the file, and where to put it by hand."""
+def assert_says_what_to_do(error: pytest.ExceptionInfo[DatasetError], name: str, home: Path) -> None:
+    """The message must state the address, the name of the file, and where to save it by hand."""
     message = str(error.value)
-    assert store.FILES[name].url in message
+    assert remote.REMOTE_FILES[name].url in message
     assert f"The file {name.rsplit('/')[-1]} is at" in message
     assert f"save it as {home / name}" in message
     assert isinstance(error.value, OSError)
@@ -214,7 +214,7 @@ def assert_helps(error: pytest.ExceptionInfo[DatasetError], name: str, home: Pat
 
 @pytest.mark.parametrize(("fetch", "name"), FETCHERS)
 @pytest.mark.parametrize("fault", ["wrong", "truncated", "truncated, length announced", "empty", "404", "closed port"])
-def test_a_bad_download_is_one_clear_error_and_leaves_nothing(server, tmp_path, monkeypatch, fetch, name, fault):
+def test_a_bad_download_is_a_clear_error_and_leaves_no_file(server, tmp_path, monkeypatch, fetch, name, fault):
     content = server.files[name]
     if fault == "wrong":
         server.files[name] = content[:-2] + b"9\n"
@@ -231,67 +231,67 @@ def test_a_bad_download_is_one_clear_error_and_leaves_nothing(server, tmp_path, 
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        closed = dataclasses.replace(store.FILES[name], url=f"http://127.0.0.1:{port}/{name}")
-        monkeypatch.setitem(store.FILES, name, closed)
+        closed = dataclasses.replace(remote.REMOTE_FILES[name], url=f"http://127.0.0.1:{port}/{name}")
+        monkeypatch.setitem(remote.REMOTE_FILES, name, closed)
 
     with pytest.raises(DatasetError) as error:
         fetch(data_home=tmp_path)
-    assert_helps(error, name, tmp_path)
+    assert_says_what_to_do(error, name, tmp_path)
+    assert server.requests.count(name) == (0 if fault == "closed port" else 1)
     assert files_below(tmp_path) == []
-    assert [path.name for path in tmp_path.rglob(".download-*")] == []
 
 
-def test_after_a_bad_download_the_next_may_succeed(server, tmp_path):
+def test_a_download_can_succeed_after_a_bad_one(server, tmp_path):
     server.files["gdsc/ic50.txt"] = IC50[:5]
-    with pytest.raises(DatasetError, match=r"another file or cut short: its SHA-256 is"):
+    with pytest.raises(DatasetError, match=r"incomplete or another file: its SHA-256 is"):
         datasets.fetch_gdsc_ic50(data_home=tmp_path)
     server.files["gdsc/ic50.txt"] = IC50
     assert datasets.fetch_gdsc_ic50(data_home=tmp_path).data.shape == (2, 3)
 
 
 @pytest.mark.parametrize(("fetch", "name"), FETCHERS)
-def test_nothing_is_downloaded_unless_allowed(server, tmp_path, fetch, name):
+def test_nothing_is_downloaded_if_not_allowed(server, tmp_path, fetch, name):
     with pytest.raises(DatasetError, match="download_if_missing is False") as error:
         fetch(data_home=tmp_path, download_if_missing=False)
-    assert_helps(error, name, tmp_path)
-    assert server.asked == []
+    assert_says_what_to_do(error, name, tmp_path)
+    assert server.requests == []
 
 
-def test_a_wrong_file_of_the_users_is_refused_and_left_alone(server, tmp_path):
+def test_a_wrong_existing_file_is_an_error_and_is_kept(server, tmp_path):
     own = tmp_path / "gdsc" / "ic50.txt"
     own.parent.mkdir()
     own.write_bytes(b"my own numbers")
-    with pytest.raises(DatasetError, match=r"is not the file it should be: its SHA-256 is") as error:
+    with pytest.raises(DatasetError, match=r"is not the expected file: its SHA-256 is") as error:
         datasets.fetch_gdsc_ic50(data_home=tmp_path)
-    assert_helps(error, "gdsc/ic50.txt", tmp_path)
+    assert_says_what_to_do(error, "gdsc/ic50.txt", tmp_path)
     assert own.read_bytes() == b"my own numbers"
-    assert server.asked == []
+    assert server.requests == []
 
 
-def test_a_home_that_cannot_be_written_is_a_clear_error(server, tmp_path):
+def test_a_directory_that_cannot_be_created_is_a_clear_error(server, tmp_path):
     blocked = tmp_path / "home"
     blocked.write_text("a file where a directory should be")
     with pytest.raises(DatasetError) as error:
         datasets.fetch_gdsc_ic50(data_home=blocked)
-    assert_helps(error, "gdsc/ic50.txt", blocked)
+    assert_says_what_to_do(error, "gdsc/ic50.txt", blocked)
 
 
-def test_the_directory_is_the_argument_then_the_variable_then_the_cache(monkeypatch, tmp_path):
+def test_data_directory_is_the_argument_the_variable_or_the_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("BNMF_DATA", str(tmp_path / "variable"))
     assert datasets.data_directory(tmp_path / "argument") == tmp_path / "argument"
     assert datasets.data_directory() == tmp_path / "variable"
     monkeypatch.delenv("BNMF_DATA")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert "bnmf" in str(datasets.data_directory()).lower()
+    assert "bnmf" in datasets.data_directory().parts
 
 
-def test_the_variable_is_where_downloads_go(server, monkeypatch, tmp_path):
+def test_downloads_are_saved_in_the_directory_of_the_variable(server, monkeypatch, tmp_path):
     monkeypatch.setenv("BNMF_DATA", str(tmp_path))
     datasets.fetch_movielens_100k()
     assert files_below(tmp_path) == ["movielens/ml-100k.zip"]
 
 
-def test_without_pooch_the_error_names_the_extra_and_local_files_still_work(server, monkeypatch, tmp_path):
+def test_without_pooch_only_downloads_fail(server, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r"pip install 'bnmf\[data\]'"):
         datasets.fetch_gdsc_ic50(data_home=tmp_path)
@@ -301,12 +301,13 @@ def test_without_pooch_the_error_names_the_extra_and_local_files_still_work(serv
     assert datasets.fetch_gdsc_ic50(data_home=tmp_path).data.shape == (2, 3)
 
 
-def test_the_registry_points_to_https_and_pins_the_commit():
-    for name, file in store.FILES.items():
-        assert file.path == name
-        assert file.url.startswith("https://")
-        if "githubusercontent" in file.url:
-            assert "/15b20537eefd36347ed84617882eeea1c453e162/" in file.url
+def test_addresses_are_https_and_pinned_to_a_commit():
+    assert all(file.path == name for name, file in remote.REMOTE_FILES.items())
+    urls = [file.url for file in remote.REMOTE_FILES.values()]
+    assert all(url.startswith("https://") for url in urls)
+    on_github = [url for url in urls if "githubusercontent" in url]
+    assert len(on_github) == 5
+    assert all("/15b20537eefd36347ed84617882eeea1c453e162/" in url for url in on_github)
 
 
 # ---------------------------------------------------------------- the stand-in
@@ -320,36 +321,36 @@ def stand_in_home(tmp_path):
     return tmp_path
 
 
-def test_the_stand_in_says_that_it_is_one(server, stand_in_home):
+def test_the_stand_in_is_marked(server, stand_in_home):
     fetched = datasets.fetch_gene_body_methylation(data_home=stand_in_home)
     assert fetched.stand_in is True
     assert fetched.DESCR.startswith("STAND-IN")
     assert fetched.source.endswith("gene_body_standin.csv")
     np.testing.assert_array_equal(fetched.data.to_numpy(), [[0, 20], [3, 4]])
     assert list(fetched.data.index) == ["5", "7"]
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_the_stand_in_has_no_unprepared_form(stand_in_home):
-    with pytest.raises(ValueError, match="prepared=False was asked for, but only a stand-in"):
+    with pytest.raises(ValueError, match="prepared=False is not available for the stand-in"):
         datasets.fetch_gene_body_methylation(data_home=stand_in_home, prepared=False)
 
 
-def test_the_real_matrix_goes_before_the_stand_in(server, stand_in_home):
+def test_the_real_matrix_is_preferred_to_the_stand_in(server, stand_in_home):
     (stand_in_home / "methylation" / "matched_methylation_geneBody").write_bytes(METHYLATION)
     assert datasets.fetch_gene_body_methylation(data_home=stand_in_home).stand_in is False
 
 
 @needs_stand_in
 def test_the_shared_stand_in_has_the_published_variances():
-    fetched = datasets.fetch_gene_body_methylation(data_home=SHARED, download_if_missing=False)
+    fetched = datasets.fetch_gene_body_methylation(data_home=SHARED_DATA, download_if_missing=False)
     assert fetched.data.shape == (160, 254)
     values = fetched.data.to_numpy()
     assert values.min() >= 0
     assert values.max() <= 20
     assert values.var() == pytest.approx(21.4, abs=0.3)
     assert values.var(axis=1).mean() == pytest.approx(1.99, abs=0.05)
-    labels = np.loadtxt(SHARED / "methylation" / "tumour_labels.txt").astype(bool)
+    labels = np.loadtxt(SHARED_DATA / "methylation" / "tumour_labels.txt").astype(bool)
     np.testing.assert_array_equal(fetched.column_info["tumour"], labels)
 
 
@@ -358,7 +359,7 @@ def test_the_shared_stand_in_has_the_published_variances():
 
 @pytest.fixture(scope="module")
 def gdsc():
-    return datasets.fetch_gdsc_ic50(data_home=SHARED, download_if_missing=False)
+    return datasets.fetch_gdsc_ic50(data_home=SHARED_DATA, download_if_missing=False)
 
 
 @needs_gdsc
@@ -369,16 +370,16 @@ def test_gdsc_is_the_matrix_of_the_paper(gdsc):
     values = gdsc.data.to_numpy()[observed]
     assert set(np.unique(values)) <= set(range(101))
     assert np.linalg.matrix_rank(gdsc.data.fillna(0).to_numpy()) == 139
-    raw = datasets.fetch_gdsc_ic50(data_home=SHARED, prepared=False, download_if_missing=False).data
-    np.testing.assert_array_equal(np.loadtxt(SHARED / "gdsc" / "ic50.txt"), raw.to_numpy())
+    raw = datasets.fetch_gdsc_ic50(data_home=SHARED_DATA, prepared=False, download_if_missing=False).data
+    np.testing.assert_array_equal(np.loadtxt(SHARED_DATA / "gdsc" / "ic50.txt"), raw.to_numpy())
     assert gdsc.data.index.is_unique
     assert gdsc.data.columns.is_unique
     assert "AKT inhibitor VIII" in gdsc.data.columns
     assert gdsc.row_info.loc["22RV1", "cosmic_id"] == "924100"
 
 
-def marginal_figures(data):
-    """The figures by which a drug response matrix is known."""
+def marginal_statistics(data):
+    """Marginal statistics of a matrix of drug responses."""
     observed = ~np.isnan(data)
     values = data[observed]
     within = np.nanvar(data, axis=0) * observed.sum(axis=0)
@@ -404,14 +405,14 @@ def marginal_figures(data):
 
 @needs_gdsc
 @pytest.mark.parametrize("seed", range(3))
-def test_drug_response_looks_like_gdsc(gdsc, seed):
-    real = marginal_figures(gdsc.data.to_numpy())
-    made = marginal_figures(datasets.make_drug_response(random_state=seed).data)
+def test_drug_response_resembles_gdsc(gdsc, seed):
+    real = marginal_statistics(gdsc.data.to_numpy())
+    made = marginal_statistics(datasets.make_drug_response(random_state=seed).data)
     for name in real:
         assert made[name] == pytest.approx(real[name], abs=0.04), name
 
 
-def test_drug_response_is_whole_capped_and_nowhere_empty():
+def test_drug_response_is_capped_whole_numbers_without_empty_rows_or_columns():
     for shape in [(707, 139), (40, 25), (5, 3), (1, 1)]:
         made = datasets.make_drug_response(*shape, random_state=1)
         assert made.data.shape == made.complete.shape == shape
@@ -423,7 +424,7 @@ def test_drug_response_is_whole_capped_and_nowhere_empty():
         np.testing.assert_array_equal(made.complete == 100, made.log_response >= np.log(100) - 1e-9)
 
 
-def test_low_rank_is_its_truth_plus_noise():
+def test_low_rank_is_its_mean_plus_noise():
     made = datasets.make_low_rank(300, 200, 4, noise=0.5, missing=0.3, negative=True, random_state=0)
     assert (~made.observed).sum() == 18_000
     np.testing.assert_array_equal(made.observed, ~np.isnan(made.data))
@@ -435,13 +436,13 @@ def test_low_rank_is_its_truth_plus_noise():
     assert np.linalg.matrix_rank(made.mean) == 4
 
 
-def test_low_rank_is_nonnegative_unless_asked():
+def test_low_rank_is_nonnegative_by_default():
     assert np.nanmin(datasets.make_low_rank(random_state=0).data) == 0.0
     assert np.nanmin(datasets.make_low_rank(negative=True, random_state=0).data) < 0.0
 
 
 @pytest.mark.parametrize(("half_steps", "step"), [(False, 1.0), (True, 0.5)])
-def test_ratings_are_on_the_scale_and_about_their_truth(half_steps, step):
+def test_ratings_are_on_the_scale_and_near_their_mean(half_steps, step):
     made = datasets.make_ratings(2000, 1000, 60_000, half_steps=half_steps, random_state=0)
     assert isinstance(made.data, sparse.csr_array)
     made.data.check_format(full_check=True)
@@ -455,14 +456,14 @@ def test_ratings_are_on_the_scale_and_about_their_truth(half_steps, step):
     assert np.corrcoef(truth, entries.data)[0, 1] > 0.5
 
 
-def test_ratings_have_long_tails_on_both_sides():
+def test_ratings_have_long_tails_over_users_and_items():
     data = datasets.make_ratings(2000, 1000, 60_000, random_state=0).data
     for counts in (np.diff(data.indptr), np.bincount(data.indices, minlength=1000)):
         assert counts.mean() > 1.4 * np.median(counts)
         assert counts.max() > 8 * np.median(counts)
 
 
-def test_ratings_may_fill_half_of_a_small_matrix_but_no_more():
+def test_ratings_fill_at_most_half_of_the_matrix():
     assert datasets.make_ratings(20, 30, 300, random_state=0).data.nnz == 300
     assert datasets.make_ratings(1, 2, 1, random_state=0).data.nnz == 1
     with pytest.raises(ValueError, match=r"n_ratings must be at most half of n_users \* n_items, 300, got 301"):
@@ -477,7 +478,7 @@ def test_ratings_may_fill_half_of_a_small_matrix_but_no_more():
         lambda seed: datasets.make_ratings(30, 20, 200, random_state=seed).data.toarray(),
     ],
 )
-def test_a_seed_decides_everything(make):
+def test_the_seed_determines_the_data(make):
     np.testing.assert_array_equal(make(3), make(3))
     np.testing.assert_array_equal(make(3), make(np.random.default_rng(3)))
     assert not np.array_equal(make(3), make(4), equal_nan=True)
@@ -494,6 +495,6 @@ def test_a_seed_decides_everything(make):
         (lambda: datasets.make_ratings(5, 5, 0), "n_ratings must be a positive integer, got 0"),
     ],
 )
-def test_wrong_arguments_are_named(call, message):
+def test_invalid_arguments_raise_an_error(call, message):
     with pytest.raises(ValueError, match=message):
         call()

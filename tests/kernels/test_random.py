@@ -1,4 +1,4 @@
-"""The random streams: the published generator, independent streams, and ziggurats that are exact into their tails."""
+"""Random streams: the published generator, independent streams, and ziggurats that are exact in the tails as well."""
 
 import itertools
 
@@ -14,12 +14,16 @@ from bnmf.kernels.random import exponential, key_of, mix, next_word, normal, str
 U64 = np.uint64
 KEY = U64(11), U64(7)
 N = 4_000_000
-LAWS = {"uniform": (uniform, stats.uniform), "normal": (normal, stats.norm), "exponential": (exponential, stats.expon)}
-each_law = pytest.mark.parametrize(("draw", "law"), LAWS.values(), ids=LAWS)
+DISTRIBUTIONS = {
+    "uniform": (uniform, stats.uniform),
+    "normal": (normal, stats.norm),
+    "exponential": (exponential, stats.expon),
+}
+each_distribution = pytest.mark.parametrize(("draw", "distribution"), DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
 
 
 @numba.njit
-def along_one_stream(draw, row, size):
+def draws_of_one_stream(draw, row, size):
     stream = stream_of(U64(11), U64(7), row)
     out = np.empty(size)
     for i in range(size):
@@ -28,7 +32,7 @@ def along_one_stream(draw, row, size):
 
 
 @numba.njit
-def first_of_each_row(draw, key_high, key_low, rows, draws):
+def first_draws_of_rows(draw, key_high, key_low, rows, draws):
     out = np.empty((rows, draws))
     for row in range(rows):
         stream = stream_of(key_high, key_low, row)
@@ -47,29 +51,29 @@ def test_next_word_is_xoshiro256_plus_plus():
     assert words == [41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205]
 
 
-def test_mix_is_the_finaliser_of_splitmix64():
-    assert mix(random.GOLDEN) == 0xE220A8397B1DCDAF
+def test_mix_is_the_splitmix64_finaliser():
+    assert mix(random.GOLDEN_GAMMA) == 0xE220A8397B1DCDAF
 
 
-def test_every_part_of_the_address_changes_the_stream():
-    addresses = list(itertools.product((0, 1), (0, 1), (0, 1, 2), (0, 1, 2), (0, 1, 2), (0, 1, 2, 255, 256)))
+def test_every_field_of_the_key_changes_the_stream():
+    keys = list(itertools.product((0, 1), (0, 1), (0, 1, 2), (0, 1, 2), (0, 1, 2), (0, 1, 2, 255, 256)))
     streams = set()
-    for high, low, chain, sweep, part, row in addresses:
+    for high, low, chain, sweep, part, row in keys:
         key = key_of(U64(high), U64(low), chain, sweep, part)
         streams.add(stream_of(*map(U64, key), row))
-    assert len(streams) == len(addresses)
+    assert len(streams) == len(keys)
 
 
-@each_law
-def test_one_stream_has_the_law(draw, law):
-    draws = along_one_stream(draw, 3, N)
-    edges = law.ppf(np.linspace(0, 1, 1001))
+@each_distribution
+def test_one_stream_follows_the_distribution(draw, distribution):
+    draws = draws_of_one_stream(draw, 3, N)
+    edges = distribution.ppf(np.linspace(0, 1, 1001))
     assert_counts(np.histogram(draws, edges)[0], np.full(1000, 1e-3))
 
 
-@each_law
-def test_neighbouring_rows_have_the_law_and_are_independent(draw, law):
-    u = law.cdf(first_of_each_row(draw, *KEY, 200_000, 4))
+@each_distribution
+def test_neighbouring_rows_follow_the_distribution_and_are_independent(draw, distribution):
+    u = distribution.cdf(first_draws_of_rows(draw, *KEY, 200_000, 4))
     for i in range(4):
         assert_follows(u[:, i], lambda x: x)
     for i, j in itertools.product(range(4), range(4)):
@@ -81,30 +85,30 @@ def test_neighbouring_rows_have_the_law_and_are_independent(draw, law):
 def test_neighbouring_keys_are_independent(field):
     u = np.empty((20_000, 2))
     for i in range(len(u)):
-        address = [U64(5), U64(6), 0, 0, 0]
-        address[field] = U64(i) if field < 2 else i
-        u[i] = first_of_each_row(uniform, *map(U64, key_of(*address)), 1, 2)
+        fields = [U64(5), U64(6), 0, 0, 0]
+        fields[field] = U64(i) if field < 2 else i
+        u[i] = first_draws_of_rows(uniform, *map(U64, key_of(*fields)), 1, 2)
     assert_follows(u[:, 0], lambda x: x)
     for first, second in ((u[:, 0], u[:, 1]), (u[:-1, 0], u[1:, 0])):
         assert_counts(np.histogram2d(first, second, 8, [[0, 1], [0, 1]])[0].ravel(), np.full(64, 1 / 64))
 
 
 @pytest.mark.parametrize(
-    ("draw", "law", "start"),
+    ("draw", "distribution", "start"),
     [(normal, stats.norm, random.NORMAL_X[1]), (exponential, stats.expon, random.EXPONENTIAL_X[1])],
     ids=["normal", "exponential"],
 )
-def test_beyond_the_last_strip(draw, law, start):
-    draws = along_one_stream(draw, 4, N)
-    sides = [1.0] if law is stats.expon else [1.0, -1.0]
+def test_tail_beyond_the_base_strip(draw, distribution, start):
+    draws = draws_of_one_stream(draw, 4, N)
+    sides = [1.0] if distribution is stats.expon else [1.0, -1.0]
     tails = [side * draws[side * draws > start] for side in sides]
-    expected = law.sf(start)
+    expected = distribution.sf(start)
     assert_counts([*map(len, tails), N - sum(map(len, tails))], [expected] * len(sides) + [1 - len(sides) * expected])
     for tail in tails:
-        assert_follows(tail, lambda x: 1.0 - law.sf(x) / expected)
+        assert_follows(tail, lambda x: 1.0 - distribution.sf(x) / expected)
 
 
 def test_normal_tail():
     start = random.NORMAL_X[1]
-    draws = along_one_stream(random.normal_tail, 5, 200_000)
+    draws = draws_of_one_stream(random.normal_tail, 5, 200_000)
     assert_follows(draws, lambda x: 1.0 - stats.norm.sf(x) / stats.norm.sf(start))

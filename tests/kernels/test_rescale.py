@@ -1,11 +1,11 @@
-"""The rescaling move leaves the product W Z and the priors as they are."""
+"""The rescaling move leaves the product W Z and the prior distributions unchanged."""
 
 import numpy as np
 import pytest
 from scipy import interpolate, stats
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
-from tests.statistical.models import NAMES, pairs
+from tests.statistical.prior_pairs import NAMES, pairs
 
 from bnmf.kernels.rescale import rescale
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
@@ -15,7 +15,7 @@ U64 = np.uint64
 
 def coefficients(prior_W, prior_Z, M, N, K):
     both = prior_W.coefficients((M, K)), prior_Z.transposed().coefficients((N, K))
-    return [number for c in both for number in (c.linear, c.quadratic, c.coupling, c.slope)]
+    return [number for c in both for number in (c.linear, c.quadratic, c.pairwise, c.max_rate)]
 
 
 def rescaled(W, Zt, prior_W, prior_Z, key):
@@ -25,7 +25,7 @@ def rescaled(W, Zt, prior_W, prior_Z, key):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_product_stays(name):
+def test_product_is_unchanged(name):
     rng = np.random.default_rng(0)
     W, Zt = rng.exponential(size=(6, 3)), rng.exponential(size=(4, 3))
     new_W, new_Zt = rescaled(W, Zt, *pairs(6, 4, 3)[name], 1)
@@ -38,7 +38,7 @@ def test_product_stays(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", [(5, 2), (1, 4)], ids=str)
-def test_prior_stays(name, shape):
+def test_prior_is_invariant(name, shape):
     prior = pairs(*shape, 3)[name]
     problem = Problem(prior, shape)
     numbers = coefficients(*prior, *shape, 3)
@@ -48,12 +48,12 @@ def test_prior_stays(name, shape):
         for again in range(3):
             rescale(W[i], Zt[i], *numbers, U64(again), U64(i))
     fresh = statistics(*problem.truths(20_000, rng))
-    for after, of_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
-        assert_same(after, of_prior)
+    for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
+        assert_same(after, from_prior)
 
 
-def test_scales_of_one_row_fit_together():
-    # One row on each side and a strong coupling: a scale drawn against an old one would not fit to its neighbours.
+def test_scales_are_drawn_given_the_new_scales_of_other_components():
+    # With one row in each factor and a strong pairwise rate, drawing a scale given old scales changes the distribution.
     problem = Problem(L1Squared(1.0), (1, 1))
     numbers = coefficients(problem.prior, problem.prior, 1, 1, 3)
     rng = np.random.default_rng(8)
@@ -75,7 +75,7 @@ def test_scales_of_one_row_fit_together():
     ],
     ids=str,
 )
-def test_scale_follows_its_density(prior_W, prior_Z):
+def test_scale_follows_its_conditional(prior_W, prior_Z):
     rng = np.random.default_rng(3)
     W, Zt = rng.exponential(size=(6, 1)), rng.exponential(size=(2, 1))
     points = np.linspace(-8.0, 8.0, 2001)
@@ -97,7 +97,7 @@ def test_scale_follows_its_density(prior_W, prior_Z):
 
 @pytest.mark.parametrize("side", ["W", "Z"])
 @pytest.mark.parametrize("name", NAMES)
-def test_component_that_has_vanished_is_left_alone(name, side):
+def test_zero_component_is_not_rescaled(name, side):
     W, Zt = np.ones((5, 3)), np.ones((4, 3))
     (W if side == "W" else Zt)[:, 1] = 0.0
     new_W, new_Zt = rescaled(W, Zt, *pairs(5, 4, 3)[name], 1)

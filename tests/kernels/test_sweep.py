@@ -1,40 +1,41 @@
-"""The half-sweep: right conditionals, and the same numbers in every form of the data and from the reference."""
+"""The half-sweep: correct conditionals, and the same draws from every form of the data and from the reference."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from tests.reference import draw_component
 from tests.statistical.checks import P_VALUE, assert_follows, grid_cdf
-from tests.statistical.models import NAMES, pairs
+from tests.statistical.prior_pairs import NAMES, pairs
 
-from bnmf.gibbs import Model, State, half_sweep
+from bnmf.data.observed import ObservedMatrix
+from bnmf.data.views import View
 from bnmf.kernels.random import stream_of
 from bnmf.kernels.truncated_normal import draw_positive, draw_two_piece
-from bnmf.observed import ObservedMatrix, View
-from bnmf.priors import L1, MODELS, L1Squared, L2Squared, LInf
-from bnmf.reference import draw_component
-from bnmf.workers import Workers
+from bnmf.model.model import Model
+from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.priors.names import MODELS
+from bnmf.sampler.gibbs import half_sweep
+from bnmf.sampler.threads import Workers
 
 KEY = np.uint64(21), np.uint64(4)
 SIGMA2 = 0.7
 
 
 def view_of(array, mask, form):
-    """Return the rows of the data in one of the forms that the kernel knows."""
+    """Return the rows of the data in one of the forms that the kernel accepts."""
     filled = np.where(mask, array, 0.0)
-    if form == "sparse":
-        return ObservedMatrix.from_data(sp.csr_array(np.where(mask, array, np.nan)), negative=True).rows
     lists_missing = np.full(len(array), form == "missing listed")
-    if form == "as chosen":
+    if form == "default":
         lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
     rows, columns = np.nonzero(mask != lists_missing[:, None])
     indptr = np.searchsorted(rows, np.arange(len(array) + 1))
-    matrix = None if form == "only observed kept" else filled
+    matrix = None if form == "only observed stored" else filled
     squares = (filled**2).sum(axis=1)
     return View(matrix, indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing, squares)
 
 
-FORMS = ["as chosen", "missing listed", "observed listed", "only observed kept"]
+FORMS = ["default", "missing listed", "observed listed", "only observed stored"]
 
 
 def problem(rows=40, columns=17, K=4, observed=0.6, seed=0):
@@ -57,14 +58,14 @@ def drawn(view, W, Z, coefficients, sigma2=SIGMA2):
 def test_forms_agree(name, form):
     A, mask, W, Z = problem()
     coefficients = pairs(*A.shape, Z.shape[1])[name][0].coefficients(W.shape)
-    expected, error = drawn(view_of(A, mask, "as chosen"), W, Z, coefficients)
+    expected, error = drawn(view_of(A, mask, "default"), W, Z, coefficients)
     got, error_got = drawn(view_of(A, mask, form), W, Z, coefficients)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(error_got, error, rtol=1e-9)
     np.testing.assert_allclose(error, (mask * (A - expected @ Z.T) ** 2).sum(), rtol=1e-9)
 
 
-# Widths around the vectors of eight, lists longer than a chunk, and a factor too large for the nearer caches.
+# Ranks around multiples of the vector width, lists longer than a chunk, and a factor that exceeds the cache.
 @pytest.mark.parametrize("K", [1, 2, 6, 7, 8, 9, 15, 16, 17, 24, 31])
 @pytest.mark.parametrize(("columns", "observed"), [(1, 0.5), (31, 0.5), (33, 0.9), (200, 0.6), (6000, 0.01)])
 def test_every_rank_and_length(K, columns, observed):
@@ -78,7 +79,7 @@ def test_every_rank_and_length(K, columns, observed):
 
 
 def direct_half_sweep(A, mask, W, Z, c):
-    """Draw from the same streams, each conditional from scratch."""
+    """Draw from the same streams, computing each conditional from scratch."""
     W = W.copy()
     for row in range(len(W)):
         stream = stream_of(*KEY, np.uint64(row))
@@ -87,18 +88,18 @@ def direct_half_sweep(A, mask, W, Z, c):
             others = W[row].copy()
             others[k] = 0.0
             p = z[:, k] @ z[:, k] / SIGMA2 + c.quadratic[0, k]
-            b = z[:, k] @ (a - z @ others) / SIGMA2 - c.linear[0, k] - c.coupling * others.sum()
+            b = z[:, k] @ (a - z @ others) / SIGMA2 - c.linear[0, k] - c.pairwise * others.sum()
             W[row, k], stream = draw_positive(b, p, tuple(map(np.uint64, stream)))
     return W
 
 
-@pytest.mark.parametrize("holes", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("missing", [0.0, 0.1, 0.6])
 @pytest.mark.parametrize("name", ["gl12", "gl22inf"])
-def test_sparse_and_dense_data_agree(name, holes):
+def test_sparse_and_dense_data_agree(name, missing):
     rng = np.random.default_rng(1)
     A = np.where(rng.uniform(size=(50, 30)) < 0.1, rng.exponential(size=(50, 30)), 0.0)
-    A[rng.uniform(size=A.shape) < holes / 2] = np.nan
-    A[3], A[:, 4] = np.nan if holes else 0.0, np.nan if holes else 1.0
+    A[rng.uniform(size=A.shape) < missing / 2] = np.nan
+    A[3], A[:, 4] = np.nan if missing else 0.0, np.nan if missing else 1.0
     coefficients = MODELS[name](1.0).coefficients((50, 3))
     W, Z = rng.exponential(size=(50, 3)), rng.exponential(size=(30, 3))
     dense, sparse = ObservedMatrix.from_data(A), ObservedMatrix.from_data(sp.csr_array(A))
@@ -112,21 +113,21 @@ def test_sparse_and_dense_data_agree(name, holes):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("form", ["as chosen", "only observed kept"])
+@pytest.mark.parametrize("form", ["default", "only observed stored"])
 def test_reference_agrees(model, form):
     A, mask, W, Z = problem()
-    mask[1, :2] = True  # the reference divides by the precision, so it needs something observed
+    mask[1, :2] = True  # the reference divides by the precision, so every row needs an observed entry
     coefficients = MODELS[model](0.3).coefficients(W.shape)
     got, _ = drawn(view_of(A, mask, form), W, Z, coefficients)
 
     streams = [stream_of(*KEY, np.uint64(row)) for row in range(len(W))]
 
-    def draw(b, p, corner, slope):
+    def draw(b, p, kink, max_rate):
         new = np.empty(len(W))
         for row in range(len(W)):
             stream = tuple(map(np.uint64, streams[row]))
-            corner_of_row = corner[row] if slope else 0.0
-            new[row], streams[row] = draw_two_piece(b[row], p[row], corner_of_row, slope, stream)
+            kink_of_row = kink[row] if max_rate else 0.0
+            new[row], streams[row] = draw_two_piece(b[row], p[row], kink_of_row, max_rate, stream)
         return new
 
     expected = W.copy()
@@ -135,21 +136,21 @@ def test_reference_agrees(model, form):
     np.testing.assert_allclose(got, expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("form", ["as chosen", "missing listed"])
-def test_component_that_lives_in_the_holes(form):
+@pytest.mark.parametrize("form", ["default", "missing listed"])
+def test_component_concentrated_in_a_missing_column(form):
     A, mask, W, Z = problem(observed=0.9)
-    Z[3, 2] = 1e9  # column 3 is missing in most rows, and there component 2 is nearly all that it is
+    Z[3, 2] = 1e9  # nearly all of component 2 is in column 3, which is missing in every row
     mask[:, 3] = False
     A[:, 3] = np.nan
     coefficients = L1(1.0).coefficients(W.shape)
-    expected, error = drawn(view_of(A, mask, "only observed kept"), W, Z, coefficients)
+    expected, error = drawn(view_of(A, mask, "only observed stored"), W, Z, coefficients)
     got, error_got = drawn(view_of(A, mask, form), W, Z, coefficients)
     np.testing.assert_allclose(got, expected, rtol=1e-7)
     np.testing.assert_allclose(error_got, error, rtol=1e-7)
 
 
-def blocky_problem(rows=60, columns=40, K=11):
-    """Return a problem whose holes come in blocks: batches of rows that miss batches of columns, and a few alone."""
+def problem_with_blocks(rows=60, columns=40, K=11):
+    """Return a problem in which batches of columns are missing in batches of rows, and a few entries individually."""
     A, _, W, Z = problem(rows, columns, K)
     rng = np.random.default_rng(1)
     batches = rng.uniform(size=(4, 5)) < 0.7
@@ -160,34 +161,36 @@ def blocky_problem(rows=60, columns=40, K=11):
 
 
 @pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
-def test_holes_in_blocks(name):
-    A, mask, W, Z = blocky_problem()
+def test_blocks_of_missing_entries(name):
+    A, mask, W, Z = problem_with_blocks()
     view = view_of(A, mask, "missing listed")
     assert view.lists.members.size > 0
     assert view.repeats.sum() > len(A) // 2
     coefficients = MODELS[name](1.0).coefficients(W.shape)
-    expected, error = drawn(view_of(A, mask, "only observed kept"), W, Z, coefficients)
+    expected, error = drawn(view_of(A, mask, "only observed stored"), W, Z, coefficients)
     got, error_got = drawn(view, W, Z, coefficients)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(error_got, error, rtol=1e-9)
 
 
-def test_component_that_lives_in_a_block():
-    A, mask, W, Z = blocky_problem()
+def test_component_concentrated_in_a_block():
+    A, mask, W, Z = problem_with_blocks()
     view = view_of(A, mask, "missing listed")
     Z[view.lists.members[:3], 2] = 1e9
     coefficients = L1(1.0).coefficients(W.shape)
-    expected, _ = drawn(view_of(A, mask, "only observed kept"), W, Z, coefficients)
+    expected, _ = drawn(view_of(A, mask, "only observed stored"), W, Z, coefficients)
     got, _ = drawn(view, W, Z, coefficients)
     missing = ~mask[:, view.lists.members[0]]
     assert missing.sum() > 10
     np.testing.assert_allclose(got[missing], expected[missing], rtol=1e-7)
-    np.testing.assert_allclose(got[~missing], expected[~missing], rtol=1e-4)  # these see the 1e9, in either form
+    np.testing.assert_allclose(
+        got[~missing], expected[~missing], rtol=1e-4
+    )  # these rows observe the 1e9, in either form
 
 
 @pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
-def test_a_row_is_drawn_alone_as_among_its_like(name):
-    A, mask, W, Z = blocky_problem()
+def test_draw_of_a_row_does_not_depend_on_rows_that_share_its_system(name):
+    A, mask, W, Z = problem_with_blocks()
     view = view_of(A, mask, "missing listed").select(np.arange(len(A)))
     assert view.repeats.sum() > len(A) // 2
     coefficients = MODELS[name](1.0).coefficients(W.shape)
@@ -200,11 +203,11 @@ def test_a_row_is_drawn_alone_as_among_its_like(name):
 
 
 @pytest.mark.parametrize("which", ["linear", "quadratic"])
-def test_rates_of_every_entry_among_rows_with_the_same_holes(which):
-    A, mask, W, Z = blocky_problem()
+def test_matrix_rates_with_shared_systems(which):
+    A, mask, W, Z = problem_with_blocks()
     rates = np.random.default_rng(5).uniform(0.5, 2.0, size=W.shape)
     coefficients = (L1(rates) if which == "linear" else L2Squared(rates)).coefficients(W.shape)
-    expected, _ = drawn(view_of(A, mask, "only observed kept"), W, Z, coefficients)
+    expected, _ = drawn(view_of(A, mask, "only observed stored"), W, Z, coefficients)
     got, _ = drawn(view_of(A, mask, "missing listed"), W, Z, coefficients)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
@@ -218,33 +221,38 @@ def test_rows_without_data_are_drawn_from_the_prior():
         assert error == pytest.approx(0.0, abs=1e-9)
 
 
-# --- One entry given everything else. All rows are alike, so one half-sweep makes as many draws of the first entry
-# given the *old* others as there are rows; its density is the joint one of a single row, seen along that entry.
+# --- The conditional of one entry. All rows are identical, so one half-sweep gives as many draws of the first entry,
+# given the *old* values of the others, as there are rows. Their density is a slice of the joint density of one row.
 
 ROWS = 10_000
 ROW = np.array([2.0, 0.5, 1.5, 3.0, 0.2])
 OTHERS = [0.6, 0.3]
-MASKS = {"all seen": [1, 1, 1, 1, 1], "one hole": [1, 1, 0, 1, 1], "one seen": [0, 1, 0, 0, 0], "none seen": [0] * 5}
+MASKS = {
+    "all observed": [1, 1, 1, 1, 1],
+    "one missing": [1, 1, 0, 1, 1],
+    "one observed": [0, 1, 0, 0, 0],
+    "none observed": [0, 0, 0, 0, 0],
+}
 GIVEN = np.random.default_rng(2).uniform(0.5, 1.5, size=(5, 3))
 
 
 def first_entries(prior, mask, old, form):
-    """Draw the first entry of a row many times."""
+    """Return many draws of the first entry of a row."""
     A, W = np.tile(ROW, (ROWS, 1)), np.tile([old, *OTHERS], (ROWS, 1))
     view = view_of(A, np.tile(np.array(mask, bool), (ROWS, 1)), form)
     return drawn(view, W, GIVEN, prior.coefficients((1, 3)))[0][:, 0]
 
 
 def first_entry_cdf(prior, mask):
-    """Return the distribution function of the first entry, from the joint density on a grid."""
+    """Return the distribution function of the first entry, computed from the joint density on a grid."""
     data = ObservedMatrix.from_data(ROW[None], np.array(mask, bool)[None]) if any(mask) else None
     model = Model(data, 3, (prior, L1(1.0))) if data else None
 
     def log_joint(w):
         row = np.array([[w, *OTHERS]])
-        return model.log_joint(State(row, GIVEN, SIGMA2, 0.0, 0)) if model else prior.log_density(row)
+        return model.log_joint(row, GIVEN, SIGMA2) if model else prior.log_density(row)
 
-    # The corner of L∞ is a point of the grid.
+    # The grid includes the kink of L∞.
     points = np.concatenate([np.linspace(0, max(OTHERS), 100), np.linspace(max(OTHERS), 10, 800)[1:]])
     return grid_cdf(lambda grid: [log_joint(w) for w in grid], points)
 
@@ -258,14 +266,14 @@ CONDITIONALS = {name: pair[0] for name, pair in pairs(1, 5, 3).items()}
 def test_one_entry_against_the_joint_density(prior, mask):
     cdf = first_entry_cdf(prior, mask)
     for form in ("missing listed", "observed listed"):
-        # The old value is far from where the draws are, so that what depends on it is seen.
+        # The old value is far from the draws, so that any dependence on it shows.
         assert_follows(first_entries(prior, mask, 3.0, form), cdf)
 
 
 @pytest.mark.filterwarnings("ignore:n_components=3 is larger")
 @pytest.mark.parametrize("old", [0.2, 0.8])
-@pytest.mark.parametrize("prior", [LInf(2.0, rule="published"), L2Squared(1.0) + LInf(1.0, rule="published")], ids=str)
-def test_published_rule_is_not_the_conditional(prior, old):
-    draws = first_entries(prior, MASKS["one hole"], old, "missing listed")
-    pvalue = stats.kstest(draws, first_entry_cdf(prior, MASKS["one hole"])).pvalue
+@pytest.mark.parametrize("prior", [LInf(2.0, rule="paper"), L2Squared(1.0) + LInf(1.0, rule="paper")], ids=str)
+def test_paper_rule_differs_from_the_exact_conditional(prior, old):
+    draws = first_entries(prior, MASKS["one missing"], old, "missing listed")
+    pvalue = stats.kstest(draws, first_entry_cdf(prior, MASKS["one missing"])).pvalue
     assert pvalue < P_VALUE

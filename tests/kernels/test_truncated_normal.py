@@ -1,4 +1,4 @@
-"""Draws from exp(b w - p w²/2) on intervals, with and without the corner of L∞, against their densities."""
+"""Draws from exp(b w - p w²/2) on intervals, with and without the kink of L∞, compared with their densities."""
 
 import numba
 import numpy as np
@@ -19,12 +19,12 @@ KEY = np.uint64(3), np.uint64(5)
 N = 20_000
 INF = np.inf
 
-# (b, p): means from 40 standard deviations below zero to 1e4 above it, and no precision at all.
+# (b, p): means from 40 standard deviations below zero to 1e4 above it, and zero precision.
 HALF_LINES = [
     (-40.0, 1.0), (-4e3, 1e4), (-5.0, 1.0), (-0.66, 1.0), (-0.64, 1.0), (-0.3, 1.0), (0.0, 1.0), (0.7, 1.0), (3.0, 1.0),
     (1e4, 1.0), (1e-3, 1e-8), (-1e-6, 1e-14), (-1e6, 1e-3), (-2.0, 0.0), (-1e-9, 0.0), (1e8, 1e9), (-1e150, 1e300),
 ]  # fmt: skip
-# (b, p, width): rising, falling, with the mode inside; wide, narrow, and 1e-12 wide.
+# (b, p, width): increasing, decreasing, with the mode inside; wide, narrow, and 1e-12 wide.
 INTERVALS = [
     (0.0, 0.0, 2.0), (3.0, 0.0, 2.0), (-3.0, 0.0, 2.0), (1e5, 0.0, 2.0), (-1e5, 0.0, 2.0), (0.5, 0.0, 1.0),
     (1.0, 1.0, 1.5), (1.0, 1.0, 2.5), (1.0, 1.0, 1.0), (5.0, 1.0, 4.0), (5.0, 1.0, 8.0), (40.0, 1.0, 0.5),
@@ -32,7 +32,7 @@ INTERVALS = [
     (1e3, 1.0, 1e-12), (1e13, 1.0, 1e-12), (-1e13, 1e3, 1e-12), (0.1, 1e20, 1.0), (1e11, 1.0, 1.0), (1e4, 1e4, 50.0),
     (1e-300, 1e-300, 2.0), (0.9, 1.0, 1.9), (2.0, 1.0, 1.9),
 ]  # fmt: skip
-# (b, p, corner, slope)
+# (b, p, kink, max_rate)
 TWO_PIECES = [
     (1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 0.0, 0.5), (3.0, 1.0, 2.0, 2.0), (-3.0, 1.0, 0.5, 1.0), (0.0, 0.0, 1.5, 2.0),
     (1.0, 0.0, 1.5, 2.0), (-1.0, 0.0, 1.5, 2.0), (0.4, 1.0, 1e-12, 1.0), (40.0, 1.0, 39.0, 30.0),
@@ -49,7 +49,7 @@ def fill_positive(b, p, key_high, key_low, out):
 
 
 def interval_cdf(b, p, width):
-    """Return the distribution function from a grid around the mode, all relative to the mode so nothing cancels."""
+    """Return the distribution function from a grid; exponents are relative to the mode, so that nothing cancels."""
     low, high = support(b, p, 0.0, width)
     mode = low if b <= p * low else high if b >= p * high else b / p
     gradient = b - p * mode if mode in (low, high) else 0.0
@@ -73,16 +73,16 @@ def test_draw_within(b, p, width):
     assert_follows(draws, interval_cdf(b, p, width))
 
 
-@pytest.mark.parametrize(("b", "p", "corner", "slope"), TWO_PIECES)
-def test_draw_two_piece(b, p, corner, slope):
+@pytest.mark.parametrize(("b", "p", "kink", "max_rate"), TWO_PIECES)
+def test_draw_two_piece(b, p, kink, max_rate):
     draws = np.empty(N)
-    fill_two_piece(np.full(N, b), np.full(N, p), np.full(N, corner), np.full(N, slope), *KEY, draws)
+    fill_two_piece(np.full(N, b), np.full(N, p), np.full(N, kink), np.full(N, max_rate), *KEY, draws)
     assert draws.min() >= 0
-    assert_follows(draws, two_piece_cdf(b, p, corner, slope))
+    assert_follows(draws, two_piece_cdf(b, p, kink, max_rate))
 
 
 @pytest.mark.parametrize("b", [1e12, -1e12, 1e160, -1e160])
-def test_draw_two_piece_with_forces_beyond_any_data(b):
+def test_draw_two_piece_with_extreme_b(b):
     draws = np.empty(100)
     fill_two_piece(np.full(100, b), np.ones(100), np.ones(100), np.ones(100), *KEY, draws)
     np.testing.assert_allclose(draws, b if b > 0 else 0.0, rtol=1e-6, atol=20 / abs(b))
@@ -95,7 +95,7 @@ def test_log_mass_against_quadrature(b, p, width):
     low, high = support(b, p, 0.0, width)
     mode = low if b <= p * low else high if b >= p * high else b / p
     gradient = b - p * mode if mode in (low, high) else 0.0
-    # Measured from the mode and in units of the support, so that the quadrature sees neither 1e-12 nor 1e150.
+    # Relative to the mode and in units of the support, so that the quadrature has no scales such as 1e-12 or 1e150.
     scale = high - low
     pieces = [((low - mode) / scale, 0.0), (0.0, (high - mode) / scale)]
     options = {"epsabs": 1e-14, "epsrel": 1e-12, "limit": 200}
@@ -115,7 +115,7 @@ def test_log_mass_of_a_half_line_against_the_normal_distribution(b, p):
     np.testing.assert_allclose(mass[0], expected, rtol=1e-9, atol=1e-9 * max(1.0, b * b / p))
 
 
-def test_log_mass_of_nothing():
+def test_log_mass_of_an_empty_interval():
     mass = np.empty(1)
     fill_log_mass(np.ones(1), np.ones(1), np.zeros(1), mass)
     assert mass[0] == -INF

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-
-from bnmf.noise import InverseGamma
 from tests.statistical.checks import assert_follows
+
+from bnmf.model.noise import InverseGamma
 
 
 @pytest.mark.parametrize(("shape", "scale"), [(1.0, 1.0), (5.0, 0.3)])

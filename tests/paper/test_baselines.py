@@ -1,11 +1,11 @@
-"""The baselines: one contract for all, and each against something independent."""
+"""The baselines: properties that all share, and each against an independent computation."""
 
 import numpy as np
 import pytest
 from sklearn.decomposition import NMF
 
 from bnmf.datasets import make_low_rank
-from bnmf.experiments.baselines import (
+from bnmf.paper.baselines import (
     BASELINES,
     column_mean,
     masked_nmf,
@@ -23,11 +23,11 @@ def made():
     return made
 
 
-# ---------------------------------------------------------------- the contract
+# ---------------------------------------------------------------- properties of all baselines
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_holes_are_filled_and_the_rest_is_as_it_was(name, made):
+def test_missing_entries_are_filled_and_observed_ones_unchanged(name, made):
     before = made.data.copy()
     filled = BASELINES[name](made.data)
     assert filled.shape == made.data.shape
@@ -37,7 +37,7 @@ def test_holes_are_filled_and_the_rest_is_as_it_was(name, made):
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_rows_and_columns_with_nothing_observed(name, made):
+def test_rows_and_columns_without_observed_entries(name, made):
     made.data[3] = np.nan
     made.data[:, 7] = np.nan
     filled = BASELINES[name](made.data)
@@ -47,7 +47,7 @@ def test_rows_and_columns_with_nothing_observed(name, made):
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_complete_matrix_is_returned(name):
+def test_a_complete_matrix_is_returned_unchanged(name):
     X = np.random.default_rng(0).random((8, 6))
     np.testing.assert_array_equal(BASELINES[name](X), X)
 
@@ -56,18 +56,18 @@ def test_a_complete_matrix_is_returned(name):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.full((3, 2), np.nan), "X must have an observed entry, got 3 x 2 entries of NaN"),
+        (np.full((3, 2), np.nan), "X must have at least one observed entry, but all 3 x 2 are NaN"),
         (np.ones(4), r"X must be a matrix \(2 dimensions\), got 1 dimensions"),
-        (np.array([[1.0, np.inf]]), "X must be finite or NaN, got an infinite entry"),
+        (np.array([[1.0, np.inf]]), "X must be finite or NaN, but has an infinite entry"),
     ],
 )
-def test_what_cannot_be_filled_is_said(name, X, message):
+def test_invalid_data_raise_an_error(name, X, message):
     with pytest.raises(ValueError, match=message):
         BASELINES[name](X)
 
 
 @pytest.mark.parametrize("name", ["nmf", "nmf_kl"])
-def test_a_factorisation_beats_the_means_where_it_is_the_truth(name, made):
+def test_nmf_beats_the_means_on_low_rank_data(name, made):
     def error(filled):
         return np.mean((filled - made.mean)[~made.observed] ** 2)
 
@@ -76,7 +76,7 @@ def test_a_factorisation_beats_the_means_where_it_is_the_truth(name, made):
     assert fitted < 0.1 * error(row_column_mean(made.data))
 
 
-# ---------------------------------------------------------------- the means and the neighbours
+# ---------------------------------------------------------------- means and neighbours
 
 
 def test_column_mean_is_the_mean_of_the_column(made):
@@ -85,7 +85,7 @@ def test_column_mean_is_the_mean_of_the_column(made):
     np.testing.assert_allclose(filled[~made.observed], expected[~made.observed])
 
 
-def test_an_empty_column_gets_the_mean_of_all():
+def test_an_empty_column_is_filled_with_the_mean_of_all_entries():
     np.testing.assert_array_equal(column_mean([[1.0, np.nan], [5.0, np.nan]])[:, 1], [3.0, 3.0])
 
 
@@ -99,11 +99,11 @@ def test_row_column_mean_is_the_least_squares_fit(made):
     np.testing.assert_allclose(row_column_mean(made.data)[~made.observed], expected[~made.observed], rtol=1e-6)
 
 
-def test_row_column_mean_of_a_constant():
+def test_row_column_mean_of_a_constant_matrix():
     np.testing.assert_allclose(row_column_mean([[2.0, np.nan], [2.0, 2.0]]), 2.0)
 
 
-def test_neighbours_copy_the_row_that_is_alike():
+def test_neighbours_copy_the_most_similar_row():
     X = np.array([[1.0, 1, 5], [1, 1, np.nan], [9, 9, 0], [9, 9, np.nan]])
     filled = nearest_neighbours(X, n_neighbors=1)
     assert filled[1, 2] == 5
@@ -115,9 +115,9 @@ def test_neighbours_copy_the_row_that_is_alike():
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(3))
-def test_the_objective_never_rises(loss, seed):
+def test_the_objective_never_increases(loss, seed):
     rng = np.random.default_rng(seed)
-    X = rng.poisson(3.0, size=(30, 20)).astype(float)  # has zeros, where the logarithm is delicate
+    X = rng.poisson(3.0, size=(30, 20)).astype(float)  # includes zeros, which the logarithm excludes
     X[rng.random(X.shape) < 0.4] = np.nan
     fit = masked_nmf(X, 5, loss=loss, max_iter=400, tol=0, random_state=seed)
     assert len(fit.objective) > 100
@@ -127,7 +127,7 @@ def test_the_objective_never_rises(loss, seed):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_objective_is_that_of_the_observed_entries(loss, made):
+def test_the_objective_uses_the_observed_entries(loss, made):
     fit = masked_nmf(made.data, 3, loss=loss, random_state=0)
     A, fitted = made.data[made.observed], (fit.W @ fit.Z)[made.observed]
     if loss == "squared":
@@ -139,7 +139,7 @@ def test_the_objective_is_that_of_the_observed_entries(loss, made):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n_iter", [1, 10, 200])
-def test_complete_data_give_the_path_of_scikit_learn(loss, n_iter):
+def test_iterations_on_complete_data_agree_with_scikit_learn(loss, n_iter):
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(30, 20))
     W0, Z0 = rng.uniform(0.5, 1.5, size=(30, 4)), rng.uniform(0.5, 1.5, size=(4, 20))
@@ -151,7 +151,7 @@ def test_complete_data_give_the_path_of_scikit_learn(loss, n_iter):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_what_is_under_the_holes_has_no_influence(loss, made):
+def test_missing_entries_have_no_influence(loss, made):
     fit = masked_nmf(made.data, 2, loss=loss, max_iter=50, random_state=0)
     part = masked_nmf(made.data[:, :24], 2, loss=loss, max_iter=50, tol=0, init=(fit.W, fit.Z[:, :24]))
     empty_column = np.column_stack((made.data[:, :24], np.full(40, np.nan)))
@@ -159,7 +159,7 @@ def test_what_is_under_the_holes_has_no_influence(loss, made):
     np.testing.assert_allclose(whole.W, part.W, rtol=1e-9)
 
 
-def test_tol_ends_the_fit_early(made):
+def test_tol_stops_early(made):
     lengths = [len(masked_nmf(made.data, 2, tol=tol, random_state=0).objective) for tol in (1e-2, 1e-4, 0)]
     assert lengths[0] < lengths[1] < lengths[2] == 301
 
@@ -171,11 +171,11 @@ def test_tol_ends_the_fit_early(made):
         ({"init": (np.ones((2, 2)), np.ones((2, 2)))}, r"init must have shapes \(2, 10\) and \(10, 2\), got \(2, 2\)"),
     ],
 )
-def test_wrong_settings_are_named(settings, message):
+def test_invalid_settings_raise_an_error(settings, message):
     with pytest.raises(ValueError, match=message):
         masked_nmf(np.ones((2, 2)), **settings)
 
 
-def test_negative_data_are_refused():
-    with pytest.raises(ValueError, match=r"X must not be negative for NMF, got the smallest entry -2.0"):
+def test_negative_data_raise_an_error():
+    with pytest.raises(ValueError, match=r"X must be nonnegative for NMF, but its smallest entry is -2.0"):
         masked_nmf([[1.0, -2.0], [np.nan, 3.0]], 1)

@@ -1,23 +1,23 @@
-"""The paper's claims on small versions of its data: large values, small values, and holes."""
+"""The claims of the paper on small synthetic data: large values, small values, and missing entries."""
 
 import numpy as np
 import pytest
 
 from bnmf.datasets import make_drug_response
-from bnmf.experiments.fits import Fit, run_fit
+from bnmf.paper.fits import Fit, run_fit
 
 CHAIN = {"n_sweeps": 300, "burn_in": 150}
 
 
 @pytest.fixture(scope="module")
 def large():
-    """Drug response on a small scale: entries from 0 to 100."""
+    """A small matrix of drug responses, with entries from 0 to 100."""
     return make_drug_response(120, 40, random_state=0).data
 
 
 @pytest.fixture(scope="module")
 def small():
-    """Entries from 0 to 20 with a strong level for each row, as methylation has."""
+    """Entries from 0 to 20 that depend strongly on the row, as in the methylation data."""
     rng = np.random.default_rng(1)
     level = rng.uniform(0.5, 18.0, (60, 1))
     pattern = 1.0 + 0.15 * rng.standard_normal((60, 3)) @ rng.standard_normal((3, 70))
@@ -42,7 +42,7 @@ def test_gl12_regularises_far_more_than_gee_on_large_values(fitted):
     assert training_error(gl12) > 1.1 * training_error(gee)
 
 
-def test_gl12_does_not_on_small_values(fitted):
+def test_gl12_does_not_regularise_more_than_gee_on_small_values(fitted):
     gee, gl12 = fitted["small", "gee"], fitted["small", "gl12"]
     assert gl12["w_mean"] > 2 * gee["w_mean"]
     assert gl12["w_sparsity"] < 0.5 * gee["w_sparsity"]
@@ -50,21 +50,21 @@ def test_gl12_does_not_on_small_values(fitted):
 
 
 @pytest.mark.parametrize("model", ["gl22", "gl22inf"])
-def test_gl22_and_gl22inf_are_consistent_on_both(fitted, model):
+def test_gl22_and_gl22inf_are_consistent_on_large_and_small_values(fitted, model):
     for name in ("large", "small"):
         assert training_error(fitted[name, model]) < 1.15 * training_error(fitted[name, "gee"])
     ratio = {m: fitted["large", m]["w_mean"] / fitted["small", m]["w_mean"] for m in ("gee", model)}
     assert ratio[model] < 0.5 * ratio["gee"]
 
 
-def test_printed_rule_of_glinf_runs_away_and_the_exact_one_does_not(large):
+def test_glinf_diverges_with_the_printed_rule_and_not_with_the_exact_one(large):
     exact, printed = (run_fit(Fit("large", m, 10, 0, **CHAIN), large) for m in ("glinf", "glinf-published"))
     assert exact["w_mean"] < 1e3
-    assert not printed["w_mean"] < 1e5  # NaN, if it left the numbers altogether
+    assert not printed["w_mean"] < 1e5  # or NaN after an overflow
     assert training_error(exact) < 1.3 * np.nanmean(printed["train_mse"][CHAIN["burn_in"] :])
 
 
-def test_error_of_gl22_grows_gently_from_60_to_80_percent_unobserved(large):
+def test_error_of_gl22_increases_slowly_from_60_to_80_percent_unobserved(large):
     errors = {
         unobserved: np.mean(
             [run_fit(Fit("large", "gl22", 5, r, unobserved, **CHAIN), large)["test_mse"] for r in range(3)]

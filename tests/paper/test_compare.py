@@ -1,13 +1,13 @@
-"""Measured beside printed."""
+"""Comparison of measured and printed numbers."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bnmf.experiments.compare import compare, compare_tables, versus
+from bnmf.paper.compare import compare, compare_tables, versus
 
 
-def test_within_the_spread_of_the_repeats():
+def test_verdicts():
     # s = 1 and n = 10: two standard errors of the difference of two means are 2 √(1/10 + 1/10) = 0.894.
     values = 100 + np.sqrt(0.9) * np.repeat([-1.0, 1.0], 5)
     assert np.std(values, ddof=1) == pytest.approx(1.0)
@@ -23,13 +23,13 @@ def test_rounding_of_the_printed_number_counts():
     assert np.isnan(compare([0.04, 0.04], 0.0, 0.1).percent)
 
 
-def test_one_repeat_and_nothing_printed():
+def test_one_repeat_and_no_printed_number():
     assert compare([5.0], 5.0, 0.1).verdict == "within"
     assert np.isnan(compare([5.0], 5.0, 0.1).spread)
     assert compare([5.0], None, 0.1).verdict == ""
 
 
-def test_tables_are_joined_and_the_printed_rule_is_compared_too():
+def test_tables_are_joined_and_the_printed_rule_is_compared():
     printed = pd.DataFrame({"dataset": "gdsc", "k": 10, "model": ["gee", "gl22inf"], "mean": [8.0, 2.0]})
     measured = pd.DataFrame(
         {

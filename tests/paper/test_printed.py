@@ -1,23 +1,24 @@
-"""The printed numbers: complete, and typed without slips."""
+"""The printed numbers: complete and copied correctly."""
 
 import pytest
 
-from bnmf.experiments import published
+from bnmf.paper import printed
+from bnmf.paper.methods import PAPER_MODELS
 
 
 def test_factors_have_every_cell_once():
-    table = published.factors()
+    table = printed.factors()
     assert list(table.columns) == ["dataset", "k", "model", "mean", "sparsity"]
     assert len(table) == 2 * 5 * 4
     assert not table.duplicated(["dataset", "k", "model"]).any()
     assert set(table["dataset"]) == {"gdsc", "methylation"}
     assert set(table["k"]) == {10, 20, 30, 40, 50}
-    assert set(table["model"]) == set(published.MODELS)
+    assert set(table["model"]) == set(PAPER_MODELS)
     assert table["sparsity"].between(0, 100).all()
 
 
 def test_prediction_has_every_cell_once():
-    table = published.prediction()
+    table = printed.prediction()
     assert list(table.columns) == ["dataset", "unobserved", "k", "model", "mse"]
     assert len(table) == 3 * 4 * 4
     assert not table.duplicated(["unobserved", "k", "model"]).any()
@@ -27,8 +28,8 @@ def test_prediction_has_every_cell_once():
 
 
 def test_sums_of_the_printed_columns():
-    # One sum a column of the printed page: a slip in any single digit shows.
-    factors = published.factors().groupby(["dataset", "model"])[["mean", "sparsity"]].sum()
+    # The sum of each printed column detects any single wrong digit.
+    factors = printed.factors().groupby(["dataset", "model"])[["mean", "sparsity"]].sum()
     assert factors.loc[("gdsc", "gee")].tolist() == pytest.approx([41.7, 7.9])
     assert factors.loc[("gdsc", "gl12")].tolist() == pytest.approx([3.9, 82.9])
     assert factors.loc[("gdsc", "gl22")].tolist() == pytest.approx([11.3, 20.7])
@@ -38,7 +39,7 @@ def test_sums_of_the_printed_columns():
     assert factors.loc[("methylation", "gl22")].tolist() == pytest.approx([2.0, 177.2])
     assert factors.loc[("methylation", "gl22inf")].tolist() == pytest.approx([2.0, 177.6])
 
-    prediction = published.prediction().groupby(["unobserved", "model"])["mse"].sum()
+    prediction = printed.prediction().groupby(["unobserved", "model"])["mse"].sum()
     assert prediction[0.6].to_dict() == pytest.approx(
         {"gee": 3196.10, "gl12": 3555.89, "gl22": 3133.17, "gl22inf": 3133.28}
     )
@@ -55,11 +56,14 @@ def test_sums_of_the_printed_columns():
     [(0.6, 50, "gl22", 806.14), (0.7, 50, "gl12", 1018.97), (0.8, 40, "gl12", 2634.69), (0.8, 50, "gl22inf", 973.75)],
 )
 def test_cells_of_the_prediction_table(unobserved, k, model, mse):
-    table = published.prediction().set_index(["unobserved", "k", "model"])
+    table = printed.prediction().set_index(["unobserved", "k", "model"])
     assert table.loc[(unobserved, k, model), "mse"] == mse
 
 
-def test_frames_are_fresh_each_time():
-    table = published.factors()
+def test_every_call_returns_a_new_table():
+    table = printed.factors()
     table["mean"] = 0.0
-    assert published.factors()["mean"].max() == 8.7
+    assert printed.factors()["mean"].max() == 8.7
+    errors = printed.prediction()
+    errors["mse"] = 0.0
+    assert printed.prediction()["mse"].max() == 2730.30

@@ -1,4 +1,4 @@
-"""The split of Brouwer: its counts, its guarantee, its errors."""
+"""The split of Brouwer et al.: its counts, its guarantee, its errors."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bnmf.datasets import fetch_gdsc_ic50, make_drug_response
-from bnmf.experiments.splits import _smallest_cover, hold_out
+from bnmf.paper.splits import _smallest_cover, hold_out
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+SHARED_DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def assert_is_a_split(X, split, n_train):
@@ -29,17 +29,17 @@ def test_counts_and_guarantee(unobserved, seed):
 
 
 @pytest.mark.skipif(
-    not (SHARED / "gdsc" / "ic50.txt").exists(), reason="needs ../shared/data/gdsc/ic50.txt beside the repository"
+    not (SHARED_DATA / "gdsc" / "ic50.txt").exists(), reason="needs ../shared/data/gdsc/ic50.txt next to the repository"
 )
 @pytest.mark.parametrize(("unobserved", "n_train"), [(0.6, 39309), (0.7, 29481), (0.8, 19654)])
 def test_gdsc(unobserved, n_train):
-    # Two cell lines of GDSC have one and two observed entries: drawing until all is well would take long.
-    X = fetch_gdsc_ic50(data_home=SHARED, download_if_missing=False).data
+    # Two cell lines of GDSC have one and two observed entries, so rejection sampling would be slow.
+    X = fetch_gdsc_ic50(data_home=SHARED_DATA, download_if_missing=False).data
     split = hold_out(X, unobserved, np.random.default_rng(0))
     assert_is_a_split(X.to_numpy(), split, n_train)
 
 
-def test_rows_and_columns_with_nothing_observed():
+def test_rows_and_columns_without_observed_entries():
     X = np.random.default_rng(0).random((12, 9))
     X[[0, 5]] = np.nan
     X[:, 8] = np.nan
@@ -47,13 +47,13 @@ def test_rows_and_columns_with_nothing_observed():
     assert_is_a_split(X, split, 43)
 
 
-def test_the_only_entry_of_a_row_always_stays():
+def test_the_only_entry_of_a_row_is_always_in_the_training_set():
     X = np.ones((30, 20))
     X[3, 1:] = np.nan
     assert all(hold_out(X, 0.5, np.random.default_rng(seed)).train[3, 0] for seed in range(30))
 
 
-def test_every_entry_is_kept_equally_often_where_nothing_forces_it():
+def test_every_entry_is_kept_equally_often_without_constraints():
     X = np.ones((20, 20))
     rng = np.random.default_rng(0)
     kept = np.mean([hold_out(X, 0.5, rng).train for _ in range(2000)], axis=0)
@@ -61,15 +61,15 @@ def test_every_entry_is_kept_equally_often_where_nothing_forces_it():
     np.testing.assert_allclose(kept, 0.5, atol=5 * np.sqrt(0.25 / 2000))
 
 
-def test_the_generator_decides():
+def test_the_generator_determines_the_split():
     X = np.ones((20, 10))
     first, second, other = (hold_out(X, 0.5, np.random.default_rng(seed)).train for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
 
 
-def test_as_few_as_possible_still_works():
-    # 10 rows and 10 columns can be held by 10 entries, one on each row and column; hardly any random order does.
+def test_smallest_possible_training_set():
+    # 10 entries can cover 10 rows and 10 columns, but the first 10 of a random order hardly ever do.
     X = np.ones((10, 10))
     split = hold_out(X, 0.9, np.random.default_rng(0))
     assert_is_a_split(X, split, 10)
@@ -78,7 +78,7 @@ def test_as_few_as_possible_still_works():
 
 
 def test_the_smallest_cover_of_a_star_and_a_path():
-    # A star: row 0 meets columns 0..3, each of which must be touched. A path: a matching is enough.
+    # A star: row 0 with columns 0 to 3 needs all four entries. A path: a matching and one more entry.
     assert len(_smallest_cover(np.array([0, 0, 0, 0]), np.array([0, 1, 2, 3]))) == 4
     path = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])
     cover = _smallest_cover(*path)
@@ -88,18 +88,18 @@ def test_the_smallest_cover_of_a_star_and_a_path():
 
 
 @pytest.mark.parametrize("unobserved", [0.0, 1.0, -0.1, 60, float("nan")])
-def test_not_a_fraction(unobserved):
+def test_invalid_fraction(unobserved):
     with pytest.raises(ValueError, match="unobserved must be a fraction between 0 and 1, got"):
         hold_out(np.ones((3, 3)), unobserved, np.random.default_rng(0))
 
 
-def test_too_much_is_missing_already():
+def test_no_entry_is_left_to_test():
     X = np.ones((10, 10))
     X[:4] = np.nan
     with pytest.raises(ValueError, match=r"unobserved=0.4 leaves nothing to test: 0.4 of X is missing already"):
         hold_out(X, 0.4, np.random.default_rng(0))
 
 
-def test_not_a_matrix():
+def test_one_dimension_raises_an_error():
     with pytest.raises(ValueError, match=r"X must be a matrix \(2 dimensions\), got 1 dimensions"):
         hold_out(np.ones(3), 0.5, np.random.default_rng(0))

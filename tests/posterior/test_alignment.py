@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnmf.alignment import align
+from bnmf.posterior.alignment import align
 
 
 def scrambled(n_chains=3, n_draws=20, rows=30, columns=20, k=4, noise=0.02, seed=0):

@@ -1,4 +1,4 @@
-"""Saved posteriors: whole, or a clear error that runs nothing."""
+"""Saved posteriors: complete, or a clear error; nothing in a file is executed."""
 
 import io
 import pickle
@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from bnmf import BayesianNMF, Posterior
-from bnmf.observed import ObservedMatrix
-from bnmf.posterior_file import PosteriorFileError
+from bnmf.posterior.archive import PosteriorFileError
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,9 @@ def test_round_trip(tmp_path, model, frame):
     assert list(again.column_names) == list(frame.columns)
     assert again.n_observed == 48
     # It can take new rows: the prior came along.
-    rows = ObservedMatrix.from_data(frame.to_numpy()[:2] * 1.5)
+    rows = frame.to_numpy()[:2] * 1.5
+    assert str(again.prior_W) == "L1Squared(rate=0.1)"
+    assert again.lower_bound == 0.0
     np.testing.assert_array_equal(again.for_rows(rows).W, model.posterior_.for_rows(rows).W)
 
 
@@ -66,7 +67,7 @@ def test_truncated(tmp_path, model, cut):
     model.posterior_.save(path)
     content = path.read_bytes()
     path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
-    with pytest.raises(PosteriorFileError, match="no posterior of bnmf, or it is damaged"):
+    with pytest.raises(PosteriorFileError, match="not a posterior of bnmf, or it is damaged"):
         Posterior.load(path)
 
 
@@ -128,13 +129,15 @@ def edited_header(old, new):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is no posterior of bnmf"),
-        ({"header": edited_header(b'"format": 1', b'"format": 9')}, "format 9, and this version of bnmf reads up to 1"),
+        ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is not a posterior of bnmf"),
+        ({"header": edited_header(b'"format": 2', b'"format": 9')}, "format 9, and this version of bnmf reads 2"),
         ({"header": edited_header(b'"cell 0", ', b"")}, "11 names for 12"),
-        ({"W": lambda W: W[:, :-1]}, "do not belong together"),
+        ({"W": lambda W: W[:, :-1]}, "do not match"),
         ({"Z": lambda Z: Z[0]}, "Z has dtype float64 and 3 dimensions"),
         ({"W": lambda W: W.astype(str)}, "W has dtype"),
-        ({"row_ids": lambda ids: ids[1:]}, "do not belong together"),
+        ({"row_ids": lambda ids: ids[1:]}, "row_ids has dtype uint64 and shape"),
+        ({"header": edited_header(b"L1Squared", b"L9Squared")}, "unknown prior"),
+        ({"header": edited_header(b'"rate": 0.1', b'"rate": -1')}, "rate of L1Squared must be finite"),
     ],
 )
 def test_foreign_content(tmp_path, model, changes, words):

@@ -1,4 +1,4 @@
-"""Posterior: predictions from draws, and what is read off them, against the same computed by hand."""
+"""Posterior: predictions from draws against the same computed by hand."""
 
 import warnings
 
@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from bnmf import Posterior, predictions
-from bnmf.fitting import sample_posterior
-from bnmf.gibbs import Model
-from bnmf.observed import ObservedMatrix
-from bnmf.store import Schedule
+from bnmf import Posterior
+from bnmf.data import ObservedMatrix
+from bnmf.model import Model
+from bnmf.posterior import predictions
+from bnmf.posterior.fitting import sample_posterior
+from bnmf.sampler.schedule import Schedule
 
 
 @pytest.fixture
@@ -60,6 +61,9 @@ def test_chosen_entries(posterior, products):
     np.testing.assert_allclose(posterior.mean(rows, columns), chosen.mean(axis=(0, 1)))
     np.testing.assert_allclose(posterior.std(rows, columns), chosen.std(axis=(0, 1)))
     np.testing.assert_allclose(posterior.quantile(0.2, rows, columns), quantile(chosen, 0.2))
+    np.testing.assert_allclose(posterior.mean_of_rows(slice(2, 5)), products.mean(axis=(0, 1))[2:5])
+    total = chosen.var(axis=(0, 1)) + posterior.noise_variance.mean()
+    np.testing.assert_allclose(posterior.std(rows, columns, noise=True), np.sqrt(total))
 
 
 def test_noise_is_in_predictive_draws_and_intervals():
@@ -75,6 +79,35 @@ def test_noise_is_in_predictive_draws_and_intervals():
     assert low[0, 0] == high[0, 0] == 6.0
     draws = one.draws_of([0], [0], noise=True)
     assert stats.kstest(draws.ravel(), stats.norm(6.0, 2.0).cdf).pvalue > 1e-4
+
+
+def test_one_predictive_law():
+    """Quantiles, intervals and draws of new data are those of a normal cut at the lower bound of the data."""
+    draws = {
+        "W": np.full((1, 20_000, 1, 1), 0.5),
+        "Z": np.ones((1, 20_000, 1, 1)),
+        "noise_variance": np.ones((1, 20_000)),
+    }
+    bounded = Posterior(**draws, train_mse=np.ones((1, 1)), n_observed=1)
+    free = Posterior(**draws, train_mse=np.ones((1, 1)), n_observed=1, lower_bound=-np.inf)
+    below_zero = stats.norm(0.5, 1.0).cdf(0.0)
+    for posterior, expected in ((bounded, below_zero), (free, 0.0)):
+        values = posterior.draws_of([0], [0], noise=True)
+        # 20,000 draws: a standard error of 0.0033, and five of them.
+        assert np.mean(values == 0.0) == pytest.approx(expected, abs=5 * 0.0033)
+        low, high = posterior.interval(0.9)
+        assert low[0, 0] == np.quantile(values, 0.05, method="weibull")
+        assert high[0, 0] == np.quantile(values, 0.95, method="weibull")
+    assert bounded.interval(0.9)[0][0, 0] == 0.0
+    assert free.interval(0.9)[0][0, 0] < -0.5
+
+
+def test_random_states(posterior):
+    first = posterior.draws_of([0], [0], noise=True, random_state=3)
+    assert np.array_equal(first, posterior.draws_of([0], [0], noise=True, random_state=np.random.default_rng(3)))
+    old = [posterior.quantile(0.5, noise=True, random_state=np.random.RandomState(7)) for _ in range(2)]
+    assert np.array_equal(*old)
+    assert not np.array_equal(old[0], posterior.quantile(0.5, noise=True, random_state=np.random.RandomState(8)))
 
 
 def test_log_likelihood(posterior, products):
@@ -95,8 +128,10 @@ def test_log_likelihood(posterior, products):
         (lambda p: p.quantile(1.5), ValueError, "q must be between 0 and 1"),
         (lambda p: p.interval(0.0), ValueError, "prob must be between 0 and 1"),
         (lambda p: p.log_likelihood([0], [0], [1.0, 2.0]), ValueError, "values must be as many"),
-        (lambda p: p.for_rows(ObservedMatrix.from_data(np.ones((1, 3)))), ValueError, "X has 3 columns"),
-        (lambda p: p.for_rows(ObservedMatrix.from_data(np.ones((1, 5)))), ValueError, "no prior of W"),
+        (lambda p: p.for_rows(np.ones((1, 3))), ValueError, "X has 3 columns"),
+        (lambda p: p.for_rows(np.ones((1, 5))), ValueError, "does not hold the prior of W"),
+        (lambda p: p.quantile(0.5, noise=True, random_state="x"), ValueError, "random_state must be None, a whole"),
+        (lambda p: p.to_inference_data(np.ones((5, 6))), ValueError, r"the shape of the fitted data, \(6, 5\), got"),
     ],
 )
 def test_bad_calls(posterior, call, error, words):
@@ -147,7 +182,7 @@ def test_leave_one_out_of_inference_data():
         for rank in (1, 2):
             model = Model(data, rank)
             posterior = sample_posterior(model, Schedule(n_chains=2, burn_in=200, n_draws=200), seed=0)
-            inference = posterior.to_inference_data(data)
+            inference = posterior.to_inference_data(X)
             elpd.append(arviz.loo(inference).elpd_loo)
     assert inference.log_likelihood["X"].shape == (2, 200, data.n_observed)
     np.testing.assert_array_equal(inference.observed_data["X"], X[~np.isnan(X)])

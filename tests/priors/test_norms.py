@@ -1,20 +1,14 @@
 """Priors: their coefficients, densities, sums, names and arguments."""
 
+import json
+
 import numpy as np
 import pytest
+from tests.statistical.prior_pairs import rates
 
-from bnmf.priors import (
-    L1,
-    L1Squared,
-    L2Squared,
-    LInf,
-    TruncatedNormal,
-    as_pair,
-    as_prior,
-    half_normal,
-    rectified_normal,
-)
-from tests.statistical.models import rates
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal, half_normal, rectified_normal
+from bnmf.priors.names import as_pair, as_prior
+from bnmf.priors.records import from_record, to_record
 
 W = np.array([[0.3, 2.0, 0.7], [1.5, 0.0, 0.2]])
 MATRIX = rates(2, 3)
@@ -28,7 +22,7 @@ PENALTIES = [
     (L2Squared(MATRIX), lambda w: 0.5 * (MATRIX * w**2).sum()),
     (L1Squared(0.3), lambda w: 0.15 * (w.sum(axis=1) ** 2).sum()),
     (LInf(0.3), lambda w: 0.3 * w.max(axis=1).sum()),
-    (LInf(0.3, rule="published"), lambda w: 0.3 * w.max(axis=1).sum()),
+    (LInf(0.3, rule="paper"), lambda w: 0.3 * w.max(axis=1).sum()),
     (L2Squared(2.0) + LInf(0.3), lambda w: (w**2).sum() + 0.3 * w.max(axis=1).sum()),
     (L1Squared(2.0) + L2Squared(1.0), lambda w: (w.sum(axis=1) ** 2).sum() + 0.5 * (w**2).sum()),
     (L1Squared(2.0) + LInf(1.0) + L1(MATRIX),
@@ -58,7 +52,7 @@ def test_rows_and_order_of_terms_do_not_matter():
 
 
 @pytest.mark.parametrize(
-    ("name", "linear", "quadratic", "coupling", "slope"),
+    ("name", "linear", "quadratic", "pairwise", "max_rate"),
     [
         ("gee", 0.1, 0.0, 0.0, 0.0),
         ("gl12", 0.0, 0.1, 0.1, 0.0),
@@ -67,23 +61,23 @@ def test_rows_and_order_of_terms_do_not_matter():
         ("gl22inf", 0.0, 0.1, 0.0, 0.1),
     ],
 )
-def test_coefficients_of_the_papers_models(name, linear, quadratic, coupling, slope):
+def test_coefficients_of_the_papers_models(name, linear, quadratic, pairwise, max_rate):
     c = as_prior(name).coefficients((5, 2))
     np.testing.assert_array_equal(c.linear, np.full((1, 2), linear))
     np.testing.assert_array_equal(c.quadratic, np.full((1, 2), quadratic))
-    assert (c.coupling, c.slope, c.published) == (coupling, slope, False)
+    assert (c.pairwise, c.max_rate, c.paper_rule) == (pairwise, max_rate, False)
 
 
-def test_published_rule_survives_a_sum():
-    assert (L2Squared(1.0) + LInf(1.0, rule="published")).coefficients((2, 2)).published
+def test_paper_rule_survives_a_sum():
+    assert (L2Squared(1.0) + LInf(1.0, rule="paper")).coefficients((2, 2)).paper_rule
 
 
 def test_transposed_turns_matrices_only():
-    prior = L1(MATRIX) + L2Squared([1, 2]) + LInf(1.0) + L1Squared(2.0) + TruncatedNormal(MATRIX, 1.0)
+    prior = L1(MATRIX) + L2Squared([1, 2]) + LInf(1.0) + L1Squared(2.0) + TruncatedNormal(MATRIX, 0.25)
     turned = prior.transposed().coefficients((3, 2))
-    np.testing.assert_array_equal(turned.linear, MATRIX.T - MATRIX.T)
-    np.testing.assert_array_equal(turned.quadratic, np.broadcast_to([4.0, 5.0], (1, 2)))
-    assert (turned.coupling, turned.slope) == (2.0, 1.0)
+    np.testing.assert_allclose(turned.linear, 0.75 * MATRIX.T)
+    np.testing.assert_array_equal(turned.quadratic, np.broadcast_to([3.25, 4.25], (1, 2)))
+    assert (turned.pairwise, turned.max_rate) == (2.0, 1.0)
     assert L1(MATRIX).transposed().coefficients((3, 2)).linear.flags.c_contiguous
 
 
@@ -94,6 +88,11 @@ def test_rates_are_copied_and_frozen():
     assert prior.log_density(np.ones((1, 3))) == -3.0
     with pytest.raises(ValueError, match="read-only"):
         prior.rate[0] = 5.0
+
+
+@pytest.mark.parametrize(("alias", "name"), [("exponential", "gee"), ("half-normal", "gl22")])
+def test_aliases(alias, name):
+    assert str(as_prior(alias)) == str(as_prior(name))
 
 
 def test_pairs():
@@ -112,15 +111,15 @@ def test_pairs():
         (lambda: L1(np.ones((2, 2, 2))), ValueError, "a number, a vector or a matrix, got 3 dimensions"),
         (lambda: L1Squared([1.0, 2.0]), ValueError, "rate of L1Squared must be one number, got shape .*joint density"),
         (lambda: LInf(np.ones((2, 2))), ValueError, "rate of LInf must be one number, got shape .*joint density"),
-        (lambda: LInf(1.0, rule="printed"), ValueError, "rule of LInf must be 'exact' or 'published', got 'printed'"),
+        (lambda: LInf(1.0, rule="printed"), ValueError, "rule of LInf must be 'exact' or 'paper', got 'printed'"),
         (lambda: TruncatedNormal(0.0, 0.0), ValueError, "precision of TruncatedNormal must be positive, got 0.0"),
         (lambda: TruncatedNormal(np.inf, 1.0), ValueError, "mean of TruncatedNormal must be finite"),
         (lambda: L1([1.0, 2.0]).coefficients((4, 3)), ValueError, r"shape \(2,\).*a vector of 3.*a matrix of 4 x 3"),
         (lambda: L1(np.ones((3, 4))).coefficients((4, 3)), ValueError, r"shape \(3, 4\).*a matrix of 4 x 3"),
-        (lambda: L1(0.0).coefficients((4, 3)), ValueError, "is no prior: some entries have neither"),
-        (lambda: L1([1.0, 0.0]).coefficients((4, 2)), ValueError, "is no prior: some entries have neither"),
+        (lambda: L1(0.0).coefficients((4, 3)), ValueError, "improper prior: .* gives some entries neither"),
+        (lambda: L1([1.0, 0.0]).coefficients((4, 2)), ValueError, "improper prior: .* gives some entries neither"),
         (lambda: L1(1.0).log_density(np.ones(3)), ValueError, r"two dimensions .* got shape \(3,\)"),
-        (lambda: as_prior("l2"), ValueError, "prior must be a Prior or one of 'gee', .*'gl22inf', got 'l2'"),
+        (lambda: as_prior("l2"), ValueError, "prior must be a Prior or one of 'gee', .*'half-normal', got 'l2'"),
         (lambda: as_prior(3), ValueError, "prior must be a Prior or one of .* got 3"),
         (lambda: as_pair(("gee", "gee", "gee")), ValueError, r"a pair \(for W, for Z\), got 3 of them"),
         (lambda: L1(1.0) + 1.0, TypeError, "unsupported operand"),
@@ -133,3 +132,34 @@ def test_bad_arguments(make, error, message):
 
 def test_rate_of_zero_counts_for_nothing_in_a_sum():
     (L1(0.0) + L2Squared(1.0)).coefficients((2, 2))
+
+
+@pytest.mark.parametrize("prior", [prior for prior, _ in PENALTIES], ids=[str(p).split(",")[0] for p, _ in PENALTIES])
+def test_a_record_gives_the_same_prior_after_json(prior):
+    again = from_record(json.loads(json.dumps(to_record(prior))))
+    assert str(again) == str(prior)
+    assert type(again) is type(prior)
+    assert again.log_density(W) == prior.log_density(W)
+    assert again.coefficients(W.shape).paper_rule == prior.coefficients(W.shape).paper_rule
+
+
+@pytest.mark.parametrize(
+    ("record", "error", "message"),
+    [
+        ([], ValueError, "a list of terms, got"),
+        ("L1", ValueError, "a list of terms, got 'L1'"),
+        ([{"prior": "Cauchy", "rate": 1.0}], ValueError, "unknown prior .*; known are L1, "),
+        (["L1"], ValueError, "unknown prior 'L1'"),
+        ([{"prior": "L1", "rate": -1.0}], ValueError, "rate of L1 must be finite and nonnegative"),
+        ([{"prior": "L1", "speed": 1.0}], TypeError, "speed"),
+    ],
+)
+def test_bad_records(record, error, message):
+    with pytest.raises(error, match=message):
+        from_record(record)
+
+
+def test_is_by_entry():
+    assert L1(MATRIX).is_by_entry
+    assert (L1(1.0) + TruncatedNormal(0.0, MATRIX)).is_by_entry
+    assert not (L1([1.0, 2.0, 3.0]) + LInf(1.0)).is_by_entry

@@ -11,25 +11,28 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from bnmf import BayesianNMF, chains
-from bnmf.store import CheckpointError
+from bnmf import BayesianNMF
+from bnmf.sampler import chains
+from bnmf.sampler.checkpoint import CheckpointError
 
-pytestmark = pytest.mark.filterwarnings("ignore::bnmf.diagnostics.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 300, "n_draws": 1200, "random_state": 3}
 SCRIPT = """
 import sys
 import numpy as np
-from bnmf import BayesianNMF, chains
-chains.CHUNK_SECONDS = 0.01
+from bnmf import BayesianNMF
+from bnmf.sampler import chains
+chains.SECONDS_BETWEEN_CHECKPOINTS = 0.01
 BayesianNMF(**SETTINGS, checkpoint=sys.argv[1]).fit(np.random.default_rng(0).exponential(size=(30, 20)))
 """
 # Forks children that run the same fit, and kills each after a moment. Forked, they need not import anything.
 KILLER = """
 import os, random, signal, sys, time, warnings
 import numpy as np
-from bnmf import BayesianNMF, chains
-chains.CHUNK_SECONDS = 0.01
+from bnmf import BayesianNMF
+from bnmf.sampler import chains
+chains.SECONDS_BETWEEN_CHECKPOINTS = 0.01
 X = np.random.default_rng(0).exponential(size=(30, 20))
 warnings.simplefilter("ignore")
 BayesianNMF(**SETTINGS | {"burn_in": 1, "n_draws": 5}).fit(X)  # compiles and loads everything
@@ -125,11 +128,6 @@ def test_other_data_are_refused(tmp_path):
         quick(checkpoint=tmp_path).fit(changed)
 
 
-def test_threads_may_change(tmp_path):
-    quick(checkpoint=tmp_path, n_jobs=1).fit(data())
-    quick(checkpoint=tmp_path, n_jobs=2).fit(data())
-
-
 def test_without_a_seed_the_stored_one_is_used(tmp_path):
     first = quick(checkpoint=tmp_path, random_state=None).fit(data())
     assert_same(quick(checkpoint=tmp_path, random_state=None).fit(data()), first)
@@ -159,12 +157,14 @@ def test_one_process_at_a_time(tmp_path):
 
 
 def interrupt_after(monkeypatch, n_sweeps):
-    """Have Ctrl-C pressed after so many sweeps of all chains together."""
+    """Press Ctrl-C after `n_sweeps` sweeps of all chains together."""
     step, count = chains.gibbs.step, iter(range(10**9))
 
     def counting(*args, **kwargs):
         if next(count) == n_sweeps:
-            time.sleep(0.2)  # until the main thread has left the pool's own code, which forgets a thread it is starting
+            time.sleep(
+                0.2
+            )  # until the main thread has left the pool's own code, which loses a thread that it is starting
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.5)
         return step(*args, **kwargs)
@@ -174,7 +174,7 @@ def interrupt_after(monkeypatch, n_sweeps):
 
 def test_ctrl_c_keeps_what_was_drawn(monkeypatch):
     interrupt_after(monkeypatch, 30)
-    with pytest.warns(UserWarning, match="with checkpoint=DIRECTORY the next one can go on"):
+    with pytest.warns(UserWarning, match="with checkpoint=DIRECTORY an interrupted fit can be continued"):
         model = quick(n_draws=200).fit(data())
     n_draws = model.posterior_.n_draws
     assert 5 < n_draws < 30
@@ -191,9 +191,9 @@ def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(chains, "ThreadPoolExecutor", Interrupted)
-    with pytest.warns(UserWarning, match="with checkpoint=DIRECTORY the next one can go on"):
-        model = quick(n_draws=10_000, n_chains=1).fit(data())
-    assert 1 < model.posterior_.n_draws < 10_000
+    with pytest.warns(UserWarning, match="with checkpoint=DIRECTORY an interrupted fit can be continued"):
+        model = quick(n_draws=10**5, n_chains=1, n_components=1).fit(data())
+    assert 1 < model.posterior_.n_draws < 10**5
 
 
 def test_ctrl_c_with_a_checkpoint_goes_on(tmp_path, monkeypatch):
@@ -202,6 +202,16 @@ def test_ctrl_c_with_a_checkpoint_goes_on(tmp_path, monkeypatch):
         quick(n_draws=200, checkpoint=tmp_path).fit(data())
     monkeypatch.undo()
     assert_same(quick(n_draws=200, checkpoint=tmp_path).fit(data()), quick(n_draws=200).fit(data()))
+
+
+def test_threads_may_change(tmp_path, monkeypatch):
+    interrupt_after(monkeypatch, 50)
+    with pytest.warns(UserWarning, match="interrupted"):
+        first = quick(n_draws=200, checkpoint=tmp_path, n_jobs=1).fit(data())
+    assert first.posterior_.n_draws < 200
+    monkeypatch.undo()
+    second = quick(n_draws=200, checkpoint=tmp_path, n_jobs=2).fit(data())
+    assert_same(second, quick(n_draws=200).fit(data()))
 
 
 def test_ctrl_c_before_the_first_draw(monkeypatch):
@@ -222,6 +232,6 @@ def test_an_error_in_a_chain_is_raised(monkeypatch):
 def test_settings_hold_no_path_and_no_data(tmp_path):
     quick(checkpoint=tmp_path).fit(data())
     settings = json.loads((tmp_path / "settings.json").read_text())
-    assert settings["format"] == 1
+    assert settings["format"] == 2
     assert settings["n_components"] == 3
     assert str(tmp_path) not in json.dumps(settings)

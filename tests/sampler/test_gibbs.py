@@ -1,4 +1,4 @@
-"""The sampler as a whole: reproducible, resumable, honest about bad input, unharmed by strange but legal data."""
+"""The sampler as a whole: reproducible, resumable, clear about bad input, robust to unusual but valid data."""
 
 from itertools import islice
 
@@ -7,14 +7,17 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import stats
-
-from bnmf.gibbs import Model, State, Stream, sample, start, step
-from bnmf.noise import InverseGamma
-from bnmf.observed import ObservedMatrix
-from bnmf.priors import L1, L1Squared, L2Squared, LInf
-from bnmf.workers import TILE
 from tests.statistical.checks import assert_follows
-from tests.statistical.models import NAMES, pairs
+from tests.statistical.prior_pairs import NAMES, pairs
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.data.views import ROWS_PER_TILE
+from bnmf.model import Model
+from bnmf.model.noise import InverseGamma
+from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.sampler.gibbs import sample, start, step
+from bnmf.sampler.state import State
+from bnmf.sampler.streams import Stream
 
 
 def some_data(M=12, N=9, missing=0.3, seed=0):
@@ -41,7 +44,7 @@ def assert_identical(a, b):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["dense", "listed", "sparse"])
 def test_two_threads_draw_the_same_bits(name, kind):
-    A = some_data(M=2 * TILE + 10, N=TILE + 5, missing=0.7 if kind == "listed" else 0.2)
+    A = some_data(M=2 * ROWS_PER_TILE + 10, N=ROWS_PER_TILE + 5, missing=0.7 if kind == "listed" else 0.2)
     if kind == "sparse":
         A = sp.csr_array(np.where(np.nan_to_num(A, nan=9.0) > 1.0, 0.0, A))
     data = ObservedMatrix.from_data(A)
@@ -54,9 +57,9 @@ def test_two_threads_draw_the_same_bits(name, kind):
 @pytest.mark.parametrize("name", NAMES)
 def test_chain_goes_on_as_if_it_had_never_stopped(name, rescale):
     A = some_data()
-    model = Model(ObservedMatrix.from_data(A), 3, pairs(*A.shape, 3)[name], rescale=rescale)
-    whole = list(sample(model, Stream(3, chain=1), n_sweeps=8))
-    rest = list(sample(model, Stream(3, chain=1), state=whole[3], n_sweeps=4))
+    model = Model(ObservedMatrix.from_data(A), 3, pairs(*A.shape, 3)[name])
+    whole = list(sample(model, Stream(3, chain=1), n_sweeps=8, rescale=rescale))
+    rest = list(sample(model, Stream(3, chain=1), state=whole[3], n_sweeps=4, rescale=rescale))
     for a, b in zip(whole[4:], rest, strict=True):
         assert_identical(a, b)
 
@@ -136,7 +139,7 @@ def test_log_joint_against_its_parts(name):
         W, Zt, sigma2 = rng.exponential(size=(12, 3)), rng.exponential(size=(9, 3)), rng.exponential()
         fit = np.nansum(stats.norm(W @ Zt.T, np.sqrt(sigma2)).logpdf(A)) + stats.invgamma(2.0, scale=3.0).logpdf(sigma2)
         expected = fit + prior[0].log_density(W) + prior[1].transposed().log_density(Zt)
-        return model.log_joint(State(W, Zt, sigma2, 0.0, 0)), expected
+        return model.log_joint(W, Zt, sigma2), expected
 
     (got, expected), (got_other, expected_other) = both(), both()
     assert got - got_other == pytest.approx(expected - expected_other, rel=1e-9)
@@ -215,7 +218,7 @@ def test_more_components_than_the_data_can_tell_apart_is_a_warning():
     assert np.isfinite(last_state(model).W).all()
 
 
-# --- strange but legal data, under every prior
+# --- unusual but valid data, under every prior
 
 
 def with_(position, value, A=None):
@@ -230,7 +233,7 @@ def unobserved(A):
 
 READ_ONLY = some_data()
 READ_ONLY.flags.writeable = False
-STRANGE = {
+UNUSUAL = {
     "row and column unobserved": lambda: unobserved(some_data()),
     "row and column unobserved, few seen": lambda: unobserved(some_data(missing=0.7)),
     "row and column unobserved, sparse": lambda: sp.csr_array(unobserved(np.eye(12))),
@@ -255,9 +258,9 @@ STRANGE = {
 
 
 @pytest.mark.filterwarnings("ignore:n_components=3 is larger")
-@pytest.mark.parametrize("make", STRANGE.values(), ids=STRANGE)
+@pytest.mark.parametrize("make", UNUSUAL.values(), ids=UNUSUAL)
 @pytest.mark.parametrize("name", NAMES)
-def test_strange_data_work(name, make):
+def test_unusual_data_work(name, make):
     data = ObservedMatrix.from_data(make())
     model = Model(data, 3, pairs(*data.shape, 3)[name])
     state = last_state(model, 15)
@@ -270,7 +273,8 @@ def test_strange_data_work(name, make):
 
 @pytest.mark.parametrize("prior", [L1(0.1), LInf(0.1), L1Squared(0.1)], ids=str)
 def test_unobserved_row_of_sparse_data_with_a_sharp_fit(prior):
-    # Data of rank two and size 1e10: sums over a row of holes are rounding times 1e16 unless nothing is subtracted.
+    # Data of rank two and size 1e10: unless nothing is subtracted, sums over an unobserved row are rounding errors
+    # times 1e16.
     W, Z = np.zeros((30, 2)), np.zeros((2, 20))
     W[:15, 0] = W[15:, 1] = Z[0, :5] = Z[1, 5:9] = 1e5
     A = sp.csr_array(unobserved(W @ Z))
@@ -279,8 +283,8 @@ def test_unobserved_row_of_sparse_data_with_a_sharp_fit(prior):
     assert seen.max() < 1e3  # the prior's own scale is some 10
 
 
-def test_published_rule_runs():
-    model = Model(ObservedMatrix.from_data(some_data()), 3, L2Squared(0.1) + LInf(0.1, rule="published"))
+def test_paper_rule_runs():
+    model = Model(ObservedMatrix.from_data(some_data()), 3, L2Squared(0.1) + LInf(0.1, rule="paper"))
     exact = Model(ObservedMatrix.from_data(some_data()), 3, L2Squared(0.1) + LInf(0.1))
     assert not np.array_equal(last_state(model).W, last_state(exact).W)
 
@@ -301,19 +305,19 @@ TABLE = {  # mean of W in the last 20 sweeps, and the percentage of its entries 
 
 @pytest.mark.parametrize(("K", "name"), TABLE)
 def test_factors_of_gdsc_are_those_of_the_paper(K, name, gdsc):
-    model = Model(ObservedMatrix.from_data(gdsc), K, name, rescale=False)
-    last = np.array([state.W for state in islice(sample(model, Stream(1)), 480, 500)])
+    model = Model(ObservedMatrix.from_data(gdsc), K, name)
+    last = np.array([state.W for state in islice(sample(model, Stream(1), rescale=False), 480, 500)])
     mean, below = TABLE[K, name]
     assert last.mean() == pytest.approx(mean, rel=0.1)
     assert 100 * (last < 0.1).mean() == pytest.approx(below, abs=2.0)
 
 
-def test_component_that_lives_in_the_holes_of_a_row():
-    """Full sums less those over the holes would cancel to nothing; the row is summed over what it observes instead."""
+def test_component_that_is_large_only_where_a_row_is_missing():
+    """Full sums minus those over missing entries would cancel; the row is summed over its observed entries instead."""
     rng = np.random.default_rng(0)
     X = rng.poisson(0.2, size=(40, 30)).astype(float)
     X[5, :10] = np.nan
-    few = np.vstack([X, np.full((60, 30), np.nan)])  # mostly missing: every row lists what it observes
+    few = np.vstack([X, np.full((60, 30), np.nan)])  # mostly missing: every row lists its observed entries
     stored = {
         "dense": ObservedMatrix.from_data(X),
         "zeros": ObservedMatrix.from_data(sp.csr_array(X)),
@@ -327,30 +331,30 @@ def test_component_that_lives_in_the_holes_of_a_row():
     drawn = {}
     for name, data in stored.items():
         state = State(W[: data.shape[0]].copy(), Zt.copy(), 1.0, 1.0, 0)
-        drawn[name] = step(Model(data, 3, "gee", rescale=False), state, Stream(0)).W[5]
+        drawn[name] = step(Model(data, 3, "gee"), state, Stream(0), rescale=False).W[5]
     np.testing.assert_allclose(drawn["dense"], drawn["lists"], rtol=1e-6)
     np.testing.assert_allclose(drawn["zeros"], drawn["lists"], rtol=1e-6)
 
 
-def test_rows_with_the_same_holes_share_their_sums_and_nothing_else():
-    """Holes in blocks, more rows than a tile: each row is drawn as if it were alone."""
+def test_rows_with_the_same_pattern_share_their_sums_and_nothing_else():
+    """Entries missing in blocks, more rows than a tile: each row is drawn as if it were alone."""
     rng = np.random.default_rng(0)
-    X = rng.exponential(size=(TILE + 90, 30))
+    X = rng.exponential(size=(ROWS_PER_TILE + 90, 30))
     kinds = rng.integers(4, size=len(X))
-    for kind, holes in enumerate((slice(0, 0), slice(0, 5), slice(3, 12), slice(20, 30))):
-        X[kinds == kind, holes] = np.nan
+    for kind, missing in enumerate((slice(0, 0), slice(0, 5), slice(3, 12), slice(20, 30))):
+        X[kinds == kind, missing] = np.nan
     data = ObservedMatrix.from_data(X)
     view = data.rows
     assert 2 * view.repeats.sum() > len(X)
     assert sorted(view.order) == list(range(len(X)))
-    assert set(view.order[:TILE]) == set(range(TILE))
+    assert set(view.order[:ROWS_PER_TILE]) == set(range(ROWS_PER_TILE))
     few = ObservedMatrix.from_data(
         np.vstack([X, np.full((2 * len(X), 30), np.nan)])
-    )  # every row lists what it observes
+    )  # every row lists its observed entries
     assert few.rows.matrix is None
     W, Zt = rng.exponential(size=(3 * len(X), 4)), rng.exponential(size=(30, 4))
     drawn = [
-        step(Model(d, 4, "gl22inf", rescale=False), State(W[: d.shape[0]], Zt, 1.0, 1.0, 0), Stream(0)).W[: len(X)]
+        step(Model(d, 4, "gl22inf"), State(W[: d.shape[0]], Zt, 1.0, 1.0, 0), Stream(0), rescale=False).W[: len(X)]
         for d in (data, few)
     ]
     np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-8)

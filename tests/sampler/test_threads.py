@@ -1,4 +1,4 @@
-"""Threads over rows: every row once, in tiles that do not depend on the threads, and BLAS held back and let go."""
+"""Threads over tiles of rows, and BLAS limited to one thread meanwhile."""
 
 import threading
 
@@ -6,21 +6,22 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from bnmf.workers import TILE, Workers, single_threaded_blas
+from bnmf.data.views import ROWS_PER_TILE
+from bnmf.sampler.threads import Workers, single_threaded_blas
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-@pytest.mark.parametrize("n_rows", [1, TILE - 1, TILE, TILE + 1, 5 * TILE + 3])
+@pytest.mark.parametrize("n_rows", [1, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1, 5 * ROWS_PER_TILE + 3])
 def test_tiles_cover_every_row_once_and_in_order(n_threads, n_rows):
     with Workers(n_threads) as workers:
         tiles = workers.over_rows(lambda start, stop: (start, stop), n_rows)
-    assert tiles == [(start, min(start + TILE, n_rows)) for start in range(0, n_rows, TILE)]
+    assert tiles == [(start, min(start + ROWS_PER_TILE, n_rows)) for start in range(0, n_rows, ROWS_PER_TILE)]
 
 
 def test_tiles_are_shared_between_threads():
     meeting = threading.Barrier(2, timeout=30)
     with Workers(2) as workers:
-        workers.over_rows(lambda start, stop: meeting.wait(), 2 * TILE)  # hangs unless two run at once
+        workers.over_rows(lambda start, stop: meeting.wait(), 2 * ROWS_PER_TILE)  # hangs unless two run at once
 
 
 @pytest.mark.parametrize("in_helper", [False, True])
@@ -36,9 +37,9 @@ def test_error_of_either_thread_is_raised(in_helper):
 
     with Workers(2) as workers:
         with pytest.raises(ZeroDivisionError):
-            workers.over_rows(fail, 2 * TILE)
-        assert sorted(begun) == [0, TILE]
-        assert workers.over_rows(lambda start, stop: start, 3 * TILE) == [0, TILE, 2 * TILE]  # still fit for work
+            workers.over_rows(fail, 2 * ROWS_PER_TILE)
+        assert sorted(begun) == [0, ROWS_PER_TILE]
+        assert workers.over_rows(lambda start, stop: start, 2 * ROWS_PER_TILE) == [0, ROWS_PER_TILE]  # still usable
 
 
 def test_caller_does_not_wait_for_a_helper_that_has_nothing():
@@ -47,7 +48,7 @@ def test_caller_does_not_wait_for_a_helper_that_has_nothing():
         workers._pool.submit(lambda: (busy.set(), blocked.wait(30)))  # the only helper is held elsewhere
         assert busy.wait(30)
         try:
-            assert workers.over_rows(lambda start, stop: stop, 2 * TILE) == [TILE, 2 * TILE]
+            assert workers.over_rows(lambda start, stop: stop, 2 * ROWS_PER_TILE) == [ROWS_PER_TILE, 2 * ROWS_PER_TILE]
         finally:
             blocked.set()
 

@@ -16,12 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.gibbs import Model, State, Stream, step, sum_squared_error
-from bnmf.noise import InverseGamma
-from bnmf.observed import ObservedMatrix
-from bnmf.prior_draws import draw
-from bnmf.priors import as_pair
-from bnmf.workers import Workers, single_threaded_blas
+from bnmf.data import ObservedMatrix
+from bnmf.model import Model
+from bnmf.model.noise import InverseGamma
+from bnmf.priors.exact_draws import draw
+from bnmf.priors.names import as_pair
+from bnmf.sampler.gibbs import step
+from bnmf.sampler.state import State
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import Workers, single_threaded_blas
 
 NOISE = InverseGamma(5.0, 5.0)  # the default of (1, 1) has no mean
 STATISTICS = ("Σ max W", "Σ W", "Σ W²", "Σ Z", "Σ max Z", "σ²", "prediction")
@@ -33,7 +36,7 @@ THINNING = 20
 
 @dataclass(frozen=True)
 class Problem:
-    """A small factorisation: shape, rank, priors, part that is missing, and whether the rescaling move is used."""
+    """A small factorisation: shape, rank, priors, fraction missing, and whether the rescaling move is used."""
 
     prior: Any
     shape: tuple[int, int] = (4, 3)
@@ -49,7 +52,7 @@ class Problem:
             c = prior.coefficients((side, self.n_components))
             rows = [(c.linear[[i % len(c.linear)]], c.quadratic[[i % len(c.quadratic)]]) for i in range(side)]
             size = (count, self.n_components)
-            factors.append(np.stack([draw(size, *row, c.coupling, c.slope, rng) for row in rows], axis=1))
+            factors.append(np.stack([draw(size, *row, c.pairwise, c.max_rate, rng) for row in rows], axis=1))
         return factors[0], factors[1], NOISE.scale / rng.gamma(NOISE.shape, size=count)
 
     def posterior(self, W: np.ndarray, Zt: np.ndarray, sigma2: float, rng: np.random.Generator) -> tuple[Model, State]:
@@ -58,8 +61,8 @@ class Problem:
         observed = rng.uniform(size=self.shape) >= self.missing
         observed[0, 0] = observed[0, 0] or not observed.any()
         data = ObservedMatrix.from_data(A, observed, negative=True)
-        model = Model(data, self.n_components, self.prior, NOISE, self.rescale)
-        return model, State(W, Zt, float(sigma2), sum_squared_error(data.rows, W, Zt, Workers()), 0)
+        model = Model(data, self.n_components, self.prior, NOISE)
+        return model, State(W, Zt, float(sigma2), data.sum_squared_error(W, Zt), 0)
 
 
 def statistics(W: np.ndarray, Zt: np.ndarray, sigma2: Any) -> np.ndarray:
@@ -79,10 +82,10 @@ def statistics(W: np.ndarray, Zt: np.ndarray, sigma2: Any) -> np.ndarray:
     )
 
 
-def chain(model: Model, state: State, stream: Stream, workers: Workers):
+def chain(model: Model, state: State, stream: Stream, workers: Workers, rescale: bool):
     """Yield the states after `state`."""
     while True:
-        state = step(model, state, stream, workers)
+        state = step(model, state, stream, workers, rescale=rescale)
         yield state
 
 
@@ -93,7 +96,7 @@ def returned_to_prior(problem: Problem, replicates: int, sweeps: int, seed: int)
     with single_threaded_blas(), Workers() as workers:
         for i, truth in enumerate(zip(*problem.truths(replicates, rng), strict=True)):
             model, state = problem.posterior(*truth, rng)
-            *_, last = islice(chain(model, state, Stream(seed, i), workers), sweeps)
+            *_, last = islice(chain(model, state, Stream(seed, i), workers, problem.rescale), sweeps)
             after.append(statistics(last.W, last.Zt, last.sigma2))
     return np.array(after), statistics(*problem.truths(10 * replicates, rng))
 
@@ -105,7 +108,9 @@ def ranks(problem: Problem, replicates: int, draws: int, seed: int, thinning: in
     with single_threaded_blas(), Workers() as workers:
         for i, truth in enumerate(zip(*problem.truths(replicates, rng), strict=True)):
             model, state = problem.posterior(*truth, rng)
-            states = islice(chain(model, state, Stream(seed, i), workers), thinning - 1, draws * thinning, thinning)
+            states = islice(
+                chain(model, state, Stream(seed, i), workers, problem.rescale), thinning - 1, draws * thinning, thinning
+            )
             values = np.array([statistics(s.W, s.Zt, s.sigma2) for s in states])
             below[i] = (values < statistics(*truth)).sum(axis=0)
     return below
@@ -118,7 +123,7 @@ def slowest_autocorrelation(problem: Problem, lag: int, chains: int, length: int
     with single_threaded_blas(), Workers() as workers:
         for i, truth in enumerate(zip(*problem.truths(chains, rng), strict=True)):
             model, state = problem.posterior(*truth, rng)
-            states = islice(chain(model, state, Stream(seed, i), workers), length)
+            states = islice(chain(model, state, Stream(seed, i), workers, problem.rescale), length)
             values.append([statistics(s.W, s.Zt, s.sigma2) for s in states])
     centred = np.array(values) - np.mean(values, axis=1, keepdims=True)
     centred /= centred.std(axis=1, keepdims=True)

@@ -59,16 +59,16 @@ def grid_cdf(log_density: Callable, points: Any) -> Callable:
     return lambda x: np.interp(x, points, mass / mass[-1])
 
 
-def two_piece_cdf(b: float, p: float, corner: float, slope: float) -> Callable:
-    """Return the distribution function of exp(b w - p w²/2 - slope max(w, corner)) on w >= 0, from a grid."""
-    pieces = [support(b - slope, p, corner, np.inf)]
-    if corner > 0:
-        pieces.insert(0, support(b, p, 0.0, corner))
+def two_piece_cdf(b: float, p: float, kink: float, max_rate: float) -> Callable:
+    """Return the distribution function of exp(b w - p w²/2 - max_rate max(w, kink)) on w >= 0, from a grid."""
+    pieces = [support(b - max_rate, p, kink, np.inf)]
+    if kink > 0:
+        pieces.insert(0, support(b, p, 0.0, kink))
     points = np.unique(np.concatenate([np.linspace(*piece, 20_001) for piece in pieces]))
     top = max(pieces, key=lambda piece: piece[1] - piece[0])[0]
 
     def log_density(w: Any) -> Any:
         move = w - top  # differences from one point, which do not cancel where b w is large
-        return (b - 0.5 * p * (w + top)) * move - slope * (np.maximum(w, corner) - np.maximum(top, corner))
+        return (b - 0.5 * p * (w + top)) * move - max_rate * (np.maximum(w, kink) - np.maximum(top, kink))
 
     return grid_cdf(log_density, points)

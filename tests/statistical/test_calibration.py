@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bnmf.priors import MODELS, L2Squared, LInf
-from bnmf.reference import reference_sample
+from bnmf.priors import L2Squared, LInf
+from bnmf.priors.names import MODELS
+from tests.reference import reference_sample
 from tests.statistical.calibration import NOISE, STATISTICS, THINNING, Problem, ranks, returned_to_prior, statistics
 from tests.statistical.checks import P_VALUE, assert_counts, assert_same, same
-from tests.statistical.models import NAMES, pairs
+from tests.statistical.prior_pairs import NAMES, pairs
 
 SHAPE, K = (4, 3), 3
-PUBLISHED = L2Squared(1.0) + LInf(1.0, rule="published")
+PAPER_RULE = L2Squared(1.0) + LInf(1.0, rule="paper")
 
 
 def assert_returns(name, missing, rescale, replicates):
@@ -37,8 +38,8 @@ def test_sweeps_from_many_joint_draws_return_to_the_prior(name, missing, rescale
 
 
 @pytest.mark.proof
-def test_published_rule_does_not_return_to_the_prior():
-    after, fresh = returned_to_prior(Problem(PUBLISHED, SHAPE, K, missing=0.0), replicates=5000, sweeps=6, seed=1)
+def test_paper_rule_does_not_return_to_the_prior():
+    after, fresh = returned_to_prior(Problem(PAPER_RULE, SHAPE, K, missing=0.0), replicates=5000, sweeps=6, seed=1)
     assert same(after[:, 0], fresh[:, 0]) < P_VALUE
 
 
@@ -51,7 +52,7 @@ def test_ranks_are_uniform(model):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("rule", ["exact", "published"])
+@pytest.mark.parametrize("rule", ["exact", "paper"])
 def test_only_the_exact_rule_has_uniform_ranks(rule):
     prior = L2Squared(1.0) + LInf(1.0, rule=rule)
     counts = rank_counts(Problem(prior, SHAPE, K, missing=0.0, rescale=False), thinning=10)

@@ -1,21 +1,45 @@
-"""A word before a run that would not fit into memory."""
+"""A warning before a run that would exceed memory."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bnmf import BayesianNMF, memory
-from bnmf.memory import MemoryWarning, available, warn_if_large
+from bnmf import BayesianNMF
+from bnmf.utils import memory
+from bnmf.utils.memory import MemoryWarning, available, warn_if_large
 
 
-def test_available_is_a_plausible_number():
-    free = available()
-    assert free is None or 2**20 < free < 2**50
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs Linux's /proc/meminfo")
+def test_available_is_what_the_system_says():
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    total = 1024 * int(lines["MemTotal"].split()[0])
+    assert 2**20 < available() <= total
 
 
-def test_warns_above_the_set_part_only():
-    with pytest.warns(
-        MemoryWarning, match=r"the draws will take 600.0 B|600 B, and 1000 B of memory are free: do less"
-    ):
+def test_available_takes_the_smaller_of_machine_and_container(monkeypatch):
+    files = {
+        "/proc/meminfo": "MemTotal: 8000 kB\nMemAvailable: 4000 kB\n",
+        "/sys/fs/cgroup/memory.max": "3000000\n",
+        "/sys/fs/cgroup/memory.current": "1000000\n",
+    }
+    monkeypatch.setattr(Path, "read_text", lambda path: files[str(path)])
+    assert available() == 2_000_000
+    files["/sys/fs/cgroup/memory.max"] = "max\n"
+    assert available() == 4000 * 1024
+
+
+def test_available_is_unknown_without_these_files(monkeypatch):
+    def missing(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert available() is None
+
+
+def test_warns_above_half_of_the_memory_only():
+    message = r"^the draws will take 600 B, and 1000 B of memory are free: do less$"
+    with pytest.warns(MemoryWarning, match=message):
         warn_if_large(600, "the draws", "do less", free=1000)
     warn_if_large(400, "the draws", "do less", free=1000)
 

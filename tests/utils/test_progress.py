@@ -7,8 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from bnmf import BayesianNMF, progress
-from bnmf.progress import Progress
+from bnmf import BayesianNMF
+from bnmf.utils import progress
+from bnmf.utils.progress import Display, Rate
 
 
 def fit(**settings):
@@ -33,15 +34,31 @@ def test_lines_in_a_log(capsys):
 
 
 def test_lines_now_and_then(monkeypatch, capsys):
-    clock = iter(np.arange(0.0, 1000.0, 1.0))
+    clock = iter(np.arange(0.0, 1000.0, 1.0))  # one second for each look at it
     monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
-    show = Progress(1, 100, [0])
+    display = Display({"a": 100, "b": 5}, unit="sweeps")
     for sweep in range(1, 101):
-        show.update(0, sweep, 2.5)
+        display.update("a", sweep, lambda: "going well")
     lines = capsys.readouterr().err.splitlines()
-    assert 9 <= len(lines) <= 11  # one in ten seconds, and a sweep took one
-    assert lines[0] == "chain 0: 10/100 sweeps, 1 sweeps/s, 1 min 30 s left, training MSE 2.5"
-    assert lines[-1].startswith("chain 0: 100/100 sweeps")
+    assert len(lines) == 10  # one in ten seconds, and an update takes one
+    assert lines[0] == "a: 10/100 sweeps, going well"
+    assert lines[-1] == "a: 100/100 sweeps, going well"
+
+
+def test_facts_are_computed_only_when_shown():
+    def fail():
+        raise AssertionError("computed")
+
+    Display({"a": 100}, unit="sweeps").update("a", 1, fail)
+
+
+def test_rate(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    rate = Rate(total=50, done=10)
+    now[0] += 5.0
+    assert rate.speed(20) == 2.0
+    assert rate.left(20) == "15 s left"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")

@@ -1,6 +1,6 @@
-"""Holes that rows, or columns, have in common: what is the same for all of them is summed once.
+"""Patterns of missing entries: sums over entries that are missing together are computed once.
 
-Real holes come in blocks: a drug that was not tried on a batch of cell lines is a hole of all of them.
+Real data are often missing in blocks: a drug that was not tested on a batch of cell lines is missing in all of them.
 """
 
 from __future__ import annotations
@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Positions = NDArray[np.uint32]
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions
 
-# Columns with the same holes are a block from so many on; of the blocks, those that save most are kept.
-BLOCK_FROM = 3
-MOST_BLOCKS = 256
+# Minimum number of columns with identical missing rows that form a block.
+MIN_BLOCK_COLUMNS = 3
+# Maximum number of blocks; those that save most are kept.
+MAX_BLOCKS = 256
 
 
 class Lists(NamedTuple):
@@ -24,79 +23,79 @@ class Lists(NamedTuple):
     Attributes
     ----------
     indptr, indices, values : ndarray
-        Positions that each row lists one by one, and the data there.
+        Positions that each row lists individually, and the data there.
     block_indptr, block_indices : ndarray
-        Blocks of missing positions that each row lists besides.
+        Blocks of missing positions that each row lists in addition.
     member_indptr, members : ndarray
         Positions in each block.
     """
 
     indptr: Ints
     indices: Positions
-    values: NDArray[np.float64]
+    values: Floats
     block_indptr: Ints
     block_indices: Positions
     member_indptr: Ints
     members: Positions
 
 
-def groups_of(indptr: Ints, indices: NDArray[np.integer], rows: NDArray[np.intp]) -> Ints:
-    """Return a number for each of some rows, the same for the same list, and -1 for the others."""
+def number_patterns(indptr: Ints, indices: Array, rows: Indices) -> Ints:
+    """Return a number for the list of each of the given rows, equal for equal lists, and -1 for all other rows."""
     numbers: dict[bytes, int] = {}
-    groups = np.full(len(indptr) - 1, -1)
+    patterns = np.full(len(indptr) - 1, -1)
     for row in rows:
         listed = indices[indptr[row] : indptr[row + 1]].tobytes()
-        groups[row] = numbers.setdefault(listed, len(numbers))
-    return groups
+        patterns[row] = numbers.setdefault(listed, len(numbers))
+    return patterns
 
 
-def pointers(lengths: NDArray[np.integer]) -> Ints:
-    """Return where each of some lists of these lengths starts when they follow each other, and where the last ends."""
+def pointers(lengths: Array) -> Ints:
+    """Return where each of several consecutive lists starts, given their lengths, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
-def one_by_one(indptr: Ints, indices: Positions, values: NDArray[np.float64]) -> Lists:
+def lists_without_blocks(indptr: Ints, indices: Positions, values: Floats) -> Lists:
     """Return lists without blocks."""
     none = np.zeros(0, np.uint32)
     return Lists(indptr, indices, values, np.zeros_like(indptr), none, np.zeros(1, np.int64), none)
 
 
-def in_blocks(indptr: Ints, indices: Positions, values: NDArray[np.float64], lists_missing: NDArray[np.bool_]) -> Lists:
-    """Return lists in which the missing positions that always go together are blocks.
+def lists_with_blocks(indptr: Ints, indices: Positions, values: Floats, lists_missing: Bools) -> Lists:
+    """Return lists in which columns that are missing in the same rows are replaced by blocks.
 
     Parameters
     ----------
     indptr, indices, values : ndarray
         Positions that each row lists, and the data there.
     lists_missing : ndarray of bool
-        Whether a row lists its missing positions; the others keep their lists.
+        Whether a row lists its missing positions; other rows keep their lists.
 
     Returns
     -------
     Lists
-        The same lists, shorter.
+        Shorter lists of the same positions.
     """
     lengths = np.where(lists_missing, np.diff(indptr), 0)
     if not lengths.any():
-        return one_by_one(indptr, indices, values)
-    is_hole = np.repeat(lists_missing, np.diff(indptr))
-    columns = indices[is_hole]
+        return lists_without_blocks(indptr, indices, values)
+    is_missing = np.repeat(lists_missing, np.diff(indptr))
+    columns = indices[is_missing]
     rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
     block_of, members = _blocks(columns, rows)
-    if not members:  # the lists as they are, and not a copy of them
-        return one_by_one(indptr, indices, values)
+    if not members:  # no copy
+        return lists_without_blocks(indptr, indices, values)
 
     blocks = block_of[columns]
     inside = blocks >= 0
     is_first = np.zeros(len(block_of), bool)
-    is_first[[block[0] for block in members]] = True  # a row that lists the first of a block lists them all
+    is_first[[block[0] for block in members]] = True  # a row that lists the first column of a block lists all of them
     listed = is_first[columns]
-    alone = np.ones(len(indices), bool)
-    alone[is_hole] = ~inside
+    individual = np.ones(len(indices), bool)
+    individual[is_missing] = ~inside
     return Lists(
         pointers(np.diff(indptr) - np.bincount(rows[inside], minlength=len(lengths))),
-        indices[alone],
-        values[alone],
+        indices[individual],
+        values[individual],
         pointers(np.bincount(rows[listed], minlength=len(lengths))),
         blocks[listed].astype(np.uint32),
         pointers(np.array([len(block) for block in members], dtype=np.int64)),
@@ -104,16 +103,15 @@ def in_blocks(indptr: Ints, indices: Positions, values: NDArray[np.float64], lis
     )
 
 
-def _blocks(columns: Positions, rows: Positions) -> tuple[Ints, list[NDArray[np.intp]]]:
-    """Return the block of each column, -1 for none, and the columns in each block, given all holes."""
-    holes = np.bincount(columns)
-    groups = groups_of(pointers(holes), rows[np.argsort(columns, kind="stable")], np.flatnonzero(holes))
-    candidates = [
-        np.flatnonzero(groups == number) for number in np.flatnonzero(np.bincount(groups + 1)[1:] >= BLOCK_FROM)
-    ]
-    candidates.sort(key=lambda block: -(len(block) - 1) * holes[block[0]])
-    members = candidates[:MOST_BLOCKS]
-    block_of = np.full(len(groups), -1)
+def _blocks(columns: Positions, rows: Positions) -> tuple[Ints, list[Indices]]:
+    """Return the block of each column (-1 for none) and the columns of each block, given all missing positions."""
+    n_missing = np.bincount(columns)
+    patterns = number_patterns(pointers(n_missing), rows[np.argsort(columns, kind="stable")], np.flatnonzero(n_missing))
+    common = np.flatnonzero(np.bincount(patterns + 1)[1:] >= MIN_BLOCK_COLUMNS)
+    candidates = [np.flatnonzero(patterns == number) for number in common]
+    candidates.sort(key=lambda block: -(len(block) - 1) * n_missing[block[0]])
+    members = candidates[:MAX_BLOCKS]
+    block_of = np.full(len(patterns), -1)
     for number, block in enumerate(members):
         block_of[block] = number
     return block_of, members

@@ -1,8 +1,8 @@
-"""Data to try the models on: published matrices, fetched and checked, and synthetic ones with their truth.
+"""Data sets: published matrices, and synthetic matrices with their true factors.
 
-The published data are not part of the package. Each ``fetch_*`` function takes them from a directory (by
-default a cache of the user's) and downloads what is not there yet, which needs ``pip install 'bnmf[data]'``.
-Each ``make_*`` function draws a matrix from a seed and needs nothing.
+The published data are not part of the package. Each ``fetch_*`` function reads them from a directory, by default the
+user's cache directory, and downloads missing files, which requires ``pip install 'bnmf[data]'``. Each ``make_*``
+function draws a matrix from a seed.
 
 Examples
 --------
@@ -13,7 +13,7 @@ Examples
 """
 
 from bnmf.datasets.published import fetch_gdsc_ic50, fetch_gene_body_methylation, fetch_movielens_100k
-from bnmf.datasets.store import DatasetError, data_directory
+from bnmf.datasets.remote import DatasetError, data_directory
 from bnmf.datasets.synthetic import make_drug_response, make_low_rank, make_ratings
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The data sets of the literature, as frames with the names of their rows and columns."""
+"""Published data sets, with the names of their rows and columns."""
 
 import io
 import os
@@ -10,19 +10,19 @@ import pandas as pd
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from bnmf.datasets.store import FILES, DatasetError, data_directory, obtain
+from bnmf.datasets.remote import REMOTE_FILES, DatasetError, data_directory, obtain
 
 N_DRIVER_GENES = 160
-"""How many genes of the methylation matrix the literature keeps."""
+"""Number of genes of the methylation matrix that published experiments use."""
 
 _CELL_LINE_FIELDS = ["normalised_name", "name", "cosmic_id", "cancer_type", "tissue"]
 _DRUG_FIELDS = ["normalised_name", "name"]
-_STAND_IN = "methylation/gene_body_standin.csv"
+_STAND_IN_PATH = "methylation/gene_body_standin.csv"
 
 _GDSC = """Drug response of cancer cell lines (Genomics of Drug Sensitivity in Cancer, IC50).
 
-Rows are cell lines, columns are drugs, an entry is the concentration that halves the growth, capped at 100;
-what was not measured is NaN. {prepared}{names}
+Rows are cell lines and columns are drugs. An entry is the concentration that halves the growth, capped at 100, or NaN
+if it was not measured. {prepared}{names}
 """
 
 _METHYLATION = """Gene body methylation of breast cancer driver genes (TCGA, tumours and healthy tissue).
@@ -32,16 +32,15 @@ Rows are genes (Entrez ids), columns are samples (TCGA barcodes); nothing is mis
 
 _METHYLATION_STAND_IN = """STAND-IN for gene body methylation of breast cancer drivers: not the real data.
 
-The correlations between entries are those of the real matrix after each gene was standardised. The means and
-scales of the genes are not: they were drawn so that the total variance and the mean variance within a gene
-agree with published figures, and the result was cut to 0..20 and floored. Say so wherever a number made from
-it is shown.
+The correlations between entries are those of the real matrix after each gene was standardised. The means and scales of
+the genes were drawn so that the total variance and the mean variance within a gene match published values, and the
+result was clipped to 0..20 and floored. Results from it should be marked as such.
 """
 
 _MOVIELENS = """MovieLens 100K: 100 000 ratings from 1 to 5 of 1682 films by 943 users (GroupLens, 1998).
 
-`data` is sparse: an entry that is not stored is missing, not zero. The licence of GroupLens forbids passing
-the files on and asks for a citation: Harper and Konstan, The MovieLens Datasets: History and Context, 2015.
+`data` is sparse: an entry that is not stored is missing, not zero. The licence of GroupLens does not allow
+redistribution and asks for a citation: Harper and Konstan, The MovieLens Datasets: History and Context, 2015.
 """
 
 
@@ -51,30 +50,30 @@ def fetch_gdsc_ic50(
     prepared: bool = True,
     download_if_missing: bool = True,
 ) -> Bunch:
-    """Fetch the drug response (IC50) of 707 cancer cell lines to 139 drugs, four fifths of it observed.
+    """Fetch the drug response (IC50) of 707 cancer cell lines to 139 drugs, of which about 80% is observed.
 
     Parameters
     ----------
     data_home : path-like, optional
-        The directory that has ``gdsc/ic50.txt``, ``gdsc/cell_lines.txt`` and ``gdsc/drugs.txt``, or gets
-        them. Without it ``BNMF_DATA`` or the user's cache directory, see `data_directory`.
+        Directory of ``gdsc/ic50.txt``, ``gdsc/cell_lines.txt`` and ``gdsc/drugs.txt``. Defaults to ``BNMF_DATA`` or
+        the user's cache directory, see `data_directory`.
     prepared : bool, default=True
-        Cut the decimals off, as published experiments do. False gives the values as measured (and capped).
+        Truncate to whole numbers, as published experiments do. False returns the values as measured (and capped).
     download_if_missing : bool, default=True
-        Download what is not there.
+        Download missing files.
 
     Returns
     -------
     sklearn.utils.Bunch
-        `data`, a DataFrame with NaN for what is missing; `row_info` (normalised name, COSMIC id, cancer type
-        and tissue of each cell line) and `column_info` (normalised name of each drug), both without columns,
-        and `data` with plain numbers for names, when the lists of names cannot be had; `stand_in` (False);
-        `DESCR`; `source`.
+        `data`, a DataFrame with NaN for missing entries; `row_info` (normalised name, COSMIC id, cancer type and
+        tissue of each cell line); `column_info` (normalised name of each drug); `stand_in` (False); `DESCR`; `source`.
+        If the lists of names are not available, `row_info` and `column_info` have no columns and the rows and columns
+        of `data` are numbered.
 
     Raises
     ------
     DatasetError
-        If the matrix cannot be had, or is not the file it should be.
+        If the matrix is not available, or is not the expected file.
 
     Examples
     --------
@@ -82,12 +81,12 @@ def fetch_gdsc_ic50(
     >>> gdsc.data.shape  # doctest: +SKIP
     (707, 139)
 
-    Without the network the message says where the file can be put by hand:
+    If a file is missing, the message states where it can be saved by hand:
 
     >>> fetch_gdsc_ic50(data_home="nowhere", download_if_missing=False)
     Traceback (most recent call last):
         ...
-    bnmf.datasets.store.DatasetError: gdsc/ic50.txt is not in nowhere and download_if_missing is False...
+    bnmf.datasets.remote.DatasetError: gdsc/ic50.txt is not in nowhere and download_if_missing is False...
     """
     home = data_directory(data_home)
     path = obtain("gdsc/ic50.txt", home, download=download_if_missing)
@@ -102,10 +101,10 @@ def fetch_gdsc_ic50(
         column_info=column_info,
         stand_in=False,
         DESCR=_GDSC.format(
-            prepared="The decimals are cut off." if prepared else "The values are as measured.",
-            names="" if named else " The lists of names could not be had: numbers take their place.",
+            prepared="The values are truncated to whole numbers." if prepared else "The values are as measured.",
+            names="" if named else " The lists of names were not available, so rows and columns are numbered.",
         ),
-        source=FILES["gdsc/ic50.txt"].url,
+        source=REMOTE_FILES["gdsc/ic50.txt"].url,
     )
 
 
@@ -115,33 +114,32 @@ def fetch_gene_body_methylation(
     prepared: bool = True,
     download_if_missing: bool = True,
 ) -> Bunch:
-    """Fetch the gene body methylation of 160 breast cancer driver genes in 254 samples, all observed.
+    """Fetch the gene body methylation of 160 breast cancer driver genes in 254 samples, without missing entries.
 
     Parameters
     ----------
     data_home : path-like, optional
-        The directory that has ``methylation/matched_methylation_geneBody`` and ``methylation/genes.txt``, or
-        gets them. Without it ``BNMF_DATA`` or the user's cache directory, see `data_directory`. When it has
-        no ``matched_methylation_geneBody`` but a ``gene_body_standin.csv`` beside it, that stand-in is
-        returned, and `stand_in` and `DESCR` say so.
+        Directory of ``methylation/matched_methylation_geneBody`` and ``methylation/genes.txt``. Defaults to
+        ``BNMF_DATA`` or the user's cache directory, see `data_directory`. If the directory has a
+        ``methylation/gene_body_standin.csv`` instead of the matrix, that stand-in is returned, and `stand_in` is True.
     prepared : bool, default=True
-        Multiply by 20 and cut the decimals off, as published experiments do. False gives the methylation
-        itself, which the stand-in does not have.
+        Multiply by 20 and truncate to whole numbers, as published experiments do. False returns the methylation
+        itself, which is not available for the stand-in.
     download_if_missing : bool, default=True
-        Download what is not there.
+        Download missing files.
 
     Returns
     -------
     sklearn.utils.Bunch
-        `data`, a DataFrame; `row_info` (no columns); `column_info` (`tumour`: whether a sample is of a
-        tumour, False for healthy tissue); `stand_in`; `DESCR`; `source`.
+        `data`, a DataFrame; `row_info` (no columns); `column_info` (`tumour`: True for a sample of a tumour, False for
+        healthy tissue); `stand_in`; `DESCR`; `source`.
 
     Raises
     ------
     DatasetError
-        If the data cannot be had, or a file is not what it should be.
+        If the data are not available, or a file is not the expected one.
     ValueError
-        If `prepared` is False and only the stand-in is there.
+        If `prepared` is False and only the stand-in is available.
 
     Examples
     --------
@@ -152,11 +150,11 @@ def fetch_gene_body_methylation(
     >>> fetch_gene_body_methylation(data_home="nowhere", download_if_missing=False)
     Traceback (most recent call last):
         ...
-    bnmf.datasets.store.DatasetError: methylation/matched_methylation_geneBody is not in nowhere and ...
+    bnmf.datasets.remote.DatasetError: methylation/matched_methylation_geneBody is not in nowhere and ...
     """
     home = data_directory(data_home)
-    matrix = FILES["methylation/matched_methylation_geneBody"]
-    stand_in = home / _STAND_IN
+    matrix = REMOTE_FILES["methylation/matched_methylation_geneBody"]
+    stand_in = home / _STAND_IN_PATH
     if stand_in.exists() and not (home / matrix.path).exists():
         return _methylation_stand_in(stand_in, prepared)
 
@@ -164,13 +162,12 @@ def fetch_gene_body_methylation(
     genes = _gene_ids(obtain("methylation/genes.txt", home, download=download_if_missing))
     raw = pd.read_csv(path, sep="\t", dtype=str)
     raw = raw.set_index(raw.columns[0])
-    # The list has genes that the matrix lacks; those kept stay in the order of the list, and only they are worth
-    # turning from text into numbers.
+    # The list has genes that are not in the matrix. Only the selected rows are converted from text to numbers.
     data = raw.loc[[gene for gene in genes if gene in raw.index]].astype(float)
     if len(data) != N_DRIVER_GENES:
         raise DatasetError(
             f"{home / 'methylation/genes.txt'} selects {len(data)} rows of {path}, not {N_DRIVER_GENES}: "
-            f"remove it or replace it by the file at {FILES['methylation/genes.txt'].url}"
+            f"remove it or replace it with the file at {REMOTE_FILES['methylation/genes.txt'].url}"
         )
     data.index.name = "gene"
     return Bunch(
@@ -179,7 +176,7 @@ def fetch_gene_body_methylation(
         column_info=_tumour(data.columns),
         stand_in=False,
         DESCR=_METHYLATION.format(
-            prepared="The values are multiplied by 20 and their decimals cut off." if prepared else ""
+            prepared="The values are multiplied by 20 and truncated to whole numbers." if prepared else ""
         ),
         source=matrix.url,
     )
@@ -195,23 +192,22 @@ def fetch_movielens_100k(
     Parameters
     ----------
     data_home : path-like, optional
-        The directory that has ``movielens/ml-100k.zip``, or gets it. Without it ``BNMF_DATA`` or the user's
-        cache directory, see `data_directory`.
+        Directory of ``movielens/ml-100k.zip``. Defaults to ``BNMF_DATA`` or the user's cache directory, see
+        `data_directory`.
     download_if_missing : bool, default=True
-        Download the file if it is not there.
+        Download the file if it is missing.
 
     Returns
     -------
     sklearn.utils.Bunch
-        `data`, a scipy CSR array of users by films in which an entry that is not stored is *missing* (fit it
-        with ``unstored="missing"``); `row_info` (age, gender, occupation of each user); `column_info` (title
-        and release date of each film), both indexed by the ids of MovieLens; `stand_in` (False); `DESCR`;
-        `source`.
+        `data`, a SciPy CSR array of users by films in which an entry that is not stored is *missing* (fit it with
+        ``unstored="missing"``); `row_info` (age, gender and occupation of each user) and `column_info` (title and
+        release date of each film), both indexed by the ids of MovieLens; `stand_in` (False); `DESCR`; `source`.
 
     Raises
     ------
     DatasetError
-        If the file cannot be had, or is not the one it should be.
+        If the file is not available, or is not the expected one.
 
     Examples
     --------
@@ -222,7 +218,7 @@ def fetch_movielens_100k(
     >>> fetch_movielens_100k(data_home="nowhere", download_if_missing=False)
     Traceback (most recent call last):
         ...
-    bnmf.datasets.store.DatasetError: movielens/ml-100k.zip is not in nowhere and ...
+    bnmf.datasets.remote.DatasetError: movielens/ml-100k.zip is not in nowhere and ...
     """
     path = obtain("movielens/ml-100k.zip", data_directory(data_home), download=download_if_missing)
     with zipfile.ZipFile(path) as archive:
@@ -240,36 +236,36 @@ def fetch_movielens_100k(
         column_info=items,
         stand_in=False,
         DESCR=_MOVIELENS,
-        source=FILES["movielens/ml-100k.zip"].url,
+        source=REMOTE_FILES["movielens/ml-100k.zip"].url,
     )
 
 
 def _names(name: str, fields: list[str], home: Path, length: int, download: bool) -> pd.DataFrame:
-    """Read a list of names, or give plain numbers if it cannot be had: names are a comfort, not a need."""
+    """Read a list of names; number the rows or columns if it is not available, because the names are optional."""
     try:
         path = obtain(name, home, download=download)
     except DatasetError:
-        # A list that is there but wrong is a mistake to hear about; one that is not there is not.
-        if (home / FILES[name].path).exists():
+        # A wrong file is an error, a missing one is not.
+        if (home / REMOTE_FILES[name].path).exists():
             raise
         return pd.DataFrame(index=pd.RangeIndex(length))
     # No default NA values: a name may well be "NA" or "nan".
     info = pd.read_csv(path, sep="\t", header=None, names=fields, dtype=str, keep_default_na=False, quoting=3)
     if len(info) != length:
         raise DatasetError(
-            f"{path} has {len(info)} names for {length} rows or columns: remove it, or replace it by the "
-            f"file at {FILES[name].url}"
+            f"{path} has {len(info)} names for {length} rows or columns: remove it, or replace it with the "
+            f"file at {REMOTE_FILES[name].url}"
         )
     return info.set_index("name")
 
 
 def _methylation_stand_in(path: Path, prepared: bool) -> Bunch:
-    """Read the stand-in, and call it one."""
+    """Read the stand-in."""
     if not prepared:
         raise ValueError(
-            "prepared=False was asked for, but only a stand-in of the methylation data is there "
-            f"({path}), which exists in the prepared form (0..20) alone; take prepared=True, or put the real "
-            f"matrix from {FILES['methylation/matched_methylation_geneBody'].url} beside it"
+            "prepared=False is not available for the stand-in of the methylation data "
+            f"({path}), which has only the prepared values (0..20); use prepared=True, or save the real "
+            f"matrix from {REMOTE_FILES['methylation/matched_methylation_geneBody'].url} in the same directory"
         )
     data = pd.read_csv(path, index_col=0).astype(float)
     data.index = data.index.astype(str)
@@ -284,18 +280,18 @@ def _methylation_stand_in(path: Path, prepared: bool) -> Bunch:
 
 
 def _gene_ids(path: Path) -> list[str]:
-    """Read one gene id a line, each once."""
+    """Read the gene ids without duplicates, one from each line."""
     return list(dict.fromkeys(path.read_text(encoding="utf-8").split()))
 
 
 def _tumour(barcodes: pd.Index) -> pd.DataFrame:
-    """Tell tumours from healthy tissue by the fourth part of the TCGA barcode: 01 to 09 is a tumour."""
+    """Return which samples are tumours: the fourth field of their TCGA barcode is 01 to 09."""
     kind = pd.Series(barcodes, index=barcodes, dtype=str).str.split("-").str[3]
     return pd.DataFrame({"tumour": kind.str.startswith("0")}, index=barcodes)
 
 
 def _table(archive: zipfile.ZipFile, name: str, separator: str, fields: list[str]) -> pd.DataFrame:
-    """Read the first columns of a table of the MovieLens archive."""
+    """Read the first columns of a table in the MovieLens archive."""
     content = archive.read(f"ml-100k/{name}").decode("latin-1")  # the titles are not UTF-8
     return pd.read_csv(
         io.StringIO(content), sep=separator, header=None, names=fields, usecols=range(len(fields)), quoting=3

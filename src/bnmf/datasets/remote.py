@@ -1,27 +1,29 @@
-"""Where the published files live: addresses, how each is recognised, and the directory that keeps them."""
+"""The files of the published data sets: their addresses, their checks, and the local data directory."""
 
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bnmf.utils import digests
+from bnmf.utils.atomic import replacing
+
 Check = Callable[[bytes], str | None]
-"""Looks at the content of a file and says what is wrong with it, or None."""
+"""Checks the content of a file: returns a description of what is wrong with it, or None."""
 
 
 class DatasetError(OSError):
-    """A file of a data set could not be had, or is not the file it should be.
+    """A file of a data set is not available, or is not the expected file.
 
-    The message names the address, the file and the place where it can be put by hand.
+    The message states the address of the file and the path where it can be saved by hand.
     """
 
 
 def sha256(digest: str) -> Check:
-    """Accept the content with this SHA-256.
+    """Return a check that accepts content with this SHA-256 digest.
 
     Examples
     --------
@@ -33,14 +35,14 @@ def sha256(digest: str) -> Check:
     """
 
     def check(content: bytes) -> str | None:
-        found = hashlib.sha256(content).hexdigest()
+        found = digests.of_bytes(content)
         return None if found == digest else f"its SHA-256 is {found}, not {digest}"
 
     return check
 
 
 def git_blob(digest: str) -> Check:
-    r"""Accept the content that git stores under this identity, the SHA-1 of a short header and the content.
+    r"""Return a check that accepts content with this git blob id (the SHA-1 of a short header and the content).
 
     Examples
     --------
@@ -50,13 +52,13 @@ def git_blob(digest: str) -> Check:
 
     def check(content: bytes) -> str | None:
         found = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-        return None if found == digest else f"its git blob identity is {found}, not {digest}"
+        return None if found == digest else f"its git blob id is {found}, not {digest}"
 
     return check
 
 
 def lines(pattern: str, *, at_least: int) -> Check:
-    r"""Accept text of at least so many lines which all match; for files of which no hash is known.
+    r"""Return a check that accepts text with at least `at_least` lines that all match; for files without a known hash.
 
     Examples
     --------
@@ -78,16 +80,16 @@ def lines(pattern: str, *, at_least: int) -> Check:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file, the public address it comes from, and how to recognise it.
+    """A file, its public address, and a check of its content.
 
     Parameters
     ----------
     path : str
-        Where it lies below the data directory.
+        Path relative to the data directory.
     url : str
-        Its address.
+        Public address.
     check : callable
-        Takes the content and returns what is wrong with it, or None.
+        Maps the content to a description of what is wrong with it, or None.
     """
 
     path: str
@@ -97,9 +99,9 @@ class RemoteFile:
 
 _BROUWER = "https://raw.githubusercontent.com/ThomasBrouwer/BMF_Priors/15b20537eefd36347ed84617882eeea1c453e162/data"
 
-# The files with `lines` are pinned by the commit in their address, but no hash of them could be confirmed, so
-# they are recognised by their form. They only name rows and columns, or pick rows; no value comes from them.
-FILES: dict[str, RemoteFile] = {
+# The files with a check by `lines` are pinned by the commit in their address. Their hashes could not be confirmed, so
+# only their format is checked. They contain names of rows and columns or a selection of rows, but no values.
+REMOTE_FILES: dict[str, RemoteFile] = {
     file.path: file
     for file in (
         RemoteFile(
@@ -137,18 +139,18 @@ FILES: dict[str, RemoteFile] = {
 
 
 def data_directory(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """Return the directory that keeps the data.
+    """Return the data directory.
 
     Parameters
     ----------
     data_home : path-like, optional
-        A directory of your own. Without it the environment variable ``BNMF_DATA`` is taken, and without that
-        the user's cache directory.
+        The directory. Defaults to the environment variable ``BNMF_DATA`` if it is set, and to the user's cache
+        directory otherwise.
 
     Returns
     -------
     pathlib.Path
-        The directory, which need not exist yet.
+        The directory, which may not exist yet.
 
     Examples
     --------
@@ -160,16 +162,16 @@ def data_directory(data_home: str | os.PathLike[str] | None = None) -> Path:
 
 
 def obtain(name: str, home: Path, *, download: bool = True) -> Path:
-    """Return the path of a file that is there and is the right one, downloading it if needed.
+    """Return the path of a checked file, downloading it if needed.
 
     Parameters
     ----------
     name : str
-        One of the keys of `FILES`.
+        One of the keys of `REMOTE_FILES`.
     home : pathlib.Path
         The data directory.
     download : bool, default=True
-        Whether a file that is not there may be downloaded.
+        Whether a missing file may be downloaded.
 
     Returns
     -------
@@ -179,17 +181,17 @@ def obtain(name: str, home: Path, *, download: bool = True) -> Path:
     Raises
     ------
     DatasetError
-        If it cannot be had, or what is there or comes is not that file. What is there already is never
-        overwritten or deleted, and a wrong download is never kept.
+        If the file is not available, or is not the expected one. An existing file is never overwritten or
+        deleted, and a download that fails its check is not kept.
 
     Examples
     --------
     >>> obtain("gdsc/ic50.txt", Path("nowhere"), download=False)
     Traceback (most recent call last):
         ...
-    bnmf.datasets.store.DatasetError: gdsc/ic50.txt is not in nowhere and download_if_missing is False...
+    bnmf.datasets.remote.DatasetError: gdsc/ic50.txt is not in nowhere and download_if_missing is False...
     """
-    file = FILES[name]
+    file = REMOTE_FILES[name]
     target = home / file.path
     if not target.exists():
         if not download:
@@ -201,45 +203,43 @@ def obtain(name: str, home: Path, *, download: bool = True) -> Path:
     except OSError as error:
         raise _error(f"{target} cannot be read ({error})", file, target) from error
     if wrong is not None:
-        raise _error(f"{target} is not the file it should be: {wrong}. Remove it or replace it", file, target)
+        raise _error(f"{target} is not the expected file: {wrong}. Remove or replace it", file, target)
     return target
 
 
 def _download(file: RemoteFile, target: Path) -> None:
-    """Download next to the target, look at it, and only then let it take the name of the target."""
+    """Download a file, and move it to its place if its content is the expected one."""
     # Streaming would leave the connection open after an error, and the files are small enough for memory.
     fetch = _pooch().HTTPDownloader(chunk_size=1 << 16, stream=False)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # In the same directory, so that the last step is one rename: nobody ever sees half a file.
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as directory:
-            arrived = Path(directory) / target.name
-            fetch(file.url, str(arrived), None)
-            wrong = file.check(arrived.read_bytes())
-            if wrong is None:
-                arrived.replace(target)
-    except OSError as error:  # what the network library raises is an OSError too
+        with replacing(target) as temporary:
+            fetch(file.url, str(temporary), None)
+            wrong = file.check(temporary.read_bytes())
+            if wrong is not None:
+                raise _error(f"the download of {file.path} is incomplete or another file: {wrong}", file, target)
+    except DatasetError:
+        raise
+    except OSError as error:  # includes the errors of the network library
         raise _error(f"{file.path} could not be downloaded ({error})", file, target) from error
-    if wrong is not None:
-        raise _error(f"what was downloaded as {file.path} is another file or cut short: {wrong}", file, target)
 
 
 def _error(problem: str, file: RemoteFile, target: Path) -> DatasetError:
-    """Say what happened and what a person can do about it."""
+    """Return an error that states the problem and what the user can do."""
     return DatasetError(
         f"{problem}.\n"
         f"The file {file.url.rsplit('/', 1)[-1]} is at the address {file.url}\n"
-        f"To use it without this download, save it as {target}"
+        f"To provide it by hand, save it as {target}"
     )
 
 
 def _pooch() -> Any:
-    """Import pooch only when something must be downloaded or the cache directory is asked for."""
+    """Import pooch, which is needed only for downloads and for the location of the cache directory."""
     try:
         import pooch
     except ImportError as error:
         raise ImportError(
-            "downloading data needs the package pooch: pip install 'bnmf[data]'. Without it, give data_home "
-            "(or the environment variable BNMF_DATA) the directory that has the files."
+            "downloading data requires the package pooch: pip install 'bnmf[data]'. To use local files instead, set "
+            "data_home (or the environment variable BNMF_DATA) to their directory."
         ) from error
     return pooch

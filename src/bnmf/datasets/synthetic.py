@@ -1,4 +1,4 @@
-"""Matrices drawn from a seed, with the truth beside them."""
+"""Synthetic matrices, with the factors they were drawn from."""
 
 from typing import Any
 
@@ -7,8 +7,7 @@ import numpy.typing as npt
 from scipy import sparse, stats
 from sklearn.utils import Bunch
 
-Float = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+from bnmf.utils.typing import Bools, Floats, Ints
 
 
 def make_low_rank(
@@ -30,17 +29,16 @@ def make_low_rank(
     noise : float, default=1.0
         Standard deviation of the Gaussian noise.
     missing : float, default=0.2
-        Fraction of the entries that is hidden. Nothing keeps a row or a column from being hidden altogether.
+        Fraction of hidden entries. Rows and columns may be hidden completely.
     negative : bool, default=False
-        Leave entries that the noise took below zero as they are, which the sampler takes only when asked to; by
-        default they are set to zero.
+        Keep negative entries, which the sampler accepts only if asked to. By default they are set to zero.
     random_state : int, numpy.random.Generator or None
-        Whatever `numpy.random.default_rng` takes.
+        Seed or generator, as in `numpy.random.default_rng`.
 
     Returns
     -------
     sklearn.utils.Bunch
-        `data` (array with NaN where hidden), `observed` (its mask), `W`, `Z` and `mean` = W Z.
+        `data` (array with NaN where hidden), `observed` (mask of the others), `W`, `Z` and `mean` = W Z.
 
     Examples
     --------
@@ -71,13 +69,13 @@ def make_drug_response(
     n_components: int = 10,
     random_state: Any = None,
 ) -> Bunch:
-    """Draw a matrix that looks like the drug response (IC50) of cancer cell lines.
+    """Draw a matrix that resembles the drug response (IC50) of cancer cell lines.
 
-    On the logarithmic scale a response is the potency of the drug, minus the cell line's pathways times what
-    the drug does to each, plus the cell line's hardiness and noise. Its exponential is capped at 100 and
-    floored, which leaves a pile at 100 and another at 0, as in the GDSC screen; so do the holes: some drugs
-    were tried on half of the cell lines only, some cell lines missed a block of drugs, a few have next to
-    nothing.
+    On the logarithmic scale a response is the potency of the drug, minus the product of the pathways of the cell line
+    with the effects of the drug on them, plus the resistance of the cell line and noise. Its exponential is capped at
+    100 and floored, so that many entries are 0 or 100, as in the GDSC screen. The pattern of missing entries is similar
+    too: some drugs are tested on half of the cell lines, some cell lines lack a block of drugs, and a few have hardly
+    any entries.
 
     Parameters
     ----------
@@ -86,13 +84,13 @@ def make_drug_response(
     n_components : int, default=10
         Number of pathways.
     random_state : int, numpy.random.Generator or None
-        Whatever `numpy.random.default_rng` takes.
+        Seed or generator, as in `numpy.random.default_rng`.
 
     Returns
     -------
     sklearn.utils.Bunch
-        `data` (array with NaN where nothing was measured; every row and column has something), `observed`
-        (its mask), `complete` (the matrix before holes) and `log_response` (before cap and floor).
+        `data` (array with NaN for missing entries; every row and column has an observed one), `observed` (mask of the
+        observed entries), `complete` (the matrix without missing entries) and `log_response` (before cap and floor).
 
     Examples
     --------
@@ -105,33 +103,33 @@ def make_drug_response(
     _check_counts(n_rows=n_rows, n_columns=n_columns, n_components=n_components)
     rng = np.random.default_rng(random_state)
     log_response = _log_response(n_rows, n_columns, n_components, rng)
-    # The cap comes before the exponential, so that nothing overflows; the rounding makes exp(log(100)) 100.
+    # The cap before the exponential avoids overflow. The small constant makes the floor of exp(log(100)) 100.
     complete = np.floor(np.exp(np.minimum(log_response, np.log(100.0))) + 1e-9)
     observed = _screen(n_rows, n_columns, rng)
     data = np.where(observed, complete, np.nan)
     return Bunch(data=data, observed=observed, complete=complete, log_response=log_response)
 
 
-def _log_response(n_rows: int, n_columns: int, n_components: int, rng: np.random.Generator) -> Float:
-    """Draw the logarithms; the constants were chosen on the marginal figures of GDSC."""
-    # Quantiles in random order instead of draws: a hundred drugs are too few for their mean to be steady.
+def _log_response(n_rows: int, n_columns: int, n_components: int, rng: np.random.Generator) -> Floats:
+    """Draw the logarithms; the constants were chosen to match the marginal statistics of GDSC."""
+    # Shuffled quantiles instead of independent draws, whose mean over a hundred drugs would vary too much.
     level = (rng.permutation(n_columns) + 0.5) / n_columns
     potency = 5.9 - 3.1 * stats.gamma.ppf(level, 1.1)
     pathways = rng.exponential(size=(n_rows, n_components))
     targets = rng.exponential(size=(n_components, n_columns)) * (rng.random((n_components, n_columns)) < 0.3)
-    # The spread of the effect must not grow with the number of pathways.
+    # Scaled so that the variance of the effect does not depend on the number of pathways.
     effect = 2.2 / np.sqrt(n_components) * (pathways - 1) @ targets
-    hardiness = 0.5 * rng.standard_normal((n_rows, 1))
-    return potency - effect + hardiness + 1.1 * rng.standard_normal((n_rows, n_columns))
+    resistance = 0.5 * rng.standard_normal((n_rows, 1))
+    return potency - effect + resistance + 1.1 * rng.standard_normal((n_rows, n_columns))
 
 
-def _screen(n_rows: int, n_columns: int, rng: np.random.Generator) -> Bool:
-    """Draw which cell lines met which drugs, in the pattern of GDSC."""
+def _screen(n_rows: int, n_columns: int, rng: np.random.Generator) -> Bools:
+    """Draw the mask of observed entries, with a pattern similar to that of GDSC."""
     late = rng.permutation(n_columns) < round(0.295 * n_columns)
     joined_late = rng.permutation(n_rows) < round(0.51 * n_rows)
     observed = np.where(late, joined_late[:, None], True)
 
-    # The drugs of the first screen came in two blocks, and some cell lines met only one of them.
+    # The drugs of the first screen form two blocks, and some cell lines were tested with only one of them.
     block = rng.permutation(n_columns) < round(0.41 * n_columns)
     order = rng.permutation(n_rows)
     misses_first, misses_second = order < round(0.06 * n_rows), order >= n_rows - round(0.06 * n_rows)
@@ -141,14 +139,14 @@ def _screen(n_rows: int, n_columns: int, rng: np.random.Generator) -> Bool:
     observed &= rng.random(observed.shape) > 0.007
     observed[rng.permutation(n_rows) < round(0.003 * n_rows)] = False
 
-    # No table of measurements has a cell line or a drug that was never measured.
+    # Every cell line and every drug has at least one measurement.
     _give_one_entry(observed, rng)
     _give_one_entry(observed.T, rng)
     return observed
 
 
-def _give_one_entry(rows: Bool, rng: np.random.Generator) -> None:
-    """Set one entry, in place, in each row that has none."""
+def _give_one_entry(rows: Bools, rng: np.random.Generator) -> None:
+    """Set one entry of each empty row, in place."""
     empty = np.flatnonzero(~rows.any(axis=1))
     rows[empty, rng.integers(rows.shape[1], size=len(empty))] = True
 
@@ -162,28 +160,29 @@ def make_ratings(
     half_steps: bool = False,
     random_state: Any = None,
 ) -> Bunch:
-    """Draw ratings from 1 to 5 of items by users, most of them missing, without ever making a dense matrix.
+    """Draw a sparse matrix of ratings from 1 to 5, most of them missing.
 
-    Few users give many ratings and few items get many, in a long tail, as on rating sites. The mean of a
-    rating is W Z with gamma distributed W and Z; noise is added, and the sum rounded and cut to the scale.
+    The numbers of ratings per user and per item have long tails, as on rating sites. The mean of a rating is W Z with
+    gamma distributed W and Z; noise is added, and the sum is rounded and clipped to the scale. No dense matrix is
+    created.
 
     Parameters
     ----------
     n_users, n_items : int
         Shape of the matrix.
     n_ratings : int
-        Number of entries that are stored: at most half of the matrix.
+        Number of stored entries: at most half of the matrix.
     n_components : int, default=10
         Rank of W Z.
     half_steps : bool, default=False
         Round to halves instead of whole numbers.
     random_state : int, numpy.random.Generator or None
-        Whatever `numpy.random.default_rng` takes.
+        Seed or generator, as in `numpy.random.default_rng`.
 
     Returns
     -------
     sklearn.utils.Bunch
-        `data`, a scipy CSR array in which an entry that is not stored is *missing*; `W` (users by components)
+        `data`, a SciPy CSR array in which an entry that is not stored is *missing*; `W` (users by components)
         and `Z` (components by items).
 
     Examples
@@ -196,24 +195,24 @@ def make_ratings(
     if 2 * n_ratings > n_users * n_items:
         raise ValueError(
             f"n_ratings must be at most half of n_users * n_items, {n_users * n_items // 2}, got {n_ratings}"
-            "; for a matrix with few holes there is make_low_rank"
+            "; use make_low_rank for a matrix with few missing entries"
         )
     rng = np.random.default_rng(random_state)
-    # Shape 5 gives W Z a standard deviation near 0.7 at 10 components, and the ratings one near 1.1.
+    # With shape 5 and 10 components the standard deviation of W Z is about 0.7, and that of the ratings about 1.1.
     W = rng.gamma(5.0, 1 / 5.0, size=(n_users, n_components))
     Z = rng.gamma(5.0, 3.55 / (5.0 * n_components), size=(n_components, n_items))
     users, items = np.divmod(_distinct_pairs(n_users, n_items, n_ratings, rng), n_items)
-    # The pairs come sorted, so that the arrays of the CSR format can be written down as they are.
+    # The pairs are sorted, so they can be converted to the CSR format directly.
     starts = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=n_users))))
     values = _rate(W, Z, users, items, 0.5 if half_steps else 1.0, rng)
-    small = np.int32 if max(n_items, n_ratings) < 2**31 else np.int64
-    data = sparse.csr_array((values, items.astype(small), starts.astype(small)), shape=(n_users, n_items))
+    index_dtype = np.int32 if max(n_items, n_ratings) < 2**31 else np.int64
+    data = sparse.csr_array((values, items.astype(index_dtype), starts.astype(index_dtype)), shape=(n_users, n_items))
     return Bunch(data=data, W=W, Z=Z)
 
 
-def _distinct_pairs(n_users: int, n_items: int, n_pairs: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw different pairs as sorted numbers user * n_items + item, with long-tailed popularity."""
-    # Spreads as in the MovieLens data: the mean number of ratings of a user is twice the median.
+def _distinct_pairs(n_users: int, n_items: int, n_pairs: int, rng: np.random.Generator) -> Ints:
+    """Draw distinct pairs as sorted numbers user * n_items + item, with long-tailed popularity."""
+    # As in the MovieLens data, the mean number of ratings of a user is about twice the median.
     user_weight = rng.lognormal(sigma=1.2, size=n_users)
     item_weight = rng.lognormal(sigma=1.7, size=n_items)
     pairs = np.empty(0, dtype=np.int64)
@@ -224,27 +223,27 @@ def _distinct_pairs(n_users: int, n_items: int, n_pairs: int, rng: np.random.Gen
         users = _draw_by_weight(user_weight**flatness, n_draws, rng)
         items = rng.permutation(_draw_by_weight(item_weight**flatness, n_draws, rng))
         pairs = np.unique(np.concatenate((pairs, users * np.int64(n_items) + items)))
-        # The favourites fill up. A flatter popularity each round finds the free places elsewhere.
+        # Popular pairs are soon exhausted, so the popularity is flattened in each round.
         flatness *= 0.9
     surplus = rng.choice(len(pairs), size=len(pairs) - n_pairs, replace=False, shuffle=False)
     return np.delete(pairs, surplus)
 
 
-def _draw_by_weight(weight: Float, n_draws: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
-    """Draw indices by weight, in sorted order: counting is much faster than drawing one by one."""
+def _draw_by_weight(weight: Floats, n_draws: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """Draw sorted indices with given weights; drawing counts is much faster than drawing indices one by one."""
     counts = rng.multinomial(n_draws, weight / weight.sum())
     return np.repeat(np.arange(len(weight), dtype=np.int32), counts)
 
 
 def _rate(
-    W: Float,
-    Z: Float,
-    users: npt.NDArray[np.int64],
-    items: npt.NDArray[np.int64],
+    W: Floats,
+    Z: Floats,
+    users: Ints,
+    items: Ints,
     step: float,
     rng: np.random.Generator,
-) -> Float:
-    """Round W Z + noise to the scale at the pairs, a block at a time to keep memory small."""
+) -> Floats:
+    """Return W Z + noise at the pairs, rounded to the scale; computed in blocks to limit memory."""
     values = rng.standard_normal(len(users))
     values *= 0.9
     columns = np.ascontiguousarray(Z.T)
@@ -258,13 +257,13 @@ def _rate(
 
 
 def _check_counts(**counts: int) -> None:
-    """Refuse numbers of things that are not positive whole numbers."""
+    """Raise an error if a count is not a positive integer."""
     for name, count in counts.items():
         if not isinstance(count, int | np.integer) or count < 1:
             raise ValueError(f"{name} must be a positive integer, got {count!r}")
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
-    """Refuse a number outside [low, high)."""
+    """Raise an error if a value is not in [low, high)."""
     if not low <= value < high:
         raise ValueError(f"{name} must be at least {low} and below {high}, got {value!r}")

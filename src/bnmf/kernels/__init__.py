@@ -1,5 +1,5 @@
-"""The compiled part: functions of arrays and numbers, and the only Numba code of the package.
+"""Compiled kernels: functions of arrays and numbers, and the only Numba code of the package.
 
-Every function is serial and drops the GIL. Threads are started by the caller over ranges of rows, so there is
-no threading layer to install, nothing is compiled twice, and the draws cannot depend on the number of threads.
+Every kernel is serial and releases the GIL. The caller runs them in threads over ranges of rows. So no Numba threading
+layer is needed, each kernel is compiled once, and the draws do not depend on the number of threads.
 """

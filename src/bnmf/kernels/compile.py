@@ -1,30 +1,28 @@
-"""How every kernel is compiled, and when a compiled one is still good."""
+"""Compilation options shared by all kernels, and the validity of their disk cache."""
 
-import hashlib
 from pathlib import Path
 
 import numba
 
+from bnmf.utils import digests
+
 
 def _fingerprint() -> str:
-    """Return a hash of all kernel sources.
+    """Return a digest of all kernel sources.
 
-    Numba's disk cache looks only at the file that a function stands in, so a kernel that inlines a changed
-    function of another file would go on running the old one.
+    Numba's disk cache checks only the file that defines a function. A kernel that inlines a function from another file
+    would keep running the old version after that file changes.
     """
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return digests.of_bytes(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 
 
 FINGERPRINT = _fingerprint()
 
 
 def kernel(function, inline=False):
-    """Compile `function`, dropping the GIL and kept on disk for the next process.
+    """Compile `function` without the GIL and cache it on disk.
 
-    Sums may be reordered and multiply-adds fused, so that loops vectorise; NaN and infinity keep their meaning.
+    Sums may be reordered and multiply-adds fused, so that loops vectorise. NaN and infinity keep their meaning.
     """
     compiled = numba.njit(
         cache=True,
@@ -39,5 +37,5 @@ def kernel(function, inline=False):
 
 
 def inlined(function):
-    """Compile `function` into its callers: for the few that are called for every entry, where a call is felt."""
+    """Compile `function` into its callers, for functions called once per entry, where call overhead matters."""
     return kernel(function, inline=True)

@@ -1,8 +1,8 @@
 """Exact draws from exp(b w - p w²/2) on an interval, and the logarithm of its mass.
 
-The natural parameters (b, p) are used throughout, never the mean b/p: p = 0 is then an exponential (b < 0) or a
-uniform (b = 0) and no special case. An interval [low, high] is moved to [0, high - low] by b -> b - p low. Draws
-are by rejection, so they are exact however far out in the tail the interval lies.
+The natural parameters (b, p) are used throughout instead of the mean b/p. So p = 0 gives an exponential (b < 0) or a
+uniform (b = 0) without a special case. An interval [low, high] is shifted to [0, high - low] by b -> b - p low. Draws
+use rejection sampling, so they are exact however far the interval lies in the tail.
 """
 
 import math
@@ -12,9 +12,11 @@ import numpy as np
 from bnmf.kernels.compile import inlined, kernel
 from bnmf.kernels.random import exponential, normal, stream_of, uniform
 
-# Below -TAIL standard deviations an exponential proposal is accepted more often than a folded normal.
-TAIL = 0.65
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+# Distance of zero above the mean, in standard deviations, from which an exponential proposal is accepted more often
+# than a folded normal one.
+TAIL_START = 0.65
+# Gauss-Legendre quadrature on [-1, 1].
+LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 SQRT_PI = math.sqrt(math.pi)
 
 
@@ -27,12 +29,12 @@ def draw_positive(b, p, stream):
 
 @inlined
 def draw_scaled(b, p, inverse, scale, stream):
-    """Draw as `draw_positive` does, given 1 / p and its root.
+    """Draw as `draw_positive` does, given inverse = 1 / p and scale = √inverse.
 
-    Few steps lead from b to the value, because in a sweep the next b waits for it.
+    Little is computed between b and the result, because in a sweep the next b depends on it.
     """
     start = -b * scale
-    if start > TAIL:
+    if start > TAIL_START:
         while True:
             x, stream = exponential(stream)
             height, stream = exponential(stream)
@@ -52,11 +54,11 @@ def draw_scaled(b, p, inverse, scale, stream):
 @kernel
 def draw_within(b, p, width, stream):
     """Draw from exp(b w - p w²/2) on 0 <= w <= width; the width may be infinite."""
-    if b > p * width:  # rising up to the end: mirror it
-        x, stream = draw_falling(p * width - b, p, width, stream)
+    if b > p * width:  # increasing on the whole interval: mirror it
+        x, stream = draw_decreasing(p * width - b, p, width, stream)
         return width - x, stream
     if b <= 0.0:
-        return draw_falling(b, p, width, stream)
+        return draw_decreasing(b, p, width, stream)
     scale = 1.0 / math.sqrt(p)
     start = -b * scale
     if width < 2.0 * scale:
@@ -75,8 +77,8 @@ def draw_within(b, p, width, stream):
 
 
 @kernel
-def draw_falling(b, p, width, stream):
-    """Draw within [0, width] where the density falls from 0 on (b <= 0)."""
+def draw_decreasing(b, p, width, stream):
+    """Draw within [0, width] if the density is decreasing there (b <= 0)."""
     if (0.5 * p * width - b) * width < 1.0:
         while True:
             x, stream = uniform(stream)
@@ -91,36 +93,36 @@ def draw_falling(b, p, width, stream):
 
 
 @kernel
-def draw_two_piece(b, p, corner, slope, stream):
-    """Draw from exp(b w - p w²/2 - slope max(w, corner)) on w >= 0: the conditional of an entry under L∞.
+def draw_two_piece(b, p, kink, max_rate, stream):
+    """Draw from exp(b w - p w²/2 - max_rate max(w, kink)) on w >= 0: the conditional of an entry under L∞.
 
-    Where one of the two pieces, gone on beyond the corner, is nearly the whole density, a draw from it is accepted by
-    what it has too much, more than a third of the time. Else the piece is drawn first, by its mass.
+    If one of the two pieces, extended beyond the kink, is close to the whole density, it serves as the proposal of a
+    rejection sampler that accepts more than a third of its draws. Otherwise a piece is selected by its mass first.
     """
-    if slope * corner <= 1.0 or b - slope >= p * corner:
+    if max_rate * kink <= 1.0 or b - max_rate >= p * kink:
         while True:
-            x, stream = draw_positive(b - slope, p, stream)
-            if x >= corner:
+            x, stream = draw_positive(b - max_rate, p, stream)
+            if x >= kink:
                 return x, stream
             height, stream = exponential(stream)
-            if slope * (corner - x) <= height:
+            if max_rate * (kink - x) <= height:
                 return x, stream
-    if b <= p * corner and p * corner * corner >= 1.0:
+    if b <= p * kink and p * kink * kink >= 1.0:
         while True:
             x, stream = draw_positive(b, p, stream)
-            if x <= corner:
+            if x <= kink:
                 return x, stream
             height, stream = exponential(stream)
-            if slope * (x - corner) <= height:
+            if max_rate * (x - kink) <= height:
                 return x, stream
-    beyond = b - slope - p * corner
-    log_below = log_mass(b, p, corner)
-    log_above = (b - 0.5 * p * corner) * corner + log_mass(beyond, p, math.inf)
+    beyond = b - max_rate - p * kink
+    log_below = log_mass(b, p, kink)
+    log_above = (b - 0.5 * p * kink) * kink + log_mass(beyond, p, math.inf)
     u, stream = uniform(stream)
     if u * (1.0 + math.exp(log_above - log_below)) < 1.0:
-        return draw_within(b, p, corner, stream)
+        return draw_within(b, p, kink, stream)
     x, stream = draw_positive(beyond, p, stream)
-    return corner + x, stream
+    return kink + x, stream
 
 
 @kernel
@@ -137,36 +139,36 @@ def log_mass(b, p, width):
     """Return the log of the integral of exp(b w - p w²/2) over 0 <= w <= width; the width may be infinite."""
     if width <= 0.0:
         return -math.inf
-    if (abs(b) + 0.5 * p * width) * width < 1.0:  # nearly flat: differences of Φ would cancel here
+    if (abs(b) + 0.5 * p * width) * width < 1.0:  # nearly flat: differences of Φ would cancel
         total = 0.0
-        for node, weight in zip(NODES, WEIGHTS):  # noqa: B905 (not known to Numba)
+        for node, weight in zip(LEGENDRE_NODES, LEGENDRE_WEIGHTS):  # noqa: B905 (Numba has no strict)
             w = 0.5 * width * (1.0 + node)
             total += weight * math.exp((b - 0.5 * p * w) * w)
         return math.log(0.5 * width * total)
     if b > p * width:
-        return (b - 0.5 * p * width) * width + log_mass_falling(p * width - b, p, width)
+        return (b - 0.5 * p * width) * width + log_mass_decreasing(p * width - b, p, width)
     if b <= 0.0:
-        return log_mass_falling(b, p, width)
-    root = math.sqrt(0.5 * p)
+        return log_mass_decreasing(b, p, width)
+    sqrt_half_p = math.sqrt(0.5 * p)
     mode = b / p
-    area = math.erf(mode * root) + math.erf((width - mode) * root)
-    return 0.5 * b * mode + math.log(0.5 * SQRT_PI * area / root)
+    area = math.erf(mode * sqrt_half_p) + math.erf((width - mode) * sqrt_half_p)
+    return 0.5 * b * mode + math.log(0.5 * SQRT_PI * area / sqrt_half_p)
 
 
 @kernel
-def log_mass_falling(b, p, width):
-    """Return the log mass where the density falls by a factor e or more over [0, width]."""
+def log_mass_decreasing(b, p, width):
+    """Return the log mass if the density is decreasing, by a factor of at least e over [0, width]."""
     if p == 0.0:
         return math.log(-math.expm1(b * width) / -b)
-    root = math.sqrt(0.5 * p)
-    start = 0.5 * -b / root
+    sqrt_half_p = math.sqrt(0.5 * p)
+    start = 0.5 * -b / sqrt_half_p
     mass = scaled_erfc(start)
     if width < math.inf:
-        mass -= math.exp((b - 0.5 * p * width) * width) * scaled_erfc(start + width * root)
-    return math.log(0.5 * SQRT_PI * mass / root)
+        mass -= math.exp((b - 0.5 * p * width) * width) * scaled_erfc(start + width * sqrt_half_p)
+    return math.log(0.5 * SQRT_PI * mass / sqrt_half_p)
 
 
-# --- the same for arrays: for exact prior draws, and so that the tests see just what the sampler uses
+# --- The same for arrays: for exact draws from the priors, and for the tests.
 
 
 @kernel
@@ -178,15 +180,15 @@ def fill_within(b, p, width, key_high, key_low, out):
 
 
 @kernel
-def fill_two_piece(b, p, corner, slope, key_high, key_low, out):
-    """Fill `out` with two-piece draws, entry i from the stream of row i."""
+def fill_two_piece(b, p, kink, max_rate, key_high, key_low, out):
+    """Fill `out` with draws of `draw_two_piece`, entry i from the stream of row i."""
     for i in range(out.size):
         stream = stream_of(key_high, key_low, i)
-        out[i], _ = draw_two_piece(b[i], p[i], corner[i], slope[i], stream)
+        out[i], _ = draw_two_piece(b[i], p[i], kink[i], max_rate[i], stream)
 
 
 @kernel
 def fill_log_mass(b, p, width, out):
-    """Fill `out` with log masses."""
+    """Fill `out` with values of `log_mass`."""
     for i in range(out.size):
         out[i] = log_mass(b[i], p[i], width[i])

@@ -1,0 +1,5 @@
+"""The model: data, priors and noise. It defines the density and knows nothing of how it is sampled."""
+
+from bnmf.model.model import Model
+
+__all__ = ["Model"]

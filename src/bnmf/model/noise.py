@@ -1,4 +1,4 @@
-"""The noise: Gaussian, with an inverse-gamma prior on its variance."""
+"""Gaussian noise with an inverse-gamma prior on its variance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InverseGamma:
                 raise ValueError(f"{name} must be a positive finite number, got {value!r}")
 
     def draw(self, n_observed: int, squared_error: float, rng: np.random.Generator) -> float:
-        """Draw σ² given the squared error over the observed entries (none: a draw from the prior).
+        """Draw σ² given the squared error over the observed entries; without any, from the prior.
 
         Parameters
         ----------

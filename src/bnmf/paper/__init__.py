@@ -1,1 +1,1 @@
-"""The experiments of the paper, what they are compared with, and the numbers it printed."""
+"""The experiments of Lu and Chai (2022), the baselines, and the numbers printed in the paper."""

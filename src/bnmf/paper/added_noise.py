@@ -1,9 +1,9 @@
-"""Experiment 4: how well held-out entries are predicted when noise is added to the data.
+"""Experiment 4: the error on held-out entries when noise is added to the data.
 
-Gaussian noise with a variance of 0, 10, 20, 50 or 100% of the data's variance is added to every observed entry, which
-may make it negative. A tenth of the observed entries is held out, the model is trained on the others, and its
-prediction is compared with the held-out entries twice: with their noisy values, as a user would have to, and with the
-values before the noise, which the paper may or may not have meant.
+Gaussian noise with a variance of 0, 10, 20, 50 or 100% of the variance of the data is added to every observed entry;
+negative values are kept. A tenth of the observed entries is held out and predicted from the others. The paper does
+not say which values the predictions are compared with, so there are two errors: against the noisy held-out entries,
+and against the held-out entries before noise.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bnmf.experiments.fits import Fit, Result, as_matrix
-from bnmf.experiments.grid import Cell, Grid, number
-from bnmf.experiments.models import in_order, label_of
-from bnmf.experiments.run import run_fits
-from bnmf.experiments.settings import Settings
+from bnmf.paper.fits import Fit, Result, as_matrix
+from bnmf.paper.grid import Cell, Grid, number
+from bnmf.paper.methods import in_order, label_of
+from bnmf.paper.protocol import Settings
+from bnmf.paper.run import run_fits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RATIOS = {
+RATIO_CAPTIONS = {
     "ratio": "against the noisy entries: variance of the noisy data / MSE",
     "ratio_clean": "against the entries before noise: variance of the data / MSE",
 }
-"""The two measures and what they are."""
+"""Columns of the two ratios, and their captions."""
 
 
 def plan(settings: Settings, observed: float) -> list[Fit]:
@@ -36,14 +36,14 @@ def plan(settings: Settings, observed: float) -> list[Fit]:
     Parameters
     ----------
     settings : Settings
-        Size of the run.
+        Settings of the run.
     observed : float
-        Fraction of the matrix that was observed; `Settings.noise_held_out` of that is held out.
+        Observed fraction of the matrix; `Settings.noise_held_out` of it is held out.
 
     Returns
     -------
     list of Fit
-        What to run.
+        The fits to run.
     """
     unobserved = round(1.0 - (1.0 - settings.noise_held_out) * observed, 6)
     return [
@@ -55,7 +55,7 @@ def plan(settings: Settings, observed: float) -> list[Fit]:
 
 
 def observed_fraction(X: Any) -> float:
-    """Return the fraction of a matrix that is not missing."""
+    """Return the observed fraction of a matrix."""
     return float(np.mean(~np.isnan(as_matrix(X))))
 
 
@@ -65,14 +65,14 @@ def table(results: Mapping[Fit, Result]) -> pd.DataFrame:
     Parameters
     ----------
     results : mapping of Fit to dict
-        The fits of `plan` (others are passed over).
+        The fits of `plan` (others are ignored).
 
     Returns
     -------
     DataFrame
-        Columns `dataset`, `noise` (its variance by the data's), `k`, `model`, `repeat`, `mse` and `mse_clean` (on the
-        held-out entries with and before noise), `ratio` and `ratio_clean` (variance of the data, with and before
-        noise, by these).
+        Columns `dataset`, `noise` (variance of the noise / variance of the data), `k`, `model`, `repeat`, `mse` and
+        `mse_clean` (on the held-out entries with and before noise), `ratio` and `ratio_clean` (variance of the data
+        with and before noise, divided by these errors).
     """
     rows = []
     for fit, result in results.items():
@@ -85,7 +85,7 @@ def table(results: Mapping[Fit, Result]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.DataFrame:
+def measure(datasets: Mapping[str, Any], settings: Settings, **options: Any) -> pd.DataFrame:
     """Run the experiment.
 
     Parameters
@@ -93,9 +93,9 @@ def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.D
     datasets : mapping of str to DataFrame or array-like
         The data by name.
     settings : Settings
-        Size of the run.
-    **how
-        `store`, `n_jobs` and `report` of `bnmf.experiments.run.run_fits`.
+        Settings of the run.
+    **options
+        `finished`, `n_jobs` and `progress` of `bnmf.paper.run.run_fits`.
 
     Returns
     -------
@@ -103,30 +103,30 @@ def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.D
         See `table`.
     """
     observed = observed_fraction(datasets[settings.noise_dataset])
-    return table(run_fits(plan(settings, observed), datasets, **how))
+    return table(run_fits(plan(settings, observed), datasets, **options))
 
 
 def figure(measured: pd.DataFrame, title: str) -> Figure:
-    """Draw the ratio of variance to error against the noise, by both measures.
+    """Draw the ratio of variance to error against the noise, for both ratios.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     title : str
-        Name of the data as it is to be shown.
+        Title of the figure.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Means over the repeats, with the range of the repeats.
+        Means and ranges over the repeats.
     """
-    from bnmf.experiments import style
+    from bnmf.paper import style
 
     drawn, axes = style.panels(2, title, "variance / MSE (higher is better)", columns=2)
     titles = {"ratio": "against the noisy entries", "ratio_clean": "against the entries before noise"}
     levels = sorted(measured["noise"].unique())
-    for axis, column in zip(axes, RATIOS, strict=True):
+    for axis, column in zip(axes, RATIO_CAPTIONS, strict=True):
         for model in in_order(measured["model"]):
             groups = measured[measured["model"] == model].groupby("noise")[column].agg(["mean", "min", "max"])
             axis.plot(range(len(levels)), groups["mean"], **style.line(model))
@@ -139,26 +139,26 @@ def figure(measured: pd.DataFrame, title: str) -> Figure:
 
 
 def grids(measured: pd.DataFrame, names: Mapping[str, str]) -> list[Grid]:
-    """Return the two ratios as tables; the paper prints no numbers for them.
+    """Return tables of the two ratios, for which the paper prints no numbers.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     names : mapping of str to str
-        How each data set is called.
+        Name of each data set in the tables.
 
     Returns
     -------
     list of Grid
-        One for each measure.
+        One table for each ratio.
     """
     if measured.empty:
         return []
     models = in_order(measured["model"])
     name = names[measured["dataset"].iloc[0]]
     grids = []
-    for column, text in RATIOS.items():
+    for column, text in RATIO_CAPTIONS.items():
         groups = measured.groupby(["noise", "model"])[column].agg(["mean", "std"])
         rows: list[list[str | Cell]] = [
             [f"{100 * level:g}%", *(_with_spread(groups.loc[(level, model)]) for model in models)]
@@ -173,14 +173,14 @@ def _with_spread(row: Any) -> Cell:
 
 
 def markdown(measured: pd.DataFrame, names: Mapping[str, str]) -> str:
-    """Render the tables of `grids` as Markdown.
+    """Return the tables of `grids` as Markdown.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     names : mapping of str to str
-        How each data set is called.
+        Name of each data set in the tables.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Simple ways to fill the holes of a matrix: the bars that a model has to clear.
+"""Simple methods to predict missing entries, as baselines for the models.
 
-Every baseline is a function ``predict(X, **settings)`` of a matrix with NaN for what is missing. It returns
-the matrix with every hole filled and the observed entries as they were. `BASELINES` lists them by name.
+Every baseline is a function ``predict(X, **settings)`` of a matrix with NaN for missing entries. It returns the matrix
+with the missing entries filled in and the observed entries unchanged. `BASELINES` maps names to functions.
 """
 
 from collections.abc import Callable
@@ -10,15 +10,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Float = npt.NDArray[np.float64]
+from bnmf.utils.typing import Bools, Floats
+
 Loss = Literal["squared", "kullback-leibler"]
 
-# Keeps quotients finite where a factor has died out; as in scikit-learn, so that the two can be compared.
-_TINY = float(np.finfo(np.float32).eps)
+# Lower bound of denominators, as in scikit-learn.
+_SMALLEST_DENOMINATOR = float(np.finfo(np.float32).eps)
 
 
-def column_mean(X: npt.ArrayLike) -> Float:
-    """Fill each hole with the mean of its column (of all entries, if the column is empty).
+def column_mean(X: npt.ArrayLike) -> Floats:
+    """Predict each missing entry by the mean of its column, or by the mean of all entries if the column is empty.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ def column_mean(X: npt.ArrayLike) -> Float:
     Returns
     -------
     ndarray of shape (M, N)
-        The matrix without holes.
+        The completed matrix.
 
     Examples
     --------
@@ -37,29 +38,29 @@ def column_mean(X: npt.ArrayLike) -> Float:
            [3., 8.],
            [2., 4.]])
     """
-    A, observed = _holes(X)
+    A, observed = _with_mask(X)
     counts = observed.sum(axis=0)
     sums = np.where(observed, A, 0.0).sum(axis=0)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum() / observed.sum())
     return np.where(observed, A, means)
 
 
-def row_column_mean(X: npt.ArrayLike, *, max_iter: int = 1000, tol: float = 1e-9) -> Float:
-    """Fill each hole with a row effect plus a column effect, fitted by least squares to the observed entries.
+def row_column_mean(X: npt.ArrayLike, *, max_iter: int = 1000, tol: float = 1e-9) -> Floats:
+    """Predict each missing entry by the sum of a row and a column effect, fitted by least squares.
 
     Parameters
     ----------
     X : array-like of shape (M, N)
         The matrix, NaN where missing.
     max_iter : int, default=1000
-        Most rounds of fitting the rows given the columns and the columns given the rows.
+        Maximum number of iterations, each of which updates the row effects and then the column effects.
     tol : float, default=1e-9
-        It ends when no effect moves by more than this times the spread of the data.
+        Stop when no row effect changes by more than this multiple of the largest deviation from the mean.
 
     Returns
     -------
     ndarray of shape (M, N)
-        The matrix without holes. A row or column with nothing observed has the effect 0.
+        The completed matrix. A row or column without observed entries has the effect 0.
 
     Examples
     --------
@@ -67,37 +68,37 @@ def row_column_mean(X: npt.ArrayLike, *, max_iter: int = 1000, tol: float = 1e-9
     array([[1., 2.],
            [3., 4.]])
     """
-    A, observed = _holes(X)
+    A, observed = _with_mask(X)
     mean = A[observed].mean()
-    rest = np.where(observed, A - mean, 0.0)
+    centred = np.where(observed, A - mean, 0.0)
     n_in_row, n_in_column = observed.sum(axis=1), observed.sum(axis=0)
     row, column = np.zeros(A.shape[0]), np.zeros(A.shape[1])
-    smallest_move = tol * np.abs(rest).max()
+    smallest_change = tol * np.abs(centred).max()
     for _ in range(max_iter):
         before = row
-        row = (rest.sum(axis=1) - observed @ column) / np.maximum(n_in_row, 1)
-        column = (rest.sum(axis=0) - row @ observed) / np.maximum(n_in_column, 1)
-        if np.abs(row - before).max() <= smallest_move:
+        row = (centred.sum(axis=1) - observed @ column) / np.maximum(n_in_row, 1)
+        column = (centred.sum(axis=0) - row @ observed) / np.maximum(n_in_column, 1)
+        if np.abs(row - before).max() <= smallest_change:
             break
     return np.where(observed, A, mean + row[:, None] + column)
 
 
-def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10, weights: str = "distance") -> Float:
-    """Fill each hole with the mean of that column over the most similar rows (scikit-learn's KNNImputer).
+def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10, weights: str = "distance") -> Floats:
+    """Predict each missing entry by the mean of its column over the most similar rows (scikit-learn's KNNImputer).
 
     Parameters
     ----------
     X : array-like of shape (M, N)
         The matrix, NaN where missing.
     n_neighbors : int, default=10
-        How many rows to average.
+        Number of rows to average.
     weights : {"distance", "uniform"}, default="distance"
-        How to weigh them.
+        Weights of the rows.
 
     Returns
     -------
     ndarray of shape (M, N)
-        The matrix without holes. A column with nothing observed gets the additive prediction.
+        The completed matrix. A column without observed entries is predicted by `row_column_mean`.
 
     Examples
     --------
@@ -108,27 +109,28 @@ def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10, weights: str 
     """
     from sklearn.impute import KNNImputer
 
-    A, observed = _holes(X)
+    A, observed = _with_mask(X)
     known = observed.any(axis=0)
     filled = row_column_mean(A)
     filled[:, known] = KNNImputer(n_neighbors=n_neighbors, weights=weights).fit_transform(A[:, known])
     return filled
 
 
-def nmf_squared(X: npt.ArrayLike, **settings: Any) -> Float:
-    """Fill each hole from a nonnegative factorisation fitted by least squares; settings as `masked_nmf`.
+def nmf_squared(X: npt.ArrayLike, **settings: Any) -> Floats:
+    """Predict missing entries by a nonnegative factorisation, fitted by least squares.
 
     Parameters
     ----------
     X : array-like of shape (M, N)
-        The matrix, NaN where missing, not negative elsewhere.
+        The matrix, NaN where missing, nonnegative elsewhere.
     **settings
         Passed on to `masked_nmf`.
 
     Returns
     -------
     ndarray of shape (M, N)
-        The matrix without holes. A row or column with nothing observed gets the additive prediction.
+        The completed matrix. A row or column without observed entries is predicted by
+        `row_column_mean`.
 
     Examples
     --------
@@ -140,20 +142,21 @@ def nmf_squared(X: npt.ArrayLike, **settings: Any) -> Float:
     return _complete_by_nmf(X, "squared", settings)
 
 
-def nmf_kullback_leibler(X: npt.ArrayLike, **settings: Any) -> Float:
-    """Fill each hole from a nonnegative factorisation fitted by Kullback-Leibler; settings as `masked_nmf`.
+def nmf_kullback_leibler(X: npt.ArrayLike, **settings: Any) -> Floats:
+    """Predict missing entries by a nonnegative factorisation, fitted by Kullback-Leibler divergence.
 
     Parameters
     ----------
     X : array-like of shape (M, N)
-        The matrix, NaN where missing, not negative elsewhere.
+        The matrix, NaN where missing, nonnegative elsewhere.
     **settings
         Passed on to `masked_nmf`.
 
     Returns
     -------
     ndarray of shape (M, N)
-        The matrix without holes. A row or column with nothing observed gets the additive prediction.
+        The completed matrix. A row or column without observed entries is predicted by
+        `row_column_mean`.
 
     Examples
     --------
@@ -165,7 +168,7 @@ def nmf_kullback_leibler(X: npt.ArrayLike, **settings: Any) -> Float:
     return _complete_by_nmf(X, "kullback-leibler", settings)
 
 
-BASELINES: dict[str, Callable[..., Float]] = {
+BASELINES: dict[str, Callable[..., Floats]] = {
     "column_mean": column_mean,
     "row_column_mean": row_column_mean,
     "knn": nearest_neighbours,
@@ -176,11 +179,11 @@ BASELINES: dict[str, Callable[..., Float]] = {
 
 
 class MaskedNMF(NamedTuple):
-    """A nonnegative factorisation W Z of the observed entries, and the objective from the start on."""
+    """A nonnegative factorisation W Z of the observed entries, and the objective at the start and after each update."""
 
-    W: Float
-    Z: Float
-    objective: Float
+    W: Floats
+    Z: Floats
+    objective: Floats
 
 
 def masked_nmf(
@@ -193,30 +196,30 @@ def masked_nmf(
     init: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     random_state: Any = None,
 ) -> MaskedNMF:
-    """Factorise the observed entries by the multiplicative updates of Lee and Seung, ignoring the holes.
+    """Factorise the observed entries by the multiplicative updates of Lee and Seung.
 
     Parameters
     ----------
     X : array-like of shape (M, N)
-        The matrix, NaN where missing, not negative elsewhere.
+        The matrix, NaN where missing, nonnegative elsewhere.
     n_components : int, default=10
         Rank of the factorisation.
     loss : {"squared", "kullback-leibler"}, default="squared"
         Half the squared error, or the generalised Kullback-Leibler divergence, summed over the observed
         entries.
     max_iter : int, default=300
-        Most rounds of W and then Z.
+        Maximum number of iterations, each of which updates W and then Z.
     tol : float, default=1e-5
-        It ends when a round lowers the objective by less than this fraction of the first objective.
+        Stop when an iteration lowers the objective by less than this fraction of its initial value.
     init : pair of array-like, optional
-        W of shape (M, K) and Z of shape (K, N) to start from; without it they are drawn.
+        Initial W of shape (M, K) and Z of shape (K, N); drawn at random by default.
     random_state : int, numpy.random.Generator or None
-        Whatever `numpy.random.default_rng` takes.
+        Seed or generator, as in `numpy.random.default_rng`.
 
     Returns
     -------
     MaskedNMF
-        `W`, `Z` and `objective` (at the start and after each round; it never rises).
+        `W`, `Z` and `objective` (initially and after each iteration; it never increases).
 
     Examples
     --------
@@ -225,11 +228,11 @@ def masked_nmf(
     >>> np.allclose(fit.W @ fit.Z, X)
     True
     """
-    A, observed = _holes(X)
+    A, observed = _with_mask(X)
     if loss not in _UPDATES:
         raise ValueError(f"loss must be one of {sorted(_UPDATES)}, got {loss!r}")
     if (A[observed] < 0).any():
-        raise ValueError(f"X must not be negative for NMF, got the smallest entry {A[observed].min()}")
+        raise ValueError(f"X must be nonnegative for NMF, but its smallest entry is {A[observed].min()}")
     update, objective = _UPDATES[loss], _OBJECTIVES[loss]
     W, Z = _start(A, observed, n_components, init, random_state)
     A, mask = np.where(observed, A, 0.0), observed.astype(float)
@@ -243,21 +246,21 @@ def masked_nmf(
     return MaskedNMF(W, Z, np.array(path))
 
 
-def _update_squared(A: Float, mask: Float, W: Float, Z: Float) -> Float:
-    return W * (A @ Z.T) / np.maximum((mask * (W @ Z)) @ Z.T, _TINY)
+def _update_squared(A: Floats, mask: Floats, W: Floats, Z: Floats) -> Floats:
+    return W * (A @ Z.T) / np.maximum((mask * (W @ Z)) @ Z.T, _SMALLEST_DENOMINATOR)
 
 
-def _update_kullback_leibler(A: Float, mask: Float, W: Float, Z: Float) -> Float:
-    return W * ((A / np.maximum(W @ Z, _TINY)) @ Z.T) / np.maximum(mask @ Z.T, _TINY)
+def _update_kullback_leibler(A: Floats, mask: Floats, W: Floats, Z: Floats) -> Floats:
+    return W * ((A / np.maximum(W @ Z, _SMALLEST_DENOMINATOR)) @ Z.T) / np.maximum(mask @ Z.T, _SMALLEST_DENOMINATOR)
 
 
-def _half_squared_error(A: Float, mask: Float, fitted: Float) -> float:
+def _half_squared_error(A: Floats, mask: Floats, fitted: Floats) -> float:
     return 0.5 * float(np.sum((A - mask * fitted) ** 2))
 
 
-def _kullback_leibler(A: Float, mask: Float, fitted: Float) -> float:
-    positive = A > 0  # an entry of 0 counts with its prediction alone
-    ratio = A[positive] / np.maximum(fitted[positive], _TINY)
+def _kullback_leibler(A: Floats, mask: Floats, fitted: Floats) -> float:
+    positive = A > 0  # a zero entry contributes only its prediction
+    ratio = A[positive] / np.maximum(fitted[positive], _SMALLEST_DENOMINATOR)
     return float(np.sum(A[positive] * np.log(ratio)) - A.sum() + np.sum(mask * fitted))
 
 
@@ -266,13 +269,13 @@ _OBJECTIVES = {"squared": _half_squared_error, "kullback-leibler": _kullback_lei
 
 
 def _start(
-    A: Float,
-    observed: npt.NDArray[np.bool_],
+    A: Floats,
+    observed: Bools,
     n_components: int,
     init: tuple[npt.ArrayLike, npt.ArrayLike] | None,
     random_state: Any,
-) -> tuple[Float, Float]:
-    """Draw W and Z whose product has about the mean of the data, or take those given."""
+) -> tuple[Floats, Floats]:
+    """Return the given W and Z, or draw them such that the mean of W Z is about that of the data."""
     (M, N), K = A.shape, n_components
     if init is not None:
         W, Z = (np.asarray(factor, dtype=float) for factor in init)
@@ -284,22 +287,22 @@ def _start(
     return scale * rng.uniform(0.5, 1.5, size=(M, K)), scale * rng.uniform(0.5, 1.5, size=(K, N))
 
 
-def _complete_by_nmf(X: npt.ArrayLike, loss: Loss, settings: dict[str, Any]) -> Float:
-    """Fill the holes by W Z, and where a row or column has no data for it by the additive model."""
-    A, observed = _holes(X)
+def _complete_by_nmf(X: npt.ArrayLike, loss: Loss, settings: dict[str, Any]) -> Floats:
+    """Predict by W Z, and by `row_column_mean` in rows and columns without observed entries."""
+    A, observed = _with_mask(X)
     fit = masked_nmf(A, loss=loss, **settings)
     learnt = observed.any(axis=1, keepdims=True) & observed.any(axis=0)
     return np.where(observed, A, np.where(learnt, fit.W @ fit.Z, row_column_mean(A)))
 
 
-def _holes(X: npt.ArrayLike) -> tuple[Float, npt.NDArray[np.bool_]]:
-    """Return the matrix and where it is observed."""
+def _with_mask(X: npt.ArrayLike) -> tuple[Floats, Bools]:
+    """Return the matrix and the mask of its observed entries."""
     A = np.asarray(X, dtype=float)
     if A.ndim != 2:
         raise ValueError(f"X must be a matrix (2 dimensions), got {A.ndim} dimensions")
     if np.isinf(A).any():
-        raise ValueError("X must be finite or NaN, got an infinite entry")
+        raise ValueError("X must be finite or NaN, but has an infinite entry")
     observed = ~np.isnan(A)
     if not observed.any():
-        raise ValueError(f"X must have an observed entry, got {A.shape[0]} x {A.shape[1]} entries of NaN")
+        raise ValueError(f"X must have at least one observed entry, but all {A.shape[0]} x {A.shape[1]} are NaN")
     return A, observed

@@ -1,4 +1,4 @@
-"""Measured beside printed: means over repeats, their spread, and whether a printed number lies within it."""
+"""Comparison of measured means over repeats with the numbers printed in the paper."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bnmf.experiments.grid import Cell, number
+from bnmf.paper.grid import Cell, number
 
 PRINTED_REPEATS = 10
-"""The paper averages ten repeats."""
-CLOSE = 3.0
-"""A difference up to this many percent is called close."""
+"""Number of repeats behind a printed mean."""
+CLOSE_PERCENT = 3.0
+"""Largest difference, in percent of the printed number, with the verdict "close"."""
 
 
 class Comparison(NamedTuple):
-    """One measured number beside the printed one.
+    """A measured and a printed number.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Comparison(NamedTuple):
     printed : float
         The printed number.
     percent : float
-        Difference in percent of the printed number; NaN where that is 0.
+        Difference in percent of the printed number; NaN if that is 0.
     verdict : {"within", "close", "off", ""}
-        See `compare`; empty if there is nothing to compare.
+        See `compare`; empty if there is no printed number.
     """
 
     measured: float
@@ -42,9 +42,9 @@ class Comparison(NamedTuple):
 def compare(values: Sequence[float], printed: float | None, unit: float) -> Comparison:
     """Compare the repeats of a measurement with a printed mean of ten repeats.
 
-    Both are means, so their difference has the standard error s √(1/n + 1/10), s being the standard deviation of our
-    repeats, which the printed ones are taken to share. "within" means at most two of these (and half a unit of the
-    last printed digit) apart, "close" at most 3% apart, and "off" neither.
+    The difference of the two means has the standard error s √(1/n + 1/10), if both have the standard deviation s of
+    our repeats. The verdict is "within" if they differ by at most two standard errors plus half a unit of the last
+    printed digit, else "close" if they differ by at most 3%, else "off".
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ def compare(values: Sequence[float], printed: float | None, unit: float) -> Comp
     printed : float or None
         The printed number.
     unit : float
-        Its last digit.
+        Unit of the last printed digit.
 
     Returns
     -------
     Comparison
-        The two beside each other.
+        The comparison.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def compare(values: Sequence[float], printed: float | None, unit: float) -> Comp
     if abs(difference) <= error + 0.5 * unit:
         verdict = "within"
     else:
-        verdict = "close" if abs(percent) <= CLOSE else "off"
+        verdict = "close" if abs(percent) <= CLOSE_PERCENT else "off"
     return Comparison(mean, spread, printed, percent, verdict)
 
 
@@ -89,20 +89,20 @@ def compare_tables(measured: pd.DataFrame, printed: pd.DataFrame, column: str, u
     Parameters
     ----------
     measured : DataFrame
-        One row for each repeat, with the printed table's columns and `repeat`.
+        One row for each repeat, with the columns of the printed table and `repeat`.
     printed : DataFrame
         One row for each number.
     column : str
-        The column with the numbers.
+        The column to compare.
     unit : float
-        Last digit of the printed numbers.
+        Unit of the last printed digit.
 
     Returns
     -------
     DataFrame
-        The columns of `printed` that say which number it is, the fields of `Comparison`, and `n` repeats; only the
-        cells that were measured. The printed numbers of GL2²,∞ are compared with its exact conditional and with
-        the rule that the paper prints, from which they presumably come.
+        The key columns of `printed`, the fields of `Comparison` and the number `n` of repeats, for the cells that
+        were measured. The printed numbers of GL2²,∞ are compared with both its exact conditional and the printed
+        rule, from which they presumably come.
     """
     printed = _with_printed_rule(printed)
     keys = [name for name in ("dataset", "unobserved", "k", "model") if name in printed.columns]
@@ -117,8 +117,8 @@ def compare_tables(measured: pd.DataFrame, printed: pd.DataFrame, column: str, u
 
 
 def _with_printed_rule(printed: pd.DataFrame) -> pd.DataFrame:
-    again = printed[printed["model"] == "gl22inf"].assign(model="gl22inf-published")
-    return pd.concat([printed, again], ignore_index=True)
+    paper_rule = printed[printed["model"] == "gl22inf"].assign(model="gl22inf-published")
+    return pd.concat([printed, paper_rule], ignore_index=True)
 
 
 def versus(cell: Any, digits: int, printed_digits: int) -> Cell:
@@ -129,7 +129,7 @@ def versus(cell: Any, digits: int, printed_digits: int) -> Cell:
     cell : row of `compare_tables`
         The comparison.
     digits, printed_digits : int
-        Decimals of the two.
+        Decimals of the measured and the printed number.
 
     Returns
     -------

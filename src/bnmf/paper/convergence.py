@@ -1,4 +1,4 @@
-"""Experiment 1: the training error by sweep."""
+"""Experiment 1: the training error after each sweep."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bnmf.experiments.fits import Fit, Result
-from bnmf.experiments.grid import Cell, Grid, number
-from bnmf.experiments.models import in_order, label_of
-from bnmf.experiments.run import experiment
-from bnmf.experiments.settings import Settings
+from bnmf.paper.fits import Fit, Result
+from bnmf.paper.grid import Cell, Grid, number
+from bnmf.paper.methods import in_order, label_of
+from bnmf.paper.protocol import Settings
+from bnmf.paper.run import experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def plan(settings: Settings) -> list[Fit]:
-    """Return the fits of convergence and factors: all observed entries, every model and K.
+    """Return the fits of convergence and factors: every model and K, trained on all observed entries.
 
     Parameters
     ----------
     settings : Settings
-        Size of the run.
+        Settings of the run.
 
     Returns
     -------
     list of Fit
-        What to run.
+        The fits to run.
     """
     return [
         Fit(dataset, model, k, repeat, **settings.chain())
         for dataset in settings.datasets
         for k in settings.full_k
         for model in settings.full_models
-        for repeat in range(_repeats(model, settings))
+        for repeat in range(_n_repeats(model, settings))
     ]
 
 
-def _repeats(model: str, settings: Settings) -> int:
-    return min(settings.repeats, settings.runaway_repeats) if model == "glinf-published" else settings.repeats
+def _n_repeats(model: str, settings: Settings) -> int:
+    return min(settings.repeats, settings.divergent_repeats) if model == "glinf-published" else settings.repeats
 
 
 def table(results: Mapping[Fit, Result]) -> pd.DataFrame:
@@ -50,12 +50,12 @@ def table(results: Mapping[Fit, Result]) -> pd.DataFrame:
     Parameters
     ----------
     results : mapping of Fit to dict
-        The fits of `plan` (others are passed over).
+        The fits of `plan` (others are ignored).
 
     Returns
     -------
     DataFrame
-        Columns `dataset`, `k`, `model`, `repeat`, `sweep`, `train_mse`; NaN after a chain has run away.
+        Columns `dataset`, `k`, `model`, `repeat`, `sweep`, `train_mse`; NaN after a chain has diverged.
     """
     frames = [
         pd.DataFrame(
@@ -96,21 +96,21 @@ def curves(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(measured: pd.DataFrame, burn_in: int) -> pd.DataFrame:
-    """Return where each curve ends and how fast it gets there.
+    """Return the final error of each curve and how fast it is reached.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     burn_in : int
-        Sweeps before those that count as the end.
+        Number of sweeps that do not count for the final error.
 
     Returns
     -------
     DataFrame
         One row for each data set, K and model: `final_mse` (mean after the burn-in), its `spread` (standard deviation
-        over repeats) and `sweeps` (the first at which the mean curve is within 10% of `final_mse`); NaN if the
-        chains ran away before.
+        over repeats) and `sweeps` (the first sweep at which the mean curve is within 10% of `final_mse`); NaN if the
+        chains diverged before.
     """
     rows = []
     for (dataset, k, model), group in measured.groupby(["dataset", "k", "model"], sort=False):
@@ -132,21 +132,21 @@ def summary(measured: pd.DataFrame, burn_in: int) -> pd.DataFrame:
 
 
 def figure(measured: pd.DataFrame, title: str) -> Figure:
-    """Draw the training error by sweep, a panel for each K.
+    """Draw the training error by sweep, with one panel for each K.
 
     Parameters
     ----------
     measured : DataFrame
-        See `table`; one data set of it.
+        See `table`; the rows of one data set.
     title : str
-        Name of the data as it is to be shown.
+        Title of the figure.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The mean of the repeats, both axes logarithmic, cut above where the curves end.
+        Mean over the repeats on logarithmic axes; the first sweeps are outside the limits.
     """
-    from bnmf.experiments import style
+    from bnmf.paper import style
 
     averages = curves(measured)
     ks = sorted(averages["k"].unique())
@@ -165,27 +165,27 @@ def figure(measured: pd.DataFrame, title: str) -> Figure:
 
 
 def _limits(averages: pd.DataFrame) -> tuple[float, float]:
-    """Return limits around where the curves end: the first sweeps are orders of magnitude above, and tell little."""
+    """Return limits for the end of the curves: the errors of the first sweeps are orders of magnitude larger."""
     ends = averages[averages["sweep"] == averages["sweep"].max()]["mean"].dropna()
     return 0.85 * ends.min(), 2.5 * ends.median() + 0.5 * ends.max()
 
 
 def grids(measured: pd.DataFrame, names: Mapping[str, str], burn_in: int) -> list[Grid]:
-    """Return the summary as tables; the paper prints no numbers for it.
+    """Return tables of the summary, for which the paper prints no numbers.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     names : mapping of str to str
-        How each data set is called.
+        Name of each data set in the tables.
     burn_in : int
-        Sweeps before those that count as the end.
+        Number of sweeps that do not count for the final error.
 
     Returns
     -------
     list of Grid
-        One for each data set.
+        One table for each data set.
     """
     ends = summary(measured, burn_in).set_index(["dataset", "k", "model"])
     grids = []
@@ -206,16 +206,16 @@ def grids(measured: pd.DataFrame, names: Mapping[str, str], burn_in: int) -> lis
 
 
 def markdown(measured: pd.DataFrame, names: Mapping[str, str], burn_in: int) -> str:
-    """Render the tables of `grids` as Markdown.
+    """Return the tables of `grids` as Markdown.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     names : mapping of str to str
-        How each data set is called.
+        Name of each data set in the tables.
     burn_in : int
-        Sweeps before those that count as the end.
+        Number of sweeps that do not count for the final error.
 
     Returns
     -------

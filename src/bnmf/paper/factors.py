@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bnmf.experiments import published
-from bnmf.experiments.compare import compare_tables, versus
-from bnmf.experiments.convergence import plan
-from bnmf.experiments.fits import BIN_EDGES, SMALL, Fit, Result
-from bnmf.experiments.grid import Cell, Grid, number
-from bnmf.experiments.models import in_order, label_of
-from bnmf.experiments.run import experiment
+from bnmf.paper import printed
+from bnmf.paper.compare import compare_tables, versus
+from bnmf.paper.convergence import plan
+from bnmf.paper.fits import BIN_EDGES, SPARSITY_THRESHOLD, Fit, Result
+from bnmf.paper.grid import Cell, Grid, number
+from bnmf.paper.methods import in_order, label_of
+from bnmf.paper.run import experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,13 +28,13 @@ def table(results: Mapping[Fit, Result]) -> pd.DataFrame:
     Parameters
     ----------
     results : mapping of Fit to dict
-        The fits of `bnmf.experiments.convergence.plan` (others are passed over).
+        The fits of `bnmf.paper.convergence.plan` (others are ignored).
 
     Returns
     -------
     DataFrame
         Columns `dataset`, `k`, `model`, `repeat`, `mean` and `sparsity` (percentage below 0.1) of W in the last 20
-        sweeps; NaN where the chain ran away before.
+        sweeps; NaN if the chain diverged before.
     """
     rows = [
         (fit.dataset, fit.k, fit.model, fit.repeat, float(result["w_mean"]), float(result["w_sparsity"]))
@@ -50,26 +50,26 @@ def histogram(results: Mapping[Fit, Result]) -> pd.DataFrame:
     Parameters
     ----------
     results : mapping of Fit to dict
-        The fits of `bnmf.experiments.convergence.plan` (others are passed over).
+        The fits of `bnmf.paper.convergence.plan` (others are ignored).
 
     Returns
     -------
     DataFrame
-        Columns `dataset`, `k`, `model`, `log10_w` (middle of the bin) and `density` (per unit of log10 w).
+        Columns `dataset`, `k`, `model`, `log10_w` (centre of the bin) and `density` (per unit of log10 w).
     """
     sums: dict[tuple[str, int, str], Any] = {}
     for fit, result in results.items():
         if fit.unobserved is None and not fit.is_baseline:
             key = (fit.dataset, fit.k, fit.model)
             sums[key] = sums.get(key, 0) + result["w_counts"]
-    middle = 0.5 * (BIN_EDGES[:-1] + BIN_EDGES[1:])
+    centres = 0.5 * (BIN_EDGES[:-1] + BIN_EDGES[1:])
     frames = [
         pd.DataFrame(
             {
                 "dataset": dataset,
                 "k": k,
                 "model": model,
-                "log10_w": middle,
+                "log10_w": centres,
                 "density": counts / max(counts.sum(), 1) / np.diff(BIN_EDGES),
             }
         )
@@ -83,21 +83,21 @@ measure = experiment(plan, table)
 
 
 def figure(density: pd.DataFrame, title: str) -> Figure:
-    """Draw the distribution of the entries of W, a panel for each K.
+    """Draw the distribution of the entries of W, with one panel for each K.
 
     Parameters
     ----------
     density : DataFrame
-        See `histogram`; one data set of it.
+        See `histogram`; the rows of one data set.
     title : str
-        Name of the data as it is to be shown.
+        Title of the figure.
 
     Returns
     -------
     matplotlib.figure.Figure
         Densities over a logarithmic axis, with a line at 0.1.
     """
-    from bnmf.experiments import style
+    from bnmf.paper import style
 
     ks = sorted(density["k"].unique())
     seen = density.loc[(density["density"] > 0.01) & ~density["model"].str.endswith("published"), "log10_w"]
@@ -106,23 +106,23 @@ def figure(density: pd.DataFrame, title: str) -> Figure:
     for axis, k in zip(axes, ks, strict=True):
         at_k = density[density["k"] == k]
         for model in in_order(at_k["model"]):
-            curve = at_k[at_k["model"] == model].iloc[1:-1]  # the outer bins hold whatever is beyond them
+            curve = at_k[at_k["model"] == model].iloc[1:-1]  # the first and last bins include the entries outside
             axis.plot(10 ** curve["log10_w"], curve["density"], **style.line(model, marker=False))
-        axis.axvline(SMALL, color="#888888", linewidth=0.8, linestyle=":")
+        axis.axvline(SPARSITY_THRESHOLD, color="#888888", linewidth=0.8, linestyle=":")
         axis.set(title=f"K = {k}", xlabel="entry of W", xscale="log", xlim=limits, ylim=(0, None))
     style.legend(drawn, axes)
     return drawn
 
 
 def grids(measured: pd.DataFrame, names: Mapping[str, str]) -> list[Grid]:
-    """Return the measured numbers beside the printed ones: a table of means and one of sparsities for each data set.
+    """Return tables of the measured and printed numbers: for each data set one of means and one of sparsities.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     names : mapping of str to str
-        How each data set is called.
+        Name of each data set in the tables.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def grids(measured: pd.DataFrame, names: Mapping[str, str]) -> list[Grid]:
 
 
 def _grid(measured: pd.DataFrame, name: str, column: str, text: str, digits: int) -> Grid:
-    compared = compare_tables(measured, published.factors(), column, 0.1).set_index(["k", "model"])
+    compared = compare_tables(measured, printed.factors(), column, 0.1).set_index(["k", "model"])
     models = in_order(measured["model"])
     rows: list[list[str | Cell]] = []
     for k in sorted(measured["k"].unique()):
@@ -154,14 +154,14 @@ def _grid(measured: pd.DataFrame, name: str, column: str, text: str, digits: int
 
 
 def markdown(measured: pd.DataFrame, names: Mapping[str, str]) -> str:
-    """Render the tables of `grids` as Markdown.
+    """Return the tables of `grids` as Markdown.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     names : mapping of str to str
-        How each data set is called.
+        Name of each data set in the tables.
 
     Returns
     -------

@@ -1,14 +1,12 @@
-"""One fit: what to run, and the few numbers that are kept of it.
+"""One fit of an experiment: its settings and its result.
 
-A `Fit` is a plain description. `run_fit` is a pure function of it and of the data: all randomness comes from the
-description, so a fit can be run anywhere, in any order, and is never run twice. In one scenario (data set, K,
-fraction, noise, repeat) every model gets the same split, the same noise and the same random numbers.
+`run_fit` is a pure function of a `Fit` and of the data. All random numbers are derived from the settings, so fits can
+run in any order and in any process, and a result can be reused. All models of a scenario (data set, K, fraction,
+noise, repeat) share the split, the added noise and the seed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -19,50 +17,54 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bnmf import gibbs
-from bnmf.experiments.baselines import BASELINES
-from bnmf.experiments.models import METHODS, prior_of
-from bnmf.experiments.splits import hold_out
-from bnmf.observed import ObservedMatrix
-from bnmf.workers import single_threaded_blas
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.model import Model
+from bnmf.paper.baselines import BASELINES
+from bnmf.paper.methods import METHODS, prior_of
+from bnmf.paper.splits import hold_out
+from bnmf.sampler import gibbs
+from bnmf.sampler.state import State
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import single_threaded_blas
+from bnmf.utils import digests
+from bnmf.utils.typing import Array, Bools, Floats
 
-Floats = npt.NDArray[np.float64]
-Result = dict[str, npt.NDArray[Any]]
+Result = dict[str, Array]
 
-LAST = 20
-"""The factors are looked at in this many sweeps at the end."""
-SMALL = 0.1
-"""An entry below this counts as zero in the paper's table of the factors."""
+N_FACTOR_SWEEPS = 20
+"""Number of sweeps at the end of a chain from which the entries of W are summarised."""
+SPARSITY_THRESHOLD = 0.1
+"""Entries of W below this value count as zero in the paper's table of the factors."""
 BIN_EDGES = np.linspace(-4.0, 4.0, 161)
-"""Bins of log10 w; entries outside are counted in the first and last bin."""
-STARTS = ("prior", "exponential", "small", "gee")
-"""Where a chain may start: see `start_values`."""
+"""Histogram bins of log10 w. Entries outside are counted in the first or last bin."""
+START_KINDS = ("prior", "exponential", "small", "gee")
+"""Starting points of a chain: see `start_values`."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What to run.
+    """The settings of one fit.
 
     Parameters
     ----------
     dataset : str
         Name of the data.
     model : str
-        A model of `bnmf.experiments.models`, or a baseline.
+        A model or a baseline of `bnmf.paper.methods`.
     k : int
-        Number of components; 0 for a baseline that has none.
+        Number of components; 0 for a baseline without components.
     repeat : int
-        Number of the repeat.
+        Index of the repeat.
     unobserved : float, optional
-        Fraction of all entries that the training set lacks; None trains on everything that was observed.
+        Fraction of all entries that are not in the training set; None trains on all observed entries.
     noise : float, optional
-        Variance of Gaussian noise that is added to the data, as a multiple of the data's variance.
+        Variance of the Gaussian noise added to the data, as a multiple of the variance of the data.
     start : str, default="prior"
-        Where the chain starts: one of `STARTS`.
+        Starting point of the chain: one of `START_KINDS`.
     n_sweeps, burn_in : int
-        Length of the chain, and how much of it is not used for predictions.
+        Length of the chain, and number of sweeps at its beginning that are not used for predictions.
     rate : float, default=0.1
-        λ of the priors.
+        Rate λ of the priors.
     seed : int, default=0
         Seed of the whole run.
     """
@@ -82,37 +84,37 @@ class Fit:
     def __post_init__(self) -> None:
         if self.model not in METHODS:
             raise ValueError(f"model must be one of {', '.join(METHODS)}, got {self.model!r}")
-        if self.start not in STARTS:
-            raise ValueError(f"start must be one of {', '.join(STARTS)}, got {self.start!r}")
+        if self.start not in START_KINDS:
+            raise ValueError(f"start must be one of {', '.join(START_KINDS)}, got {self.start!r}")
         if not 0 <= self.burn_in < self.n_sweeps:
             raise ValueError(f"burn_in must be at least 0 and below n_sweeps={self.n_sweeps}, got {self.burn_in}")
 
     @property
     def is_baseline(self) -> bool:
-        """Whether this is no model but a baseline."""
+        """Whether this is a baseline rather than a model."""
         return self.model in BASELINES
 
     def settings(self) -> dict[str, Any]:
-        """Return the description as plain values for JSON; what a baseline does not use is left out."""
+        """Return the settings as plain values for JSON, without those that a baseline does not use."""
         plain = asdict(self)
         unused = ("n_sweeps", "burn_in", "rate", "start") if self.is_baseline else ()
         return {name: value for name, value in plain.items() if name not in unused}
 
-    def cost(self, n_entries: int) -> float:
-        """Return a rough measure of the time it takes, in no unit."""
+    def cost(self, n_entries: int) -> int:
+        """Return a rough estimate of the running time on a matrix with `n_entries` entries, in arbitrary units."""
         if self.is_baseline:
-            return METHODS[self.model].cost * n_entries * 20 * 500
-        starts = 1.6 if self.start == "gee" else 1.0
-        return METHODS[self.model].cost * starts * n_entries * (self.k + 2) * self.n_sweeps
+            return round(METHODS[self.model].cost * n_entries * 20 * 500)
+        chains = 1.6 if self.start == "gee" else 1.0  # the GEE chain that provides the start
+        return round(METHODS[self.model].cost * chains * n_entries * (self.k + 2) * self.n_sweeps)
 
 
 def seed_of(*parts: Any) -> int:
-    """Return a seed that is always the same for the same parts, and unrelated for others.
+    """Return a seed that is determined by the given values.
 
     Parameters
     ----------
     *parts
-        Values that JSON can hold.
+        Values that JSON can represent.
 
     Returns
     -------
@@ -124,25 +126,24 @@ def seed_of(*parts: Any) -> int:
     >>> seed_of(0, "split", 3) == seed_of(0, "split", 3) != seed_of(0, "split", 4)
     True
     """
-    digest = hashlib.sha256(json.dumps(parts).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
+    return int(digests.of_json(parts)[:16], 16) >> 1
 
 
 def as_matrix(data: Any) -> Floats:
-    """Return a DataFrame or array as a matrix of floats with NaN for what is missing."""
+    """Return a DataFrame or array as a matrix of floats, NaN where missing."""
     return data.to_numpy(dtype=float) if isinstance(data, pd.DataFrame) else np.asarray(data, dtype=float)
 
 
 def noisy(fit: Fit, X: Floats) -> Floats:
-    """Return the data with the fit's noise added; the same noise for every model and K of a repeat."""
+    """Return the data with the noise of the fit, which all models and K of a repeat share."""
     if not fit.noise:
         return X
     rng = np.random.default_rng(seed_of(fit.seed, "noise", fit.dataset, fit.noise, fit.repeat))
     return X + np.sqrt(fit.noise * np.nanvar(X)) * rng.standard_normal(X.shape)
 
 
-def masks(fit: Fit, X: Floats) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return what is trained on and what is held out; the same for every model and K of a repeat."""
+def masks(fit: Fit, X: Floats) -> tuple[Bools, Bools]:
+    """Return the masks of the training and held-out entries, which all models and K of a repeat share."""
     if fit.unobserved is None:
         observed = ~np.isnan(X)
         return observed, np.zeros_like(observed)
@@ -157,7 +158,7 @@ def run_fit(fit: Fit, X: npt.ArrayLike) -> Result:
     Parameters
     ----------
     fit : Fit
-        What to run.
+        The settings.
     X : array-like of shape (M, N)
         The data, NaN where missing.
 
@@ -166,11 +167,11 @@ def run_fit(fit: Fit, X: npt.ArrayLike) -> Result:
     dict of str to ndarray
         `test_mse`: error of the prediction (the posterior mean of W Z) on the held-out entries; `test_mse_clean`: the
         same against the data before noise was added; `variance` and `variance_clean`: of the observed data with and
-        without noise; `seconds` of processor time. For a model also `train_mse` (of each sweep), `train_mse_mean` (of
-        the prediction), `w_mean` and `w_sparsity` (mean of W in the last 20 sweeps, and percentage of it below 0.1),
-        `w_counts` (their histogram over `BIN_EDGES`), `log_joint` (of data and last state, up to a constant) and
-        `contributions` (‖w_:k‖ ‖z_k:‖ of each component in the last state, largest first). A chain that leaves the
-        range of floating point numbers ends there, and NaN follows.
+        without noise; `seconds`: processor time. For a model also `train_mse` (of each sweep), `train_mse_mean` (of
+        the prediction), `w_mean` and `w_sparsity` (mean of W in the last 20 sweeps, and percentage of its entries
+        below 0.1), `w_counts` (their histogram over `BIN_EDGES`), `log_joint` (of data and last state, up to a
+        constant) and `contributions` (‖w_:k‖ ‖z_k:‖ of each component in the last state, largest first). A chain that
+        overflows ends there, and the values that depend on later sweeps are NaN or absent.
     """
     began = time.process_time()
     clean = as_matrix(X)
@@ -191,7 +192,7 @@ def run_fit(fit: Fit, X: npt.ArrayLike) -> Result:
 
 
 def _baseline(fit: Fit, A: Floats) -> Floats:
-    """Fill the holes of the training data."""
+    """Return the prediction of a baseline from the training entries."""
     settings: dict[str, Any] = {}
     if fit.k:
         seed = seed_of(fit.seed, "baseline", fit.dataset, fit.k, fit.unobserved, fit.repeat)
@@ -200,27 +201,27 @@ def _baseline(fit: Fit, A: Floats) -> Floats:
         return BASELINES[fit.model](A, **settings)
 
 
-def _chain(fit: Fit, A: Floats, train: npt.NDArray[np.bool_]) -> tuple[Floats | None, Result]:
-    """Run the chain of a model; return its prediction and what is kept of its sweeps."""
+def _chain(fit: Fit, A: Floats, train: Bools) -> tuple[Floats | None, Result]:
+    """Run the chain of a model; return its prediction and its part of the result."""
     data = ObservedMatrix.from_data(A, train, negative=bool(fit.noise))
-    model = gibbs.Model(data, fit.k, prior_of(fit.model, fit.rate), rescale=False)
+    model = Model(data, fit.k, prior_of(fit.model, fit.rate))
     predicts = fit.unobserved is not None
     curve = np.full(fit.n_sweeps, np.nan)
-    last: list[Floats] = []
+    last_W: list[Floats] = []
     prediction = np.zeros(A.shape)
     state = None
     for state in _finite_states(model, fit):
         curve[state.sweep - 1] = state.squared_error / data.n_observed
         if predicts and state.sweep > fit.burn_in:
-            # A running mean of the products: the product of the means would be another, and wrong, number.
+            # The running mean of the products W Z, which is not the product of the means.
             with single_threaded_blas():
                 prediction += (state.W @ state.Z - prediction) / (state.sweep - fit.burn_in)
-        if state.sweep > fit.n_sweeps - LAST:
-            last.append(state.W)
-    result = {"train_mse": curve, **_factor_numbers(last)}
+        if state.sweep > fit.n_sweeps - N_FACTOR_SWEEPS:
+            last_W.append(state.W)
+    result = {"train_mse": curve, **_factor_summary(last_W)}
     if state is not None:
         with np.errstate(all="ignore"):
-            result["log_joint"] = np.array(model.log_joint(state))
+            result["log_joint"] = np.array(model.log_joint(state.W, state.Zt, state.sigma2))
             sizes = np.linalg.norm(state.W, axis=0) * np.linalg.norm(state.Zt, axis=0)
         result["contributions"] = np.sort(sizes)[::-1]
     if not predicts or np.isnan(curve[-1]):
@@ -229,10 +230,10 @@ def _chain(fit: Fit, A: Floats, train: npt.NDArray[np.bool_]) -> tuple[Floats | 
     return prediction, result
 
 
-def _finite_states(model: gibbs.Model, fit: Fit) -> Iterator[gibbs.State]:
-    """Yield the states of the chain for as long as they are finite: the printed rule of GL∞ runs away."""
-    stream = gibbs.Stream(seed_of(fit.seed, "chain", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat))
-    states = gibbs.sample(model, stream, init=start_values(fit, model), n_sweeps=fit.n_sweeps)
+def _finite_states(model: Model, fit: Fit) -> Iterator[State]:
+    """Yield the states of the chain up to the first that is not finite: with the printed rule GL∞ diverges."""
+    stream = Stream(seed_of(fit.seed, "chain", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat))
+    states = gibbs.sample(model, stream, init=start_values(fit, model), n_sweeps=fit.n_sweeps, rescale=False)
     while True:
         with np.errstate(all="ignore"):
             state = next(states, None)
@@ -241,65 +242,65 @@ def _finite_states(model: gibbs.Model, fit: Fit) -> Iterator[gibbs.State]:
         yield state
 
 
-def start_values(fit: Fit, model: gibbs.Model) -> Any:
-    """Return where the chain of a fit starts, as `bnmf.gibbs.start` takes it.
+def start_values(fit: Fit, model: Model) -> Any:
+    """Return the starting point of a chain, in the form of the argument `init` of `bnmf.sampler.gibbs.start`.
 
     Parameters
     ----------
     fit : Fit
-        Its `start` says where: "prior" is a draw from the model's own prior; "exponential" a draw from GEE's prior
-        (exponential with rate λ) for any model; "small" an exponential draw with mean 0.1; "gee" the state in which
-        a GEE chain of `burn_in` sweeps ends.
-    model : bnmf.gibbs.Model
+        The settings. The attribute `start` is "prior" (a draw from the prior of the model), "exponential" (a draw from
+        GEE's prior, exponential with rate λ), "small" (exponential with mean 0.1) or "gee" (the last state of a GEE
+        chain of `burn_in` sweeps).
+    model : bnmf.model.model.Model
         The model.
 
     Returns
     -------
     "random" or pair of ndarray
-        The start.
+        The starting point.
     """
     if fit.start == "prior":
         return "random"
     M, N = model.data.shape
     stream_seed = seed_of(fit.seed, "start", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat)
     if fit.start == "gee":
-        gee = gibbs.Model(model.data, fit.k, prior_of("gee", fit.rate), rescale=False)
-        *_, state = gibbs.sample(gee, gibbs.Stream(stream_seed), n_sweeps=max(fit.burn_in, 1))
+        gee = Model(model.data, fit.k, prior_of("gee", fit.rate))
+        *_, state = gibbs.sample(gee, Stream(stream_seed), n_sweeps=max(fit.burn_in, 1), rescale=False)
         return state.W, state.Z
     rng = np.random.default_rng(stream_seed)
     mean = 1.0 / fit.rate if fit.start == "exponential" else 0.1
     return rng.exponential(mean, (M, fit.k)), rng.exponential(mean, (fit.k, N))
 
 
-def _factor_numbers(last: list[Floats]) -> Result:
-    """Return mean, sparsity and histogram of W over the last sweeps; NaN if the chain did not get there."""
-    if len(last) < LAST:
+def _factor_summary(last_W: list[Floats]) -> Result:
+    """Return mean, sparsity and histogram of W over the last sweeps; NaN if the chain ended before."""
+    if len(last_W) < N_FACTOR_SWEEPS:
         return {
             "w_mean": np.array(np.nan),
             "w_sparsity": np.array(np.nan),
             "w_counts": np.zeros(len(BIN_EDGES) - 1, dtype=np.int64),
         }
-    W = np.concatenate([state.ravel() for state in last])
+    W = np.concatenate([factor.ravel() for factor in last_W])
     exponent = np.log10(np.maximum(W, 1e-300))
     counts, _ = np.histogram(np.clip(exponent, BIN_EDGES[0], BIN_EDGES[-1]), bins=BIN_EDGES)
-    return {"w_mean": W.mean(), "w_sparsity": 100.0 * (W < SMALL).mean(), "w_counts": counts}
+    return {"w_mean": W.mean(), "w_sparsity": 100.0 * (W < SPARSITY_THRESHOLD).mean(), "w_counts": counts}
 
 
-def _mse(prediction: Floats, truth: Floats, where: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+def _mse(prediction: Floats, truth: Floats, where: Bools) -> Array:
     return np.array(np.mean((prediction[where] - truth[where]) ** 2))
 
 
 @cache
 def sampler_fingerprint(model: str) -> str:
-    """Return a short text that changes when what the sampler draws for a model changes.
+    """Return a fingerprint of the draws of the sampler for a model.
 
-    It is made of a few sweeps on a small matrix, rounded to six digits, so that a kernel that only became faster keeps
-    the results that are there, and one that draws otherwise never mixes with them.
+    It is computed from a few sweeps on a small matrix, rounded to six digits. Finished fits stay valid after a change
+    that affects only speed or rounding, and are run again after a change of the draws.
 
     Parameters
     ----------
     model : str
-        One of the keys of `bnmf.experiments.models.PRIORS`.
+        One of the keys of `bnmf.paper.methods.PRIORS`.
 
     Returns
     -------
@@ -309,10 +310,10 @@ def sampler_fingerprint(model: str) -> str:
     rng = np.random.default_rng(0)
     X = rng.exponential(5.0, (9, 7)).round(2)
     X[rng.random(X.shape) < 0.3] = np.nan
-    sampled = gibbs.Model(ObservedMatrix.from_data(X), 3, prior_of(model, 0.1), rescale=False)
+    sampled = Model(ObservedMatrix.from_data(X), 3, prior_of(model, 0.1))
     numbers = [
         number
-        for state in gibbs.sample(sampled, gibbs.Stream(0), n_sweeps=5)
+        for state in gibbs.sample(sampled, Stream(0), n_sweeps=5, rescale=False)
         for number in (state.W.sum(), (state.Zt**2).sum(), state.sigma2, state.squared_error)
     ]
-    return hashlib.sha256(" ".join(f"{number:.6g}" for number in numbers).encode()).hexdigest()[:16]
+    return digests.of_bytes(" ".join(f"{number:.6g}" for number in numbers).encode())[:16]

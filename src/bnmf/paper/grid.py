@@ -1,4 +1,4 @@
-"""Tables as they are shown: the same cells as Markdown and as HTML.
+"""Tables that can be written as Markdown and as HTML.
 
 Examples
 --------
@@ -15,21 +15,21 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
-SIGNS = {"within": "✓", "close": "≈", "off": "✗", "": ""}
-"""What stands beside a number for each verdict, so that nothing is told by colour alone."""
+VERDICT_SIGNS = {"within": "✓", "close": "≈", "off": "✗", "": ""}
+"""Sign of each verdict: colour alone is not accessible to everyone."""
 
 
 class Cell(NamedTuple):
-    """A number with what the paper printed.
+    """A number and a note, such as the printed number.
 
     Attributes
     ----------
     text : str
-        What was measured.
+        The number.
     note : str
         What it is compared with.
     verdict : str
-        A key of `SIGNS`.
+        A key of `VERDICT_SIGNS`.
     """
 
     text: str
@@ -38,12 +38,12 @@ class Cell(NamedTuple):
 
     def markdown(self) -> str:
         """Return the cell as Markdown text."""
-        parts = [_plain(self.text), f"({_plain(self.note)})" if self.note else "", SIGNS[self.verdict]]
+        parts = [_plain(self.text), f"({_plain(self.note)})" if self.note else "", VERDICT_SIGNS[self.verdict]]
         return " ".join(part for part in parts if part)
 
     def html(self) -> str:
         """Return the cell as an HTML element."""
-        sign = f' <span class="sign">{SIGNS[self.verdict]}</span>' if self.verdict else ""
+        sign = f' <span class="sign">{VERDICT_SIGNS[self.verdict]}</span>' if self.verdict else ""
         note = f'<span class="note">{escape(self.note)}{sign}</span>' if self.note else sign
         kind = f' class="{self.verdict}"' if self.verdict else ""
         return f"<td{kind}>{escape(self.text)}{note}</td>"
@@ -60,9 +60,9 @@ class Grid:
     rows : sequence of sequence of str or Cell
         The cells.
     caption : str, default=""
-        What the table shows.
+        Caption of the table.
     n_labels : int, default=1
-        How many columns at the left say what a row is.
+        Number of columns at the left that label the row.
     """
 
     header: Sequence[str]
@@ -79,7 +79,7 @@ class Grid:
 
     def html(self) -> str:
         """Return the table as HTML."""
-        # Outside of the part that scrolls, so that it can be read whole on a narrow screen.
+        # Outside the scrolling part, so that the caption wraps on a narrow screen.
         caption = f'<p class="caption">{escape(self.caption)}</p>' if self.caption else ""
         label = f' aria-label="{escape(self.caption)}"' if self.caption else ""
         kinds = [' class="label"'] * self.n_labels + [""] * (len(self.header) - self.n_labels)
@@ -99,7 +99,7 @@ def _cell(cell: str | Cell) -> Cell:
 
 
 def _plain(text: str) -> str:
-    """Keep a text from breaking out of its Markdown cell."""
+    """Escape characters that would end a Markdown cell or start markup."""
     for character in "\\|*_`":
         text = text.replace(character, "\\" + character)
     return text.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
@@ -110,19 +110,19 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Return a number for a table: fixed decimals if it is of ordinary size, powers of ten if not, – for NaN.
+    """Format a number for a table: fixed decimals below 10⁵, powers of ten above, – for NaN.
 
     Parameters
     ----------
     value : float
         The number.
     digits : int, default=2
-        Decimals.
+        Number of decimals.
 
     Returns
     -------
     str
-        Its text.
+        The formatted number.
 
     Examples
     --------

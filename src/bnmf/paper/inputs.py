@@ -1,4 +1,4 @@
-"""The data of the paper, how they are called here, and what they look like."""
+"""The data sets of the paper, their names and their description."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bnmf.experiments.fits import as_matrix
-from bnmf.experiments.grid import Cell, Grid
+from bnmf.paper.fits import as_matrix
+from bnmf.paper.grid import Cell, Grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PRINTED = {"gdsc": (707, 139, 0.806, 139), "methylation": (160, 254, 1.0, 160)}
-"""Rows, columns, fraction observed and rank, as printed."""
-TITLES = {"gdsc": "GDSC IC50", "methylation": "gene body methylation"}
+PRINTED_DESCRIPTIONS = {"gdsc": (707, 139, 0.806, 139), "methylation": (160, 254, 1.0, 160)}
+"""Printed numbers of rows and columns, observed fraction and rank of each data set."""
+DATASET_TITLES = {"gdsc": "GDSC IC50", "methylation": "gene body methylation"}
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A matrix and what it is called.
+    """A matrix and its name.
 
     Parameters
     ----------
     data : DataFrame or array-like
         The matrix, NaN where missing.
     title : str
-        Its name.
+        Name of the data.
     stand_in : bool, default=False
-        Whether it only stands in for the data of that name.
+        Whether the matrix is a stand-in for the original data.
     source : str, default=""
-        Where it came from.
+        Origin of the matrix.
     """
 
     data: Any
@@ -44,7 +44,7 @@ class Dataset:
 
     @property
     def name(self) -> str:
-        """What it is called on tables and figures."""
+        """The name in tables and figures."""
         return f"{self.title} (stand-in)" if self.stand_in else self.title
 
 
@@ -54,9 +54,9 @@ def load_datasets(names: Iterable[str], data_dir: str | os.PathLike[str] | None 
     Parameters
     ----------
     names : iterable of str
-        Of "gdsc" and "methylation".
+        Names among "gdsc" and "methylation".
     data_dir : path-like, optional
-        A directory that has them. Without it they are downloaded into the user's cache.
+        Directory with the data. Without it they are downloaded into the user's cache directory.
 
     Returns
     -------
@@ -69,14 +69,14 @@ def load_datasets(names: Iterable[str], data_dir: str | os.PathLike[str] | None 
     loaded = {}
     for name in names:
         bunch = fetch[name](data_home=data_dir, download_if_missing=data_dir is None)
-        # The path of a file says nothing to others, and may say more than its owner wants.
-        source = "a file of the data directory" if bunch.stand_in else bunch.source
-        loaded[name] = Dataset(bunch.data, TITLES[name], bunch.stand_in, source)
+        # A local path does not belong on a page that others read.
+        source = "a file in the data directory" if bunch.stand_in else bunch.source
+        loaded[name] = Dataset(bunch.data, DATASET_TITLES[name], bunch.stand_in, source)
     return loaded
 
 
 def grid(datasets: Mapping[str, Dataset]) -> Grid:
-    """Return shape, fraction observed and rank of the data beside the printed ones.
+    """Return a table of the shape, observed fraction and rank of the data, with the printed numbers.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def grid(datasets: Mapping[str, Dataset]) -> Grid:
     Returns
     -------
     Grid
-        One row for each.
+        One row for each data set.
     """
     rows: list[list[str | Cell]] = []
     for name, dataset in datasets.items():
@@ -94,15 +94,17 @@ def grid(datasets: Mapping[str, Dataset]) -> Grid:
         observed = ~np.isnan(X)
         rank = int(np.linalg.matrix_rank(np.where(observed, X, 0.0)))
         measured = [f"{X.shape[0]}", f"{X.shape[1]}", f"{observed.mean():.3f}", f"{rank}"]
-        printed = [f"{value:.3f}" if isinstance(value, float) else f"{value}" for value in PRINTED.get(name, ())]
-        cells = [_beside(text, other) for text, other in zip(measured, printed or [""] * 4, strict=True)]
+        printed = [
+            f"{value:.3f}" if isinstance(value, float) else f"{value}" for value in PRINTED_DESCRIPTIONS.get(name, ())
+        ]
+        cells = [_with_printed(text, other) for text, other in zip(measured, printed or [""] * 4, strict=True)]
         rows.append([dataset.name, *cells, f"{X[observed].mean():.2f}", f"{X[observed].var():.2f}"])
-    header = ["data", "rows", "columns", "fraction observed", "rank (holes as 0)", "mean", "variance"]
+    header = ["data", "rows", "columns", "fraction observed", "rank (missing as 0)", "mean", "variance"]
     return Grid(header, rows, "The data")
 
 
-def _beside(text: str, printed: str) -> Cell:
-    """Return a measured number beside the printed one; one unit of the third decimal may be its rounding."""
+def _with_printed(text: str, printed: str) -> Cell:
+    """Return a cell with both numbers; a difference of one unit in the third decimal may be rounding."""
     if not printed:
         return Cell(text)
     return Cell(text, f"printed {printed}", "within" if abs(float(text) - float(printed)) < 0.0015 else "off")
@@ -119,9 +121,9 @@ def figure(datasets: Mapping[str, Dataset]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        A panel for each.
+        One panel for each data set.
     """
-    from bnmf.experiments import style
+    from bnmf.paper import style
 
     drawn, axes = style.panels(len(datasets), "Distribution of the data", "fraction of entries", columns=2)
     for axis, dataset in zip(axes, datasets.values(), strict=True):

@@ -1,9 +1,9 @@
-"""The models that the experiments compare: how each is called, sampled and drawn.
+"""The models and baselines that the experiments compare: their labels, priors and plot styles.
 
 Examples
 --------
 >>> print(prior_of("gl22inf-published", 0.1))
-L2Squared(rate=0.1) + LInf(rate=0.1, rule='published')
+L2Squared(rate=0.1) + LInf(rate=0.1, rule='paper')
 >>> label_of("gl22inf"), label_of("knn")
 ('GL₂²,∞', 'nearest neighbours')
 """
@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bnmf.priors import L1, L1Squared, L2Squared, LInf, Prior
+from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.priors.base import Prior
 
 
 class Method(NamedTuple):
@@ -22,11 +23,11 @@ class Method(NamedTuple):
     Attributes
     ----------
     label : str
-        What it is called in tables and figures.
+        Name in tables and figures.
     colour, line, marker : str
-        How matplotlib draws it.
+        Plot style, as in matplotlib.
     cost : float
-        Time of one fit relative to GL2² at the same size; only for the estimate of the time left.
+        Running time of a fit relative to GL2² of the same size; used only to estimate the time left.
     """
 
     label: str
@@ -42,15 +43,15 @@ PRIORS: dict[str, Callable[[float], Prior]] = {
     "gl22": L2Squared,
     "gl22inf": lambda rate: L2Squared(rate) + LInf(rate),
     "glinf": LInf,
-    "gl22inf-published": lambda rate: L2Squared(rate) + LInf(rate, rule="published"),
-    "glinf-published": lambda rate: LInf(rate, rule="published"),
+    "gl22inf-published": lambda rate: L2Squared(rate) + LInf(rate, rule="paper"),
+    "glinf-published": lambda rate: LInf(rate, rule="paper"),
 }
-"""The prior of both factors, by model, given λ. The last two use the rule that the paper prints."""
+"""The prior of both factors, by model, as a function of λ. The last two use the printed rule of the paper."""
 
-PAPER = ("gee", "gl12", "gl22", "gl22inf")
+PAPER_MODELS = ("gee", "gl12", "gl22", "gl22inf")
 """The models of the paper's tables."""
 
-EXACT = (*PAPER, "glinf")
+EXACT_MODELS = (*PAPER_MODELS, "glinf")
 """The models with exact conditionals."""
 
 METHODS: dict[str, Method] = {
@@ -67,7 +68,7 @@ METHODS: dict[str, Method] = {
     "nmf": Method("NMF, least squares", "#4C4C9D", (0, (4, 1, 1, 1, 1, 1)), "", 0.45),
     "nmf_kl": Method("NMF, Kullback–Leibler", "#9D4C4C", (0, (2, 1)), "", 0.6),
 }
-"""Every model and baseline, in the order of tables and figures."""
+"""All models and baselines, in the order of tables and figures."""
 
 
 def prior_of(model: str, rate: float) -> Prior:
@@ -78,7 +79,7 @@ def prior_of(model: str, rate: float) -> Prior:
     model : str
         One of the keys of `PRIORS`.
     rate : float
-        λ.
+        The rate λ.
 
     Returns
     -------
@@ -91,12 +92,12 @@ def prior_of(model: str, rate: float) -> Prior:
 
 
 def label_of(method: str) -> str:
-    """Return the name of a model or baseline as it is shown."""
+    """Return the name of a model or baseline in tables and figures."""
     return METHODS[method].label
 
 
 def in_order(names: Any) -> list[str]:
-    """Return models and baselines, each once, in the order of `METHODS`.
+    """Return distinct models and baselines in the order of `METHODS`.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def in_order(names: Any) -> list[str]:
     Returns
     -------
     list of str
-        The same, sorted.
+        The sorted names.
     """
     order = list(METHODS)
     return sorted(set(names), key=order.index)

@@ -1,4 +1,4 @@
-"""One page of results: the same sections as HTML and as Markdown, with nothing loaded from elsewhere."""
+"""A page of results as self-contained HTML and as Markdown."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from html import escape
 from string import Template
 
-from bnmf.experiments.grid import Grid
+from bnmf.paper.grid import Grid
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that was written as PNG and PDF.
+    """A figure that is saved as PNG and PDF.
 
     Parameters
     ----------
     name : str
-        File name without its ending, relative to the page.
+        File name without suffix, relative to the page.
     caption : str
-        What it shows.
+        Caption of the figure.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page.
+    """A section of the page.
 
     Parameters
     ----------
     title : str
-        Its heading.
+        Heading of the section.
     parts : sequence of str, Grid or Picture
-        Paragraphs, tables and figures in their order.
+        Paragraphs, tables and figures.
     """
 
     title: str
@@ -57,7 +57,7 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Where links to it point."""
+        """The HTML id of the section."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-") or "section"
 
 
@@ -69,9 +69,9 @@ def to_html(title: str, lead: str, sections: Sequence[Section]) -> str:
     title : str
         Title of the page.
     lead : str
-        The paragraph below it.
+        Paragraph below the title.
     sections : sequence of Section
-        Its parts.
+        Sections of the page.
 
     Returns
     -------
@@ -94,9 +94,9 @@ def to_markdown(title: str, lead: str, sections: Sequence[Section]) -> str:
     title : str
         Title of the page.
     lead : str
-        The paragraph below it.
+        Paragraph below the title.
     sections : sequence of Section
-        Its parts.
+        Sections of the page.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def _markdown(part: str | Grid | Picture) -> str:
 
 
 def _plain(text: str) -> str:
-    """Keep a text from turning into markup."""
+    """Escape characters that would start Markdown markup."""
     return re.sub(r"([\\*_`\[\]])", r"\\\1", text).replace("<", "&lt;")
 
 

@@ -1,4 +1,4 @@
-"""Experiment 3: the error on held-out entries, as more and more is held out."""
+"""Experiment 3: the error on held-out entries, for increasing fractions of unobserved entries."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from bnmf.experiments import published
-from bnmf.experiments.baselines import BASELINES
-from bnmf.experiments.compare import compare_tables, versus
-from bnmf.experiments.fits import Fit, Result
-from bnmf.experiments.grid import Cell, Grid, number
-from bnmf.experiments.models import in_order, label_of
-from bnmf.experiments.run import experiment
-from bnmf.experiments.settings import Settings
+from bnmf.paper import printed
+from bnmf.paper.baselines import BASELINES
+from bnmf.paper.compare import compare_tables, versus
+from bnmf.paper.fits import Fit, Result
+from bnmf.paper.grid import Cell, Grid, number
+from bnmf.paper.methods import in_order, label_of
+from bnmf.paper.protocol import Settings
+from bnmf.paper.run import experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WITHOUT_K = ("column_mean", "row_column_mean", "knn")
-"""Baselines that have no number of components; their rows have k = 0."""
-PRINTED_FOR = "gdsc"
+BASELINES_WITHOUT_K = ("column_mean", "row_column_mean", "knn")
+"""Baselines without components; their fits have k = 0."""
+PRINTED_DATASET = "gdsc"
 """The data set of the printed table."""
 
 
 def plan(settings: Settings) -> list[Fit]:
-    """Return the fits of this experiment: every fraction, K, model and baseline on the same splits.
+    """Return the fits of this experiment: every fraction, K, model and baseline, on the same splits.
 
     Parameters
     ----------
     settings : Settings
-        Size of the run.
+        Settings of the run.
 
     Returns
     -------
     list of Fit
-        What to run.
+        The fits to run.
     """
     fits = []
     for dataset in settings.datasets:
         for unobserved in settings.fractions[dataset]:
             models = list(settings.prediction_models)
-            if dataset == PRINTED_FOR and unobserved >= settings.printed_rule_from:
+            if dataset == PRINTED_DATASET and unobserved >= settings.printed_rule_from:
                 models.append("gl22inf-published")
             for repeat in range(settings.repeats):
                 where: dict[str, Any] = {"dataset": dataset, "repeat": repeat, "unobserved": unobserved}
@@ -56,7 +56,7 @@ def _baselines(where: dict[str, Any], settings: Settings) -> list[Fit]:
     return [
         Fit(model=name, k=k, seed=settings.seed, **where)
         for name in BASELINES
-        for k in ((0,) if name in WITHOUT_K else settings.prediction_k)
+        for k in ((0,) if name in BASELINES_WITHOUT_K else settings.prediction_k)
     ]
 
 
@@ -66,31 +66,35 @@ def table(results: Mapping[Fit, Result]) -> pd.DataFrame:
     Parameters
     ----------
     results : mapping of Fit to dict
-        The fits of `plan` (others are passed over).
+        The fits of `plan` (others are ignored).
 
     Returns
     -------
     DataFrame
         Columns `dataset`, `unobserved` (fraction of all entries), `k`, `model`, `repeat`, `mse` (on the held-out
-        entries) and `train_mse` (of the same prediction, on the others).
+        entries) and `train_mse` (of the same prediction on the training entries).
     """
     rows = [
-        (fit.dataset, fit.unobserved, fit.k, fit.model, fit.repeat, float(result["test_mse"]), _train(result))
+        (
+            fit.dataset,
+            fit.unobserved,
+            fit.k,
+            fit.model,
+            fit.repeat,
+            float(result["test_mse"]),
+            float(result["train_mse_mean"]),
+        )
         for fit, result in results.items()
         if fit.unobserved is not None and fit.noise is None and fit.start == "prior" and "test_mse" in result
     ]
     return pd.DataFrame(rows, columns=["dataset", "unobserved", "k", "model", "repeat", "mse", "train_mse"])
 
 
-def _train(result: Result) -> float:
-    return float(result["train_mse_mean"])
-
-
 measure = experiment(plan, table)
 
 
 def averages(measured: pd.DataFrame) -> pd.DataFrame:
-    """Return means over the repeats, with the baselines that have no K repeated for every K.
+    """Return means over the repeats; baselines without components appear with every K.
 
     Parameters
     ----------
@@ -106,26 +110,26 @@ def averages(measured: pd.DataFrame) -> pd.DataFrame:
     means = measured.groupby(keys, sort=False)["mse"].agg(["mean", "min", "max", "std"]).reset_index()
     means = means.rename(columns={"mean": "mse", "std": "spread"})
     ks = sorted(set(means["k"]) - {0})
-    spread_out = [means[means["k"] > 0], *(means[means["k"] == 0].assign(k=k) for k in ks)]
-    return pd.concat(spread_out, ignore_index=True)
+    with_every_k = [means[means["k"] > 0], *(means[means["k"] == 0].assign(k=k) for k in ks)]
+    return pd.concat(with_every_k, ignore_index=True)
 
 
 def figure(measured: pd.DataFrame, title: str) -> Figure:
-    """Draw the held-out error against the fraction unobserved, a panel for each K.
+    """Draw the held-out error against the fraction unobserved, with one panel for each K.
 
     Parameters
     ----------
     measured : DataFrame
-        See `table`; one data set of it.
+        See `table`; the rows of one data set.
     title : str
-        Name of the data as it is to be shown.
+        Title of the figure.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Means over the repeats; what lies far above everything else is cut off.
+        Means over the repeats; curves far above the others are cut off.
     """
-    from bnmf.experiments import style
+    from bnmf.paper import style
 
     means = averages(measured)
     ks = sorted(means["k"].unique())
@@ -142,26 +146,26 @@ def figure(measured: pd.DataFrame, title: str) -> Figure:
 
 
 def _limits(means: pd.DataFrame) -> tuple[float, float]:
-    """Return limits that show the sensible methods well: the medians of all, with some room."""
+    """Return limits that fit the methods with moderate errors, with a margin."""
     ordinary = means[means["model"].isin(["gee", "gl22", "gl22inf", "row_column_mean"])]
     low, high = ordinary["mse"].min(), ordinary["mse"].max()
     return low - 0.12 * (high - low), high + 0.6 * (high - low)
 
 
 def grids(measured: pd.DataFrame, names: Mapping[str, str]) -> list[Grid]:
-    """Return the measured errors, beside the printed ones where there are any.
+    """Return tables of the measured errors, with the printed ones where they exist.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     names : mapping of str to str
-        How each data set is called.
+        Name of each data set in the tables.
 
     Returns
     -------
     list of Grid
-        For each data set a table of the models and one of the baselines.
+        For each data set one table of the models and one of the baselines.
     """
     grids = []
     for dataset in measured["dataset"].unique():
@@ -176,7 +180,7 @@ def grids(measured: pd.DataFrame, names: Mapping[str, str]) -> list[Grid]:
 
 
 def _grid(measured: pd.DataFrame, caption: str) -> Grid:
-    compared = compare_tables(measured, published.prediction(), "mse", 0.01).set_index(["unobserved", "k", "model"])
+    compared = compare_tables(measured, printed.prediction(), "mse", 0.01).set_index(["unobserved", "k", "model"])
     means = averages(measured).set_index(["unobserved", "k", "model"])["mse"]
     if measured["k"].max() == 0:
         means = measured.groupby(["unobserved", "k", "model"])["mse"].mean()
@@ -197,14 +201,14 @@ def _grid(measured: pd.DataFrame, caption: str) -> Grid:
 
 
 def markdown(measured: pd.DataFrame, names: Mapping[str, str]) -> str:
-    """Render the tables of `grids` as Markdown.
+    """Return the tables of `grids` as Markdown.
 
     Parameters
     ----------
     measured : DataFrame
         See `table`.
     names : mapping of str to str
-        How each data set is called.
+        Name of each data set in the tables.
 
     Returns
     -------

@@ -1,17 +1,16 @@
-"""The numbers printed in Lu and Chai (2022), as tidy tables to compare with.
+"""The numbers printed in Lu and Chai (2022), as tidy tables.
 
-They are facts about that paper, not results of this library. Models are named "gee" (L1), "gl12" (squared
-L1), "gl22" (squared L2) and "gl22inf" (squared L2 plus L∞); data sets "gdsc" and "methylation".
+They are copied from the paper, not computed by this library. The models are "gee" (L1), "gl12" (squared L1), "gl22"
+(squared L2) and "gl22inf" (squared L2 plus L∞), the data sets "gdsc" and "methylation".
 """
 
 from collections.abc import Sequence
 
 import pandas as pd
 
-MODELS = ("gee", "gl12", "gl22", "gl22inf")
-"""The models of the printed tables, in their order."""
+from bnmf.paper.methods import PAPER_MODELS
 
-# (data set, K): a (mean of W, percentage of W below 0.1) for each model.
+# (data set, K): (mean of W, percentage of W below 0.1) for each of PAPER_MODELS.
 _FACTORS: dict[tuple[str, int], Sequence[tuple[float, float]]] = {
     ("gdsc", 10): ((8.1, 1.9), (1.3, 10.3), (2.4, 3.8), (2.4, 4.5)),
     ("gdsc", 20): ((8.6, 1.5), (0.8, 14.7), (2.3, 4.1), (2.2, 4.4)),
@@ -25,7 +24,7 @@ _FACTORS: dict[tuple[str, int], Sequence[tuple[float, float]]] = {
     ("methylation", 50): ((0.0, 93.0), (0.5, 22.8), (0.2, 58.4), (0.2, 58.4)),
 }
 
-# (fraction unobserved, K): the mean squared error of each model on the held-out entries of GDSC.
+# (fraction unobserved, K): mean squared error of each of PAPER_MODELS on the held-out entries of GDSC.
 _PREDICTION: dict[tuple[float, int], Sequence[float]] = {
     (0.6, 20): (787.60, 880.36, 769.24, 768.27),
     (0.6, 30): (810.39, 888.47, 774.53, 773.27),
@@ -43,7 +42,7 @@ _PREDICTION: dict[tuple[float, int], Sequence[float]] = {
 
 
 def factors() -> pd.DataFrame:
-    """Return the printed table of the factor W in the last 20 sweeps.
+    """Return the printed table of the entries of W in the last 20 sweeps.
 
     Returns
     -------
@@ -63,7 +62,7 @@ def factors() -> pd.DataFrame:
     rows = [
         (dataset, k, model, mean, sparsity)
         for (dataset, k), cells in _FACTORS.items()
-        for model, (mean, sparsity) in zip(MODELS, cells, strict=True)
+        for model, (mean, sparsity) in zip(PAPER_MODELS, cells, strict=True)
     ]
     return pd.DataFrame(rows, columns=["dataset", "k", "model", "mean", "sparsity"])
 
@@ -75,7 +74,7 @@ def prediction() -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row for each fraction, number of components and model, with columns `dataset` (always "gdsc"),
-        `unobserved` (fraction of *all* entries of the matrix, see `bnmf.experiments.splits`), `k`, `model`
+        `unobserved` (fraction of *all* entries of the matrix, see `bnmf.paper.splits`), `k`, `model`
         and `mse`.
 
     Examples
@@ -90,6 +89,6 @@ def prediction() -> pd.DataFrame:
     rows = [
         ("gdsc", unobserved, k, model, mse)
         for (unobserved, k), cells in _PREDICTION.items()
-        for model, mse in zip(MODELS, cells, strict=True)
+        for model, mse in zip(PAPER_MODELS, cells, strict=True)
     ]
     return pd.DataFrame(rows, columns=["dataset", "unobserved", "k", "model", "mse"])

@@ -1,4 +1,4 @@
-"""How large a run is: everything that the experiments take besides the data."""
+"""The protocol of the experiments: their settings, for a full and for a quick run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bnmf.experiments.models import EXACT
+from bnmf.paper.methods import EXACT_MODELS
 
 
 def _paper_fractions() -> dict[str, tuple[float, ...]]:
@@ -15,40 +15,43 @@ def _paper_fractions() -> dict[str, tuple[float, ...]]:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a run; the defaults are those of the paper and, where it does not say, those of the full run.
+    """Settings of a run.
+
+    The defaults are those of the paper, or our choice where the paper does not specify them.
 
     Parameters
     ----------
     datasets : tuple of str
         Names of the data sets of convergence, factors and prediction.
     repeats : int
-        Repeats of everything.
+        Number of repeats of every fit.
     seed : int
-        Seed of the run.
+        Random seed.
     n_sweeps, burn_in : int
         Length of a chain, and its burn-in.
     rate : float
-        λ of every prior.
+        Rate λ of every prior.
     full_k : tuple of int
-        Components in convergence and factors.
+        Numbers of components in convergence and factors.
     full_models : tuple of str
         Models in convergence and factors.
-    runaway_repeats : int
-        Repeats of the printed rule of GL∞, which runs away.
+    divergent_repeats : int
+        Number of repeats of the printed rule of GL∞, which diverges.
     prediction_k : tuple of int
-        Components in prediction.
+        Numbers of components in prediction.
     prediction_models : tuple of str
         Models in prediction.
     printed_rule_from : float
-        The printed rule of GL2²,∞ is added from this fraction on, on the data set of the printed table.
+        Smallest fraction at which the printed rule of GL2²,∞ is run, on the data set of the printed table.
     fractions : mapping of str to tuple of float
-        Fractions unobserved, by data set.
+        Fractions of unobserved entries, by data set.
     baselines : bool
-        Whether the baselines run too.
+        Whether to run the baselines.
     noise_dataset, noise_k, noise_levels, noise_held_out :
-        Data, components, noise-to-signal ratios and held-out part of the observed entries of the noise experiment.
+        Data set, number of components, noise-to-signal ratios and held-out fraction of the observed entries in the
+        noise experiment.
     start_scenarios : tuple of (float, int)
-        Fractions and K at which GL1² is started from different places.
+        Fractions and K for which GL1² is run from different starting points.
     """
 
     datasets: tuple[str, ...] = ("gdsc", "methylation")
@@ -58,10 +61,10 @@ class Settings:
     burn_in: int = 300
     rate: float = 0.1
     full_k: tuple[int, ...] = (10, 20, 30, 40, 50)
-    full_models: tuple[str, ...] = (*EXACT, "gl22inf-published", "glinf-published")
-    runaway_repeats: int = 3
+    full_models: tuple[str, ...] = (*EXACT_MODELS, "gl22inf-published", "glinf-published")
+    divergent_repeats: int = 3
     prediction_k: tuple[int, ...] = (20, 30, 40, 50)
-    prediction_models: tuple[str, ...] = EXACT
+    prediction_models: tuple[str, ...] = EXACT_MODELS
     printed_rule_from: float = 0.6
     fractions: Mapping[str, tuple[float, ...]] = field(default_factory=_paper_fractions)
     baselines: bool = True
@@ -72,28 +75,28 @@ class Settings:
     start_scenarios: tuple[tuple[float, int], ...] = ((0.6, 20), (0.8, 50))
 
     def chain(self) -> dict[str, Any]:
-        """Return what every fit takes from here."""
+        """Return the settings that all fits share."""
         return {"n_sweeps": self.n_sweeps, "burn_in": self.burn_in, "rate": self.rate, "seed": self.seed}
 
 
 def quick(settings: Settings) -> Settings:
-    """Return a much smaller run: a first look in a few minutes, not a comparison.
+    """Return the settings of a run of a few minutes, too small for a comparison with the paper.
 
     Parameters
     ----------
     settings : Settings
-        A full run.
+        The settings of a full run.
 
     Returns
     -------
     Settings
-        At most two repeats, fewer K and fractions, and the same chains.
+        The same chains with at most two repeats, fewer K and fewer fractions.
     """
     return replace(
         settings,
         repeats=min(settings.repeats, 2),
         full_k=(10, 20),
-        runaway_repeats=1,
+        divergent_repeats=1,
         prediction_k=(20, 50),
         printed_rule_from=0.8,
         fractions={"gdsc": (0.6, 0.8), "methylation": (0.6, 0.8)},

@@ -1,4 +1,4 @@
-"""The whole of it: plan, run what is missing, write the page."""
+"""Reproduce the paper: plan the fits, run those that are not finished, write the page."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bnmf.experiments import convergence, noise, prediction, starts
-from bnmf.experiments.data import Dataset
-from bnmf.experiments.fits import Fit
-from bnmf.experiments.run import Report, run_fits
-from bnmf.experiments.settings import Settings
-from bnmf.experiments.store import Store, data_fingerprint
-from bnmf.progress import duration
+from bnmf.paper import added_noise, convergence, prediction, starts
+from bnmf.paper.finished import FinishedFits, data_fingerprint
+from bnmf.paper.fits import Fit
+from bnmf.paper.inputs import Dataset
+from bnmf.paper.protocol import Settings
+from bnmf.paper.run import run_fits
+from bnmf.utils.text import duration
 
 EXPERIMENTS = ("convergence", "factors", "prediction", "noise")
 """The experiments, in the order of the page."""
-FITS = "fits"
-"""Where the finished fits are, below the directory of the page."""
+FITS_DIRECTORY = "fits"
+"""Directory of the finished fits, relative to the directory of the page."""
 
 
 def needed_datasets(experiments: Sequence[str], settings: Settings) -> list[str]:
-    """Return the names of the data that some experiments need."""
+    """Return the names of the data sets that experiments need."""
     needed = list(settings.datasets) if set(experiments) - {"noise"} else []
     return list(dict.fromkeys([*needed, *([settings.noise_dataset] if "noise" in experiments else [])]))
 
 
 def plan(experiments: Sequence[str], settings: Settings, datasets: Mapping[str, Dataset]) -> list[Fit]:
-    """Return every fit of some experiments, each once.
+    """Return every fit of some experiments, without duplicates.
 
     Parameters
     ----------
     experiments : sequence of str
-        Of `EXPERIMENTS`.
+        Names from `EXPERIMENTS`.
     settings : Settings
-        Size of the run.
+        Settings of the run.
     datasets : mapping of str to Dataset
         The data by name.
 
     Returns
     -------
     list of Fit
-        What to run.
+        The fits to run.
     """
     fits: list[Fit] = []
     if {"convergence", "factors"} & set(experiments):
@@ -49,7 +49,7 @@ def plan(experiments: Sequence[str], settings: Settings, datasets: Mapping[str, 
     if "prediction" in experiments:
         fits += prediction.plan(settings) + starts.plan(settings)
     if "noise" in experiments:
-        fits += noise.plan(settings, noise.observed_fraction(datasets[settings.noise_dataset].data))
+        fits += added_noise.plan(settings, added_noise.observed_fraction(datasets[settings.noise_dataset].data))
     return list(dict.fromkeys(fits))
 
 
@@ -60,24 +60,24 @@ def reproduce(
     out: Path,
     *,
     n_jobs: int | None = None,
-    report: Report | None = None,
+    progress: bool = False,
 ) -> Path:
-    """Run experiments and write their page.
+    """Run experiments and write the page with their results.
 
     Parameters
     ----------
     experiments : sequence of str
-        Of `EXPERIMENTS`.
+        Names from `EXPERIMENTS`.
     datasets : mapping of str to Dataset
         The data by name.
     settings : Settings
-        Size of the run.
+        Settings of the run.
     out : pathlib.Path
-        Directory of the page. Finished fits are kept below it, and never run again.
+        Directory of the page. It also keeps the finished fits, which are not run again.
     n_jobs : int, optional
-        Processes, as joblib takes it.
-    report : callable, optional
-        Called with a `bnmf.experiments.run.Progress` at the start and after every fit.
+        Number of processes, as in joblib.
+    progress : bool, default=False
+        Show progress on stderr.
 
     Returns
     -------
@@ -86,16 +86,16 @@ def reproduce(
     """
     began = time.monotonic()
     matrices = {name: dataset.data for name, dataset in datasets.items()}
-    store = Store(out / FITS, {name: data_fingerprint(X) for name, X in matrices.items()})
+    finished = FinishedFits(out / FITS_DIRECTORY, {name: data_fingerprint(X) for name, X in matrices.items()})
     fits = plan(experiments, settings, datasets)
-    found = sum(store.path(fit).exists() for fit in fits)
-    results = run_fits(fits, matrices, store=store, n_jobs=n_jobs, report=report)
-    from bnmf.experiments.report import Report as Page  # matplotlib is loaded when there is something to draw
+    found = sum(finished.path(fit).exists() for fit in fits)
+    results = run_fits(fits, matrices, finished=finished, n_jobs=n_jobs, progress=progress)
+    from bnmf.paper.write_up import WriteUp  # imports matplotlib, which is not needed before
 
     seconds = sum(float(result["seconds"]) for result in results.values())
     about = {
-        "fits": f"{len(fits)}, {len(fits) - found} of them in this run, the others found finished",
+        "fits": f"{len(fits)}, {len(fits) - found} of them in this run, the others finished before",
         "duration": f"{duration(time.monotonic() - began)}; all fits together took {duration(seconds)} of one core",
     }
-    Page(out, datasets, settings, results).write(experiments, about)
+    WriteUp(out, datasets, settings, results).write(experiments, about)
     return out / "index.html"

@@ -1,156 +1,159 @@
-"""Running many fits: those that are not there yet, in parallel, with the time left."""
+"""Run many fits in parallel, skipping those that are finished."""
 
 from __future__ import annotations
 
-import time
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import Any
 
 import joblib
 import numpy as np
 import pandas as pd
 
-from bnmf.experiments.fits import Fit, Result, as_matrix, run_fit
-from bnmf.experiments.settings import Settings
-from bnmf.experiments.store import Store
+from bnmf.paper.finished import FinishedFits
+from bnmf.paper.fits import Fit, Result, as_matrix, run_fit
+from bnmf.paper.protocol import Settings
+from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.typing import Floats
+
+PROGRESS_TASK = "fits"
+"""Name of the task in the progress display."""
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is.
+class Interrupted(KeyboardInterrupt):
+    """A run was interrupted with Ctrl-C.
 
-    Attributes
+    Parameters
     ----------
     done, total : int
-        Fits that are finished, those found in the store included, and fits in all.
-    found : int
-        Fits that were in the store at the start.
-    elapsed : float
-        Seconds since the run began.
-    left : float
-        Estimate of the seconds that are left; NaN before the first fit has ended.
+        Number of finished fits, including those of earlier runs, and number of all fits.
     """
 
-    done: int
-    total: int
-    found: int
-    elapsed: float
-    left: float
-
-
-Report = Callable[[Progress], None]
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__(f"{done} of {total} fits are done")
+        self.done = done
+        self.total = total
 
 
 def run_fits(
     fits: Iterable[Fit],
     datasets: Mapping[str, Any],
     *,
-    store: Store | None = None,
+    finished: FinishedFits | None = None,
     n_jobs: int | None = 1,
-    report: Report | None = None,
+    progress: bool = False,
 ) -> dict[Fit, Result]:
-    """Run every fit that is not in the store, and return the results of all.
+    """Run every fit that is not finished, and return the results of all.
 
     Parameters
     ----------
     fits : iterable of Fit
-        What to run; one that occurs twice is run once.
+        The fits; duplicates are run once.
     datasets : mapping of str to DataFrame or array-like
         The data by name.
-    store : Store, optional
-        Where results are kept; each is written as soon as it is there.
+    finished : FinishedFits, optional
+        Results of earlier runs. Every new result is added as soon as its fit ends.
     n_jobs : int, optional
-        Processes, as joblib takes it. Inside ``joblib.parallel_config(backend="dask")`` the fits go to the cluster.
-    report : callable, optional
-        Called with a `Progress` at the start and after every fit.
+        Number of processes, as in joblib. Inside ``joblib.parallel_config(backend="dask")`` the fits run on the
+        cluster.
+    progress : bool, default=False
+        Show progress on stderr.
 
     Returns
     -------
     dict of Fit to dict of str to ndarray
         The results, in the order of `fits`.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C. The results up to then are in `finished`.
     """
     wanted = list(dict.fromkeys(fits))
-    results = {fit: found for fit in wanted if store is not None and (found := store.load(fit)) is not None}
-    missing = _mixed([fit for fit in wanted if fit not in results])
+    results = {fit: found for fit in wanted if finished is not None and (found := finished.load(fit)) is not None}
+    missing = _shuffled([fit for fit in wanted if fit not in results])
     matrices = {name: as_matrix(X) for name, X in datasets.items()}
     costs = {fit: fit.cost(matrices[fit.dataset].size) for fit in missing}
-    clock = _Clock(len(wanted), len(results), sum(costs.values()), report)
-    for fit, result in _finished(missing, matrices, n_jobs):
-        if store is not None:
-            store.save(fit, result)
-        results[fit] = result
-        clock.tick(costs[fit])
+    try:
+        with _display(len(wanted), len(results), progress) as display, _quiet_shutdown():
+            rate, cost_done = Rate(sum(costs.values()), 0), 0
+            for fit, result in _as_completed(missing, matrices, n_jobs):
+                if finished is not None:
+                    finished.save(fit, result)
+                results[fit] = result
+                cost_done += costs[fit]
+                left = "all done" if len(results) == len(wanted) else rate.left(cost_done)
+                display.update(PROGRESS_TASK, len(results), left.__str__)
+    except KeyboardInterrupt:
+        raise Interrupted(len(results), len(wanted)) from None
     return {fit: results[fit] for fit in wanted}
 
 
 def experiment(
     plan: Callable[[Settings], list[Fit]], table: Callable[[Mapping[Fit, Result]], pd.DataFrame]
 ) -> Callable[..., pd.DataFrame]:
-    """Return the function that runs an experiment: from data and settings to its table.
+    """Return a function that runs an experiment: from data and settings to its table.
 
     Parameters
     ----------
     plan : callable
-        From settings to the fits to run.
+        Maps settings to the fits to run.
     table : callable
-        From fits and their results to a tidy table.
+        Maps fits and their results to a tidy table.
 
     Returns
     -------
     callable
-        It takes data by name, settings, and by name the `store`, `n_jobs` and `report` of `run_fits`.
+        Takes the data by name, the settings, and the keyword arguments of `run_fits`.
     """
 
-    def measure(datasets: Mapping[str, Any], settings: Settings, **how: Any) -> pd.DataFrame:
-        return table(run_fits(plan(settings), datasets, **how))
+    def measure(datasets: Mapping[str, Any], settings: Settings, **options: Any) -> pd.DataFrame:
+        return table(run_fits(plan(settings), datasets, **options))
 
     return measure
 
 
-def _finished(fits: list[Fit], matrices: dict[str, Any], n_jobs: int | None) -> Iterator[tuple[Fit, Result]]:
-    """Yield fits with their results in the order in which they end."""
+def _display(total: int, found: int, progress: bool) -> Silent:
+    if not progress:
+        return Silent()
+    print(f"{total} fits, {found} of them already finished", file=sys.stderr, flush=True)
+    return Display({PROGRESS_TASK: total}, {PROGRESS_TASK: found}, unit="fits")
+
+
+@contextmanager
+def _quiet_shutdown() -> Iterator[None]:
+    """Hide a KeyError in the manager thread of loky, which a fit that ends during a shutdown by Ctrl-C can cause."""
+    show = threading.excepthook
+
+    def show_others(error: threading.ExceptHookArgs) -> None:
+        if error.exc_type is not KeyError or getattr(error.thread, "name", "") != "ExecutorManagerThread":
+            show(error)
+
+    threading.excepthook = show_others
+    try:
+        yield
+    finally:
+        threading.excepthook = show
+
+
+def _as_completed(fits: list[Fit], matrices: dict[str, Floats], n_jobs: int | None) -> Iterator[tuple[Fit, Result]]:
+    """Yield fits and their results in the order in which they end."""
     if not fits:
         return
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
     yield from parallel(joblib.delayed(_run)(fit, matrices[fit.dataset]) for fit in fits)
 
 
-def _run(fit: Fit, X: Any) -> tuple[Fit, Result]:
+def _run(fit: Fit, X: Floats) -> tuple[Fit, Result]:
     return fit, run_fit(fit, X)
 
 
-def _mixed(fits: list[Fit]) -> list[Fit]:
-    """Return the fits repeat by repeat, in a fixed random order within each.
+def _shuffled(fits: list[Fit]) -> list[Fit]:
+    """Return the fits repeat by repeat, in a fixed random order within each repeat.
 
-    Short and long ones mixed make an honest estimate of the time, and a run that is cut off has whole repeats.
+    Mixing short and long fits makes the estimate of the time left reliable. An interrupted run has complete repeats.
     """
     order = np.random.default_rng(0).permutation(len(fits))
     return sorted((fits[i] for i in order), key=lambda fit: fit.repeat)
-
-
-class _Clock:
-    """Counts finished fits and the work in them."""
-
-    def __init__(self, total: int, found: int, cost: float, report: Report | None) -> None:
-        self.total, self.found, self.done = total, found, found
-        self.cost_left, self.cost_done = cost, 0.0
-        self.report = report
-        self.began = time.monotonic()
-        self._tell()
-
-    def tick(self, cost: float) -> None:
-        """Count one more."""
-        self.done += 1
-        self.cost_done += cost
-        self.cost_left -= cost
-        self._tell()
-
-    def _tell(self) -> None:
-        if self.report is None:
-            return
-        elapsed = time.monotonic() - self.began
-        left = 0.0 if self.done == self.total else np.nan
-        if self.cost_done > 0 and self.done < self.total:
-            left = elapsed * self.cost_left / self.cost_done
-        self.report(Progress(self.done, self.total, self.found, elapsed, float(left)))

@@ -1,4 +1,4 @@
-"""Hiding entries that were observed, to see how well they are predicted."""
+"""Splits of the observed entries into a training and a test set."""
 
 from typing import NamedTuple
 
@@ -7,32 +7,31 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-Index = npt.NDArray[np.intp]
+from bnmf.utils.typing import Bools, Floats, Indices
 
 
 class Split(NamedTuple):
-    """Two boolean masks of the shape of the matrix, which together are its observed entries."""
+    """Two disjoint masks, whose union is the mask of the observed entries."""
 
-    train: npt.NDArray[np.bool_]
-    test: npt.NDArray[np.bool_]
+    train: Bools
+    test: Bools
 
 
 def hold_out(X: npt.ArrayLike, unobserved: float, rng: np.random.Generator) -> Split:
     """Split the observed entries so that a given fraction of *all* entries is not in the training set.
 
-    The training set keeps int(M N (1 - unobserved)) observed entries at random, and every row and every
-    column that has an observed entry keeps at least one; the other observed entries are the test set. This is
-    how Brouwer and co-workers split, and what "60% unobserved" means in the tables of
-    `bnmf.experiments.published`.
+    The training set is a random choice of int(M N (1 - unobserved)) observed entries, with at least one entry in every
+    row and every column that has any. The other observed entries are the test set. This is the protocol of Brouwer et
+    al., and the meaning of "60% unobserved" in the tables of `bnmf.paper.printed`.
 
     Parameters
     ----------
     X : array-like of shape (M, N)
-        The matrix, NaN where missing. Rows and columns may be missing altogether.
+        The matrix, NaN where missing. Rows and columns may be missing completely.
     unobserved : float
-        Fraction of the M N entries that the training set lacks, those missing from `X` included.
+        Fraction of the M N entries that are not in the training set, including those missing from `X`.
     rng : numpy.random.Generator
-        Source of the random order.
+        Source of randomness.
 
     Returns
     -------
@@ -42,8 +41,8 @@ def hold_out(X: npt.ArrayLike, unobserved: float, rng: np.random.Generator) -> S
     Raises
     ------
     ValueError
-        If so many entries are missing already that nothing is left to test, or if so few may be kept that
-        some row or column would lose all of its entries.
+        If the fraction is so small that no entry is left for the test set, or so large that some row or column would
+        have no training entry.
 
     Examples
     --------
@@ -71,27 +70,27 @@ def hold_out(X: npt.ArrayLike, unobserved: float, rng: np.random.Generator) -> S
             f"unobserved={unobserved} leaves {n_keep} entries for training, but {len(needed)} are needed to "
             "keep one in every row and column; take a smaller fraction"
         )
-    # Needed entries go to the front and the others keep their order: whenever the first n_keep of the random
-    # order cover all rows and columns by themselves, these are kept, as if one had drawn until it was so.
+    # The needed entries come first, and the others keep their random order. If the first n_keep entries of that order
+    # already cover all rows and columns, they are the training set, as with rejection sampling.
     kept = np.concatenate((needed, np.delete(np.arange(len(rows)), needed)))[:n_keep]
     train = np.zeros_like(observed)
     train[rows[kept], columns[kept]] = True
     return Split(train=train, test=observed & ~train)
 
 
-def _matrix(X: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Take anything that is a matrix of numbers."""
+def _matrix(X: npt.ArrayLike) -> Floats:
+    """Convert to a matrix of floats."""
     matrix = np.asarray(X, dtype=float)
     if matrix.ndim != 2:
         raise ValueError(f"X must be a matrix (2 dimensions), got {matrix.ndim} dimensions")
     return matrix
 
 
-def _n_training(observed: npt.NDArray[np.bool_], unobserved: float) -> int:
-    """Count the training entries, or say why there can be no such split."""
+def _n_training(observed: Bools, unobserved: float) -> int:
+    """Return the number of training entries; raise an error if no such split exists."""
     if not 0 < unobserved < 1:
         raise ValueError(f"unobserved must be a fraction between 0 and 1, got {unobserved!r}")
-    # The small number undoes the rounding of 1 - unobserved: 100 (1 - 0.9) is 10, not 9.
+    # The small constant compensates for rounding of 1 - unobserved: 100 (1 - 0.9) is 10, not 9.
     n_keep = int(observed.size * (1 - unobserved) + 1e-9)
     if n_keep >= observed.sum():
         missing = 1 - observed.mean()
@@ -102,16 +101,16 @@ def _n_training(observed: npt.NDArray[np.bool_], unobserved: float) -> int:
     return n_keep
 
 
-def _first_of_each(rows: Index, columns: Index) -> Index:
-    """Return the positions of the entries that come first in their row or in their column."""
+def _first_of_each(rows: Indices, columns: Indices) -> Indices:
+    """Return the positions of the entries that are the first of their row or column."""
     return np.union1d(np.unique(rows, return_index=True)[1], np.unique(columns, return_index=True)[1])
 
 
-def _smallest_cover(rows: Index, columns: Index) -> Index:
-    """Return the positions of as few entries as can touch every row and column that has any.
+def _smallest_cover(rows: Indices, columns: Indices) -> Indices:
+    """Return the positions of a smallest set of entries that covers every row and column.
 
-    A largest matching touches as many as possible two at a time; one entry is added for each row or column
-    that it leaves out.
+    This is a minimum edge cover of a bipartite graph: a maximum matching, plus one entry for each row or column that
+    the matching does not cover.
     """
     graph = sparse.csr_matrix((np.ones(len(rows), dtype=np.int8), (rows, columns)))
     partner = maximum_bipartite_matching(graph, perm_type="column")  # the column of each row, or -1

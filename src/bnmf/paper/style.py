@@ -1,4 +1,4 @@
-"""How the figures look: one style for all, drawn without any window."""
+"""The common style of the figures, which are drawn without a display."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from bnmf.experiments.models import METHODS
+from bnmf.paper.methods import METHODS
+from bnmf.utils.atomic import replacing
 
-GREY = "#444444"
+TICK_COLOUR = "#444444"
 
 
 def panels(count: int, title: str, y_label: str, columns: int = 3) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels in rows, and those panels.
+    """Return a figure and its panels, arranged in rows.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def panels(count: int, title: str, y_label: str, columns: int = 3) -> tuple[Figu
     y_label : str
         Label of the first panel of every row.
     columns : int, default=3
-        Most panels in a row.
+        Maximum number of panels in a row.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def panels(count: int, title: str, y_label: str, columns: int = 3) -> tuple[Figu
         axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
         axis.set_axisbelow(True)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8, colors=GREY)
+        axis.tick_params(labelsize=8, colors=TICK_COLOUR)
         axis.xaxis.label.set_fontsize(9)
         axis.yaxis.label.set_fontsize(9)
         if i % columns == 0:
@@ -56,7 +57,7 @@ def panels(count: int, title: str, y_label: str, columns: int = 3) -> tuple[Figu
 
 
 def line(method: str, *, marker: bool = True) -> dict[str, Any]:
-    """Return how `Axes.plot` draws a model or baseline."""
+    """Return the arguments of `Axes.plot` for a model or baseline."""
     look = METHODS[method]
     thin = not look.marker
     return {
@@ -71,19 +72,19 @@ def line(method: str, *, marker: bool = True) -> dict[str, Any]:
 
 
 def band(method: str) -> dict[str, Any]:
-    """Return how `Axes.fill_between` draws the range over the repeats."""
+    """Return the arguments of `Axes.fill_between` for the range over the repeats."""
     return {"color": METHODS[method].colour, "alpha": 0.13, "linewidth": 0}
 
 
 def plain_numbers(axis: Axis, steps: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
-    """Write the ticks of a logarithmic axis as plain numbers, at these steps of every power of ten."""
+    """Label a logarithmic axis with plain numbers, at the given multiples of every power of ten."""
     axis.set_major_locator(LogLocator(subs=steps, numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0e}"))
     axis.set_minor_formatter(NullFormatter())
 
 
 def legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Put one legend for all panels below them, and give their titles one size."""
+    """Add a common legend below the panels, and set the size of their titles."""
     for axis in axes:
         axis.title.set_fontsize(10)
     entries = {text: handle for axis in axes for handle, text in zip(*axis.get_legend_handles_labels(), strict=True)}
@@ -108,10 +109,12 @@ def save(figure: Figure, path: Path) -> None:
     Parameters
     ----------
     figure : Figure
-        What to write.
+        The figure.
     path : pathlib.Path
-        Where, without the ending.
+        Path without suffix.
     """
-    figure.savefig(path.with_suffix(".png"), dpi=130)
-    # Without a date the same figure is the same file.
-    figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
+    with replacing(path.with_suffix(".png")) as temporary:
+        figure.savefig(temporary, format="png", dpi=130)
+    with replacing(path.with_suffix(".pdf")) as temporary:
+        # Without the date, the same figure gives the same file.
+        figure.savefig(temporary, format="pdf", metadata={"CreationDate": None})

@@ -1,24 +1,22 @@
 """Match components between draws and chains.
 
-Components have no order, and their scale can move between W and Z. Two components are alike if the rank-one matrices
-w zᵀ that they add to the prediction are: their similarity is cos(w, w') cos(z, z'), which is 1 for the same one
-whatever its scale. Every draw is matched with a reference by the assignment that makes the sum of the similarities
-largest, and scaled so that each column of W has mean 1: a weight of 1 is that of an average row.
+Components have no order, and scale can move between W and Z. Two components are similar if their contributions w zᵀ to
+the prediction are: the similarity is cos(w, w') cos(z, z'), which is 1 for equal components whatever their scale.
+Every draw is matched with a reference by the assignment with the largest sum of similarities, and scaled so that each
+column of W has mean 1: a weight of 1 is that of an average row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-Array = NDArray[Any]
+from bnmf.utils.typing import Array, Bools, Floats, Indices
 
-# A component that a chain has found again is at least this similar to the reference's.
-SAME = 0.8
+# Minimum similarity of two components that count as the same.
+MIN_SIMILARITY = 0.8
 
 
 @dataclass(frozen=True)
@@ -37,15 +35,15 @@ class Alignment:
         The chain that the others are matched with.
     """
 
-    order: NDArray[np.intp]
-    scale: NDArray[np.float64]
-    similarity: NDArray[np.float64]
+    order: Indices
+    scale: Floats
+    similarity: Floats
     reference: int
 
     @property
-    def agrees(self) -> NDArray[np.bool_]:
-        """Whether a chain has found a component of the reference again, (chain, K)."""
-        return self.similarity >= SAME
+    def agrees(self) -> Bools:
+        """Whether a chain has found a component of the reference, (chain, K)."""
+        return self.similarity >= MIN_SIMILARITY
 
     def apply_W(self, W: Array) -> Array:
         """Return draws of W (chain, draw, rows, K) in order and scale."""
@@ -56,7 +54,7 @@ class Alignment:
         return np.take_along_axis(Z, self.order[:, :, :, None], axis=2) * self.scale[:, :, :, None]
 
     def means(self, W: Array, Z: Array) -> tuple[Array, Array]:
-        """Return the means of W and Z over the chains that agree, component by component, draw after draw."""
+        """Return the means of W and Z over the chains that agree on each component, without a copy of all draws."""
         n_chains, n_draws, n_components = self.order.shape
         mean_W, mean_Z = np.zeros((W.shape[2], n_components)), np.zeros((n_components, Z.shape[3]))
         for chain in range(n_chains):
@@ -81,7 +79,7 @@ class Alignment:
         )
 
 
-def _listed(numbers: NDArray[np.intp]) -> str:
+def _listed(numbers: Indices) -> str:
     shown = ", ".join(map(str, numbers[:8]))
     return shown if len(numbers) <= 8 else f"{shown}, ..."
 
@@ -105,7 +103,7 @@ def align(W: Array, Z: Array, reference: int = 0) -> Alignment:
     order = np.empty((n_chains, n_draws, n_components), np.intp)
     means = []
     for chain in range(n_chains):
-        # The last draw first, then the mean of the draws that were matched with it: one draw is no stable reference.
+        # Match with the last draw, then with the mean of the matched draws: a single draw is not a stable reference.
         target = _directions(W[chain, -1], Z[chain, -1])
         for _ in range(2):
             for draw in range(n_draws):
@@ -125,7 +123,7 @@ def align(W: Array, Z: Array, reference: int = 0) -> Alignment:
 
 
 def _directions(W: Array, Z: Array) -> list[Array]:
-    """Return W (rows, K) and Zᵀ (columns, K) with columns of length 1 (of 0 for a component that is nothing)."""
+    """Return W (rows, K) and Zᵀ (columns, K) with columns of length 1 (0 for a component that is zero)."""
     directions = []
     for factor in (W, Z.T):
         length = np.linalg.norm(factor, axis=0)
@@ -137,12 +135,12 @@ def _similarity(a: list[Array], b: list[Array]) -> Array:
     return (a[0].T @ b[0]) * (a[1].T @ b[1])
 
 
-def _match(target: list[Array], directions: list[Array]) -> NDArray[np.intp]:
+def _match(target: list[Array], directions: list[Array]) -> Indices:
     """Return for each component of the target the one that it is matched with."""
     return linear_sum_assignment(_similarity(target, directions), maximize=True)[1]
 
 
-def _mean_direction(W: Array, Z: Array, order: NDArray[np.intp]) -> list[Array]:
+def _mean_direction(W: Array, Z: Array, order: Indices) -> list[Array]:
     total = [np.zeros(W.shape[1:]), np.zeros(Z.shape[1:][::-1])]
     for draw in range(len(W)):
         for mean, direction in zip(total, _directions(W[draw], Z[draw]), strict=True):

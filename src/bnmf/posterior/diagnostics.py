@@ -1,30 +1,24 @@
-"""Has it converged? R-hat and effective sample sizes, and what to do about them."""
+"""Convergence: R-hat, effective sample sizes, and sentences about them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from bnmf.utils.typing import Array
 
-# Above the first R-hat the chains have not forgotten where they started, above the second it is worth a warning. The
-# worst of many quantities is larger than a typical one, so it is measured against the second and the third.
+# R-hat up to which a single quantity counts as converged, and above which it is worth a warning. The worst of several
+# quantities is larger than a typical one, so it is compared with the second and the third.
 RHAT_LIMITS = (1.05, 1.1, 1.2)
-# So many effective draws make a usable mean and interval.
-ESS_GOOD = 100
-
-
-class ConvergenceWarning(UserWarning):
-    """The chains do not agree yet."""
+# Effective sample size from which means and intervals are usable.
+MIN_ESS = 100
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Draws of something, (chain, draw) or (chain, draw, many), and what it is called in a sentence."""
+    """Draws of one quantity (chain, draw) or of several (chain, draw, n), with the name used in sentences."""
 
     name: str
     draws: Array
@@ -32,17 +26,17 @@ class Quantity:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """R-hat up to which all is well, and above which it is worth a warning."""
+        """R-hat up to which the quantity has converged, and above which it is worth a warning."""
         return RHAT_LIMITS[:2] if self.draws.ndim == 2 else RHAT_LIMITS[1:]
 
 
 def table(quantities: list[Quantity]) -> pd.DataFrame:
-    """Return mean, spread, R-hat and effective sample size of each quantity; of many, the worst.
+    """Return mean, spread, R-hat and effective sample size of each quantity; the worst if it is several.
 
     Parameters
     ----------
     quantities : list of Quantity
-        What to look at.
+        The quantities.
 
     Returns
     -------
@@ -66,32 +60,32 @@ def table(quantities: list[Quantity]) -> pd.DataFrame:
 
 
 def rhat_and_ess(draws: Array) -> tuple[Array, Array]:
-    """Return rank-normalised split R-hat and bulk effective sample size of (chain, draw, many) draws.
+    """Return rank-normalised split R-hat and bulk effective sample size of draws (chain, draw, n).
 
-    Quantities that never move (a constant column, say) have converged by nature: R-hat 1, and every draw counts.
+    Constant quantities have converged: their R-hat is 1, and every draw counts.
     """
     from arviz_stats.base import array_stats
 
-    n_chains, n_draws, many = draws.shape
+    n_chains, n_draws, n_quantities = draws.shape
     if n_draws < 4:
-        return np.full(many, np.nan), np.full(many, np.nan)
-    if n_chains == 1:  # its two halves, as two chains
-        draws = draws[0, : n_draws // 2 * 2].reshape(2, n_draws // 2, many)
-    still = np.ptp(draws, axis=(0, 1)) == 0
-    r_hat, ess = np.ones(many), np.full(many, float(n_chains * n_draws))
-    if not still.all():
-        moving = draws[:, :, ~still]
-        r_hat[~still] = array_stats.rhat(moving, chain_axis=0, draw_axis=1)
-        ess[~still] = array_stats.ess(moving, chain_axis=0, draw_axis=1)
+        return np.full(n_quantities, np.nan), np.full(n_quantities, np.nan)
+    if n_chains == 1:  # compare its two halves
+        draws = draws[0, : n_draws // 2 * 2].reshape(2, n_draws // 2, n_quantities)
+    constant = np.ptp(draws, axis=(0, 1)) == 0
+    r_hat, ess = np.ones(n_quantities), np.full(n_quantities, float(n_chains * n_draws))
+    if not constant.all():
+        moving = draws[:, :, ~constant]
+        r_hat[~constant] = array_stats.rhat(moving, chain_axis=0, draw_axis=1)
+        ess[~constant] = array_stats.ess(moving, chain_axis=0, draw_axis=1)
     return r_hat, ess
 
 
-def problems(quantities: list[Quantity], facts: pd.DataFrame) -> list[str]:
+def problems(quantities: list[Quantity], values: pd.DataFrame) -> list[str]:
     """Return a sentence for each identified quantity that has not converged, with what to do about it."""
     found = []
     n_draws = quantities[0].draws.shape[1]
     for quantity in quantities:
-        r_hat = float(facts["r_hat"][quantity.name])
+        r_hat = float(values["r_hat"][quantity.name])
         if quantity.identified and r_hat > quantity.limits[1]:
             found.append(
                 f"R-hat of the {quantity.name} is {r_hat:.2f} after {n_draws} draws: double `burn_in`, or the rank may "
@@ -100,12 +94,12 @@ def problems(quantities: list[Quantity], facts: pd.DataFrame) -> list[str]:
     return found
 
 
-def verdict(quantities: list[Quantity], facts: pd.DataFrame) -> str:
+def verdict(quantities: list[Quantity], values: pd.DataFrame) -> str:
     """Return one plain sentence on whether the chains have converged."""
     limits = {quantity.name: quantity.limits[0] for quantity in quantities if quantity.identified}
     names = list(limits)
     n_chains, n_draws = quantities[0].draws.shape[:2]
-    r_hat, ess = ({name: float(facts[column][name]) for name in names} for column in ("r_hat", "ess"))
+    r_hat, ess = ({name: float(values[column][name]) for name in names} for column in ("r_hat", "ess"))
     if np.isnan(list(r_hat.values())).any():
         return f"{n_draws} draws are too few to tell whether the chains have converged: take at least 4, better 100."
     worst, fewest = max(names, key=lambda name: r_hat[name] - limits[name]), min(names, key=ess.__getitem__)
@@ -114,10 +108,10 @@ def verdict(quantities: list[Quantity], facts: pd.DataFrame) -> str:
             f"Not converged: R-hat of the {worst} is {r_hat[worst]:.2f} (it should be below {limits[worst]}); double "
             "`burn_in`, or the rank may be too high."
         )
-    if ess[fewest] < ESS_GOOD:
+    if ess[fewest] < MIN_ESS:
         return (
-            f"Converged, but with {ess[fewest]:.0f} effective draws of the {fewest}: for narrower error bars take more "
-            "draws or a larger `thinning`."
+            f"Converged, but with {ess[fewest]:.0f} effective draws of the {fewest}: for smaller Monte Carlo errors "
+            "take more draws or a larger `thinning`."
         )
     alone = " One chain cannot tell whether another would find the same: use several." if n_chains == 1 else ""
     return (

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
-from bnmf.store import MomentStore
-from bnmf.summary import Diagnosed
+from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior.interface import BasePosterior
+from bnmf.sampler.stores import MomentStore
+from bnmf.utils.typing import Floats
 
-Floats = NDArray[np.float64]
 
-
-class Moments(Diagnosed):
-    """Means and standard deviations in place of draws: what a fit with ``keep_draws=False`` leaves.
+class Moments(BasePosterior):
+    """Means and standard deviations: what a fit with ``keep_draws=False`` leaves.
 
     Parameters
     ----------
@@ -22,45 +23,91 @@ class Moments(Diagnosed):
     chains : list of int
         The chains to use.
     n_draws : int
-        Draws that went into the moments of each.
+        Number of draws that went into the moments of each chain.
     n_observed : int
         Number of observed entries.
+    lower_bound : float, default=0.0
+        The smallest value that an entry of the data can take.
     """
 
-    def __init__(self, store: MomentStore, chains: list[int], n_draws: int, n_observed: int) -> None:
+    def __init__(
+        self, store: MomentStore, chains: list[int], n_draws: int, n_observed: int, lower_bound: float = 0.0
+    ) -> None:
         self.noise_variance = store.noise_variance[chains, :n_draws]
         self.train_mse = store.train_mse[chains]
         self.n_observed = n_observed
-        self._means = {name: mean[chains] for name, mean in store.mean.items()}
-        self._squares = {name: squares[chains] for name, squares in store.squares.items()}
-        self.n_draws = n_draws
-        # Chains are not aligned here, so the factors are those of the chain that fits best.
-        self._best = int(np.argmin([np.nanmean(mse[-n_draws:]) for mse in self.train_mse]))
+        self.lower_bound = lower_bound
+        self._prediction = store.prediction.mean[chains]
+        self._squares = store.prediction.squares[chains]
+        # Components are not matched between chains, so the factors are those of the chain that fits best.
+        best = int(np.argmin([np.nanmean(mse[-n_draws:]) for mse in self.train_mse]))
+        self._factors = store.W.mean[chains][best], store.Z.mean[chains][best]
 
-    @property
-    def mean_W(self) -> Floats:
-        """Mean of W in the chain that fits best, (rows, K)."""
-        return self._means["W"][self._best]
+    def factor_means(self) -> tuple[Floats, Floats]:
+        """Return the means of W (rows, K) and Z (K, columns) in the chain that fits best."""
+        return self._factors
 
-    @property
-    def mean_Z(self) -> Floats:
-        """Mean of Z in the chain that fits best, (K, columns)."""
-        return self._means["Z"][self._best]
+    def mean(self, rows: Any = None, columns: Any = None) -> Floats:
+        """Return the posterior mean of W Z.
 
-    def mean(self) -> Floats:
-        """Return the posterior mean of W Z, (rows, columns)."""
-        return self._means["prediction"].mean(axis=0)
+        Parameters
+        ----------
+        rows, columns : array-like of int, optional
+            Paired positions of the requested entries; all entries by default.
 
-    def std(self, *, noise: bool = False) -> Floats:
-        """Return the posterior standard deviation of W Z, or with noise of new data at each entry."""
-        means = self._means["prediction"]
-        within = self._squares["prediction"].sum(axis=0) / (self.n_draws * len(means))
+        Returns
+        -------
+        ndarray of shape (rows, columns) or (n,)
+            The means.
+        """
+        mean = self._prediction.mean(axis=0)
+        return mean if rows is None and columns is None else mean[rows, columns]
+
+    def mean_of_rows(self, rows: slice) -> Floats:
+        """Return the posterior mean of W Z for a range of rows."""
+        return self._prediction[:, rows].mean(axis=0)
+
+    def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
+        """Return the posterior standard deviation of W Z.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int, optional
+            Paired positions of the requested entries; all entries by default.
+        noise : bool, default=False
+            Include the variance of the noise.
+
+        Returns
+        -------
+        ndarray of shape (rows, columns) or (n,)
+            The standard deviations.
+        """
+        within = self._squares.sum(axis=0) / (self.n_draws * len(self._prediction))
         added = self.noise_variance.mean() if noise else 0.0
-        return np.sqrt(within + means.var(axis=0) + added)
+        std = np.sqrt(within + self._prediction.var(axis=0) + added)
+        return std if rows is None and columns is None else std[rows, columns]
 
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
-        """Return the central interval of each entry, as if it were normal: only two moments are known."""
+        """Return the central interval of each entry in the normal approximation: only two moments are known.
+
+        Parameters
+        ----------
+        prob : float, default=0.9
+            Probability of the interval.
+        noise : bool, default=True
+            Of new data at the entry, noise included; if False, of W Z.
+
+        Returns
+        -------
+        tuple of ndarray of shape (rows, columns)
+            Lower and upper ends, not below the lower bound of the data.
+        """
         if not 0 < prob < 1:
             raise ValueError(f"prob must be between 0 and 1, got {prob!r}")
         half = norm.ppf(0.5 * (1.0 + prob)) * self.std(noise=noise)
-        return self.mean() - half, self.mean() + half
+        low, high = self.mean() - half, self.mean() + half
+        return np.maximum(low, self.lower_bound), np.maximum(high, self.lower_bound)
+
+    def for_data(self, data: ObservedMatrix, seed: int) -> BasePosterior:
+        """Raise an error: new rows are drawn given draws of Z, and there are none."""
+        raise ValueError("new rows need the draws of Z, which a fit with keep_draws=False does not keep")

@@ -2,77 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
-from bnmf import gibbs
-from bnmf.hashing import row_ids
-from bnmf.observed import ObservedMatrix
-from bnmf.workers import Workers, single_threaded_blas
+from bnmf.data.views import View
+from bnmf.priors.base import Coefficients
+from bnmf.sampler import gibbs
+from bnmf.sampler.streams import DRAW_W, Stream
+from bnmf.sampler.threads import Workers, single_threaded_blas
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Words
 
-if TYPE_CHECKING:
-    from bnmf.posterior import Posterior
-
-Floats = NDArray[np.float64]
-
-# Half-sweeps before the first draw of a chain, and from one draw of Z to the next: Z moves little between them.
-FIRST, BETWEEN = 30, 3
+# Half-sweeps before the first draw of a chain, and from one draw of Z to the next, which differ little.
+BURN_IN_SWEEPS = 30
+SWEEPS_PER_DRAW = 3
 
 
-def draw(posterior: Posterior, data: ObservedMatrix, seed: int) -> Floats:
+def draw(view: View, ids: Words, W: Array, Z: Array, noise_variance: Floats, prior: Coefficients, seed: int) -> Floats:
     """Draw W of new rows under every draw of Z.
 
     Parameters
     ----------
-    posterior : Posterior
-        The draws.
-    data : ObservedMatrix
-        The rows.
+    view : View
+        The new rows.
+    ids : ndarray of uint64
+        Identity of each row, which keys its random stream: what is drawn for a row depends only on its content.
+    W : ndarray of shape (chain, draw, fitted rows, K)
+        Draws of the fitted rows; their mean is where new rows start.
+    Z : ndarray of shape (chain, draw, K, columns)
+        Draws of the right factor.
+    noise_variance : ndarray of shape (chain, draw)
+        Draws of σ².
+    prior : Coefficients
+        Prior of a row of W.
     seed : int
-        Seed of their streams.
+        Seed of the streams.
 
     Returns
     -------
-    ndarray of shape (chain, draw, rows, K)
-        The draws; rows that were fitted keep theirs.
+    ndarray of shape (chain, draw, new rows, K)
+        The draws.
     """
-    ids = row_ids(data)
-    W = np.empty((posterior.n_chains, posterior.n_draws, data.shape[0], posterior.n_components))
-    known, where = _known(ids, posterior.row_ids)
-    W[:, :, known] = posterior.W[:, :, where]
-    if known.all():
-        return W
-    prior = posterior.prior_W
-    if prior is None:
-        raise ValueError("this posterior holds no prior of W, so it cannot take new rows")
-    if len(prior.linear) > 1 or len(prior.quadratic) > 1:
-        raise ValueError("the prior of W has a rate for each fitted entry, so new rows have none")
-    new = np.flatnonzero(~known)
-    view = data.rows.select(new)
+    n_chains, n_draws = Z.shape[:2]
+    out = np.empty((n_chains, n_draws, view.n_rows, Z.shape[2]))
     with single_threaded_blas(), Workers() as workers:
-        for chain in range(posterior.n_chains):
-            stream = gibbs.Stream(seed, chain)
-            # Starting from the fitted rows' mean, and not at random, a row depends on nothing but what it holds.
-            rows = np.repeat(posterior.W[chain, 0].mean(axis=0, dtype=np.float64)[None], len(new), axis=0)
+        for chain in range(n_chains):
+            stream = Stream(seed, chain)
+            rows = np.repeat(W[chain, 0].mean(axis=0, dtype=np.float64)[None], view.n_rows, axis=0)
             sweep = 0
-            for draw in range(posterior.n_draws):
-                Zt = np.ascontiguousarray(posterior.Z[chain, draw].T, dtype=np.float64)
-                sigma2 = float(posterior.noise_variance[chain, draw])
-                for _ in range(FIRST if draw == 0 else BETWEEN):
+            for draw in range(n_draws):
+                Zt = np.ascontiguousarray(Z[chain, draw].T, dtype=np.float64)
+                sigma2 = float(noise_variance[chain, draw])
+                for _ in range(BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW):
                     sweep += 1
-                    key = stream.key(sweep, gibbs.DRAW_W)
-                    gibbs.half_sweep(view, rows, Zt, prior, sigma2, key, workers, ids[new])
-                W[chain, draw, new] = rows
-    return W
+                    gibbs.half_sweep(view, rows, Zt, prior, sigma2, stream.key(sweep, DRAW_W), workers, ids)
+                out[chain, draw] = rows
+    return out
 
 
-def _known(ids: NDArray[np.uint64], fitted: NDArray[np.uint64] | None) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return which rows were fitted, and which fitted rows those are."""
+def find_fitted(ids: Words, fitted: Words | None) -> tuple[Bools, Indices]:
+    """Return which rows were fitted, and the number of each of those among the fitted rows."""
     if fitted is None or not len(fitted):
         return np.zeros(len(ids), bool), np.empty(0, np.intp)
-    if np.array_equal(ids, fitted):  # the fitted data itself, in which rows may be alike
+    if np.array_equal(ids, fitted):  # the fitted data themselves, in which rows may be equal
         return np.ones(len(ids), bool), np.arange(len(ids))
     order = np.argsort(fitted, kind="stable")
     place = np.minimum(np.searchsorted(fitted[order], ids), len(fitted) - 1)

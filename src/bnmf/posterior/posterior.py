@@ -1,33 +1,33 @@
-"""The posterior: draws of the factors, and everything that can be read off them."""
+"""The posterior: draws of the factors, and everything that is computed from them."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from bnmf import new_rows, posterior_file, predictions
-from bnmf.alignment import Alignment, align
-from bnmf.diagnostics import Quantity
-from bnmf.observed import ObservedMatrix
-from bnmf.priors import Coefficients
-from bnmf.summary import Diagnosed
+from bnmf.data.identity import row_ids
+from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior import archive, inference_data, new_rows, predictions
+from bnmf.posterior.alignment import Alignment, align
+from bnmf.posterior.interface import BasePosterior
+from bnmf.posterior.diagnostics import Quantity
+from bnmf.posterior.draws import Draws
+from bnmf.utils.seeds import as_generator, as_seed
+from bnmf.utils.typing import Floats, Indices
 
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
-
-# So many predictions, and entries of each aligned factor, are looked at for convergence.
-N_LOOKED_AT = 100
+# Number of predictions, and of rows and columns of the aligned factors, that are checked for convergence.
+N_MONITORED_PREDICTIONS = 100
+N_MONITORED_ROWS = 10
 
 
-class Posterior(Diagnosed):
+class Posterior(Draws, BasePosterior):
     """Draws from the posterior of a factorisation.
 
-    Made by :class:`bnmf.BayesianNMF` (its attribute ``posterior_``) or by :meth:`load`. A prediction is always the
+    Created by :class:`bnmf.BayesianNMF` (its attribute ``posterior_``) or by :meth:`load`. A prediction is always the
     mean of the products W Z over the draws, never the product of the means.
 
     Parameters
@@ -43,65 +43,23 @@ class Posterior(Diagnosed):
     n_observed : int
         Number of observed entries.
     row_names, column_names : pandas.Index, optional
-        Names of the data's rows and columns.
-    prior_W : Coefficients, optional
-        Prior of a row of W, for rows that come later.
+        Names of the rows and columns of the data.
+    prior_W : Prior, optional
+        Prior of W, needed for new rows.
     row_ids : ndarray of uint64 of shape (rows,), optional
-        Hashes of the fitted rows, by which :meth:`for_rows` knows them again.
+        Hashes of the fitted rows, by which :meth:`for_rows` recognises them.
+    lower_bound : float, default=0.0
+        The smallest value that an entry of the data can take: 0, or -inf if negative data were allowed.
     """
 
-    def __init__(
-        self,
-        W: Array,
-        Z: Array,
-        noise_variance: Floats,
-        train_mse: Floats,
-        *,
-        n_observed: int,
-        row_names: pd.Index | None = None,
-        column_names: pd.Index | None = None,
-        prior_W: Coefficients | None = None,
-        row_ids: NDArray[np.uint64] | None = None,
-    ) -> None:
-        self.W = W
-        self.Z = Z
-        self.noise_variance = noise_variance
-        self.train_mse = train_mse
-        self.n_observed = n_observed
-        self.row_names = row_names
-        self.column_names = column_names
-        self.prior_W = prior_W
-        self.row_ids = row_ids
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the data."""
-        return self.W.shape[2], self.Z.shape[3]
-
-    @property
-    def n_components(self) -> int:
-        """K."""
-        return self.W.shape[3]
-
-    @property
-    def n_chains(self) -> int:
-        """Number of chains."""
-        return self.W.shape[0]
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws of each chain."""
-        return self.W.shape[1]
+    # Posteriors of new rows use the alignment of the fitted ones.
+    _fitted: Posterior | None = None
 
     def __repr__(self) -> str:
         return (
             f"<Posterior of a {self.shape[0]} x {self.shape[1]} matrix, K = {self.n_components}: "
             f"{self.n_chains} chains of {self.n_draws} draws>"
         )
-
-    @property
-    def _flat(self) -> tuple[Array, Array]:
-        return predictions.flat(self.W), predictions.flat(self.Z)
 
     # --- predictions
 
@@ -111,16 +69,33 @@ class Posterior(Diagnosed):
         Parameters
         ----------
         rows, columns : array-like of int, optional
-            Paired positions of the entries that are wanted; all entries by default.
+            Paired positions of the requested entries; all entries by default.
 
         Returns
         -------
         ndarray of shape (rows, columns) or (n,)
             The means.
         """
+        W, Z, _ = self.flat
         if rows is None and columns is None:
-            return predictions.mean(*self._flat)
-        return self.draws_of(rows, columns).mean(axis=(0, 1))
+            return predictions.mean(W, Z)
+        return predictions.entry_mean(W, Z, *self._positions(rows, columns))
+
+    def mean_of_rows(self, rows: slice) -> Floats:
+        """Return the posterior mean of W Z for a range of rows.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (number of rows, columns)
+            The means.
+        """
+        W, Z, _ = self.flat
+        return predictions.mean(W[:, rows], Z)
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
         """Return the posterior standard deviation of W Z.
@@ -128,34 +103,37 @@ class Posterior(Diagnosed):
         Parameters
         ----------
         rows, columns : array-like of int, optional
-            Paired positions of the entries that are wanted; all entries by default.
+            Paired positions of the requested entries; all entries by default.
         noise : bool, default=False
-            Of new data at the entry, noise included.
+            Include the variance of the noise (before the cut at the lower bound of the data).
 
         Returns
         -------
         ndarray of shape (rows, columns) or (n,)
             The standard deviations.
         """
-        variance = self.noise_variance.ravel() if noise else None
+        W, Z, variance = self.flat
         if rows is None and columns is None:
-            return predictions.std(*self._flat, variance)
-        added = 0.0 if variance is None else variance.mean()
-        return np.sqrt(self.draws_of(rows, columns).var(axis=(0, 1)) + added)
+            return predictions.std(W, Z, variance if noise else None)
+        return predictions.entry_std(W, Z, *self._positions(rows, columns), variance if noise else None)
 
-    def quantile(self, q: Any, rows: Any = None, columns: Any = None, *, noise: bool = False, seed: int = 0) -> Floats:
-        """Return quantiles of W Z, or with noise those of new data at the entry.
+    def quantile(
+        self, q: Any, rows: Any = None, columns: Any = None, *, noise: bool = False, random_state: Any = 0
+    ) -> Floats:
+        """Return quantiles of W Z, or of new data with `noise`.
+
+        New data at an entry are y = max(lower_bound, w z + ε): data that cannot be negative are cut at zero.
 
         Parameters
         ----------
         q : float or array-like
             Probabilities.
         rows, columns : array-like of int, optional
-            Paired positions of the entries that are wanted; all entries by default.
+            Paired positions of the requested entries; all entries by default.
         noise : bool, default=False
-            Include the noise, drawn with `seed`.
-        seed : int, default=0
-            Seed of the noise.
+            Include the noise.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the noise.
 
         Returns
         -------
@@ -165,30 +143,30 @@ class Posterior(Diagnosed):
         probabilities = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if np.any((probabilities < 0) | (probabilities > 1)):
             raise ValueError(f"q must be between 0 and 1, got {q!r}")
-        variance = self.noise_variance.ravel() if noise else None
-        rng = np.random.default_rng(seed)
+        W, Z, variance = self.flat
         if rows is None and columns is None:
-            out = predictions.quantiles(*self._flat, probabilities, variance, rng)
+            rng = as_generator(random_state)
+            out = predictions.quantiles(W, Z, probabilities, variance if noise else None, self.lower_bound, rng)
         else:
-            draws = predictions.flat(self.draws_of(rows, columns))
-            out = predictions.entry_quantiles(draws, probabilities, variance, rng)
+            draws = self.draws_of(rows, columns, noise=noise, random_state=random_state)
+            out = predictions.quantiles_of(draws.reshape(len(W), -1), probabilities)
         return out[0] if np.ndim(q) == 0 else out
 
     def interval(
-        self, prob: float = 0.9, rows: Any = None, columns: Any = None, *, noise: bool = True, seed: int = 0
+        self, prob: float = 0.9, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
     ) -> tuple[Floats, Floats]:
-        """Return the central interval of each entry: with noise, of new data there; without, of W Z.
+        """Return the central interval of each entry: of new data with `noise`, else of W Z.
 
         Parameters
         ----------
         prob : float, default=0.9
-            Probability that the interval holds.
+            Probability of the interval.
         rows, columns : array-like of int, optional
-            Paired positions of the entries that are wanted; all entries by default.
+            Paired positions of the requested entries; all entries by default.
         noise : bool, default=True
-            Include the noise.
-        seed : int, default=0
-            Seed of the noise.
+            Include the noise, as in :meth:`quantile`.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the noise.
 
         Returns
         -------
@@ -198,34 +176,33 @@ class Posterior(Diagnosed):
         if not 0 < prob < 1:
             raise ValueError(f"prob must be between 0 and 1, got {prob!r}")
         tail = 0.5 * (1.0 - prob)
-        low, high = self.quantile([tail, 1.0 - tail], rows, columns, noise=noise, seed=seed)
+        low, high = self.quantile([tail, 1.0 - tail], rows, columns, noise=noise, random_state=random_state)
         return low, high
 
-    def draws_of(self, rows: Any, columns: Any, *, noise: bool = False, seed: int = 0) -> Floats:
-        """Return draws of some entries of W Z, or with noise of new data there (posterior predictive draws).
+    def draws_of(self, rows: Any, columns: Any, *, noise: bool = False, random_state: Any = 0) -> Floats:
+        """Return draws of some entries of W Z, or with `noise` of new data there (posterior predictive draws).
 
         Parameters
         ----------
         rows, columns : array-like of int
             Paired positions.
         noise : bool, default=False
-            Add noise.
-        seed : int, default=0
-            Seed of the noise.
+            Include the noise, as in :meth:`quantile`.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the noise.
 
         Returns
         -------
         ndarray of shape (chain, draw, n)
             The draws.
         """
-        rows, columns = self._positions(rows, columns)
-        draws = predictions.entries(*self._flat, rows, columns).reshape(self.n_chains, self.n_draws, -1)
+        W, Z, variance = self.flat
+        draws = predictions.entries(W, Z, *self._positions(rows, columns))
         if noise:
-            rng = np.random.default_rng(seed)
-            draws += np.sqrt(self.noise_variance)[:, :, None] * rng.standard_normal(draws.shape)
-        return draws
+            draws = predictions.add_noise(draws, variance, self.lower_bound, as_generator(random_state))
+        return draws.reshape(self.n_chains, self.n_draws, -1)
 
-    def _positions(self, rows: Any, columns: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
         if rows is None or columns is None:
             raise ValueError("rows and columns go together: give both or neither")
         rows, columns = (np.atleast_1d(np.asarray(x)) for x in (rows, columns))
@@ -237,7 +214,7 @@ class Posterior(Diagnosed):
         return rows.astype(np.intp), columns.astype(np.intp)
 
     def log_likelihood(self, rows: Any, columns: Any, values: Any) -> Floats:
-        """Return the log likelihood of data entry by entry and draw by draw, as LOO and WAIC take it.
+        """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
 
         Parameters
         ----------
@@ -252,11 +229,11 @@ class Posterior(Diagnosed):
             Log densities.
         """
         rows, columns, values = self._data(rows, columns, values)
-        terms = predictions.log_likelihood(*self._flat, self.noise_variance.ravel(), rows, columns, values)
+        terms = predictions.log_likelihood(*self.flat, rows, columns, values)
         return terms.reshape(self.n_chains, self.n_draws, -1)
 
     def log_predictive_density(self, rows: Any, columns: Any, values: Any) -> Floats:
-        """Return the log of the posterior mean likelihood of data, entry by entry.
+        """Return the log posterior predictive density of each entry.
 
         Parameters
         ----------
@@ -271,9 +248,9 @@ class Posterior(Diagnosed):
             Log densities.
         """
         rows, columns, values = self._data(rows, columns, values)
-        return predictions.log_predictive_density(*self._flat, self.noise_variance.ravel(), rows, columns, values)
+        return predictions.log_predictive_density(*self.flat, rows, columns, values)
 
-    def _data(self, rows: Any, columns: Any, values: Any) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    def _data(self, rows: Any, columns: Any, values: Any) -> tuple[Indices, Indices, Floats]:
         rows, columns = self._positions(rows, columns)
         values = np.asarray(values, dtype=np.float64)
         if values.shape != rows.shape:
@@ -282,18 +259,41 @@ class Posterior(Diagnosed):
 
     # --- new rows
 
-    def for_rows(self, data: ObservedMatrix, *, seed: int = 0) -> Posterior:
+    def for_rows(self, X: Any, *, observed: Any = None, unstored: str = "zero", random_state: Any = 0) -> Posterior:
         """Return the posterior of other rows of the same columns, given the draws of Z.
 
-        A row that was fitted keeps its draws: they are draws given Z and what it holds. Any other row is drawn given
-        each Z and what was observed of it, in a stream keyed by what it holds, so it does not matter which rows come
-        together. A row with nothing observed gets the answer of the prior.
+        A row that was fitted keeps its draws. Any other row is drawn given each Z and its observed entries, from a
+        random stream keyed by its content, so the result does not depend on which rows are passed together. A row
+        without observed entries is drawn from the prior.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (rows, columns)
+            The rows; NaN is missing.
+        observed : array-like of bool, optional
+            True where X was observed.
+        unstored : {"zero", "missing"}, default="zero"
+            Meaning of the entries that a sparse X does not store.
+        random_state : int, RandomState, Generator or None, default=0
+            Seed of the draws.
+
+        Returns
+        -------
+        Posterior
+            With the same Z, and W of these rows.
+        """
+        negative = self.lower_bound < 0
+        data = ObservedMatrix.from_data(X, observed, unstored=unstored, negative=negative, empty=True)
+        return self.for_data(data, as_seed(random_state))
+
+    def for_data(self, data: ObservedMatrix, seed: int) -> Posterior:
+        """Return the posterior of other rows, as :meth:`for_rows` does, for data in the form of the sampler.
 
         Parameters
         ----------
         data : ObservedMatrix
-            Rows with as many columns as the fitted data.
-        seed : int, default=0
+            The rows.
+        seed : int
             Seed of the draws.
 
         Returns
@@ -303,24 +303,44 @@ class Posterior(Diagnosed):
         """
         if data.shape[1] != self.shape[1]:
             raise ValueError(f"X has {data.shape[1]} columns, the posterior {self.shape[1]}")
-        W = new_rows.draw(self, data, seed)
-        return Posterior(
-            W,
-            self.Z,
-            self.noise_variance,
-            self.train_mse,
-            n_observed=data.n_observed,
-            row_names=data.row_names,
-            column_names=self.column_names,
+        ids = row_ids(data)
+        W = np.empty((self.n_chains, self.n_draws, data.shape[0], self.n_components))
+        is_fitted, where = new_rows.find_fitted(ids, self.row_ids)
+        W[:, :, is_fitted] = self.W[:, :, where]
+        new = np.flatnonzero(~is_fitted)
+        if len(new):
+            if self.prior_W is None:
+                raise ValueError("this posterior does not hold the prior of W, which new rows need")
+            if self.prior_W.is_by_entry:
+                raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
+            prior = self.prior_W.coefficients((len(new), self.n_components))
+            view = data.rows.select(new)
+            W[:, :, new] = new_rows.draw(view, ids[new], self.W, self.Z, self.noise_variance, prior, seed)
+        result = replace(
+            self, W=W, n_observed=data.n_observed, row_names=data.row_names, prior_W=None, row_ids=None
         )
+        result._fitted = self
+        return result
 
     # --- components
 
     @cached_property
     def alignment(self) -> Alignment:
         """Order and scale of the components of each draw, matched with those of the chain that fits best."""
+        if self._fitted is not None:
+            return self._fitted.alignment
         fit = [mse[np.isfinite(mse)][-self.n_draws :].mean() for mse in self.train_mse]
         return align(self.W, self.Z, reference=int(np.argmin(fit)))
+
+    def factor_means(self) -> tuple[Floats, Floats]:
+        """Return the posterior means of the aligned factors.
+
+        Returns
+        -------
+        tuple of ndarray of shape (rows, K) and (K, columns)
+            Means over the chains that agree on a component, scaled so that columns of the fitted W have mean 1.
+        """
+        return self.alignment.means(self.W, self.Z)
 
     def align(self) -> Posterior:
         """Return this posterior with the components of all draws in one order and scale.
@@ -328,36 +348,28 @@ class Posterior(Diagnosed):
         Returns
         -------
         Posterior
-            The same predictions, with factors whose means and intervals mean something.
+            The same predictions, with factors whose means and intervals are meaningful.
         """
         W, Z = self.alignment.apply_W(self.W), self.alignment.apply_Z(self.Z)
-        # The prior does not come along: it is one of the factors as they were drawn, not as they are scaled now.
-        return Posterior(
-            W,
-            Z,
-            self.noise_variance,
-            self.train_mse,
-            n_observed=self.n_observed,
-            row_names=self.row_names,
-            column_names=self.column_names,
-        )
+        # The prior does not apply to factors in their new scale.
+        return replace(self, W=W, Z=Z, prior_W=None, row_ids=None)
 
     # --- convergence
 
     def _quantities(self) -> list[Quantity]:
         rng = np.random.default_rng(0)
-        size = min(N_LOOKED_AT, self.shape[0] * self.shape[1])
+        size = min(N_MONITORED_PREDICTIONS, self.shape[0] * self.shape[1])
         entries = np.sort(rng.choice(self.shape[0] * self.shape[1], size, replace=False))
         found = [*super()._quantities(), Quantity("predictions", self.draws_of(*np.divmod(entries, self.shape[1])))]
         for name, draws, apply in (("W", self.W, self.alignment.apply_W), ("Z", self.Z, self.alignment.apply_Z)):
             axis = 2 if name == "W" else 3
-            kept = np.sort(rng.choice(draws.shape[axis], min(10, draws.shape[axis]), replace=False))
+            kept = np.sort(rng.choice(draws.shape[axis], min(N_MONITORED_ROWS, draws.shape[axis]), replace=False))
             found.append(Quantity(f"aligned {name}", apply(np.take(draws, kept, axis=axis)), identified=False))
         return found
 
     def _remark(self) -> str:
         sentence = self.alignment.disagreement()
-        return "" if sentence is None else f"As to the factors, {sentence}."
+        return "" if sentence is None else f"Factors: {sentence}."
 
     # --- files and other libraries
 
@@ -367,13 +379,13 @@ class Posterior(Diagnosed):
         Parameters
         ----------
         path : path-like
-            File name, by custom ending in ``.npz``. An existing file is replaced once the new one is whole.
+            File name, usually ending in ``.npz``. An existing file is replaced only when the new one is complete.
         """
-        posterior_file.save(path, self)
+        archive.save(path, self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
-        """Read a posterior that :meth:`save` wrote. Nothing in the file is run.
+        """Read a posterior that :meth:`save` wrote. Nothing in the file is executed.
 
         Parameters
         ----------
@@ -385,16 +397,23 @@ class Posterior(Diagnosed):
         Posterior
             The posterior.
         """
-        return cls(**posterior_file.load(path))
+        draws = archive.load(path)
+        return cls(**{item.name: getattr(draws, item.name) for item in fields(draws)})
 
-    def to_inference_data(self, data: ObservedMatrix | None = None, *, aligned: bool = True) -> Any:
+    def to_inference_data(
+        self, X: Any = None, *, observed: Any = None, unstored: str = "zero", aligned: bool = True
+    ) -> Any:
         """Return ArviZ InferenceData.
 
         Parameters
         ----------
-        data : ObservedMatrix, optional
-            The data, for the groups ``observed_data`` and ``log_likelihood`` (as LOO and WAIC take it), with a
-            dimension ``entry``. The latter has as many numbers as observed entries times draws.
+        X : array-like, DataFrame or sparse matrix, optional
+            The fitted data, for the groups ``observed_data`` and ``log_likelihood`` (which LOO and WAIC need), with a
+            dimension ``entry``. The latter group holds one number for each observed entry and draw.
+        observed : array-like of bool, optional
+            True where X was observed.
+        unstored : {"zero", "missing"}, default="zero"
+            Meaning of the entries that a sparse X does not store.
         aligned : bool, default=True
             Bring the components into one order and scale first.
 
@@ -404,24 +423,9 @@ class Posterior(Diagnosed):
             Groups ``posterior`` and ``sample_stats``, with dims chain, draw, row, component and column, and the
             names of rows and columns as coordinates.
         """
-        try:
-            import arviz
-        except ImportError as error:
-            raise ImportError("to_inference_data needs ArviZ: pip install 'bnmf[arviz]'") from error
-        source = self.align() if aligned else self
-        coords: dict[str, Any] = {
-            "row": np.arange(self.shape[0]) if self.row_names is None else np.asarray(self.row_names),
-            "column": np.arange(self.shape[1]) if self.column_names is None else np.asarray(self.column_names),
-            "component": np.arange(self.n_components),
-        }
-        groups: dict[str, Any] = {"posterior": {"W": source.W, "Z": source.Z, "noise_variance": source.noise_variance}}
-        dims = {"W": ["row", "component"], "Z": ["component", "column"]}
-        if self.train_mse.shape[1] >= self.n_draws:
-            groups["sample_stats"] = {"train_mse": self.train_mse[:, -self.n_draws :]}
-        if data is not None:
-            rows, columns, values = data.observed_entries()
-            groups["observed_data"] = {"X": values}
-            groups["log_likelihood"] = {"X": self.log_likelihood(rows, columns, values)}
-            dims["X"] = ["entry"]
-            coords["entry"] = np.arange(len(values))
-        return arviz.from_dict(**groups, dims=dims, coords=coords)
+        data = None
+        if X is not None:
+            data = ObservedMatrix.from_data(X, observed, unstored=unstored, negative=self.lower_bound < 0)
+            if data.shape != self.shape:
+                raise ValueError(f"X must have the shape of the fitted data, {self.shape}, got {data.shape}")
+        return inference_data.convert(self.align() if aligned else self, data)

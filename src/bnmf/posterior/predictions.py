@@ -1,30 +1,26 @@
-"""What the draws say of entries of W Z, without ever holding all draws of all entries at once.
+"""Predictions of entries of W Z, without ever holding all draws of all entries.
 
-Everything goes over tiles of rows (or over runs of entries) whose draws fit into TILE_BYTES.
+Everything works on tiles of rows, or of entries, whose draws fit into `TILE_BYTES`.
+
+The predictive law of new data at an entry is y = max(lower bound, w z + ε) with normal noise ε: data that cannot be
+negative are cut at zero. Intervals, predictive draws and multiple imputations all use it (:func:`add_noise`).
+Log densities are those of w z + ε, the likelihood of the model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
+from bnmf.utils.typing import Array, Floats, Indices
 
 TILE_BYTES = 64 * 2**20
 
 
-def flat(draws: Array) -> Array:
-    """Return (chain, draw, ...) as (draws of all chains, ...)."""
-    return draws.reshape(-1, *draws.shape[2:])
-
-
 def tiles(length: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of range(length), each of so many things that they fit into TILE_BYTES."""
+    """Yield slices of range(length), each small enough that its items fit into TILE_BYTES."""
     size = max(1, TILE_BYTES // max(1, bytes_each))
     for start in range(0, length, size):
         yield slice(start, min(start + size, length))
@@ -42,44 +38,48 @@ def mean(W: Array, Z: Array) -> Floats:
 
 
 def std(W: Array, Z: Array, noise_variance: Floats | None = None) -> Floats:
-    """Return the standard deviation of W Z over the draws, with the noise if its draws are given."""
+    """Return the standard deviation of W Z over the draws, including the noise if its draws are given."""
     centre = mean(W, Z)
     squares = np.zeros_like(centre)
     for rows in tiles(len(centre), 8 * centre.shape[1]):
         for draw in range(len(W)):
             squares[rows] += (W[draw, rows] @ Z[draw] - centre[rows]) ** 2
-    variance = squares / len(W)
-    if noise_variance is not None:
-        variance += noise_variance.mean()
-    return np.sqrt(variance)
+    return np.sqrt(squares / len(W) + _mean_or_zero(noise_variance))
 
 
 def quantiles(
-    W: Array, Z: Array, probabilities: Floats, noise_variance: Floats | None, rng: np.random.Generator
+    W: Array,
+    Z: Array,
+    probabilities: Floats,
+    noise_variance: Floats | None,
+    lower_bound: float,
+    rng: np.random.Generator,
 ) -> Floats:
-    """Return quantiles (probability, rows, columns) of W Z, or with noise of new data at each entry."""
+    """Return quantiles (probability, rows, columns) of W Z, or of new data if draws of the noise are given."""
     out = np.empty((len(probabilities), W.shape[1], Z.shape[2]))
     for rows in tiles(W.shape[1], 8 * len(W) * Z.shape[2]):
-        out[:, rows] = _quantiles(np.matmul(W[:, rows], Z), probabilities, noise_variance, rng)
+        draws = np.matmul(W[:, rows], Z)
+        if noise_variance is not None:
+            draws = add_noise(draws, noise_variance, lower_bound, rng)
+        out[:, rows] = quantiles_of(draws, probabilities)
     return out
 
 
-def entry_quantiles(
-    draws: Floats, probabilities: Floats, noise_variance: Floats | None, rng: np.random.Generator
-) -> Floats:
-    """Return quantiles (probability, n) of draws (S, n) of some entries."""
-    return _quantiles(draws.copy(), probabilities, noise_variance, rng)
-
-
-def _quantiles(draws: Floats, probabilities: Floats, noise_variance: Floats | None, rng: np.random.Generator) -> Floats:
-    if noise_variance is not None:
-        sd = np.sqrt(noise_variance).reshape(-1, *[1] * (draws.ndim - 1))
-        draws = draws + sd * rng.standard_normal(draws.shape)
-    # This kind of quantile covers a new draw as often as it says, however few draws there are.
+def quantiles_of(draws: Floats, probabilities: Floats) -> Floats:
+    """Return quantiles over the first axis, of the kind that covers a new draw as often as it says."""
     return np.quantile(draws, probabilities, axis=0, method="weibull")
 
 
-def entries(W: Array, Z: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
+def add_noise(draws: Floats, noise_variance: Floats, lower_bound: float, rng: np.random.Generator) -> Floats:
+    """Return draws of new data, given draws (S, ...) of W Z and (S,) of the noise variance."""
+    sd = np.sqrt(noise_variance).reshape(-1, *[1] * (draws.ndim - 1))
+    return np.maximum(draws + sd * rng.standard_normal(draws.shape), lower_bound)
+
+
+# --- entries at paired positions
+
+
+def entries(W: Array, Z: Array, rows: Indices, columns: Indices) -> Floats:
     """Return draws (S, n) of the entries of W Z at paired rows and columns."""
     out = np.empty((len(W), len(rows)))
     for part in tiles(len(rows), 16 * W.shape[2]):
@@ -88,8 +88,24 @@ def entries(W: Array, Z: Array, rows: NDArray[np.intp], columns: NDArray[np.intp
     return out
 
 
+def entry_mean(W: Array, Z: Array, rows: Indices, columns: Indices) -> Floats:
+    """Return the mean (n,) of the entries of W Z at paired rows and columns."""
+    out = np.empty(len(rows))
+    for part in tiles(len(rows), 8 * len(W)):
+        out[part] = entries(W, Z, rows[part], columns[part]).mean(axis=0)
+    return out
+
+
+def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise_variance: Floats | None = None) -> Floats:
+    """Return the standard deviation (n,) of the entries of W Z, including the noise if its draws are given."""
+    variance = np.empty(len(rows))
+    for part in tiles(len(rows), 8 * len(W)):
+        variance[part] = entries(W, Z, rows[part], columns[part]).var(axis=0)
+    return np.sqrt(variance + _mean_or_zero(noise_variance))
+
+
 def log_likelihood(
-    W: Array, Z: Array, noise_variance: Floats, rows: NDArray[np.intp], columns: NDArray[np.intp], values: Floats
+    W: Array, Z: Array, noise_variance: Floats, rows: Indices, columns: Indices, values: Floats
 ) -> Floats:
     """Return log N(value | w z, σ²), (S, n)."""
     variance = noise_variance[:, None]
@@ -98,7 +114,7 @@ def log_likelihood(
 
 
 def log_predictive_density(
-    W: Array, Z: Array, noise_variance: Floats, rows: NDArray[np.intp], columns: NDArray[np.intp], values: Floats
+    W: Array, Z: Array, noise_variance: Floats, rows: Indices, columns: Indices, values: Floats
 ) -> Floats:
     """Return the log of the mean likelihood over the draws, for each entry, (n,)."""
     out = np.empty(len(rows))
@@ -106,3 +122,7 @@ def log_predictive_density(
         terms = log_likelihood(W, Z, noise_variance, rows[part], columns[part], values[part])
         out[part] = logsumexp(terms, axis=0) - np.log(len(W))
     return out
+
+
+def _mean_or_zero(noise_variance: Floats | None) -> float:
+    return 0.0 if noise_variance is None else float(noise_variance.mean())

@@ -1,0 +1,1 @@
+"""The Gibbs sampler: state in, state out; chains, stores of draws and checkpoints."""

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-import numpy as np
+from bnmf.model.model import Model
+from bnmf.sampler import gibbs
+from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.state import State
+from bnmf.sampler.stores import Store
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import Workers, single_threaded_blas
+from bnmf.utils.progress import Display, Rate, Silent
 
-from bnmf import gibbs
-from bnmf.gibbs import Model, State, Stream
-from bnmf.hashing import fingerprint
-from bnmf.priors import Coefficients
-from bnmf.progress import Progress, Silent
-from bnmf.store import DiskStore, MemoryStore, MomentStore, Schedule
-from bnmf.workers import Workers, single_threaded_blas
-
-# Seconds between checkpoints of a chain.
-CHUNK_SECONDS = 5.0
+SECONDS_BETWEEN_CHECKPOINTS = 5.0
+# Seconds between looks at Ctrl-C, which does not interrupt an unlimited wait on every system.
+SECONDS_BETWEEN_WAITS = 0.2
 
 
 def run(
     model: Model,
     schedule: Schedule,
-    store: MemoryStore,
+    store: Store,
     seed: int,
     *,
     init: Any = "random",
+    rescale: bool = True,
     n_jobs: int = 1,
     progress: bool = False,
 ) -> list[int]:
-    """Sample all chains into `store`.
+    """Sample all chains into a store.
 
     Parameters
     ----------
@@ -42,80 +41,118 @@ def run(
         What to sample from.
     schedule : Schedule
         How long.
-    store : MemoryStore
+    store : Store
         Where the draws go.
     seed : int
         Seed of all chains.
     init : "random" or pair of arrays, default="random"
         Where chains start.
+    rescale : bool, default=True
+        End each sweep with the rescaling move.
     n_jobs : int, default=1
-        Threads: one for each chain first, and what is left over for the rows of each.
+        Threads: first one for each chain, then the remaining ones for the rows of each chain.
     progress : bool, default=False
-        Show progress on the error stream.
+        Show progress on standard error.
 
     Returns
     -------
     list of int
-        Number of draws that each chain has: fewer than asked for only if the run was interrupted by Ctrl-C.
+        Number of draws of each chain: fewer than requested only if the run was interrupted by Ctrl-C.
     """
-    stop = threading.Event()
-    starts = [store.resume(chain) for chain in range(schedule.n_chains)]
-    done = [state.sweep if state is not None else 0 for state in starts]
-    show = Progress(schedule.n_chains, schedule.n_sweeps, done) if progress else Silent()
-    n_threads = max(1, n_jobs // schedule.n_chains)
-
-    counts = [schedule.draws_after(sweep) for sweep in done]
-    begun: list[threading.Event] = []
-
-    def run_chain(chain: int) -> None:
-        ended = threading.Event()
-        begun.append(ended)
+    job = _Job(model, schedule, store, seed, init, rescale, max(1, n_jobs // schedule.n_chains), progress)
+    # Limited once and from here: setting it in every sweep of every chain costs more than the sweep.
+    with job.display, single_threaded_blas(), ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool:
+        futures: list[Future[None]] = []
         try:
-            if not stop.is_set():
-                sweep_on(chain)
+            for chain in range(schedule.n_chains):
+                futures.append(pool.submit(job.run_chain, chain))  # noqa: PERF401 (Ctrl-C may come in between)
+            while wait(futures, SECONDS_BETWEEN_WAITS, FIRST_EXCEPTION).not_done:
+                if any(future.done() and future.exception() for future in futures):
+                    break
+        except KeyboardInterrupt:
+            job.stop.set()
+            for ended in job.ended:  # the pool loses track of a thread if Ctrl-C comes while it is being started
+                ended.wait()
+        except BaseException:
+            job.stop.set()
+            raise
+        job.stop.set()  # after an error the other chains need not go on
+        for future in futures:
+            future.result()  # re-raises the error of a chain
+    return job.counts
+
+
+class _Job:
+    """What the chains of one run share."""
+
+    def __init__(
+        self,
+        model: Model,
+        schedule: Schedule,
+        store: Store,
+        seed: int,
+        init: Any,
+        rescale: bool,
+        n_threads: int,
+        progress: bool,
+    ) -> None:
+        self.model, self.schedule, self.store = model, schedule, store
+        self.seed, self.init, self.rescale, self.n_threads = seed, init, rescale, n_threads
+        self.stop = threading.Event()
+        self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
+        self.starts = [store.resume(chain) for chain in range(schedule.n_chains)]
+        done = [0 if state is None else state.sweep for state in self.starts]
+        self.counts = [schedule.draws_after(sweep) for sweep in done]
+        self.display = Silent()
+        if progress:
+            names = [_name(chain) for chain in range(schedule.n_chains)]
+            totals = dict.fromkeys(names, schedule.n_sweeps)
+            self.display = Display(totals, dict(zip(names, done, strict=True)), unit="sweeps")
+
+    def run_chain(self, chain: int) -> None:
+        ended = threading.Event()
+        self.ended.append(ended)
+        try:
+            if not self.stop.is_set():
+                self._sweep(chain)
         finally:
             ended.set()
 
-    def sweep_on(chain: int) -> None:
-        stream = Stream(seed, chain)
-        with Workers(n_threads) as workers:
-            state = starts[chain] or gibbs.start(model, stream, init, workers)
+    def _sweep(self, chain: int) -> None:
+        """Sweep until the schedule is done or the run is stopped; what was drawn is in the store."""
+        stream = Stream(self.seed, chain)
+        rate: Rate | None = None
+        with Workers(self.n_threads) as workers:
+            state = self.starts[chain] or gibbs.start(self.model, stream, self.init, workers)
             saved = time.monotonic()
-            while state.sweep < schedule.n_sweeps and not stop.is_set():
-                state = gibbs.step(model, state, stream, workers)
+            while state.sweep < self.schedule.n_sweeps and not self.stop.is_set():
+                state = gibbs.step(self.model, state, stream, workers, rescale=self.rescale)
                 _check_finite(state)
-                store.record(chain, state)
-                show.update(chain, state.sweep, state.squared_error / model.data.n_observed)
-                if time.monotonic() - saved > CHUNK_SECONDS:
-                    store.checkpoint(chain, state)
+                self.store.record(chain, state)
+                if rate is None:
+                    rate = Rate(self.schedule.n_sweeps, state.sweep)
+                else:
+                    self._show(chain, state, rate)
+                if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
+                    self.store.checkpoint(chain, state)
                     saved = time.monotonic()
-            store.checkpoint(chain, state)
-        counts[chain] = schedule.draws_after(state.sweep)
+            self.store.checkpoint(chain, state)
+        self.counts[chain] = self.schedule.draws_after(state.sweep)
 
-    # Held from this thread, once: set anew in every sweep of every chain it costs more than the sweep.
-    with show, single_threaded_blas(), ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool:
-        futures = []
-        try:
-            for chain in range(schedule.n_chains):
-                futures.append(pool.submit(run_chain, chain))  # noqa: PERF401 (Ctrl-C may come in between)
-            for future in futures:
-                while not future.done():
-                    # A wait without a limit would not be interrupted by Ctrl-C on every system.
-                    _wait(future, 0.2)
-        except KeyboardInterrupt:
-            stop.set()
-            for ended in begun:  # the pool forgets a thread that Ctrl-C came to while it was being started
-                ended.wait()
-        except BaseException:
-            stop.set()
-            raise
-        for future in futures:
-            future.result()  # raises what went wrong there
-    return counts  # of all chains, also of one that Ctrl-C came to before it was known to have been started
+    def _show(self, chain: int, state: State, rate: Rate) -> None:
+        def facts() -> str:
+            mse = state.squared_error / self.model.data.n_observed
+            return f"{rate.speed(state.sweep):,.0f} sweeps/s, {rate.left(state.sweep)}, training MSE {mse:.4g}"
+
+        self.display.update(_name(chain), state.sweep, facts)
+
+
+def _name(chain: int) -> str:
+    return f"chain {chain}"
 
 
 def largest_block(counts: list[int]) -> tuple[list[int], int]:
-    """Return chains, and a number of draws that all of them have, such that most draws are kept.
+    """Return the chains and the common number of draws that keep most draws of an interrupted run.
 
     Examples
     --------
@@ -126,72 +163,9 @@ def largest_block(counts: list[int]) -> tuple[list[int], int]:
     return [chain for chain, count in enumerate(counts) if count >= n_draws], n_draws
 
 
-def _wait(future: Any, seconds: float) -> None:
-    from concurrent.futures import TimeoutError
-
-    try:
-        future.result(seconds)
-    except TimeoutError:
-        if future.done():
-            raise
-
-
 def _check_finite(state: State) -> None:
     if not math.isfinite(state.squared_error):
         raise FloatingPointError(
-            f"the chain left the range of floating-point numbers in sweep {state.sweep}. Data far from 1 in size ask "
-            "for a prior of their scale; and LInf(rule='published') is known to run away"
+            f"the chain left the range of floating-point numbers in sweep {state.sweep}. Data of extreme size need a "
+            "prior of their scale; and LInf(rule='paper') is known to diverge"
         )
-
-
-def make_store(
-    model: Model,
-    schedule: Schedule,
-    seed: int,
-    *,
-    init: Any = "random",
-    dtype: Any = np.float64,
-    keep_draws: bool = True,
-    checkpoint: Any = None,
-) -> MemoryStore:
-    """Return the store that the settings ask for."""
-    if checkpoint is not None:
-        if not keep_draws:
-            raise ValueError("checkpoint keeps the draws on disk: it does not go together with keep_draws=False")
-        return DiskStore(model, schedule, dtype, checkpoint, describe(model, seed, init))
-    return MemoryStore(model, schedule, dtype) if keep_draws else MomentStore(model, schedule, dtype)
-
-
-def describe(model: Model, seed: int, init: Any) -> dict[str, Any]:
-    """Return everything but the schedule that decides the draws, in a form that JSON can hold."""
-    start = init if isinstance(init, str) else _digest(*(np.asarray(factor) for factor in init))
-    return {
-        "data": fingerprint(model.data),
-        "n_components": int(model.n_components),
-        "prior_W": _describe_prior(model.coefficients[0]),
-        "prior_Z": _describe_prior(model.coefficients[1]),
-        "noise": {name: float(value) for name, value in asdict(model.noise).items()},
-        "rescale": bool(model.rescale),
-        "init": start,
-        "seed": str(seed),
-    }
-
-
-def _describe_prior(prior: Coefficients) -> dict[str, Any]:
-    return {
-        "linear": _digest(prior.linear),
-        "quadratic": _digest(prior.quadratic),
-        "coupling": prior.coupling,
-        "slope": prior.slope,
-        "published": prior.published,
-    }
-
-
-def _digest(*arrays: np.ndarray) -> Any:
-    """Return a constant array as its number, and others as a hash."""
-    if len(arrays) == 1 and np.all(arrays[0] == arrays[0].flat[0]):
-        return float(arrays[0].flat[0])
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(repr(array.shape).encode() + np.ascontiguousarray(array, dtype=np.float64).tobytes())
-    return digest.hexdigest()

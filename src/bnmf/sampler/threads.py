@@ -1,4 +1,4 @@
-"""Threads over ranges of rows, with BLAS held to one thread meanwhile."""
+"""Threads over tiles of rows, with BLAS limited to one thread meanwhile."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-# Rows in one piece of work. It does not depend on the number of threads, so neither does what BLAS rounds.
-TILE = 256
+from bnmf.data.views import ROWS_PER_TILE
 
 
 class Workers:
-    """A few threads that share the rows of a half-sweep.
+    """Threads that share the rows of a half-sweep.
 
     Parameters
     ----------
     n_threads : int, default=1
-        Number of threads; with one, everything runs in the caller's.
+        Number of threads, the caller's included.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
@@ -34,10 +33,10 @@ class Workers:
     def over_rows(self, work: Callable[[int, int], Any], n_rows: int) -> list[Any]:
         """Call work(start, stop) for every tile of rows, and return the results in order.
 
-        The caller takes tiles too, and waits only for helpers that have one: a helper may take longer to wake up than
-        there is work.
+        The caller works too, and waits only for helpers that have started a tile: a helper may take longer to wake up
+        than the work takes.
         """
-        starts = range(0, n_rows, TILE)
+        starts = range(0, n_rows, ROWS_PER_TILE)
         results: list[Any] = [None] * len(starts)
         todo = deque(enumerate(starts))
 
@@ -47,18 +46,18 @@ class Workers:
                     i, start = todo.popleft()
                 except IndexError:
                     return
-                results[i] = work(start, min(start + TILE, n_rows))
+                results[i] = work(start, min(start + ROWS_PER_TILE, n_rows))
 
         n_helpers = min(self._n_helpers, len(starts) - 1)
         helpers = [self._pool.submit(take_tiles) for _ in range(n_helpers)] if self._pool else []
         try:
             take_tiles()
         finally:
-            todo.clear()  # after an error nobody begins another tile
-            begun = [helper for helper in helpers if not helper.cancel()]
-            wait(begun)
-        for helper in begun:
-            helper.result()  # raises what went wrong there
+            todo.clear()  # after an error no further tile is started
+            started = [helper for helper in helpers if not helper.cancel()]
+            wait(started)
+        for helper in started:
+            helper.result()  # re-raises an error of the helper
         return results
 
     def close(self) -> None:
@@ -74,7 +73,7 @@ class Workers:
 
 
 _lock = threading.Lock()
-_holders = 0
+_users = 0
 _before: list[int] = []
 
 
@@ -85,15 +84,16 @@ def _blas() -> list[Any]:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread: its own threads would fight with ours, and round differently.
+    """Limit BLAS to one thread: its own threads would compete with ours, and round differently.
 
-    The setting is global to the process, so holders are counted: the first sets it and the last restores it.
+    The setting is global to the process, so nested and concurrent uses are counted: the first sets it and the last
+    restores it.
     """
-    global _holders, _before
+    global _users, _before
     with _lock:
-        _holders += 1
-        if _holders == 1:
-            # One by one, because a limit of threadpoolctl takes some 20 µs, a tenth of a small sweep.
+        _users += 1
+        if _users == 1:
+            # Directly, because a limit set by threadpoolctl takes some 20 µs, a tenth of a small sweep.
             _before = [library.num_threads for library in _blas()]
             for library in _blas():
                 library.set_num_threads(1)
@@ -101,7 +101,7 @@ def single_threaded_blas() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _holders -= 1
-            if _holders == 0:
+            _users -= 1
+            if _users == 0:
                 for library, n_threads in zip(_blas(), _before, strict=True):
                     library.set_num_threads(n_threads)

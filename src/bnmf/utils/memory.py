@@ -1,20 +1,22 @@
-"""How much memory is free, and a word before a run that would not fit."""
+"""Available memory, and a warning before a run that would exceed it."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
 
-# Draws that would take more than this part of the free memory are worth a warning.
-PART = 0.5
+from bnmf.utils.text import size
+
+# Warn if an allocation takes more than this fraction of the available memory.
+WARNING_FRACTION = 0.5
 
 
 class MemoryWarning(UserWarning):
-    """A run that may not fit into the memory."""
+    """A run may exceed the available memory."""
 
 
 def available() -> int | None:
-    """Return the free bytes of this machine or container, None where they cannot be known."""
+    """Return the available bytes of this machine or container, None if the system does not say."""
     found = []
     try:
         facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
@@ -32,38 +34,23 @@ def available() -> int | None:
 
 
 def warn_if_large(needed: int, what: str, options: str, free: int | None = None) -> None:
-    """Warn if `needed` bytes are more than a set part of what is free.
+    """Warn if `needed` bytes exceed a fraction of the available memory.
 
     Parameters
     ----------
     needed : int
-        Bytes.
+        Bytes that will be allocated.
     what : str
-        What needs them.
+        What is allocated, as the subject of the message.
     options : str
-        What the user can do.
+        What the user can do to need less.
     free : int, optional
-        Free bytes; looked up by default.
+        Available bytes; looked up by default.
     """
     free = available() if free is None else free
-    if free is not None and needed > PART * free:
+    if free is not None and needed > WARNING_FRACTION * free:
         warnings.warn(
             f"{what} will take {size(needed)}, and {size(free)} of memory are free: {options}",
             MemoryWarning,
             stacklevel=3,
         )
-
-
-def size(n_bytes: float) -> str:
-    """Return a number of bytes for people.
-
-    Examples
-    --------
-    >>> size(1536), size(3 * 1024**3)
-    ('1.5 kB', '3.0 GB')
-    """
-    for unit in ("B", "kB", "MB"):
-        if abs(n_bytes) < 1024:
-            return f"{n_bytes:.1f} {unit}" if unit != "B" else f"{n_bytes:.0f} B"
-        n_bytes /= 1024
-    return f"{n_bytes:.1f} GB"

@@ -1,16 +1,21 @@
-"""Progress of several chains: bars in a terminal or notebook, a line now and then in a log."""
+"""Progress of several tasks: bars in a terminal or a notebook, a line now and then in a log.
+
+A :class:`Display` shows; who calls it decides what a task is (a chain, a batch of fits) and which facts go with it.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-# Seconds between lines of a log; bars are drawn about ten times a second.
-LOG_SECONDS = 10.0
-DRAW_SECONDS = 0.1
+from bnmf.utils.text import duration
+
+# Seconds between two updates of one task that are shown.
+SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_FRAMES = 0.1
 
 
 class Silent:
@@ -19,95 +24,108 @@ class Silent:
     def __enter__(self) -> Silent:
         return self
 
-    def __exit__(self, *args: object) -> None:
+    def __exit__(self, *error: object) -> None:
         pass
 
-    def update(self, chain: int, sweep: int, mse: float) -> None:
-        """Take note of a sweep."""
+    def update(self, task: str, done: int, facts: Callable[[], str]) -> None:
+        """Report that `done` units of a task are finished."""
 
 
-class Progress(Silent):
-    """Shows sweeps, speed, time left and current training error of each chain.
+class Display(Silent):
+    """Shows how far each of several tasks is.
 
     Parameters
     ----------
-    n_chains, n_sweeps : int
-        Number of chains, and of sweeps of each.
-    done : list of int
-        Sweeps of each chain that an earlier run had made.
+    totals : mapping of str to int
+        Number of units of each task, by the name it is shown with.
+    done : mapping of str to int, optional
+        Units that were finished before.
+    unit : str
+        What is counted, such as "sweeps".
     """
 
-    def __init__(self, n_chains: int, n_sweeps: int, done: list[int]) -> None:
-        self._n_sweeps = n_sweeps
-        self._first = done
-        self._begin: list[float | None] = [None] * n_chains
-        self._shown = [time.monotonic()] * n_chains
+    def __init__(self, totals: Mapping[str, int], done: Mapping[str, int] | None = None, *, unit: str) -> None:
+        self._totals = dict(totals)
+        self._unit = unit
+        self._shown = dict.fromkeys(totals, time.monotonic())
         self._lock = threading.Lock()
-        self._show: Callable[[int, int, str], None] = self._line
-        self._every = LOG_SECONDS
         self._bars: Any = None
+        self._tasks: dict[str, Any] = {}
+        self._seconds_between = SECONDS_BETWEEN_LINES
         if sys.stderr.isatty() or "ipykernel" in sys.modules:
-            self._make_bars(n_chains)
+            self._make_bars(done or {})
 
-    def _make_bars(self, n_chains: int) -> None:
+    def _make_bars(self, done: Mapping[str, int]) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bars
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self._bars = Bars(
-            TextColumn("chain {task.fields[number]}"),
+        self._bars = Progress(
+            TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[facts]}"),
             TimeElapsedColumn(),
             console=Console(stderr="ipykernel" not in sys.modules),
         )
-        for chain in range(n_chains):
-            self._bars.add_task("", total=self._n_sweeps, completed=self._first[chain], number=chain, facts="")
-        self._show, self._every = self._bar, DRAW_SECONDS
+        for task, total in self._totals.items():
+            self._tasks[task] = self._bars.add_task(task, total=total, completed=done.get(task, 0), facts="")
+        self._seconds_between = SECONDS_BETWEEN_FRAMES
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Display:
         if self._bars is not None:
             self._bars.start()
         return self
 
-    def __exit__(self, *args: object) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bars is not None:
             self._bars.stop()
 
-    def update(self, chain: int, sweep: int, mse: float) -> None:
-        """Take note of a sweep, and show it if it is time or the last one."""
+    def update(self, task: str, done: int, facts: Callable[[], str]) -> None:
+        """Report progress; it is shown if enough time has passed since the last update, or if it is the last one.
+
+        Parameters
+        ----------
+        task : str
+            Which task.
+        done : int
+            Units that are finished.
+        facts : callable
+            Returns what is shown beside the count; called only if it is shown.
+        """
         now = time.monotonic()
-        begin = self._begin[chain]
-        if begin is None:  # the first sweep of a chain is not typical: kernels may be compiled in it
-            self._begin[chain], self._first[chain] = now, sweep
+        if now - self._shown[task] < self._seconds_between and done < self._totals[task]:
             return
-        if now - self._shown[chain] < self._every and sweep < self._n_sweeps:
-            return
-        self._shown[chain] = now
-        speed = (sweep - self._first[chain]) / max(now - begin, 1e-9)
-        left = (self._n_sweeps - sweep) / max(speed, 1e-9)
+        self._shown[task] = now
         with self._lock:
-            self._show(chain, sweep, f"{speed:,.0f} sweeps/s, {duration(left)} left, training MSE {mse:.4g}")
-
-    def _bar(self, chain: int, sweep: int, facts: str) -> None:
-        self._bars.update(chain, completed=sweep, facts=facts)
-
-    def _line(self, chain: int, sweep: int, facts: str) -> None:
-        print(f"chain {chain}: {sweep}/{self._n_sweeps} sweeps, {facts}", file=sys.stderr, flush=True)
+            if self._bars is not None:
+                self._bars.update(self._tasks[task], completed=done, facts=facts())
+            else:
+                line = f"{task}: {done}/{self._totals[task]} {self._unit}, {facts()}"
+                print(line, file=sys.stderr, flush=True)
 
 
-def duration(seconds: float) -> str:
-    """Return seconds as a person would say them.
+class Rate:
+    """Speed and time left of one task.
 
-    Examples
-    --------
-    >>> duration(8.2), duration(200), duration(7300)
-    ('8 s', '3 min 20 s', '2 h 1 min')
+    Create it after the first unit, which may include compilation.
+
+    Parameters
+    ----------
+    total : int
+        Units of the task.
+    done : int
+        Units that are finished by now.
     """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+    def __init__(self, total: int, done: int) -> None:
+        self._total = total
+        self._first = done
+        self._began = time.monotonic()
+
+    def speed(self, done: int) -> float:
+        """Return units per second."""
+        return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
+
+    def left(self, done: int) -> str:
+        """Return the time left as text."""
+        return f"{duration((self._total - done) / max(self.speed(done), 1e-9))} left"

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tests.statistical.checks import assert_follows
+from tests.statistical.prior_pairs import rates
 
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, Prior, TruncatedNormal, rectified_normal
-from tests.statistical.checks import assert_follows
-from tests.statistical.models import rates
 
 N = 20_000
 VECTOR = [0.5, 2.0]
@@ -44,7 +44,9 @@ def cdf_of(statistic, prior: Prior):
     w = np.stack(np.meshgrid(edge, edge, indexing="ij"), axis=-1)
     c = prior.coefficients((1, 2))
     w1, w2 = w[..., 0], w[..., 1]
-    penalty = (c.linear * w).sum(-1) + 0.5 * (c.quadratic * w**2).sum(-1) + c.coupling * w1 * w2 + c.slope * w.max(-1)
+    penalty = (
+        (c.linear * w).sum(-1) + 0.5 * (c.quadratic * w**2).sum(-1) + c.pairwise * w1 * w2 + c.max_rate * w.max(-1)
+    )
     mass = np.exp(penalty.min() - penalty) * np.outer(middle, middle)
     order = np.argsort(statistic(w), axis=None)
     total = np.cumsum(mass.ravel()[order])

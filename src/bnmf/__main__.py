@@ -1,0 +1,6 @@
+"""``python -m bnmf`` runs the command line."""
+
+from bnmf.cli import app
+
+if __name__ == "__main__":
+    app()

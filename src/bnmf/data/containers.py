@@ -1,0 +1,88 @@
+"""From what a user passes (array, masked array, DataFrame, sparse matrix) to checked float arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from bnmf.utils.typing import Bools, Floats
+
+
+def as_floats(X: Any) -> Floats:
+    """Return a dense X as a two-dimensional float array with NaN for missing entries.
+
+    Parameters
+    ----------
+    X : array-like, masked array or DataFrame
+        The data.
+
+    Returns
+    -------
+    ndarray of float64 of shape (rows, columns)
+        The same numbers.
+    """
+    if isinstance(X, pd.DataFrame):
+        types = pd.api.types
+        wrong = [
+            str(name)
+            for name, kind in X.dtypes.items()
+            if not types.is_numeric_dtype(kind) or types.is_complex_dtype(kind)
+        ]
+        if wrong:
+            raise TypeError(f"X must be numeric, but these columns are not: {', '.join(wrong[:5])}")
+        array = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "fiub":
+        array = np.ma.filled(X.astype(np.float64), np.nan)
+    else:
+        array = np.asarray(X)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, got an array of dtype {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(f"X must be a matrix of two dimensions, got {array.ndim} (shape {array.shape})")
+    if array.size == 0:
+        raise ValueError(f"X must not be empty, got shape {array.shape}")
+    return array.astype(np.float64, copy=False)
+
+
+def as_mask(observed: Any, shape: tuple[int, ...]) -> Bools:
+    """Return the argument `observed` as a boolean array of the shape of X."""
+    mask = np.asarray(observed)
+    if mask.shape != shape:
+        raise ValueError(f"observed must have the shape of X, {shape}, got {mask.shape}")
+    if mask.dtype != bool:
+        if mask.dtype.kind not in "iuf" or not np.isin(mask, (0, 1)).all():
+            raise ValueError("observed must hold booleans (or zeros and ones), True where an entry was observed")
+        mask = mask.astype(bool)
+    return mask
+
+
+def as_csr(X: Any) -> sp.csr_array:
+    """Return a sparse X as float CSR with sorted indices and no duplicates, without a copy where possible."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be a matrix of two dimensions, got {X.ndim}")
+    if 0 in X.shape:
+        raise ValueError(f"X must not be empty, got shape {X.shape}")
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, got a sparse matrix of dtype {X.dtype}")
+    matrix = sp.csr_array(X, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def check_values(values: Floats, *, negative: bool) -> None:
+    """Raise an error if observed values are infinite or, unless allowed, negative."""
+    if values.size == 0:
+        return
+    if not np.isfinite(values).all():
+        raise ValueError(f"X must be finite where it is observed, got {np.isinf(values).sum()} infinite entries")
+    lowest = values.min()
+    if lowest < 0 and not negative:
+        raise ValueError(
+            f"X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest {lowest:g} (noise around "
+            "nonnegative values can be negative: ObservedMatrix.from_data(X, negative=True) allows it)"
+        )

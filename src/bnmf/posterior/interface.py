@@ -1,0 +1,110 @@
+"""The interface of a fit, whether its draws were kept or only their moments."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior import diagnostics
+from bnmf.posterior.diagnostics import Quantity
+from bnmf.posterior.summary import SummaryTable
+from bnmf.utils.typing import Floats
+
+
+class BasePosterior(ABC):
+    """What every posterior offers: predictions, means of the factors, convergence.
+
+    Attributes
+    ----------
+    noise_variance : ndarray of shape (chain, draw)
+        Draws of σ².
+    train_mse : ndarray of shape (chain, sweep)
+        Mean squared error on the observed entries after each sweep, burn-in included.
+    n_observed : int
+        Number of observed entries.
+    """
+
+    noise_variance: Floats
+    train_mse: Floats
+    n_observed: int
+
+    @abstractmethod
+    def mean(self, rows: Any = None, columns: Any = None) -> Floats:
+        """Return the posterior mean of W Z, of all entries or of those at paired positions."""
+
+    @abstractmethod
+    def mean_of_rows(self, rows: slice) -> Floats:
+        """Return the posterior mean of W Z for a range of rows."""
+
+    @abstractmethod
+    def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
+        """Return the posterior standard deviation of W Z, or of new data with `noise`."""
+
+    @abstractmethod
+    def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
+        """Return the central interval of each entry."""
+
+    @abstractmethod
+    def factor_means(self) -> tuple[Floats, Floats]:
+        """Return posterior means of W (rows, K) and Z (K, columns) with matched components."""
+
+    @abstractmethod
+    def for_data(self, data: ObservedMatrix, seed: int) -> BasePosterior:
+        """Return the posterior of other rows, given the draws of Z."""
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of each chain."""
+        return self.noise_variance.shape[1]
+
+    # --- convergence
+
+    def _quantities(self) -> list[Quantity]:
+        """Return what is checked for convergence."""
+        found = [Quantity("noise variance", self.noise_variance)]
+        mse = self.train_mse[:, -self.n_draws :]
+        if np.isfinite(mse).all() and mse.shape == self.noise_variance.shape:
+            fit = -0.5 * self.n_observed * (np.log(2 * np.pi * self.noise_variance) + mse / self.noise_variance)
+            found.append(Quantity("log likelihood", fit))
+        return found
+
+    def _remark(self) -> str:
+        """Return a sentence to add to the verdict, or nothing."""
+        return ""
+
+    @cached_property
+    def _diagnosis(self) -> tuple[list[Quantity], pd.DataFrame]:
+        quantities = self._quantities()
+        return quantities, diagnostics.table(quantities)
+
+    def problems(self) -> list[str]:
+        """Return a sentence for each quantity that has not converged, with what to do about it.
+
+        Returns
+        -------
+        list of str
+            Empty if there is no sign of a problem.
+        """
+        return diagnostics.problems(*self._diagnosis)
+
+    def summary(self) -> SummaryTable:
+        """Return a table of noise, fit, predictions and factors with R-hat and effective sample sizes.
+
+        For predictions and for entries of the aligned factors, the worst R-hat and the smallest effective sample size
+        are shown. The table ends with a verdict on convergence, which is also its attribute `verdict`.
+
+        Returns
+        -------
+        SummaryTable
+            A pandas DataFrame.
+        """
+        quantities, values = self._diagnosis
+        table = SummaryTable(values)
+        sentences = [diagnostics.verdict(quantities, values), self._remark()]
+        table.verdict = " ".join(sentence for sentence in sentences if sentence)
+        return table

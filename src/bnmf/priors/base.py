@@ -1,0 +1,201 @@
+"""What all priors share: coefficients, sums, the density, exact draws, and the validation of rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bnmf.priors import exact_draws
+from bnmf.utils.typing import Floats, Shape
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """A prior as the kernels see it.
+
+    Attributes
+    ----------
+    linear, quadratic : ndarray of shape (1 or rows, K)
+        Coefficients of w and of w² / 2.
+    pairwise : float
+        Coefficient of the sum of w_j w_k over pairs of components.
+    max_rate : float
+        Coefficient of the largest entry of a row.
+    paper_rule : bool
+        Whether the max term is sampled by the rule that the paper prints, which is not exact.
+    """
+
+    linear: Floats
+    quadratic: Floats
+    pairwise: float = 0.0
+    max_rate: float = 0.0
+    paper_rule: bool = False
+
+    def __add__(self, other: Coefficients) -> Coefficients:
+        return Coefficients(
+            self.linear + other.linear,
+            self.quadratic + other.quadratic,
+            self.pairwise + other.pairwise,
+            self.max_rate + other.max_rate,
+            self.paper_rule or other.paper_rule,
+        )
+
+
+class Prior:
+    """A prior of one factor: the sum of its terms."""
+
+    terms: tuple[Term, ...]
+
+    def __add__(self, other: Any) -> Prior:
+        if not isinstance(other, Prior):
+            return NotImplemented
+        return Sum(self.terms + other.terms)
+
+    @property
+    def is_by_entry(self) -> bool:
+        """Whether some rate is a matrix, with a value for each entry of one particular factor."""
+        return any(np.ndim(getattr(term, item.name)) == 2 for term in self.terms for item in fields(term))
+
+    def transposed(self) -> Prior:
+        """Return this prior with every matrix of rates transposed: from the shape of Z to that of its transpose."""
+        return Sum(tuple(term.transposed() for term in self.terms))
+
+    def coefficients(self, shape: Shape) -> Coefficients:
+        """Return the four coefficients for a factor of `shape` (rows, K).
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Rows and components. A rate that is a vector must have K entries, a matrix this shape.
+
+        Returns
+        -------
+        Coefficients
+            Arrays and numbers for the kernels.
+        """
+        zero = np.zeros((1, shape[1]))
+        total = sum((term.coefficients_of_term(shape) for term in self.terms), Coefficients(zero, zero))
+        if np.any((total.quadratic <= 0) & (total.linear + total.max_rate <= 0)):
+            raise ValueError(f"improper prior: {self} gives some entries neither a positive rate nor a precision")
+        # A transposed matrix would make Numba compile every kernel again for its memory order.
+        return replace(
+            total, linear=np.ascontiguousarray(total.linear), quadratic=np.ascontiguousarray(total.quadratic)
+        )
+
+    def log_density(self, W: Any) -> float:
+        """Return the log density of a factor W (rows, K), up to a constant that does not depend on W.
+
+        Parameters
+        ----------
+        W : array-like of shape (rows, K)
+            A factor; the log density is -inf if an entry is negative.
+
+        Returns
+        -------
+        float
+            -Σ R(w) over the rows w of W.
+        """
+        W = np.asarray(W, dtype=np.float64)
+        if W.ndim != 2:
+            raise ValueError(f"a factor has two dimensions (rows, components), got shape {W.shape}")
+        if np.any(W < 0):
+            return -np.inf
+        c = self.coefficients(W.shape)
+        pairs = 0.5 * (W.sum(axis=1) ** 2 - (W**2).sum(axis=1))
+        penalty = (c.linear * W).sum() + 0.5 * (c.quadratic * W**2).sum()
+        return float(-(penalty + c.pairwise * pairs.sum() + c.max_rate * W.max(axis=1).sum()))
+
+    def draw(self, shape: Shape, rng: np.random.Generator) -> Floats:
+        """Draw a factor exactly and independently, by rejection rather than by a Markov chain.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Rows and components.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape `shape`
+            One draw from the prior.
+        """
+        c = self.coefficients(shape)
+        return exact_draws.draw(shape, c.linear, c.quadratic, c.pairwise, c.max_rate, rng)
+
+
+@dataclass(frozen=True)
+class Sum(Prior):
+    """The sum of several priors: its penalty is the sum of theirs."""
+
+    terms: tuple[Term, ...]
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.terms))
+
+
+@dataclass(frozen=True, eq=False)
+class Term(Prior):
+    """A prior with a name. Its rates may be numbers, vectors (by component) or matrices (by entry)."""
+
+    allows_arrays: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if hasattr(self, "rate"):
+            object.__setattr__(self, "rate", self._validated("rate", self.rate))
+
+    @property
+    def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
+        """The prior itself, as its only term."""
+        return (self,)
+
+    def transposed(self) -> Term:
+        """Return this prior with every matrix of rates transposed."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        matrices = {
+            name: value.T for name, value in values.items() if isinstance(value, np.ndarray) and value.ndim == 2
+        }
+        return replace(self, **matrices)
+
+    def coefficients_of_term(self, shape: Shape) -> Coefficients:
+        """Return the contribution of this term to the four coefficients for a factor of `shape`."""
+        raise NotImplementedError
+
+    def _coefficients(self, shape: Shape, linear: Any = 0.0, quadratic: Any = 0.0, **others: Any) -> Coefficients:
+        """Return coefficients with rates broadcast to (1 or rows, K)."""
+        return Coefficients(self._by_entry(linear, shape), self._by_entry(quadratic, shape), **others)
+
+    def _by_entry(self, value: Any, shape: Shape) -> Floats:
+        array = np.asarray(value, dtype=np.float64)
+        if array.ndim == 0:
+            return np.full((1, shape[1]), float(array))
+        if array.ndim == 1 and array.shape == (shape[1],):
+            return array[None, :].copy()
+        if array.ndim == 2 and array.shape == tuple(shape):
+            return array
+        raise ValueError(
+            f"a rate of {type(self).__name__} has shape {array.shape}; this factor takes a number, a vector of "
+            f"{shape[1]} (one for each component) or a matrix of {shape[0]} x {shape[1]} (rows or columns of the data "
+            "x components)"
+        )
+
+    def _validated(self, name: str, value: Any, *, positive: bool = True) -> Any:
+        """Return `value` as a number or a read-only array, or raise an error that names the argument."""
+        kind = type(self).__name__
+        try:
+            array = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} of {kind} must be a number or an array, got {value!r}") from None
+        if array.ndim > 0 and not self.allows_arrays:
+            raise ValueError(
+                f"{name} of {kind} must be one number, got shape {array.shape}: its norm joins all components of a "
+                "row, and only one common rate gives conditionals of one joint density"
+            )
+        if array.ndim > 2:
+            raise ValueError(f"{name} of {kind} must be a number, a vector or a matrix, got {array.ndim} dimensions")
+        if not np.isfinite(array).all() or (positive and (array < 0).any()):
+            raise ValueError(f"{name} of {kind} must be finite{' and nonnegative' if positive else ''}, got {value!r}")
+        array.setflags(write=False)
+        return float(array) if array.ndim == 0 else array

@@ -1,0 +1,196 @@
+"""Checkpoints: draws and states in a directory, so that a run that was cut off continues where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bnmf.data.identity import fingerprint
+from bnmf.model.model import Model
+from bnmf.priors.base import Prior
+from bnmf.priors.records import to_record
+from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.state import State
+from bnmf.sampler.stores import DrawStore
+from bnmf.utils import digests
+from bnmf.utils.atomic import npz_bytes, write_bytes
+from bnmf.utils.typing import Array
+
+FORMAT = 2
+SETTINGS_FILE = "settings.json"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint directory belongs to another run, is in use, or is damaged."""
+
+
+class DiskStore(DrawStore):
+    """Keeps draws and states in a directory.
+
+    Draws are plain .npy files, mapped into memory and filled in place. The state of each chain is a small file that is
+    replaced atomically after the draws before it are on disk. Whatever a killed process wrote after its last state is
+    drawn again, with the same result.
+
+    Parameters
+    ----------
+    model : Model
+        What is sampled from.
+    schedule : Schedule
+        How long.
+    dtype : dtype
+        Precision of the draws.
+    directory : path-like
+        Where everything is kept; created if it does not exist.
+    settings : dict
+        Everything else that determines the draws, from :func:`describe`. It must be the same when a run continues.
+    """
+
+    def __init__(
+        self, model: Model, schedule: Schedule, dtype: Any, directory: str | os.PathLike[str], settings: dict[str, Any]
+    ) -> None:
+        self.directory = Path(directory)
+        self._lock_directory()
+        try:
+            self._open(model, schedule, dtype, settings)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, model: Model, schedule: Schedule, dtype: Any, settings: dict[str, Any]) -> None:
+        settings = {"format": FORMAT, **settings, **asdict(schedule), "dtype": np.dtype(dtype).name}
+        self._is_new = not (self.directory / SETTINGS_FILE).exists()
+        if not self._is_new:
+            _compare(self.directory, settings)
+        super().__init__(model, schedule, dtype)
+        if self._is_new:  # written last: without it the directory counts as empty
+            write_bytes(self.directory / SETTINGS_FILE, json.dumps(settings, indent=2).encode())
+
+    def _lock_directory(self) -> None:
+        """Create the directory and take a lock on it, which ends with the process."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.directory / "lock", "a")  # noqa: SIM115 (kept open until `close`)
+        try:
+            import fcntl
+        except ImportError:  # Windows has no such locks
+            return
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise CheckpointError(f"another process is sampling into checkpoint={str(self.directory)!r}") from None
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._lock.close()
+
+    def allocate(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64, fill: float = 0.0) -> Array:
+        """Return a memory map of one quantity, created in a new directory and opened in an old one."""
+        path = self.directory / f"{name}.npy"
+        if self._is_new:
+            array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+            if fill:  # a new file holds zeros
+                array[...] = fill
+            return array
+        try:
+            array = np.lib.format.open_memmap(path, mode="r+")
+        except (OSError, ValueError) as error:
+            raise CheckpointError(
+                f"{path.name} in checkpoint={str(self.directory)!r} cannot be read: {error}"
+            ) from error
+        if array.shape != shape or array.dtype != dtype:
+            raise CheckpointError(f"{path.name} in checkpoint={str(self.directory)!r} does not belong to this run")
+        return array
+
+    def _state_path(self, chain: int) -> Path:
+        return self.directory / f"chain-{chain}.npz"
+
+    def resume(self, chain: int) -> State | None:
+        """Return the last state of the chain that is on disk, or None."""
+        path = self._state_path(chain)
+        if not path.exists():
+            return None
+        try:
+            with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
+                sigma2, squared_error, sweep = file["numbers"]
+                return State(file["W"], file["Zt"], float(sigma2), float(squared_error), int(sweep))
+        except Exception as error:
+            raise CheckpointError(
+                f"{path.name} in checkpoint={str(self.directory)!r} cannot be read ({error}); remove that file to "
+                "draw this chain again from its start"
+            ) from error
+
+    def checkpoint(self, chain: int, state: State) -> None:
+        """Flush the draws, then replace the state."""
+        for array in (self.W, self.Z, self.noise_variance, self.train_mse):
+            if isinstance(array, np.memmap):
+                array.flush()
+        numbers = np.array([state.sigma2, state.squared_error, state.sweep])
+        write_bytes(self._state_path(chain), npz_bytes({"W": state.W, "Zt": state.Zt, "numbers": numbers}))
+
+
+def describe(model: Model, seed: int, init: Any, rescale: bool) -> dict[str, Any]:
+    """Return everything but the schedule that determines the draws, in a form that JSON can hold.
+
+    Parameters
+    ----------
+    model : Model
+        Data, priors and noise.
+    seed : int
+        Seed of all chains.
+    init : "random" or pair of arrays
+        Where chains start.
+    rescale : bool
+        Whether sweeps end with the rescaling move.
+
+    Returns
+    -------
+    dict
+        The settings; arrays are replaced by their digests.
+    """
+    return {
+        "data": fingerprint(model.data),
+        "n_components": model.n_components,
+        "prior_W": _describe_prior(model.priors[0]),
+        "prior_Z": _describe_prior(model.priors[1]),
+        "noise": {name: float(value) for name, value in asdict(model.noise).items()},
+        "rescale": rescale,
+        "init": init if isinstance(init, str) else digests.of_arrays(*(np.asarray(x, dtype=float) for x in init)),
+        "seed": str(seed),
+    }
+
+
+def _describe_prior(prior: Prior) -> list[dict[str, Any]]:
+    """Return the record of a prior with digests in place of arrays."""
+    return [
+        {name: digests.of_json(value) if isinstance(value, list) else value for name, value in term.items()}
+        for term in to_record(prior)
+    ]
+
+
+def stored_seed(directory: str | os.PathLike[str]) -> int | None:
+    """Return the seed of the run in a directory, None if there is no run."""
+    try:
+        return int(json.loads((Path(directory) / SETTINGS_FILE).read_bytes())["seed"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _compare(directory: Path, settings: dict[str, Any]) -> None:
+    """Raise an error that names the differences if a directory holds another run."""
+    try:
+        stored = json.loads((directory / SETTINGS_FILE).read_bytes())
+    except ValueError as error:
+        raise CheckpointError(f"{SETTINGS_FILE} in checkpoint={str(directory)!r} cannot be read: {error}") from error
+    settings = json.loads(json.dumps(settings))
+    different = [key for key in settings | stored if settings.get(key) != stored.get(key)]
+    if different:
+        changes = "; ".join(f"{key} was {stored.get(key)!r}, now {settings.get(key)!r}" for key in different)
+        raise CheckpointError(
+            f"checkpoint={str(directory)!r} holds a run with other data or settings ({changes}): use the same ones to "
+            "continue it, or another directory for a new run"
+        )

@@ -1,0 +1,68 @@
+"""Random streams: every part of every sweep of every chain has its own.
+
+So a chain continues from any of its states exactly as if it had never stopped, and the draws do not depend on threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.random.bit_generator import ISeedSequence
+
+from bnmf.kernels.random import key_of, set_keys
+from bnmf.utils.typing import Array, Words
+
+Key = tuple[np.uint64, np.uint64] | Words
+
+# Parts of a sweep, each with its own stream: rows of `Stream.keys`.
+N_PARTS = 5
+START, DRAW_W, DRAW_Z, NOISE, RESCALE = range(N_PARTS)
+
+
+class Stream:
+    """The randomness of one chain.
+
+    Parameters
+    ----------
+    seed : int or None
+        The same seed gives the same chain; None takes a new one from the operating system.
+    chain : int, default=0
+        Number of the chain: chains with the same seed are independent.
+    """
+
+    def __init__(self, seed: int | None = None, chain: int = 0) -> None:
+        sequence = np.random.SeedSequence(seed)
+        self.seed = sequence.entropy
+        self.chain = chain
+        self._words = sequence.generate_state(2, np.uint64)
+        self._philox = np.random.Philox(_Words(self._words))  # type: ignore[arg-type]
+        self._generator = np.random.Generator(self._philox)
+        self._start = self._philox.state
+
+    def key(self, sweep: int, part: int) -> Key:
+        """Return the 128-bit key of one part of one sweep."""
+        high, low = key_of(*self._words, self.chain, sweep, part)
+        return np.uint64(high), np.uint64(low)
+
+    def keys(self, sweep: int) -> Words:
+        """Return the keys of all parts of one sweep, one per row."""
+        keys = np.empty((N_PARTS, 2), np.uint64)
+        set_keys(*self._words, self.chain, sweep, keys)
+        return keys
+
+    def generator(self, key: Key) -> np.random.Generator:
+        """Return the NumPy generator of this stream, started from a key. It is valid until the next call."""
+        self._start["state"]["key"][:] = key
+        self._philox.state = self._start  # creating a new generator would take four times as long
+        return self._generator
+
+
+class _Words(ISeedSequence):
+    """A seed sequence that returns given words: `Philox(key=...)` would first ask the system for a seed it ignores."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
+        return self._words

@@ -1,0 +1,71 @@
+"""SHA-256 digests of arrays and of plain values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from bnmf.utils.typing import Array
+
+
+def of_bytes(*chunks: bytes) -> str:
+    """Return the digest of bytes, one chunk after the other.
+
+    Parameters
+    ----------
+    *chunks : bytes
+        The content.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def of_arrays(*arrays: Array) -> str:
+    """Return the digest of the shapes and contents of arrays.
+
+    Parameters
+    ----------
+    *arrays : ndarray
+        The arrays; their order in memory does not matter.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> of_arrays(np.ones((2, 3))) == of_arrays(np.ones((3, 2)))
+    False
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(repr(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def of_json(value: Any) -> str:
+    """Return the digest of a value that JSON can hold; the order of keys does not matter.
+
+    Parameters
+    ----------
+    value : dict, list, str, number, bool or None
+        The value.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    return of_bytes(json.dumps(value, sort_keys=True).encode())

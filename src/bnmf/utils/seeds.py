@@ -1,0 +1,64 @@
+"""What `random_state` may be, everywhere in the package: None, a whole number, a RandomState or a Generator."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+_LIMIT = 2**31 - 1
+
+
+def as_seed(random_state: Any) -> int:
+    """Return a seed: a whole number as it is, and anything else as the source that one is drawn from.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        None takes NumPy's global generator, as in scikit-learn.
+
+    Returns
+    -------
+    int
+        The seed, not negative.
+
+    Examples
+    --------
+    >>> as_seed(7), as_seed(np.random.RandomState(7)) == as_seed(np.random.RandomState(7))
+    (7, True)
+    """
+    if random_state is None:
+        return int(np.random.randint(_LIMIT))  # noqa: NPY002 (the global generator is what None means)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(_LIMIT))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(_LIMIT))
+    try:
+        seed = operator.index(random_state)
+    except TypeError:
+        raise ValueError(
+            "random_state must be None, a whole number, a numpy.random.RandomState or a numpy.random.Generator, got "
+            f"{random_state!r}"
+        ) from None
+    if seed < 0:
+        raise ValueError(f"random_state must not be negative, got {seed}")
+    return seed
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator, started from `random_state` as :func:`as_seed` takes it.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        A Generator is used as it is.
+
+    Returns
+    -------
+    numpy.random.Generator
+        The generator.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(as_seed(random_state))

@@ -1,0 +1,290 @@
+"""From a model to its posterior: what is drawn, what is kept of it, and what goes along."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bnmf import Posterior
+from bnmf.data import ObservedMatrix
+from bnmf.data.identity import row_ids
+from bnmf.model import Model
+from bnmf.posterior import fitting
+from bnmf.posterior.fitting import sample_posterior
+from bnmf.posterior.moments import Moments
+from bnmf.priors import L1, L2Squared
+from bnmf.sampler.gibbs import sample
+from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.streams import Stream
+from bnmf.utils import memory
+from bnmf.utils.memory import MemoryWarning
+
+SEED = 3
+SCHEDULE = Schedule(n_chains=3, burn_in=2, n_draws=5, thinning=2)
+
+
+@pytest.fixture
+def X():
+    X = np.random.default_rng(0).exponential(size=(8, 6))
+    X[2, 3] = X[7, 0] = np.nan
+    return X
+
+
+@pytest.fixture
+def model(X):
+    return Model(ObservedMatrix.from_data(X), 2)
+
+
+def states_of(model, chain, **options):
+    return list(sample(model, Stream(SEED, chain), n_sweeps=SCHEDULE.n_sweeps, **options))
+
+
+def kept_of(model, chain, n_draws=5):
+    """Return the states of a chain that are kept."""
+    return [state for state in states_of(model, chain) if SCHEDULE.keeps(state.sweep)][:n_draws]
+
+
+def assert_draws(posterior, model, chains, n_draws):
+    """Assert that a posterior holds the first draws of these chains and nothing else."""
+    assert posterior.W.shape == (len(chains), n_draws, 8, 2)
+    assert posterior.Z.shape == (len(chains), n_draws, 2, 6)
+    assert posterior.noise_variance.shape == (len(chains), n_draws)
+    for place, chain in enumerate(chains):
+        kept = kept_of(model, chain, n_draws)
+        np.testing.assert_array_equal(posterior.W[place], [state.W for state in kept])
+        np.testing.assert_array_equal(posterior.Z[place], [state.Zt.T for state in kept])
+        np.testing.assert_array_equal(posterior.noise_variance[place], [state.sigma2 for state in kept])
+        mse = [state.squared_error / 46 for state in states_of(model, chain)[: 2 + 2 * n_draws]]
+        np.testing.assert_array_equal(posterior.train_mse[place], mse)
+
+
+def interrupt(monkeypatch, counts):
+    """Let a run report that its chains have only so many draws, and forget the rest."""
+    run = fitting.chains.run
+
+    def interrupted(model, schedule, store, *args, **options):
+        run(model, schedule, store, *args, **options)
+        for chain, count in enumerate(counts):
+            store.train_mse[chain, schedule.sweeps_for(count) :] = np.nan
+        return counts
+
+    monkeypatch.setattr(fitting.chains, "run", interrupted)
+
+
+# --- what is returned
+
+
+def test_draws_are_those_of_the_sampler(model):
+    posterior = sample_posterior(model, SCHEDULE, SEED)
+    assert isinstance(posterior, Posterior)
+    assert_draws(posterior, model, [0, 1, 2], 5)
+    assert posterior.n_observed == 46
+
+
+def test_arguments_are_passed_on(model, monkeypatch):
+    calls = []
+
+    def run(*args, **options):
+        calls.append((args, options))
+        return [5, 5, 5]
+
+    monkeypatch.setattr(fitting.chains, "run", run)
+    init = np.ones((8, 2)), np.ones((2, 6))
+    sample_posterior(model, SCHEDULE, SEED, init=init, rescale=False, n_jobs=2, progress=True)
+    (given_model, schedule, store, seed), options = calls[0]
+    assert given_model is model
+    assert (schedule, seed) == (SCHEDULE, SEED)
+    assert store.W.shape == (3, 5, 8, 2)
+    assert options == {"init": init, "rescale": False, "n_jobs": 2, "progress": True}
+
+
+def test_rescale_and_init_change_the_draws(model):
+    schedule = Schedule(n_chains=1, burn_in=0, n_draws=1)
+    init = np.full((8, 2), 0.5), np.full((2, 6), 1.5)
+    for options in ({"rescale": False}, {"init": init}):
+        state = states_of(model, 0, **options)[0]
+        posterior = sample_posterior(model, schedule, SEED, **options)
+        np.testing.assert_array_equal(posterior.W[0, 0], state.W)
+        assert not np.array_equal(state.W, states_of(model, 0)[0].W)
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float32, np.float64])
+def test_dtype(model, dtype):
+    posterior = sample_posterior(model, SCHEDULE, SEED, dtype=dtype)
+    assert posterior.W.dtype == posterior.Z.dtype == np.dtype(dtype)
+    assert posterior.noise_variance.dtype == posterior.train_mse.dtype == np.float64
+    expected = np.array([state.W for state in kept_of(model, 1)], dtype)
+    np.testing.assert_array_equal(posterior.W[1], expected)
+
+
+def test_what_goes_along(X):
+    frame = pd.DataFrame(X, index=[f"r{i}" for i in range(8)], columns=list("uvwxyz"))
+    data = ObservedMatrix.from_data(frame)
+    prior = L1(0.5), L2Squared(2.0)
+    posterior = sample_posterior(Model(data, 2, prior), SCHEDULE, SEED)
+    assert list(posterior.row_names) == [f"r{i}" for i in range(8)]
+    assert list(posterior.column_names) == list("uvwxyz")
+    coefficients = posterior.prior_W.coefficients((8, 2))
+    np.testing.assert_array_equal(coefficients.linear, [[0.5, 0.5]])
+    np.testing.assert_array_equal(coefficients.quadratic, [[0.0, 0.0]])
+    np.testing.assert_array_equal(posterior.row_ids, row_ids(data))
+    assert posterior.lower_bound == 0.0
+
+
+@pytest.mark.parametrize("keep_draws", [True, False])
+def test_lower_bound(X, keep_draws):
+    for negative, bound in ((False, 0.0), (True, -math.inf)):
+        model = Model(ObservedMatrix.from_data(X, negative=negative), 2)
+        assert sample_posterior(model, SCHEDULE, SEED, keep_draws=keep_draws).lower_bound == bound
+
+
+def test_moments_in_place_of_draws(model):
+    draws = sample_posterior(model, SCHEDULE, SEED)
+    moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
+    assert isinstance(moments, Moments)
+    assert moments.n_draws == 5
+    assert moments.n_observed == 46
+    np.testing.assert_allclose(moments.mean(), draws.mean(), rtol=1e-12)
+    np.testing.assert_allclose(moments.std(), draws.std(), rtol=1e-9)
+    np.testing.assert_array_equal(moments.noise_variance, draws.noise_variance)
+    np.testing.assert_array_equal(moments.train_mse, draws.train_mse)
+
+
+# --- interruption
+
+
+@pytest.mark.parametrize(
+    ("counts", "chains", "n_draws"),
+    [
+        ([5, 3, 1], [0, 1], 3),
+        ([1, 5, 5], [1, 2], 5),
+        ([5, 0, 4], [0, 2], 4),
+        ([2, 2, 2], [0, 1, 2], 2),
+        ([0, 0, 1], [2], 1),
+    ],
+)
+def test_an_interruption_keeps_the_largest_block(model, monkeypatch, counts, chains, n_draws):
+    interrupt(monkeypatch, counts)
+    words = f"interrupted: {n_draws} draws of {len(chains)} of 3 chains are kept; with checkpoint=DIRECTORY"
+    with pytest.warns(UserWarning, match=words):
+        posterior = sample_posterior(model, SCHEDULE, SEED)
+    assert_draws(posterior, model, chains, n_draws)
+
+
+def test_an_interruption_before_the_first_draw(model, monkeypatch):
+    interrupt(monkeypatch, [0, 0, 0])
+    with pytest.raises(KeyboardInterrupt, match="before the first draw; with checkpoint=DIRECTORY"):
+        sample_posterior(model, SCHEDULE, SEED)
+
+
+def test_an_interruption_with_a_checkpoint_names_it(model, monkeypatch, tmp_path):
+    interrupt(monkeypatch, [5, 5, 4])
+    with pytest.warns(UserWarning, match="call fit again with checkpoint='.*run1' to continue"):
+        posterior = sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path / "run1")
+    assert_draws(posterior, model, [0, 1, 2], 4)
+
+
+@pytest.mark.parametrize("counts", [[0, 5, 5], [5, 0, 0]])
+def test_moments_of_an_interrupted_run(model, monkeypatch, counts):
+    """Chains that stopped after the same number of draws."""
+    interrupt_moments(monkeypatch, counts)
+    with pytest.warns(UserWarning, match="interrupted"):
+        moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
+    assert_moments(moments, model, counts)
+
+
+@pytest.mark.xfail(
+    raises=AssertionError, reason="squared deviations of all draws of a chain are divided by the draws of the block"
+)
+@pytest.mark.parametrize("counts", [[5, 4, 0], [3, 5, 4]])
+def test_moments_of_chains_that_stopped_at_different_draws(model, monkeypatch, counts):
+    interrupt_moments(monkeypatch, counts)
+    with pytest.warns(UserWarning, match="interrupted"):
+        moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
+    assert_moments(moments, model, counts)
+
+
+@pytest.mark.xfail(raises=RuntimeWarning, reason="mean of an empty slice: later sweeps of an interrupted chain are NaN")
+@pytest.mark.parametrize("counts", [[1, 1, 1], [3, 3, 0]])
+def test_moments_of_a_run_that_was_interrupted_early(model, monkeypatch, counts):
+    interrupt_moments(monkeypatch, counts)
+    with pytest.warns(UserWarning, match="interrupted"):
+        moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
+    assert_moments(moments, model, counts)
+
+
+def interrupt_moments(monkeypatch, counts):
+    """Give a store only the states that each chain reached, as a run that is interrupted does."""
+
+    def run(model, schedule, store, seed, **options):
+        for chain, count in enumerate(counts):
+            for state in states_of(model, chain)[: schedule.sweeps_for(count) if count else 0]:
+                store.record(chain, state)
+        return counts
+
+    monkeypatch.setattr(fitting.chains, "run", run)
+
+
+def assert_moments(moments, model, counts):
+    """Assert that moments are those of all draws of the chains in use, each chain with the same weight."""
+    chains, _ = fitting.chains.largest_block(counts)
+    products = [np.array([s.W @ s.Zt.T for s in kept_of(model, chain, counts[chain])]) for chain in chains]
+    means = np.array([draws.mean(axis=0) for draws in products])
+    np.testing.assert_allclose(moments.mean(), means.mean(axis=0), rtol=1e-10)
+    within = np.mean([draws.var(axis=0) for draws in products], axis=0)
+    np.testing.assert_allclose(moments.std(), np.sqrt(within + means.var(axis=0)), rtol=1e-8)
+
+
+# --- checkpoints
+
+
+def test_a_checkpoint_and_no_draws_are_a_conflict(model, tmp_path):
+    with pytest.raises(ValueError, match="it cannot be combined with keep_draws=False"):
+        sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path / "run", keep_draws=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_lock_of_a_checkpoint_is_released_after_an_error(model, monkeypatch, tmp_path):
+    def fail(*args, **options):
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(fitting.chains, "run", fail)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path)
+    monkeypatch.undo()
+    assert_draws(sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path), model, [0, 1, 2], 5)
+
+
+@pytest.mark.xfail(raises=TypeError, reason="settings.json cannot hold the NumPy integers of a schedule")
+def test_numpy_integers_in_the_schedule_of_a_checkpoint(model, tmp_path):
+    schedule = Schedule(n_chains=np.int64(1), burn_in=2, n_draws=np.int64(3))
+    posterior = sample_posterior(model, schedule, SEED, checkpoint=tmp_path)
+    assert posterior.W.shape == (1, 3, 8, 2)
+
+
+# --- memory
+
+DRAW_BYTES = 3 * 5 * (8 + 6) * 2 * 8
+MOMENT_BYTES = 3 * 2 * 8 * 6 * 8
+
+
+@pytest.mark.parametrize(
+    ("options", "n_bytes", "words"),
+    [
+        ({}, DRAW_BYTES, "keeping all draws in memory will take 3.3 kB.*checkpoint=DIRECTORY.*keep_draws=False"),
+        ({"dtype": "float32"}, DRAW_BYTES // 2, "keeping all draws in memory will take 1.6 kB"),
+        ({"keep_draws": False}, MOMENT_BYTES, "keeping mean and variance of every entry will take 2.2 kB"),
+    ],
+)
+def test_memory_warning(model, monkeypatch, options, n_bytes, words):
+    monkeypatch.setattr(memory, "available", lambda: 2 * n_bytes)
+    sample_posterior(model, SCHEDULE, SEED, **options)  # half of the memory: no warning
+    monkeypatch.setattr(memory, "available", lambda: 2 * n_bytes - 1)
+    with pytest.warns(MemoryWarning, match=words):
+        sample_posterior(model, SCHEDULE, SEED, **options)
+
+
+def test_no_memory_warning_with_a_checkpoint(model, monkeypatch, tmp_path):
+    monkeypatch.setattr(memory, "available", lambda: 1)
+    sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path)

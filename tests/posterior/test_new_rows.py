@@ -1,0 +1,188 @@
+"""New rows: recognised if they were fitted, and otherwise drawn from their exact conditional."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.statistical.checks import assert_follows, assert_uniform
+
+from bnmf.data import ObservedMatrix
+from bnmf.posterior import new_rows
+from bnmf.posterior.new_rows import draw, find_fitted
+from bnmf.priors import L1, L2Squared
+
+N_ROWS = 1500
+
+
+def words(*numbers):
+    return np.array(numbers, np.uint64)
+
+
+# --- rows that were fitted
+
+
+def test_find_fitted():
+    fitted = words(50, 10, 2**63 + 1, 30)
+    is_fitted, where = find_fitted(words(30, 7, 50, 2**64 - 1, 2**63 + 1, 0), fitted)
+    np.testing.assert_array_equal(is_fitted, [True, False, True, False, True, False])
+    np.testing.assert_array_equal(where, [3, 0, 2])
+
+
+def test_find_fitted_of_the_fitted_rows_themselves():
+    """Equal rows keep their own draws if the data are those of the fit."""
+    ids = words(5, 3, 5, 5)
+    is_fitted, where = find_fitted(ids, ids.copy())
+    assert is_fitted.all()
+    np.testing.assert_array_equal(where, [0, 1, 2, 3])
+
+
+def test_find_fitted_with_equal_rows():
+    fitted = words(9, 5, 3, 5, 9)
+    is_fitted, where = find_fitted(words(5, 5, 4, 9), fitted)
+    np.testing.assert_array_equal(is_fitted, [True, True, False, True])
+    np.testing.assert_array_equal(where, [1, 1, 0])  # the first of them
+
+
+def test_find_fitted_against_a_search_of_every_row():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        fitted = rng.integers(12, size=rng.integers(1, 10), dtype=np.uint64)
+        ids = rng.integers(12, size=rng.integers(0, 10), dtype=np.uint64)
+        is_fitted, where = find_fitted(ids, fitted)
+        np.testing.assert_array_equal(is_fitted, np.isin(ids, fitted))
+        np.testing.assert_array_equal(fitted[where], ids[is_fitted])
+
+
+def test_find_fitted_without_fitted_rows():
+    for fitted in (None, words()):
+        is_fitted, where = find_fitted(words(1, 2), fitted)
+        np.testing.assert_array_equal(is_fitted, [False, False])
+        assert is_fitted.dtype == bool
+        assert where.shape == (0,)
+        np.empty(3)[where]  # an index
+
+
+# --- rows that are drawn
+
+
+@pytest.fixture
+def given():
+    """Two chains of three draws with one component and two columns, and rows with one observed entry each."""
+    rng = np.random.default_rng(0)
+    column = rng.integers(2, size=N_ROWS)
+    values = rng.exponential(2.0, size=N_ROWS)
+    X = np.full((N_ROWS, 2), np.nan)
+    X[np.arange(N_ROWS), column] = values
+    Z = np.array([[[[0.5, 3.0]], [[1.0, 0.2]], [[2.0, 1.0]]], [[[0.3, 0.8]], [[4.0, 2.0]], [[1.5, 0.6]]]])
+    sigma2 = np.array([[0.5, 2.0, 4.0], [1.0, 3.0, 0.2]])
+    W = rng.exponential(size=(2, 3, 5, 1))
+    return X, column, values, W, Z, sigma2
+
+
+def ids_of(n_rows):
+    return np.arange(n_rows, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def positions(X):
+    return ObservedMatrix.from_data(X, empty=True).rows.select(np.arange(len(X)))
+
+
+@pytest.mark.parametrize(
+    ("prior", "linear", "quadratic"), [(L1(0.7), 0.7, 0.0), (L2Squared(1.3), 0.0, 1.3)], ids=["L1", "L2Squared"]
+)
+def test_draws_follow_the_conditional(given, prior, linear, quadratic):
+    """exp(-(a - w z)² / 2σ² - λ w - κ w² / 2) on w >= 0 is a truncated normal, for every draw of every chain."""
+    X, column, values, W, Z, sigma2 = given
+    drawn = draw(positions(X), ids_of(N_ROWS), W, Z, sigma2, prior.coefficients((N_ROWS, 1)), seed=1)
+    assert drawn.shape == (2, 3, N_ROWS, 1)
+    for chain in range(2):
+        for number in range(3):
+            z, variance = Z[chain, number, 0, column], sigma2[chain, number]
+            precision = z**2 / variance + quadratic
+            mean, sd = (values * z / variance - linear) / precision, 1 / np.sqrt(precision)
+            w = drawn[chain, number, :, 0]
+            assert_uniform(stats.truncnorm.cdf(w, -mean / sd, np.inf, loc=mean, scale=sd))
+
+
+def test_components_are_not_exchanged(given):
+    """If each column belongs to one component, both components have truncated normals of their own."""
+    _, _, values, W, _, _ = given
+    X = np.stack([values, 3.0 + 0.0 * values], axis=1)
+    Z = np.array([[[[0.5, 0.0], [0.0, 2.0]]]])
+    prior = L1(np.array([0.2, 1.1])).coefficients((N_ROWS, 2))
+    drawn = draw(positions(X), ids_of(N_ROWS), np.ones((1, 1, 4, 2)), Z, np.array([[1.5]]), prior, seed=2)
+    for k, (a, z, rate) in enumerate(((values, 0.5, 0.2), (3.0, 2.0, 1.1))):
+        precision = z**2 / 1.5
+        mean, sd = (a * z / 1.5 - rate) / precision, 1 / np.sqrt(precision)
+        assert_uniform(stats.truncnorm.cdf(drawn[0, 0, :, k], -mean / sd, np.inf, loc=mean, scale=sd))
+
+
+def test_rows_without_an_observed_entry_follow_the_prior():
+    Z = np.ones((1, 1, 2, 3))
+    prior = L1(2.0).coefficients((N_ROWS, 2))
+    X = np.full((N_ROWS, 3), np.nan)
+    drawn = draw(positions(X), ids_of(N_ROWS), np.ones((1, 1, 4, 2)), Z, np.ones((1, 1)), prior, seed=0)
+    assert_follows(drawn[0, 0].ravel(), stats.expon(scale=0.5).cdf)
+
+
+def test_rows_have_streams_of_their_own(given):
+    """What is drawn for a row depends on its content, its id and the seed, and not on the rows beside it."""
+    X, _, _, W, Z, sigma2 = given
+    ids = ids_of(N_ROWS)
+    prior = L1(0.7).coefficients((N_ROWS, 1))
+    whole = draw(positions(X), ids, W, Z, sigma2, prior, seed=1)
+    chosen = np.array([7, 3, 1400, 3])
+    some = draw(positions(X).select(chosen), ids[chosen], W, Z, sigma2, prior, seed=1)
+    np.testing.assert_allclose(some, whole[:, :, chosen], rtol=1e-12)
+    np.testing.assert_array_equal(some[:, :, 1], some[:, :, 3])
+
+    equal = np.repeat(X[:1], 2, axis=0)
+    first, second = draw(positions(equal), ids[:2], W, Z, sigma2, prior, seed=1).transpose(2, 0, 1, 3)
+    assert not (first == second).any()
+    other = draw(positions(equal), ids[:2], W, Z, sigma2, prior, seed=2)
+    assert not (other[:, :, 0] == first).any()
+
+
+def test_chains_have_streams_of_their_own(given):
+    X, _, _, W, Z, _ = given
+    same = np.repeat(Z[:1], 2, axis=0)
+    drawn = draw(positions(X[:20]), ids_of(20), np.repeat(W[:1], 2, axis=0), same, np.ones((2, 3)),
+                 L1(0.7).coefficients((20, 1)), seed=1)  # fmt: skip
+    assert not (drawn[0] == drawn[1]).any()
+
+
+def test_draws_of_one_chain_have_streams_of_their_own(given):
+    X, _, _, W, Z, _ = given
+    same = np.repeat(Z[:, :1], 3, axis=1)
+    drawn = draw(positions(X[:20]), ids_of(20), W, same, np.ones((2, 3)), L1(0.7).coefficients((20, 1)), seed=1)
+    assert not (drawn[:, 0] == drawn[:, 1]).any()
+
+
+def test_rows_start_from_the_mean_of_the_fitted_ones(given, monkeypatch):
+    monkeypatch.setattr(new_rows, "BURN_IN_SWEEPS", 0)
+    X, _, _, W, Z, sigma2 = given
+    prior = L1(0.7).coefficients((20, 1))
+    drawn = draw(positions(X[:20]), ids_of(20), W.astype(np.float32), Z, sigma2, prior, seed=1)
+    for chain in range(2):
+        expected = W[chain, 0].astype(np.float32).astype(float).mean(axis=0)
+        np.testing.assert_allclose(drawn[chain, 0], np.repeat(expected[None], 20, axis=0), rtol=1e-12)
+    assert drawn.dtype == np.float64
+
+
+def test_sweeps_of_each_draw(given, monkeypatch):
+    """30 half-sweeps before the first draw and 3 before each other, with the Z and σ² of that draw."""
+    calls = []
+
+    def half_sweep(view, rows, Zt, prior, sigma2, key, workers, ids):
+        calls.append((Zt.copy(), sigma2, tuple(key)))
+        rows += 1.0
+
+    monkeypatch.setattr(new_rows.gibbs, "half_sweep", half_sweep)
+    X, _, _, W, Z, sigma2 = given
+    drawn = draw(positions(X[:4]), ids_of(4), np.zeros_like(W), Z, sigma2, L1(0.7).coefficients((4, 1)), seed=1)
+    np.testing.assert_array_equal(drawn[:, :, 0, 0], [[30.0, 33.0, 36.0]] * 2)
+    expected = [(chain, number) for chain in range(2) for number in [0] * 30 + [1] * 3 + [2] * 3]
+    assert len(calls) == len(expected)
+    for (Zt, variance, _), (chain, number) in zip(calls, expected, strict=True):
+        np.testing.assert_array_equal(Zt, Z[chain, number].T)
+        assert variance == sigma2[chain, number]
+    assert len({key for _, _, key in calls}) == len(calls)

@@ -1,0 +1,157 @@
+"""Predictions against einsum over all draws at once, in tiles of every size."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.statistical.checks import assert_follows
+
+from bnmf.posterior import predictions
+from bnmf.posterior.predictions import (
+    add_noise,
+    entries,
+    entry_mean,
+    entry_std,
+    log_likelihood,
+    log_predictive_density,
+    mean,
+    quantiles,
+    quantiles_of,
+    std,
+    tiles,
+)
+
+S, M, N, K = 9, 7, 5, 3
+ROWS, COLUMNS = np.array([6, 0, 3, 3, 6, 1, 2]), np.array([4, 0, 2, 2, 0, 3, 1])
+PROBABILITIES = np.array([0.05, 0.5, 0.8])
+
+rng = np.random.default_rng(0)
+W, Z = rng.exponential(size=(S, M, K)), rng.exponential(size=(S, K, N))
+VARIANCE = rng.uniform(0.5, 3.0, size=S)
+VALUES = rng.exponential(3.0, size=len(ROWS))
+PRODUCTS = np.einsum("smk,skn->smn", W, Z)
+CHOSEN = PRODUCTS[:, ROWS, COLUMNS]
+
+
+@pytest.fixture(params=[1, 150, 500, 2**26], autouse=True)
+def tile_bytes(request, monkeypatch):
+    monkeypatch.setattr(predictions, "TILE_BYTES", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("bytes_each", [0, 1, 40, 10**9])
+@pytest.mark.parametrize("length", [0, 1, 13])
+def test_tiles(tile_bytes, length, bytes_each):
+    found = list(tiles(length, bytes_each))
+    assert [i for part in found for i in range(part.start, part.stop)] == list(range(length))
+    sizes = [part.stop - part.start for part in found]
+    assert all(size == 1 or size * bytes_each <= tile_bytes for size in sizes)
+    if len(found) > 1:  # not smaller than necessary
+        assert (sizes[0] + 1) * max(1, bytes_each) > tile_bytes
+        assert len(set(sizes[:-1])) == 1
+
+
+def test_mean():
+    np.testing.assert_allclose(mean(W, Z), PRODUCTS.mean(axis=0), rtol=1e-12)
+
+
+def test_std():
+    np.testing.assert_allclose(std(W, Z), PRODUCTS.std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(std(W, Z, VARIANCE), np.sqrt(PRODUCTS.var(axis=0) + VARIANCE.mean()), rtol=1e-12)
+
+
+def test_quantiles():
+    expected = np.quantile(PRODUCTS, PROBABILITIES, axis=0, method="weibull")
+    found = quantiles(W, Z, PROBABILITIES, None, 0.0, np.random.default_rng(0))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_quantiles_of_new_data(tile_bytes):
+    """Noise is drawn tile by tile, so its order is known."""
+    found = quantiles(W, Z, PROBABILITIES, VARIANCE, 0.5, np.random.default_rng(4))
+    noise = np.random.default_rng(4)
+    rows_each = max(1, tile_bytes // (8 * S * N))
+    for start in range(0, M, rows_each):
+        draws = PRODUCTS[:, start : start + rows_each]
+        draws = np.maximum(draws + np.sqrt(VARIANCE)[:, None, None] * noise.standard_normal(draws.shape), 0.5)
+        expected = np.quantile(draws, PROBABILITIES, axis=0, method="weibull")
+        np.testing.assert_allclose(found[:, start : start + rows_each], expected, rtol=1e-12)
+
+
+def test_quantiles_without_noise_are_not_cut():
+    found = quantiles(W, Z, PROBABILITIES, None, 1e3, np.random.default_rng(0))
+    assert found.max() < 1e3
+    cut = quantiles(W, Z, PROBABILITIES, np.zeros(S), 1e3, np.random.default_rng(0))
+    np.testing.assert_array_equal(cut, np.full((3, M, N), 1e3))
+
+
+def test_quantiles_cover_a_new_draw_as_often_as_they_say():
+    """Of 9 draws, the k-th smallest is the quantile of probability k / 10."""
+    draws = np.array([3.0, 1.0, 9.0, 7.0, 5.0, 8.0, 2.0, 6.0, 4.0])[:, None] * [1.0, 10.0]
+    found = quantiles_of(draws, np.array([0.1, 0.5, 0.9, 0.25]))
+    np.testing.assert_allclose(found, [[1.0, 10.0], [5.0, 50.0], [9.0, 90.0], [2.5, 25.0]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(S,), (S, 4), (S, 3, 2)])
+def test_add_noise(shape):
+    draws = np.random.default_rng(1).exponential(size=shape)
+    found = add_noise(draws, VARIANCE, -np.inf, np.random.default_rng(2))
+    noise = np.random.default_rng(2).standard_normal(shape)
+    for s in range(S):
+        np.testing.assert_allclose(found[s], draws[s] + np.sqrt(VARIANCE[s]) * noise[s], rtol=1e-12)
+    cut = add_noise(draws, VARIANCE, 0.3, np.random.default_rng(2))
+    np.testing.assert_array_equal(cut, np.maximum(found, 0.3))
+    assert (cut == 0.3).any()
+
+
+def test_noise_follows_its_distribution():
+    variance = np.random.default_rng(3).uniform(0.1, 5.0, size=4000)
+    found = add_noise(np.full(4000, 2.0), variance, -np.inf, np.random.default_rng(4))
+    assert_follows((found - 2.0) / np.sqrt(variance), stats.norm.cdf)
+
+
+def test_entries():
+    np.testing.assert_allclose(entries(W, Z, ROWS, COLUMNS), CHOSEN, rtol=1e-12)
+    np.testing.assert_allclose(entry_mean(W, Z, ROWS, COLUMNS), CHOSEN.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(entry_std(W, Z, ROWS, COLUMNS), CHOSEN.std(axis=0), rtol=1e-10)
+    total = np.sqrt(CHOSEN.var(axis=0) + VARIANCE.mean())
+    np.testing.assert_allclose(entry_std(W, Z, ROWS, COLUMNS, VARIANCE), total, rtol=1e-12)
+
+
+def test_no_entries():
+    none = np.zeros(0, np.intp)
+    assert entries(W, Z, none, none).shape == (S, 0)
+    assert entry_mean(W, Z, none, none).shape == (0,)
+    assert entry_std(W, Z, none, none).shape == (0,)
+    assert log_predictive_density(W, Z, VARIANCE, none, none, np.zeros(0)).shape == (0,)
+
+
+def test_log_likelihood():
+    expected = stats.norm.logpdf(VALUES, CHOSEN, np.sqrt(VARIANCE)[:, None])
+    np.testing.assert_allclose(log_likelihood(W, Z, VARIANCE, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
+
+
+def test_log_predictive_density():
+    density = stats.norm.pdf(VALUES, CHOSEN, np.sqrt(VARIANCE)[:, None]).mean(axis=0)
+    found = log_predictive_density(W, Z, VARIANCE, ROWS, COLUMNS, VALUES)
+    np.testing.assert_allclose(found, np.log(density), rtol=1e-10)
+
+
+def test_log_predictive_density_far_away():
+    """Densities below the smallest floating-point number have a logarithm."""
+    found = log_predictive_density(W, Z, VARIANCE, ROWS, COLUMNS, np.full(len(ROWS), 1e3))
+    terms = stats.norm.logpdf(1e3, CHOSEN, np.sqrt(VARIANCE)[:, None])
+    largest = terms.max(axis=0)
+    assert (largest < -800).all()
+    np.testing.assert_allclose(found, largest + np.log(np.exp(terms - largest).mean(axis=0)), rtol=1e-12)
+
+
+def test_draws_of_single_precision():
+    half = W.astype(np.float32), Z.astype(np.float32)
+    for found, expected in (
+        (mean(*half), PRODUCTS.mean(axis=0)),
+        (std(*half), PRODUCTS.std(axis=0)),
+        (entries(*half, ROWS, COLUMNS), CHOSEN),
+        (entry_std(*half, ROWS, COLUMNS), CHOSEN.std(axis=0)),
+    ):
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -1,0 +1,316 @@
+"""Several chains: their draws are those of one chain at a time, however they are run, stopped and continued."""
+
+import threading
+from itertools import product
+
+import numpy as np
+import pytest
+
+from bnmf.data import ObservedMatrix
+from bnmf.model import Model
+from bnmf.sampler import chains
+from bnmf.sampler.chains import largest_block, run
+from bnmf.sampler.gibbs import sample, start
+from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import DrawStore, Store
+from bnmf.sampler.streams import Stream
+
+SEED = 5
+SCHEDULE = Schedule(n_chains=3, burn_in=2, n_draws=4, thinning=2)
+
+
+@pytest.fixture
+def model():
+    X = np.random.default_rng(0).exponential(size=(8, 6))
+    X[2, 3] = X[7, 0] = X[0, 5] = np.nan
+    return Model(ObservedMatrix.from_data(X), 2)
+
+
+def states_of(model, chain, schedule=SCHEDULE, **options):
+    """Return the states of one chain after each sweep."""
+    return list(sample(model, Stream(SEED, chain), n_sweeps=schedule.n_sweeps, **options))
+
+
+def assert_holds(store, chain, states):
+    """Assert that a store holds the draws of a chain with these states."""
+    kept = [state for state in states if store.schedule.keeps(state.sweep)]
+    np.testing.assert_array_equal(store.W[chain, : len(kept)], [state.W for state in kept])
+    np.testing.assert_array_equal(store.Z[chain, : len(kept)], [state.Zt.T for state in kept])
+    np.testing.assert_array_equal(store.noise_variance[chain, : len(kept)], [state.sigma2 for state in kept])
+    mse = [state.squared_error / 45 for state in states]
+    np.testing.assert_array_equal(store.train_mse[chain, states[0].sweep - 1 : states[-1].sweep], mse)
+
+
+class Continued(DrawStore):
+    """A store whose chains go on from given states, and that remembers what it was told."""
+
+    def __init__(self, model, schedule, starts=None):
+        super().__init__(model, schedule)
+        self.starts = starts or {}
+        self.events = []
+
+    def resume(self, chain):
+        return self.starts.get(chain)
+
+    def record(self, chain, state):
+        super().record(chain, state)
+        self.events.append(("record", chain, state.sweep))
+
+    def checkpoint(self, chain, state):
+        self.events.append(("checkpoint", chain, state.sweep))
+
+
+class Nothing(Store):
+    """A store that keeps no factors."""
+
+    def keep(self, chain, draw, state):
+        pass
+
+
+# --- the draws
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, 7])
+def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs):
+    store = DrawStore(model, SCHEDULE)
+    assert run(model, SCHEDULE, store, SEED, n_jobs=n_jobs) == [4, 4, 4]
+    for chain in range(3):
+        assert_holds(store, chain, states_of(model, chain))
+    assert not np.array_equal(store.W[0], store.W[1])
+
+
+@pytest.mark.parametrize("rescale", [True, False])
+def test_rescale_is_passed_on(model, rescale):
+    store = DrawStore(model, SCHEDULE)
+    run(model, SCHEDULE, store, SEED, rescale=rescale)
+    assert_holds(store, 1, states_of(model, 1, rescale=rescale))
+    assert not np.array_equal(store.W[1, 0], states_of(model, 1, rescale=not rescale)[3].W)
+
+
+def test_init_is_passed_on(model):
+    init = np.full((8, 2), 0.5), np.full((2, 6), 1.5)
+    store = DrawStore(model, SCHEDULE)
+    run(model, SCHEDULE, store, SEED, init=init)
+    assert_holds(store, 2, states_of(model, 2, init=init))
+    assert not np.array_equal(store.W[2, 0], states_of(model, 2)[3].W)
+
+
+# --- resuming
+
+
+def test_chains_resume_from_their_states(model):
+    """One chain is new, one is in the middle, one has finished."""
+    before = {1: states_of(model, 1)[4], 2: states_of(model, 2)[-1]}
+    store = Continued(model, SCHEDULE, before)
+    assert run(model, SCHEDULE, store, SEED) == [4, 4, 4]
+    assert_holds(store, 0, states_of(model, 0))
+    assert [sweep for kind, chain, sweep in store.events if (kind, chain) == ("record", 1)] == [6, 7, 8, 9, 10]
+    np.testing.assert_array_equal(store.W[1, 0], 0.0)  # drawn before
+    for draw, sweep in ((1, 6), (2, 8), (3, 10)):
+        np.testing.assert_array_equal(store.W[1, draw], states_of(model, 1)[sweep - 1].W)
+    assert not [event for event in store.events if event[:2] == ("record", 2)]
+
+
+def test_a_chain_is_started_once_and_only_if_it_is_new(model, monkeypatch):
+    started = []
+    store = Continued(model, SCHEDULE, {1: states_of(model, 1)[4]})
+
+    def counting(model, stream, *args):
+        started.append(stream.chain)
+        return start(model, stream, *args)
+
+    monkeypatch.setattr(chains.gibbs, "start", counting)
+    run(model, SCHEDULE, store, SEED)
+    assert sorted(started) == [0, 2]
+
+
+@pytest.mark.parametrize(("seconds", "sweeps"), [(-1.0, [*range(1, 11), 10]), (1e9, [10])])
+def test_checkpoints_come_after_their_sweep_and_at_the_end(model, monkeypatch, seconds, sweeps):
+    monkeypatch.setattr(chains, "SECONDS_BETWEEN_CHECKPOINTS", seconds)
+    store = Continued(model, SCHEDULE)
+    run(model, SCHEDULE, store, SEED)
+    for chain in range(3):
+        events = [(kind, sweep) for kind, of, sweep in store.events if of == chain]
+        assert [sweep for kind, sweep in events if kind == "checkpoint"] == sweeps
+        for place, (kind, sweep) in enumerate(events):
+            if kind == "checkpoint":
+                assert ("record", sweep) in events[:place]
+
+
+# --- threads
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "n_chains", "at_once", "threads_each"),
+    [(1, 3, 1, 1), (2, 3, 2, 1), (3, 3, 3, 1), (5, 2, 2, 2), (6, 2, 2, 3), (4, 1, 1, 4)],
+)
+def test_threads_go_to_chains_first(model, monkeypatch, n_jobs, n_chains, at_once, threads_each):
+    found = {"pools": [], "workers": []}
+    real_pool, real_workers = chains.ThreadPoolExecutor, chains.Workers
+
+    def pool(n_threads):
+        found["pools"].append(n_threads)
+        return real_pool(n_threads)
+
+    def workers(n_threads):
+        found["workers"].append(n_threads)
+        return real_workers(n_threads)
+
+    monkeypatch.setattr(chains, "ThreadPoolExecutor", pool)
+    monkeypatch.setattr(chains, "Workers", workers)
+    schedule = Schedule(n_chains, burn_in=0, n_draws=1)
+    run(model, schedule, Nothing(model, schedule), SEED, n_jobs=n_jobs)
+    assert found == {"pools": [at_once], "workers": [threads_each] * n_chains}
+
+
+def test_progress(model, capsys):
+    store = DrawStore(model, SCHEDULE)
+    run(model, SCHEDULE, store, SEED)
+    assert capsys.readouterr().err == ""
+    run(model, SCHEDULE, DrawStore(model, SCHEDULE), SEED, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    for chain in range(3):
+        last = [line for line in lines if line.startswith(f"chain {chain}: ")][-1]
+        assert last.startswith(f"chain {chain}: 10/10 sweeps, ")
+        assert last.endswith(f"training MSE {store.train_mse[chain, -1]:.4g}")
+
+
+# --- errors and interruption
+
+
+def change_step(monkeypatch, change):
+    """Call change(chain, state) after every sweep, and go on with the state that it returns."""
+    step = chains.gibbs.step
+
+    def changed(model, state, stream, *args, **options):
+        return change(stream.chain, step(model, state, stream, *args, **options))
+
+    monkeypatch.setattr(chains.gibbs, "step", changed)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_in_one_chain_stops_the_others_and_is_raised(model, monkeypatch, n_jobs):
+    schedule = Schedule(n_chains=2, burn_in=0, n_draws=200_000)  # without a stop this would take minutes
+    store = Nothing(model, schedule)
+    started = threading.Event()
+
+    def change(chain, state):
+        if chain == 0:
+            started.set()
+            if n_jobs == 1:
+                raise RuntimeError("broken on purpose")
+        if chain == 1 and state.sweep == 3 and n_jobs == 2:
+            assert started.wait(10)
+            raise RuntimeError("broken on purpose")
+        return state
+
+    change_step(monkeypatch, change)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        run(model, schedule, store, SEED, n_jobs=n_jobs)
+    assert np.isfinite(store.train_mse).sum(axis=1).max() < 100_000
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_a_chain_that_is_not_finite_is_an_error(model, monkeypatch, value):
+    def change(chain, state):
+        return state._replace(squared_error=value) if (chain, state.sweep) == (1, 4) else state
+
+    change_step(monkeypatch, change)
+    store = Continued(model, SCHEDULE)
+    with pytest.raises(FloatingPointError, match="range of floating-point numbers in sweep 4"):
+        run(model, SCHEDULE, store, SEED)
+    assert ("record", 1, 3) in store.events
+    assert not [event for event in store.events if event[1] == 1 and event[2] > 3]  # neither recorded nor checkpointed
+
+
+@pytest.fixture
+def interrupted(model, monkeypatch):
+    """Return a function that runs chains of which each waits for Ctrl-C in a given sweep."""
+    jobs = []
+
+    class Job(chains._Job):
+        def __init__(self, *args):
+            super().__init__(*args)
+            jobs.append(self)
+
+    def start_and_interrupt(schedule, sweeps, n_jobs):
+        reached = {chain: threading.Event() for chain in sweeps}
+
+        def change(chain, state):
+            if state.sweep == sweeps[chain]:
+                reached[chain].set()
+                assert jobs[-1].stop.wait(10)
+            return state
+
+        def press(*args):
+            for event in reached.values():
+                assert event.wait(10)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(chains, "_Job", Job)
+        monkeypatch.setattr(chains, "wait", press)
+        change_step(monkeypatch, change)
+        store = Continued(model, schedule)
+        counts = run(model, schedule, store, SEED, n_jobs=n_jobs)
+        monkeypatch.undo()
+        return counts, store
+
+    return start_and_interrupt
+
+
+def test_counts_after_an_interruption(model, interrupted):
+    """The sweep that Ctrl-C comes in is finished, recorded and checkpointed."""
+    schedule = Schedule(n_chains=2, burn_in=2, n_draws=50, thinning=2)
+    counts, store = interrupted(schedule, {0: 7, 1: 12}, n_jobs=2)
+    assert counts == [2, 5]
+    for chain, last in ((0, 7), (1, 12)):
+        assert_holds(store, chain, states_of(model, chain, schedule)[:last])
+        assert np.isnan(store.train_mse[chain, last:]).all()
+        assert [event for event in store.events if event[:2] == ("checkpoint", chain)] == [("checkpoint", chain, last)]
+
+
+def test_chains_that_wait_for_a_thread_are_not_started_after_an_interruption(interrupted):
+    schedule = Schedule(n_chains=3, burn_in=2, n_draws=50, thinning=2)
+    counts, store = interrupted(schedule, {0: 6}, n_jobs=1)
+    assert counts == [2, 0, 0]
+    assert {chain for _, chain, _ in store.events} == {0}
+
+
+def test_an_interruption_keeps_the_counts_of_a_resumed_run(model, monkeypatch):
+    """Ctrl-C before any chain of a resumed run has started: the draws of the first run count."""
+    schedule = Schedule(n_chains=2, burn_in=2, n_draws=50, thinning=2)
+
+    class Refusing(chains.ThreadPoolExecutor):
+        def submit(self, *args):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(chains, "ThreadPoolExecutor", Refusing)
+    store = Continued(model, schedule, {1: states_of(model, 1)[8]})
+    assert run(model, schedule, store, SEED) == [0, 3]
+
+
+# --- what is kept of an interrupted run
+
+
+@pytest.mark.parametrize(
+    ("counts", "block"),
+    [
+        ([200, 150, 3, 0], ([0, 1], 150)),
+        ([5, 3, 1], ([0, 1], 3)),
+        ([1, 5, 5], ([1, 2], 5)),
+        ([4, 4], ([0, 1], 4)),
+        ([0, 7, 0], ([1], 7)),
+        ([10, 1, 1, 1], ([0], 10)),
+        ([0, 0], ([0, 1], 0)),
+        ([3], ([0], 3)),
+    ],
+)
+def test_largest_block(counts, block):
+    assert largest_block(counts) == block
+
+
+def test_largest_block_is_the_largest():
+    for counts in product(range(5), repeat=4):
+        kept, n_draws = largest_block(list(counts))
+        assert kept == [chain for chain in range(4) if counts[chain] >= n_draws]
+        assert len(kept) * n_draws == max(n * sum(count >= n for count in counts) for n in range(5))

@@ -1,0 +1,150 @@
+"""Stores: every draw in its place, and running moments against NumPy."""
+
+import numpy as np
+import pytest
+
+from bnmf.data import ObservedMatrix
+from bnmf.model import Model
+from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.state import State
+from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Store, draw_bytes
+
+SCHEDULE = Schedule(n_chains=2, burn_in=3, n_draws=4, thinning=2)
+KEPT = [5, 7, 9, 11]
+
+
+@pytest.fixture
+def model():
+    """A matrix of 4 rows and 3 columns with 10 observed entries."""
+    X = np.arange(12.0).reshape(4, 3)
+    X[0, 1] = X[2, 2] = np.nan
+    return Model(ObservedMatrix.from_data(X), 2)
+
+
+def states(seed, n_sweeps=SCHEDULE.n_sweeps):
+    """Return states with unlike numbers, one for each sweep."""
+    rng = np.random.default_rng(seed)
+    return [
+        State(rng.exponential(size=(4, 2)), rng.exponential(size=(3, 2)), rng.exponential(), rng.exponential(), sweep)
+        for sweep in range(1, n_sweeps + 1)
+    ]
+
+
+def fill(store, n_sweeps=(11, 11)):
+    """Record states of both chains, in alternation, and return them."""
+    chains = [states(chain, n) for chain, n in enumerate(n_sweeps)]
+    for sweep in range(max(n_sweeps)):
+        for chain in (1, 0):
+            if sweep < n_sweeps[chain]:
+                store.record(chain, chains[chain][sweep])
+    return chains
+
+
+@pytest.mark.parametrize(("dtype", "n_bytes"), [(np.float64, 8), ("float32", 4)])
+def test_draw_bytes(model, dtype, n_bytes):
+    assert draw_bytes(model, SCHEDULE, dtype) == 2 * 4 * (4 * 2 + 3 * 2) * n_bytes
+    store = DrawStore(model, SCHEDULE, dtype)
+    assert draw_bytes(model, SCHEDULE, dtype) == store.W.nbytes + store.Z.nbytes
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_each_draw_is_in_its_place(model, dtype):
+    store = DrawStore(model, SCHEDULE, dtype)
+    assert store.W.dtype == store.Z.dtype == dtype
+    assert store.noise_variance.dtype == store.train_mse.dtype == np.float64
+    for chain, chain_states in enumerate(fill(store)):
+        kept = [chain_states[sweep - 1] for sweep in KEPT]
+        np.testing.assert_array_equal(store.W[chain], np.array([s.W for s in kept], dtype))
+        np.testing.assert_array_equal(store.Z[chain], np.array([s.Zt.T for s in kept], dtype))
+        np.testing.assert_array_equal(store.noise_variance[chain], [s.sigma2 for s in kept])
+        np.testing.assert_array_equal(store.train_mse[chain], [s.squared_error / 10 for s in chain_states])
+
+
+def test_later_sweeps_are_empty(model):
+    store = DrawStore(model, SCHEDULE)
+    fill(store, (8, 4))  # two draws of the first chain, none of the second
+    assert np.isfinite(store.train_mse[0, :8]).all()
+    assert np.isnan(store.train_mse[0, 8:]).all()
+    assert np.isfinite(store.train_mse[1, :4]).all()
+    assert np.isnan(store.train_mse[1, 4:]).all()
+    assert (store.W[0, :2] > 0).all()
+    assert (store.W[0, 2:] == 0).all()
+    assert (store.W[1] == 0).all()
+    assert (store.noise_variance[0, :2] > 0).all()
+    assert (store.noise_variance[0, 2:] == 0).all()
+    assert (store.noise_variance[1] == 0).all()
+
+
+def test_draws_are_copies(model):
+    store = DrawStore(model, SCHEDULE)
+    state = states(0)[4]
+    store.record(0, state)
+    before = state.W.copy()
+    state.W[:] = -1.0
+    np.testing.assert_array_equal(store.W[0, 0], before)
+
+
+def test_base_class(model):
+    store = Store(model, SCHEDULE)
+    assert store.resume(0) is None
+    assert store.noise_variance.shape == (2, 4)
+    assert store.train_mse.shape == (2, 11)
+    store.record(0, states(0)[3])  # burn-in: nothing is kept of the factors
+    with pytest.raises(NotImplementedError):
+        store.record(0, states(0)[4])
+
+
+def test_allocate(model):
+    store = Store(model, SCHEDULE)
+    filled = store.allocate("x", (2, 3), np.float32, fill=2.5)
+    np.testing.assert_array_equal(filled, np.full((2, 3), 2.5, np.float32))
+    assert filled.dtype == np.float32
+    np.testing.assert_array_equal(store.allocate("x", (4,)), np.zeros(4))
+
+
+def test_running_moments():
+    values = np.random.default_rng(0).normal(size=(2, 9, 3, 4))
+    moments = RunningMoments(2, (3, 4))
+    for draw in range(9):
+        for chain in (0, 1):
+            if draw < (9, 5)[chain]:
+                moments.add(chain, draw, values[chain, draw])
+    for chain, n_draws in enumerate((9, 5)):
+        used = values[chain, :n_draws]
+        np.testing.assert_allclose(moments.mean[chain], used.mean(axis=0), rtol=1e-12)
+        squares = ((used - used.mean(axis=0)) ** 2).sum(axis=0)
+        np.testing.assert_allclose(moments.squares[chain], squares, rtol=1e-12)
+
+
+def test_running_moments_do_not_cancel():
+    """With Σx² - (Σx)²/n every digit of the sum of squared deviations would be lost."""
+    values = 1e9 + np.random.default_rng(0).normal(size=(200, 2, 2))
+    moments = RunningMoments(1, (2, 2))
+    for draw, value in enumerate(values):
+        moments.add(0, draw, value)
+    centred = values - 1e9  # exact
+    squares = ((centred - centred.mean(axis=0)) ** 2).sum(axis=0)
+    np.testing.assert_allclose(moments.squares[0], squares, rtol=1e-6)
+
+
+def test_running_moments_of_one_draw():
+    moments = RunningMoments(1, (1, 2))
+    moments.add(0, 0, np.array([[3.0, 4.0]]))
+    np.testing.assert_array_equal(moments.mean[0], [[3.0, 4.0]])
+    np.testing.assert_array_equal(moments.squares[0], [[0.0, 0.0]])
+
+
+def test_moment_store(model):
+    store = MomentStore(model, SCHEDULE)
+    chains = fill(store)
+    for chain, chain_states in enumerate(chains):
+        kept = [chain_states[sweep - 1] for sweep in KEPT]
+        for moments, draws in (
+            (store.prediction, [s.W @ s.Zt.T for s in kept]),
+            (store.W, [s.W for s in kept]),
+            (store.Z, [s.Zt.T for s in kept]),
+        ):
+            np.testing.assert_allclose(moments.mean[chain], np.mean(draws, axis=0), rtol=1e-12)
+            np.testing.assert_allclose(moments.squares[chain], 4 * np.var(draws, axis=0), rtol=1e-12)
+        np.testing.assert_array_equal(store.noise_variance[chain], [s.sigma2 for s in kept])
+        np.testing.assert_array_equal(store.train_mse[chain], [s.squared_error / 10 for s in chain_states])

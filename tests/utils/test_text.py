@@ -1,0 +1,46 @@
+"""Durations and sizes as text, at and around the limits between units."""
+
+import pytest
+
+from bnmf.utils.text import duration, size
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.4, "0 s"),
+        (8.2, "8 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (60, "1 min 0 s"),
+        (61, "1 min 1 s"),
+        (3599, "59 min 59 s"),
+        (3599.6, "1 h 0 min"),
+        (3600, "1 h 0 min"),
+        (3661, "1 h 1 min"),
+        (7199, "1 h 59 min"),
+        (90 * 3600 + 59 * 60, "90 h 59 min"),
+    ],
+)
+def test_duration(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 kB"),
+        (1536, "1.5 kB"),
+        (1023 * 1024, "1023.0 kB"),
+        (1024**2, "1.0 MB"),
+        (2.25 * 1024**2, "2.2 MB"),
+        (1024**3, "1.0 GB"),
+        (5000 * 1024**3, "5000.0 GB"),
+        (-2048, "-2.0 kB"),
+    ],
+)
+def test_size(n_bytes, text):
+    assert size(n_bytes) == text
