@@ -117,7 +117,8 @@ class _Process:
                 text=True,
             )
         self._answers: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         for line in self._process.stdout:
@@ -144,4 +145,6 @@ class _Process:
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._listener.join()
         self._process.stdin.close()
+        self._process.stdout.close()

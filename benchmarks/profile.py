@@ -127,14 +127,14 @@ def half_sweep_times(
     rows = rows_with_own_system(view)
     blocks = block_sums(view.lists, Z)
     b, p = conditionals(view, mask, W, Z, sigma2)
-    workers = Workers()
+    workers, precision, ones = Workers(), np.array([1.0 / sigma2]), np.ones(len(Z))
 
     def kernel() -> None:
         for (begin, end), product in zip(tiles, products, strict=True):
             sweep_rows(
                 W, Z, product, gram, blocks, *view.lists, view.lists_missing, view.order, view.repeats, view.ids,
-                prior.linear, prior.quadratic, prior.pairwise, prior.max_rate, prior.paper_rule, 1.0 / sigma2,
-                *next(KEYS), begin, end, view.squares, error,
+                prior.linear, prior.quadratic, prior.pairwise, prior.max_rate, prior.paper_rule, precision, ones,
+                ones[:1], *next(KEYS), begin, end, view.squares, error,
             )  # fmt: skip
 
     blas = min_time(lambda: (Z.T @ Z, [view.product(*tile, Z) for tile in tiles]))

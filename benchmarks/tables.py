@@ -132,15 +132,15 @@ def save(results: dict[str, Any], settings: Settings, directory: Path) -> None:
     """Save the results as JSON and Markdown."""
     directory.mkdir(exist_ok=True)
     name = "results" if settings.name == "full" else f"results-{settings.name}"
-    (directory / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
-    (directory / f"{name}.md").write_text(markdown(results, settings))
+    (directory / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (directory / f"{name}.md").write_text(markdown(results, settings), encoding="utf-8")
 
 
 def load(settings: Settings, directory: Path) -> dict[str, Any]:
     """Return the results of an earlier run, or empty results if there was none."""
     name = "results" if settings.name == "full" else f"results-{settings.name}"
     path = directory / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else {"sections": {}}
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"sections": {}}
 
 
 def show(results: dict[str, Any], settings: Settings) -> None:

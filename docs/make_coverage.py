@@ -1,4 +1,4 @@
-"""Write docs/coverage.md: how often predictive intervals hold on drug responses that were hidden.
+"""Write docs/coverage.md: coverage of the predictive intervals for hidden drug responses.
 
 Run from the root of the repository: python docs/make_coverage.py --data-dir ../shared/data
 """
@@ -8,23 +8,24 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from bnmf import BayesianNMF
 from bnmf.datasets import fetch_gdsc_ic50
-from bnmf.posterior.diagnostics import ConvergenceWarning
 
 PROBABILITIES = (0.5, 0.8, 0.9, 0.95)
 RANKS = (5, 10, 20)
-PART = 0.3
+# Fraction of the observed entries that is hidden.
+HIDDEN_FRACTION = 0.3
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data-dir", help="directory with gdsc/ic50.txt; downloaded if it is not given")
+    parser.add_argument("--data-dir", help="directory with gdsc/ic50.txt; without it, the data are downloaded")
     data = fetch_gdsc_ic50(data_home=parser.parse_args().data_dir).data.to_numpy()
     rng = np.random.default_rng(0)
-    seen = np.flatnonzero(~np.isnan(data))
-    hidden = rng.permutation(seen)[: int(PART * len(seen))]
+    observed = np.flatnonzero(~np.isnan(data))
+    hidden = rng.permutation(observed)[: int(HIDDEN_FRACTION * len(observed))]
     X = data.copy()
     X.flat[hidden] = np.nan
     truth = data.flat[hidden]
@@ -41,7 +42,7 @@ def main() -> None:
         error = np.sqrt(np.mean((truth - mean) ** 2))
         lines.append(f"| {rank} | {error:.1f} | " + " | ".join(f"{c:.1%}" for c in covered) + " |")
         print(lines[-1], flush=True)
-    lines += [TRUST, "| predicted sd (rank 20) | entries | root mean squared error | within the 90% interval |"]
+    lines += [TRUST, "| predictive sd (K = 20) | entries | root mean squared error | inside the 90% interval |"]
     lines.append("|---|---|---|---|")
     low, high = (end.flat[hidden] for end in model.interval(0.9))
     inside = (low <= truth) & (truth <= high)
@@ -49,7 +50,7 @@ def main() -> None:
         error = np.sqrt(np.mean((truth - mean)[group] ** 2))
         lines.append(f"| {sd[group].min():.1f} to {sd[group].max():.1f} | {len(group):,} | {error:.1f} | "
                      f"{inside[group].mean():.1%} |")  # fmt: skip
-    Path(__file__).with_name("coverage.md").write_text("\n".join(lines) + "\n")
+    Path(__file__).with_name("coverage.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def fit(X, rank):
@@ -59,24 +60,27 @@ def fit(X, rank):
         return model.fit(X)
 
 
-HEAD = f"""# Do the intervals hold?
+HEAD = f"""# Coverage of the predictive intervals
 
-On data made from the model they do, by construction and by test (`tests/test_estimator.py`: 90% intervals hold 88 to
-92% of hidden entries). Real data are not made from the model. Here {PART:.0%} of the observed GDSC drug responses were
-hidden (values 0 to 100, many at exactly 0 and 100), and predicted with `prior="gl22"`, 4 chains, 300 sweeps of burn-in
-and 200 draws of each. The table shows which part of the hidden entries lies within the central predictive interval of
-each probability. Made by `python docs/make_coverage.py --data-dir ../shared/data`.
+On data simulated from the model the intervals have the right coverage: in `tests/test_estimator.py`, 90% intervals
+contain 88 to 92% of the hidden entries. Real data do not follow the model. Here {HIDDEN_FRACTION:.0%} of the observed
+GDSC drug responses (values from 0 to 100, many of them exactly 0 or 100) were hidden and predicted with `prior="gl22"`,
+using 4 chains with 300 sweeps of burn-in and 200 draws each. The table gives the fraction of the hidden entries inside
+the central predictive interval of each probability. To update this page, run
+`python docs/make_coverage.py --data-dir ../shared/data`.
 """
 TRUST = """
-The intervals at 80% hold what they say, at 90 and 95% they are about two points short, and at 50% they hold too much:
-the responses pile up at both ends of their range, which Gaussian noise does not. The rank hardly matters.
+The coverage of the 80% intervals is right, that of the 90% and 95% intervals is about two points too low, and that of
+the 50% intervals is too high: the responses accumulate at both ends of their range, unlike Gaussian noise. The rank has
+little influence.
 
-## Which predictions to trust
+## Which predictions are reliable
 
-Entries sorted by the standard deviation that the model predicts for them, in five groups of equal size. The order is
-right: the smaller the predicted one, the smaller the error. The size is not, because the noise of the model has one
-variance for all entries, while real responses to a drug that never works vary little: intervals are too wide for the
-surest entries and too short for the least sure.
+The hidden entries are sorted by their predictive standard deviation and divided into five groups of equal size. The
+order is right: entries with a smaller predictive standard deviation have smaller errors. The scale is not, because the
+noise of the model has the same variance for all entries, while the responses to a drug that never works vary little.
+The intervals are too wide for the entries with the smallest predictive standard deviation, and too narrow for those
+with the largest.
 """
 
 

@@ -1,26 +1,34 @@
-"""The logic of the benchmarks on made-up timings: no peer is needed."""
+"""The benchmarks: timing and tables on made-up timings, and the implementations that need no other package."""
 
 import dataclasses
 import json
 import sys
-from pathlib import Path
 
+import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from benchmarks import matrices, race, tables, targets
-from benchmarks.client import Contestant, PeerError
-from benchmarks.sections import SECTIONS, Context, Outcome, Row, compete
-from benchmarks.settings import QUICK
+from benchmarks import client, matrices, race, tables, targets
+from benchmarks.__main__ import RESULTS_DIRECTORY
+from benchmarks.client import Client, Contestant, PeerError
+from benchmarks.peers import PEERS, find
+from benchmarks.sections import Context, Outcome, Row, compete, peers_for
+from benchmarks.settings import FULL, QUICK
 from benchmarks.spread import exponent, ratios, spread
 
+# Peers without further requirements, and their options.
+BUNDLED = {
+    "bnmf": {"burn_in": 0.01},
+    "bnmf-chains": {"burn_in": 0.01},
+    "bnmf-ess": {"warmup": 2, "thinning": 1},
+    "reference": {},
+    "sklearn": {"solver": "cd"},
+}
 
-class MadeUp:
-    """Contestants whose iterations take what their options say."""
+
+class FakeClient:
+    """A client whose contestants take the time given in their options."""
 
     def __init__(self):
-        self.order = []
+        self.calls = []
 
     def set_up(self, contestant):
         if contestant.peer == "implicit":
@@ -28,14 +36,14 @@ class MadeUp:
         return 0
 
     def repeat(self, contestant, slot, n):
-        self.order.append(contestant.label)
+        self.calls.append(contestant.label)
         seconds = contestant.options["seconds"]
         if seconds is None:
             raise PeerError("crashed")
         return {"seconds": seconds, "elapsed": contestant.options.get("overhead", 0.0) + n * abs(seconds)}
 
     def release(self):
-        self.order.append("release")
+        self.calls.append("release")
 
 
 def contestant(label, seconds, peer="bnmf", **options):
@@ -46,76 +54,76 @@ def silent(line):
     pass
 
 
-def made_up_sections():
+def fake_sections():
     rows = [
         Row("gdsc", 20, 1, "bnmf", "s per iteration", [1.0, 2.0, 3.0]),
         Row("gdsc", 20, 1, "scikit-learn cd", "s per iteration", [0.5, 0.5, None], "bnmf"),
         Row("gdsc", 20, 1, "SMURFF", "s per iteration", [30.0, 60.0, 90.0], "bnmf"),
     ]
-    outcome = Outcome(
-        rows, ["a note"], [{"data": "gdsc", "rank": 20, "label": "cmfrec", "reason": "not installed: no wheel"}]
-    )
+    failure = {"data": "gdsc", "rank": 20, "label": "cmfrec", "reason": "not installed: no wheel"}
+    outcome = Outcome(rows, ["a note"], [failure])
     return {"gdsc": {"date": "2000-01-01 00:00", "seconds": 1.0, **outcome.as_dict()}}
 
 
-def test_a_ratio_is_taken_within_each_repeat_that_both_took_part_in():
+def test_ratios_use_repeats_with_both_timings():
     assert ratios([2.0, None, 9.0, 4.0], [1.0, 1.0, 3.0]) == [2.0, 3.0]
 
 
-def test_the_spread_skips_repeats_that_are_not_there():
+def test_spread_skips_missing_timings():
     assert spread([3.0, None, 1.0, 2.0]) == pytest.approx((2.0, 1.2, 2.8))
 
 
-def test_the_exponent_of_a_power_is_that_power():
+def test_exponent_of_a_power_law():
     assert exponent([2, 5, 10, 20], [n**1.5 for n in (2, 5, 10, 20)]) == pytest.approx(1.5)
 
 
-def test_a_race_takes_turns_and_begins_each_with_another():
-    track = MadeUp()
-    lanes, failures = race.run([contestant(label, 1.0) for label in "ab"], track, QUICK, silent, n=1, repeats=2)
-    assert track.order == ["a", "b", "b", "a", "release"]
+def test_race_alternates_and_rotates_the_order():
+    fake = FakeClient()
+    lanes, failures = race.run([contestant(label, 1.0) for label in "ab"], fake, QUICK, silent, n=1, repeats=2)
+    assert fake.calls == ["a", "b", "b", "a", "release"]
     assert not failures
     assert [lane.seconds for lane in lanes] == [[1.0, 1.0], [1.0, 1.0]]
 
 
-def test_iterations_are_as_many_as_take_long_enough_beside_what_setting_up_takes():
+def test_calibration_exceeds_the_overhead():
     fast, heavy = contestant("fast", 1e-3), contestant("heavy", 1e-3, overhead=0.2)
-    (one, other), _ = race.run([fast, heavy], MadeUp(), QUICK, silent)
-    assert one.n * 1e-3 >= QUICK.repeat_seconds / 2
+    (one, other), _ = race.run([fast, heavy], FakeClient(), QUICK, silent)
+    assert QUICK.repeat_seconds / 2 <= one.n * 1e-3 < 10 * QUICK.repeat_seconds
     assert other.n * 1e-3 >= 0.2
 
 
-def test_a_slow_contestant_sits_out_when_its_budget_is_spent():
-    (lane,), _ = race.run([contestant("slow", 100.0)], MadeUp(), QUICK, silent)
+def test_slow_contestant_stops_at_its_budget():
+    (lane,), _ = race.run([contestant("slow", 100.0)], FakeClient(), QUICK, silent)
     assert lane.seconds == [100.0] * QUICK.min_repeats + [None] * (QUICK.repeats - QUICK.min_repeats)
 
 
-def test_one_that_fails_does_not_lose_the_rest():
+def test_failure_does_not_affect_others():
     entered = [contestant("good", 1.0), contestant("crashes", None), contestant("absent", 1.0, peer="implicit")]
-    lanes, failures = race.run(entered, MadeUp(), QUICK, silent, n=1)
+    lanes, failures = race.run(entered, FakeClient(), QUICK, silent, n=1)
     assert [lane.contestant.label for lane in lanes] == ["good"]
     assert failures == {"absent": "no such module", "crashes": "in repeat 1: crashed"}
 
 
-def test_differences_that_drown_in_noise_are_not_timings():
-    lanes, failures = race.run([contestant("noisy", -1.0)], MadeUp(), QUICK, silent, n=1)
+def test_nonpositive_differences_are_not_timings():
+    lanes, failures = race.run([contestant("noisy", -1.0)], FakeClient(), QUICK, silent, n=1)
     assert not lanes
     assert "too noisy" in failures["noisy"]
 
 
-def test_a_peer_that_did_not_install_is_reported_with_the_reason():
+def test_peer_that_is_not_installed_is_reported():
     outcome = Outcome()
-    context = Context(MadeUp(), QUICK, {"smurff": "no wheel"}, silent)
-    compete(context, outcome, [contestant("bnmf", 1.0), contestant("SMURFF", 1.0, "smurff")], over="bnmf", unit="s")
+    context = Context(FakeClient(), QUICK, {"smurff": "no wheel"}, silent)
+    entered = [contestant("bnmf", 1.0), contestant("SMURFF", 1.0, "smurff")]
+    compete(context, outcome, entered, baseline="bnmf", unit="s")
     assert [row.label for row in outcome.rows] == ["bnmf"]
     assert outcome.failures == [{"label": "SMURFF", "reason": "not installed: no wheel"}]
 
 
 def test_targets_compare_the_right_rows_in_the_right_direction():
-    lines = tables.target_table(made_up_sections(), QUICK)
-    assert lines[0][1:] == ["3x (2.2-3.8)", "at most 3.5x", "at most 2x", "yes"]
-    assert lines[2][1:] == ["30x", "12x", "25x", "yes, and the aim"]
-    assert lines[3][1:] == ["", "60x", "150x", "not measured"]
+    lines = tables.target_table(fake_sections(), QUICK)
+    assert lines[0][1:] == ["3x (2.2-3.8)", "≤ 3.5x", "≤ 2x", "yes"]
+    assert lines[2][1:] == ["30x", "≥ 12x", "≥ 25x", "yes, goal met"]
+    assert lines[3][1:] == ["", "≥ 60x", "≥ 150x", "not measured"]
 
 
 def test_growth_is_per_entry():
@@ -130,26 +138,74 @@ def test_growth_is_per_entry():
     assert target.verdict(found) == "yes"
 
 
-def test_results_are_saved_and_go_on_from_there(tmp_path):
-    results = {"sections": made_up_sections(), "machine": tables.machine({"bnmf": "0"})}
+def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
+    results = {"sections": fake_sections(), "machine": tables.machine({"bnmf": "0"})}
     tables.save(results, QUICK, tmp_path)
     assert tables.load(QUICK, tmp_path) == json.loads(json.dumps(results))
-    page = (tmp_path / "results-quick.md").read_text()
+    page = (tmp_path / "results-quick.md").read_text(encoding="utf-8")
     assert "| GDSC, K = 20 | SMURFF | 60 (36-84) s per iteration | 30x of bnmf |" in page
     assert "- Not measured: cmfrec on GDSC, K = 20: not installed: no wheel" in page
     tables.show(results, QUICK)
+    shown = capsys.readouterr().out
+    assert "30x of bnmf" in shown
+    assert "Not measured: cmfrec on GDSC, K = 20" in shown
 
 
-@pytest.mark.parametrize("name", ["gdsc", "complete-16x25", "incomplete-10x5", "ratings-2000"])
-def test_a_matrix_is_the_same_when_loaded_again(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("BNMF_DATA", str(tmp_path / "nothing here"))
-    made, loaded = matrices.load(name, tmp_path), matrices.load(name, tmp_path)
+def test_committed_results_are_current_and_complete():
+    results = tables.load(FULL, RESULTS_DIRECTORY)
+    assert (RESULTS_DIRECTORY / "results.md").read_text(encoding="utf-8") == tables.markdown(results, FULL)
+    assert "not measured" not in [line[-1] for line in tables.target_table(results["sections"], FULL)]
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "complete"),
+    [
+        ("gdsc", "GDSC", False),
+        ("complete-16x25", "complete 16 x 25", True),
+        ("incomplete-10x5", "incomplete 10 x 5", False),
+        ("ratings-2000", "0.002 million ratings", False),
+    ],
+)
+def test_matrices_are_created_once(name, description, complete, tmp_path, monkeypatch):
+    monkeypatch.setenv("BNMF_DATA", str(tmp_path / "no data"))
+    made = matrices.make(name)
+    matrices.load(name, tmp_path)
+    monkeypatch.delattr(matrices, "make")
+    loaded = matrices.load(name, tmp_path)
     assert made.shape == loaded.shape
+    assert matrices.entries(made).nnz == matrices.entries(loaded).nnz > 0
     assert (matrices.entries(made) != matrices.entries(loaded)).nnz == 0
-    assert matrices.is_complete(made) == name.startswith("full")
-    assert matrices.describe(name)
+    assert matrices.is_complete(loaded) == complete
+    assert matrices.n_complete_entries(name) == (16 * 25 if complete else 0)
+    assert matrices.describe(name) == description
 
 
-def test_every_target_has_its_section():
-    keys = [key for target in targets.targets(QUICK) for key in (target.over, target.under) if key]
-    assert {key[0] for key in keys} <= set(SECTIONS)
+@pytest.mark.parametrize("name", BUNDLED)
+def test_bundled_peers_measure(name):
+    X = matrices.make("complete-16x25")
+    measured = find(name)(X, 2, 1, **BUNDLED[name]).measure(8)
+    assert np.isfinite(measured["seconds"])
+    if name != "sklearn":  # its timing is a difference, which may be negative
+        assert measured["seconds"] > 0
+
+
+def test_bundled_peers_are_those_without_requirements():
+    assert set(BUNDLED) == {name for name, (_, package) in PEERS.items() if package is None}
+    assert {c.peer for data in ("gdsc", "complete-16x25", "ratings-2000") for c in peers_for(data, 2)} <= set(PEERS)
+
+
+def test_workers_answer_and_report_errors(tmp_path, monkeypatch):
+    monkeypatch.setattr(client, "python", lambda: sys.executable)
+    workers = Client(tmp_path, tmp_path / "no data", timeout=120.0)
+    try:
+        good = Contestant("good", "reference", "incomplete-10x5", 2)
+        slot = workers.set_up(good)
+        assert workers.repeat(good, slot, 3)["seconds"] > 0
+        with pytest.raises(PeerError, match=r"TypeError: .*'unknown'"):
+            workers.set_up(dataclasses.replace(good, options={"unknown": 1}))
+        assert workers.repeat(good, slot, 3)["seconds"] > 0
+        workers.release()
+        with pytest.raises(PeerError, match="KeyError"):
+            workers.repeat(good, slot, 3)
+    finally:
+        workers.close()

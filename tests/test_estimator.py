@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from bnmf import BayesianNMF
-from bnmf.priors import L1
+from bnmf.priors import L1, L2Squared
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -46,7 +46,7 @@ def test_passes_check_estimator():
 
 def test_default_settings_are_those_of_the_paper():
     model = BayesianNMF()
-    assert (model.burn_in, model.n_draws, model.noise_shape, model.noise_scale) == (300, 200, 1.0, 1.0)
+    assert (model.burn_in, model.n_draws) == (300, 200)
 
 
 def test_every_container_gives_the_same_draws():
@@ -271,7 +271,10 @@ def test_a_chain_that_has_not_converged_is_said_so():
         ({"thinning": 0}, ValueError, "thinning must be at least 1"),
         ({"prior": "gaussian"}, ValueError, "prior must be a Prior or one of 'gee'"),
         ({"prior": ("gee",)}, ValueError, "pair"),
-        ({"noise_shape": 0.0}, ValueError, "noise_shape must be a positive"),
+        ({"noise": "none"}, ValueError, "noise must be 'common', 'column', 'row', 'both'"),
+        ({"scale": "row"}, ValueError, "scale must be 'column', 'matrix' or None"),
+        ({"offset": "row"}, ValueError, "offset must be 'column' or None"),
+        ({"prior": L1() + L2Squared(1.0)}, ValueError, "cannot be learned in a sum"),
         ({"init": "zeros"}, ValueError, "init must be 'random' or a pair"),
         ({"init": (np.ones((3, 2)), np.ones((2, 12)))}, ValueError, "W0 of init must have shape"),
         ({"unstored": "nothing"}, ValueError, "unstored must be 'zero' or 'missing'"),

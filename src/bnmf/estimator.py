@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
-from bnmf.model.noise import InverseGamma
-from bnmf.posterior.interface import BasePosterior
+from bnmf.model.units import units_of
 from bnmf.posterior.fitting import sample_posterior
+from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler.checkpoint import stored_seed
 from bnmf.sampler.schedule import Schedule
@@ -43,43 +43,52 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     prior : str, Prior or pair of them, default="gl22"
         "gee", "gl12", "gl22", "glinf" or "gl22inf" (the models of the paper with λ = 0.1; "exponential" is "gee" and
         "half-normal" is "gl22"), a prior from :mod:`bnmf.priors`, or a pair of them for W and for Z.
-    noise_shape, noise_scale : float, default=1.0
-        Inverse-gamma prior of the noise variance.
+    noise : {"column", "row", "both", "common"}, CommonNoise or GroupedNoise, default="common"
+        Whether the variance of the noise is learned for each column, each row, each of both, or once for all entries.
+        The variances of a side share a distribution that is learned too, so that a column with few entries borrows
+        from the others. The objects are in :mod:`bnmf.model.noise`.
+    scale : {"column", "matrix", None}, default=None
+        Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
+        None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
+    offset : {"column", None}, default=None
+        Subtract the smallest observed entry of each column first, so that only the variation above it is factorised and
+        negative data are allowed. It is added again to predictions.
     n_chains : int, default=4
-        Chains, each from its own start.
+        Number of chains, each with its own start.
     burn_in : int, default=300
-        Sweeps of each chain that are thrown away.
+        Sweeps discarded at the start of each chain.
     n_draws : int, default=200
-        Draws of each chain that are kept.
+        Draws kept of each chain.
     thinning : int, default=1
-        Sweeps from one draw to the next.
+        Sweeps from one kept draw to the next.
     init : "random" or pair of arrays, default="random"
         Draws from the prior, or starting values W0 (rows, K) and Z0 (K, columns).
     rescale : bool, default=True
-        End each sweep with the rescaling move, which speeds up mixing and leaves the posterior as it is.
+        End each sweep with the rescaling move, which improves mixing and leaves the posterior unchanged.
     unstored : {"zero", "missing"}, default="zero"
-        What an entry is that a sparse X does not store.
+        Meaning of the entries that a sparse X does not store.
     checkpoint : path-like, optional
-        A directory that keeps draws and states. A fit that was cut off goes on from there when it is called again.
+        A directory that keeps draws and states. The same call continues a fit that was cut off.
     keep_draws : bool, default=True
-        If False only means and standard deviations are kept, not the draws.
+        If False, keep only means and standard deviations, not the draws.
     draws_dtype : {"float64", "float32"}, default="float64"
         Precision of the draws that are kept.
     n_jobs : int, optional
-        Threads; -1 for all cores. The draws do not depend on it.
-    random_state : int, RandomState or None, default=None
-        The same number gives the same draws.
+        Number of threads; -1 for all cores. The draws do not depend on it.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer makes the draws reproducible.
     progress : bool, default=False
-        Show progress on the error stream.
+        Show progress on standard error.
 
     Attributes
     ----------
     posterior_ : Posterior
-        The draws and what can be read off them (:class:`bnmf.posterior.moments.Moments` with ``keep_draws=False``).
+        The draws and everything computed from them (:class:`bnmf.posterior.moments.Moments` with
+        ``keep_draws=False``).
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
-    noise_variance_ : float
-        Posterior mean of the noise variance.
+    noise_variance_ : float or ndarray of shape (n_features,)
+        Posterior mean of the noise variance, of each column if it differs between columns.
     reconstruction_err_ : float
         Root of the squared error of the posterior mean on the observed entries.
     n_iter_ : int
@@ -105,8 +114,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_components: int = 20,
         *,
         prior: Any = "gl22",
-        noise_shape: float = 1.0,
-        noise_scale: float = 1.0,
+        noise: Any = "common",
+        scale: str | None = None,
+        offset: str | None = None,
         n_chains: int = 4,
         burn_in: int = 300,
         n_draws: int = 200,
@@ -123,8 +133,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ) -> None:
         self.n_components = n_components
         self.prior = prior
-        self.noise_shape = noise_shape
-        self.noise_scale = noise_scale
+        self.noise = noise
+        self.scale = scale
+        self.offset = offset
         self.n_chains = n_chains
         self.burn_in = burn_in
         self.n_draws = n_draws
@@ -172,7 +183,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
         schedule = Schedule(self.n_chains, self.burn_in, self.n_draws, self.thinning)
-        model = Model(data, self.n_components, self.prior, InverseGamma(self.noise_shape, self.noise_scale))
+        units, shifted = units_of(data, self.scale, self.offset)
+        model = Model(shifted, self.n_components, self.prior, self.noise, units)
         self._seed_ = seed
         self._data_ = data
         self.posterior_: Any = sample_posterior(
@@ -186,9 +198,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             checkpoint=self.checkpoint,
             n_jobs=effective_n_jobs(self.n_jobs),
             progress=bool(self.progress),
+            original=data,
         )
         self._mean_W, self.components_ = self.posterior_.factor_means()
-        self.noise_variance_ = float(self.posterior_.noise_variance.mean())
+        noise_variance = self.posterior_.noise_variance.mean(axis=(0, 1))
+        self.noise_variance_ = float(noise_variance) if noise_variance.ndim == 0 else noise_variance
         self.n_iter_ = schedule.sweeps_for(self.posterior_.n_draws)
         return self
 
@@ -201,9 +215,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
         )
         values = array if isinstance(array, np.ndarray) else array.data
-        if observed is None and np.any(values < 0):
-            raise ValueError(f"Negative values in data passed to {type(self).__name__}: X must be nonnegative")
-        data = ObservedMatrix.from_data(array, observed, unstored=self.unstored, empty=not reset)
+        negative = self.offset is not None
+        if not negative and observed is None and np.any(values < 0):
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless offset='column'"
+            )
+        data = ObservedMatrix.from_data(array, observed, unstored=self.unstored, negative=negative, empty=not reset)
         columns = pd.Index(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
         return data.named(names, columns)
 
@@ -230,7 +247,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = self.offset is None
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags

@@ -38,7 +38,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> import numpy as np
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0])
     >>> X[2, 3] = np.nan
-    >>> imputer = NMFImputer(BayesianNMF(1, noise_scale=1e-3, random_state=0))
+    >>> imputer = NMFImputer(BayesianNMF(1, noise="column", scale="column", random_state=0))
     >>> filled = imputer.fit_transform(X)
     >>> bool(abs(filled[2, 3] - 12.0) < 1.0)
     True
@@ -121,15 +121,16 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         array = self._array(X, reset=False)
         posterior = self.estimator_.posterior_of(array)
-        W, Z, noise_variance = posterior.flat
+        W, _, noise = posterior.flat
         if not 1 <= n_imputations <= len(W):
             raise ValueError(f"n_imputations must be between 1 and the {len(W)} draws, got {n_imputations}")
         rng = as_generator(random_state)
         chosen = rng.permutation(len(W))[:n_imputations]
         rows, columns = np.nonzero(np.isnan(array))
-        products = predictions.entries(W[chosen], Z[chosen], rows, columns)
+        means = posterior.draws_of(rows, columns).reshape(len(W), -1)[chosen]
+        variance = noise.choose(chosen).at(rows, columns)
         out = np.repeat(array[None], n_imputations, axis=0)
-        out[:, rows, columns] = predictions.add_noise(products, noise_variance[chosen], posterior.lower_bound, rng)
+        out[:, rows, columns] = predictions.add_noise(means, variance, posterior.lower_bound, rng)
         return out
 
     def _array(self, X: Any, *, reset: bool) -> Array:

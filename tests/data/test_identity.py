@@ -1,4 +1,4 @@
-"""Rows are known again by what they hold, in whatever they are stored."""
+"""Rows are recognised by their content, whatever the storage."""
 
 import numpy as np
 import scipy.sparse as sp

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.data.observed import ObservedMatrix
+from bnmf.data.views import ScaledView
 
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0, 2.0], [NAN, 3.0, 4.0, 0.0], [0.0, 5.0, 6.0, NAN]])
@@ -43,8 +44,10 @@ def assert_holds(data, expected):
     rng = np.random.default_rng(0)
     W, Z = rng.uniform(size=(data.shape[0], 2)), rng.uniform(size=(data.shape[1], 2))
     error = np.nansum((expected - W @ Z.T) ** 2)
-    assert data.rows.squared_error(W, Z, 0, data.shape[0]) == pytest.approx(error)
-    assert data.columns.squared_error(Z, W, 0, data.shape[1]) == pytest.approx(error)
+    for view, left, right in ((data.rows, W, Z), (data.columns, Z, W)):
+        errors = np.empty(view.n_rows)
+        ScaledView(view).squared_errors(left, right, 0, view.n_rows, errors)
+        assert errors.sum() == pytest.approx(error)
 
 
 NULLABLE = pd.DataFrame({"a": [1, None, 0], "b": [None, 3, 5]}, dtype="Int64").assign(
@@ -91,13 +94,13 @@ def test_sparse_formats(kind, make):
 
 
 @pytest.mark.parametrize("density", [0.1, 0.9])
-@pytest.mark.parametrize("holes", [0.0, 0.2, 0.7])
+@pytest.mark.parametrize("missing", [0.0, 0.2, 0.7])
 @pytest.mark.parametrize("unstored", ["zero", "missing"])
-def test_sparse_with_holes(density, holes, unstored):
+def test_sparse_with_missing_entries(density, missing, unstored):
     rng = np.random.default_rng(3)
     stored = rng.uniform(size=(30, 20)) < density
     given = sp.csr_array(np.where(stored, rng.uniform(1, 2, size=stored.shape), 0.0))
-    given.data[rng.uniform(size=given.nnz) < holes] = NAN
+    given.data[rng.uniform(size=given.nnz) < missing] = NAN
     expected = given.toarray()
     if unstored == "missing":
         expected[~stored] = NAN

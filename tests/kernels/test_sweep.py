@@ -9,10 +9,12 @@ from tests.statistical.checks import P_VALUE, assert_follows, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import View
+from bnmf.data.views import ScaledView, View
 from bnmf.kernels.random import stream_of
 from bnmf.kernels.truncated_normal import draw_positive, draw_two_piece
 from bnmf.model.model import Model
+from bnmf.model.noise import NoiseState, common
+from bnmf.model.units import Units
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.priors.names import MODELS
 from bnmf.sampler.gibbs import half_sweep
@@ -49,8 +51,8 @@ def problem(rows=40, columns=17, K=4, observed=0.6, seed=0):
 
 def drawn(view, W, Z, coefficients, sigma2=SIGMA2):
     W = W.copy()
-    error = half_sweep(view, W, Z, coefficients, sigma2, KEY, Workers())
-    return W, error
+    errors = half_sweep(ScaledView(view), W, Z, coefficients, np.ones(1), np.array([sigma2]), KEY, Workers())
+    return W, errors.sum()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,19 +80,47 @@ def test_every_rank_and_length(K, columns, observed):
         np.testing.assert_allclose(error, (mask * (A - expected @ Z.T) ** 2).sum(), rtol=1e-6, atol=1e-9)
 
 
-def direct_half_sweep(A, mask, W, Z, c):
+def direct_half_sweep(A, mask, W, Z, c, variance=None):
     """Draw from the same streams, computing each conditional from scratch."""
     W = W.copy()
+    variance = np.full(A.shape, SIGMA2) if variance is None else variance
     for row in range(len(W)):
         stream = stream_of(*KEY, np.uint64(row))
-        z, a = Z[mask[row]], A[row, mask[row]]
+        z, a, v = Z[mask[row]], A[row, mask[row]], variance[row, mask[row]]
         for k in range(W.shape[1]):
             others = W[row].copy()
             others[k] = 0.0
-            p = z[:, k] @ z[:, k] / SIGMA2 + c.quadratic[0, k]
-            b = z[:, k] @ (a - z @ others) / SIGMA2 - c.linear[0, k] - c.pairwise * others.sum()
+            p = (z[:, k] / v) @ z[:, k] + c.quadratic[0, k]
+            b = (z[:, k] / v) @ (a - z @ others) - c.linear[0, k] - c.pairwise * others.sum()
             W[row, k], stream = draw_positive(b, p, tuple(map(np.uint64, stream)))
     return W
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("by_row", "by_column"), [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_variances_and_scales_of_rows_and_columns(form, by_row, by_column, blocks):
+    """Unequal variances of rows and columns, and data in other units, against conditionals from scratch."""
+    A, mask, W, Z = problem_with_blocks() if blocks else problem(rows=30, columns=45, K=5)
+    rng = np.random.default_rng(3)
+    row_variance = rng.uniform(0.2, 3.0, size=len(A)) if by_row else np.array([0.7])
+    entry_variance = rng.uniform(0.2, 3.0, size=len(Z)) if by_column else np.array([1.3])
+    row_scale, entry_scale = rng.uniform(0.5, 2.0, size=len(A)), rng.uniform(0.5, 2.0, size=len(Z))
+    coefficients = (L1(0.5) + L1Squared(0.1)).coefficients(W.shape)
+    variance = np.broadcast_to(row_variance[:, None] * entry_variance, A.shape)
+    expected = direct_half_sweep(A, mask, W, Z, coefficients, variance)
+    raw = view_of(A / np.outer(row_scale, entry_scale), mask, form)
+    got = W.copy()
+    view = ScaledView(raw, entry_scale, row_scale)
+    errors = half_sweep(view, got, Z, coefficients, row_variance, entry_variance, KEY, Workers())
+    np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
+    residuals = np.where(mask, A - got @ Z.T, 0.0)
+    if by_row or not by_column:
+        weights = entry_variance if by_column else 1.0
+        np.testing.assert_allclose(errors, (residuals**2 / weights).sum(axis=1), rtol=1e-7, atol=1e-9)
+    direct = np.empty(len(A))
+    view.squared_errors(got, Z, 0, len(A), direct)
+    np.testing.assert_allclose(direct, (residuals**2).sum(axis=1), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1, 0.6])
@@ -195,10 +225,12 @@ def test_draw_of_a_row_does_not_depend_on_rows_that_share_its_system(name):
     assert view.repeats.sum() > len(A) // 2
     coefficients = MODELS[name](1.0).coefficients(W.shape)
     together = W.copy()
-    half_sweep(view, together, Z, coefficients, SIGMA2, KEY, Workers())
+    variances = np.ones(1), np.array([SIGMA2])
+    half_sweep(ScaledView(view), together, Z, coefficients, *variances, KEY, Workers())
     for row in range(len(A)):
         alone, ids = W[[row]].copy(), np.array([row], np.uint64)
-        half_sweep(view.select(np.array([row])), alone, Z, coefficients, SIGMA2, KEY, Workers(), ids)
+        one = ScaledView(view.select(np.array([row])))
+        half_sweep(one, alone, Z, coefficients, *variances, KEY, Workers(), ids)
         np.testing.assert_allclose(alone[0], together[row], rtol=1e-11)
 
 
@@ -250,7 +282,7 @@ def first_entry_cdf(prior, mask):
 
     def log_joint(w):
         row = np.array([[w, *OTHERS]])
-        return model.log_joint(row, GIVEN, SIGMA2) if model else prior.log_density(row)
+        return model.log_joint(row, GIVEN, common(SIGMA2)) if model else prior.log_density(row)
 
     # The grid includes the kink of L∞.
     points = np.concatenate([np.linspace(0, max(OTHERS), 100), np.linspace(max(OTHERS), 10, 800)[1:]])
@@ -268,6 +300,26 @@ def test_one_entry_against_the_joint_density(prior, mask):
     for form in ("missing listed", "observed listed"):
         # The old value is far from the draws, so that any dependence on it shows.
         assert_follows(first_entries(prior, mask, 3.0, form), cdf)
+
+
+@pytest.mark.filterwarnings("ignore:n_components=3 is larger")
+@pytest.mark.parametrize("mask", [MASKS["all observed"], MASKS["one missing"]], ids=["all observed", "one missing"])
+@pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
+def test_one_entry_under_unequal_variances_against_the_joint_density(name, mask):
+    """The variance of an entry is that of its row times that of its column, in units of scaled columns."""
+    prior, row, column = CONDITIONALS[name], np.array([0.6]), np.array([0.3, 2.0, 0.8, 1.5, 0.1])
+    scale = np.array([2.0, 0.5, 1.0, 3.0, 0.25])
+    data = ObservedMatrix.from_data((ROW * scale)[None], np.array(mask, bool)[None])
+    model = Model(data, 3, (prior, L1(1.0)), "both", Units(scale))
+    noise = NoiseState(row, column, 1.0, 1.0, 1.0)
+    points = np.concatenate([np.linspace(0, max(OTHERS), 100), np.linspace(max(OTHERS), 10, 800)[1:]])
+    cdf = grid_cdf(lambda grid: [model.log_joint(np.array([[w, *OTHERS]]), GIVEN, noise) for w in grid], points)
+    A, masks = np.tile(ROW * scale, (ROWS, 1)), np.tile(np.array(mask, bool), (ROWS, 1))
+    for form in ("missing listed", "observed listed"):
+        W = np.tile([3.0, *OTHERS], (ROWS, 1))
+        view = ScaledView(view_of(A, masks, form), 1.0 / scale)
+        half_sweep(view, W, GIVEN, prior.coefficients((1, 3)), np.full(ROWS, row[0]), column, KEY, Workers())
+        assert_follows(W[:, 0], cdf)
 
 
 @pytest.mark.filterwarnings("ignore:n_components=3 is larger")

@@ -5,6 +5,7 @@ import pytest
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
+from bnmf.model.noise import common
 from bnmf.paper import fits
 from bnmf.paper.fits import BIN_EDGES, Fit, run_fit
 from bnmf.paper.methods import METHODS, PRIORS
@@ -117,7 +118,7 @@ def test_seeds_do_not_change_between_versions():
 def test_a_chain_ends_at_an_overflow(X, monkeypatch):
     def divergent(model, stream, *, init, n_sweeps, rescale):
         for sweep, size in enumerate([1.0, 1e200, np.inf, np.nan], start=1):
-            yield State(np.full((20, 3), size), np.ones((12, 3)), 1.0, 5.0, sweep)
+            yield State(np.full((20, 3), size), np.ones((12, 3)), common(1.0), (), 5.0, 0.0, sweep)
 
     monkeypatch.setattr(fits.gibbs, "sample", divergent)
     result = run_fit(Fit("made", "glinf-published", 3, 0, unobserved=0.5, **SHORT_CHAIN), X)

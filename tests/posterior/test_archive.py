@@ -4,6 +4,7 @@ import io
 import pickle
 import warnings
 import zipfile
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 
 from bnmf import BayesianNMF, Posterior
 from bnmf.posterior.archive import PosteriorFileError
+from bnmf.priors import Gamma, L2Squared
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +41,106 @@ def test_round_trip(tmp_path, model, frame):
     assert str(again.prior_W) == "L1Squared(rate=0.1)"
     assert again.lower_bound == 0.0
     np.testing.assert_array_equal(again.for_rows(rows).W, model.posterior_.for_rows(rows).W)
+
+
+def full():
+    """Return a posterior with every optional array: 2 chains, 3 draws, 5 rows, 4 columns, K = 2."""
+    rng = np.random.default_rng(0)
+    return Posterior(
+        W=rng.exponential(size=(2, 3, 5, 2)),
+        Z=rng.exponential(size=(2, 3, 2, 4)),
+        noise_variance=rng.exponential(size=(2, 3, 4)),
+        train_mse=rng.exponential(size=(2, 7)),
+        n_observed=17,
+        prior_W=L2Squared(Gamma(2.0, 0.5), by="component"),
+        row_ids=np.arange(5, dtype=np.uint64),
+        lower_bound=-np.inf,
+        log_density=rng.normal(size=(2, 3)),
+        row_noise=rng.exponential(size=(2, 3, 5)),
+        row_strength=rng.exponential(size=(2, 3)),
+        rate_W=rng.exponential(size=(2, 3, 2)),
+        rate_Z=rng.exponential(size=(2, 3, 1)),
+        offset=rng.normal(size=4),
+        scale=rng.exponential(size=4),
+    )
+
+
+@pytest.mark.parametrize("scale", ["column", "matrix"])
+def test_round_trip_of_optional_arrays(tmp_path, scale):
+    path, posterior = tmp_path / "posterior.npz", full()
+    if scale == "matrix":
+        posterior = replace(posterior, scale=np.array([2.5]))
+    posterior.save(path)
+    again = Posterior.load(path)
+    for item in fields(Posterior):
+        value, expected = getattr(again, item.name), getattr(posterior, item.name)
+        if isinstance(expected, np.ndarray):
+            np.testing.assert_array_equal(value, expected)
+            assert value.dtype == expected.dtype
+        elif item.name == "prior_W":
+            assert repr(value) == repr(expected)
+        else:
+            assert value == expected
+    np.testing.assert_array_equal(again.mean(), posterior.mean())
+    for end, expected in zip(again.interval(), posterior.interval(), strict=True):
+        np.testing.assert_array_equal(end, expected)
+    rows = np.array([[1.0, np.nan, -2.0, 0.5]])
+    found, expected = again.for_rows(rows), posterior.for_rows(rows)
+    np.testing.assert_array_equal(found.W, expected.W)
+    np.testing.assert_array_equal(found.row_noise, expected.row_noise)
+
+
+def test_optional_arrays_that_are_not_there(tmp_path):
+    path = tmp_path / "posterior.npz"
+    none = dict.fromkeys(["log_density", "row_noise", "row_strength", "rate_W", "rate_Z", "offset", "scale"])
+    replace(full(), **none, prior_W=None, row_ids=None, lower_bound=0.0).save(path)
+    again = Posterior.load(path)
+    assert all(getattr(again, name) is None for name in (*none, "prior_W", "row_ids"))
+    assert again.lower_bound == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("log_density", lambda x: x[:, :-1]),
+        ("log_density", lambda x: x[:, :, None]),
+        ("log_density", lambda x: x.astype(int)),
+        ("row_noise", lambda x: x[:, :, :-1]),
+        ("row_noise", lambda x: x[:, :, :1]),
+        ("row_noise", lambda x: x[:, :, 0]),
+        ("row_strength", lambda x: x[:1]),
+        ("rate_W", lambda x: np.repeat(x, 2, axis=2)),
+        ("rate_W", lambda x: x[:, :-1]),
+        ("rate_W", lambda x: x[:, :, 0]),
+        ("rate_Z", lambda x: np.repeat(x, 3, axis=2)),
+        ("offset", lambda x: x[:1]),
+        ("offset", lambda x: x[None]),
+        ("scale", lambda x: x[:3]),
+        ("scale", lambda x: x.astype(str)),
+        ("row_ids", lambda x: x.astype(float)),
+    ],
+)
+def test_optional_arrays_of_a_wrong_shape_or_type(tmp_path, name, change):
+    path = tmp_path / "posterior.npz"
+    full().save(path)
+    rewrite(path, **{name: change})
+    with pytest.raises(PosteriorFileError, match=f"{name} has dtype"):
+        Posterior.load(path)
+
+
+def test_noise_variance_of_a_wrong_number_of_columns(tmp_path):
+    path = tmp_path / "posterior.npz"
+    full().save(path)
+    rewrite(path, noise_variance=lambda variance: variance[:, :, :-1])
+    with pytest.raises(PosteriorFileError, match="do not match"):
+        Posterior.load(path)
+
+
+def test_a_learned_prior_without_its_rates(tmp_path):
+    path = tmp_path / "posterior.npz"
+    replace(full(), rate_W=None).save(path)
+    with pytest.raises(PosteriorFileError, match="there are no draws of it"):
+        Posterior.load(path)
 
 
 def test_saving_replaces_in_one_step(tmp_path, model, monkeypatch):
@@ -72,7 +174,7 @@ def test_truncated(tmp_path, model, cut):
 
 
 def test_every_flipped_byte_is_an_error_or_harmless(tmp_path, model):
-    """A flipped byte is found by the checksums of the file, or lies in what nobody reads."""
+    """A flipped byte is found by the checksums of the file, or lies in a part that is not read."""
     path = tmp_path / "posterior.npz"
     model.posterior_.save(path)
     content = bytearray(path.read_bytes())
@@ -132,7 +234,12 @@ def edited_header(old, new):
         ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is not a posterior of bnmf"),
         ({"header": edited_header(b'"format": 2', b'"format": 9')}, "format 9, and this version of bnmf reads 2"),
         ({"header": edited_header(b'"cell 0", ', b"")}, "11 names for 12"),
-        ({"W": lambda W: W[:, :-1]}, "do not match"),
+        ({"W": lambda W: W[:, :-1]}, r"log_density has dtype float64 and shape \(2, 6\)"),
+        ({"Z": lambda Z: Z[:, :-1]}, "do not match"),
+        ({"Z": lambda Z: Z[:, :, :-1]}, "do not match"),
+        ({"noise_variance": lambda variance: variance[:1]}, "do not match"),
+        ({"noise_variance": lambda variance: variance[:, :, None]}, "do not match"),  # neither common nor by column
+        ({"train_mse": lambda mse: mse[:1]}, "do not match"),
         ({"Z": lambda Z: Z[0]}, "Z has dtype float64 and 3 dimensions"),
         ({"W": lambda W: W.astype(str)}, "W has dtype"),
         ({"row_ids": lambda ids: ids[1:]}, "row_ids has dtype uint64 and shape"),

@@ -11,6 +11,7 @@ from scipy import stats
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
+from bnmf.model.units import units_of
 from bnmf.posterior import inference_data
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.fitting import sample_posterior
@@ -68,28 +69,27 @@ def test_names():
     np.testing.assert_array_equal(posterior["Z"].sel(column=20).values, draws.Z[:, :, :, 1])
 
 
-def test_sample_stats_are_those_of_the_last_sweeps():
-    draws = make(n_sweeps=9)
+def test_sample_stats_are_the_log_densities_of_the_draws():
+    draws = make(log_density=np.arange(8.0).reshape(2, 4))
     found = inference_data.convert(draws)
     assert found.groups() == ["posterior", "sample_stats"]
-    assert found.sample_stats["train_mse"].dims == ("chain", "draw")
-    np.testing.assert_array_equal(found.sample_stats["train_mse"].values, draws.train_mse[:, 5:])
-    exactly = make(n_sweeps=4)
-    np.testing.assert_array_equal(inference_data.convert(exactly).sample_stats["train_mse"].values, exactly.train_mse)
+    assert set(found.sample_stats.data_vars) == {"log_density"}
+    assert found.sample_stats["log_density"].dims == ("chain", "draw")
+    np.testing.assert_array_equal(found.sample_stats["log_density"].values, draws.log_density)
 
 
-def test_no_sample_stats_without_an_error_for_each_draw():
-    assert inference_data.convert(make(n_sweeps=3)).groups() == ["posterior"]
+def test_no_sample_stats_without_log_densities():
+    assert inference_data.convert(make()).groups() == ["posterior"]
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="with thinning, the last sweeps are not those of the kept draws")
 def test_sample_stats_with_thinning(X):
     model = Model(ObservedMatrix.from_data(X), 1)
     schedule = Schedule(n_chains=2, burn_in=3, n_draws=4, thinning=3)
-    found = inference_data.convert(sample_posterior(model, schedule, 0)).sample_stats["train_mse"].values
     posterior = sample_posterior(model, schedule, 0)
-    errors = np.nanmean((X - np.einsum("cdmk,cdkn->cdmn", posterior.W, posterior.Z)) ** 2, axis=(2, 3))
-    np.testing.assert_allclose(found, errors, rtol=1e-8)
+    found = inference_data.convert(posterior).sample_stats["log_density"].values
+    products = np.einsum("cdmk,cdkn->cdmn", posterior.W, posterior.Z)
+    densities = stats.norm.logpdf(X, products, np.sqrt(posterior.noise_variance)[:, :, None, None])
+    np.testing.assert_allclose(found, np.nansum(densities, axis=(2, 3)), rtol=1e-8)
 
 
 @pytest.mark.parametrize("storage", ["dense", "listed"])
@@ -102,7 +102,7 @@ def test_log_likelihood(X, storage):
         assert data.rows.matrix is None
     draws = make()
     found = inference_data.convert(draws, data)
-    assert set(found.groups()) == {"posterior", "sample_stats", "log_likelihood", "observed_data"}
+    assert set(found.groups()) == {"posterior", "log_likelihood", "observed_data"}
     rows, columns = np.nonzero(~np.isnan(X))
     products = np.einsum("cdmk,cdkn->cdmn", draws.W, draws.Z)[:, :, rows, columns]
     expected = stats.norm.logpdf(X[rows, columns], products, np.sqrt(draws.noise_variance)[:, :, None])
@@ -111,6 +111,60 @@ def test_log_likelihood(X, storage):
     assert found.observed_data["X"].dims == ("entry",)
     np.testing.assert_array_equal(found.observed_data["X"].values, X[rows, columns])
     np.testing.assert_array_equal(found.log_likelihood["entry"].values, np.arange(len(rows)))
+
+
+def test_noise_by_column_and_by_row_and_rates():
+    rng = np.random.default_rng(2)
+    draws = make(
+        row_noise=rng.uniform(size=(2, 4, 5)),
+        row_strength=np.ones((2, 4)),
+        rate_W=rng.uniform(size=(2, 4, 2)),
+        rate_Z=rng.uniform(size=(2, 4, 1)),
+        row_names=pd.Index(list("abcde")),
+        column_names=pd.Index(list("xyz")),
+    )
+    draws.noise_variance = rng.uniform(size=(2, 4, 3))
+    posterior = inference_data.convert(draws).posterior
+    assert set(posterior.data_vars) == {"W", "Z", "noise_variance", "row_noise", "rate_W", "rate_Z"}
+    dims = {"noise_variance": ("column",), "row_noise": ("row",), "rate_W": ("component",), "rate_Z": ()}
+    for name, of_draw in dims.items():
+        assert posterior[name].dims == ("chain", "draw", *of_draw)
+        np.testing.assert_array_equal(posterior[name].values, np.squeeze(getattr(draws, name)))
+    np.testing.assert_array_equal(posterior["noise_variance"].sel(column="y"), draws.noise_variance[:, :, 1])
+    np.testing.assert_array_equal(posterior["row_noise"].sel(row="c"), draws.row_noise[:, :, 2])
+
+
+def test_log_likelihood_with_noise_by_column_and_by_row(X):
+    rng = np.random.default_rng(3)
+    draws = make(row_noise=rng.uniform(0.5, 2.0, size=(2, 4, 5)), row_strength=np.ones((2, 4)))
+    draws.noise_variance = rng.uniform(0.5, 2.0, size=(2, 4, 3))
+    found = inference_data.convert(draws, ObservedMatrix.from_data(X)).log_likelihood["X"].values
+    variance = draws.noise_variance[:, :, None, :] * draws.row_noise[:, :, :, None]
+    expected = stats.norm.logpdf(X, np.einsum("cdmk,cdkn->cdmn", draws.W, draws.Z), np.sqrt(variance))
+    np.testing.assert_allclose(found, expected[:, :, ~np.isnan(X)], rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("settings", [{}, {"scale": "column", "offset": "column"}], ids=["plain", "units"])
+@pytest.mark.parametrize("noise", ["common", "column", "row", "both"])
+def test_log_likelihoods_of_the_entries_add_up_to_the_log_density(X, noise, settings):
+    """In the user's units, whatever those of the model."""
+    data = ObservedMatrix.from_data(X)
+    units, shifted = units_of(data, settings.get("scale"), settings.get("offset"))
+    model = Model(shifted, 1, noise=noise, units=units)
+    posterior = sample_posterior(model, Schedule(n_chains=2, burn_in=3, n_draws=4), 0, original=data)
+    found = posterior.to_inference_data(X)
+    total = found.log_likelihood["X"].sum("entry")
+    np.testing.assert_allclose(total, found.sample_stats["log_density"], rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_observed_data_have_their_offsets(X):
+    data = ObservedMatrix.from_data(X)
+    units, shifted = units_of(data, None, "column")
+    posterior = sample_posterior(Model(shifted, 1, units=units), Schedule(2, 3, 4), 0, original=data)
+    found = posterior.to_inference_data(X)
+    np.testing.assert_allclose(found.observed_data["X"], X[~np.isnan(X)], rtol=1e-12)
 
 
 def test_implicit_zeros_are_too_many():

@@ -7,6 +7,7 @@ from tests.statistical.checks import assert_follows, assert_uniform
 
 from bnmf.data import ObservedMatrix
 from bnmf.posterior import new_rows
+from bnmf.posterior.draws import Draws
 from bnmf.posterior.new_rows import draw, find_fitted
 from bnmf.priors import L1, L2Squared
 
@@ -82,8 +83,11 @@ def ids_of(n_rows):
     return np.arange(n_rows, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 
-def positions(X):
-    return ObservedMatrix.from_data(X, empty=True).rows.select(np.arange(len(X)))
+def draw_rows(X, W, Z, sigma2, prior, seed=1, ids=None, **others):
+    """Return draws (chain, draw, row, K) of rows X with identities of their own, unless they are given."""
+    view = ObservedMatrix.from_data(X, empty=True).rows.select(np.arange(len(X)))
+    fitted = Draws(W, Z, sigma2, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
+    return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed).W
 
 
 @pytest.mark.parametrize(
@@ -92,7 +96,7 @@ def positions(X):
 def test_draws_follow_the_conditional(given, prior, linear, quadratic):
     """exp(-(a - w z)² / 2σ² - λ w - κ w² / 2) on w >= 0 is a truncated normal, for every draw of every chain."""
     X, column, values, W, Z, sigma2 = given
-    drawn = draw(positions(X), ids_of(N_ROWS), W, Z, sigma2, prior.coefficients((N_ROWS, 1)), seed=1)
+    drawn = draw_rows(X, W, Z, sigma2, prior)
     assert drawn.shape == (2, 3, N_ROWS, 1)
     for chain in range(2):
         for number in range(3):
@@ -105,11 +109,11 @@ def test_draws_follow_the_conditional(given, prior, linear, quadratic):
 
 def test_components_are_not_exchanged(given):
     """If each column belongs to one component, both components have truncated normals of their own."""
-    _, _, values, W, _, _ = given
+    values = given[2]
     X = np.stack([values, 3.0 + 0.0 * values], axis=1)
     Z = np.array([[[[0.5, 0.0], [0.0, 2.0]]]])
-    prior = L1(np.array([0.2, 1.1])).coefficients((N_ROWS, 2))
-    drawn = draw(positions(X), ids_of(N_ROWS), np.ones((1, 1, 4, 2)), Z, np.array([[1.5]]), prior, seed=2)
+    prior = L1(np.array([0.2, 1.1]))
+    drawn = draw_rows(X, np.ones((1, 1, 4, 2)), Z, np.array([[1.5]]), prior, seed=2)
     for k, (a, z, rate) in enumerate(((values, 0.5, 0.2), (3.0, 2.0, 1.1))):
         precision = z**2 / 1.5
         mean, sd = (a * z / 1.5 - rate) / precision, 1 / np.sqrt(precision)
@@ -118,9 +122,8 @@ def test_components_are_not_exchanged(given):
 
 def test_rows_without_an_observed_entry_follow_the_prior():
     Z = np.ones((1, 1, 2, 3))
-    prior = L1(2.0).coefficients((N_ROWS, 2))
     X = np.full((N_ROWS, 3), np.nan)
-    drawn = draw(positions(X), ids_of(N_ROWS), np.ones((1, 1, 4, 2)), Z, np.ones((1, 1)), prior, seed=0)
+    drawn = draw_rows(X, np.ones((1, 1, 4, 2)), Z, np.ones((1, 1)), L1(2.0), seed=0)
     assert_follows(drawn[0, 0].ravel(), stats.expon(scale=0.5).cdf)
 
 
@@ -128,40 +131,37 @@ def test_rows_have_streams_of_their_own(given):
     """What is drawn for a row depends on its content, its id and the seed, and not on the rows beside it."""
     X, _, _, W, Z, sigma2 = given
     ids = ids_of(N_ROWS)
-    prior = L1(0.7).coefficients((N_ROWS, 1))
-    whole = draw(positions(X), ids, W, Z, sigma2, prior, seed=1)
+    whole = draw_rows(X, W, Z, sigma2, L1(0.7))
     chosen = np.array([7, 3, 1400, 3])
-    some = draw(positions(X).select(chosen), ids[chosen], W, Z, sigma2, prior, seed=1)
+    some = draw_rows(X[chosen], W, Z, sigma2, L1(0.7), ids=ids[chosen])
     np.testing.assert_allclose(some, whole[:, :, chosen], rtol=1e-12)
     np.testing.assert_array_equal(some[:, :, 1], some[:, :, 3])
 
     equal = np.repeat(X[:1], 2, axis=0)
-    first, second = draw(positions(equal), ids[:2], W, Z, sigma2, prior, seed=1).transpose(2, 0, 1, 3)
+    first, second = draw_rows(equal, W, Z, sigma2, L1(0.7)).transpose(2, 0, 1, 3)
     assert not (first == second).any()
-    other = draw(positions(equal), ids[:2], W, Z, sigma2, prior, seed=2)
+    other = draw_rows(equal, W, Z, sigma2, L1(0.7), seed=2)
     assert not (other[:, :, 0] == first).any()
 
 
 def test_chains_have_streams_of_their_own(given):
     X, _, _, W, Z, _ = given
     same = np.repeat(Z[:1], 2, axis=0)
-    drawn = draw(positions(X[:20]), ids_of(20), np.repeat(W[:1], 2, axis=0), same, np.ones((2, 3)),
-                 L1(0.7).coefficients((20, 1)), seed=1)  # fmt: skip
+    drawn = draw_rows(X[:20], np.repeat(W[:1], 2, axis=0), same, np.ones((2, 3)), L1(0.7))
     assert not (drawn[0] == drawn[1]).any()
 
 
 def test_draws_of_one_chain_have_streams_of_their_own(given):
     X, _, _, W, Z, _ = given
     same = np.repeat(Z[:, :1], 3, axis=1)
-    drawn = draw(positions(X[:20]), ids_of(20), W, same, np.ones((2, 3)), L1(0.7).coefficients((20, 1)), seed=1)
+    drawn = draw_rows(X[:20], W, same, np.ones((2, 3)), L1(0.7))
     assert not (drawn[:, 0] == drawn[:, 1]).any()
 
 
 def test_rows_start_from_the_mean_of_the_fitted_ones(given, monkeypatch):
     monkeypatch.setattr(new_rows, "BURN_IN_SWEEPS", 0)
     X, _, _, W, Z, sigma2 = given
-    prior = L1(0.7).coefficients((20, 1))
-    drawn = draw(positions(X[:20]), ids_of(20), W.astype(np.float32), Z, sigma2, prior, seed=1)
+    drawn = draw_rows(X[:20], W.astype(np.float32), Z, sigma2, L1(0.7))
     for chain in range(2):
         expected = W[chain, 0].astype(np.float32).astype(float).mean(axis=0)
         np.testing.assert_allclose(drawn[chain, 0], np.repeat(expected[None], 20, axis=0), rtol=1e-12)
@@ -172,13 +172,13 @@ def test_sweeps_of_each_draw(given, monkeypatch):
     """30 half-sweeps before the first draw and 3 before each other, with the Z and σ² of that draw."""
     calls = []
 
-    def half_sweep(view, rows, Zt, prior, sigma2, key, workers, ids):
-        calls.append((Zt.copy(), sigma2, tuple(key)))
+    def half_sweep(view, rows, Zt, prior, row_variance, entry_variance, key, *others):
+        calls.append((Zt.copy(), float(entry_variance[0]), tuple(key)))
         rows += 1.0
 
     monkeypatch.setattr(new_rows.gibbs, "half_sweep", half_sweep)
     X, _, _, W, Z, sigma2 = given
-    drawn = draw(positions(X[:4]), ids_of(4), np.zeros_like(W), Z, sigma2, L1(0.7).coefficients((4, 1)), seed=1)
+    drawn = draw_rows(X[:4], np.zeros_like(W), Z, sigma2, L1(0.7))
     np.testing.assert_array_equal(drawn[:, :, 0, 0], [[30.0, 33.0, 36.0]] * 2)
     expected = [(chain, number) for chain in range(2) for number in [0] * 30 + [1] * 3 + [2] * 3]
     assert len(calls) == len(expected)

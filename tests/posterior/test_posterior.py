@@ -1,6 +1,7 @@
 """Posterior: predictions from draws against the same computed by hand."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +10,11 @@ from scipy import stats
 
 from bnmf import Posterior
 from bnmf.data import ObservedMatrix
+from bnmf.data.identity import row_ids
 from bnmf.model import Model
 from bnmf.posterior import predictions
 from bnmf.posterior.fitting import sample_posterior
+from bnmf.priors import L1
 from bnmf.sampler.schedule import Schedule
 
 
@@ -146,8 +149,11 @@ def test_align_changes_factors_and_no_prediction(posterior):
 
 
 def test_summary_shows_the_worst_and_ends_with_a_sentence(posterior):
-    table = posterior.summary()
+    log_density = np.random.default_rng(1).normal(size=(2, 50))
+    table = replace(posterior, log_density=log_density).summary()
     assert list(table.index) == ["noise variance", "log likelihood", "predictions", "aligned W", "aligned Z"]
+    assert table.loc["log likelihood", "mean"] == pytest.approx(log_density.mean())
+    assert list(posterior.summary().index) == ["noise variance", "predictions", "aligned W", "aligned Z"]
     assert table.loc["noise variance", "mean"] == pytest.approx(posterior.noise_variance.mean())
     assert 0.95 < table.loc["predictions", "r_hat"] < 1.2
     assert repr(table).endswith(table.verdict)
@@ -158,14 +164,15 @@ def test_to_inference_data(posterior):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of ArviZ, on its own next version
         arviz = pytest.importorskip("arviz")
-        data = posterior.to_inference_data(aligned=False)
+        log_density = np.arange(100.0).reshape(2, 50)
+        data = replace(posterior, log_density=log_density).to_inference_data(aligned=False)
         summary = arviz.summary(data, var_names=["noise_variance"])
     assert data.posterior["W"].dims == ("chain", "draw", "row", "component")
     assert data.posterior["Z"].dims == ("chain", "draw", "component", "column")
     assert list(data.posterior["row"].values) == list("abcdef")
     assert list(data.posterior["column"].values) == ["v", "w", "x", "y", "z"]
     np.testing.assert_array_equal(data.posterior["Z"].values, posterior.Z)
-    assert data.sample_stats["train_mse"].shape == (2, 50)
+    np.testing.assert_array_equal(data.sample_stats["log_density"].values, log_density)
     assert summary["mean"].iloc[0] == pytest.approx(posterior.noise_variance.mean(), abs=0.01)
 
 
@@ -191,3 +198,159 @@ def test_leave_one_out_of_inference_data():
 
 def test_repr(posterior):
     assert repr(posterior) == "<Posterior of a 6 x 5 matrix, K = 3: 2 chains of 50 draws>"
+
+
+# --- noise by column and by row, offsets, scales and learned rates
+
+
+def noisy(posterior, kind):
+    """Return the posterior with other noise, and the variance of every entry (chain, draw, rows, columns)."""
+    rng = np.random.default_rng(2)
+    column = rng.uniform(0.2, 3.0, size=(2, 50, 5)) if kind in ("column", "both") else posterior.noise_variance
+    row = rng.uniform(0.2, 3.0, size=(2, 50, 6)) if kind in ("row", "both") else None
+    strength = None if row is None else np.ones((2, 50))
+    variance = np.ones((2, 50, 6, 5)) * (column[:, :, None, :] if column.ndim == 3 else column[:, :, None, None])
+    if row is not None:
+        variance *= row[:, :, :, None]
+    return replace(posterior, noise_variance=column, row_noise=row, row_strength=strength), variance
+
+
+@pytest.mark.usefixtures("tile_bytes")
+@pytest.mark.parametrize("kind", ["common", "column", "row", "both"])
+def test_noise_of_every_kind(posterior, products, kind):
+    posterior, variance = noisy(posterior, kind)
+    rows, columns, values = [0, 5, 2], [4, 0, 2], [0.7, 2.0, 0.0]
+    total = np.sqrt(products.var(axis=(0, 1)) + variance.mean(axis=(0, 1)))
+    np.testing.assert_allclose(posterior.std(noise=True), total)
+    np.testing.assert_allclose(posterior.std(rows, columns, noise=True), total[rows, columns])
+    chosen, chosen_variance = products[:, :, rows, columns], variance[:, :, rows, columns]
+    expected = stats.norm.logpdf(values, chosen, np.sqrt(chosen_variance))
+    np.testing.assert_allclose(posterior.log_likelihood(rows, columns, values), expected)
+    density = np.log(np.exp(expected).mean(axis=(0, 1)))
+    np.testing.assert_allclose(posterior.log_predictive_density(rows, columns, values), density)
+    normals = np.random.default_rng(3).standard_normal((100, 3)).reshape(2, 50, 3)
+    draws = np.maximum(chosen + np.sqrt(chosen_variance) * normals, 0.0)
+    np.testing.assert_allclose(posterior.draws_of(rows, columns, noise=True, random_state=3), draws)
+    np.testing.assert_allclose(posterior.quantile(0.8, rows, columns, noise=True, random_state=3), quantile(draws, 0.8))
+
+
+@pytest.mark.parametrize("kind", ["column", "row", "both"])
+def test_intervals_have_the_width_of_their_noise(kind):
+    """A posterior of known values: predictive quantiles of each entry are those of its own normal."""
+    column, row = np.array([1.0, 9.0]), np.array([1.0, 0.25])
+    by_column = np.broadcast_to(column, (1, 20_000, 2)) if kind != "row" else np.ones((1, 20_000))
+    by_row = np.broadcast_to(row, (1, 20_000, 2)) if kind != "column" else None
+    known = Posterior(
+        np.ones((1, 20_000, 2, 1)), np.full((1, 20_000, 1, 2), 20.0), by_column, np.ones((1, 1)), n_observed=1,
+        row_noise=by_row, row_strength=None if by_row is None else np.ones((1, 20_000)),
+    )  # fmt: skip
+    sd = np.sqrt((row[:, None] if kind != "column" else 1.0) * (column if kind != "row" else np.ones(2)))
+    low, high = known.interval(0.8)
+    # The standard error of a quantile is 0.012 sd; five of them.
+    np.testing.assert_allclose((low - 20.0) / sd, stats.norm.ppf(0.1), atol=0.06)
+    np.testing.assert_allclose((high - 20.0) / sd, stats.norm.ppf(0.9), atol=0.06)
+
+
+@pytest.mark.usefixtures("tile_bytes")
+def test_offset_is_added_to_every_prediction(posterior, products):
+    offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
+    shifted = replace(posterior, offset=offset, lower_bound=-np.inf)
+    plain = replace(posterior, lower_bound=-np.inf)
+    rows, columns = [0, 5, 2], np.array([4, 0, 2])
+    np.testing.assert_allclose(shifted.mean(), products.mean(axis=(0, 1)) + offset)
+    np.testing.assert_allclose(shifted.mean_of_rows(slice(2, 4)), shifted.mean()[2:4])
+    np.testing.assert_allclose(shifted.mean(rows, columns), shifted.mean()[rows, columns])
+    np.testing.assert_allclose(shifted.std(noise=True), plain.std(noise=True))
+    for noise in (False, True):
+        np.testing.assert_allclose(shifted.quantile(0.3, noise=noise), plain.quantile(0.3, noise=noise) + offset)
+        for found, expected in ((shifted.draws_of, plain.draws_of),):
+            np.testing.assert_allclose(
+                found(rows, columns, noise=noise), expected(rows, columns, noise=noise) + offset[columns]
+            )
+        for end, expected in zip(shifted.interval(noise=noise), plain.interval(noise=noise), strict=True):
+            np.testing.assert_allclose(end, expected + offset)
+    values = np.array([0.7, 2.0, 0.1])
+    for name in ("log_likelihood", "log_predictive_density"):
+        found = getattr(shifted, name)(rows, columns, values + offset[columns])
+        np.testing.assert_allclose(found, getattr(plain, name)(rows, columns, values))
+
+
+def test_lower_bound_applies_after_the_offset(posterior):
+    offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
+    bounded, free = (replace(posterior, offset=offset, lower_bound=bound) for bound in (0.0, -np.inf))
+    expected = np.maximum(free.quantile(0.1, noise=True), 0.0)
+    np.testing.assert_array_equal(bounded.quantile(0.1, noise=True), expected)
+    assert (expected[:, 0] == 0.0).all()
+    assert (expected[:, 3] > 5.0).all()
+
+
+def swapped(seed=0):
+    """Return a posterior of two distinct components whose order differs between draws, and which ones are swapped."""
+    rng = np.random.default_rng(seed)
+    W = np.zeros((2, 10, 6, 2))
+    W[..., :3, 0], W[..., 3:, 1] = 1.0, 1.0
+    Z = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]) + np.zeros((2, 10, 1, 1))
+    W, Z = W + 0.1 * rng.random(W.shape), Z + 0.1 * rng.random(Z.shape)
+    rates = np.array([2.0, 50.0]) + rng.random((2, 10, 2))
+    swap = rng.random((2, 10)) < 0.5
+    assert 0 < swap.sum() < 20
+    for draws, axis in ((W, 2), (Z, 1), (rates, 1)):
+        draws[swap] = np.flip(draws[swap], axis=axis)
+    posterior = Posterior(W, Z, np.ones((2, 10)), np.ones((2, 10)), n_observed=24, rate_W=rates, rate_Z=rates[..., :1])
+    return posterior, swap
+
+
+def test_rates_by_component_go_with_their_components():
+    posterior, swap = swapped()
+    aligned = posterior.align()
+    np.testing.assert_array_equal(posterior.alignment.order[..., 0] != posterior.alignment.order[0, 0, 0],
+                                  swap != swap[0, 0])  # fmt: skip
+    first = 0 if aligned.rate_W[0, 0, 0] < 10.0 else 1
+    assert (aligned.rate_W[..., first] < 10.0).all()
+    assert (aligned.rate_W[..., 1 - first] > 10.0).all()
+    np.testing.assert_array_equal(np.sort(aligned.rate_W), np.sort(posterior.rate_W))
+    np.testing.assert_array_equal(aligned.rate_Z, posterior.rate_Z)  # one rate of all components
+
+
+def test_alignment_is_in_units_of_the_fit():
+    """A column in millimetres in place of metres does not change which components belong together."""
+    rng = np.random.default_rng(3)
+    posterior = Posterior(
+        rng.exponential(size=(2, 30, 6, 3)), rng.exponential(size=(2, 30, 3, 5)), np.ones((2, 30)), np.ones((2, 30)),
+        n_observed=30, scale=np.ones(5),
+    )  # fmt: skip
+    unit = np.array([1.0, 1.0, 1000.0, 1.0, 1.0])
+    other = replace(posterior, Z=posterior.Z * unit, scale=unit)
+    for name in ("order", "similarity", "reference"):
+        np.testing.assert_array_equal(getattr(other.alignment, name), getattr(posterior.alignment, name))
+    without = replace(other, scale=None)
+    assert not np.array_equal(without.alignment.order, posterior.alignment.order)  # it would have, without the scale
+    np.testing.assert_allclose(other.factor_means()[0], posterior.factor_means()[0])
+    np.testing.assert_allclose(other.factor_means()[1], posterior.factor_means()[1] * unit)
+
+
+@pytest.mark.parametrize("kind", ["row", "both"])
+def test_rows_of_the_fit_keep_their_noise(posterior, kind):
+    posterior, _ = noisy(posterior, kind)
+    X = np.random.default_rng(4).exponential(size=(6, 5))
+    posterior = replace(posterior, row_ids=row_ids(ObservedMatrix.from_data(X)), prior_W=L1(1.0))
+    some = posterior.for_rows(np.concatenate([X[[4, 1]], X[:1] + 1.0]))
+    np.testing.assert_array_equal(some.W[:, :, :2], posterior.W[:, :, [4, 1]])
+    np.testing.assert_array_equal(some.row_noise[:, :, :2], posterior.row_noise[:, :, [4, 1]])
+    assert some.row_noise.shape == (2, 50, 3)
+    assert not (some.row_noise[:, :, 2] == posterior.row_noise[:, :, 0]).any()
+    np.testing.assert_array_equal(some.noise_variance, posterior.noise_variance)
+
+
+def test_new_rows_with_an_offset(posterior):
+    """New rows may be below the offset, if the posterior takes negative data; their predictions have it."""
+    offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
+    given = replace(posterior, prior_W=L1(1.0), lower_bound=-np.inf)
+    X = np.random.default_rng(4).normal(size=(3, 5)) + 1.0
+    shifted = replace(given, offset=offset).for_rows(X + offset)
+    # The random stream of a row is keyed by its content, so the draws are compared by their means.
+    assert shifted.W.shape == (2, 50, 3, 3)
+    means = np.einsum("cdmk,cdkn->cdmn", shifted.W, shifted.Z).mean(axis=(0, 1)) + offset
+    np.testing.assert_allclose(shifted.mean(), means)
+    low, high = shifted.interval(0.999)
+    assert np.mean((low <= X + offset) & (X + offset <= high)) > 0.9

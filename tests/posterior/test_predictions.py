@@ -6,6 +6,7 @@ from scipy import stats
 from tests.statistical.checks import assert_follows
 
 from bnmf.posterior import predictions
+from bnmf.posterior.draws import NoiseDraws
 from bnmf.posterior.predictions import (
     add_noise,
     entries,
@@ -27,6 +28,7 @@ PROBABILITIES = np.array([0.05, 0.5, 0.8])
 rng = np.random.default_rng(0)
 W, Z = rng.exponential(size=(S, M, K)), rng.exponential(size=(S, K, N))
 VARIANCE = rng.uniform(0.5, 3.0, size=S)
+NOISE = NoiseDraws(VARIANCE[:, None], np.ones((1, 1)))
 VALUES = rng.exponential(3.0, size=len(ROWS))
 PRODUCTS = np.einsum("smk,skn->smn", W, Z)
 CHOSEN = PRODUCTS[:, ROWS, COLUMNS]
@@ -56,18 +58,18 @@ def test_mean():
 
 def test_std():
     np.testing.assert_allclose(std(W, Z), PRODUCTS.std(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(std(W, Z, VARIANCE), np.sqrt(PRODUCTS.var(axis=0) + VARIANCE.mean()), rtol=1e-12)
+    np.testing.assert_allclose(std(W, Z, NOISE), np.sqrt(PRODUCTS.var(axis=0) + VARIANCE.mean()), rtol=1e-12)
 
 
 def test_quantiles():
     expected = np.quantile(PRODUCTS, PROBABILITIES, axis=0, method="weibull")
-    found = quantiles(W, Z, PROBABILITIES, None, 0.0, np.random.default_rng(0))
+    found = quantiles(W, Z, PROBABILITIES, None, 0.0, 0.0, np.random.default_rng(0))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_quantiles_of_new_data(tile_bytes):
     """Noise is drawn tile by tile, so its order is known."""
-    found = quantiles(W, Z, PROBABILITIES, VARIANCE, 0.5, np.random.default_rng(4))
+    found = quantiles(W, Z, PROBABILITIES, NOISE, 0.0, 0.5, np.random.default_rng(4))
     noise = np.random.default_rng(4)
     rows_each = max(1, tile_bytes // (8 * S * N))
     for start in range(0, M, rows_each):
@@ -78,9 +80,11 @@ def test_quantiles_of_new_data(tile_bytes):
 
 
 def test_quantiles_without_noise_are_not_cut():
-    found = quantiles(W, Z, PROBABILITIES, None, 1e3, np.random.default_rng(0))
+    found = quantiles(W, Z, PROBABILITIES, None, 0.0, 1e3, np.random.default_rng(0))
     assert found.max() < 1e3
-    cut = quantiles(W, Z, PROBABILITIES, np.zeros(S), 1e3, np.random.default_rng(0))
+    cut = quantiles(
+        W, Z, PROBABILITIES, NoiseDraws(np.zeros((S, 1)), np.ones((1, 1))), 0.0, 1e3, np.random.default_rng(0)
+    )
     np.testing.assert_array_equal(cut, np.full((3, M, N), 1e3))
 
 
@@ -94,11 +98,12 @@ def test_quantiles_cover_a_new_draw_as_often_as_they_say():
 @pytest.mark.parametrize("shape", [(S,), (S, 4), (S, 3, 2)])
 def test_add_noise(shape):
     draws = np.random.default_rng(1).exponential(size=shape)
-    found = add_noise(draws, VARIANCE, -np.inf, np.random.default_rng(2))
+    variance = VARIANCE.reshape(S, *[1] * (len(shape) - 1))
+    found = add_noise(draws, variance, -np.inf, np.random.default_rng(2))
     noise = np.random.default_rng(2).standard_normal(shape)
     for s in range(S):
         np.testing.assert_allclose(found[s], draws[s] + np.sqrt(VARIANCE[s]) * noise[s], rtol=1e-12)
-    cut = add_noise(draws, VARIANCE, 0.3, np.random.default_rng(2))
+    cut = add_noise(draws, variance, 0.3, np.random.default_rng(2))
     np.testing.assert_array_equal(cut, np.maximum(found, 0.3))
     assert (cut == 0.3).any()
 
@@ -114,7 +119,86 @@ def test_entries():
     np.testing.assert_allclose(entry_mean(W, Z, ROWS, COLUMNS), CHOSEN.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(entry_std(W, Z, ROWS, COLUMNS), CHOSEN.std(axis=0), rtol=1e-10)
     total = np.sqrt(CHOSEN.var(axis=0) + VARIANCE.mean())
-    np.testing.assert_allclose(entry_std(W, Z, ROWS, COLUMNS, VARIANCE), total, rtol=1e-12)
+    np.testing.assert_allclose(entry_std(W, Z, ROWS, COLUMNS, NOISE), total, rtol=1e-12)
+
+
+# --- variances by column and by row
+
+KINDS = ["common", "column", "row", "both"]
+
+
+def noise_of(kind):
+    """Return draws of the noise, and the variance of every entry (S, rows, columns)."""
+    rng = np.random.default_rng(5)
+    column = rng.uniform(0.2, 3.0, size=(S, N if kind in ("column", "both") else 1))
+    row = rng.uniform(0.2, 3.0, size=(S, M)) if kind in ("row", "both") else np.ones((1, 1))
+    variance = np.empty((S, M, N))
+    for s, i, j in np.ndindex(S, M, N):
+        variance[s, i, j] = column[s, j % column.shape[1]] * row[s % len(row), i % row.shape[1]]
+    return NoiseDraws(column, row), variance
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_of_some_rows(kind):
+    noise, variance = noise_of(kind)
+    for rows in (slice(0, M), slice(2, 5), slice(6, 7)):
+        found = noise.of_rows(rows)
+        assert found.shape == (S, variance[0, rows].shape[0] if "row" in kind or kind == "both" else 1,
+                               N if kind in ("column", "both") else 1)  # fmt: skip
+        np.testing.assert_allclose(np.broadcast_to(found, variance[:, rows].shape), variance[:, rows], rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_at_positions(kind):
+    noise, variance = noise_of(kind)
+    found = noise.at(ROWS, COLUMNS)
+    assert found.shape == (S, 1 if kind == "common" else len(ROWS))
+    np.testing.assert_allclose(np.broadcast_to(found, CHOSEN.shape), variance[:, ROWS, COLUMNS], rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_of_some_draws(kind):
+    noise, variance = noise_of(kind)
+    draws = np.array([8, 0, 3, 3])
+    found = np.broadcast_to(noise.choose(draws).at(ROWS, COLUMNS), (4, len(ROWS)))
+    np.testing.assert_allclose(found, variance[draws][:, ROWS, COLUMNS], rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_std_with_noise_of_every_kind(kind):
+    noise, variance = noise_of(kind)
+    expected = np.sqrt(PRODUCTS.var(axis=0) + variance.mean(axis=0))
+    np.testing.assert_allclose(std(W, Z, noise), expected, rtol=1e-12)
+    found = entry_std(W, Z, ROWS, COLUMNS, noise)
+    np.testing.assert_allclose(found, expected[ROWS, COLUMNS], rtol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, np.arange(N) - 2.0], ids=["plain", "offset"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_quantiles_with_noise_of_every_kind(tile_bytes, kind, offset):
+    """The lower bound applies to what the offset has been added to."""
+    noise, variance = noise_of(kind)
+    found = quantiles(W, Z, PROBABILITIES, noise, offset, 0.5, np.random.default_rng(4))
+    without = quantiles(W, Z, PROBABILITIES, None, offset, 0.5, np.random.default_rng(4))
+    expected = np.quantile(PRODUCTS + offset, PROBABILITIES, axis=0, method="weibull")
+    np.testing.assert_allclose(without, expected, rtol=1e-12, atol=1e-12)
+    normals = np.random.default_rng(4)
+    rows_each = max(1, tile_bytes // (8 * S * N))
+    for start in range(0, M, rows_each):
+        part = slice(start, start + rows_each)
+        draws = PRODUCTS[:, part] + offset
+        draws = np.maximum(draws + np.sqrt(variance[:, part]) * normals.standard_normal(draws.shape), 0.5)
+        expected = np.quantile(draws, PROBABILITIES, axis=0, method="weibull")
+        np.testing.assert_allclose(found[:, part], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_likelihood_with_noise_of_every_kind(kind):
+    noise, variance = noise_of(kind)
+    expected = stats.norm.logpdf(VALUES, CHOSEN, np.sqrt(variance[:, ROWS, COLUMNS]))
+    np.testing.assert_allclose(log_likelihood(W, Z, noise, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
+    found = log_predictive_density(W, Z, noise, ROWS, COLUMNS, VALUES)
+    np.testing.assert_allclose(found, np.log(np.exp(expected).mean(axis=0)), rtol=1e-10)
 
 
 def test_no_entries():
@@ -122,23 +206,23 @@ def test_no_entries():
     assert entries(W, Z, none, none).shape == (S, 0)
     assert entry_mean(W, Z, none, none).shape == (0,)
     assert entry_std(W, Z, none, none).shape == (0,)
-    assert log_predictive_density(W, Z, VARIANCE, none, none, np.zeros(0)).shape == (0,)
+    assert log_predictive_density(W, Z, NOISE, none, none, np.zeros(0)).shape == (0,)
 
 
 def test_log_likelihood():
     expected = stats.norm.logpdf(VALUES, CHOSEN, np.sqrt(VARIANCE)[:, None])
-    np.testing.assert_allclose(log_likelihood(W, Z, VARIANCE, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
+    np.testing.assert_allclose(log_likelihood(W, Z, NOISE, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
 
 
 def test_log_predictive_density():
     density = stats.norm.pdf(VALUES, CHOSEN, np.sqrt(VARIANCE)[:, None]).mean(axis=0)
-    found = log_predictive_density(W, Z, VARIANCE, ROWS, COLUMNS, VALUES)
+    found = log_predictive_density(W, Z, NOISE, ROWS, COLUMNS, VALUES)
     np.testing.assert_allclose(found, np.log(density), rtol=1e-10)
 
 
 def test_log_predictive_density_far_away():
     """Densities below the smallest floating-point number have a logarithm."""
-    found = log_predictive_density(W, Z, VARIANCE, ROWS, COLUMNS, np.full(len(ROWS), 1e3))
+    found = log_predictive_density(W, Z, NOISE, ROWS, COLUMNS, np.full(len(ROWS), 1e3))
     terms = stats.norm.logpdf(1e3, CHOSEN, np.sqrt(VARIANCE)[:, None])
     largest = terms.max(axis=0)
     assert (largest < -800).all()

@@ -36,7 +36,7 @@ def assert_holds(store, chain, states):
     kept = [state for state in states if store.schedule.keeps(state.sweep)]
     np.testing.assert_array_equal(store.W[chain, : len(kept)], [state.W for state in kept])
     np.testing.assert_array_equal(store.Z[chain, : len(kept)], [state.Zt.T for state in kept])
-    np.testing.assert_array_equal(store.noise_variance[chain, : len(kept)], [state.sigma2 for state in kept])
+    np.testing.assert_array_equal(store.traces["noise_variance"][chain, : len(kept)], [state.sigma2 for state in kept])
     mse = [state.squared_error / 45 for state in states]
     np.testing.assert_array_equal(store.train_mse[chain, states[0].sweep - 1 : states[-1].sweep], mse)
 
@@ -63,7 +63,7 @@ class Continued(DrawStore):
 class Nothing(Store):
     """A store that keeps no factors."""
 
-    def keep(self, chain, draw, state):
+    def keep(self, chain, draw, W, Z):
         pass
 
 

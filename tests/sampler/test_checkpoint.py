@@ -13,7 +13,9 @@ import pytest
 
 from bnmf import BayesianNMF
 from bnmf.sampler import chains
-from bnmf.sampler.checkpoint import CheckpointError
+from bnmf.model.noise import CommonNoise
+from bnmf.priors import Gamma, L2Squared
+from bnmf.sampler.checkpoint import NUMBERS, CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -96,7 +98,7 @@ def test_killed_at_random_moments_it_ends_the_same(tmp_path):
         output = process.communicate(timeout=300)[0]
     assert output.count("killed") >= 20
     with np.load(directory / "chain-0.npz") as state:
-        assert 100 < state["numbers"][2] < 12_300  # it was in the middle of the run
+        assert 100 < state["numbers"][NUMBERS.index("sweep")] < 12_300  # it was in the middle of the run
     model = BayesianNMF(**settings, checkpoint=directory).fit(data())
     assert_same(model, BayesianNMF(**settings).fit(data()))
 
@@ -108,7 +110,10 @@ def test_killed_at_random_moments_it_ends_the_same(tmp_path):
         ({"prior": "gee"}, "prior_W"),
         ({"n_draws": 21}, "n_draws was 20, now 21"),
         ({"random_state": 4}, "seed was '3', now '4'"),
-        ({"noise_scale": 2.0}, "noise"),
+        ({"noise": CommonNoise(scale=2.0)}, "noise"),
+        ({"noise": "column"}, "noise was"),
+        ({"scale": "column"}, "units was 1.0"),
+        ({"prior": L2Squared(Gamma(1.0, 2.0))}, "prior_W"),
         ({"rescale": False}, "rescale was True, now False"),
         ({"draws_dtype": "float32"}, "dtype was 'float64', now 'float32'"),
     ],

@@ -13,7 +13,7 @@ from tests.statistical.prior_pairs import NAMES, pairs
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ROWS_PER_TILE
 from bnmf.model import Model
-from bnmf.model.noise import InverseGamma
+from bnmf.model.noise import CommonNoise, common
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler.gibbs import sample, start, step
 from bnmf.sampler.state import State
@@ -35,7 +35,12 @@ def last_state(model, n_sweeps=5, seed=0, **options):
 def assert_identical(a, b):
     np.testing.assert_array_equal(a.W, b.W)
     np.testing.assert_array_equal(a.Zt, b.Zt)
-    assert (a.sigma2, a.squared_error, a.sweep) == (b.sigma2, b.squared_error, b.sweep)
+    assert (a.sigma2, a.squared_error, a.log_likelihood, a.sweep) == (
+        b.sigma2,
+        b.squared_error,
+        b.log_likelihood,
+        b.sweep,
+    )
 
 
 # --- one chain, however it is run
@@ -132,14 +137,14 @@ def test_start_is_a_draw_from_the_priors():
 def test_log_joint_against_its_parts(name):
     A = some_data()
     prior = pairs(*A.shape, 3)[name]
-    model = Model(ObservedMatrix.from_data(A), 3, prior, InverseGamma(2.0, 3.0))
+    model = Model(ObservedMatrix.from_data(A), 3, prior, CommonNoise(2.0, 3.0))
     rng = np.random.default_rng(1)
 
     def both():
         W, Zt, sigma2 = rng.exponential(size=(12, 3)), rng.exponential(size=(9, 3)), rng.exponential()
         fit = np.nansum(stats.norm(W @ Zt.T, np.sqrt(sigma2)).logpdf(A)) + stats.invgamma(2.0, scale=3.0).logpdf(sigma2)
         expected = fit + prior[0].log_density(W) + prior[1].transposed().log_density(Zt)
-        return model.log_joint(W, Zt, sigma2), expected
+        return model.log_joint(W, Zt, common(sigma2)), expected
 
     (got, expected), (got_other, expected_other) = both(), both()
     assert got - got_other == pytest.approx(expected - expected_other, rel=1e-9)
@@ -149,7 +154,7 @@ def test_log_joint_against_its_parts(name):
 def test_squared_error_of_a_state_is_that_of_its_factors(scale):
     W0, Z0 = np.random.default_rng(0).uniform(size=(2, 8, 2))
     A = scale**2 * W0 @ Z0.T  # rank two and no noise: the cheap form of the error has cancelled
-    model = Model(ObservedMatrix.from_data(A), 2, L1(1 / scale), InverseGamma(1.0, 1e-12 * scale**4))
+    model = Model(ObservedMatrix.from_data(A), 2, L1(1 / scale), CommonNoise(1.0, 1e-12 * scale**4))
     for state in islice(sample(model, Stream(0), init=(scale * W0, scale * Z0.T)), 30):
         direct = ((A - state.W @ state.Z) ** 2).sum()
         assert state.squared_error == pytest.approx(direct, rel=1e-5)
@@ -330,7 +335,7 @@ def test_component_that_is_large_only_where_a_row_is_missing():
     Zt[:10, 1] = 1e12
     drawn = {}
     for name, data in stored.items():
-        state = State(W[: data.shape[0]].copy(), Zt.copy(), 1.0, 1.0, 0)
+        state = State(W[: data.shape[0]].copy(), Zt.copy(), common(1.0), (), 1.0, 0.0, 0)
         drawn[name] = step(Model(data, 3, "gee"), state, Stream(0), rescale=False).W[5]
     np.testing.assert_allclose(drawn["dense"], drawn["lists"], rtol=1e-6)
     np.testing.assert_allclose(drawn["zeros"], drawn["lists"], rtol=1e-6)
@@ -354,7 +359,9 @@ def test_rows_with_the_same_pattern_share_their_sums_and_nothing_else():
     assert few.rows.matrix is None
     W, Zt = rng.exponential(size=(3 * len(X), 4)), rng.exponential(size=(30, 4))
     drawn = [
-        step(Model(d, 4, "gl22inf"), State(W[: d.shape[0]], Zt, 1.0, 1.0, 0), Stream(0), rescale=False).W[: len(X)]
+        step(
+            Model(d, 4, "gl22inf"), State(W[: d.shape[0]], Zt, common(1.0), (), 1.0, 0.0, 0), Stream(0), rescale=False
+        ).W[: len(X)]
         for d in (data, few)
     ]
     np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-8)

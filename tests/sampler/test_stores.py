@@ -5,6 +5,7 @@ import pytest
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
+from bnmf.model.noise import common
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
 from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Store, draw_bytes
@@ -25,7 +26,15 @@ def states(seed, n_sweeps=SCHEDULE.n_sweeps):
     """Return states with unlike numbers, one for each sweep."""
     rng = np.random.default_rng(seed)
     return [
-        State(rng.exponential(size=(4, 2)), rng.exponential(size=(3, 2)), rng.exponential(), rng.exponential(), sweep)
+        State(
+            rng.exponential(size=(4, 2)),
+            rng.exponential(size=(3, 2)),
+            common(rng.exponential()),
+            (),
+            rng.exponential(),
+            rng.normal(),
+            sweep,
+        )
         for sweep in range(1, n_sweeps + 1)
     ]
 
@@ -51,12 +60,12 @@ def test_draw_bytes(model, dtype, n_bytes):
 def test_each_draw_is_in_its_place(model, dtype):
     store = DrawStore(model, SCHEDULE, dtype)
     assert store.W.dtype == store.Z.dtype == dtype
-    assert store.noise_variance.dtype == store.train_mse.dtype == np.float64
+    assert store.traces["noise_variance"].dtype == store.train_mse.dtype == np.float64
     for chain, chain_states in enumerate(fill(store)):
         kept = [chain_states[sweep - 1] for sweep in KEPT]
         np.testing.assert_array_equal(store.W[chain], np.array([s.W for s in kept], dtype))
         np.testing.assert_array_equal(store.Z[chain], np.array([s.Zt.T for s in kept], dtype))
-        np.testing.assert_array_equal(store.noise_variance[chain], [s.sigma2 for s in kept])
+        np.testing.assert_array_equal(store.traces["noise_variance"][chain], [s.sigma2 for s in kept])
         np.testing.assert_array_equal(store.train_mse[chain], [s.squared_error / 10 for s in chain_states])
 
 
@@ -70,9 +79,9 @@ def test_later_sweeps_are_empty(model):
     assert (store.W[0, :2] > 0).all()
     assert (store.W[0, 2:] == 0).all()
     assert (store.W[1] == 0).all()
-    assert (store.noise_variance[0, :2] > 0).all()
-    assert (store.noise_variance[0, 2:] == 0).all()
-    assert (store.noise_variance[1] == 0).all()
+    assert (store.traces["noise_variance"][0, :2] > 0).all()
+    assert (store.traces["noise_variance"][0, 2:] == 0).all()
+    assert (store.traces["noise_variance"][1] == 0).all()
 
 
 def test_draws_are_copies(model):
@@ -87,7 +96,7 @@ def test_draws_are_copies(model):
 def test_base_class(model):
     store = Store(model, SCHEDULE)
     assert store.resume(0) is None
-    assert store.noise_variance.shape == (2, 4)
+    assert store.traces["noise_variance"].shape == (2, 4)
     assert store.train_mse.shape == (2, 11)
     store.record(0, states(0)[3])  # burn-in: nothing is kept of the factors
     with pytest.raises(NotImplementedError):
@@ -146,5 +155,5 @@ def test_moment_store(model):
         ):
             np.testing.assert_allclose(moments.mean[chain], np.mean(draws, axis=0), rtol=1e-12)
             np.testing.assert_allclose(moments.squares[chain], 4 * np.var(draws, axis=0), rtol=1e-12)
-        np.testing.assert_array_equal(store.noise_variance[chain], [s.sigma2 for s in kept])
+        np.testing.assert_array_equal(store.traces["noise_variance"][chain], [s.sigma2 for s in kept])
         np.testing.assert_array_equal(store.train_mse[chain], [s.squared_error / 10 for s in chain_states])

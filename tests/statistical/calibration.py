@@ -18,7 +18,7 @@ import numpy as np
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import InverseGamma
+from bnmf.model.noise import CommonNoise, common
 from bnmf.priors.exact_draws import draw
 from bnmf.priors.names import as_pair
 from bnmf.sampler.gibbs import step
@@ -26,7 +26,7 @@ from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 
-NOISE = InverseGamma(5.0, 5.0)  # the default of (1, 1) has no mean
+NOISE = CommonNoise(5.0, 5.0)  # the default of (1, 1) has no mean
 STATISTICS = ("Σ max W", "Σ W", "Σ W²", "Σ Z", "Σ max Z", "σ²", "prediction")
 # Draws for the ranks are this many sweeps apart. Measured by `slowest_autocorrelation` (ten chains of 2000 sweeps from
 # the truth, all observed, the rescaling move on): of the slowest statistic 0.035 is left at this lag for LInf, 0.01 or
@@ -62,7 +62,7 @@ class Problem:
         observed[0, 0] = observed[0, 0] or not observed.any()
         data = ObservedMatrix.from_data(A, observed, negative=True)
         model = Model(data, self.n_components, self.prior, NOISE)
-        return model, State(W, Zt, float(sigma2), data.sum_squared_error(W, Zt), 0)
+        return model, State(W, Zt, common(float(sigma2)), (), 0.0, 0.0, 0)
 
 
 def statistics(W: np.ndarray, Zt: np.ndarray, sigma2: Any) -> np.ndarray:

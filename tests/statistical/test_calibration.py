@@ -1,4 +1,4 @@
-"""Joint correctness of the whole sampler, for every prior, with and without holes and the rescaling move."""
+"""Joint correctness of the whole sampler, for every prior, with and without missing entries and the rescaling move."""
 
 from itertools import islice
 

@@ -36,9 +36,14 @@ def test_the_old_file_is_there_until_the_block_ends(tmp_path):
 def test_an_error_keeps_the_old_file(tmp_path, error):
     path = tmp_path / "file.bin"
     path.write_bytes(b"old")
-    with pytest.raises(error), replacing(path) as temporary:
-        temporary.write_bytes(b"half of the n")
-        raise error
+
+    def write_half():
+        with replacing(path) as temporary:
+            temporary.write_bytes(b"half of the n")
+            raise error
+
+    with pytest.raises(error):
+        write_half()
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file.bin"]
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from bnmf.data import views
 from bnmf.data.containers import as_csr, as_floats, as_mask, check_values
-from bnmf.data.views import ROWS_PER_TILE, View
+from bnmf.data.views import ROWS_PER_TILE, ScaledView, View
 from bnmf.utils.typing import Bools, Floats, Indices
 
 # From this fraction of observed entries on, a dense array is smaller than lists of positions, and BLAS does most of
@@ -39,7 +39,7 @@ class ObservedMatrix:
     row_names, column_names : pandas.Index or None
         Names from a DataFrame.
     nonnegative : bool
-        Whether entries are known to be nonnegative. If not, the noise may have made some negative.
+        Whether no observed entry is negative.
 
     Examples
     --------
@@ -100,7 +100,9 @@ class ObservedMatrix:
         if n_observed == 0 and not empty:
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         shape = rows.n_rows, columns.n_rows
-        return cls(shape, n_observed, rows, columns, row_names, column_names, nonnegative=not negative)
+        values = rows.values if rows.matrix is None else rows.matrix
+        nonnegative = not negative or n_observed == 0 or bool(values.min() >= 0)
+        return cls(shape, n_observed, rows, columns, row_names, column_names, nonnegative)
 
     def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
         """Return the same data with names for its rows and columns."""
@@ -115,7 +117,36 @@ class ObservedMatrix:
 
     def sum_squared_error(self, W: Floats, Zt: Floats) -> float:
         """Return Σ (a - w z)² over the observed entries, from the residuals."""
-        return sum(self.rows.squared_error(W, Zt, start, stop) for start, stop in self.tiles())
+        errors = np.empty(self.shape[0])
+        ScaledView(self.rows).squared_errors(W, Zt, 0, self.shape[0], errors)
+        return float(errors.sum())
+
+    # --- columns in other units
+
+    def column_minima(self) -> Floats:
+        """Return the smallest observed entry of each column, 0 for a column without any."""
+        lowest = np.full(self.shape[1], np.inf)
+        if self.has_implicit_zeros:
+            raise ValueError(
+                "offset='column' needs dense data: subtracting it from implicit zeros would store them all"
+            )
+        if self.rows.matrix is None:
+            np.minimum.at(lowest, self.rows.indices, self.rows.values)
+        else:
+            for _, block in self.blocks():
+                lowest = np.minimum(lowest, np.where(np.isnan(block), np.inf, block).min(axis=0))
+        return np.where(np.isfinite(lowest), lowest, 0.0)
+
+    def shifted(self, offset: Floats) -> ObservedMatrix:
+        """Return the data with a number subtracted from each column; new rows may then have negative entries."""
+        if self.rows.matrix is None:
+            values = self.rows.values - offset[self.rows.indices]
+            matrix = sp.csr_array((values, self.rows.indices.astype(np.int64), self.rows.indptr), shape=self.shape)
+            rows, columns, _ = views.listed_views(matrix, negative=True)
+        else:
+            assert isinstance(self.rows.matrix, np.ndarray)
+            rows, columns, _ = views.dense_views(self.rows.matrix - offset, self.mask())
+        return replace(self, rows=rows, columns=columns, nonnegative=False)
 
     # --- which entries were observed
 

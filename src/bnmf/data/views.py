@@ -112,15 +112,56 @@ class View:
             return np.empty((0, Z.shape[1]))
         return np.ascontiguousarray(self.matrix[start:stop] @ Z)
 
-    def squared_error(self, W: Floats, Z: Floats, start: int, stop: int) -> float:
-        """Return Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals."""
+    # --- numbers of each row, over its observed entries
+
+    @cached_property
+    def n_observed(self) -> Ints:
+        """Number of observed entries."""
+        n_listed: Ints = np.diff(self.indptr)
+        if self.matrix is None:
+            return n_listed
+        return np.where(self.lists_missing, self.matrix.shape[1] - n_listed, n_listed)
+
+    @cached_property
+    def sums_of_squares(self) -> Floats:
+        """Σ a²."""
+        return self.squares if self.matrix is not None else self._row_sums(self.values**2)
+
+    def weighted_squares(self, weights: Floats) -> Floats:
+        """Return Σ_j weights_j a_ij²; zeros if every row lists its observed entries, whose squares the kernel sums."""
+        if self.matrix is None:
+            return self.squares
         if isinstance(self.matrix, sp.csr_array):
-            residuals = self.matrix[start:stop].toarray() - W[start:stop] @ Z.T
-            residuals[~self.mask(start, stop, len(Z))] = 0.0
-            return float(np.vdot(residuals, residuals))
-        return squared_residuals(
-            W, Z, self.dense, self.indptr, self.indices, self.values, self.lists_missing, start, stop
-        )
+            return self.matrix.multiply(self.matrix) @ weights
+        return np.einsum("ij,ij,j->i", self.matrix, self.matrix, weights)
+
+    def root_mean_squares(self) -> Floats:
+        """Return the root of the mean of a², 0 for a row without observed entries; nothing overflows."""
+        largest: Floats
+        if self.matrix is None:
+            largest = self._row_maxima(np.abs(self.values))
+            relative = self.values / np.repeat(np.where(largest > 0, largest, 1.0), np.diff(self.indptr))
+            total = self._row_sums(relative**2)
+        else:
+            magnitude: Any = abs(self.matrix)  # sparse arrays stay sparse
+            peak: Any = magnitude.max(axis=1)
+            largest = np.asarray(peak.toarray() if hasattr(peak, "toarray") else peak, dtype=np.float64).ravel()
+            relative = magnitude * (1.0 / np.where(largest > 0, largest, 1.0))[:, None]
+            total = np.asarray((relative**2).sum(axis=1)).ravel()
+        return np.asarray(largest * np.sqrt(total / np.maximum(self.n_observed, 1)), dtype=np.float64)
+
+    def _row_sums(self, values: Floats) -> Floats:
+        """Return the sum of listed values of each row."""
+        rows = np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
+        return np.bincount(rows, weights=values, minlength=self.n_rows)
+
+    def _row_maxima(self, values: Floats) -> Floats:
+        """Return the largest of the nonnegative listed values of each row, 0 if it lists none."""
+        maxima = np.zeros(self.n_rows)
+        lists_some = np.diff(self.indptr) > 0
+        if len(values):
+            maxima[lists_some] = np.maximum.reduceat(values, self.indptr[:-1][lists_some])
+        return maxima
 
     def mask(self, start: int, stop: int, n_columns: int) -> Bools:
         """Return a dense mask of the observed entries of rows `start` to `stop`."""
@@ -129,6 +170,69 @@ class View:
         listed = self.indices[self.indptr[start] : self.indptr[stop]]
         mask[rows, listed] = ~mask[rows, listed]
         return mask
+
+
+class ScaledView:
+    """A view whose data are multiplied by a factor for each column and one for each row, as they are read.
+
+    Parameters
+    ----------
+    view : View
+        The data.
+    entry_scale : ndarray of shape (columns,), optional
+        Factors of the columns; 1 by default.
+    row_scale : ndarray of shape (1 or rows,), optional
+        Factors of the rows; 1 by default.
+    """
+
+    def __init__(self, view: View, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> None:
+        self.view = view
+        self.entry_scale = entry_scale
+        self.row_scale = np.ones(1) if row_scale is None else row_scale
+        self.has_row_scale = row_scale is not None
+
+    def times(self, factor: Floats) -> ScaledView:
+        """Return the view with its columns multiplied by further factors."""
+        entry_scale = factor if self.entry_scale is None else factor * self.entry_scale
+        return ScaledView(self.view, entry_scale, self.row_scale if self.has_row_scale else None)
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Σ a² of each row, in the form that the kernel reads."""
+        squares = self.view.squares
+        if self.entry_scale is not None:
+            squares = self.view.weighted_squares(self.entry_scale**2)
+        return squares * self.row_scale**2 if self.has_row_scale else squares
+
+    @cached_property
+    def sums_of_squares(self) -> Floats:
+        """Σ a² of each row."""
+        if self.entry_scale is not None and self.view.matrix is None:
+            view = self.view
+            return view._row_sums((view.values * self.entry_scale[view.indices]) ** 2) * self.row_scale**2
+        return self.squares if self.view.matrix is not None else self.view.sums_of_squares * self.row_scale**2
+
+    def product(self, start: int, stop: int, Z: Floats) -> Floats:
+        """Return rows `start` to `stop` of the data times Z, which has the factors of the columns in it already."""
+        product = self.view.product(start, stop, Z)
+        if self.has_row_scale and len(product):
+            product *= self.row_scale if self.row_scale.size == 1 else self.row_scale[start:stop, None]
+        return product
+
+    def squared_errors(self, W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
+        """Write Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals."""
+        view = self.view
+        entry_scale = np.ones(len(Z)) if self.entry_scale is None else self.entry_scale
+        if isinstance(view.matrix, sp.csr_array):
+            row_scale = self.row_scale if self.row_scale.size == 1 else self.row_scale[start:stop, None]
+            residuals = view.matrix[start:stop].toarray() * (entry_scale * row_scale) - W[start:stop] @ Z.T
+            residuals[~view.mask(start, stop, len(Z))] = 0.0
+            out[start:stop] = np.einsum("ij,ij->i", residuals, residuals)
+        else:
+            squared_residuals(
+                W, Z, view.dense, view.indptr, view.indices, view.values, view.lists_missing, entry_scale,
+                self.row_scale, start, stop, out,
+            )  # fmt: skip
 
 
 def dense_views(array: Floats, mask: Bools) -> tuple[View, View, int]:

@@ -52,8 +52,9 @@ class Lanes(NamedTuple):
 
     Most fields hold one vector per component, with one lane per row: `w`, the entries to draw; `zz`, Σ z²; `linear` and
     `quadratic`, the coefficients of the prior; `p`, `inverse` and `scale`, the precision p, 1 / p and √(1 / p).
-    `errors`, `sums` and `changes` are single vectors: the squared error of each row, the sum of its entries, and
-    workspace for a change. `words` holds the random streams and `system_of` the offset of each row's system.
+    `errors`, `sums`, `changes` and `precision` are single vectors: the squared error of each row, the sum of its
+    entries, workspace for a change, and the precision of the noise. `words` holds the random streams and `system_of`
+    the offset of each row's system.
 
     With y = (z, a) and v = (w, -1), the residuals are r = -vᵀy, and `residual_products` is Σ y r = -system v, plus the
     product A Z if the system does not include the data. A change of entry k adds a multiple of row k of the system. The
@@ -72,6 +73,7 @@ class Lanes(NamedTuple):
     errors: Any
     sums: Any
     changes: Any
+    precision: Any
     words: Any
     system_of: Any
 
@@ -79,8 +81,8 @@ class Lanes(NamedTuple):
 @kernel
 def sweep_rows(
     W, Z, product, gram, blocks, indptr, indices, values, block_indptr, block_indices, member_indptr, members,
-    lists_missing, order, repeats, ids, linear, quadratic, pairwise, max_rate, paper_rule, precision, key_high, key_low,
-    start, stop, squares, squared_error,
+    lists_missing, order, repeats, ids, linear, quadratic, pairwise, max_rate, paper_rule, precision, entry_scale,
+    row_scale, key_high, key_low, start, stop, squares, squared_error,
 ):  # fmt: skip
     """Draw rows `start` to `stop` of W in place, and write the squared error of each row after its draw.
 
@@ -89,7 +91,7 @@ def sweep_rows(
     W, Z : (rows, K) and (columns, K)
         The factor to draw, and the other factor.
     product, gram : (stop - start, K) and (K, K)
-        A Z for these rows, and ZᵀZ. Read only for rows that list their missing entries.
+        A Z for these rows, and ZᵀZ, with the scaled data. Read only for rows that list their missing entries.
     blocks : (number of blocks * side * side,)
         Σ z zᵀ over the positions of each block, from `sum_blocks`.
     indptr, indices, values, block_indptr, block_indices, member_indptr, members
@@ -105,14 +107,16 @@ def sweep_rows(
         Coefficients of the prior.
     paper_rule : bool
         Use the update printed in the paper for L∞ instead of the exact conditional.
-    precision : float
-        1 / σ².
+    precision : (1 or rows,)
+        Precision of the noise of each row, 1 / σ².
+    entry_scale, row_scale : (columns,) and (1 or rows,)
+        Factors of the listed values, by position and by row: entry (i, j) of the data is a_ij times both.
     key_high, key_low : uint64
         Key of the random streams.
     start, stop : int
         The range of rows.
     squares, squared_error : (rows,)
-        Σ a² over the observed entries of each row (input), and the squared error there (output).
+        Σ a² over the observed entries of each row (input), with the scaled data, and the squared error there (output).
     """
     n_components, n_columns, n_listed = Z.shape[1], Z.shape[0], indices.size
     side = padded_length(n_components + 1)
@@ -134,11 +138,14 @@ def sweep_rows(
     block_indptr, block_indices = pointer_at(block_indptr, 0), pointer_at(block_indices, 0)
     member_indptr, members = pointer_at(member_indptr, 0), pointer_at(members, 0)
     linear_by_row, quadratic_by_row = linear.shape[0] > 1, quadratic.shape[0] > 1
-    common_prior = not (linear_by_row or quadratic_by_row)
+    precision_by_row, scale_by_row = precision.size > 1, row_scale.size > 1
+    is_uniform = not (linear_by_row or quadratic_by_row or precision_by_row)
     linear, quadratic = pointer_at(linear, 0), pointer_at(quadratic, 0)
     for k in range(n_components):
         store(lanes.linear, k * WIDTH, load_broadcast(linear, k))
         store(lanes.quadratic, k * WIDTH, load_broadcast(quadratic, k))
+    store(lanes.precision, 0, broadcast(precision[0]))
+    entry_scale = pointer_at(entry_scale, 0)
     max_separate_lanes = max(1, min(WIDTH, MAX_SYSTEM_NUMBERS // size))
 
     slot = 0
@@ -164,8 +171,9 @@ def sweep_rows(
                 system = slot * size
                 scales_of = NO_OFFSET
                 set_system(
-                    row, row_lists_missing, n_components, Z, n_columns, indptr, indices, n_listed, values, block_indptr,
-                    block_indices, member_indptr, members, blocks, chunk, systems, system, side,
+                    row, row_lists_missing, n_components, Z, n_columns, indptr, indices, n_listed, values, entry_scale,
+                    row_scale[row if scale_by_row else 0], block_indptr, block_indices, member_indptr, members, blocks,
+                    chunk, systems, system, side,
                 )  # fmt: skip
             lanes.system_of[lane] = system
             store_stream(lanes.words, lane, stream_of(key_high, key_low, ids[row]))
@@ -174,6 +182,8 @@ def sweep_rows(
                 copy_to_lane(linear, row * n_components, 1, n_components, lanes.linear, lane)
             if quadratic_by_row:
                 copy_to_lane(quadratic, row * n_components, 1, n_components, lanes.quadratic, lane)
+            if precision_by_row:
+                lanes.precision[lane] = precision[row]
             product_row = (row - start) * n_components
             if shared:
                 copy_to_lane(product, product_row, 1, n_components, lanes.residual_products, lane)
@@ -186,14 +196,14 @@ def sweep_rows(
                 )  # fmt: skip
         if shared:
             set_shared_residual_products(systems, lanes.system_of[0], side, n_components, lanes)
-        if not (shared and common_prior and scales_of == lanes.system_of[0]):
+        if not (shared and is_uniform and scales_of == lanes.system_of[0]):
             if shared:
                 for k in range(n_components):
                     store(lanes.zz, k * WIDTH, load_broadcast(systems, lanes.system_of[0] + k * side + k))
-            set_scales(n_components, precision, lanes)
-            scales_of = lanes.system_of[0] if shared and common_prior else NO_OFFSET
+            set_scales(n_components, lanes)
+            scales_of = lanes.system_of[0] if shared and is_uniform else NO_OFFSET
 
-        draw_components(shared, n_lanes, n_components, precision, pairwise, max_rate, paper_rule, systems, side, lanes)
+        draw_components(shared, n_lanes, n_components, pairwise, max_rate, paper_rule, systems, side, lanes)
         for lane in range(n_lanes):
             row = order[begin + lane]
             squared_error[row] = lanes.errors[lane]
@@ -206,7 +216,7 @@ def sweep_rows(
 @inlined
 def workspace_size(side):
     """Return the number of floats in the systems, the chunk of gathered rows and the lanes."""
-    return (WIDTH + 2) * side * side + ROWS_PER_CHUNK * side + WIDTH + 9 * WIDTH * side + 3 * WIDTH
+    return (WIDTH + 2) * side * side + ROWS_PER_CHUNK * side + WIDTH + 9 * WIDTH * side + 4 * WIDTH
 
 
 @inlined
@@ -226,6 +236,7 @@ def lanes_in(workspace, side, words, system_of):
         pointer_at(workspace, 9 * size),
         pointer_at(workspace, 9 * size + WIDTH),
         pointer_at(workspace, 9 * size + 2 * WIDTH),
+        pointer_at(workspace, 9 * size + 3 * WIDTH),
         words,
         system_of,
     )
@@ -303,12 +314,13 @@ def set_shared_residual_products(systems, system, side, n_components, lanes):
 
 
 @inlined
-def set_scales(n_components, precision, lanes):
+def set_scales(n_components, lanes):
     """Write p, 1 / p and √(1 / p) of every entry; a negative Σ z², due to rounding, is replaced by zero."""
+    precision = load(lanes.precision, 0)
     for offset in range(0, n_components * WIDTH, WIDTH):
         zz = load(lanes.zz, offset)
         zz = select(zz > broadcast(0.0), zz, broadcast(0.0))
-        p = zz * broadcast(precision) + load(lanes.quadratic, offset)
+        p = zz * precision + load(lanes.quadratic, offset)
         inverse = broadcast(1.0) / p
         store(lanes.zz, offset, zz)
         store(lanes.p, offset, p)
@@ -317,15 +329,15 @@ def set_scales(n_components, precision, lanes):
 
 
 @inlined
-def draw_components(shared, n_lanes, n_components, precision, pairwise, max_rate, paper_rule, systems, side, lanes):
+def draw_components(shared, n_lanes, n_components, pairwise, max_rate, paper_rule, systems, side, lanes):
     """Draw the rows of all lanes, component by component, and update the residual products and squared errors."""
     active, streams = first_lanes(n_lanes), load_streams(lanes.words)
-    error, total = load(lanes.errors, 0), load(lanes.sums, 0)
+    error, total, precision = load(lanes.errors, 0), load(lanes.sums, 0), load(lanes.precision, 0)
     for k in range(n_components):
         offset = k * WIDTH
         zr = load(lanes.residual_products, offset) if shared else load_strided(lanes.residual_products, k, side)
         old, zz = load(lanes.w, offset), load(lanes.zz, offset)
-        b = (zr + zz * old) * broadcast(precision) - load(lanes.linear, offset)
+        b = (zr + zz * old) * precision - load(lanes.linear, offset)
         if pairwise != 0.0:
             b = b - broadcast(pairwise) * (total - old)
         if max_rate == 0.0:
@@ -405,18 +417,26 @@ def dot(x, y):
 
 
 @kernel
-def squared_residuals(W, Z, dense, indptr, indices, values, lists_missing, start, stop):
-    """Return the squared error of rows `start` to `stop`, computed from the residuals: slow, but nothing cancels."""
-    total = 0.0
+def squared_residuals(
+    W, Z, dense, indptr, indices, values, lists_missing, entry_scale, row_scale, start, stop, squared_error
+):
+    """Write the squared error of rows `start` to `stop`, computed from the residuals: slow, but nothing cancels.
+
+    The arguments are those of `sweep_rows`; `dense` is the data with zeros in place of missing entries.
+    """
     for row in range(start, stop):
+        total = 0.0
+        scale = row_scale[row if row_scale.size > 1 else 0]
         if lists_missing[row]:
             i, end = indptr[row], indptr[row + 1]
             for column in range(dense.shape[1]):
                 if i < end and indices[i] == column:
                     i += 1
                 else:
-                    total += (dense[row, column] - dot(W[row], Z[column])) ** 2
+                    value = dense[row, column] * (entry_scale[column] * scale)
+                    total += (value - dot(W[row], Z[column])) ** 2
         else:
             for i in range(indptr[row], indptr[row + 1]):
-                total += (values[i] - dot(W[row], Z[indices[i]])) ** 2
-    return total
+                column = indices[i]
+                total += (values[i] * (entry_scale[column] * scale) - dot(W[row], Z[column])) ** 2
+        squared_error[row] = total

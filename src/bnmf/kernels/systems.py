@@ -31,8 +31,8 @@ MIN_REMAINING_FRACTION = 1e-6
 
 @kernel
 def set_system(
-    row, row_lists_missing, n_components, Z, n_rows, indptr, indices, n_listed, values, block_indptr, block_indices,
-    member_indptr, members, blocks, chunk, systems, system, side,
+    row, row_lists_missing, n_components, Z, n_rows, indptr, indices, n_listed, values, entry_scale, row_scale,
+    block_indptr, block_indices, member_indptr, members, blocks, chunk, systems, system, side,
 ):  # fmt: skip
     """Write the system of a row at offset `system`; the system of a complete row, without the data, is at offset 0.
 
@@ -50,7 +50,8 @@ def set_system(
     exceeds_cache = n_rows * n_components > MAX_CACHED_NUMBERS
     sign = -1.0 if row_lists_missing else 1.0
     add_rows(
-        sign, n_components, Z, exceeds_cache, indices, values, start, stop, n_listed, chunk, systems, system, side,
+        sign, n_components, Z, exceeds_cache, indices, values, entry_scale, row_scale, start, stop, n_listed, chunk,
+        systems, system, side,
     )  # fmt: skip
     if row_lists_missing and has_cancelled(n_components, systems, system, side):
         fill_numbers(systems, system, size, 0.0)
@@ -76,13 +77,14 @@ def sum_blocks(Z, member_indptr, members, blocks):
     n_components = Z.shape[1]
     side = padded_length(n_components + 1)
     size = side * side
-    chunk, no_data = aligned_zeros(ROWS_PER_CHUNK * side + WIDTH), np.zeros(members.size)
+    chunk, no_data = aligned_zeros(ROWS_PER_CHUNK * side + WIDTH), np.zeros(max(members.size, Z.shape[0]))
     for block in range(member_indptr.size - 1):
         start, stop = member_indptr[block], member_indptr[block + 1]
         fill_numbers(blocks, block * size, size, 0.0)
         add_rows(
-            1.0, n_components, pointer_at(Z, 0), False, pointer_at(members, 0), pointer_at(no_data, 0), start, stop,
-            stop, pointer_at(chunk, 0), pointer_at(blocks, 0), block * size, side,
+            1.0, n_components, pointer_at(Z, 0), False, pointer_at(members, 0), pointer_at(no_data, 0),
+            pointer_at(no_data, 0), 0.0, start, stop, stop, pointer_at(chunk, 0), pointer_at(blocks, 0), block * size,
+            side,
         )  # fmt: skip
     chunk[0] = no_data.size  # keeps the arrays alive until here: pointers do not
 
@@ -128,14 +130,17 @@ def add_unlisted_rows(
             positions[n] = position
             n += 1
     add_rows(
-        1.0, n_components, Z, False, pointer_at(positions, 0), pointer_at(no_data, 0), 0, n, n, chunk, systems,
-        system, side,
+        1.0, n_components, Z, False, pointer_at(positions, 0), pointer_at(no_data, 0), pointer_at(no_data, 0), 0.0, 0,
+        n, n, chunk, systems, system, side,
     )  # fmt: skip
     no_data[0] = positions[0]  # keeps the arrays alive until here: pointers do not
 
 
 @kernel
-def add_rows(sign, n_components, Z, exceeds_cache, indices, values, start, stop, end, chunk, systems, system, side):
+def add_rows(
+    sign, n_components, Z, exceeds_cache, indices, values, entry_scale, row_scale, start, stop, end, chunk, systems,
+    system, side,
+):  # fmt: skip
     """Add sign * Σ y yᵀ over the rows y = (z, a) listed from `start` to `stop` to a system.
 
     If Z exceeds the cache, prefetch the next listed rows, up to `end`. Beyond `stop` they belong to the list of the
@@ -149,8 +154,9 @@ def add_rows(sign, n_components, Z, exceeds_cache, indices, values, start, stop,
                 for j in range(next_row, next_row + n_components, WIDTH):
                     prefetch(Z, j)
         for i in range(n):
-            copy_numbers(Z, np.int64(indices[begin + i]) * n_components, n_components, chunk, i * side)
-            chunk[i * side + n_components] = values[begin + i]
+            position = np.int64(indices[begin + i])
+            copy_numbers(Z, position * n_components, n_components, chunk, i * side)
+            chunk[i * side + n_components] = values[begin + i] * (entry_scale[position] * row_scale)
         add_chunk(sign, chunk, n, systems, system, side)
 
 

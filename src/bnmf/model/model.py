@@ -1,49 +1,72 @@
-"""The joint density of data, factors and noise."""
+"""The joint density of data, factors, noise and learned rates."""
 
 from __future__ import annotations
 
 import operator
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.model.noise import InverseGamma
-from bnmf.priors.base import Coefficients, Prior
+from bnmf.data.views import ScaledView
+from bnmf.model.noise import CommonNoise, GroupedNoise, NoiseState, as_noise
+from bnmf.model.units import NO_UNITS, Units
+from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair
 from bnmf.utils.typing import Floats, Shape
+
+Rates = tuple[Floats, ...]
+"""The value of each learned rate of a model: one number, or one for each component."""
+
+
+class LearnedRate(NamedTuple):
+    """A rate that is learned, and the factors that have it.
+
+    Attributes
+    ----------
+    term : Term
+        The prior with the rate.
+    factors : tuple of int
+        0 for W, 1 for Z.
+    """
+
+    term: Term
+    factors: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Data, number of components, priors and noise.
+    """Data, number of components, priors, noise and units.
 
     Parameters
     ----------
     data : ObservedMatrix
-        The data.
+        The data, with the offsets of `units` subtracted.
     n_components : int
         K.
     prior : Prior, str or pair of them, default="gl22"
-        Prior of both factors, or one for W and one for Z. A matrix of rates for Z has shape (K, columns).
-    noise : InverseGamma, optional
-        Prior of the noise variance; shape 1 and scale 1 by default.
+        Prior of both factors, or one for W and one for Z. A matrix of rates for Z has shape (K, columns). Both factors
+        share the learned rate of one prior; a pair has two.
+    noise : {"common", "column", "row", "both"}, CommonNoise or GroupedNoise, default="common"
+        The noise.
+    units : Units, optional
+        The model is one of the data divided by their scale; by default in the user's units.
     """
 
     data: ObservedMatrix
     n_components: int
     prior: Any = "gl22"
-    noise: InverseGamma = field(default_factory=InverseGamma)
+    noise: Any = "common"
+    units: Units = NO_UNITS
 
     def __post_init__(self) -> None:
         k = self.n_components
-        try:
-            k = operator.index(k)
-        except TypeError:
-            raise TypeError(f"n_components must be a whole number, got {k!r}") from None
+        if isinstance(k, (bool, np.bool_)) or not hasattr(k, "__index__"):
+            raise TypeError(f"n_components must be a whole number, got {k!r}")
+        k = operator.index(k)
         if k < 1:
             raise ValueError(f"n_components must be at least 1, got {k}")
         object.__setattr__(self, "n_components", k)
@@ -53,13 +76,43 @@ class Model:
                 "valid model, but more components than the data can tell apart",
                 stacklevel=3,
             )
-        _ = self.coefficients  # raises an error now, rather than in the first sweep, if a rate has the wrong shape
+        # Raise errors now, rather than in the first sweep.
+        _ = self.noise_model, self.coefficients(self.starting_rates)
+
+    # --- data in units of the model
+
+    @cached_property
+    def rows(self) -> ScaledView:
+        """The data, as the half-sweep of W reads them."""
+        return self.scaled_rows(self.data)
+
+    def scaled_rows(self, data: ObservedMatrix) -> ScaledView:
+        """Return the rows of some data, with offsets subtracted, in units of the model."""
+        if self.units.by_column:
+            return ScaledView(data.rows, entry_scale=1.0 / self.units.scale)
+        return ScaledView(data.rows, row_scale=self._factor)
+
+    @cached_property
+    def columns(self) -> ScaledView:
+        """The transposed data, as the half-sweep of Z reads them."""
+        return ScaledView(self.data.columns, row_scale=self._factor)
+
+    @property
+    def _factor(self) -> Floats | None:
+        return None if self.units is NO_UNITS else 1.0 / self.units.scale
+
+    # --- priors
 
     @cached_property
     def priors(self) -> tuple[Prior, Prior]:
         """Priors of W and of Zᵀ, both with rows first."""
         prior_W, prior_Z = as_pair(self.prior)
         return prior_W, prior_Z.transposed()
+
+    @cached_property
+    def noise_model(self) -> CommonNoise | GroupedNoise:
+        """The noise, as an object."""
+        return as_noise(self.noise)
 
     @property
     def factor_shapes(self) -> tuple[Shape, Shape]:
@@ -68,27 +121,78 @@ class Model:
         return (n_rows, self.n_components), (n_columns, self.n_components)
 
     @cached_property
-    def coefficients(self) -> tuple[Coefficients, Coefficients]:
-        """Coefficients of the priors of W and of Zᵀ."""
+    def learned_rates(self) -> list[LearnedRate]:
+        """The rates that are learned."""
+        terms = [prior.learned for prior in as_pair(self.prior)]
+        if terms[0] is not None and terms[0] is terms[1] and not isinstance(self.prior, (tuple, list)):
+            return [LearnedRate(terms[0], (0, 1))]
+        return [LearnedRate(term, (factor,)) for factor, term in enumerate(terms) if term is not None]
+
+    @property
+    def starting_rates(self) -> Rates:
+        """Rates to start from."""
+        return tuple(learned.term.starting_rate(self.n_components) for learned in self.learned_rates)
+
+    def priors_at(self, rates: Rates) -> tuple[Prior, Prior]:
+        """Return the priors of W and of Zᵀ with given values of the learned rates."""
+        priors: list[Prior] = list(self.priors)
+        for learned, rate in zip(self.learned_rates, rates, strict=True):
+            for factor in learned.factors:
+                priors[factor] = learned.term.with_rate(rate)
+        return priors[0], priors[1]
+
+    def coefficients(self, rates: Rates = ()) -> tuple[Coefficients, Coefficients]:
+        """Return the coefficients of the priors of W and of Zᵀ with given values of the learned rates."""
+        if not self.learned_rates:
+            return self._fixed_coefficients
+        (prior_W, prior_Z), (shape_W, shape_Z) = self.priors_at(rates), self.factor_shapes
+        return prior_W.coefficients(shape_W), prior_Z.coefficients(shape_Z)
+
+    @cached_property
+    def _fixed_coefficients(self) -> tuple[Coefficients, Coefficients]:
         (prior_W, prior_Z), (shape_W, shape_Z) = self.priors, self.factor_shapes
         return prior_W.coefficients(shape_W), prior_Z.coefficients(shape_Z)
 
-    def log_joint(self, W: Floats, Zt: Floats, sigma2: float) -> float:
-        """Return the log joint density of data, factors and noise variance, up to a constant.
+    def draw_rates(self, W: Floats, Zt: Floats, rng: np.random.Generator) -> Rates:
+        """Draw the learned rates given the factors."""
+        factors = (W, Zt)
+        return tuple(
+            learned.term.draw_rate([factors[i] for i in learned.factors], rng) for learned in self.learned_rates
+        )
+
+    # --- density
+
+    def squared_errors(self, W: Floats, Zt: Floats) -> Floats:
+        """Return the squared error of each column, in units of the model."""
+        errors = np.empty(self.data.shape[1])
+        self.columns.squared_errors(Zt, W, 0, len(errors), errors)
+        return errors
+
+    def log_joint(self, W: Floats, Zt: Floats, noise: NoiseState, rates: Rates = ()) -> float:
+        """Return the log joint density of data, factors and noise given the rates, up to a constant.
 
         Parameters
         ----------
         W, Zt : ndarray of shape (rows, K) and (columns, K)
             The factors; Zt is Z transposed.
-        sigma2 : float
-            The noise variance.
+        noise : NoiseState
+            The variances of the noise.
+        rates : tuple of ndarray
+            The learned rates.
 
         Returns
         -------
         float
-            Log likelihood plus log priors.
+            Log likelihood plus log priors, in units of the model.
         """
-        squared_error = self.data.sum_squared_error(W, Zt)
-        n = self.data.n_observed + 2.0 * (self.noise.shape + 1.0)
-        fit = -0.5 * n * np.log(sigma2) - (0.5 * squared_error + self.noise.scale) / sigma2
-        return float(fit + self.priors[0].log_density(W) + self.priors[1].log_density(Zt))
+        # Rows of unequal variance weigh the residuals of a column: divide data and W by their root.
+        root = 1.0 / np.sqrt(noise.row)
+        weighted = ScaledView(self.data.columns, np.broadcast_to(root, len(W)).copy(), self._factor)
+        errors = np.empty(self.data.shape[1])
+        weighted.squared_errors(Zt, W * root[:, None], 0, len(errors), errors)
+        counts = self.data.rows.n_observed, self.data.columns.n_observed
+        fit = -0.5 * (counts[0] * np.log(noise.row)).sum() - 0.5 * (counts[1] * np.log(noise.column)).sum()
+        fit -= 0.5 * (errors / noise.column).sum()
+        prior_W, prior_Z = self.priors_at(rates)
+        density = prior_W.log_density(W) + prior_Z.log_density(Zt)
+        return float(fit + density + self.noise_model.log_density(noise))

@@ -1,30 +1,91 @@
-"""Gaussian noise with an inverse-gamma prior on its variance."""
+"""Gaussian noise whose variance is common to all entries, or differs between columns, rows or both.
+
+Entry (i, j) has variance r_i c_j. Common noise has one inverse-gamma variance. Otherwise the precisions of a side share
+a gamma distribution whose scale s, and the strength α of the sharing, are learned:
+
+    1 / c_j ~ Gamma(α, α s)      so that 1 / s is their mean, and a column with few entries borrows from the others
+    s ~ Gamma(½, ½)              a half-normal standard deviation, in units of the data
+    α on a grid, each value equally likely
+
+With both, the rows have 1 / r_i ~ Gamma(α', α'), of mean 1. Precisions are bounded by `MAX_PRECISION`, so that no
+variance collapses to zero on data without noise; the bound is part of the joint density, so every conditional is exact.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
+
+from bnmf.utils.typing import Array, Floats, Ints, Shape
+
+# Largest precision of an entry, in units of the data: a noise of one millionth of the data.
+MAX_PRECISION = 1e12
+STRENGTHS: Floats = 2.0 ** np.arange(-1.0, 7.0)
+"""Possible strengths α of the sharing: the precisions of a side vary by a factor of about 1 ± 1/√α."""
+SCALE_SHAPE = SCALE_RATE = 0.5
+"""Gamma prior of s."""
+
+
+class NoiseState(NamedTuple):
+    """Variances of the noise, and what is learned of their distribution.
+
+    Attributes
+    ----------
+    row, column : ndarray of shape (1 or rows,) and (1 or columns,)
+        Entry (i, j) has variance row_i column_j.
+    scale : float
+        s; 1 for common noise.
+    row_strength, column_strength : float
+        α of each side; 0 where the variances of a side do not differ.
+    """
+
+    row: Floats
+    column: Floats
+    scale: float = 1.0
+    row_strength: float = 0.0
+    column_strength: float = 0.0
+
+
+def common(sigma2: float) -> NoiseState:
+    """Return the state of a common variance."""
+    return NoiseState(np.ones(1), np.array([sigma2]))
 
 
 @dataclass(frozen=True)
-class InverseGamma:
-    """Inverse-gamma prior of the noise variance σ², density ∝ (σ²)^(-shape - 1) exp(-scale / σ²).
+class CommonNoise:
+    """One variance σ² for all entries, with an inverse-gamma prior, density ∝ (σ²)^(-shape - 1) exp(-scale / σ²).
 
     Parameters
     ----------
-    shape, scale : float
-        α and β, both positive.
+    shape, scale : float, default=1.0
+        Both positive, in units of the data.
     """
 
     shape: float = 1.0
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, value in (("noise_shape", self.shape), ("noise_scale", self.scale)):
+        for name, value in (("shape", self.shape), ("scale", self.scale)):
             if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
-                raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+                raise ValueError(f"{name} of CommonNoise must be a positive finite number, got {value!r}")
+
+    by = "common"
+    halves = ("W", "Z")
+    updated_after = ("Z",)
+
+    def start(self, shape: Shape) -> NoiseState:
+        """Return a state to start from."""
+        return common(1.0)
+
+    def update(
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, rng: np.random.Generator
+    ) -> NoiseState:
+        """Draw σ² after the last half-sweep, given the squared errors of its rows."""
+        return common(self.draw(int(counts.sum()), float(errors.sum()), rng))
 
     def draw(self, n_observed: int, squared_error: float, rng: np.random.Generator) -> float:
         """Draw σ² given the squared error over the observed entries; without any, from the prior.
@@ -44,3 +105,194 @@ class InverseGamma:
             σ².
         """
         return (self.scale + 0.5 * squared_error) / rng.gamma(self.shape + 0.5 * n_observed)
+
+    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
+        """Draw the noise from its prior."""
+        return common(self.draw(0, 0.0, rng))
+
+    def log_density(self, noise: NoiseState) -> float:
+        """Return the log density of the prior, up to a constant."""
+        sigma2 = float(noise.column[0])
+        return -(self.shape + 1.0) * math.log(sigma2) - self.scale / sigma2
+
+
+@dataclass(frozen=True)
+class GroupedNoise:
+    """A variance for each column, for each row, or for both.
+
+    Parameters
+    ----------
+    by : {"column", "row", "both"}, default="column"
+        Whose variances differ.
+    strength : float, optional
+        α; learned by default.
+    """
+
+    by: str = "column"
+    strength: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.by not in ("column", "row", "both"):
+            raise ValueError(f"by of GroupedNoise must be 'column', 'row' or 'both', got {self.by!r}")
+        value = self.strength
+        if value is not None and not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
+            raise ValueError(f"strength of GroupedNoise must be a positive finite number or None, got {value!r}")
+
+    @property
+    def halves(self) -> tuple[str, str]:
+        """Order of the half-sweeps: the last one yields the errors that the variances are drawn from."""
+        return ("Z", "W") if self.by == "row" else ("W", "Z")
+
+    @property
+    def updated_after(self) -> tuple[str, ...]:
+        """The half-sweeps after which variances are drawn."""
+        return {"column": ("Z",), "row": ("W",), "both": ("W", "Z")}[self.by]
+
+    @property
+    def _strengths(self) -> Floats:
+        return STRENGTHS if self.strength is None else np.array([float(self.strength)])
+
+    def start(self, shape: Shape) -> NoiseState:
+        """Return a state to start from: the variance of the data, and a middling strength."""
+        strength = float(self._strengths[len(self._strengths) // 2])
+        rows, columns = shape
+        return NoiseState(
+            np.ones(1 if self.by == "column" else rows),
+            np.ones(1 if self.by == "row" else columns),
+            1.0,
+            0.0 if self.by == "column" else strength,
+            0.0 if self.by == "row" else strength,
+        )
+
+    def update(
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, rng: np.random.Generator
+    ) -> NoiseState:
+        """Draw what a half-sweep tells about the noise.
+
+        Parameters
+        ----------
+        half : {"W", "Z"}
+            Which factor was drawn.
+        noise : NoiseState
+            The state so far.
+        errors : ndarray
+            Squared error of each row (after W) or column (after Z), divided by the variances of the other side.
+        counts : ndarray of int
+            Number of observed entries of each.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        NoiseState
+            The new state.
+        """
+        side = "row" if half == "W" else "column"
+        has_scale = side == "column" or self.by == "row"  # with both, the precisions of the rows have mean 1
+        strength = noise.row_strength if side == "row" else noise.column_strength
+        scale = noise.scale if has_scale else 1.0
+        precision = draw_precisions(strength, scale, errors, counts, rng)
+        if has_scale:
+            scale = draw_scale(strength, precision, rng)
+            noise = noise._replace(scale=scale)
+        strength = draw_strength(self._strengths, scale, precision, rng)
+        if side == "row":
+            return noise._replace(row=1.0 / precision, row_strength=strength)
+        return noise._replace(column=1.0 / precision, column_strength=strength)
+
+    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
+        """Draw the noise from its prior."""
+        noise = self.start(shape)
+        scale = rng.gamma(SCALE_SHAPE) / SCALE_RATE
+        sides: dict[str, Any] = {}
+        for side, strength, mean in (("row", noise.row_strength, scale if self.by == "row" else 1.0),
+                                     ("column", noise.column_strength, scale)):  # fmt: skip
+            if strength:
+                strength = float(rng.choice(self._strengths))
+                precision = rng.gamma(strength, size=getattr(noise, side).size) / (strength * mean)
+                if np.any(precision > MAX_PRECISION):
+                    return self.draw_prior(shape, rng)  # outside of the bound: draw everything again
+                sides |= {side: 1.0 / precision, f"{side}_strength": strength}
+        return noise._replace(scale=scale, **sides)
+
+    def log_density(self, noise: NoiseState) -> float:
+        """Return the log density of the prior of the variances, up to a constant."""
+        total = (SCALE_SHAPE - 1.0) * math.log(noise.scale) - SCALE_RATE * noise.scale
+        sides = ((noise.row, noise.row_strength, noise.scale if self.by == "row" else 1.0),
+                 (noise.column, noise.column_strength, noise.scale))  # fmt: skip
+        for variance, strength, scale in sides:
+            if strength:
+                total += _log_gammas(np.array([strength]), scale, 1.0 / variance)[0] - 2.0 * np.log(variance).sum()
+        return float(total)
+
+
+def as_noise(noise: Any) -> CommonNoise | GroupedNoise:
+    """Return a noise model, given one or its name.
+
+    Parameters
+    ----------
+    noise : {"common", "column", "row", "both"}, CommonNoise or GroupedNoise
+        The noise.
+
+    Returns
+    -------
+    CommonNoise or GroupedNoise
+        The noise model.
+    """
+    if isinstance(noise, (CommonNoise, GroupedNoise)):
+        return noise
+    if isinstance(noise, str) and noise in ("common", "column", "row", "both"):
+        return CommonNoise() if noise == "common" else GroupedNoise(noise)
+    raise ValueError(f"noise must be 'common', 'column', 'row', 'both', a CommonNoise or a GroupedNoise, got {noise!r}")
+
+
+# --- conditionals
+
+
+def draw_precisions(strength: float, scale: float, errors: Floats, counts: Ints, rng: np.random.Generator) -> Floats:
+    """Draw precisions with prior Gamma(strength, strength * scale), given squared errors and their counts."""
+    return draw_bounded_gamma(strength + 0.5 * counts, strength * scale + 0.5 * errors, MAX_PRECISION, rng)
+
+
+def draw_scale(strength: float, precision: Floats, rng: np.random.Generator) -> float:
+    """Draw s given the precisions."""
+    return float(rng.gamma(SCALE_SHAPE + strength * precision.size) / (SCALE_RATE + strength * precision.sum()))
+
+
+def draw_strength(strengths: Floats, scale: float, precision: Floats, rng: np.random.Generator) -> float:
+    """Draw α on its grid, given the precisions and their scale."""
+    log_weights = _log_gammas(strengths, scale, precision)
+    weights = np.exp(log_weights - log_weights.max())
+    return float(strengths[np.searchsorted(np.cumsum(weights), rng.uniform() * weights.sum())])
+
+
+def _log_gammas(strengths: Floats, scale: float, precision: Floats) -> Floats:
+    """Return Σ_j log Gamma(precision_j | α, α scale) for each α."""
+    rates = strengths * scale
+    logs = (strengths - 1.0) * np.log(precision).sum() - rates * precision.sum()
+    return logs + precision.size * (strengths * np.log(rates) - gammaln(strengths))
+
+
+def draw_bounded_gamma(shape: Array, rate: Array, bound: float, rng: np.random.Generator) -> Floats:
+    """Draw from Gamma(shape, rate) below a bound, exactly.
+
+    Where most of the mass is below the bound, draws above it are rejected. Otherwise the density is log-concave and
+    increasing up to the bound, and proposals fall off exponentially below it, along the tangent there.
+    """
+    shape, rate = np.broadcast_arrays(np.asarray(shape, float), np.asarray(rate, float))
+    out = rng.gamma(shape) / rate
+    pending = np.flatnonzero(out > bound)
+    near = (shape - 1.0) / bound - rate  # slope of the log density at the bound
+    while pending.size:
+        k, r, slope = shape[pending], rate[pending], near[pending]
+        below = slope <= 0
+        proposal = np.where(
+            below, rng.gamma(k) / r, bound - rng.exponential(size=pending.size) / np.where(below, 1, slope)
+        )
+        inside = (proposal > 0) & (proposal <= bound)
+        safe = np.where(inside, proposal, bound)
+        log_ratio = (k - 1.0) * np.log(safe / bound) - r * (safe - bound) + slope * (bound - safe)
+        accepted = inside & (below | (-rng.exponential(size=pending.size) < log_ratio))
+        out[pending[accepted]] = proposal[accepted]
+        pending = pending[~accepted]
+    return out

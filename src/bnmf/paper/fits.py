@@ -221,7 +221,7 @@ def _chain(fit: Fit, A: Floats, train: Bools) -> tuple[Floats | None, Result]:
     result = {"train_mse": curve, **_factor_summary(last_W)}
     if state is not None:
         with np.errstate(all="ignore"):
-            result["log_joint"] = np.array(model.log_joint(state.W, state.Zt, state.sigma2))
+            result["log_joint"] = np.array(model.log_joint(state.W, state.Zt, state.noise))
             sizes = np.linalg.norm(state.W, axis=0) * np.linalg.norm(state.Zt, axis=0)
         result["contributions"] = np.sort(sizes)[::-1]
     if not predicts or np.isnan(curve[-1]):

@@ -258,8 +258,8 @@ def explanation(measured: pd.DataFrame) -> list[str]:
             if len(group)
         ]
         paragraphs.append(
-            f"{100 * unobserved:.0f}% unobserved, K = {k}{printed_text}. Mean held-out MSE by start, and number of active "
-            f"components at the end: {'; '.join(parts)}."
+            f"{100 * unobserved:.0f}% unobserved, K = {k}{printed_text}. Mean held-out MSE by start, and number of "
+            f"active components at the end: {'; '.join(parts)}."
         )
     groups = measured.groupby(["unobserved", "k"])["log_joint"]
     behind = (groups.transform("max") - measured["log_joint"])[measured["active"] == 0]

@@ -17,8 +17,18 @@ from bnmf.utils.atomic import npz_bytes, write_bytes
 
 KIND = "bnmf posterior"
 FORMAT = 2
-ARRAYS = {"W": 4, "Z": 4, "noise_variance": 2, "train_mse": 2}
-"""Arrays of every file with their number of dimensions."""
+ARRAYS = {"W": (4,), "Z": (4,), "noise_variance": (2, 3), "train_mse": (2,)}
+"""Arrays of every file with their possible numbers of dimensions."""
+OPTIONAL = {
+    "log_density": ("chain", "draw"),
+    "row_noise": ("chain", "draw", "row"),
+    "row_strength": ("chain", "draw"),
+    "rate_W": ("chain", "draw", "component"),
+    "rate_Z": ("chain", "draw", "component"),
+    "offset": ("column",),
+    "scale": ("column",),
+}
+"""Arrays that a file may hold, with their axes. The last axis of rates and scales may have length 1."""
 
 
 class PosteriorFileError(ValueError):
@@ -45,8 +55,9 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
         "nonnegative": draws.lower_bound == 0.0,
     }
     arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS}
-    if draws.row_ids is not None:
-        arrays["row_ids"] = draws.row_ids
+    for name in (*OPTIONAL, "row_ids"):
+        if getattr(draws, name) is not None:
+            arrays[name] = np.asarray(getattr(draws, name))
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     write_bytes(path, npz_bytes({"header": text, **arrays}))
 
@@ -80,7 +91,8 @@ def load(path: str | os.PathLike[str]) -> Draws:
                 raise PosteriorFileError(
                     f"{os.fspath(path)!r} has format {header['format']}, and this version of bnmf reads {FORMAT}"
                 )
-            arrays = {name: file[name] for name in file.files if name != "header"}
+            names = [name for name in (*ARRAYS, *OPTIONAL, "row_ids") if name in ARRAYS or name in file.files]
+            arrays = {name: file[name] for name in names}
         return _validated(header, arrays)
     except PosteriorFileError:
         raise
@@ -93,10 +105,19 @@ def load(path: str | os.PathLike[str]) -> Draws:
 def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
     for name, n_dimensions in ARRAYS.items():
         array = arrays[name]
-        if array.ndim != n_dimensions or array.dtype.kind != "f":
+        if array.ndim not in n_dimensions or array.dtype.kind != "f":
             raise ValueError(f"{name} has dtype {array.dtype} and {array.ndim} dimensions")
     n_chains, n_draws, n_rows, k = arrays["W"].shape
-    fits = arrays["Z"].shape[:3] == (n_chains, n_draws, k) and arrays["noise_variance"].shape == (n_chains, n_draws)
+    n_columns = arrays["Z"].shape[3]
+    variance = arrays["noise_variance"].shape
+    fits = arrays["Z"].shape[:3] == (n_chains, n_draws, k) and variance[:2] == (n_chains, n_draws)
+    fits = fits and variance[2:] in ((), (n_columns,))
+    sizes = {"chain": n_chains, "draw": n_draws, "row": n_rows, "column": n_columns, "component": k}
+    for name in OPTIONAL.keys() & arrays.keys():
+        expected = tuple(sizes[axis] for axis in OPTIONAL[name])
+        shape, may_be_one = arrays[name].shape, name in ("rate_W", "rate_Z", "scale")
+        if arrays[name].dtype.kind != "f" or not (shape == expected or (may_be_one and shape == (*expected[:-1], 1))):
+            raise ValueError(f"{name} has dtype {arrays[name].dtype} and shape {shape}")
     ids = arrays.get("row_ids")
     if ids is not None and (ids.shape != (n_rows,) or ids.dtype != np.uint64):
         raise ValueError(f"row_ids has dtype {ids.dtype} and shape {ids.shape}")
@@ -104,14 +125,20 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         raise ValueError("the shapes of its arrays do not match")
     prior = None if header["prior_W"] is None else from_record(header["prior_W"])
     if prior is not None:
-        prior.coefficients((n_rows, k))  # raises an error if its rates have another shape
+        learned = prior.learned
+        if learned is not None and "rate_W" not in arrays:
+            raise ValueError("the rate of its prior is learned, and there are no draws of it")
+        # Raises an error if the rates have another shape.
+        (prior if learned is None else learned.with_rate(1.0)).coefficients((n_rows, k))
+    optional: dict[str, Any] = {name: arrays.get(name) for name in OPTIONAL}
     return Draws(
         **{name: arrays[name] for name in ARRAYS},
         n_observed=int(header["n_observed"]),
         row_names=_index(header["row_names"], n_rows),
-        column_names=_index(header["column_names"], arrays["Z"].shape[3]),
+        column_names=_index(header["column_names"], n_columns),
         prior_W=prior,
         row_ids=ids,
+        **optional,
         lower_bound=0.0 if header["nonnegative"] else -math.inf,
     )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bnmf.priors.base import Prior
-from bnmf.utils.typing import Array, Floats, Words
+from bnmf.utils.typing import Array, Floats, Indices, Words
 
 
 @dataclass(eq=False, repr=False)
@@ -21,8 +22,8 @@ class Draws:
         Draws of the left factor.
     Z : ndarray of shape (chain, draw, K, columns)
         Draws of the right factor.
-    noise_variance : ndarray of shape (chain, draw)
-        Draws of σ².
+    noise_variance : ndarray of shape (chain, draw) or (chain, draw, columns)
+        Draws of the variance of the noise, common or of each column.
     train_mse : ndarray of shape (chain, sweep)
         Mean squared error on the observed entries after each sweep, burn-in included.
     n_observed : int
@@ -35,6 +36,18 @@ class Draws:
         Hashes of the fitted rows, by which they are recognised among new rows.
     lower_bound : float, default=0.0
         The smallest value that an entry of the data can take: 0, or -inf if negative data were allowed.
+    log_density : ndarray of shape (chain, draw), optional
+        Log density of the observed entries under each draw.
+    row_noise : ndarray of shape (chain, draw, rows), optional
+        Draws of the relative variance of each row: entry (i, j) has variance noise_variance_j row_noise_i.
+    row_strength : ndarray of shape (chain, draw), optional
+        How alike the variances of rows are: the inverse of a new row's is drawn from Gamma(strength, strength).
+    rate_W, rate_Z : ndarray of shape (chain, draw, 1 or K), optional
+        Draws of the learned rates of the priors, one number or one for each component.
+    offset : ndarray of shape (columns,), optional
+        What is added to W Z: the smallest observed entry of each column, if offsets were subtracted.
+    scale : ndarray of shape (1 or columns,), optional
+        Scale of each column in the fit. Z and the noise are in the user's units.
     """
 
     W: Array
@@ -47,6 +60,13 @@ class Draws:
     prior_W: Prior | None = None
     row_ids: Words | None = None
     lower_bound: float = 0.0
+    log_density: Floats | None = None
+    row_noise: Floats | None = None
+    row_strength: Floats | None = None
+    rate_W: Floats | None = None
+    rate_Z: Floats | None = None
+    offset: Floats | None = None
+    scale: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,7 +89,39 @@ class Draws:
         return self.W.shape[1]
 
     @property
-    def flat(self) -> tuple[Array, Array, Floats]:
-        """W, Z and σ² with the draws of all chains along the first axis."""
+    def flat(self) -> tuple[Array, Array, NoiseDraws]:
+        """W, Z and the noise with the draws of all chains along the first axis."""
         W, Z = (draws.reshape(-1, *draws.shape[2:]) for draws in (self.W, self.Z))
-        return W, Z, np.asarray(self.noise_variance).reshape(-1)
+        column = np.asarray(self.noise_variance).reshape(len(W), -1)
+        row = np.ones((1, 1)) if self.row_noise is None else self.row_noise.reshape(len(W), -1)
+        return W, Z, NoiseDraws(column, row)
+
+
+class NoiseDraws:
+    """Draws of the variance of every entry, as a product of one of its column and one of its row.
+
+    Parameters
+    ----------
+    column : ndarray of shape (S, 1 or columns)
+        Variances.
+    row : ndarray of shape (1 or S, 1 or rows)
+        Relative variances.
+    """
+
+    def __init__(self, column: Floats, row: Floats) -> None:
+        self.column = column
+        self.row = row
+
+    def of_rows(self, rows: slice) -> Floats:
+        """Return draws of the variances of some rows, (S, 1 or rows, 1 or columns)."""
+        row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
+        return self.column[:, None, :] * row[:, :, None]
+
+    def at(self, rows: Indices, columns: Indices) -> Floats:
+        """Return draws of the variances at paired positions, (S, 1 or n)."""
+        column = self.column if self.column.shape[1] == 1 else self.column[:, columns]
+        return column * (self.row if self.row.shape[1] == 1 else self.row[:, rows])
+
+    def choose(self, draws: Any) -> NoiseDraws:
+        """Return some of the draws."""
+        return NoiseDraws(self.column[draws], self.row if len(self.row) == 1 else self.row[draws])

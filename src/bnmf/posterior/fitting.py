@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.identity import row_ids
+from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
+from bnmf.model.units import NO_UNITS
 from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.moments import Moments
 from bnmf.posterior.posterior import Posterior
@@ -32,6 +34,7 @@ def sample_posterior(
     checkpoint: Any = None,
     n_jobs: int = 1,
     progress: bool = False,
+    original: ObservedMatrix | None = None,
 ) -> BasePosterior:
     """Sample a model.
 
@@ -57,6 +60,8 @@ def sample_posterior(
         Threads.
     progress : bool, default=False
         Show progress on standard error.
+    original : ObservedMatrix, optional
+        The data before offsets were subtracted; by default the data of the model.
 
     Returns
     -------
@@ -83,33 +88,38 @@ def sample_posterior(
         counts = chains.run(model, schedule, store, seed, init=init, rescale=rescale, n_jobs=n_jobs, progress=progress)
     finally:
         store.close()
+    source = model.data if original is None else original
     kept, n_draws = chains.largest_block(counts)
     if counts != [schedule.n_draws] * schedule.n_chains:
         _warn_interrupted(len(kept), n_draws, schedule, checkpoint)
     if isinstance(store, MomentStore):
-        return Moments(store, kept, n_draws, model.data.n_observed, _lower_bound(model))
-    return _posterior(model, schedule, store, kept, n_draws)
+        return Moments(store, kept, n_draws, source.n_observed, _lower_bound(source))
+    return _posterior(model, schedule, store, kept, n_draws, source)
 
 
-def _posterior(model: Model, schedule: Schedule, store: DrawStore, kept: list[int], n_draws: int) -> Posterior:
+def _posterior(
+    model: Model, schedule: Schedule, store: DrawStore, kept: list[int], n_draws: int, source: ObservedMatrix
+) -> Posterior:
     """Return the kept draws, without a copy if all chains are kept."""
     choose: Any = slice(None) if len(kept) == schedule.n_chains else kept
     return Posterior(
         store.W[choose, :n_draws],
         store.Z[choose, :n_draws],
-        np.array(store.noise_variance[choose, :n_draws]),
-        np.array(store.train_mse[choose, : schedule.sweeps_for(n_draws)]),
+        train_mse=np.array(store.train_mse[choose, : schedule.sweeps_for(n_draws)]),
+        **{name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()},
         n_observed=model.data.n_observed,
         row_names=model.data.row_names,
         column_names=model.data.column_names,
         prior_W=model.priors[0],
-        row_ids=row_ids(model.data),
-        lower_bound=_lower_bound(model),
+        row_ids=row_ids(source),
+        lower_bound=_lower_bound(source),
+        offset=model.units.offset,
+        scale=None if model.units is NO_UNITS else model.units.scale,
     )
 
 
-def _lower_bound(model: Model) -> float:
-    return 0.0 if model.data.nonnegative else -math.inf
+def _lower_bound(source: ObservedMatrix) -> float:
+    return 0.0 if source.nonnegative else -math.inf
 
 
 def _warn_interrupted(n_chains: int, n_draws: int, schedule: Schedule, checkpoint: Any) -> None:

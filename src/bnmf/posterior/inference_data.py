@@ -36,10 +36,20 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
         "column": np.arange(n_columns) if draws.column_names is None else np.asarray(draws.column_names),
         "component": np.arange(draws.n_components),
     }
-    groups: dict[str, Any] = {"posterior": {"W": draws.W, "Z": draws.Z, "noise_variance": draws.noise_variance}}
+    variables: dict[str, Any] = {"W": draws.W, "Z": draws.Z, "noise_variance": draws.noise_variance}
     dims = {"W": ["row", "component"], "Z": ["component", "column"]}
-    if draws.train_mse.shape[1] >= draws.n_draws:
-        groups["sample_stats"] = {"train_mse": draws.train_mse[:, -draws.n_draws :]}
+    if draws.noise_variance.ndim == 3:
+        dims["noise_variance"] = ["column"]
+    if draws.row_noise is not None:
+        variables["row_noise"], dims["row_noise"] = draws.row_noise, ["row"]
+    for name, rate in (("rate_W", draws.rate_W), ("rate_Z", draws.rate_Z)):
+        if rate is not None and rate.shape[2] > 1:
+            variables[name], dims[name] = rate, ["component"]
+        elif rate is not None:
+            variables[name] = rate[:, :, 0]
+    groups: dict[str, Any] = {"posterior": variables}
+    if draws.log_density is not None:
+        groups["sample_stats"] = {"log_density": draws.log_density}
     if data is not None:
         rows, columns, values = data.observed_entries()
         terms = predictions.log_likelihood(*draws.flat, rows, columns, values)

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from bnmf.data.observed import ObservedMatrix
@@ -21,8 +20,10 @@ class BasePosterior(ABC):
 
     Attributes
     ----------
-    noise_variance : ndarray of shape (chain, draw)
-        Draws of σ².
+    noise_variance : ndarray of shape (chain, draw) or (chain, draw, columns)
+        Draws of the variance of the noise, common or of each column.
+    log_density : ndarray of shape (chain, draw) or None
+        Log density of the observed entries under each draw.
     train_mse : ndarray of shape (chain, sweep)
         Mean squared error on the observed entries after each sweep, burn-in included.
     n_observed : int
@@ -30,6 +31,7 @@ class BasePosterior(ABC):
     """
 
     noise_variance: Floats
+    log_density: Floats | None
     train_mse: Floats
     n_observed: int
 
@@ -67,10 +69,8 @@ class BasePosterior(ABC):
     def _quantities(self) -> list[Quantity]:
         """Return what is checked for convergence."""
         found = [Quantity("noise variance", self.noise_variance)]
-        mse = self.train_mse[:, -self.n_draws :]
-        if np.isfinite(mse).all() and mse.shape == self.noise_variance.shape:
-            fit = -0.5 * self.n_observed * (np.log(2 * np.pi * self.noise_variance) + mse / self.noise_variance)
-            found.append(Quantity("log likelihood", fit))
+        if self.log_density is not None:
+            found.append(Quantity("log likelihood", self.log_density))
         return found
 
     def _remark(self) -> str:

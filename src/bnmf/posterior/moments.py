@@ -33,14 +33,19 @@ class Moments(BasePosterior):
     def __init__(
         self, store: MomentStore, chains: list[int], n_draws: int, n_observed: int, lower_bound: float = 0.0
     ) -> None:
-        self.noise_variance = store.noise_variance[chains, :n_draws]
-        self.train_mse = store.train_mse[chains]
+        traces = {name: trace[chains, :n_draws] for name, trace in store.traces.items()}
+        self.noise_variance = traces["noise_variance"]
+        self.log_density = traces["log_density"]
+        self._row_noise = traces.get("row_noise")
+        self._offset = 0.0 if store.model.units.offset is None else store.model.units.offset
+        self.train_mse = store.train_mse[chains, : store.schedule.sweeps_for(n_draws)]
         self.n_observed = n_observed
         self.lower_bound = lower_bound
         self._prediction = store.prediction.mean[chains]
         self._squares = store.prediction.squares[chains]
+        self._counts = store.prediction.counts[chains]
         # Components are not matched between chains, so the factors are those of the chain that fits best.
-        best = int(np.argmin([np.nanmean(mse[-n_draws:]) for mse in self.train_mse]))
+        best = int(np.argmax(self.log_density.mean(axis=1)))
         self._factors = store.W.mean[chains][best], store.Z.mean[chains][best]
 
     def factor_means(self) -> tuple[Floats, Floats]:
@@ -60,12 +65,12 @@ class Moments(BasePosterior):
         ndarray of shape (rows, columns) or (n,)
             The means.
         """
-        mean = self._prediction.mean(axis=0)
+        mean = self._prediction.mean(axis=0) + self._offset
         return mean if rows is None and columns is None else mean[rows, columns]
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows."""
-        return self._prediction[:, rows].mean(axis=0)
+        return self._prediction[:, rows].mean(axis=0) + self._offset
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
         """Return the posterior standard deviation of W Z.
@@ -82,9 +87,16 @@ class Moments(BasePosterior):
         ndarray of shape (rows, columns) or (n,)
             The standard deviations.
         """
-        within = self._squares.sum(axis=0) / (self.n_draws * len(self._prediction))
-        added = self.noise_variance.mean() if noise else 0.0
-        std = np.sqrt(within + self._prediction.var(axis=0) + added)
+        # Each chain by its own count: after Ctrl-C some have more draws than the others.
+        within = np.mean([squares / count for squares, count in zip(self._squares, self._counts, strict=True)], axis=0)
+        variance = within + self._prediction.var(axis=0)
+        if noise:
+            by_column = self.noise_variance.reshape(self.noise_variance.shape[0] * self.n_draws, -1)
+            by_row = np.ones((len(by_column), 1))
+            if self._row_noise is not None:
+                by_row = self._row_noise.reshape(len(by_column), -1)
+            variance = variance + by_row.T @ by_column / len(by_column)
+        std = np.sqrt(variance)
         return std if rows is None and columns is None else std[rows, columns]
 
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:

@@ -2,60 +2,102 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from bnmf.data.views import View
-from bnmf.priors.base import Coefficients
+from bnmf.data.views import ScaledView, View
+from bnmf.posterior.draws import Draws
+from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
-from bnmf.sampler.streams import DRAW_W, Stream
+from bnmf.sampler.streams import DRAW_W, NOISE, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Words
+from bnmf.utils.typing import Bools, Floats, Indices, Words
 
 # Half-sweeps before the first draw of a chain, and from one draw of Z to the next, which differ little.
 BURN_IN_SWEEPS = 30
 SWEEPS_PER_DRAW = 3
 
 
-def draw(view: View, ids: Words, W: Array, Z: Array, noise_variance: Floats, prior: Coefficients, seed: int) -> Floats:
+class NewRows(NamedTuple):
+    """Draws of new rows.
+
+    Attributes
+    ----------
+    W : ndarray of shape (chain, draw, rows, K)
+        Their weights.
+    row_noise : ndarray of shape (chain, draw, rows), or None
+        Their relative variances, if those of rows differ.
+    """
+
+    W: Floats
+    row_noise: Floats | None
+
+
+def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
     """Draw W of new rows under every draw of Z.
 
     Parameters
     ----------
     view : View
-        The new rows.
+        The new rows, with offsets subtracted.
     ids : ndarray of uint64
         Identity of each row, which keys its random stream: what is drawn for a row depends only on its content.
-    W : ndarray of shape (chain, draw, fitted rows, K)
-        Draws of the fitted rows; their mean is where new rows start.
-    Z : ndarray of shape (chain, draw, K, columns)
-        Draws of the right factor.
-    noise_variance : ndarray of shape (chain, draw)
-        Draws of σ².
-    prior : Coefficients
-        Prior of a row of W.
+    fitted : Draws
+        Draws of Z, of the noise and of learned rates, the prior of W, and W of the fitted rows, whose mean is where
+        new rows start.
     seed : int
         Seed of the streams.
 
     Returns
     -------
-    ndarray of shape (chain, draw, new rows, K)
+    NewRows
         The draws.
     """
-    n_chains, n_draws = Z.shape[:2]
-    out = np.empty((n_chains, n_draws, view.n_rows, Z.shape[2]))
+    rows = ScaledView(view)
+    W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
+    row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
     with single_threaded_blas(), Workers() as workers:
-        for chain in range(n_chains):
+        for chain in range(fitted.n_chains):
             stream = Stream(seed, chain)
-            rows = np.repeat(W[chain, 0].mean(axis=0, dtype=np.float64)[None], view.n_rows, axis=0)
+            weights = np.repeat(fitted.W[chain, 0].mean(axis=0, dtype=np.float64)[None], view.n_rows, axis=0)
+            variance = np.ones(1 if row_noise is None else view.n_rows)
             sweep = 0
-            for draw in range(n_draws):
-                Zt = np.ascontiguousarray(Z[chain, draw].T, dtype=np.float64)
-                sigma2 = float(noise_variance[chain, draw])
+            for draw in range(fitted.n_draws):
+                Zt = np.ascontiguousarray(fitted.Z[chain, draw].T, dtype=np.float64)
+                prior = _prior_at(fitted, chain, draw).coefficients(weights.shape)
+                noise = np.atleast_1d(fitted.noise_variance[chain, draw])
                 for _ in range(BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW):
                     sweep += 1
-                    gibbs.half_sweep(view, rows, Zt, prior, sigma2, stream.key(sweep, DRAW_W), workers, ids)
-                out[chain, draw] = rows
-    return out
+                    key = stream.key(sweep, DRAW_W)
+                    errors = gibbs.half_sweep(rows, weights, Zt, prior, variance, noise, key, workers, ids)
+                    if row_noise is not None and fitted.row_strength is not None:
+                        errors = errors / noise if noise.size == 1 else errors
+                        strength = float(fitted.row_strength[chain, draw])
+                        variance = _draw_row_noise(strength, errors, view, stream, sweep, ids)
+                W[chain, draw] = weights
+                if row_noise is not None:
+                    row_noise[chain, draw] = variance
+    return NewRows(W, row_noise)
+
+
+def _prior_at(fitted: Draws, chain: int, draw: int) -> Prior:
+    """Return the prior of W with the learned rate of one draw."""
+    assert fitted.prior_W is not None
+    if fitted.rate_W is None or fitted.prior_W.learned is None:
+        return fitted.prior_W
+    return fitted.prior_W.learned.with_rate(fitted.rate_W[chain, draw])
+
+
+def _draw_row_noise(strength: float, errors: Floats, view: View, stream: Stream, sweep: int, ids: Words) -> Floats:
+    """Draw the relative variance of each row, each from a stream of its own."""
+    shape, rate = strength + 0.5 * view.n_observed, strength + 0.5 * errors
+    high, low = stream.key(sweep, NOISE)
+    variance = np.empty(view.n_rows)
+    for row, identity in enumerate(ids):
+        rng = stream.generator((np.uint64(int(high) ^ int(identity)), np.uint64(low)))
+        variance[row] = rate[row] / rng.gamma(shape[row])
+    return variance
 
 
 def find_fitted(ids: Words, fitted: Words | None) -> tuple[Bools, Indices]:

@@ -13,9 +13,9 @@ from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, inference_data, new_rows, predictions
 from bnmf.posterior.alignment import Alignment, align
-from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.diagnostics import Quantity
 from bnmf.posterior.draws import Draws
+from bnmf.posterior.interface import BasePosterior
 from bnmf.utils.seeds import as_generator, as_seed
 from bnmf.utils.typing import Floats, Indices
 
@@ -36,8 +36,8 @@ class Posterior(Draws, BasePosterior):
         Draws of the left factor.
     Z : ndarray of shape (chain, draw, K, columns)
         Draws of the right factor.
-    noise_variance : ndarray of shape (chain, draw)
-        Draws of σ².
+    noise_variance : ndarray of shape (chain, draw) or (chain, draw, columns)
+        Draws of the variance of the noise, common or of each column.
     train_mse : ndarray of shape (chain, sweep)
         Mean squared error on the observed entries after each sweep, burn-in included.
     n_observed : int
@@ -50,6 +50,18 @@ class Posterior(Draws, BasePosterior):
         Hashes of the fitted rows, by which :meth:`for_rows` recognises them.
     lower_bound : float, default=0.0
         The smallest value that an entry of the data can take: 0, or -inf if negative data were allowed.
+    log_density : ndarray of shape (chain, draw), optional
+        Log density of the observed entries under each draw.
+    row_noise : ndarray of shape (chain, draw, rows), optional
+        Draws of the relative variance of each row: entry (i, j) has variance noise_variance_j row_noise_i.
+    row_strength : ndarray of shape (chain, draw), optional
+        How alike the variances of rows are.
+    rate_W, rate_Z : ndarray of shape (chain, draw, 1 or K), optional
+        Draws of the learned rates of the priors.
+    offset : ndarray of shape (columns,), optional
+        What is added to W Z.
+    scale : ndarray of shape (1 or columns,), optional
+        Scale of each column in the fit. Z and the noise are in the user's units.
     """
 
     # Posteriors of new rows use the alignment of the fitted ones.
@@ -78,8 +90,15 @@ class Posterior(Draws, BasePosterior):
         """
         W, Z, _ = self.flat
         if rows is None and columns is None:
-            return predictions.mean(W, Z)
-        return predictions.entry_mean(W, Z, *self._positions(rows, columns))
+            return predictions.mean(W, Z) + self._offset()
+        rows, columns = self._positions(rows, columns)
+        return predictions.entry_mean(W, Z, rows, columns) + self._offset(columns)
+
+    def _offset(self, columns: Indices | None = None) -> Any:
+        """Return what is added to W Z, in all columns or at some positions."""
+        if self.offset is None:
+            return 0.0
+        return self.offset if columns is None else self.offset[columns]
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows.
@@ -95,7 +114,7 @@ class Posterior(Draws, BasePosterior):
             The means.
         """
         W, Z, _ = self.flat
-        return predictions.mean(W[:, rows], Z)
+        return predictions.mean(W[:, rows], Z) + self._offset()
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
         """Return the posterior standard deviation of W Z.
@@ -146,7 +165,9 @@ class Posterior(Draws, BasePosterior):
         W, Z, variance = self.flat
         if rows is None and columns is None:
             rng = as_generator(random_state)
-            out = predictions.quantiles(W, Z, probabilities, variance if noise else None, self.lower_bound, rng)
+            out = predictions.quantiles(
+                W, Z, probabilities, variance if noise else None, self._offset(), self.lower_bound, rng
+            )
         else:
             draws = self.draws_of(rows, columns, noise=noise, random_state=random_state)
             out = predictions.quantiles_of(draws.reshape(len(W), -1), probabilities)
@@ -197,9 +218,11 @@ class Posterior(Draws, BasePosterior):
             The draws.
         """
         W, Z, variance = self.flat
-        draws = predictions.entries(W, Z, *self._positions(rows, columns))
+        rows, columns = self._positions(rows, columns)
+        draws = predictions.entries(W, Z, rows, columns) + self._offset(columns)
         if noise:
-            draws = predictions.add_noise(draws, variance, self.lower_bound, as_generator(random_state))
+            rng = as_generator(random_state)
+            draws = predictions.add_noise(draws, variance.at(rows, columns), self.lower_bound, rng)
         return draws.reshape(self.n_chains, self.n_draws, -1)
 
     def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
@@ -255,7 +278,7 @@ class Posterior(Draws, BasePosterior):
         values = np.asarray(values, dtype=np.float64)
         if values.shape != rows.shape:
             raise ValueError(f"values must be as many as rows and columns, {rows.size}, got shape {values.shape}")
-        return rows, columns, values
+        return rows, columns, values - self._offset(columns)
 
     # --- new rows
 
@@ -304,20 +327,33 @@ class Posterior(Draws, BasePosterior):
         if data.shape[1] != self.shape[1]:
             raise ValueError(f"X has {data.shape[1]} columns, the posterior {self.shape[1]}")
         ids = row_ids(data)
+        if self.offset is not None:
+            data = data.shifted(self.offset)
         W = np.empty((self.n_chains, self.n_draws, data.shape[0], self.n_components))
         is_fitted, where = new_rows.find_fitted(ids, self.row_ids)
         W[:, :, is_fitted] = self.W[:, :, where]
+        row_noise = None if self.row_noise is None else np.empty(W.shape[:3])
+        if row_noise is not None and self.row_noise is not None:
+            row_noise[:, :, is_fitted] = self.row_noise[:, :, where]
         new = np.flatnonzero(~is_fitted)
         if len(new):
             if self.prior_W is None:
                 raise ValueError("this posterior does not hold the prior of W, which new rows need")
             if self.prior_W.is_by_entry:
                 raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
-            prior = self.prior_W.coefficients((len(new), self.n_components))
-            view = data.rows.select(new)
-            W[:, :, new] = new_rows.draw(view, ids[new], self.W, self.Z, self.noise_variance, prior, seed)
+            drawn = new_rows.draw(data.rows.select(new), ids[new], self, seed)
+            W[:, :, new] = drawn.W
+            if row_noise is not None:
+                row_noise[:, :, new] = drawn.row_noise
         result = replace(
-            self, W=W, n_observed=data.n_observed, row_names=data.row_names, prior_W=None, row_ids=None
+            self,
+            W=W,
+            row_noise=row_noise,
+            n_observed=data.n_observed,
+            row_names=data.row_names,
+            prior_W=None,
+            row_ids=None,
+            log_density=None,
         )
         result._fitted = self
         return result
@@ -330,7 +366,9 @@ class Posterior(Draws, BasePosterior):
         if self._fitted is not None:
             return self._fitted.alignment
         fit = [mse[np.isfinite(mse)][-self.n_draws :].mean() for mse in self.train_mse]
-        return align(self.W, self.Z, reference=int(np.argmin(fit)))
+        # Components are compared in the units of the fit, so that no column dominates by its unit.
+        Z = self.Z if self.scale is None else self.Z / self.scale
+        return align(self.W, Z, reference=int(np.argmin(fit)))
 
     def factor_means(self) -> tuple[Floats, Floats]:
         """Return the posterior means of the aligned factors.
@@ -351,8 +389,12 @@ class Posterior(Draws, BasePosterior):
             The same predictions, with factors whose means and intervals are meaningful.
         """
         W, Z = self.alignment.apply_W(self.W), self.alignment.apply_Z(self.Z)
+        rate_W, rate_Z = (
+            rate if rate is None or rate.shape[2] == 1 else np.take_along_axis(rate, self.alignment.order, axis=2)
+            for rate in (self.rate_W, self.rate_Z)
+        )
         # The prior does not apply to factors in their new scale.
-        return replace(self, W=W, Z=Z, prior_W=None, row_ids=None)
+        return replace(self, W=W, Z=Z, rate_W=rate_W, rate_Z=rate_Z, prior_W=None, row_ids=None)
 
     # --- convergence
 
@@ -426,6 +468,8 @@ class Posterior(Draws, BasePosterior):
         data = None
         if X is not None:
             data = ObservedMatrix.from_data(X, observed, unstored=unstored, negative=self.lower_bound < 0)
+            if self.offset is not None:
+                data = data.shifted(self.offset)
             if data.shape != self.shape:
                 raise ValueError(f"X must have the shape of the fitted data, {self.shape}, got {data.shape}")
         return inference_data.convert(self.align() if aligned else self, data)

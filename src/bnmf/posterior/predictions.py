@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import logsumexp
 
+from bnmf.posterior.draws import NoiseDraws
 from bnmf.utils.typing import Array, Floats, Indices
 
 TILE_BYTES = 64 * 2**20
@@ -37,30 +38,34 @@ def mean(W: Array, Z: Array) -> Floats:
     return out / n_draws
 
 
-def std(W: Array, Z: Array, noise_variance: Floats | None = None) -> Floats:
+def std(W: Array, Z: Array, noise: NoiseDraws | None = None) -> Floats:
     """Return the standard deviation of W Z over the draws, including the noise if its draws are given."""
     centre = mean(W, Z)
-    squares = np.zeros_like(centre)
-    for rows in tiles(len(centre), 8 * centre.shape[1]):
+    variance = np.zeros_like(centre)
+    for rows in tiles(len(centre), 8 * centre.shape[1] * (1 if noise is None else len(W))):
         for draw in range(len(W)):
-            squares[rows] += (W[draw, rows] @ Z[draw] - centre[rows]) ** 2
-    return np.sqrt(squares / len(W) + _mean_or_zero(noise_variance))
+            variance[rows] += (W[draw, rows] @ Z[draw] - centre[rows]) ** 2
+        variance[rows] /= len(W)
+        if noise is not None:
+            variance[rows] += noise.of_rows(rows).mean(axis=0)
+    return np.sqrt(variance)
 
 
 def quantiles(
     W: Array,
     Z: Array,
     probabilities: Floats,
-    noise_variance: Floats | None,
+    noise: NoiseDraws | None,
+    offset: Floats | float,
     lower_bound: float,
     rng: np.random.Generator,
 ) -> Floats:
     """Return quantiles (probability, rows, columns) of W Z, or of new data if draws of the noise are given."""
     out = np.empty((len(probabilities), W.shape[1], Z.shape[2]))
     for rows in tiles(W.shape[1], 8 * len(W) * Z.shape[2]):
-        draws = np.matmul(W[:, rows], Z)
-        if noise_variance is not None:
-            draws = add_noise(draws, noise_variance, lower_bound, rng)
+        draws = np.matmul(W[:, rows], Z) + offset
+        if noise is not None:
+            draws = add_noise(draws, noise.of_rows(rows), lower_bound, rng)
         out[:, rows] = quantiles_of(draws, probabilities)
     return out
 
@@ -70,10 +75,9 @@ def quantiles_of(draws: Floats, probabilities: Floats) -> Floats:
     return np.quantile(draws, probabilities, axis=0, method="weibull")
 
 
-def add_noise(draws: Floats, noise_variance: Floats, lower_bound: float, rng: np.random.Generator) -> Floats:
-    """Return draws of new data, given draws (S, ...) of W Z and (S,) of the noise variance."""
-    sd = np.sqrt(noise_variance).reshape(-1, *[1] * (draws.ndim - 1))
-    return np.maximum(draws + sd * rng.standard_normal(draws.shape), lower_bound)
+def add_noise(draws: Floats, variance: Floats, lower_bound: float, rng: np.random.Generator) -> Floats:
+    """Return draws of new data, given draws of their means and variances, of shapes that broadcast."""
+    return np.maximum(draws + np.sqrt(variance) * rng.standard_normal(draws.shape), lower_bound)
 
 
 # --- entries at paired positions
@@ -96,33 +100,29 @@ def entry_mean(W: Array, Z: Array, rows: Indices, columns: Indices) -> Floats:
     return out
 
 
-def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise_variance: Floats | None = None) -> Floats:
+def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise: NoiseDraws | None = None) -> Floats:
     """Return the standard deviation (n,) of the entries of W Z, including the noise if its draws are given."""
     variance = np.empty(len(rows))
-    for part in tiles(len(rows), 8 * len(W)):
+    for part in tiles(len(rows), 16 * len(W)):
         variance[part] = entries(W, Z, rows[part], columns[part]).var(axis=0)
-    return np.sqrt(variance + _mean_or_zero(noise_variance))
+        if noise is not None:
+            variance[part] += noise.at(rows[part], columns[part]).mean(axis=0)
+    return np.sqrt(variance)
 
 
-def log_likelihood(
-    W: Array, Z: Array, noise_variance: Floats, rows: Indices, columns: Indices, values: Floats
-) -> Floats:
-    """Return log N(value | w z, σ²), (S, n)."""
-    variance = noise_variance[:, None]
+def log_likelihood(W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, values: Floats) -> Floats:
+    """Return log N(value | w z, variance), (S, n)."""
+    variance = noise.at(rows, columns)
     difference = values - entries(W, Z, rows, columns)
     return -0.5 * (np.log(2.0 * np.pi * variance) + difference**2 / variance)
 
 
 def log_predictive_density(
-    W: Array, Z: Array, noise_variance: Floats, rows: Indices, columns: Indices, values: Floats
+    W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, values: Floats
 ) -> Floats:
     """Return the log of the mean likelihood over the draws, for each entry, (n,)."""
     out = np.empty(len(rows))
-    for part in tiles(len(rows), 24 * len(W)):
-        terms = log_likelihood(W, Z, noise_variance, rows[part], columns[part], values[part])
+    for part in tiles(len(rows), 32 * len(W)):
+        terms = log_likelihood(W, Z, noise, rows[part], columns[part], values[part])
         out[part] = logsumexp(terms, axis=0) - np.log(len(W))
     return out
-
-
-def _mean_or_zero(noise_variance: Floats | None) -> float:
-    return 0.0 if noise_variance is None else float(noise_variance.mean())

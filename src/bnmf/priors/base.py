@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bnmf.priors import exact_draws
+from bnmf.priors.hyperpriors import Gamma
 from bnmf.utils.typing import Floats, Shape
 
 
@@ -58,6 +59,17 @@ class Prior:
         """Whether some rate is a matrix, with a value for each entry of one particular factor."""
         return any(np.ndim(getattr(term, item.name)) == 2 for term in self.terms for item in fields(term))
 
+    @property
+    def learned(self) -> Term | None:
+        """The term whose rate is learned, None if all rates are given."""
+        found = [term for term in self.terms if term.is_learned]
+        if found and len(self.terms) > 1:
+            raise ValueError(
+                f"the rate of {type(found[0]).__name__} cannot be learned in a sum of priors: its normalising constant "
+                "has no closed form. Give every rate of a sum"
+            )
+        return found[0] if found else None
+
     def transposed(self) -> Prior:
         """Return this prior with every matrix of rates transposed: from the shape of Z to that of its transpose."""
         return Sum(tuple(term.transposed() for term in self.terms))
@@ -75,6 +87,8 @@ class Prior:
         Coefficients
             Arrays and numbers for the kernels.
         """
+        if self.learned is not None:
+            raise ValueError(f"the rate of {self} is learned: its coefficients need a value, from `with_rate`")
         zero = np.zeros((1, shape[1]))
         total = sum((term.coefficients_of_term(shape) for term in self.terms), Coefficients(zero, zero))
         if np.any((total.quadratic <= 0) & (total.linear + total.max_rate <= 0)):
@@ -136,20 +150,94 @@ class Sum(Prior):
         return " + ".join(map(str, self.terms))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Term(Prior):
-    """A prior with a name. Its rates may be numbers, vectors (by component) or matrices (by entry)."""
+    """A prior with a name. Its rates may be numbers, vectors (by component), matrices (by entry) or learned."""
 
     allows_arrays: ClassVar[bool] = True
+    degree: ClassVar[int] = 0
+    """The penalty of a rate is homogeneous of this degree in w; 0 if the prior has no such rate."""
 
     def __post_init__(self) -> None:
-        if hasattr(self, "rate"):
-            object.__setattr__(self, "rate", self._validated("rate", self.rate))
+        if not self.degree:
+            return
+        rate = Gamma() if self._rate is None else self._rate
+        object.__setattr__(self, "rate", rate if isinstance(rate, Gamma) else self._validated("rate", rate))
+        by = getattr(self, "by", "factor")
+        if by not in ("factor", "component"):
+            raise ValueError(f"by of {type(self).__name__} must be 'factor' or 'component', got {by!r}")
+        if by == "component" and not self.is_learned:
+            raise ValueError(
+                f"by='component' of {type(self).__name__} is for a learned rate, got rate={self._rate!r}"
+            )
 
     @property
     def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
         """The prior itself, as its only term."""
         return (self,)
+
+    def __repr__(self) -> str:
+        shown = {
+            item.name: getattr(self, item.name)
+            for item in fields(self)
+            if item.default is MISSING or item.default is None or getattr(self, item.name) != item.default
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    # --- learned rates
+
+    @property
+    def _rate(self) -> Any:
+        """λ, of a prior that has one."""
+        return getattr(self, "rate", None)
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the rate has a prior of its own."""
+        return isinstance(self._rate, Gamma)
+
+    @property
+    def is_by_component(self) -> bool:
+        """Whether each component has its own learned rate."""
+        return getattr(self, "by", "factor") == "component"
+
+    def with_rate(self, rate: Any) -> Term:
+        """Return this prior with a given rate in place of a learned one."""
+        fixed = {"rate": float(np.ravel(rate)[0]) if np.size(rate) == 1 else rate}
+        return replace(self, **fixed, **({"by": "factor"} if self.is_by_component else {}))
+
+    def unit_penalty(self, W: Floats) -> Floats:
+        """Return the penalty of a factor at λ = 1: of each component, or one number for all of them."""
+        raise NotImplementedError
+
+    def unit_mean(self, n_components: int) -> float:
+        """Return the mean of an entry at λ = 1."""
+        raise NotImplementedError
+
+    def starting_rate(self, n_components: int) -> Floats:
+        """Return rates at which the prior mean of an entry of W Z is 1, the size of scaled data."""
+        rate = (n_components * self.unit_mean(n_components) ** 2) ** (0.5 * self.degree)
+        return np.full(n_components if self.is_by_component else 1, rate)
+
+    def draw_rate(self, factors: list[Floats], rng: np.random.Generator) -> Floats:
+        """Draw the rate from its conditional, given the factors that have it, or without any from its prior.
+
+        Parameters
+        ----------
+        factors : list of ndarray of shape (rows, K)
+            W, Z transposed, or both if they share the rate.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (1,) or (K,)
+            One rate, or one for each component.
+        """
+        penalty = np.atleast_1d(sum(self.unit_penalty(W) for W in factors))
+        n_entries = sum(len(W) if self.is_by_component else W.size for W in factors)
+        shape = self._rate.shape + n_entries / self.degree
+        return rng.gamma(shape, size=penalty.shape) / (self._rate.rate + penalty)
 
     def transposed(self) -> Term:
         """Return this prior with every matrix of rates transposed."""

@@ -40,7 +40,7 @@ def as_prior(prior: Any) -> Prior:
     Examples
     --------
     >>> print(as_prior("gl22inf"))
-    L2Squared(rate=0.1) + LInf(rate=0.1, rule='exact')
+    L2Squared(rate=0.1) + LInf(rate=0.1)
     >>> print(as_prior("exponential"))
     L1(rate=0.1)
     """

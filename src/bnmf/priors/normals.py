@@ -12,7 +12,7 @@ from bnmf.priors.norms import L1, L2Squared
 from bnmf.utils.typing import Shape
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TruncatedNormal(Term):
     """A normal of given mean and precision, truncated to w >= 0.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bnmf.priors.base import Prior, Sum, Term
+from bnmf.priors.hyperpriors import Gamma
 from bnmf.priors.normals import TruncatedNormal
 from bnmf.priors.norms import L1, L1Squared, L2Squared, LInf
 
@@ -31,7 +32,7 @@ def to_record(prior: Prior) -> list[dict[str, Any]]:
     Examples
     --------
     >>> to_record(L2Squared(0.1) + L1([1, 2]))
-    [{'prior': 'L2Squared', 'rate': 0.1}, {'prior': 'L1', 'rate': [1.0, 2.0]}]
+    [{'prior': 'L2Squared', 'rate': 0.1, 'by': 'factor'}, {'prior': 'L1', 'rate': [1.0, 2.0], 'by': 'factor'}]
     """
     return [
         {"prior": type(term).__name__, **{item.name: _plain(getattr(term, item.name)) for item in fields(term)}}
@@ -58,10 +59,16 @@ def from_record(record: Any) -> Prior:
     for parameters in record:
         if not isinstance(parameters, dict) or parameters.get("prior") not in KINDS:
             raise ValueError(f"unknown prior {parameters!r}; known are {', '.join(KINDS)}")
-        values = {name: value for name, value in parameters.items() if name != "prior"}
+        values = {
+            name: Gamma(**value) if isinstance(value, dict) else value
+            for name, value in parameters.items()
+            if name != "prior"
+        }
         terms.append(KINDS[parameters["prior"]](**values))
     return terms[0] if len(terms) == 1 else Sum(tuple(terms))
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Gamma):
+        return {"shape": value.shape, "rate": value.rate}
     return value.tolist() if isinstance(value, np.ndarray) else value

@@ -10,6 +10,7 @@ from typing import Any
 
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
+from bnmf.sampler.recorded import training_mse
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
 from bnmf.sampler.stores import Store
@@ -141,7 +142,7 @@ class _Job:
 
     def _show(self, chain: int, state: State, rate: Rate) -> None:
         def facts() -> str:
-            mse = state.squared_error / self.model.data.n_observed
+            mse = training_mse(self.model, state)
             return f"{rate.speed(state.sweep):,.0f} sweeps/s, {rate.left(state.sweep)}, training MSE {mse:.4g}"
 
         self.display.update(_name(chain), state.sweep, facts)

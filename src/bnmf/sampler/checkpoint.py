@@ -12,6 +12,7 @@ import numpy as np
 
 from bnmf.data.identity import fingerprint
 from bnmf.model.model import Model
+from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Prior
 from bnmf.priors.records import to_record
 from bnmf.sampler.schedule import Schedule
@@ -22,6 +23,8 @@ from bnmf.utils.atomic import npz_bytes, write_bytes
 from bnmf.utils.typing import Array
 
 FORMAT = 2
+NUMBERS = ("scale", "row_strength", "column_strength", "squared_error", "log_likelihood", "sweep")
+"""Numbers of a state, in the order in which its file holds them."""
 SETTINGS_FILE = "settings.json"
 
 
@@ -116,8 +119,11 @@ class DiskStore(DrawStore):
             return None
         try:
             with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
-                sigma2, squared_error, sweep = file["numbers"]
-                return State(file["W"], file["Zt"], float(sigma2), float(squared_error), int(sweep))
+                numbers = dict(zip(NUMBERS, file["numbers"].tolist(), strict=True))
+                noise = NoiseState(file["row"], file["column"], *(numbers[name] for name in NUMBERS[:3]))
+                rates = tuple(file[f"rate_{i}"] for i in range(len(self.model.learned_rates)))
+                errors = numbers["squared_error"], numbers["log_likelihood"], int(numbers["sweep"])
+                return State(file["W"], file["Zt"], noise, rates, *errors)
         except Exception as error:
             raise CheckpointError(
                 f"{path.name} in checkpoint={str(self.directory)!r} cannot be read ({error}); remove that file to "
@@ -126,11 +132,14 @@ class DiskStore(DrawStore):
 
     def checkpoint(self, chain: int, state: State) -> None:
         """Flush the draws, then replace the state."""
-        for array in (self.W, self.Z, self.noise_variance, self.train_mse):
+        for array in (self.W, self.Z, self.train_mse, *self.traces.values()):
             if isinstance(array, np.memmap):
                 array.flush()
-        numbers = np.array([state.sigma2, state.squared_error, state.sweep])
-        write_bytes(self._state_path(chain), npz_bytes({"W": state.W, "Zt": state.Zt, "numbers": numbers}))
+        noise = state.noise
+        arrays = {"W": state.W, "Zt": state.Zt, "row": noise.row, "column": noise.column}
+        arrays |= {f"rate_{i}": rate for i, rate in enumerate(state.rates)}
+        numbers = [getattr(noise if name in NoiseState._fields else state, name) for name in NUMBERS]
+        write_bytes(self._state_path(chain), npz_bytes({**arrays, "numbers": np.array(numbers, float)}))
 
 
 def describe(model: Model, seed: int, init: Any, rescale: bool) -> dict[str, Any]:
@@ -157,7 +166,9 @@ def describe(model: Model, seed: int, init: Any, rescale: bool) -> dict[str, Any
         "n_components": model.n_components,
         "prior_W": _describe_prior(model.priors[0]),
         "prior_Z": _describe_prior(model.priors[1]),
-        "noise": {name: float(value) for name, value in asdict(model.noise).items()},
+        "noise": {"kind": type(model.noise_model).__name__, **asdict(model.noise_model)},
+        "units": _digest_or_number(model.units.scale),
+        "offset": None if model.units.offset is None else digests.of_arrays(model.units.offset),
         "rescale": rescale,
         "init": init if isinstance(init, str) else digests.of_arrays(*(np.asarray(x, dtype=float) for x in init)),
         "seed": str(seed),
@@ -170,6 +181,10 @@ def _describe_prior(prior: Prior) -> list[dict[str, Any]]:
         {name: digests.of_json(value) if isinstance(value, list) else value for name, value in term.items()}
         for term in to_record(prior)
     ]
+
+
+def _digest_or_number(array: Array) -> Any:
+    return float(array[0]) if array.size == 1 else digests.of_arrays(array)
 
 
 def stored_seed(directory: str | os.PathLike[str]) -> int | None:

@@ -1,28 +1,31 @@
 """The Gibbs sampler: state in, state out.
 
-A sweep draws W given Z, Z given W, the noise variance, and the scale of each component.
+A sweep draws W given Z, Z given W, the noise after the half-sweep that yields its squared errors, the learned rates,
+and the scale of each component. Everything is in units of the model.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from bnmf.data.patterns import Lists
-from bnmf.data.views import View
+from bnmf.data.views import ScaledView
 from bnmf.kernels.rescale import rescale as rescale_factors
 from bnmf.kernels.sweep import sweep_rows
 from bnmf.kernels.systems import sum_blocks, system_size
-from bnmf.model.model import Model
+from bnmf.model.model import Model, Rates
+from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.state import State
-from bnmf.sampler.streams import DRAW_W, DRAW_Z, NOISE, RESCALE, START, Key, Stream
+from bnmf.sampler.streams import DRAW_W, DRAW_Z, NOISE, NOISE_FIRST, RATES, RESCALE, START, Key, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.typing import Floats, Words
 
-# Below this fraction of the data's sum of squares, the squared error from the quadratic form has lost its digits to
+# Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
 # cancellation and is recomputed from the residuals.
 MIN_TRUSTED_ERROR = 1e-8
 
@@ -37,25 +40,32 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     stream : Stream
         Source of randomness.
     init : "random" or pair of arrays, default="random"
-        A draw from the priors, or W0 (rows, K) and Z0 (K, columns).
+        A draw from the priors, or W0 (rows, K) and Z0 (K, columns) in units of the model.
     workers : Workers, optional
         Threads to share the rows.
 
     Returns
     -------
     State
-        The state before the first sweep, with a noise variance drawn given the factors.
+        The state before the first sweep, with noise drawn given the factors.
     """
+    workers = workers or Workers()
     rng = stream.generator(stream.key(0, START))
+    rates = model.starting_rates
     if isinstance(init, str):
         if init != "random":
             raise ValueError(f"init must be 'random' or a pair (W0, Z0), got {init!r}")
-        W, Zt = (prior.draw(shape, rng) for prior, shape in zip(model.priors, model.factor_shapes, strict=True))
+        priors = model.priors_at(rates)
+        W, Zt = (prior.draw(shape, rng) for prior, shape in zip(priors, model.factor_shapes, strict=True))
     else:
         W, Zt = _given_start(init, model)
-    squared_error = sum_squared_error(model.data.rows, W, Zt, workers or Workers())
-    sigma2 = model.noise.draw(model.data.n_observed, squared_error, rng)
-    return State(W, Zt, sigma2, squared_error, 0)
+    noise = model.noise_model.start(model.data.shape)
+    errors = np.empty(0)
+    for half in model.noise_model.updated_after:
+        view, given, other = _half(half, model, W, Zt)
+        errors = squared_errors(view, given, other, workers)
+        noise = model.noise_model.update(half, noise, errors, view.view.n_observed, rng)
+    return _state(model, W, Zt, noise, rates, errors, float(errors.sum()), 0)
 
 
 def _given_start(init: Any, model: Model) -> tuple[Floats, Floats]:
@@ -100,49 +110,115 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     workers = workers or Workers()
     sweep = state.sweep + 1
     keys = stream.keys(sweep)
-    prior_W, prior_Z = model.coefficients
-    W, Zt = state.W.copy(), state.Zt.copy()
+    prior_W, prior_Z = model.coefficients(state.rates)
+    W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
+    errors, last = np.empty(0), model.noise_model.halves[-1]
     with single_threaded_blas():
-        half_sweep(model.data.rows, W, Zt, prior_W, state.sigma2, keys[DRAW_W], workers)
-        squared_error = half_sweep(model.data.columns, Zt, W, prior_Z, state.sigma2, keys[DRAW_Z], workers)
-        if not squared_error > MIN_TRUSTED_ERROR * model.data.sum_of_squares:
-            squared_error = sum_squared_error(model.data.rows, W, Zt, workers)
-    sigma2 = model.noise.draw(model.data.n_observed, squared_error, stream.generator(keys[NOISE]))
+        for half in model.noise_model.halves:
+            view, given, other = _half(half, model, W, Zt)
+            row_variance, entry_variance = _variances(half, noise)
+            prior, key = (prior_W, keys[DRAW_W]) if half == "W" else (prior_Z, keys[DRAW_Z])
+            errors = half_sweep(view, given, other, prior, row_variance, entry_variance, key, workers)
+            if half in model.noise_model.updated_after:
+                rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])
+                noise = model.noise_model.update(half, noise, errors, view.view.n_observed, rng)
+        squared_error = float(errors.sum())
+        if noise.row.size > 1 and noise.column.size > 1:  # weighted by one of the two sides
+            squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
+    rates = state.rates
+    if rates:
+        rates = model.draw_rates(W, Zt, stream.generator(keys[RATES]))
+        prior_W, prior_Z = model.coefficients(rates)
     if rescale:
         of_W = prior_W.linear, prior_W.quadratic, prior_W.pairwise, prior_W.max_rate
         of_Z = prior_Z.linear, prior_Z.quadratic, prior_Z.pairwise, prior_Z.max_rate
         rescale_factors(W, Zt, *of_W, *of_Z, *keys[RESCALE])
-    return State(W, Zt, sigma2, squared_error, sweep)
+    return _state(model, W, Zt, noise, rates, errors, squared_error, sweep)
+
+
+def _half(half: str, model: Model, W: Floats, Zt: Floats) -> tuple[ScaledView, Floats, Floats]:
+    """Return the data of a half-sweep, the factor that it draws, and the other one."""
+    return (model.rows, W, Zt) if half == "W" else (model.columns, Zt, W)
+
+
+def _variances(half: str, noise: NoiseState) -> tuple[Floats, Floats]:
+    """Return the variances of the rows of a half-sweep, and those of the entries of a row."""
+    return (noise.row, noise.column) if half == "W" else (noise.column, noise.row)
+
+
+def _state(
+    model: Model,
+    W: Floats,
+    Zt: Floats,
+    noise: NoiseState,
+    rates: Rates,
+    errors: Floats,
+    squared_error: float,
+    sweep: int,
+) -> State:
+    """Return a state with its log likelihood, given the squared errors of the rows of the last half-sweep."""
+    row_variance, entry_variance = _variances(model.noise_model.halves[-1], noise)
+    common = entry_variance[0] if entry_variance.size == 1 else 1.0
+    data = model.data
+    logs = (data.rows.n_observed * np.log(noise.row)).sum() + (data.columns.n_observed * np.log(noise.column)).sum()
+    fit = (errors / (row_variance * common)).sum()
+    log_likelihood = -0.5 * (data.n_observed * math.log(2.0 * math.pi) + logs + fit)
+    return State(W, Zt, noise, rates, squared_error, float(log_likelihood), sweep)
 
 
 def half_sweep(
-    view: View,
+    view: ScaledView,
     W: Floats,
     Z: Floats,
     prior: Coefficients,
-    sigma2: float,
+    row_variance: Floats,
+    entry_variance: Floats,
     key: Key,
     workers: Workers,
     ids: Words | None = None,
-) -> float:
-    """Draw every row of W in place given Z, both (rows, K), and return the remaining squared error.
+) -> Floats:
+    """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
 
-    Each row reads the random stream of its id, which is its number if `ids` is not given.
+    Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column. Unequal
+    variances of the columns enter as a scaling of Z and of the data by their roots, and the squared errors are divided
+    by them; if the rows share one variance, nothing is drawn from those errors, and they are not computed. Each row
+    reads the random stream of its id, which is its number if `ids` is not given.
     """
-    ids = view.ids if ids is None else ids
+    rows = view.view
+    ids = rows.ids if ids is None else ids
+    precision, needs_errors = 1.0 / row_variance, True
+    if entry_variance.size > 1:
+        root = 1.0 / np.sqrt(entry_variance)
+        Z = Z * root[:, None]
+        view = view.times(root)
+        needs_errors = row_variance.size > 1
+    else:
+        precision = 1.0 / (row_variance * entry_variance)
+    squares = view.squares if needs_errors else rows.squares
+    product_Z = Z if view.entry_scale is None else Z * view.entry_scale[:, None]
+    value_scale = np.ones(len(Z)) if view.entry_scale is None else view.entry_scale
     gram = Z.T @ Z
-    blocks = block_sums(view.lists, Z)
-    squared_error = np.empty(view.n_rows)
+    blocks = block_sums(rows.lists, Z)
+    squared_error = np.empty(rows.n_rows)
 
     def work(begin: int, end: int) -> None:
         sweep_rows(
-            W, Z, view.product(begin, end, Z), gram, blocks, *view.lists, view.lists_missing, view.order, view.repeats,
-            ids, prior.linear, prior.quadratic, prior.pairwise, prior.max_rate, prior.paper_rule, 1.0 / sigma2, *key,
-            begin, end, view.squares, squared_error,
+            W, Z, view.product(begin, end, product_Z), gram, blocks, *rows.lists, rows.lists_missing, rows.order,
+            rows.repeats, ids, prior.linear, prior.quadratic, prior.pairwise, prior.max_rate, prior.paper_rule,
+            precision, value_scale, view.row_scale, *key, begin, end, squares, squared_error,
         )  # fmt: skip
 
-    workers.over_rows(work, view.n_rows)
-    return float(squared_error.sum())
+    workers.over_rows(work, rows.n_rows)
+    if needs_errors:
+        _recompute_cancelled(view, W, Z, squared_error)
+    return squared_error
+
+
+def _recompute_cancelled(view: ScaledView, W: Floats, Z: Floats, squared_error: Floats) -> None:
+    """Replace squared errors that have cancelled by those of the residuals."""
+    cancelled = np.flatnonzero(~(squared_error > MIN_TRUSTED_ERROR * view.sums_of_squares))
+    for row in cancelled.tolist():
+        view.squared_errors(W, Z, row, row + 1, squared_error)
 
 
 def block_sums(lists: Lists, Z: Floats) -> Floats:
@@ -154,9 +230,11 @@ def block_sums(lists: Lists, Z: Floats) -> Floats:
     return blocks
 
 
-def sum_squared_error(view: View, W: Floats, Z: Floats, workers: Workers) -> float:
-    """Return Σ (a - w z)² over the observed entries, from the residuals."""
-    return sum(workers.over_rows(lambda begin, end: view.squared_error(W, Z, begin, end), view.n_rows))
+def squared_errors(view: ScaledView, W: Floats, Z: Floats, workers: Workers) -> Floats:
+    """Return Σ (a - w z)² over the observed entries of each row, from the residuals."""
+    errors = np.empty(view.view.n_rows)
+    workers.over_rows(lambda begin, end: view.squared_errors(W, Z, begin, end, errors), len(errors))
+    return errors
 
 
 def sample(

@@ -35,6 +35,7 @@ class Schedule:
                 raise TypeError(f"{name} must be a whole number, got {value!r}")
             if value < lowest:
                 raise ValueError(f"{name} must be at least {lowest}, got {value}")
+            object.__setattr__(self, name, int(value))
 
     @property
     def n_sweeps(self) -> int:

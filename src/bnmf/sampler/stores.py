@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bnmf.model.model import Model
+from bnmf.sampler.recorded import traced_shapes, traced_values, training_mse
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
 from bnmf.utils.typing import Array, Floats, Shape
@@ -30,16 +31,17 @@ class Store:
 
     Attributes
     ----------
-    noise_variance : ndarray of shape (chain, draw)
-        Draws of σ².
+    traces : dict of str to ndarray with leading axes (chain, draw)
+        Draws of the noise and of other quantities; see :mod:`bnmf.sampler.recorded`.
     train_mse : ndarray of shape (chain, sweep)
         Mean squared error on the observed entries after every sweep, burn-in included; NaN for later sweeps.
     """
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
+        self.model = model
         self.schedule = schedule
-        self.n_observed = model.data.n_observed
-        self.noise_variance: Floats = self.allocate("noise_variance", (schedule.n_chains, schedule.n_draws))
+        draws = (schedule.n_chains, schedule.n_draws)
+        self.traces = {name: self.allocate(name, (*draws, *shape)) for name, shape in traced_shapes(model).items()}
         self.train_mse: Floats = self.allocate("train_mse", (schedule.n_chains, schedule.n_sweeps), fill=np.nan)
 
     def allocate(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64, fill: float = 0.0) -> Array:
@@ -52,14 +54,15 @@ class Store:
 
     def record(self, chain: int, state: State) -> None:
         """Take the state after a sweep."""
-        self.train_mse[chain, state.sweep - 1] = state.squared_error / self.n_observed
+        self.train_mse[chain, state.sweep - 1] = training_mse(self.model, state)
         if self.schedule.keeps(state.sweep):
             draw = self.schedule.draws_after(state.sweep) - 1
-            self.noise_variance[chain, draw] = state.sigma2
-            self.keep(chain, draw, state)
+            for name, value in traced_values(self.model, state).items():
+                self.traces[name][chain, draw] = value
+            self.keep(chain, draw, state.W, state.Z * self.model.units.scale)
 
-    def keep(self, chain: int, draw: int, state: State) -> None:
-        """Keep the factors of a draw."""
+    def keep(self, chain: int, draw: int, W: Floats, Z: Floats) -> None:
+        """Keep the factors of a draw, in the user's units."""
         raise NotImplementedError
 
     def checkpoint(self, chain: int, state: State) -> None:
@@ -94,10 +97,10 @@ class DrawStore(Store):
         self.W = self.allocate("W", (*draws, rows, k), dtype)
         self.Z = self.allocate("Z", (*draws, k, columns), dtype)
 
-    def keep(self, chain: int, draw: int, state: State) -> None:
+    def keep(self, chain: int, draw: int, W: Floats, Z: Floats) -> None:
         """Keep the factors of a draw."""
-        self.W[chain, draw] = state.W
-        self.Z[chain, draw] = state.Z
+        self.W[chain, draw] = W
+        self.Z[chain, draw] = Z
 
 
 class RunningMoments:
@@ -114,11 +117,13 @@ class RunningMoments:
     def __init__(self, n_chains: int, shape: Shape) -> None:
         self.mean = np.zeros((n_chains, *shape))
         self.squares = np.zeros((n_chains, *shape))
+        self.counts = np.zeros(n_chains, np.int64)
 
     def add(self, chain: int, draw: int, value: Floats) -> None:
         """Add a draw, the first of a chain being number 0."""
         mean = self.mean[chain]
         difference = value - mean
+        self.counts[chain] = draw + 1
         mean += difference / (draw + 1)
         self.squares[chain] += difference * (value - mean)
 
@@ -146,8 +151,8 @@ class MomentStore(Store):
         self.W = RunningMoments(schedule.n_chains, (rows, k))
         self.Z = RunningMoments(schedule.n_chains, (k, columns))
 
-    def keep(self, chain: int, draw: int, state: State) -> None:
+    def keep(self, chain: int, draw: int, W: Floats, Z: Floats) -> None:
         """Add a draw to the moments."""
-        self.prediction.add(chain, draw, state.W @ state.Z)
-        self.W.add(chain, draw, state.W)
-        self.Z.add(chain, draw, state.Z)
+        self.prediction.add(chain, draw, W @ Z)
+        self.W.add(chain, draw, W)
+        self.Z.add(chain, draw, Z)

@@ -1,4 +1,4 @@
-"""Threads over tiles of rows, with BLAS limited to one thread meanwhile."""
+"""Threads over tiles of rows, while BLAS is limited to one thread."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _LIMIT = 2**31 - 1
 
 
 def as_seed(random_state: Any) -> int:
-    """Return a seed: a whole number as it is, and anything else as the source that one is drawn from.
+    """Return a seed: a whole number unchanged, and otherwise one drawn from the given source.
 
     Parameters
     ----------
@@ -37,10 +37,12 @@ def as_seed(random_state: Any) -> int:
     try:
         seed = operator.index(random_state)
     except TypeError:
+        seed = None
+    if seed is None or isinstance(random_state, bool):
         raise ValueError(
             "random_state must be None, a whole number, a numpy.random.RandomState or a numpy.random.Generator, got "
             f"{random_state!r}"
-        ) from None
+        )
     if seed < 0:
         raise ValueError(f"random_state must not be negative, got {seed}")
     return seed
@@ -52,7 +54,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
     Parameters
     ----------
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        A Generator is used as it is.
+        A Generator is used directly.
 
     Returns
     -------

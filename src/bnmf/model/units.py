@@ -1,0 +1,81 @@
+"""Units: the model works on columns that are shifted and scaled, and results come back in the user's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.utils.typing import Floats
+
+SCALES = ("column", "matrix", None)
+OFFSETS = ("column", None)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What one unit of the model is in the user's units.
+
+    Parameters
+    ----------
+    scale : ndarray of shape (1 or columns,)
+        The model sees the data divided by it.
+    offset : ndarray of shape (columns,), optional
+        What is subtracted from the data before that.
+    """
+
+    scale: Floats
+    offset: Floats | None = None
+
+    @property
+    def by_column(self) -> bool:
+        """Whether columns have scales of their own."""
+        return self.scale.size > 1
+
+
+NO_UNITS = Units(np.ones(1))
+"""The model works in the user's units."""
+
+
+def units_of(data: ObservedMatrix, scale: Any, offset: Any) -> tuple[Units, ObservedMatrix]:
+    """Return the units of a matrix, and the matrix with its offsets subtracted.
+
+    Parameters
+    ----------
+    data : ObservedMatrix
+        The data.
+    scale : {"column", "matrix", None}
+        The root mean square of the observed entries of each column, or of all, is the unit; None keeps the user's.
+    offset : {"column", None}
+        Whether the smallest observed entry of each column is subtracted first.
+
+    Returns
+    -------
+    tuple of (Units, ObservedMatrix)
+        The data are not divided by the scale: the sampler does that as it reads them.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"scale must be 'column', 'matrix' or None, got {scale!r}")
+    if offset not in OFFSETS:
+        raise ValueError(f"offset must be 'column' or None, got {offset!r}")
+    lowest = None
+    if offset is not None:
+        lowest = data.column_minima()
+        data = data.shifted(lowest)
+    if scale is None:
+        return Units(np.ones(1), lowest), data
+    sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
+    matrix_scale = _root_mean_square(sizes, counts)
+    if scale == "matrix":
+        return Units(np.array([matrix_scale]), lowest), data
+    return Units(np.where(sizes > 0, sizes, matrix_scale), lowest), data
+
+
+def _root_mean_square(sizes: Floats, counts: Any) -> float:
+    """Return the root mean square of all entries, given those of groups and their sizes; 1 if all are zero."""
+    largest = sizes.max()
+    if largest == 0:
+        return 1.0
+    return float(largest * np.sqrt(np.average((sizes / largest) ** 2, weights=counts)))

@@ -1,0 +1,73 @@
+"""What is kept of a state besides the factors, in the user's units."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bnmf.model.model import Model
+from bnmf.sampler.state import State
+from bnmf.utils.typing import Floats
+
+
+def traced_shapes(model: Model) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each traced quantity of one draw, by its name in :class:`bnmf.posterior.draws.Draws`.
+
+    Parameters
+    ----------
+    model : Model
+        What is sampled from.
+
+    Returns
+    -------
+    dict of str to tuple of int
+        "noise_variance" and "log_density", and where the model has them "row_noise", "row_strength", "rate_W" and
+        "rate_Z".
+    """
+    n_rows, n_columns = model.data.shape
+    by = model.noise_model.by
+    by_column = by in ("column", "both") or model.units.by_column
+    shapes: dict[str, tuple[int, ...]] = {"noise_variance": (n_columns,) if by_column else (), "log_density": ()}
+    if by in ("row", "both"):
+        shapes |= {"row_noise": (n_rows,), "row_strength": ()}
+    for learned in model.learned_rates:
+        size = model.n_components if learned.term.is_by_component else 1
+        shapes |= dict.fromkeys((("rate_W", "rate_Z")[factor] for factor in learned.factors), (size,))
+    return shapes
+
+
+def traced_values(model: Model, state: State) -> dict[str, Floats | float]:
+    """Return the traced quantities of a state.
+
+    Parameters
+    ----------
+    model : Model
+        What is sampled from.
+    state : State
+        A state of a chain.
+
+    Returns
+    -------
+    dict of str to ndarray or float
+        The values, in the user's units. Entry (i, j) has variance noise_variance_j row_noise_i.
+    """
+    noise, scale = state.noise, model.units.scale
+    by_row = model.noise_model.by == "row"
+    variance = (noise.scale if by_row else noise.column) * scale**2
+    density = state.log_likelihood - (model.data.columns.n_observed * np.log(scale)).sum()
+    values: dict[str, Floats | float] = {
+        "noise_variance": variance if np.size(variance) > 1 else float(variance[0]),
+        "log_density": float(density),
+    }
+    if noise.row.size > 1 or noise.row_strength:
+        values |= {"row_noise": noise.row / (noise.scale if by_row else 1.0), "row_strength": noise.row_strength}
+    for learned, rate in zip(model.learned_rates, state.rates, strict=True):
+        values |= dict.fromkeys((("rate_W", "rate_Z")[factor] for factor in learned.factors), rate)
+    return values
+
+
+def training_mse(model: Model, state: State) -> float:
+    """Return the mean squared error on the observed entries: in units of each column if the columns are scaled."""
+    unit = 1.0 if model.units.by_column else float(model.units.scale[0])
+    return state.squared_error / max(model.data.n_observed, 1) * math.pow(unit, 2)

@@ -1,0 +1,198 @@
+"""From containers to checked arrays."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from bnmf.data.containers import as_csr, as_floats, as_mask, check_values
+
+NAN = np.nan
+X = np.array([[1.0, NAN, 0.0], [2.5, 3.0, -4.0]])
+WHOLE = np.array([[1, 0, 7], [2, 3, 4]])
+
+
+# --- dense data
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.longdouble, ">f8"])
+def test_floats(dtype):
+    found = as_floats(X.astype(dtype))
+    assert found.dtype == np.float64
+    assert found.dtype.isnative
+    np.testing.assert_array_equal(found, X)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16])
+def test_integers(dtype):
+    found = as_floats(WHOLE.astype(dtype))
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, WHOLE)
+
+
+def test_booleans_and_lists():
+    np.testing.assert_array_equal(as_floats(np.eye(2, dtype=bool)), np.eye(2))
+    found = as_floats([[1, 2], [3, NAN]])
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [[1.0, 2.0], [3.0, NAN]])
+
+
+def test_a_float_array_is_not_copied():
+    assert as_floats(X) is X
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, int, bool])
+def test_masked_arrays(dtype):
+    mask = np.array([[False, True, False], [False, False, True]])
+    given = np.ma.array(WHOLE.astype(dtype), mask=mask)
+    found = as_floats(given)
+    assert found.dtype == np.float64
+    assert not isinstance(found, np.ma.MaskedArray)
+    np.testing.assert_array_equal(found, np.where(mask, NAN, WHOLE.astype(dtype).astype(float)))
+    assert (given.mask == mask).all()
+    np.testing.assert_array_equal(given.data, WHOLE.astype(dtype))
+
+
+def test_masked_array_without_a_mask():
+    np.testing.assert_array_equal(as_floats(np.ma.array(X)), X)
+
+
+def test_frames():
+    np.testing.assert_array_equal(as_floats(pd.DataFrame(X)), X)
+    nullable = pd.DataFrame(
+        {
+            "a": pd.array([1, None], "Int64"),
+            "b": pd.array([None, 0.5], "Float64"),
+            "c": pd.array([True, None], "boolean"),
+            "d": [3.5, NAN],
+            "e": [7, 8],
+        }
+    )
+    found = as_floats(nullable)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [[1.0, NAN, 1.0, 3.5, 7.0], [NAN, 0.5, NAN, NAN, 8.0]])
+
+
+def test_columns_that_are_not_numeric_are_named():
+    frame = pd.DataFrame({name: ["x"] for name in "abcdefg"} | {"number": [1.0]})
+    with pytest.raises(TypeError, match=r"these columns are not: a, b, c, d, e$"):
+        as_floats(frame)
+    dates = pd.DataFrame({"ok": [1.0], "when": pd.to_datetime(["2020-01-01"]), 3: [1j]})
+    with pytest.raises(TypeError, match=r"these columns are not: when, 3$"):
+        as_floats(dates)
+
+
+@pytest.mark.parametrize("wrong", [np.array([["a"]]), np.array([[None]]), np.array([[1j]]), np.zeros((1, 1), "m8[s]")])
+def test_arrays_that_are_not_real(wrong):
+    with pytest.raises(TypeError, match="X must hold real numbers, got an array of dtype"):
+        as_floats(wrong)
+    with pytest.raises(TypeError, match="X must hold real numbers, got an array of dtype"):
+        as_floats(np.ma.array(wrong))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (np.ones(3), r"two dimensions, got 1 \(shape \(3,\)\)"),
+        (np.ones((2, 3, 4)), r"two dimensions, got 3 \(shape \(2, 3, 4\)\)"),
+        (np.ones((0, 3)), r"must not be empty, got shape \(0, 3\)"),
+        (pd.DataFrame(np.ones((3, 0))), r"must not be empty, got shape \(3, 0\)"),
+    ],
+)
+def test_wrong_shapes(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        as_floats(wrong)
+
+
+# --- masks
+
+MASK = np.array([[True, False, True], [False, False, True]])
+
+
+@pytest.mark.parametrize("given", [MASK, MASK.tolist(), MASK.astype(int), MASK.astype(float), pd.DataFrame(MASK)])
+def test_masks(given):
+    found = as_mask(given, (2, 3))
+    assert found.dtype == bool
+    np.testing.assert_array_equal(found, MASK)
+
+
+@pytest.mark.parametrize("wrong", [MASK * 2, MASK * -1, MASK * 0.5, np.where(MASK, NAN, 1.0), MASK.astype(str)])
+def test_masks_of_other_values(wrong):
+    with pytest.raises(ValueError, match="observed must hold booleans"):
+        as_mask(wrong, (2, 3))
+
+
+@pytest.mark.parametrize("wrong", [MASK.T, MASK[:1], MASK.ravel(), True])
+def test_masks_of_other_shapes(wrong):
+    with pytest.raises(ValueError, match=r"observed must have the shape of X, \(2, 3\), got \("):
+        as_mask(wrong, (2, 3))
+
+
+# --- sparse data
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix])
+def test_sparse_formats(make, kind):
+    found = as_csr(make(WHOLE).asformat(kind))
+    assert isinstance(found, sp.csr_array)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found.toarray(), WHOLE)
+
+
+def test_canonical_matrices_share_their_memory():
+    given = sp.csr_array(X)
+    found = as_csr(given)
+    assert np.shares_memory(found.data, given.data)
+    assert np.shares_memory(found.indices, given.indices)
+
+
+def test_unsorted_duplicates_are_summed_in_a_copy():
+    given = sp.csr_array(([1.0, 2.0, 4.0, 8.0], [2, 0, 2, 1], [0, 3, 4]), shape=(2, 3))
+    found = as_csr(given)
+    assert found.has_canonical_format
+    np.testing.assert_array_equal(found.indptr, [0, 2, 3])
+    np.testing.assert_array_equal(found.indices, [0, 2, 1])
+    np.testing.assert_array_equal(found.data, [2.0, 5.0, 8.0])
+    np.testing.assert_array_equal(given.indices, [2, 0, 2, 1])
+    np.testing.assert_array_equal(given.data, [1.0, 2.0, 4.0, 8.0])
+
+
+def test_stored_zeros_and_nan_stay_stored():
+    given = sp.coo_array(([0.0, NAN, 3.0], ([0, 0, 1], [1, 2, 0])), shape=(2, 3))
+    found = as_csr(given)
+    np.testing.assert_array_equal(found.data, [0.0, NAN, 3.0])
+    np.testing.assert_array_equal(found.indices, [1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        (sp.csr_array((3, 0)), ValueError, r"must not be empty, got shape \(3, 0\)"),
+        (sp.coo_array(np.ones(3)), ValueError, "two dimensions, got 1"),
+        (sp.csr_array(np.eye(2) * 1j), TypeError, "real numbers, got a sparse matrix of dtype complex128"),
+    ],
+)
+def test_wrong_sparse_matrices(wrong, error, words):
+    with pytest.raises(error, match=words):
+        as_csr(wrong)
+
+
+# --- values
+
+
+def test_values_that_pass():
+    check_values(np.zeros(0), negative=False)
+    check_values(np.array([0.0, -0.0, 3.0]), negative=False)
+    check_values(np.array([0.0, -1e300, 3.0]), negative=True)
+
+
+@pytest.mark.parametrize("negative", [True, False])
+def test_infinite_values(negative):
+    with pytest.raises(ValueError, match="finite where it is observed, got 3 infinite entries"):
+        check_values(np.array([np.inf, 1.0, -np.inf, np.inf, -2.0]), negative=negative)
+
+
+def test_negative_values():
+    with pytest.raises(ValueError, match=r"got 2 negative entries, the lowest -3.5 \(.*negative=True"):
+        check_values(np.array([1.0, -3.5, 0.0, -1.0]), negative=False)

@@ -1,0 +1,186 @@
+"""Folds: what is hidden, what is left, and what the hidden entries stand for."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.statistical.checks import assert_counts
+
+from bnmf.data import ObservedMatrix
+from bnmf.data.folds import folds
+
+NAN = np.nan
+
+
+def dense_of(data):
+    """Return the data as an array with NaN for missing entries."""
+    return np.vstack([block for _, block in data.blocks()])
+
+
+def random_matrix(shape, missing, zeros=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(1.0, 2.0, size=shape)
+    X[rng.uniform(size=shape) < zeros] = 0.0
+    X[rng.uniform(size=shape) < missing] = NAN
+    return X
+
+
+def stored_only(X):
+    """Return a sparse matrix that stores the nonzero entries of X, NaN among them, and two zeros."""
+    rows, columns = np.nonzero(X)
+    zeros = np.argwhere(X == 0)[:2]
+    rows, columns = np.concatenate([rows, zeros[:, 0]]), np.concatenate([columns, zeros[:, 1]])
+    return sp.coo_array((X[rows, columns], (rows, columns)), shape=X.shape)
+
+
+def listed():
+    """Return all storages that list their observed entries: name, data and an array with NaN."""
+    dense, few = random_matrix((12, 9), 0.2), random_matrix((12, 9), 0.8)
+    sparse = stored_only(np.where(np.isnan(few), 0.0, dense))  # some of them NaN
+    expected = np.full(sparse.shape, NAN)
+    expected[sparse.coords] = sparse.data
+    return {
+        "dense": (ObservedMatrix.from_data(dense), dense),
+        "mostly missing": (ObservedMatrix.from_data(few), few),
+        "sparse, unstored missing": (ObservedMatrix.from_data(sparse, unstored="missing"), expected),
+        "negative": (ObservedMatrix.from_data(dense - 1.5, negative=True), dense - 1.5),
+    }
+
+
+LISTED = listed()
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 7])
+@pytest.mark.parametrize("name", LISTED)
+def test_every_observed_entry_is_hidden_once(name, n_folds):
+    data, X = LISTED[name]
+    found = list(folds(data, n_folds, np.random.default_rng(1)))
+    assert len(found) == n_folds
+    times = np.zeros(X.shape, int)
+    for fold in found:
+        np.add.at(times, (fold.rows, fold.columns), 1)
+        np.testing.assert_array_equal(fold.values, X[fold.rows, fold.columns])
+        np.testing.assert_array_equal(fold.weights, np.ones(len(fold.rows)))
+        expected = X.copy()
+        expected[fold.rows, fold.columns] = NAN
+        np.testing.assert_array_equal(dense_of(fold.rest), expected)
+        assert fold.rest.n_observed == data.n_observed - len(fold.rows)
+        assert fold.rest.nonnegative == data.nonnegative
+    np.testing.assert_array_equal(times, ~np.isnan(X))
+    sizes = [len(fold.rows) for fold in found]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_zeros_stay_observed():
+    """An observed zero of the rest is neither missing nor lost, whatever the storage."""
+    data, X = LISTED["dense"]
+    fold = next(folds(data, 2, np.random.default_rng(0)))
+    assert ((dense_of(fold.rest) == 0) & (X == 0)).any()
+    assert (fold.values == 0).any()
+
+
+def test_more_folds_than_entries():
+    X = np.full((6, 5), NAN)
+    X[1, 2], X[4, 0] = 3.0, 0.0
+    found = list(folds(ObservedMatrix.from_data(X), 10, np.random.default_rng(0)))
+    assert sorted((int(f.rows[0]), int(f.columns[0]), float(f.values[0])) for f in found) == [(1, 2, 3.0), (4, 0, 0.0)]
+    assert [len(fold.rows) for fold in found] == [1, 1]
+
+
+def test_one_fold_hides_everything():
+    data, X = LISTED["dense"]
+    (fold,) = folds(data, 1, np.random.default_rng(0))
+    assert fold.rest.n_observed == 0
+    assert np.isnan(dense_of(fold.rest)).all()
+    assert len(fold.rows) == (~np.isnan(X)).sum()
+
+
+def test_folds_depend_on_the_generator_alone():
+    data, _ = LISTED["dense"]
+
+    def hidden(seed):
+        return [data.flat(fold.rows, fold.columns).tolist() for fold in folds(data, 3, np.random.default_rng(seed))]
+
+    assert hidden(1) == hidden(1)
+    assert hidden(1) != hidden(2)
+
+
+# --- sparse data with implicit zeros
+
+
+def with_implicit_zeros():
+    plain = random_matrix((15, 12), 0.0, zeros=0.85)
+    holes = np.where(np.random.default_rng(3).uniform(size=plain.shape) < 0.05, NAN, plain)
+    row = plain.copy()
+    row[4, :9] = NAN  # a row that lists its observed entries
+    return {"plain": plain, "NaN": holes, "a row that is mostly missing": row}
+
+
+SPARSE = with_implicit_zeros()
+
+
+@pytest.mark.parametrize("n_folds", [2, 5])
+@pytest.mark.parametrize("name", SPARSE)
+def test_implicit_zeros(name, n_folds):
+    X = SPARSE[name]
+    stored = stored_only(X)
+    data = ObservedMatrix.from_data(stored)
+    assert data.has_implicit_zeros
+    is_stored = np.zeros(X.shape, bool)
+    is_stored[stored.coords] = True
+    seen = is_stored & ~np.isnan(X)
+    times, total = np.zeros(X.shape, int), 0.0
+    found = list(folds(data, n_folds, np.random.default_rng(1)))
+    assert len(found) == n_folds
+    for fold in found:
+        np.add.at(times, (fold.rows, fold.columns), 1)
+        np.testing.assert_array_equal(fold.values, X[fold.rows, fold.columns])
+        total += fold.weights.sum()
+        expected = X.copy()
+        expected[fold.rows, fold.columns] = NAN
+        np.testing.assert_array_equal(dense_of(fold.rest), expected)
+        assert fold.rest.n_observed == data.n_observed - len(fold.rows)
+        sampled = ~is_stored[fold.rows, fold.columns]
+        np.testing.assert_allclose(fold.weights[sampled], (~is_stored).sum() / seen.sum(), rtol=1e-12)
+        np.testing.assert_array_equal(fold.weights[~sampled], 1.0)
+    np.testing.assert_array_equal(times[is_stored], seen[is_stored])  # once, and never if missing
+    assert times.max() == 1
+    assert times[~is_stored].sum() == seen.sum()  # as many zeros
+    assert total == pytest.approx(data.n_observed, rel=1e-12)
+
+
+def test_hidden_zeros_and_values_are_missing_in_the_rest():
+    data = ObservedMatrix.from_data(stored_only(SPARSE["NaN"]))
+    for fold in folds(data, 3, np.random.default_rng(0)):
+        assert not fold.rest.mask()[fold.rows, fold.columns].any()
+        assert (fold.values == 0).any()
+        assert (fold.values > 0).any()
+
+
+def test_sparse_data_stay_sparse():
+    wide = sp.random_array((10_000, 10_000), density=1e-6, rng=np.random.default_rng(0), format="csr")
+    data = ObservedMatrix.from_data(wide)  # dense it would take 800 MB
+    total = 0.0
+    for fold in folds(data, 2, np.random.default_rng(0)):
+        assert fold.rest.has_implicit_zeros
+        total += fold.weights.sum()
+    assert total == pytest.approx(1e8, rel=1e-9)
+
+
+def test_zeros_alone():
+    """Without an observed stored entry one zero is hidden, and it stands for all."""
+    stored = sp.coo_array(([NAN, NAN], ([0, 2], [1, 2])), shape=(4, 3))
+    (fold,) = folds(ObservedMatrix.from_data(stored), 3, np.random.default_rng(0))
+    np.testing.assert_array_equal(fold.values, [0.0])
+    np.testing.assert_array_equal(fold.weights, [10.0])
+    assert (int(fold.rows[0]), int(fold.columns[0])) not in {(0, 1), (2, 2)}
+
+
+def test_zeros_are_sampled_uniformly():
+    data = ObservedMatrix.from_data(sp.coo_array(([2.0, NAN], ([0, 1], [1, 3])), shape=(3, 4)))
+    counts = np.zeros(12, int)
+    for seed in range(600):
+        (fold,) = folds(data, 1, np.random.default_rng(seed))
+        counts[data.flat(fold.rows, fold.columns)] += 1
+    assert counts[1] == 600
+    assert counts[7] == 0  # missing
+    assert_counts(np.delete(counts, [1, 7]), np.full(10, 0.1))

@@ -1,0 +1,358 @@
+"""Views, and what ObservedMatrix reads from them, against a dense array with NaN."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from bnmf.data import ObservedMatrix, observed, views
+from bnmf.data.views import ScaledView, unsigned
+
+NAN = np.nan
+ROWS = 23
+
+
+def storages():
+    """Return the same kind of matrix in every storage: name, data and an array with NaN."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1.0, 2.0, size=(ROWS, 8))
+    X[rng.uniform(size=X.shape) < 0.2] = 0.0
+    X[5, :6] = X[11, 1:] = NAN  # rows that list their observed entries
+    X[:17, 3] = NAN  # and a column
+    X[rng.uniform(size=X.shape) < 0.1] = NAN
+    X[9], X[10] = 1.5, NAN  # a row without missing entries, and one without observed ones
+    few = np.where(rng.uniform(size=X.shape) < 0.4, X, NAN)
+    zeros = np.where(np.isnan(X) | (rng.uniform(size=X.shape) < 0.25), X, 0.0)
+    zeros[:, :3][~np.isnan(zeros[:, :3])] = 0.0
+    zeros[np.isnan(zeros) & (rng.uniform(size=X.shape) < 0.4)] = 0.0
+    zeros[11, 1:] = NAN
+    rows, columns = np.nonzero(zeros)
+    rows, columns = np.append(rows, 2), np.append(columns, 0)  # a zero that is stored
+    zeros[2, 0] = 0.0
+    sparse = sp.coo_array((zeros[rows, columns], (rows, columns)), shape=X.shape)
+    return {
+        "dense": (ObservedMatrix.from_data(X), X),
+        "listed": (ObservedMatrix.from_data(few), few),
+        "sparse": (ObservedMatrix.from_data(sparse), zeros),
+    }
+
+
+STORAGES = storages()
+STORED = np.zeros((ROWS, 8), bool)
+STORED[np.nonzero(STORAGES["sparse"][1])] = True
+STORED[2, 0] = True
+
+
+@pytest.fixture(params=STORAGES)
+def case(request):
+    return STORAGES[request.param]
+
+
+@pytest.fixture(params=["rows", "columns"])
+def view_and_array(request, case):
+    """A view with the array that it shows: the data, or their transpose."""
+    data, X = case
+    return (data.rows, X) if request.param == "rows" else (data.columns, np.ascontiguousarray(X.T))
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    for module in (views, observed):
+        monkeypatch.setattr(module, "ROWS_PER_TILE", 4)
+
+
+def factors(n_rows, n_columns):
+    rng = np.random.default_rng(1)
+    return rng.exponential(size=(n_rows, 3)), rng.exponential(size=(n_columns, 3))
+
+
+def squared_error(view, W, Z, start, stop):
+    errors = np.zeros(view.n_rows)
+    ScaledView(view).squared_errors(W, Z, start, stop, errors)
+    return errors.sum()
+
+
+def ranges(n_rows):
+    return [(0, n_rows), (0, 1), (2, 7), (n_rows - 3, n_rows), (4, 4)]
+
+
+def test_storages_are_those_that_are_meant():
+    kinds = {name: type(data.rows.matrix) for name, (data, _) in STORAGES.items()}
+    assert kinds == {"dense": np.ndarray, "listed": type(None), "sparse": sp.csr_array}
+    for name in ("dense", "sparse"):
+        data = STORAGES[name][0]
+        assert data.rows.lists_missing.any()
+        assert not data.rows.lists_missing.all()
+    assert STORAGES["dense"][0].rows.lists_missing.sum() == (2 * np.isnan(STORAGES["dense"][1]).sum(axis=1) < 8).sum()
+
+
+def test_a_row_of_which_half_is_missing_lists_the_same_in_every_storage():
+    """What a row lists determines how its sums are rounded, so it must not depend on the container."""
+    X = np.zeros((8, 4))
+    X[0, :3], X[1, :2], X[2, :1] = NAN, NAN, NAN
+    dense, sparse = ObservedMatrix.from_data(X), ObservedMatrix.from_data(sp.csr_array(X))
+    assert sparse.has_implicit_zeros
+    for data in (dense, sparse):
+        np.testing.assert_array_equal(data.rows.lists_missing, [False, False] + [True] * 6)
+        np.testing.assert_array_equal(np.diff(data.rows.indptr), [1, 2, 1] + [0] * 5)
+
+
+# --- views
+
+
+def test_mask(view_and_array):
+    view, X = view_and_array
+    for start, stop in ranges(len(X)):
+        mask = view.mask(start, stop, X.shape[1])
+        assert mask.dtype == bool
+        np.testing.assert_array_equal(mask, ~np.isnan(X[start:stop]))
+
+
+def test_product(view_and_array):
+    view, X = view_and_array
+    _, Z = factors(*X.shape)
+    for start, stop in ranges(len(X)):
+        product = view.product(start, stop, Z)
+        assert product.flags.c_contiguous
+        if view.matrix is None:
+            assert product.shape == (0, 3)
+        else:
+            np.testing.assert_allclose(product, np.nan_to_num(X[start:stop]) @ Z, rtol=1e-12)
+
+
+def test_squared_error(view_and_array):
+    view, X = view_and_array
+    W, Z = factors(*X.shape)
+    for start, stop in ranges(len(X)):
+        expected = np.nansum((X - W @ Z.T)[start:stop] ** 2)
+        assert squared_error(view, W, Z, start, stop) == pytest.approx(expected, rel=1e-12)
+
+
+def test_squares_and_dense(view_and_array):
+    view, X = view_and_array
+    if view.matrix is None:
+        assert view.squares.shape == (len(X),)
+    else:
+        np.testing.assert_allclose(view.squares, np.nansum(X**2, axis=1), rtol=1e-12)
+    expected = np.nan_to_num(X) if isinstance(view.matrix, np.ndarray) else np.zeros((0, 0))
+    np.testing.assert_array_equal(view.dense, expected)
+
+
+@pytest.mark.parametrize("chosen", [[3], [11, 5, 2], [4, 4, 10, 4], [0, 1, 2], []])
+def test_select(case, chosen):
+    data, X = case
+    rows = np.array(chosen, np.intp)
+    view, expected = data.rows.select(rows), X[rows]
+    assert view.n_rows == len(rows)
+    assert view.is_selection
+    np.testing.assert_array_equal(view.ids, np.arange(len(rows)))
+    np.testing.assert_array_equal(view.mask(0, len(rows), 8), ~np.isnan(expected))
+    np.testing.assert_array_equal(view.lists_missing, data.rows.lists_missing[rows])
+    W, Z = factors(*expected.shape)
+    for i in range(len(rows)):
+        error = np.nansum((expected - W @ Z.T)[i] ** 2)
+        assert squared_error(view, W, Z, i, i + 1) == pytest.approx(error, rel=1e-12)
+    if view.matrix is not None:
+        np.testing.assert_allclose(view.product(0, len(rows), Z), np.nan_to_num(expected) @ Z, rtol=1e-12)
+        np.testing.assert_allclose(view.squares, np.nansum(expected**2, axis=1), rtol=1e-12)
+    assert len(view.lists.members) == 0  # no blocks: each row is drawn as it would be alone
+    np.testing.assert_array_equal(view.lists.indices, view.indices)
+
+
+def test_ids(view_and_array):
+    view, X = view_and_array
+    assert view.n_rows == len(X)
+    assert view.ids.dtype == np.uint64
+    np.testing.assert_array_equal(view.ids, np.arange(len(X)))
+
+
+# --- the order of rows
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_order_and_repeats_by_hand():
+    """Tiles of four rows; A, B and C stand for patterns, and the last tile is short."""
+    patterns = {"A": [0], "B": [1, 2], "C": []}
+    X = np.ones((10, 5))
+    for row, name in enumerate("BACA" + "CCBA" + "AA"):
+        X[row, patterns[name]] = NAN
+    view = ObservedMatrix.from_data(X).rows
+    # Patterns are numbered as they first appear: B, A, C.
+    np.testing.assert_array_equal(view.order, [1, 3, 0, 2, 4, 5, 6, 7, 8, 9])
+    np.testing.assert_array_equal(np.flatnonzero(view.repeats), [1, 5, 9])
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_no_repeats_across_tiles():
+    view = ObservedMatrix.from_data(np.ones((9, 3))).rows
+    np.testing.assert_array_equal(view.order, np.arange(9))
+    np.testing.assert_array_equal(view.repeats, [False, True, True, True, False, True, True, True, False])
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_rows_that_list_observed_entries_never_repeat():
+    X = np.ones((8, 5))
+    X[:6, 1:] = NAN
+    view = ObservedMatrix.from_data(np.hstack([X, np.ones((8, 1))])).rows
+    np.testing.assert_array_equal(view.lists_missing, [False] * 6 + [True] * 2)
+    np.testing.assert_array_equal(view.order[:4], [0, 1, 2, 3])
+    np.testing.assert_array_equal(view.order[4:], [6, 7, 4, 5])
+    np.testing.assert_array_equal(np.flatnonzero(view.repeats), [5])
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("name", STORAGES)
+def test_order_and_repeats(name):
+    data, X = STORAGES[name]
+    view = ObservedMatrix.from_data(X).rows if name != "sparse" else data.rows.select(np.arange(ROWS))
+    missing = [frozenset(np.flatnonzero(np.isnan(row))) for row in X]
+    for start in range(0, ROWS, 4):
+        tile = view.order[start : start + 4]
+        assert sorted(tile) == list(range(start, min(start + 4, ROWS)))
+        for place in range(len(tile)):
+            row, before = tile[place], tile[place - 1]
+            lists = view.lists_missing[row] and view.lists_missing[before]
+            same = place > 0 and lists and missing[row] == missing[before]
+            assert view.repeats[start + place] == same
+        sharing = [
+            sum(missing[row] == missing[other] and view.lists_missing[other] for other in tile)
+            if view.lists_missing[row]
+            else 1
+            for row in tile
+        ]
+        assert sharing == sorted(sharing, reverse=True)
+
+
+# --- the observed matrix
+
+
+def test_sums(case):
+    data, X = case
+    assert data.n_observed == (~np.isnan(X)).sum()
+    assert data.sum_of_squares == pytest.approx(np.nansum(X**2), rel=1e-12)
+    W, Z = factors(*X.shape)
+    assert data.sum_squared_error(W, Z) == pytest.approx(np.nansum((X - W @ Z.T) ** 2), rel=1e-12)
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_sums_and_blocks_over_several_tiles(case):
+    data, X = case
+    W, Z = factors(*X.shape)
+    assert data.sum_squared_error(W, Z) == pytest.approx(np.nansum((X - W @ Z.T) ** 2), rel=1e-12)
+    assert data.tiles() == [(0, 4), (4, 8), (8, 12), (12, 16), (16, 20), (20, 23)]
+    found = list(data.blocks())
+    assert [(rows.start, rows.stop) for rows, _ in found] == data.tiles()
+    for rows, block in found:
+        np.testing.assert_array_equal(block, X[rows])
+    rows, columns = data.missing_entries()
+    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(np.isnan(X)))
+
+
+def test_blocks(case):
+    data, X = case
+    ((rows, block),) = data.blocks()
+    assert rows == slice(0, ROWS)
+    np.testing.assert_array_equal(block, X)
+
+
+def test_missing_entries(case):
+    data, X = case
+    rows, columns = data.missing_entries()
+    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(np.isnan(X)))
+
+
+def test_mask_of_the_data(case):
+    data, X = case
+    np.testing.assert_array_equal(data.mask(), ~np.isnan(X))
+    np.testing.assert_array_equal(data.mask(5), ~np.isnan(X[5:]))
+    np.testing.assert_array_equal(data.mask(3, 6), ~np.isnan(X[3:6]))
+
+
+@pytest.mark.parametrize("name", ["dense", "listed"])
+def test_observed_entries(name):
+    data, X = STORAGES[name]
+    rows, columns, values = data.observed_entries()
+    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(~np.isnan(X)))
+    np.testing.assert_array_equal(values, X[~np.isnan(X)])
+    assert not data.has_implicit_zeros
+
+
+def test_stored_entries():
+    """Row by row, zeros that are stored included, and NaN for missing entries in rows of both kinds."""
+    data, X = STORAGES["sparse"]
+    assert data.has_implicit_zeros
+    rows, columns, values = data.stored_entries()
+    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(STORED))
+    np.testing.assert_array_equal(values, X[STORED])
+    with pytest.raises(ValueError, match="too many to list"):
+        data.observed_entries()
+
+
+def test_without(case):
+    data, X = case
+    rng = np.random.default_rng(4)
+    seen = np.argwhere(~np.isnan(X))
+    for n_hidden in (0, 1, 20, len(seen)):
+        rows, columns = seen[rng.permutation(len(seen))[:n_hidden]].T
+        rest = data.without(rows, columns)
+        expected = X.copy()
+        expected[rows, columns] = NAN
+        assert rest.shape == X.shape
+        assert rest.n_observed == len(seen) - n_hidden
+        np.testing.assert_array_equal(np.vstack([block for _, block in rest.blocks()]), expected)
+        np.testing.assert_array_equal(rest.columns.mask(0, 8, ROWS), ~np.isnan(expected).T)
+        assert rest.nonnegative
+
+
+def test_without_what_was_never_observed(case):
+    data, X = case
+    rows, columns = np.nonzero(np.isnan(X))
+    row, column = np.argwhere(~np.isnan(X))[-1]
+    rest = data.without(np.append(rows, row), np.append(columns, column))
+    expected = X.copy()
+    expected[row, column] = NAN
+    np.testing.assert_array_equal(np.vstack([block for _, block in rest.blocks()]), expected)
+    assert rest.n_observed == data.n_observed - 1
+
+
+def test_without_leaves_the_data_as_they_were(case):
+    data, X = case
+    data.without(np.array([9, 0]), np.array([4, 2]))
+    np.testing.assert_array_equal(np.vstack([block for _, block in data.blocks()]), X)
+
+
+def test_without_allows_negative_data():
+    X = np.array([[-1.0, 2.0], [3.0, -4.0]])
+    rest = ObservedMatrix.from_data(X, negative=True).without(np.array([0]), np.array([1]))
+    assert not rest.nonnegative
+    np.testing.assert_array_equal(next(rest.blocks())[1], [[-1.0, NAN], [3.0, -4.0]])
+
+
+def test_flat(case):
+    data, X = case
+    np.testing.assert_array_equal(data.flat(*np.divmod(np.arange(X.size), 8)), np.arange(X.size))
+    wide = ObservedMatrix.from_data(sp.csr_array((2**17, 2**17)), empty=True)
+    small = np.array([2**17 - 1], np.int32)
+    assert wide.flat(small, small)[0] == 2**34 - 1  # beyond 32 bits
+
+
+# --- column numbers for the kernels
+
+
+def test_unsigned():
+    given = np.array([3, 0, 7], np.int32)
+    found = unsigned(given)
+    assert found.dtype == np.uint32
+    assert np.shares_memory(found, given)
+    np.testing.assert_array_equal(found, [3, 0, 7])
+    wide = unsigned(np.array([3, 0, 2**32 - 1], np.int64))
+    assert wide.dtype == np.uint32
+    np.testing.assert_array_equal(wide, [3, 0, 2**32 - 1])
+
+
+def test_unsigned_copies_what_is_read_only():
+    given = np.array([3, 0, 7], np.int32)
+    given.setflags(write=False)
+    found = unsigned(given)
+    assert found.flags.writeable
+    assert not np.shares_memory(found, given)
+    np.testing.assert_array_equal(found, [3, 0, 7])

@@ -1,0 +1,53 @@
+"""Joint correctness of what is learned besides the factors: variances of rows and columns, and rates of priors."""
+
+import numpy as np
+import pytest
+
+from bnmf.model.noise import GroupedNoise
+from bnmf.model.units import Units
+from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
+from tests.statistical.checks import assert_same
+from tests.statistical.hierarchy import STATISTICS, Problem, returned_to_prior
+
+HYPER = Gamma(4.0, 3.0)
+SCALED = Units(np.array([2.0, 0.5, 7.0, 0.1]))
+PROBLEMS = {
+    "columns": Problem(L1(1.0), "column"),
+    "columns, all observed": Problem(L2Squared(1.0) + LInf(1.0), "column", missing=0.0),
+    "columns in other units": Problem(L2Squared(1.0), "column", units=SCALED),
+    "columns of given strength": Problem(L1(1.0), GroupedNoise("column", strength=3.0)),
+    "rows": Problem(L1(1.0), "row"),
+    "rows, all observed": Problem(L2Squared(1.0), "row", missing=0.0),
+    "rows, columns in other units": Problem(L1(1.0), "row", units=SCALED),
+    "both": Problem(L1(1.0), "both"),
+    "both, columns in other units": Problem(L1Squared(1.0), "both", missing=0.0, units=SCALED),
+    "rate of L1": Problem(L1(HYPER), "common"),
+    "rate of L2Squared": Problem(L2Squared(HYPER), "column"),
+    "rate of L1Squared": Problem(L1Squared(HYPER), "common"),
+    "rate of LInf": Problem(LInf(HYPER), "common"),
+    "rates of L1 by component": Problem(L1(HYPER, by="component"), "common"),
+    "rates of L2Squared by component": Problem(L2Squared(HYPER, by="component"), "column", units=SCALED),
+    "two rates": Problem((L1(HYPER), L2Squared(Gamma(3.0, 5.0))), "common"),
+    "rate of W alone": Problem((L1(HYPER, by="component"), L2Squared(1.0)), "common"),
+    "rate of Z alone": Problem((L1(1.0), LInf(HYPER)), "row"),
+}
+
+
+def assert_returns(name, replicates):
+    after, fresh = returned_to_prior(PROBLEMS[name], replicates, sweeps=5, seed=list(PROBLEMS).index(name))
+    for i in range(len(STATISTICS)):
+        if np.ptp(fresh[:, i]) > 0:
+            assert_same(after[:, i], fresh[:, i])
+        else:  # not part of this problem
+            np.testing.assert_array_equal(after[:, i], fresh[0, i])
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_sweeps_from_a_joint_draw_return_to_the_prior(name):
+    assert_returns(name, replicates=1000)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_sweeps_from_many_joint_draws_return_to_the_prior(name):
+    assert_returns(name, replicates=6000)
