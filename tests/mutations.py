@@ -35,6 +35,8 @@ BLOCKS = "tests/kernels/test_sweep.py::test_blocks_of_missing_entries"
 SAME_DRAWS = "tests/kernels/test_lanes.py::test_vector_draws_equal_scalar_draws"
 RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 REFERENCE = "tests/kernels/test_sweep.py::test_reference_agrees"
+VARIANCES = "tests/kernels/test_sweep.py::test_variances_and_scales_of_rows_and_columns"
+HIERARCHY = "tests/statistical/test_hierarchy.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 PRIOR_INVARIANT = "tests/kernels/test_rescale.py::test_prior_is_invariant"
 
 MUTATIONS = [
@@ -101,6 +103,31 @@ MUTATIONS = [
              "pairwise * distance**2", "tests/priors/test_exact_draws.py::test_row_sum_under_l1_squared_is_chi"),
     Mutation("λ of a product taken twice", "priors/norms.py", "quadratic=self.rate, pairwise=self.rate",
              "quadratic=self.rate, pairwise=2.0 * self.rate", "tests/priors/test_norms.py"),
+    Mutation("root of the variance forgotten", "sampler/gibbs.py", "root = 1.0 / np.sqrt(entry_variance)",
+             "root = 1.0 / entry_variance", VARIANCES),
+    Mutation("precision of a row ignored", SWEEP, "lanes.precision[lane] = precision[row]",
+             "lanes.precision[lane] = precision[0]", VARIANCES),
+    Mutation("missing ½ of the counts of a column", "model/noise.py", "strength + 0.5 * counts", "strength + counts",
+             f"{HIERARCHY}[columns]"),
+    Mutation("missing ½ of the errors of a row", "model/noise.py", "strength * scale + 0.5 * errors",
+             "strength * scale + errors", f"{HIERARCHY}[rows]"),
+    Mutation("strength forgotten in the scale of the variances", "model/noise.py",
+             "SCALE_SHAPE + strength * precision.size", "SCALE_SHAPE + precision.size", f"{HIERARCHY}[columns]"),
+    Mutation("wrong power of the precision in the strength", "model/noise.py",
+             "logs = (strengths - 1.0) * np.log(precision)", "logs = strengths * np.log(precision)",
+             "tests/model/test_noise.py::test_strength_follows_its_conditional"),
+    Mutation("bound of the precisions forgotten", "model/noise.py", "if out.max() <= bound:", "if True:",
+             "tests/model/test_noise.py::test_bounded_gamma"),
+    Mutation("rate drawn from the wrong factor", "model/model.py", "[factors[i] for i in learned.factors]",
+             "[factors[1 - i] for i in learned.factors]", f"{HIERARCHY}[rate of W alone]"),
+    Mutation("degree of a penalty off by a factor 2", "priors/base.py", "n_entries / self.degree", "n_entries",
+             f"{HIERARCHY}[rate of L2Squared]"),
+    Mutation("rate of a component drawn from all of them", "priors/norms.py",
+             "return W.sum(axis=0) if self.is_by_component else W.sum()", "return 0.0 * W.sum(axis=0) + W.sum()",
+             f"{HIERARCHY}[rates of L1 by component]"),
+    Mutation("units forgotten in one half", "model/model.py",
+             "return ScaledView(self.data.columns, row_scale=self._factor)", "return ScaledView(self.data.columns)",
+             f"{HIERARCHY}[columns in other units]"),
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -103,7 +104,7 @@ def test_held_out_entries_are_predicted_at_the_noise_level():
     hidden = np.isnan(X)
     error = np.sqrt(np.mean((model.reconstruct() - complete)[hidden] ** 2))
     assert error < 1.3 * 0.1
-    assert abs(model.noise_variance_ - 0.01) < 0.002
+    assert np.abs(np.mean(model.noise_variance_) - 0.01) < 0.002
 
 
 def test_predictions_are_the_mean_of_products():
@@ -257,7 +258,9 @@ def test_a_chain_that_has_not_converged_is_said_so():
         quick(n_chains=4, burn_in=0, n_draws=30).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        quick(n_components=1, n_chains=4, burn_in=300, n_draws=300).fit(np.outer([1.0, 2, 3], [1.0, 2, 3, 4]))
+        easy = quick(n_components=1, n_chains=4, burn_in=300, n_draws=300)
+        easy.fit(low_rank(k=1)[0])
+        easy.set_params(prior="gl22", noise="common", scale=None).fit(np.outer([1.0, 2, 3], [1.0, 2, 3, 4]))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +272,7 @@ def test_a_chain_that_has_not_converged_is_said_so():
         ({"burn_in": -1}, ValueError, "burn_in must be at least 0"),
         ({"n_draws": 0}, ValueError, "n_draws must be at least 1"),
         ({"thinning": 0}, ValueError, "thinning must be at least 1"),
-        ({"prior": "gaussian"}, ValueError, "prior must be a Prior or one of 'gee'"),
+        ({"prior": "gaussian"}, ValueError, "prior must be a Prior or one of 'ard', 'gee'"),
         ({"prior": ("gee",)}, ValueError, "pair"),
         ({"noise": "none"}, ValueError, "noise must be 'common', 'column', 'row', 'both'"),
         ({"scale": "row"}, ValueError, "scale must be 'column', 'matrix' or None"),
@@ -397,3 +400,300 @@ def test_warning_is_that_of_scikit_learn_and_points_at_the_caller():
     with pytest.warns(ConvergenceWarning) as caught:
         quick(n_chains=4, burn_in=0, n_draws=30).fit(X)
     assert caught[0].filename == __file__
+
+
+# --- noise and units
+
+NOISES = ["common", "column", "row", "both"]
+
+
+def short(**settings):
+    """Return a model of few sweeps, and with none of the settings that may become the default."""
+    return quick(**{"burn_in": 8, "n_draws": 8, "prior": "gl22", "noise": "common", "scale": None} | settings)
+
+
+def example(kind):
+    """Return 15 x 8 data: complete but for some entries, mostly missing, or sparse with unstored entries of a kind."""
+    X, complete = low_rank(rows=15, columns=8, missing=0.7 if kind == "listed" else 0.2)
+    if kind == "sparse missing":
+        few = np.isnan(low_rank(rows=15, columns=8, missing=0.7)[0])
+        return sp.coo_array((complete[~few], np.nonzero(~few)), shape=X.shape).tocsr()
+    if kind == "sparse zero":
+        complete[complete < np.quantile(complete, 0.7)] = 0.0
+        sparse = sp.csr_array(complete)
+        sparse.data[::7] = np.nan
+        return sparse
+    return X
+
+
+@pytest.mark.parametrize("kind", ["dense", "listed", "sparse zero", "sparse missing"])
+@pytest.mark.parametrize("scale", [None, "matrix", "column"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_every_noise_and_scale(noise, scale, kind):
+    X = example(kind)
+    settings = {"noise": noise, "scale": scale, "unstored": "missing" if kind == "sparse missing" else "zero"}
+    model = short(**settings).fit(X)
+    assert model._data_.has_implicit_zeros == (kind == "sparse zero")
+    assert (model._data_.rows.matrix is None) == (kind in ("listed", "sparse missing"))
+    by_column = noise in ("column", "both") or scale == "column"
+    assert np.shape(model.noise_variance_) == ((8,) if by_column else ())
+    assert np.all(model.noise_variance_ > 0)
+    posterior = model.posterior_
+    assert posterior.noise_variance.shape == ((2, 8, 8) if by_column else (2, 8))
+    assert (posterior.row_noise is None) == (noise in ("common", "column"))
+    if posterior.row_noise is not None:
+        assert posterior.row_noise.shape == (2, 8, 15)
+        assert (posterior.row_noise > 0).all()
+    filled = model.impute()
+    filled = filled.toarray() if sp.issparse(filled) else filled
+    low, high = model.interval()
+    for found in (model.reconstruct(), posterior.std(noise=True), filled, low, high):
+        assert found.shape == (15, 8)
+        assert np.isfinite(found).all()
+        assert (found >= 0).all()
+    assert (low <= high).all()
+    new = model.posterior_of(X[:3] * 1.5)
+    for found in (new.mean(), *new.interval()):
+        assert found.shape == (3, 8)
+        assert np.isfinite(found).all()
+    assert model.transform(X[:3]).shape == (3, 2)
+    assert np.isfinite(posterior.log_density).all()
+    assert np.isfinite(model.score(X))
+    assert np.isfinite(model.reconstruction_err_)
+    moments = short(**settings, keep_draws=False).fit(X)
+    np.testing.assert_allclose(moments.reconstruct(), model.reconstruct(), rtol=1e-8)
+    np.testing.assert_allclose(moments.posterior_.std(noise=True), posterior.std(noise=True), rtol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [None, "column"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_noise_and_scale_do_not_depend_on_the_container(noise, scale):
+    X = example("listed")
+    seen = ~np.isnan(X)
+    sparse = sp.coo_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    dense = short(noise=noise, scale=scale).fit(X)
+    assert same_draws(dense, short(noise=noise, scale=scale, unstored="missing").fit(sparse))
+    zeros = example("sparse zero")
+    found, expected = (short(noise=noise, scale=scale).fit(Y) for Y in (zeros, zeros.toarray()))
+    np.testing.assert_allclose(found.reconstruct(), expected.reconstruct(), rtol=1e-6)
+    np.testing.assert_allclose(found.noise_variance_, expected.noise_variance_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(12, 1), (1, 12)])
+@pytest.mark.parametrize("noise", NOISES)
+def test_one_row_or_one_column(noise, shape):
+    X = 3.0 + np.random.default_rng(0).random(shape)
+    model = short(n_components=1, noise=noise).fit(X)
+    assert np.isfinite(model.reconstruct()).all()
+    rows, columns = np.indices(shape).reshape(2, -1)
+    total = model.posterior_.log_likelihood(rows, columns, X.ravel()).sum(axis=2)
+    np.testing.assert_allclose(total, model.posterior_.log_density, rtol=1e-8)
+    errors = (X.ravel() - model.posterior_.draws_of(rows, columns)) ** 2
+    np.testing.assert_allclose(model.posterior_.train_mse[:, 8:], errors.mean(axis=2), rtol=1e-8)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_one_new_row_is_drawn_as_it_would_be_beside_others(noise):
+    X = example("dense")
+    model = short(noise=noise).fit(X)
+    whole, alone = model.posterior_of(X[:3] * 1.5), model.posterior_of(X[:1] * 1.5)
+    np.testing.assert_allclose(alone.W, whole.W[:, :, :1], rtol=1e-8)
+    if whole.row_noise is not None:
+        np.testing.assert_allclose(alone.row_noise, whole.row_noise[:, :, :1], rtol=1e-8)
+
+
+def test_unequal_noise_is_found():
+    """Columns with a noise of 0.1 and of 1 have intervals of their own width; so do rows."""
+    rng = np.random.default_rng(0)
+    mean = 5.0 * rng.exponential(size=(80, 2)) @ rng.exponential(size=(2, 20))
+    X = np.maximum(mean + np.where(np.arange(20) < 10, 0.1, 1.0) * rng.standard_normal(mean.shape), 0.0)
+    common, by_column = (short(noise=noise, burn_in=2000, n_draws=50) for noise in ("common", "column"))
+    found = np.sqrt(by_column.fit(X).noise_variance_)
+    assert (found[:10] < 0.3).all()
+    assert (found[10:] > 0.6).all()
+    assert (found[10:] < 1.4).all()
+    low, high = by_column.interval()
+    assert np.median((high - low)[:, 10:]) > 4 * np.median((high - low)[:, :10])
+    assert by_column.score(X) > common.fit(X).score(X) + 0.3
+    low, high = by_column.set_params(noise="row").fit(X.T).interval()
+    assert np.median((high - low)[10:]) > 4 * np.median((high - low)[:10])
+
+
+def predictions_of(model, X, new, monkeypatch):
+    """Return what a user gets in the units of X, of fitted and of new rows: values and standard deviations.
+
+    The random stream of a new row is keyed by its content, which differs between units, so here by its number.
+    """
+    fitted = model.fit(X)
+    seen = ~np.isnan(X)
+    assert np.array_equal(fitted.impute()[seen], X[seen])
+    values = [fitted.reconstruct(), *fitted.interval(), *fitted.interval(noise=False), fitted.impute()]
+    spreads = [fitted.posterior_.std(), fitted.posterior_.std(noise=True)]
+    with monkeypatch.context() as patch:
+        patch.setattr("bnmf.posterior.posterior.row_ids", lambda data: np.arange(data.shape[0], dtype=np.uint64) + 77)
+        posterior = fitted.posterior_of(new)
+        values += [posterior.mean(), *posterior.interval(), fitted.impute(new)]
+        spreads += [posterior.std(noise=True), fitted.transform(new) @ fitted.components_]
+    return values, spreads
+
+
+SHARES = {"some missing": 0.2, "most missing": 0.7}
+PAIRS = [("matrix", "common"), ("matrix", "row"), *(("column", noise) for noise in NOISES)]
+
+
+@pytest.mark.parametrize("prior", ["gl22", L2Squared(by="component")], ids=str)
+@pytest.mark.parametrize("missing", SHARES.values(), ids=SHARES)
+@pytest.mark.parametrize(("scale", "noise"), PAIRS)
+def test_a_power_of_two_as_unit_changes_no_bit(monkeypatch, scale, noise, missing, prior):
+    X, _ = low_rank(rows=15, columns=8, missing=missing)
+    new, _ = low_rank(rows=4, columns=8, missing=missing, seed=1)
+    units = [2.0**20, 2.0**-20]
+    if scale == "column":
+        units.append(2.0 ** np.random.default_rng(0).integers(-20, 20, size=8))
+    model = short(scale=scale, noise=noise, prior=prior)
+    reference = [*chain(*predictions_of(model, X, new, monkeypatch))]
+    for unit in units:
+        changed = chain(*predictions_of(model, unit * X, unit * new, monkeypatch))
+        for found, expected in zip(changed, reference, strict=True):
+            np.testing.assert_array_equal(found, unit * expected)
+
+
+@pytest.mark.parametrize("unit", [3.7, 1e150, 1e-150])
+@pytest.mark.parametrize(("scale", "noise"), PAIRS)
+def test_any_unit_gives_the_same_predictions(monkeypatch, scale, noise, unit):
+    X, _ = low_rank(rows=15, columns=8)
+    new, _ = low_rank(rows=4, columns=8, seed=1)
+    model = short(scale=scale, noise=noise)
+    reference = [*chain(*predictions_of(model, X, new, monkeypatch))]
+    changed = chain(*predictions_of(model, unit * X, unit * new, monkeypatch))
+    for found, expected in zip(changed, reference, strict=True):
+        np.testing.assert_allclose(found / unit, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sparse zero", "sparse missing"])
+@pytest.mark.parametrize("scale", ["matrix", "column"])
+def test_unit_of_sparse_data(scale, kind):
+    X = example(kind)
+    model = short(scale=scale, noise="column", unstored="zero" if kind == "sparse zero" else "missing")
+    reference = model.fit(X).reconstruct()
+    np.testing.assert_array_equal(model.fit(X * 2.0**20).reconstruct(), reference * 2.0**20)
+    np.testing.assert_allclose(model.fit(X * 1e-150).reconstruct() * 1e150, reference, rtol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [None, "column"])
+@pytest.mark.parametrize("scale", [None, "matrix", "column"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_constant_zero_and_never_observed_columns(noise, scale, offset):
+    X, _ = low_rank(rows=20, columns=8)
+    X[:, 1], X[:, 4], X[:, 6] = 5.0, 0.0, np.nan
+    X[3] = np.nan
+    model = short(noise=noise, scale=scale, offset=offset).fit(X)
+    for found in (*model.reconstruct(return_std=True), *model.interval(), model.impute(), model.transform(X)):
+        assert np.isfinite(found).all()
+    assert np.isfinite(model.posterior_of(X[:2] + 1.0).mean()).all()
+    assert np.isfinite(model.posterior_.log_density).all()
+    if offset is not None:
+        np.testing.assert_array_equal(model.posterior_.offset[[1, 4, 6]], [5.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("scale", [None, "matrix", "column"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_only_zeros(noise, scale):
+    model = short(noise=noise, scale=scale).fit(np.zeros((6, 4)))
+    assert np.isfinite(model.reconstruct()).all()
+    assert np.isfinite(model.posterior_of(np.zeros((2, 4))).mean()).all()
+
+
+# --- offsets
+
+
+def with_negative_entries(rows=15, seed=0):
+    """Return data that are multiples of 1/1024, so that shifts by whole numbers are exact."""
+    return np.round(low_rank(rows=rows, columns=8, seed=seed)[0] * 1024.0) / 1024.0 - 1.0
+
+
+@pytest.mark.parametrize("missing", SHARES.values(), ids=SHARES)
+@pytest.mark.parametrize(("noise", "scale"), [("common", None), ("column", "matrix"), ("both", "column")])
+def test_shifting_a_column_shifts_its_predictions(monkeypatch, noise, scale, missing):
+    X, new = with_negative_entries(), with_negative_entries(rows=4, seed=1)
+    X[np.random.default_rng(2).random(X.shape) < missing] = np.nan
+    shift = np.array([0.0, 100.0, -7.0, 0.0, 3.0, 0.0, 0.0, -50.0])
+    assert np.nanmin(X) < 0
+    model = short(noise=noise, scale=scale, offset="column")
+    before, after = (predictions_of(model, X + by, new + by, monkeypatch) for by in (0.0, shift))
+    for found, expected in zip(after[0], before[0], strict=True):
+        np.testing.assert_allclose(found, expected + shift, rtol=1e-10, atol=1e-10)
+    for found, expected in zip(after[1], before[1], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_offset_is_the_smallest_observed_entry():
+    X = with_negative_entries()
+    model = short(offset="column").fit(X)
+    np.testing.assert_array_equal(model.posterior_.offset, np.nanmin(X, axis=0))
+    assert model.posterior_.lower_bound == -np.inf
+    assert (model.reconstruct() >= model.posterior_.offset).all()
+    assert model.interval()[0].min() < 0
+    assert short(offset="column").fit(X + 10.0).posterior_.lower_bound == 0.0
+    assert short().fit(X + 10.0).posterior_.offset is None
+
+
+def test_offset_in_reconstruction_error_and_score():
+    X = with_negative_entries(rows=40)
+    model = short(offset="column", burn_in=50, n_draws=50).fit(X)
+    seen = ~np.isnan(X)
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm((X - model.reconstruct())[seen]))
+    assert model.score(X) > model.score(X + 10.0) + 0.5
+
+
+def test_negative_data_need_an_offset():
+    with pytest.raises(ValueError, match=r"Negative values.*unless offset='column'"):
+        short().fit(with_negative_entries())
+    assert short().__sklearn_tags__().input_tags.positive_only
+    assert not short(offset="column").__sklearn_tags__().input_tags.positive_only
+
+
+def test_offset_of_sparse_data():
+    X = example("sparse missing")
+    dense = np.full(X.shape, np.nan)
+    dense[np.repeat(np.arange(15), np.diff(X.indptr)), X.indices] = X.data  # zeros that are stored included
+    settings = {"offset": "column", "scale": "column", "noise": "column"}
+    found, expected = short(**settings, unstored="missing").fit(X), short(**settings).fit(dense)
+    assert same_draws(found, expected)
+    np.testing.assert_array_equal(found.posterior_.offset, np.nanmin(dense, axis=0))
+    with pytest.raises(ValueError, match="offset='column' needs dense data"):
+        short(**settings).fit(example("sparse zero"))
+
+
+# --- learned rates and masked arrays
+
+
+@pytest.mark.parametrize("prior", [L1(), L2Squared(by="component"), (L1(by="component"), L2Squared())], ids=str)
+@pytest.mark.parametrize("noise", ["common", "both"])
+def test_learned_rates(prior, noise):
+    X = example("dense")
+    model = short(prior=prior, noise=noise, scale="column").fit(X)
+    prior_W, prior_Z = prior if isinstance(prior, tuple) else (prior, prior)
+    for rate, term in ((model.posterior_.rate_W, prior_W), (model.posterior_.rate_Z, prior_Z)):
+        assert rate.shape == (2, 8, 2 if term.is_by_component else 1)
+        assert (rate > 0).all()
+        assert len(np.unique(rate)) == rate.size
+    if not isinstance(prior, tuple):
+        np.testing.assert_array_equal(model.posterior_.rate_W, model.posterior_.rate_Z)
+    assert np.isfinite(model.posterior_of(X[:2] * 1.5).mean()).all()
+    assert np.isfinite(model.posterior_of(np.full((2, 8), np.nan)).mean()).all()
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, int])
+def test_masks_are_obeyed(dtype):
+    """Masked entries are missing, whatever is beneath the mask."""
+    X, complete = low_rank(rows=20, columns=8)
+    mask = np.isnan(X)
+    masked = np.ma.array(np.where(mask, 10**6, 10.0 * complete).astype(dtype), mask=mask)
+    plain = np.where(mask, np.nan, masked.data.astype(float))
+    model = short().fit(plain)
+    assert same_draws(short().fit(masked), model)
+    np.testing.assert_array_equal(model.transform(masked), model.transform(plain))
+    np.testing.assert_array_equal(model.transform(masked[:3] * 2), model.transform(plain[:3] * 2))
+    np.testing.assert_array_equal(model.impute(masked), model.impute(plain))
+    assert model.score(masked) == model.score(plain)

@@ -83,7 +83,7 @@ def test_multiple_imputations_have_the_whole_uncertainty():
     # 600 hidden entries: 0.9 ± 0.012, and four such standard errors.
     assert 0.85 < coverage < 0.95
     spread = copies.std(axis=0)[hidden]
-    assert spread.mean() > 0.95 * np.sqrt(fitted.estimator_.noise_variance_)
+    assert spread.mean() > 0.95 * np.sqrt(np.mean(fitted.estimator_.noise_variance_))
     np.testing.assert_allclose(copies.mean(axis=0)[hidden], fitted.transform(X)[hidden], atol=0.35)
     assert np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200))
     assert not np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200, random_state=1))
@@ -151,3 +151,52 @@ def test_multiple_imputations_follow_the_law_of_intervals():
     assert at_zero[1] > 0.1
     # Some 80 entries times 200 draws; the standard error is below 0.005 even if the draws of an entry were one in four.
     assert at_zero[0] == pytest.approx(at_zero[1], abs=0.03)
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32])
+def test_masks_are_obeyed(dtype):
+    """Masked entries are missing, whatever is beneath the mask."""
+    X, complete = example()
+    mask = np.isnan(X)
+    masked = np.ma.array(np.where(mask, 1e6, complete).astype(dtype), mask=mask)
+    plain = np.where(mask, np.nan, masked.data.astype(float))
+    model = BayesianNMF(2, n_chains=2, burn_in=5, n_draws=5, random_state=0)
+    fitted = NMFImputer(model).fit(plain)
+    expected = fitted.transform(plain)
+    assert np.isfinite(expected).all()
+    np.testing.assert_array_equal(NMFImputer(model).fit(masked).transform(plain), expected)
+    np.testing.assert_array_equal(fitted.transform(masked), expected)
+    np.testing.assert_array_equal(NMFImputer(model).fit_transform(masked), expected)
+    np.testing.assert_array_equal(fitted.multiple_imputations(masked), fitted.multiple_imputations(plain))
+
+
+@pytest.mark.parametrize("noise", ["common", "column", "row", "both"])
+def test_negative_entries_with_an_offset(noise):
+    """A table with negative entries is filled, once and several times, and shifts with its columns."""
+    X = np.round(example()[0][:30, :8] * 1024.0) / 1024.0 - 2.0
+    assert np.nanmin(X) < 0
+    model = BayesianNMF(2, n_chains=2, burn_in=20, n_draws=20, random_state=0, offset="column", noise=noise)
+    fitted = NMFImputer(model).fit(X)
+    filled, copies = fitted.transform(X), fitted.multiple_imputations(X, 40)
+    seen, shift = ~np.isnan(X), np.array([0.0, 100.0, -7.0, 0.0, 3.0, 0.0, 0.0, -50.0])
+    assert np.isfinite(filled).all()
+    assert filled[seen].tobytes() == X[seen].tobytes()
+    assert (filled >= np.nanmin(X, axis=0)).all()
+    assert copies[:, ~seen].min() < 0
+    moved = NMFImputer(model).fit(X + shift)
+    np.testing.assert_allclose(moved.transform(X + shift), filled + shift, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(moved.multiple_imputations(X + shift, 40), copies + shift, rtol=1e-10, atol=1e-10)
+    with pytest.raises(ValueError, match="Negative values"):
+        NMFImputer(model.set_params(offset=None)).fit(X)
+
+
+def test_multiple_imputations_have_the_noise_of_their_column():
+    """Copies vary by the noise of their own column and row."""
+    rng = np.random.default_rng(0)
+    sd = np.where(np.arange(8) < 4, 0.1, 2.0)
+    complete = rng.exponential(size=(60, 1)) @ rng.exponential(size=(1, 8)) + 20.0 + sd * rng.standard_normal((60, 8))
+    X = np.where(rng.random(complete.shape) < 0.2, np.nan, complete)
+    model = BayesianNMF(2, n_chains=2, burn_in=100, n_draws=100, random_state=0, noise="column")
+    spread = NMFImputer(model).fit(X).multiple_imputations(X, 100).std(axis=0)
+    hidden = np.isnan(X)
+    assert np.median(spread[:, 4:][hidden[:, 4:]]) > 4 * np.median(spread[:, :4][hidden[:, :4]])

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from bnmf.data.containers import as_floats
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
@@ -28,6 +29,8 @@ from bnmf.utils.typing import Floats
 
 # Number of turns in which `score` hides the observed entries.
 N_SCORE_FOLDS = 5
+# Number of components with n_components="auto", if the data have as many rows and columns.
+MAX_AUTO_COMPONENTS = 20
 
 
 class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -38,16 +41,19 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     Parameters
     ----------
-    n_components : int, default=20
-        Number of components K.
-    prior : str, Prior or pair of them, default="gl22"
-        "gee", "gl12", "gl22", "glinf" or "gl22inf" (the models of the paper with λ = 0.1; "exponential" is "gee" and
-        "half-normal" is "gl22"), a prior from :mod:`bnmf.priors`, or a pair of them for W and for Z.
-    noise : {"column", "row", "both", "common"}, CommonNoise or GroupedNoise, default="common"
+    n_components : int or "auto", default="auto"
+        Number of components K. "auto" takes 20, or the smaller side of X if that is less: superfluous components
+        vanish under the default prior.
+    prior : str, Prior or pair of them, default="ard"
+        "ard" is ``L2Squared(by="component")``: half-normal factors with one learned rate for each component, by which
+        superfluous components vanish. "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the paper with
+        λ = 0.1 ("exponential" is "gee" and "half-normal" is "gl22"). Or a prior from :mod:`bnmf.priors`, or a pair of
+        them for W and for Z.
+    noise : {"column", "row", "both", "common"}, CommonNoise or GroupedNoise, default="column"
         Whether the variance of the noise is learned for each column, each row, each of both, or once for all entries.
         The variances of a side share a distribution that is learned too, so that a column with few entries borrows
         from the others. The objects are in :mod:`bnmf.model.noise`.
-    scale : {"column", "matrix", None}, default=None
+    scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
     offset : {"column", None}, default=None
@@ -87,6 +93,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ``keep_draws=False``).
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
+    n_components_ : int
+        Number of components.
     noise_variance_ : float or ndarray of shape (n_features,)
         Posterior mean of the noise variance, of each column if it differs between columns.
     reconstruction_err_ : float
@@ -111,11 +119,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __init__(
         self,
-        n_components: int = 20,
+        n_components: int | str = "auto",
         *,
-        prior: Any = "gl22",
-        noise: Any = "common",
-        scale: str | None = None,
+        prior: Any = "ard",
+        noise: Any = "column",
+        scale: str | None = "column",
         offset: str | None = None,
         n_chains: int = 4,
         burn_in: int = 300,
@@ -184,7 +192,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
         schedule = Schedule(self.n_chains, self.burn_in, self.n_draws, self.thinning)
         units, shifted = units_of(data, self.scale, self.offset)
-        model = Model(shifted, self.n_components, self.prior, self.noise, units)
+        n_components: Any = self.n_components
+        if isinstance(n_components, str):
+            if n_components != "auto":
+                raise ValueError(f"n_components must be a whole number or 'auto', got {n_components!r}")
+            n_components = min(MAX_AUTO_COMPONENTS, *data.shape)
+        model = Model(shifted, n_components, self.prior, self.noise, units)
         self._seed_ = seed
         self._data_ = data
         self.posterior_: Any = sample_posterior(
@@ -201,6 +214,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             original=data,
         )
         self._mean_W, self.components_ = self.posterior_.factor_means()
+        self.n_components_ = len(self.components_)
         noise_variance = self.posterior_.noise_variance.mean(axis=(0, 1))
         self.noise_variance_ = float(noise_variance) if noise_variance.ndim == 0 else noise_variance
         self.n_iter_ = schedule.sweeps_for(self.posterior_.n_draws)
@@ -209,6 +223,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _validated(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
         """Return X in the form of the sampler, after scikit-learn's own checks."""
         names = X.index if isinstance(X, pd.DataFrame) else None
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
+            X = as_floats(X)
         # Entries that were not observed may be anything, infinities included, so only the others are checked.
         finite: Any = "allow-nan" if observed is None else False
         array: Any = validate_data(

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from bnmf.data.containers import as_floats
 from bnmf.estimator import BayesianNMF
 from bnmf.posterior import predictions
 from bnmf.utils.seeds import as_generator
@@ -17,12 +18,15 @@ from bnmf.utils.typing import Array
 
 
 class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Fill missing entries of a nonnegative matrix by Bayesian nonnegative matrix factorisation.
+    """Fill missing entries of a table by Bayesian nonnegative matrix factorisation.
+
+    By default the smallest observed entry of each column is subtracted first, each column has its own unit and noise, and
+    superfluous components vanish, so that any table of numbers can be filled, negative ones included.
 
     Parameters
     ----------
     estimator : BayesianNMF, optional
-        The model; by default a BayesianNMF with its default settings.
+        The model; by default ``BayesianNMF(offset="column")``.
     add_indicator : bool, default=False
         Append columns that tell which entries were missing, as scikit-learn's imputers do.
 
@@ -38,7 +42,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> import numpy as np
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0])
     >>> X[2, 3] = np.nan
-    >>> imputer = NMFImputer(BayesianNMF(1, noise="column", scale="column", random_state=0))
+    >>> imputer = NMFImputer(BayesianNMF(1, random_state=0))
     >>> filled = imputer.fit_transform(X)
     >>> bool(abs(filled[2, 3] - 12.0) < 1.0)
     True
@@ -54,7 +58,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Nonnegative data; NaN is missing.
+            The data; NaN is missing.
         y : None
             Ignored.
 
@@ -64,7 +68,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             This imputer, fitted.
         """
         array = self._array(X, reset=True)
-        model = BayesianNMF() if self.estimator is None else clone(self.estimator)
+        model = self._model()
         if np.isnan(array).all():
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         self.estimator_ = model.fit(array)
@@ -133,10 +137,19 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         out[:, rows, columns] = predictions.add_noise(means, variance, posterior.lower_bound, rng)
         return out
 
+    def _model(self) -> BayesianNMF:
+        """Return an unfitted model."""
+        return BayesianNMF(offset="column") if self.estimator is None else clone(self.estimator)
+
     def _array(self, X: Any, *, reset: bool) -> Array:
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
+            X = as_floats(X)
         array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-        if np.any(array < 0):
-            raise ValueError(f"Negative values in data passed to {type(self).__name__}: X must be nonnegative")
+        if np.any(array < 0) and self._model().offset is None:
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator has "
+                "offset='column'"
+            )
         return array
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -159,6 +172,6 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = self._model().offset is None
         tags.input_tags.allow_nan = True
         return tags

@@ -5,11 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
+from tests.statistical.checks import assert_follows
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, common
-from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.model.noise import CommonNoise, NoiseState, common
+from bnmf.model.units import Units
+from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
 
 
 @pytest.fixture
@@ -131,3 +134,116 @@ def test_log_joint_of_one_entry():
     expected += -2.5 * np.log(sigma2) - 0.7 / sigma2 - 0.5 * w - 0.5 * 2.0 * z**2
     assert model.log_joint(np.array([[w]]), np.array([[z]]), common(sigma2)) == pytest.approx(expected, rel=1e-12)
     assert model.log_joint(np.array([[-w]]), np.array([[z]]), common(sigma2)) == -np.inf
+
+
+# --- noise, units and learned rates
+
+
+@pytest.fixture
+def unequal():
+    """A model of scaled columns with noise by row and column, its factors and noise, and the same by hand."""
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(5, 4))
+    X[0, 1] = X[3, 2] = np.nan
+    scale = np.array([2.0, 0.5, 1.0, 10.0])
+    model = Model(ObservedMatrix.from_data(X), 2, (L1(0.5), L2Squared(2.0)), "both", Units(scale))
+    W, Zt = rng.exponential(size=(5, 2)), rng.exponential(size=(4, 2))
+    noise = NoiseState(rng.uniform(0.5, 2.0, 5), rng.uniform(0.5, 2.0, 4), 0.7, 2.0, 8.0)
+    return model, W, Zt, noise, X / scale
+
+
+def test_squared_errors_are_in_units_of_the_model(unequal):
+    model, W, Zt, _, scaled = unequal
+    expected = np.nansum((scaled - W @ Zt.T) ** 2, axis=0)
+    np.testing.assert_allclose(model.squared_errors(W, Zt), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("by", ["both", "column", "row"])
+def test_log_joint_with_unequal_noise(unequal, by):
+    """Likelihood and priors by hand, in units of the model; differences, so that constants do not count."""
+    model, W, Zt, noise, scaled = unequal
+    model = Model(model.data, 2, model.prior, by, model.units)
+
+    def state(noise):
+        if by == "column":
+            return noise._replace(row=np.ones(1), row_strength=0.0)
+        return noise._replace(column=np.ones(1), column_strength=0.0) if by == "row" else noise
+
+    def by_hand(W, Zt, noise):
+        variance = np.broadcast_to(noise.row, 5)[:, None] * np.broadcast_to(noise.column, 4)
+        total = np.nansum(stats.norm.logpdf(scaled, W @ Zt.T, np.sqrt(variance)))
+        total -= 0.5 * W.sum() + 0.5 * 2.0 * (Zt**2).sum()
+        total += stats.gamma.logpdf(noise.scale, 0.5, scale=2.0)
+        for side, variances, strength in (
+            ("row", noise.row, noise.row_strength), ("column", noise.column, noise.column_strength)
+        ):  # fmt: skip
+            if by in (side, "both"):
+                mean = 1.0 / noise.scale if (side == "column" or by == "row") else 1.0
+                precision = 1.0 / variances
+                # The density of a variance is that of its inverse times 1 / variance².
+                total += (
+                    stats.gamma.logpdf(precision, strength, scale=mean / strength) + 2.0 * np.log(precision)
+                ).sum()
+        return total
+
+    rng = np.random.default_rng(1)
+    other = NoiseState(rng.uniform(0.5, 2.0, 5), rng.uniform(0.5, 2.0, 4), 1.9, 4.0, 16.0)
+    places = [(W, Zt, state(noise)), (W, Zt, state(other)), (2.0 * W, Zt, state(noise)), (W, 0.5 * Zt, state(other))]
+    found = np.array([model.log_joint(*place) for place in places])
+    expected = np.array([by_hand(*place) for place in places])
+    np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["common", "column", "row", "both"])
+def test_noise_by_name(data, name):
+    assert Model(data, 2, noise=name).noise_model.by == name
+
+
+@pytest.mark.parametrize("wrong", ["rows", None, 1.0, CommonNoise])
+def test_other_noise_is_refused_at_once(data, wrong):
+    with pytest.raises(ValueError, match="noise must be 'common', 'column', 'row', 'both'"):
+        Model(data, 2, noise=wrong)
+
+
+def test_one_prior_shares_its_learned_rate_and_a_pair_does_not(data):
+    shared = Model(data, 2, L1())
+    assert [learned.factors for learned in shared.learned_rates] == [(0, 1)]
+    one = L1()
+    for pair in ((L1(), L1()), (one, one)):
+        assert [learned.factors for learned in Model(data, 2, pair).learned_rates] == [(0,), (1,)]
+    assert [learned.factors for learned in Model(data, 2, (L1(1.0), L1())).learned_rates] == [(1,)]
+    assert Model(data, 2, L1(1.0)).learned_rates == []
+    assert Model(data, 2).starting_rates == ()
+
+
+def test_coefficients_at_learned_rates(data):
+    of_W, of_Z = Model(data, 2, L1()).coefficients((np.array([3.0]),))
+    np.testing.assert_array_equal(of_W.linear, [[3.0, 3.0]])
+    np.testing.assert_array_equal(of_Z.linear, [[3.0, 3.0]])
+    pair = Model(data, 2, (L1(by="component"), LInf()))
+    of_W, of_Z = pair.coefficients((np.array([1.0, 2.0]), np.array([7.0])))
+    np.testing.assert_array_equal(of_W.linear, [[1.0, 2.0]])
+    assert of_Z.max_rate == 7.0
+    assert [rate.shape for rate in pair.starting_rates] == [(2,), (1,)]
+
+
+@pytest.mark.parametrize("prior", [L1(), L2Squared(), L1Squared(), LInf(), L1(by="component")], ids=str)
+def test_rates_start_where_predictions_have_the_size_of_scaled_data(data, prior):
+    """An entry of W Z has prior mean 1 at the starting rates."""
+    model = Model(data, 3, prior)
+    rng = np.random.default_rng(0)
+    draws = [drawn.draw((4000, 3), rng) for drawn in model.priors_at(model.starting_rates)]
+    # 4000 products with a relative spread of about 1: five standard errors.
+    assert np.mean((draws[0] * draws[1]).sum(axis=1)) == pytest.approx(1.0, abs=0.1)
+
+
+def test_rates_are_drawn_from_their_conditional(data):
+    """Gamma(a + entries / degree, b + penalty at rate 1): of both factors if they share it, or of each component."""
+    rng = np.random.default_rng(0)
+    W, Zt = rng.exponential(size=(5, 2)), rng.exponential(size=(4, 2))
+    shared, by_component = Model(data, 2, L1(Gamma(2.0, 3.0))), Model(data, 2, (L1(1.0), L2Squared(by="component")))
+    draws = np.array([shared.draw_rates(W, Zt, rng)[0] for _ in range(3000)])
+    assert_follows(draws[:, 0], stats.gamma(2.0 + 18, scale=1.0 / (3.0 + W.sum() + Zt.sum())).cdf)
+    draws = np.array([by_component.draw_rates(W, Zt, rng)[0] for _ in range(3000)])
+    for k in range(2):
+        assert_follows(draws[:, k], stats.gamma(1.0 + 2.0, scale=1.0 / (1.0 + 0.5 * (Zt[:, k] ** 2).sum())).cdf)

@@ -5,9 +5,17 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tests.statistical.checks import assert_follows
+from tests.statistical.checks import assert_counts, assert_follows, grid_cdf
 
-from bnmf.model.noise import CommonNoise
+from bnmf.model.noise import (
+    STRENGTHS,
+    CommonNoise,
+    GroupedNoise,
+    as_noise,
+    draw_bounded_gamma,
+    draw_scale,
+    draw_strength,
+)
 
 
 @pytest.mark.parametrize(("shape", "scale"), [(1.0, 1.0), (5.0, 0.3)])
@@ -23,3 +31,84 @@ def test_draw_follows_the_conditional(shape, scale, n_observed, squared_error):
 def test_arguments_are_checked(name, value):
     with pytest.raises(ValueError, match=rf"{name} of CommonNoise must be a positive finite number, got"):
         CommonNoise(**{name: value})
+
+
+# --- variances that differ
+
+
+@pytest.mark.parametrize(
+    ("shape", "rate"),
+    [(2.0, 1.0), (5.0, 2.0), (40.0, 8.0), (40.0, 0.5), (3.0, 1e-9), (500.0, 1e-9), (1.0, 1e-6), (0.5, 0.02)],
+)
+def test_bounded_gamma(shape, rate):
+    """With nearly all of the mass below the bound, in part, or nearly none of it."""
+    bound = 6.0
+    draws = draw_bounded_gamma(np.full(20_000, shape), np.full(20_000, rate), bound, np.random.default_rng(0))
+    assert draws.max() <= bound
+    points = bound * np.exp(np.linspace(-60.0, 0.0, 200_001))
+    logs = (shape - 1.0) * np.log(points / bound) - rate * points
+    assert_follows(draws, grid_cdf(lambda x: logs, points))
+
+
+def test_scale_follows_its_conditional():
+    """s ~ Gamma(½, ½) and precisions ~ Gamma(α, α s): a gamma distribution, written out."""
+    precision, rng = np.array([0.3, 2.0, 5.0]), np.random.default_rng(0)
+    draws = [draw_scale(1.5, precision, rng) for _ in range(20_000)]
+    assert_follows(draws, stats.gamma(0.5 + 3 * 1.5, scale=1.0 / (0.5 + 1.5 * precision.sum())).cdf)
+
+
+def test_strength_follows_its_conditional():
+    precision, rng, scale = np.array([0.3, 2.0, 5.0, 0.9]), np.random.default_rng(0), 0.7
+    density = [np.exp(stats.gamma(a, scale=1.0 / (a * scale)).logpdf(precision).sum()) for a in STRENGTHS]
+    draws = [draw_strength(STRENGTHS, scale, precision, rng) for _ in range(20_000)]
+    expected = np.array(density) / np.sum(density)
+    counts = np.array([np.sum(np.array(draws) == a) for a in STRENGTHS])
+    assert_counts(counts[expected > 1e-3], expected[expected > 1e-3] / expected[expected > 1e-3].sum())
+
+
+@pytest.mark.parametrize("by", ["column", "row", "both"])
+def test_log_density_is_that_of_the_precisions(by):
+    model = GroupedNoise(by)
+    rng = np.random.default_rng(0)
+
+    def direct(noise):
+        total = stats.gamma(0.5, scale=2.0).logpdf(noise.scale)
+        for variance, strength, scale in (
+            (noise.row, noise.row_strength, noise.scale if by == "row" else 1.0),
+            (noise.column, noise.column_strength, noise.scale),
+        ):
+            if strength:
+                total += stats.invgamma(strength, scale=strength * scale).logpdf(variance).sum()
+        return total
+
+    a, b = (model.draw_prior((4, 3), rng) for _ in range(2))
+    assert model.log_density(a) - model.log_density(b) == pytest.approx(direct(a) - direct(b), rel=1e-9)
+
+
+def test_a_column_with_few_entries_borrows_from_the_others():
+    """Its variance is drawn near those of the others, and a column without noise does not collapse to zero."""
+    model, rng = GroupedNoise("column"), np.random.default_rng(0)
+    counts = np.array([200, 200, 200, 200, 1])
+    errors = counts * np.array([1.0, 1.1, 0.9, 1.0, 1e-12])
+    noise, kept = model.start((200, 5)), []
+    for _ in range(500):
+        noise = model.update("Z", noise, errors, counts, rng)
+        kept.append(np.log(noise.column))
+    assert abs(np.mean(kept, axis=0)[-1]) < 1.0
+    exact = model.start((200, 5))
+    for _ in range(500):
+        exact = model.update("Z", exact, np.zeros(5), counts, rng)
+        assert np.all(1.0 / exact.column <= 1e12 * (1 + 1e-9))
+        assert exact.scale > 0
+
+
+def test_names_and_arguments():
+    assert as_noise("common") == CommonNoise()
+    assert as_noise("row") == GroupedNoise("row")
+    assert as_noise(GroupedNoise("both", 2.0)).strength == 2.0
+    with pytest.raises(ValueError, match=r"noise must be 'common', 'column', 'row', 'both', .* got 'columns'"):
+        as_noise("columns")
+    with pytest.raises(ValueError, match="by of GroupedNoise must be 'column', 'row' or 'both', got 'common'"):
+        GroupedNoise("common")
+    with pytest.raises(ValueError, match="strength of GroupedNoise must be a positive finite number or None, got 0"):
+        GroupedNoise("row", 0)

@@ -138,7 +138,7 @@ class Unequal(Draws):
 
     def __init__(self, schedule, noise):
         super().__init__(schedule)
-        rng = np.random.default_rng(9)
+        rng, self.by = np.random.default_rng(9), noise
         data = ObservedMatrix.from_data(np.ones((4, 3)))
         self.store = MomentStore(Model(data, 2, noise=noise, units=Units(SCALE, OFFSET)), schedule)
         shape = schedule.n_chains, schedule.n_sweeps
@@ -151,7 +151,8 @@ class Unequal(Draws):
 
     def recorded(self):
         for chain, i in np.ndindex(self.row.shape[:2]):
-            noise = NoiseState(self.row[chain, i], self.column[chain, i], 0.7, 2.0, 2.0)
+            strengths = 2.0 * (self.by != "column"), 2.0 * (self.by != "row")
+            noise = NoiseState(self.row[chain, i], self.column[chain, i], 0.7, *strengths)
             self.store.record(chain, State(self.W[chain, i], self.Zt[chain, i], noise, (), 1.0, 0.0, i + 1))
         return self
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
-from tests.statistical.checks import assert_follows, assert_uniform
+from tests.statistical.checks import assert_follows, assert_uniform, grid_cdf
 
 from bnmf.data import ObservedMatrix
 from bnmf.posterior import new_rows
@@ -83,11 +83,16 @@ def ids_of(n_rows):
     return np.arange(n_rows, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 
-def draw_rows(X, W, Z, sigma2, prior, seed=1, ids=None, **others):
-    """Return draws (chain, draw, row, K) of rows X with identities of their own, unless they are given."""
+def draw_rows(*args, **options):
+    """Return draws of W (chain, draw, row, K)."""
+    return draw_both(*args, **options).W
+
+
+def draw_both(X, W, Z, sigma2, prior, seed=1, ids=None, **others):
+    """Return draws of W and of the noise of rows X with identities of their own, unless they are given."""
     view = ObservedMatrix.from_data(X, empty=True).rows.select(np.arange(len(X)))
     fitted = Draws(W, Z, sigma2, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
-    return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed).W
+    return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed)
 
 
 @pytest.mark.parametrize(
@@ -186,3 +191,110 @@ def test_sweeps_of_each_draw(given, monkeypatch):
         np.testing.assert_array_equal(Zt, Z[chain, number].T)
         assert variance == sigma2[chain, number]
     assert len({key for _, _, key in calls}) == len(calls)
+
+
+# --- noise by column and by row, and learned rates
+
+
+@pytest.mark.parametrize("n_seen", [1, 2])
+def test_draws_follow_the_conditional_under_noise_by_column(given, n_seen):
+    """Every entry has the variance of its column."""
+    X, _, values, W, Z, _ = given
+    rng = np.random.default_rng(7)
+    if n_seen == 2:
+        X = np.stack([values, rng.exponential(2.0, size=N_ROWS)], axis=1)
+    variance = rng.uniform(0.1, 4.0, size=(2, 3, 2))
+    drawn, row_noise = draw_both(X, W, Z, variance, L1(0.7))
+    assert row_noise is None
+    for chain, number in np.ndindex(2, 3):
+        z, of_entry = Z[chain, number, 0], variance[chain, number]
+        precision = np.nansum(z**2 / of_entry + 0.0 * X, axis=1)
+        mean, sd = (np.nansum(X * z / of_entry, axis=1) - 0.7) / precision, 1 / np.sqrt(precision)
+        w = drawn[chain, number, :, 0]
+        assert_uniform(stats.truncnorm.cdf(w, -mean / sd, np.inf, loc=mean, scale=sd))
+
+
+STRENGTHS = np.array([[0.5, 2.0, 16.0]])
+
+
+def by_row():
+    """Return what noise by row adds to the draws: a strength for each, and noise of fitted rows, which is not used."""
+    return {"row_noise": np.full((1, 3, 4), np.nan), "row_strength": STRENGTHS}
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_noise_of_rows_without_an_observed_entry_follows_its_distribution(by_column):
+    """The inverse of a relative variance has the distribution Gamma(strength, strength)."""
+    variance = np.full((1, 3, 2), 5.0) if by_column else np.full((1, 3), 5.0)
+    X = np.full((N_ROWS, 2), np.nan)
+    W, Z = np.ones((1, 3, 4, 2)), np.ones((1, 3, 2, 2))
+    drawn, row_noise = draw_both(X, W, Z, variance, L1(2.0), **by_row())
+    assert row_noise.shape == (1, 3, N_ROWS)
+    for number, strength in enumerate(STRENGTHS[0]):
+        assert_follows(1.0 / row_noise[0, number], stats.gamma(strength, scale=1.0 / strength).cdf)
+        assert_follows(drawn[0, number].ravel(), stats.expon(scale=0.5).cdf)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_weight_and_noise_of_a_row_follow_their_joint_distribution(by_column):
+    """Both marginals of the joint density of w and of the precision u of a row, on grids."""
+    a, rate = np.array([2.0, 0.3, 1.5]), 0.7
+    Z = np.array([[[[1.0, 0.4, 2.0]], [[0.5, 0.1, 1.0]], [[2.0, 1.0, 0.3]]]])
+    variance = np.array([[[0.5, 0.1, 2.0]] * 3]) if by_column else np.full((1, 3), 0.4)
+    X = np.tile(a, (N_ROWS, 1))
+    drawn, row_noise = draw_both(X, np.ones((1, 3, 4, 1)), Z, variance, L1(rate), **by_row())
+    for number, strength in enumerate(STRENGTHS[0]):
+        z, c = Z[0, number, 0], np.broadcast_to(variance[0, number], 3)
+
+        def of_precision(u, z=z, c=c, strength=strength):
+            p, b = u * (z**2 / c).sum(), u * (a * z / c).sum() - rate
+            integral = 0.5 * b**2 / p - 0.5 * np.log(p) + stats.norm.logcdf(b / np.sqrt(p))  # over w
+            return (strength + 0.5 * 3 - 1.0) * np.log(u) - u * (strength + 0.5 * (a**2 / c).sum()) + integral
+
+        def of_weight(w, z=z, c=c, strength=strength):
+            errors = ((a - np.multiply.outer(w, z)) ** 2 / c).sum(axis=1)
+            return -(strength + 0.5 * 3) * np.log(strength + 0.5 * errors) - rate * w  # integrated over u
+
+        assert_follows(1.0 / row_noise[0, number], grid_cdf(of_precision, np.geomspace(1e-6, 200.0, 40_000)))
+        assert_follows(drawn[0, number, :, 0], grid_cdf(of_weight, np.linspace(0.0, 60.0, 40_000)))
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_noise_of_rows_has_streams_of_its_own(by_column):
+    """A row drawn alone, or beside others in another order, has the same draws."""
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(6, 2))
+    X[2, 1] = np.nan
+    Z, variance = rng.exponential(size=(1, 3, 1, 2)), rng.exponential(size=(1, 3, 2) if by_column else (1, 3))
+    given = np.ones((1, 3, 4, 1)), Z, variance, L1(1.0)
+    whole, ids = draw_both(X, *given, **by_row()), ids_of(6)
+    for chosen in ([0], [2], [4, 1, 2]):
+        some = draw_both(X[chosen], *given, ids=ids[chosen], **by_row())
+        np.testing.assert_allclose(some.W, whole.W[:, :, chosen], rtol=1e-10)
+        np.testing.assert_allclose(some.row_noise, whole.row_noise[:, :, chosen], rtol=1e-10)
+    assert len(np.unique(whole.row_noise)) == whole.row_noise.size
+
+
+@pytest.mark.parametrize("by", ["factor", "component"])
+@pytest.mark.parametrize("kind", [L1, L2Squared])
+def test_learned_rates_are_those_of_each_draw(kind, by):
+    """Rows without an observed entry follow the prior with the rate of the draw, and of the component."""
+    rate = np.array([[[0.2, 5.0], [30.0, 1.0]], [[2.0, 0.5], [0.7, 9.0]]])
+    rate = rate if by == "component" else rate[:, :, :1]
+    W, Z = np.ones((2, 2, 4, 2)), np.ones((2, 2, 2, 3))
+    X = np.full((N_ROWS, 3), np.nan)
+    drawn = draw_rows(X, W, Z, np.ones((2, 2)), kind(by=by), rate_W=rate)
+    for chain, number, k in np.ndindex(2, 2, 2):
+        value = rate[chain, number, k % rate.shape[2]]
+        expected = stats.expon(scale=1.0 / value) if kind is L1 else stats.halfnorm(scale=value**-0.5)
+        assert_follows(drawn[chain, number, :, k], expected.cdf)
+
+
+def test_conditional_with_a_learned_rate(given):
+    X, column, values, W, Z, sigma2 = given
+    rate = np.random.default_rng(1).uniform(0.1, 5.0, size=(2, 3, 1))
+    drawn = draw_rows(X, W, Z, sigma2, L1(), rate_W=rate)
+    for chain, number in np.ndindex(2, 3):
+        z, variance = Z[chain, number, 0, column], sigma2[chain, number]
+        mean, sd = (values * z - rate[chain, number, 0] * variance) / z**2, np.sqrt(variance) / z
+        assert_uniform(stats.truncnorm.cdf(drawn[chain, number, :, 0], -mean / sd, np.inf, loc=mean, scale=sd))

@@ -263,10 +263,8 @@ def test_offset_is_added_to_every_prediction(posterior, products):
     np.testing.assert_allclose(shifted.std(noise=True), plain.std(noise=True))
     for noise in (False, True):
         np.testing.assert_allclose(shifted.quantile(0.3, noise=noise), plain.quantile(0.3, noise=noise) + offset)
-        for found, expected in ((shifted.draws_of, plain.draws_of),):
-            np.testing.assert_allclose(
-                found(rows, columns, noise=noise), expected(rows, columns, noise=noise) + offset[columns]
-            )
+        found, expected = (each.draws_of(rows, columns, noise=noise) for each in (shifted, plain))
+        np.testing.assert_allclose(found, expected + offset[columns])
         for end, expected in zip(shifted.interval(noise=noise), plain.interval(noise=noise), strict=True):
             np.testing.assert_allclose(end, expected + offset)
     values = np.array([0.7, 2.0, 0.1])

@@ -7,19 +7,21 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from bnmf import BayesianNMF
+from bnmf.model.noise import CommonNoise, GroupedNoise
+from bnmf.priors import L1, Gamma, L2Squared
 from bnmf.sampler import chains
-from bnmf.model.noise import CommonNoise
-from bnmf.priors import Gamma, L2Squared
 from bnmf.sampler.checkpoint import NUMBERS, CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 300, "n_draws": 1200, "random_state": 3}
+SETTINGS |= {"prior": "gl22", "noise": "common", "scale": None}
 SCRIPT = """
 import sys
 import numpy as np
@@ -240,3 +242,117 @@ def test_settings_hold_no_path_and_no_data(tmp_path):
     assert settings["format"] == 2
     assert settings["n_components"] == 3
     assert str(tmp_path) not in json.dumps(settings)
+
+
+# --- noise, units and learned rates
+
+LEARNED = L1(by="component"), L2Squared(Gamma(2.0, 0.5))
+VARIANTS = {
+    "noise by column": {"noise": "column"},
+    "noise by row": {"noise": "row"},
+    "noise by both": {"noise": "both"},
+    "fixed strength": {"noise": GroupedNoise("both", 3.0)},
+    "scale of the matrix": {"scale": "matrix"},
+    "scale of columns": {"scale": "column"},
+    "offset": {"offset": "column"},
+    "rates by component": {"prior": L1(by="component")},
+    "rates of a pair": {"prior": LEARNED},
+    "everything": {"prior": LEARNED, "noise": "both", "scale": "column", "offset": "column"},
+}
+
+
+def incomplete():
+    X = data()
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    return X
+
+
+def fail_after(monkeypatch, n_sweeps):
+    """Write a checkpoint after every sweep, raise an error after so many of all chains, and count the sweeps."""
+    step, count = chains.gibbs.step, []
+
+    def failing(*args, **kwargs):
+        if len(count) == n_sweeps:
+            raise RuntimeError("broken on purpose")
+        count.append(1)
+        return step(*args, **kwargs)
+
+    monkeypatch.setattr(chains, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr(chains.gibbs, "step", failing)
+    return count
+
+
+def arrays_of(posterior):
+    """Return every array of a posterior by its name."""
+    found = {item.name: getattr(posterior, item.name) for item in fields(posterior)}
+    return {name: np.asarray(value) for name, value in found.items() if isinstance(value, np.ndarray)}
+
+
+@pytest.mark.parametrize("n_sweeps", [3, 17, 30])
+@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
+def test_every_model_resumes_with_the_same_draws(tmp_path, monkeypatch, settings, n_sweeps):
+    """After 3 sweeps of the first chain, in the middle of its draws, and in the second chain: bit for bit."""
+    settings = {"burn_in": 6, "n_draws": 8, "thinning": 2, **settings}
+    fail_after(monkeypatch, n_sweeps)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        quick(checkpoint=tmp_path, **settings).fit(incomplete())
+    monkeypatch.undo()
+    count = fail_after(monkeypatch, 10**9)
+    resumed = quick(checkpoint=tmp_path, **settings).fit(incomplete())
+    assert len(count) == 2 * (6 + 2 * 8) - n_sweeps
+    found, expected = (arrays_of(model.posterior_) for model in (resumed, quick(**settings).fit(incomplete())))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "word"),
+    [
+        ({"noise": "column"}, {"noise": "row"}, "noise was"),
+        ({"noise": "column"}, {"noise": "both"}, "noise was"),
+        ({"noise": "both"}, {"noise": GroupedNoise("both", 4.0)}, "noise was"),
+        ({"noise": GroupedNoise("row", 3.0)}, {"noise": GroupedNoise("row", 4.0)}, "noise was"),
+        ({}, {"scale": "matrix"}, "units was 1.0"),
+        ({"scale": "matrix"}, {"scale": "column"}, "units was"),
+        ({}, {"offset": "column"}, "offset was None"),
+        ({"offset": "column"}, {}, "offset was"),
+        ({"prior": L2Squared(0.1)}, {"prior": L2Squared()}, "prior_W was"),
+        ({"prior": L2Squared()}, {"prior": L2Squared(by="component")}, "prior_W was"),
+        ({"prior": L1(Gamma(1.0, 2.0))}, {"prior": L1(Gamma(2.0, 2.0))}, "prior_W was"),
+        ({"prior": (L1(1.0), L1(Gamma(1.0, 2.0)))}, {"prior": (L1(1.0), L1(Gamma(1.0, 3.0)))}, "prior_Z was"),
+    ],
+)
+def test_other_models_are_refused(tmp_path, first, second, word):
+    short = {"burn_in": 1, "n_draws": 4}
+    quick(checkpoint=tmp_path, **short, **first).fit(data())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(CheckpointError, match="other data or settings") as caught:
+        quick(checkpoint=tmp_path, **short, **second).fit(data())
+    assert word in str(caught.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    quick(checkpoint=tmp_path, **short, **first).fit(data())
+
+
+@pytest.mark.parametrize("shared_first", [True, False])
+def test_a_shared_rate_is_not_that_of_each_factor(tmp_path, shared_first):
+    """One prior of both factors has one learned rate, a pair of the same prior has two."""
+    priors = [L1(), (L1(), L1())]
+    first, second = priors if shared_first else priors[::-1]
+    quick(checkpoint=tmp_path, burn_in=1, n_draws=4, prior=first).fit(data())
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        quick(checkpoint=tmp_path, burn_in=1, n_draws=4, prior=second).fit(data())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"noise": CommonNoise(np.int64(2), np.float32(1.0))},
+        {"noise": GroupedNoise("column", np.float32(2.0))},
+        {"prior": L1(Gamma(np.int64(2), np.float32(1.0)))},
+    ],
+    ids=["common", "grouped", "gamma"],
+)
+def test_numbers_of_numpy_in_settings(tmp_path, settings):
+    first = quick(checkpoint=tmp_path, burn_in=1, n_draws=4, **settings).fit(data())
+    assert_same(quick(checkpoint=tmp_path, burn_in=1, n_draws=4, **settings).fit(data()), first)

@@ -5,13 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bnmf.sampler.streams import DRAW_W, DRAW_Z, N_PARTS, NOISE, RESCALE, START, Stream
+from bnmf.sampler.streams import DRAW_W, DRAW_Z, N_PARTS, NOISE, NOISE_FIRST, RATES, RESCALE, START, Stream
 
 
 def test_parts_are_the_rows_of_keys():
-    parts = {START, DRAW_W, DRAW_Z, NOISE, RESCALE}
-    assert len(parts) == 5
-    assert parts <= set(range(N_PARTS))
+    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES]
+    assert sorted(parts) == list(range(N_PARTS))
 
 
 @pytest.mark.parametrize(("seed", "chain"), [(0, 0), (3, 2), (2**90 + 1, 7)])

@@ -143,14 +143,17 @@ class Model:
 
     def coefficients(self, rates: Rates = ()) -> tuple[Coefficients, Coefficients]:
         """Return the coefficients of the priors of W and of Zᵀ with given values of the learned rates."""
-        if not self.learned_rates:
-            return self._fixed_coefficients
-        (prior_W, prior_Z), (shape_W, shape_Z) = self.priors_at(rates), self.factor_shapes
-        return prior_W.coefficients(shape_W), prior_Z.coefficients(shape_Z)
+        coefficients = list(self._unit_coefficients)
+        for learned, rate in zip(self.learned_rates, rates, strict=True):
+            for factor in learned.factors:
+                coefficients[factor] = coefficients[factor].times(rate)
+        return coefficients[0], coefficients[1]
 
     @cached_property
-    def _fixed_coefficients(self) -> tuple[Coefficients, Coefficients]:
-        (prior_W, prior_Z), (shape_W, shape_Z) = self.priors, self.factor_shapes
+    def _unit_coefficients(self) -> tuple[Coefficients, Coefficients]:
+        """Coefficients with learned rates of 1, to which they are proportional."""
+        ones = tuple(np.ones(1) for _ in self.learned_rates)
+        (prior_W, prior_Z), (shape_W, shape_Z) = self.priors_at(ones), self.factor_shapes
         return prior_W.coefficients(shape_W), prior_Z.coefficients(shape_Z)
 
     def draw_rates(self, W: Floats, Zt: Floats, rng: np.random.Generator) -> Rates:

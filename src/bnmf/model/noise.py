@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammainc, gammaincinv, gammaln
 
 from bnmf.utils.typing import Array, Floats, Ints, Shape
 
@@ -276,23 +276,25 @@ def _log_gammas(strengths: Floats, scale: float, precision: Floats) -> Floats:
 def draw_bounded_gamma(shape: Array, rate: Array, bound: float, rng: np.random.Generator) -> Floats:
     """Draw from Gamma(shape, rate) below a bound, exactly.
 
-    Where most of the mass is below the bound, draws above it are rejected. Otherwise the density is log-concave and
-    increasing up to the bound, and proposals fall off exponentially below it, along the tangent there.
+    Draws above the bound are replaced. Where the density is decreasing at the bound, by inversion of the distribution
+    function. Where it is increasing there, and all the mass may be beyond, by rejection: the log density is concave, and
+    proposals fall off exponentially below the bound along its tangent.
     """
-    shape, rate = np.broadcast_arrays(np.asarray(shape, float), np.asarray(rate, float))
     out = rng.gamma(shape) / rate
-    pending = np.flatnonzero(out > bound)
-    near = (shape - 1.0) / bound - rate  # slope of the log density at the bound
+    if out.max() <= bound:
+        return out
+    shape, rate = np.broadcast_arrays(shape, rate)
+    slope = (shape - 1.0) / bound - rate  # of the log density at the bound
+    beyond = out > bound
+    inverted = beyond & (slope <= 0)
+    k, r = shape[inverted], rate[inverted]
+    out[inverted] = np.minimum(gammaincinv(k, rng.uniform(size=k.size) * gammainc(k, r * bound)) / r, bound)
+    pending = np.flatnonzero(beyond & (slope > 0))
     while pending.size:
-        k, r, slope = shape[pending], rate[pending], near[pending]
-        below = slope <= 0
-        proposal = np.where(
-            below, rng.gamma(k) / r, bound - rng.exponential(size=pending.size) / np.where(below, 1, slope)
-        )
-        inside = (proposal > 0) & (proposal <= bound)
-        safe = np.where(inside, proposal, bound)
-        log_ratio = (k - 1.0) * np.log(safe / bound) - r * (safe - bound) + slope * (bound - safe)
-        accepted = inside & (below | (-rng.exponential(size=pending.size) < log_ratio))
-        out[pending[accepted]] = proposal[accepted]
+        k, r, tangent = shape[pending], rate[pending], slope[pending]
+        distance = rng.exponential(size=pending.size) / tangent
+        log_ratio = (k - 1.0) * np.log1p(-np.minimum(distance / bound, 1.0 - 1e-16)) + (r + tangent) * distance
+        accepted = (distance < bound) & (-rng.exponential(size=pending.size) < log_ratio)
+        out[pending[accepted]] = bound - distance[accepted]
         pending = pending[~accepted]
     return out

@@ -23,6 +23,7 @@ class Quantity:
     name: str
     draws: Array
     identified: bool = True
+    warns: bool = True
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -86,7 +87,7 @@ def problems(quantities: list[Quantity], values: pd.DataFrame) -> list[str]:
     n_draws = quantities[0].draws.shape[1]
     for quantity in quantities:
         r_hat = float(values["r_hat"][quantity.name])
-        if quantity.identified and r_hat > quantity.limits[1]:
+        if quantity.identified and quantity.warns and r_hat > quantity.limits[1]:
             found.append(
                 f"R-hat of the {quantity.name} is {r_hat:.2f} after {n_draws} draws: double `burn_in`, or the rank may "
                 "be too high"

@@ -34,6 +34,13 @@ class Coefficients:
     max_rate: float = 0.0
     paper_rule: bool = False
 
+    def times(self, rate: Floats) -> Coefficients:
+        """Return the coefficients multiplied by a rate: one number, or one for each component of a separable prior."""
+        joint = float(rate[0])
+        return Coefficients(
+            self.linear * rate, self.quadratic * rate, self.pairwise * joint, self.max_rate * joint, self.paper_rule
+        )
+
     def __add__(self, other: Coefficients) -> Coefficients:
         return Coefficients(
             self.linear + other.linear,

@@ -1,4 +1,4 @@
-"""Priors by name: the models of the paper, and what statisticians call them."""
+"""Priors by name: the default, the models of the paper, and what statisticians call them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ MODELS: dict[str, Callable[[float], Prior]] = {
 """The models of the paper: from λ to the prior of both factors."""
 
 ALIASES = {"exponential": "gee", "half-normal": "gl22"}
+LEARNED: dict[str, Prior] = {"ard": L2Squared(by="component")}
+"""Priors whose rates are learned."""
 
 
 def as_prior(prior: Any) -> Prior:
@@ -29,8 +31,8 @@ def as_prior(prior: Any) -> Prior:
     Parameters
     ----------
     prior : Prior or str
-        A prior; or "gee", "gl12", "gl22", "glinf" or "gl22inf", the models of the paper with λ = 0.1; or
-        "exponential" for "gee" and "half-normal" for "gl22".
+        A prior; or "ard" for ``L2Squared(by="component")``; or "gee", "gl12", "gl22", "glinf" or "gl22inf", the models
+        of the paper with λ = 0.1; or "exponential" for "gee" and "half-normal" for "gl22".
 
     Returns
     -------
@@ -50,7 +52,9 @@ def as_prior(prior: Any) -> Prior:
         name = ALIASES.get(prior, prior)
         if name in MODELS:
             return MODELS[name](PAPER_RATE)
-    names = ", ".join(map(repr, [*MODELS, *ALIASES]))
+        if name in LEARNED:
+            return LEARNED[name]
+    names = ", ".join(map(repr, [*LEARNED, *MODELS, *ALIASES]))
     raise ValueError(f"prior must be a Prior or one of {names}, got {prior!r}")
 
 

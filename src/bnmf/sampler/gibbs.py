@@ -160,9 +160,13 @@ def _state(
     row_variance, entry_variance = _variances(model.noise_model.halves[-1], noise)
     common = entry_variance[0] if entry_variance.size == 1 else 1.0
     data = model.data
-    logs = (data.rows.n_observed * np.log(noise.row)).sum() + (data.columns.n_observed * np.log(noise.column)).sum()
-    fit = (errors / (row_variance * common)).sum()
-    log_likelihood = -0.5 * (data.n_observed * math.log(2.0 * math.pi) + logs + fit)
+    logs = data.n_observed * math.log(2.0 * math.pi)
+    for variance, view in ((noise.row, data.rows), (noise.column, data.columns)):
+        if variance.size > 1:
+            logs += float(view.n_observed @ np.log(variance))
+        else:
+            logs += data.n_observed * math.log(variance[0])
+    log_likelihood = -0.5 * (logs + (errors / (row_variance * common)).sum())
     return State(W, Zt, noise, rates, squared_error, float(log_likelihood), sweep)
 
 

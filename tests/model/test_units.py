@@ -1,0 +1,71 @@
+"""Units of columns: root mean squares, offsets, and the same bits for powers of two."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from bnmf.data import ObservedMatrix
+from bnmf.model.units import units_of
+
+
+def storages():
+    """Return data in every storage, each with the same data as an array with NaN."""
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(12, 5)) * [1.0, 100.0, 1e-3, 5.0, 7.0]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    few = np.where(rng.random(X.shape) < 0.6, np.nan, X)
+    zeros = np.where(rng.random(X.shape) < 0.8, 0.0, X)
+    return {
+        "dense": (ObservedMatrix.from_data(X), X),
+        "listed": (ObservedMatrix.from_data(few), few),
+        "sparse": (ObservedMatrix.from_data(sp.csr_array(zeros)), zeros),
+    }
+
+
+@pytest.mark.parametrize("storage", ["dense", "listed", "sparse"])
+def test_scales_are_root_mean_squares(storage):
+    data, X = storages()[storage]
+    units, same = units_of(data, "column", None)
+    assert same is data
+    np.testing.assert_allclose(units.scale, np.sqrt(np.nanmean(X**2, axis=0)), rtol=1e-12)
+    assert units.by_column
+    units, _ = units_of(data, "matrix", None)
+    np.testing.assert_allclose(units.scale, [np.sqrt(np.nanmean(X**2))], rtol=1e-12)
+    np.testing.assert_array_equal(units_of(data, None, None)[0].scale, [1.0])
+
+
+@pytest.mark.parametrize("storage", ["dense", "listed", "sparse"])
+@pytest.mark.parametrize("c", [2.0**300, 2.0**-300])
+def test_powers_of_two_scale_exactly(storage, c):
+    _, X = storages()[storage]
+    X = sp.csr_array(X) if storage == "sparse" else X
+    for scale in ("column", "matrix"):
+        before = units_of(ObservedMatrix.from_data(X), scale, None)[0].scale
+        after = units_of(ObservedMatrix.from_data(X * c), scale, None)[0].scale
+        np.testing.assert_array_equal(after, c * before)
+
+
+@pytest.mark.parametrize("storage", ["dense", "listed"])
+def test_offsets_are_minima(storage):
+    data, X = storages()[storage]
+    units, shifted = units_of(data, "column", "column")
+    lowest = np.nanmin(X, axis=0)
+    np.testing.assert_array_equal(units.offset, lowest)
+    np.testing.assert_allclose(units.scale, np.sqrt(np.nanmean((X - lowest) ** 2, axis=0)), rtol=1e-12)
+    for rows, block in shifted.blocks():
+        np.testing.assert_array_equal(block, (X - lowest)[rows])
+
+
+def test_columns_without_a_size_get_that_of_the_matrix():
+    X = np.array([[3.0, 0.0, np.nan], [4.0, 0.0, np.nan]])
+    units, _ = units_of(ObservedMatrix.from_data(X), "column", None)
+    size = np.sqrt((9 + 16) / 4)
+    np.testing.assert_allclose(units.scale, [np.sqrt(12.5), size, size])
+    np.testing.assert_array_equal(units_of(ObservedMatrix.from_data(np.zeros((2, 2))), "column", None)[0].scale, [1, 1])
+    offset = units_of(ObservedMatrix.from_data(X), "column", "column")[0].offset
+    np.testing.assert_array_equal(offset, [3.0, 0.0, 0.0])
+
+
+def test_implicit_zeros_have_no_offset():
+    with pytest.raises(ValueError, match="offset='column' needs dense data"):
+        units_of(storages()["sparse"][0], "column", "column")
