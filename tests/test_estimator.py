@@ -522,15 +522,19 @@ def test_unequal_noise_is_found():
 def predictions_of(model, X, new, monkeypatch):
     """Return what a user gets in the units of X, of fitted and of new rows: values and standard deviations.
 
-    The random stream of a new row is keyed by its content, which differs between units, so here by its number.
+    The random stream of a new row is keyed by its content in units of the fit, which is rounded, so here by its number.
     """
+
+    def by_number(data, scale):
+        return np.arange(data.shape[0], dtype=np.uint64) + 77
+
     fitted = model.fit(X)
     seen = ~np.isnan(X)
     assert np.array_equal(fitted.impute()[seen], X[seen])
     values = [fitted.reconstruct(), *fitted.interval(), *fitted.interval(noise=False), fitted.impute()]
     spreads = [fitted.posterior_.std(), fitted.posterior_.std(noise=True)]
     with monkeypatch.context() as patch:
-        patch.setattr("bnmf.posterior.posterior.row_ids", lambda data: np.arange(data.shape[0], dtype=np.uint64) + 77)
+        patch.setattr("bnmf.posterior.posterior.row_ids", by_number)
         posterior = fitted.posterior_of(new)
         values += [posterior.mean(), *posterior.interval(), fitted.impute(new)]
         spreads += [posterior.std(noise=True), fitted.transform(new) @ fitted.components_]
@@ -697,3 +701,11 @@ def test_masks_are_obeyed(dtype):
     np.testing.assert_array_equal(model.transform(masked[:3] * 2), model.transform(plain[:3] * 2))
     np.testing.assert_array_equal(model.impute(masked), model.impute(plain))
     assert model.score(masked) == model.score(plain)
+
+
+@pytest.mark.parametrize("scale", ["matrix", "column"])
+def test_new_rows_are_the_same_in_units_of_a_power_of_two(scale):
+    X, _ = low_rank(rows=60)
+    c = 2.0**40
+    predicted = [quick(scale=scale).fit(f * X[:50]).posterior_of(f * X[50:]).mean() for f in (1.0, c)]
+    np.testing.assert_array_equal(predicted[1], c * predicted[0])

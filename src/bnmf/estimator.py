@@ -45,7 +45,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Number of components K. "auto" takes 20, or the smaller side of X if that is less: superfluous components
         vanish under the default prior.
     prior : str, Prior or pair of them, default="ard"
-        "ard" is ``L2Squared(by="component")``: half-normal factors with one learned rate for each component, by which
+        "ard" is ``L1(by="component")``: exponential factors with one learned rate for each component, by which
         superfluous components vanish. "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the paper with
         λ = 0.1 ("exponential" is "gee" and "half-normal" is "gl22"). Or a prior from :mod:`bnmf.priors`, or a pair of
         them for W and for Z.

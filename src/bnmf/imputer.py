@@ -20,8 +20,8 @@ from bnmf.utils.typing import Array
 class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill missing entries of a table by Bayesian nonnegative matrix factorisation.
 
-    By default the smallest observed entry of each column is subtracted first, each column has its own unit and noise, and
-    superfluous components vanish, so that any table of numbers can be filled, negative ones included.
+    By default the smallest observed entry of each column is subtracted first, each column has its own unit and noise,
+    and superfluous components vanish, so that any table of numbers can be filled, negative ones included.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         if np.any(array < 0) and self._model().offset is None:
             raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator has "
-                "offset='column'"
+                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator "
+                "has offset='column'"
             )
         return array
 

@@ -24,7 +24,8 @@ def frame():
 @pytest.fixture(scope="module")
 def model(frame):
     with warnings.catch_warnings(action="ignore"):
-        return BayesianNMF(2, n_chains=2, burn_in=5, n_draws=6, prior="gl12", random_state=0).fit(frame)
+        settings = {"prior": "gl12", "noise": "common", "scale": None}
+        return BayesianNMF(2, n_chains=2, burn_in=5, n_draws=6, random_state=0, **settings).fit(frame)
 
 
 def test_round_trip(tmp_path, model, frame):

@@ -9,6 +9,8 @@ from bnmf import BayesianNMF
 from bnmf.utils import memory
 from bnmf.utils.memory import MemoryWarning, available, warn_if_large
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs Linux's /proc/meminfo")
 def test_available_is_what_the_system_says():

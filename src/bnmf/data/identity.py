@@ -22,7 +22,7 @@ def fingerprint(data: ObservedMatrix) -> str:
     return digests.of_arrays(*arrays)
 
 
-def row_ids(data: ObservedMatrix) -> Words:
+def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
     """Return a hash of the content of each row, which does not depend on the container or on other rows.
 
     It is a sum over the observed positions and the nonzero values, so it can be computed from any listing.
@@ -31,6 +31,8 @@ def row_ids(data: ObservedMatrix) -> Words:
     ----------
     data : ObservedMatrix
         The data.
+    scale : ndarray of shape (1 or columns,), optional
+        Values are divided by it first, so that the same row in other units has the same identity.
 
     Returns
     -------
@@ -39,22 +41,23 @@ def row_ids(data: ObservedMatrix) -> Words:
     """
     places = _scramble(np.arange(1, data.shape[1] + 1, dtype=np.uint64))
     # Tile by tile, because the hashes of all entries would take more memory than the data.
-    return np.concatenate([_tile_ids(data, places, start, stop) for start, stop in data.tiles()])
+    unit = np.ones(data.shape[1]) if scale is None else np.broadcast_to(1.0 / scale, data.shape[1])
+    return np.concatenate([_tile_ids(data, places, unit, start, stop) for start, stop in data.tiles()])
 
 
-def _tile_ids(data: ObservedMatrix, places: Words, start: int, stop: int) -> Words:
+def _tile_ids(data: ObservedMatrix, places: Words, unit: Floats, start: int, stop: int) -> Words:
     view = data.rows
     indptr = view.indptr[start : stop + 1]
     listed = slice(indptr[0], indptr[-1])
     if view.matrix is None:
         at = places[view.indices[listed]]
-        return _scramble(_row_sums(at + _hashed_values(at, view.values[listed]), indptr))
+        return _scramble(_row_sums(at + _hashed_values(at, view.values[listed] * unit[view.indices[listed]]), indptr))
     seen = data.mask(start, stop)
     if isinstance(view.matrix, sp.csr_array):
         matrix = view.matrix[start:stop]
-        hashes = _hashed_values(places[matrix.indices], matrix.data)
+        hashes = _hashed_values(places[matrix.indices], matrix.data * unit[matrix.indices])
         return _scramble(np.sum(places * seen, axis=1) + _row_sums(hashes, matrix.indptr))
-    return _scramble(np.sum((places + _hashed_values(places, view.matrix[start:stop])) * seen, axis=1))
+    return _scramble(np.sum((places + _hashed_values(places, view.matrix[start:stop] * unit)) * seen, axis=1))
 
 
 def _scramble(x: Words) -> Words:

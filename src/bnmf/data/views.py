@@ -153,7 +153,7 @@ class View:
     def _row_sums(self, values: Floats) -> Floats:
         """Return the sum of listed values of each row."""
         rows = np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
-        return np.bincount(rows, weights=values, minlength=self.n_rows)
+        return np.bincount(rows, weights=values, minlength=self.n_rows).astype(np.float64, copy=False)
 
     def _row_maxima(self, values: Floats) -> Floats:
         """Return the largest of the nonnegative listed values of each row, 0 if it lists none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,9 +63,9 @@ class Model:
 
     def __post_init__(self) -> None:
         k = self.n_components
-        if isinstance(k, (bool, np.bool_)) or not hasattr(k, "__index__"):
+        if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
             raise TypeError(f"n_components must be a whole number, got {k!r}")
-        k = operator.index(k)
+        k = int(k)
         if k < 1:
             raise ValueError(f"n_components must be at least 1, got {k}")
         object.__setattr__(self, "n_components", k)

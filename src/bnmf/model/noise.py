@@ -72,10 +72,16 @@ class CommonNoise:
         for name, value in (("shape", self.shape), ("scale", self.scale)):
             if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
                 raise ValueError(f"{name} of CommonNoise must be a positive finite number, got {value!r}")
+            object.__setattr__(self, name, float(value))
 
     by = "common"
     halves = ("W", "Z")
     updated_after = ("Z",)
+
+    @property
+    def shared(self) -> CommonNoise:
+        """The same noise: all variances are equal."""
+        return self
 
     def start(self, shape: Shape) -> NoiseState:
         """Return a state to start from."""
@@ -135,8 +141,10 @@ class GroupedNoise:
         if self.by not in ("column", "row", "both"):
             raise ValueError(f"by of GroupedNoise must be 'column', 'row' or 'both', got {self.by!r}")
         value = self.strength
-        if value is not None and not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
-            raise ValueError(f"strength of GroupedNoise must be a positive finite number or None, got {value!r}")
+        if value is not None:
+            if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
+                raise ValueError(f"strength of GroupedNoise must be a positive finite number or None, got {value!r}")
+            object.__setattr__(self, "strength", float(value))
 
     @property
     def halves(self) -> tuple[str, str]:
@@ -151,6 +159,11 @@ class GroupedNoise:
     @property
     def _strengths(self) -> Floats:
         return STRENGTHS if self.strength is None else np.array([float(self.strength)])
+
+    @property
+    def shared(self) -> GroupedNoise:
+        """The same noise with nearly equal variances, for the first sweeps of a chain."""
+        return GroupedNoise(self.by, float(STRENGTHS[-1]))
 
     def start(self, shape: Shape) -> NoiseState:
         """Return a state to start from: the variance of the data, and a middling strength."""
@@ -277,8 +290,8 @@ def draw_bounded_gamma(shape: Array, rate: Array, bound: float, rng: np.random.G
     """Draw from Gamma(shape, rate) below a bound, exactly.
 
     Draws above the bound are replaced. Where the density is decreasing at the bound, by inversion of the distribution
-    function. Where it is increasing there, and all the mass may be beyond, by rejection: the log density is concave, and
-    proposals fall off exponentially below the bound along its tangent.
+    function. Where it is increasing there, and all the mass may be beyond, by rejection: the log density is concave,
+    and proposals fall off exponentially below the bound along its tangent.
     """
     out = rng.gamma(shape) / rate
     if out.max() <= bound:

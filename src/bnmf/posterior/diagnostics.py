@@ -18,7 +18,10 @@ MIN_ESS = 100
 
 @dataclass(frozen=True)
 class Quantity:
-    """Draws of one quantity (chain, draw) or of several (chain, draw, n), with the name used in sentences."""
+    """Draws of one quantity (chain, draw) or of several (chain, draw, n), with the name used in sentences.
+
+    The verdict is on the `identified` ones, and those that also `warn` are a problem if they have not converged.
+    """
 
     name: str
     draws: Array
@@ -51,13 +54,19 @@ def table(quantities: list[Quantity]) -> pd.DataFrame:
         r_hat, ess = rhat_and_ess(draws)
         rows[quantity.name] = {
             "mean": draws.mean(),
-            "sd": draws.std() if single else np.nan,
+            "sd": _std(draws) if single else np.nan,
             "5%": np.quantile(draws, 0.05) if single else np.nan,
             "95%": np.quantile(draws, 0.95) if single else np.nan,
             "r_hat": np.max(r_hat, initial=-np.inf) if np.isfinite(r_hat).all() else np.nan,
             "ess": np.min(ess, initial=np.inf) if np.isfinite(ess).all() else np.nan,
         }
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _std(draws: Array) -> float:
+    """Return the standard deviation, also of numbers whose squares overflow."""
+    largest = np.abs(draws).max()
+    return float(largest * (draws / largest).std()) if largest > 0 else 0.0
 
 
 def rhat_and_ess(draws: Array) -> tuple[Array, Array]:

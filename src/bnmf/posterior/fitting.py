@@ -111,7 +111,7 @@ def _posterior(
         row_names=model.data.row_names,
         column_names=model.data.column_names,
         prior_W=model.priors[0],
-        row_ids=row_ids(source),
+        row_ids=row_ids(source, None if model.units is NO_UNITS else model.units.scale),
         lower_bound=_lower_bound(source),
         offset=model.units.offset,
         scale=None if model.units is NO_UNITS else model.units.scale,

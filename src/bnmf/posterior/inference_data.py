@@ -53,7 +53,7 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
     if data is not None:
         rows, columns, values = data.observed_entries()
         terms = predictions.log_likelihood(*draws.flat, rows, columns, values)
-        groups["observed_data"] = {"X": values}
+        groups["observed_data"] = {"X": values if draws.offset is None else values + draws.offset[columns]}
         groups["log_likelihood"] = {"X": terms.reshape(draws.n_chains, draws.n_draws, -1)}
         dims["X"] = ["entry"]
         coords["entry"] = np.arange(len(values))

@@ -70,8 +70,7 @@ class BasePosterior(ABC):
         """Return what is checked for convergence."""
         found = [Quantity("noise variance", self.noise_variance)]
         if self.log_density is not None:
-            # Chains in nearly equivalent factorisations differ in their fit long after their predictions agree.
-            found.append(Quantity("log likelihood", self.log_density, warns=False))
+            found.append(Quantity("log likelihood", self.log_density))
         return found
 
     def _remark(self) -> str:

@@ -70,9 +70,10 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
                 for _ in range(BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW):
                     sweep += 1
                     key = stream.key(sweep, DRAW_W)
-                    errors = gibbs.half_sweep(rows, weights, Zt, prior, variance, noise, key, workers, ids)
+                    errors = gibbs.half_sweep(
+                        rows, weights, Zt, prior, variance, noise, key, workers, ids, needs_errors=row_noise is not None
+                    )
                     if row_noise is not None and fitted.row_strength is not None:
-                        errors = errors / noise if noise.size == 1 else errors
                         strength = float(fitted.row_strength[chain, draw])
                         variance = _draw_row_noise(strength, errors, view, stream, sweep, ids)
                 W[chain, draw] = weights

@@ -305,7 +305,7 @@ class Posterior(Draws, BasePosterior):
         Posterior
             With the same Z, and W of these rows.
         """
-        negative = self.lower_bound < 0
+        negative = self.lower_bound < 0 or self.offset is not None
         data = ObservedMatrix.from_data(X, observed, unstored=unstored, negative=negative, empty=True)
         return self.for_data(data, as_seed(random_state))
 
@@ -326,7 +326,7 @@ class Posterior(Draws, BasePosterior):
         """
         if data.shape[1] != self.shape[1]:
             raise ValueError(f"X has {data.shape[1]} columns, the posterior {self.shape[1]}")
-        ids = row_ids(data)
+        ids = row_ids(data, self.scale)
         if self.offset is not None:
             data = data.shifted(self.offset)
         W = np.empty((self.n_chains, self.n_draws, data.shape[0], self.n_components))
@@ -402,7 +402,10 @@ class Posterior(Draws, BasePosterior):
         rng = np.random.default_rng(0)
         size = min(N_MONITORED_PREDICTIONS, self.shape[0] * self.shape[1])
         entries = np.sort(rng.choice(self.shape[0] * self.shape[1], size, replace=False))
-        found = [*super()._quantities(), Quantity("predictions", self.draws_of(*np.divmod(entries, self.shape[1])))]
+        # Chains in nearly equivalent factorisations agree in their predictions long before they agree in their noise
+        # and fit, so only the predictions are worth a warning.
+        found = [replace(quantity, warns=False) for quantity in super()._quantities()]
+        found.append(Quantity("predictions", self.draws_of(*np.divmod(entries, self.shape[1]))))
         for name, draws, apply in (("W", self.W, self.alignment.apply_W), ("Z", self.Z, self.alignment.apply_Z)):
             axis = 2 if name == "W" else 3
             kept = np.sort(rng.choice(draws.shape[axis], min(N_MONITORED_ROWS, draws.shape[axis]), replace=False))
@@ -467,7 +470,9 @@ class Posterior(Draws, BasePosterior):
         """
         data = None
         if X is not None:
-            data = ObservedMatrix.from_data(X, observed, unstored=unstored, negative=self.lower_bound < 0)
+            data = ObservedMatrix.from_data(
+                X, observed, unstored=unstored, negative=self.lower_bound < 0 or self.offset is not None
+            )
             if self.offset is not None:
                 data = data.shifted(self.offset)
             if data.shape != self.shape:

@@ -174,9 +174,7 @@ class Term(Prior):
         if by not in ("factor", "component"):
             raise ValueError(f"by of {type(self).__name__} must be 'factor' or 'component', got {by!r}")
         if by == "component" and not self.is_learned:
-            raise ValueError(
-                f"by='component' of {type(self).__name__} is for a learned rate, got rate={self._rate!r}"
-            )
+            raise ValueError(f"by='component' of {type(self).__name__} is for a learned rate, got rate={self._rate!r}")
 
     @property
     def terms(self) -> tuple[Term, ...]:  # type: ignore[override]

@@ -30,3 +30,4 @@ class Gamma:
         for name, value in (("shape", self.shape), ("rate", self.rate)):
             if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
                 raise ValueError(f"{name} of Gamma must be a positive finite number, got {value!r}")
+            object.__setattr__(self, name, float(value))

@@ -21,7 +21,7 @@ MODELS: dict[str, Callable[[float], Prior]] = {
 """The models of the paper: from λ to the prior of both factors."""
 
 ALIASES = {"exponential": "gee", "half-normal": "gl22"}
-LEARNED: dict[str, Prior] = {"ard": L2Squared(by="component")}
+LEARNED: dict[str, Prior] = {"ard": L1(by="component")}
 """Priors whose rates are learned."""
 
 
@@ -31,7 +31,7 @@ def as_prior(prior: Any) -> Prior:
     Parameters
     ----------
     prior : Prior or str
-        A prior; or "ard" for ``L2Squared(by="component")``; or "gee", "gl12", "gl22", "glinf" or "gl22inf", the models
+        A prior; or "ard" for ``L1(by="component")``; or "gee", "gl12", "gl22", "glinf" or "gl22inf", the models
         of the paper with λ = 0.1; or "exponential" for "gee" and "half-normal" for "gl22".
 
     Returns

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any
 
 from bnmf.model.model import Model
@@ -19,6 +20,8 @@ from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.progress import Display, Rate, Silent
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
+# Fraction of the burn-in in which the variances of rows and columns are held nearly equal.
+WARM_UP_FRACTION = 0.3
 # Seconds between looks at Ctrl-C, which does not interrupt an unlimited wait on every system.
 SECONDS_BETWEEN_WAITS = 0.2
 
@@ -99,6 +102,9 @@ class _Job:
     ) -> None:
         self.model, self.schedule, self.store = model, schedule, store
         self.seed, self.init, self.rescale, self.n_threads = seed, init, rescale, n_threads
+        # Variances that differ too early trap columns: an unfitted one gets a large variance, and then no weight.
+        self.warm_up = replace(model, noise=model.noise_model.shared)
+        self.n_warm_up = int(WARM_UP_FRACTION * schedule.burn_in)
         self.stop = threading.Event()
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
         self.starts = [store.resume(chain) for chain in range(schedule.n_chains)]
@@ -127,7 +133,8 @@ class _Job:
             state = self.starts[chain] or gibbs.start(self.model, stream, self.init, workers)
             saved = time.monotonic()
             while state.sweep < self.schedule.n_sweeps and not self.stop.is_set():
-                state = gibbs.step(self.model, state, stream, workers, rescale=self.rescale)
+                model = self.warm_up if state.sweep < self.n_warm_up else self.model
+                state = gibbs.step(model, state, stream, workers, rescale=self.rescale)
                 _check_finite(state)
                 self.store.record(chain, state)
                 if rate is None:

@@ -166,6 +166,7 @@ def describe(model: Model, seed: int, init: Any, rescale: bool) -> dict[str, Any
         "n_components": model.n_components,
         "prior_W": _describe_prior(model.priors[0]),
         "prior_Z": _describe_prior(model.priors[1]),
+        "rates": [list(learned.factors) for learned in model.learned_rates],
         "noise": {"kind": type(model.noise_model).__name__, **asdict(model.noise_model)},
         "units": _digest_or_number(model.units.scale),
         "offset": None if model.units.offset is None else digests.of_arrays(model.units.offset),

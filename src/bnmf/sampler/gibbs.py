@@ -118,12 +118,15 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
             view, given, other = _half(half, model, W, Zt)
             row_variance, entry_variance = _variances(half, noise)
             prior, key = (prior_W, keys[DRAW_W]) if half == "W" else (prior_Z, keys[DRAW_Z])
-            errors = half_sweep(view, given, other, prior, row_variance, entry_variance, key, workers)
-            if half in model.noise_model.updated_after:
+            is_used = half in model.noise_model.updated_after
+            errors = half_sweep(
+                view, given, other, prior, row_variance, entry_variance, key, workers, needs_errors=is_used
+            )
+            if is_used:
                 rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])
                 noise = model.noise_model.update(half, noise, errors, view.view.n_observed, rng)
         squared_error = float(errors.sum())
-        if noise.row.size > 1 and noise.column.size > 1:  # weighted by one of the two sides
+        if model.noise_model.by == "both":  # those errors are divided by the variances of one side
             squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
     rates = state.rates
     if rates:
@@ -157,8 +160,7 @@ def _state(
     sweep: int,
 ) -> State:
     """Return a state with its log likelihood, given the squared errors of the rows of the last half-sweep."""
-    row_variance, entry_variance = _variances(model.noise_model.halves[-1], noise)
-    common = entry_variance[0] if entry_variance.size == 1 else 1.0
+    row_variance, _ = _variances(model.noise_model.halves[-1], noise)
     data = model.data
     logs = data.n_observed * math.log(2.0 * math.pi)
     for variance, view in ((noise.row, data.rows), (noise.column, data.columns)):
@@ -166,7 +168,7 @@ def _state(
             logs += float(view.n_observed @ np.log(variance))
         else:
             logs += data.n_observed * math.log(variance[0])
-    log_likelihood = -0.5 * (logs + (errors / (row_variance * common)).sum())
+    log_likelihood = -0.5 * (logs + (errors / row_variance).sum())
     return State(W, Zt, noise, rates, squared_error, float(log_likelihood), sweep)
 
 
@@ -180,22 +182,23 @@ def half_sweep(
     key: Key,
     workers: Workers,
     ids: Words | None = None,
+    *,
+    needs_errors: bool = True,
 ) -> Floats:
     """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
 
     Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column. Unequal
-    variances of the columns enter as a scaling of Z and of the data by their roots, and the squared errors are divided
-    by them; if the rows share one variance, nothing is drawn from those errors, and they are not computed. Each row
-    reads the random stream of its id, which is its number if `ids` is not given.
+    variances of the columns enter as a scaling of Z and of the data by their roots. The squared errors are divided by
+    entry_variance; without `needs_errors` they are not to be used. Each row reads the random stream of its id, which
+    is its number if `ids` is not given.
     """
     rows = view.view
     ids = rows.ids if ids is None else ids
-    precision, needs_errors = 1.0 / row_variance, True
     if entry_variance.size > 1:
+        precision = 1.0 / row_variance
         root = 1.0 / np.sqrt(entry_variance)
         Z = Z * root[:, None]
         view = view.times(root)
-        needs_errors = row_variance.size > 1
     else:
         precision = 1.0 / (row_variance * entry_variance)
     squares = view.squares if needs_errors else rows.squares
@@ -215,6 +218,8 @@ def half_sweep(
     workers.over_rows(work, rows.n_rows)
     if needs_errors:
         _recompute_cancelled(view, W, Z, squared_error)
+        if entry_variance.size == 1 and entry_variance[0] != 1.0:
+            squared_error /= entry_variance[0]
     return squared_error
 
 
