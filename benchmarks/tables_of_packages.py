@@ -57,5 +57,5 @@ def _methylation(data_dir: Path) -> np.ndarray:
 def _prepared(X: np.ndarray) -> np.ndarray:
     if len(X) > 2 * MAX_ROWS:
         X = X[np.sort(np.random.default_rng(0).choice(len(X), MAX_ROWS, replace=False))]
-    enough = (~np.isnan(X)).sum(axis=0) >= 5
-    return X[:, enough & (np.nanmax(X, axis=0) > np.nanmin(X, axis=0))]
+    X = X[:, (~np.isnan(X)).sum(axis=0) >= 5]
+    return X[:, np.nanmax(X, axis=0) > np.nanmin(X, axis=0)]

@@ -14,8 +14,15 @@ def test_examples_run():
     names = {}
     for block in blocks:
         exec(block, names)
-    assert len(blocks) == 2
-    assert not names["model"].posterior_.summary().verdict.startswith("Not converged")
+    assert len(blocks) == 3
+    assert names["model"].posterior_.summary().verdict.startswith("Predictions: good")
+
+
+def test_examples_of_the_docs_run():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tables.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(block, {})
 
 
 def test_tables_are_current():

@@ -39,7 +39,7 @@ def assert_holds(data, expected):
     mask = ~np.isnan(expected)
     assert data.shape == expected.shape
     assert data.n_observed == mask.sum()
-    assert data.sum_of_squares == pytest.approx(np.nansum(expected**2))
+    assert data.rows.sums_of_squares.sum() == pytest.approx(np.nansum(expected**2))
     np.testing.assert_array_equal(data.mask(), mask)
     rng = np.random.default_rng(0)
     W, Z = rng.uniform(size=(data.shape[0], 2)), rng.uniform(size=(data.shape[1], 2))

@@ -228,16 +228,17 @@ def test_order_and_repeats(name):
 def test_sums(case):
     data, X = case
     assert data.n_observed == (~np.isnan(X)).sum()
-    assert data.sum_of_squares == pytest.approx(np.nansum(X**2), rel=1e-12)
-    W, Z = factors(*X.shape)
-    assert data.sum_squared_error(W, Z) == pytest.approx(np.nansum((X - W @ Z.T) ** 2), rel=1e-12)
+    np.testing.assert_allclose(data.rows.sums_of_squares, np.nansum(X**2, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(data.columns.sums_of_squares, np.nansum(X**2, axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(data.rows.n_observed, (~np.isnan(X)).sum(axis=1))
+    np.testing.assert_array_equal(data.columns.n_observed, (~np.isnan(X)).sum(axis=0))
+    sizes = [np.sqrt(x[~np.isnan(x)] @ x[~np.isnan(x)] / max((~np.isnan(x)).sum(), 1)) for x in X.T]
+    np.testing.assert_allclose(data.columns.root_mean_squares(), sizes, rtol=1e-12)
 
 
 @pytest.mark.usefixtures("small_tiles")
 def test_sums_and_blocks_over_several_tiles(case):
     data, X = case
-    W, Z = factors(*X.shape)
-    assert data.sum_squared_error(W, Z) == pytest.approx(np.nansum((X - W @ Z.T) ** 2), rel=1e-12)
     assert data.tiles() == [(0, 4), (4, 8), (8, 12), (12, 16), (16, 20), (20, 23)]
     found = list(data.blocks())
     assert [(rows.start, rows.stop) for rows, _ in found] == data.tiles()

@@ -152,12 +152,6 @@ def unequal():
     return model, W, Zt, noise, X / scale
 
 
-def test_squared_errors_are_in_units_of_the_model(unequal):
-    model, W, Zt, _, scaled = unequal
-    expected = np.nansum((scaled - W @ Zt.T) ** 2, axis=0)
-    np.testing.assert_allclose(model.squared_errors(W, Zt), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("by", ["both", "column", "row"])
 def test_log_joint_with_unequal_noise(unequal, by):
     """Likelihood and priors by hand, in units of the model; differences, so that constants do not count."""

@@ -160,6 +160,53 @@ def test_summary_shows_the_worst_and_ends_with_a_sentence(posterior):
     assert table.verdict in table._repr_html_()
 
 
+def shifted(posterior, distance):
+    """Return the posterior with the predictions of its second chain moved by a multiple of the noise."""
+    W = np.concatenate([posterior.W, np.ones((*posterior.W.shape[:3], 1))], axis=3)
+    Z = np.concatenate([posterior.Z, np.zeros((2, 50, 1, 5))], axis=2)
+    Z[1, :, -1] = distance
+    noise, density = np.full((2, 50), 9.0), np.random.default_rng(1).normal(size=(2, 50))
+    return Posterior(W, Z, noise, posterior.train_mse, n_observed=20, log_density=density)
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.5, 30.0])
+def test_prediction_error_is_the_spread_of_the_chains(posterior, distance):
+    moved = shifted(posterior, distance)
+    products = np.einsum("cdmk,cdkn->cdmn", moved.W, moved.Z).reshape(2, 50, -1)
+    means = products.mean(axis=1)
+    between = np.abs(means[0] - means[1]) / np.sqrt(2) / np.sqrt(2)  # sd of two numbers, over √2 chains
+    sd = np.sqrt(products.var(axis=(0, 1)) + 9.0)
+    assert moved.prediction_error() == pytest.approx(np.sqrt(np.mean((between / sd) ** 2)), rel=1e-9)
+
+
+def test_verdict_by_purpose(posterior):
+    good, bad = shifted(posterior, 0.0), shifted(posterior, 30.0)
+    assert good.summary().verdict.startswith("Predictions: good (Monte Carlo error 0.0")
+    assert good.problems() == []
+    assert bad.summary().verdict.startswith("Predictions: not yet (Monte Carlo error ")
+    assert "more chains. Noise and fit: good (R-hat 1.0" in bad.summary().verdict
+    (problem,) = bad.problems()
+    assert problem.startswith("the predictions have not converged: their Monte Carlo error is ")
+    assert (
+        f"Factors: {good.alignment.agrees.all(axis=0).sum()} of 4 components are found by all 2"
+        in good.summary().verdict
+    )
+
+
+def test_one_chain_is_compared_with_itself(posterior):
+    first = Posterior(
+        posterior.W[:1], posterior.Z[:1], posterior.noise_variance[:1], posterior.train_mse[:1], n_observed=20
+    )
+    assert 0.0 < first.prediction_error() < 0.5
+    assert first.summary().verdict.endswith("use several.")
+    few = Posterior(
+        posterior.W[:, :3], posterior.Z[:, :3], posterior.noise_variance[:, :3], posterior.train_mse, n_observed=20
+    )
+    assert np.isnan(few.prediction_error())
+    assert few.problems() == []
+    assert "3 draws are too few" in few.summary().verdict
+
+
 def test_to_inference_data(posterior):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of ArviZ, on its own next version

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import scipy.sparse as sp
 
 from bnmf.data import views
 from bnmf.data.containers import as_csr, as_floats, as_mask, check_values
-from bnmf.data.views import ROWS_PER_TILE, ScaledView, View
+from bnmf.data.views import ROWS_PER_TILE, View
 from bnmf.utils.typing import Bools, Floats, Indices
 
 # From this fraction of observed entries on, a dense array is smaller than lists of positions, and BLAS does most of
@@ -107,19 +106,6 @@ class ObservedMatrix:
     def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
         """Return the same data with names for its rows and columns."""
         return replace(self, row_names=rows, column_names=columns)
-
-    @cached_property
-    def sum_of_squares(self) -> float:
-        """Σ a² over the observed entries."""
-        if self.rows.matrix is None:
-            return float(np.vdot(self.rows.values, self.rows.values))
-        return float(self.rows.squares.sum())
-
-    def sum_squared_error(self, W: Floats, Zt: Floats) -> float:
-        """Return Σ (a - w z)² over the observed entries, from the residuals."""
-        errors = np.empty(self.shape[0])
-        ScaledView(self.rows).squared_errors(W, Zt, 0, self.shape[0], errors)
-        return float(errors.sum())
 
     # --- columns in other units
 

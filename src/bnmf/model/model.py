@@ -164,12 +164,6 @@ class Model:
 
     # --- density
 
-    def squared_errors(self, W: Floats, Zt: Floats) -> Floats:
-        """Return the squared error of each column, in units of the model."""
-        errors = np.empty(self.data.shape[1])
-        self.columns.squared_errors(Zt, W, 0, len(errors), errors)
-        return errors
-
     def log_joint(self, W: Floats, Zt: Floats, noise: NoiseState, rates: Rates = ()) -> float:
         """Return the log joint density of data, factors and noise given the rates, up to a constant.
 

@@ -65,24 +65,6 @@ class Alignment:
         count = n_draws * self.agrees.sum(axis=0)
         return mean_W / count, mean_Z / count[:, None]
 
-    def disagreement(self) -> str | None:
-        """Return a sentence on the components that the chains do not agree on, None if there are none."""
-        wrong = np.flatnonzero(~self.agrees.all(axis=0))
-        if not wrong.size:
-            return None
-        n_chains, n_components = self.similarity.shape
-        shared = int((self.agrees.sum(axis=0) > 1).sum())
-        return (
-            f"the chains do not agree on {wrong.size} of {n_components} components ({_listed(wrong)}); "
-            f"{shared} are found by more than one of the {n_chains} chains. The mean of such a component is taken over "
-            "the chains that found it; predictions are averaged over all chains and do not need the components to agree"
-        )
-
-
-def _listed(numbers: Indices) -> str:
-    shown = ", ".join(map(str, numbers[:8]))
-    return shown if len(numbers) <= 8 else f"{shown}, ..."
-
 
 def align(W: Array, Z: Array, reference: int = 0) -> Alignment:
     """Match the components of all draws.

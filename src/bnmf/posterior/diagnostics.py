@@ -14,19 +14,17 @@ from bnmf.utils.typing import Array
 RHAT_LIMITS = (1.05, 1.1, 1.2)
 # Effective sample size from which means and intervals are usable.
 MIN_ESS = 100
+# Draws of each chain below which nothing is said about convergence.
+MIN_DRAWS = 4
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Draws of one quantity (chain, draw) or of several (chain, draw, n), with the name used in sentences.
-
-    The verdict is on the `identified` ones, and those that also `warn` are a problem if they have not converged.
-    """
+    """Draws of one quantity (chain, draw) or of several (chain, draw, n), with the name used in sentences."""
 
     name: str
     draws: Array
     identified: bool = True
-    warns: bool = True
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -77,7 +75,7 @@ def rhat_and_ess(draws: Array) -> tuple[Array, Array]:
     from arviz_stats.base import array_stats
 
     n_chains, n_draws, n_quantities = draws.shape
-    if n_draws < 4:
+    if n_draws < MIN_DRAWS:
         return np.full(n_quantities, np.nan), np.full(n_quantities, np.nan)
     if n_chains == 1:  # compare its two halves
         draws = draws[0, : n_draws // 2 * 2].reshape(2, n_draws // 2, n_quantities)
@@ -90,13 +88,18 @@ def rhat_and_ess(draws: Array) -> tuple[Array, Array]:
     return r_hat, ess
 
 
+def word(value: float, limits: tuple[float, float]) -> str:
+    """Return how good a value is: up to the first limit good, up to the second usable, above it not yet."""
+    return "good" if value <= limits[0] else "usable" if value <= limits[1] else "not yet"
+
+
 def problems(quantities: list[Quantity], values: pd.DataFrame) -> list[str]:
     """Return a sentence for each identified quantity that has not converged, with what to do about it."""
     found = []
     n_draws = quantities[0].draws.shape[1]
     for quantity in quantities:
         r_hat = float(values["r_hat"][quantity.name])
-        if quantity.identified and quantity.warns and r_hat > quantity.limits[1]:
+        if quantity.identified and r_hat > quantity.limits[1]:
             found.append(
                 f"R-hat of the {quantity.name} is {r_hat:.2f} after {n_draws} draws: double `burn_in`, or the rank may "
                 "be too high"
@@ -111,7 +114,10 @@ def verdict(quantities: list[Quantity], values: pd.DataFrame) -> str:
     n_chains, n_draws = quantities[0].draws.shape[:2]
     r_hat, ess = ({name: float(values[column][name]) for name in names} for column in ("r_hat", "ess"))
     if np.isnan(list(r_hat.values())).any():
-        return f"{n_draws} draws are too few to tell whether the chains have converged: take at least 4, better 100."
+        return (
+            f"{n_draws} draws are too few to tell whether the chains have converged: take at least {MIN_DRAWS}, better "
+            "100."
+        )
     worst, fewest = max(names, key=lambda name: r_hat[name] - limits[name]), min(names, key=ess.__getitem__)
     if r_hat[worst] > limits[worst]:
         return (

@@ -73,9 +73,9 @@ class BasePosterior(ABC):
             found.append(Quantity("log likelihood", self.log_density))
         return found
 
-    def _remark(self) -> str:
-        """Return a sentence to add to the verdict, or nothing."""
-        return ""
+    def _verdict(self) -> str:
+        """Return sentences on convergence."""
+        return diagnostics.verdict(*self._diagnosis)
 
     @cached_property
     def _diagnosis(self) -> tuple[list[Quantity], pd.DataFrame]:
@@ -103,8 +103,6 @@ class BasePosterior(ABC):
         SummaryTable
             A pandas DataFrame.
         """
-        quantities, values = self._diagnosis
-        table = SummaryTable(values)
-        sentences = [diagnostics.verdict(quantities, values), self._remark()]
-        table.verdict = " ".join(sentence for sentence in sentences if sentence)
+        table = SummaryTable(self._diagnosis[1])
+        table.verdict = self._verdict()
         return table

@@ -11,9 +11,9 @@ import numpy as np
 
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior import archive, inference_data, new_rows, predictions
+from bnmf.posterior import archive, diagnostics, inference_data, new_rows, predictions
 from bnmf.posterior.alignment import Alignment, align
-from bnmf.posterior.diagnostics import Quantity
+from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.interface import BasePosterior
 from bnmf.utils.seeds import as_generator, as_seed
@@ -22,6 +22,9 @@ from bnmf.utils.typing import Floats, Indices
 # Number of predictions, and of rows and columns of the aligned factors, that are checked for convergence.
 N_MONITORED_PREDICTIONS = 100
 N_MONITORED_ROWS = 10
+# Monte Carlo error of a prediction, in predictive standard deviations, up to which it is good and up to which it is
+# usable. They add 0.5% and 3% to the root mean squared error of a prediction that is otherwise right.
+PREDICTION_ERRORS = (0.1, 0.25)
 
 
 class Posterior(Draws, BasePosterior):
@@ -398,23 +401,81 @@ class Posterior(Draws, BasePosterior):
 
     # --- convergence
 
-    def _quantities(self) -> list[Quantity]:
-        rng = np.random.default_rng(0)
+    @cached_property
+    def _monitored(self) -> tuple[Indices, Indices]:
+        """Positions of some entries, chosen at random, whose predictions are checked for convergence."""
         size = min(N_MONITORED_PREDICTIONS, self.shape[0] * self.shape[1])
-        entries = np.sort(rng.choice(self.shape[0] * self.shape[1], size, replace=False))
-        # Chains in nearly equivalent factorisations agree in their predictions long before they agree in their noise
-        # and fit, so only the predictions are worth a warning.
-        found = [replace(quantity, warns=False) for quantity in super()._quantities()]
-        found.append(Quantity("predictions", self.draws_of(*np.divmod(entries, self.shape[1]))))
+        entries = np.random.default_rng(0).choice(self.shape[0] * self.shape[1], size, replace=False)
+        rows, columns = np.divmod(np.sort(entries), self.shape[1])
+        return rows, columns
+
+    def _quantities(self) -> list[Quantity]:
+        rng = np.random.default_rng(1)
+        found = [*super()._quantities(), Quantity("predictions", self.draws_of(*self._monitored))]
         for name, draws, apply in (("W", self.W, self.alignment.apply_W), ("Z", self.Z, self.alignment.apply_Z)):
             axis = 2 if name == "W" else 3
             kept = np.sort(rng.choice(draws.shape[axis], min(N_MONITORED_ROWS, draws.shape[axis]), replace=False))
             found.append(Quantity(f"aligned {name}", apply(np.take(draws, kept, axis=axis)), identified=False))
         return found
 
-    def _remark(self) -> str:
-        sentence = self.alignment.disagreement()
-        return "" if sentence is None else f"Factors: {sentence}."
+    def prediction_error(self) -> float:
+        """Return the Monte Carlo error of a prediction, in units of its predictive standard deviation.
+
+        It is the spread of the chains' means over the root of the number of chains (of the two halves of one chain),
+        root mean square over some entries: what it costs that the chains have not converged. Below 0.1 more draws
+        would not change a prediction noticeably; above 0.25 they would.
+
+        Returns
+        -------
+        float
+            NaN if there are fewer than four draws.
+        """
+        if self.n_draws < MIN_DRAWS:
+            return float("nan")
+        draws = self.draws_of(*self._monitored)
+        if len(draws) == 1:
+            half = self.n_draws // 2
+            draws = draws[0, : 2 * half].reshape(2, half, -1)
+        between = draws.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(len(draws))
+        return float(np.sqrt(np.mean((between / self.std(*self._monitored, noise=True)) ** 2)))
+
+    def problems(self) -> list[str]:
+        """Return a sentence if the predictions have not converged, with what to do about it.
+
+        Chains in nearly equivalent factorisations agree in their predictions long before they agree in their noise, fit
+        and factors, on which :meth:`summary` reports; only predictions that would still change are a problem.
+
+        Returns
+        -------
+        list of str
+            Empty if there is no sign of a problem.
+        """
+        error = self.prediction_error()
+        if not error > PREDICTION_ERRORS[1]:
+            return []
+        return [
+            f"the predictions have not converged: their Monte Carlo error is {error:.2f} of the predictive standard "
+            f"deviation (it should be below {PREDICTION_ERRORS[1]}); take a longer `burn_in`, more draws or more chains"
+        ]
+
+    def _verdict(self) -> str:
+        """Return a sentence each on predictions, on noise and fit, and on factors: how good they are, and why."""
+        error = self.prediction_error()
+        if np.isnan(error):
+            return super()._verdict()
+        words = [
+            f"Predictions: {diagnostics.word(error, PREDICTION_ERRORS)} (Monte Carlo error {error:.2g} of the "
+            "predictive standard deviation)."
+        ]
+        if error > PREDICTION_ERRORS[1]:
+            words.append("Take a longer `burn_in`, more draws or more chains.")
+        r_hat = max(float(self._diagnosis[1]["r_hat"][quantity.name]) for quantity in super()._quantities())
+        words.append(f"Noise and fit: {diagnostics.word(r_hat, diagnostics.RHAT_LIMITS[:2])} (R-hat {r_hat:.2f}).")
+        agreed = int(self.alignment.agrees.all(axis=0).sum())
+        words.append(f"Factors: {agreed} of {self.n_components} components are found by all {self.n_chains} chains.")
+        if self.n_chains == 1:
+            words.append("One chain cannot tell whether another would find the same: use several.")
+        return " ".join(words)
 
     # --- files and other libraries
 
