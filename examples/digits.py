@@ -30,7 +30,7 @@ def main() -> None:
         f"[bold]{len(X):,} handwritten digits of 8 x 8 pixels with values 0 to 16; {hidden.mean():.0%} are hidden."
     )
     begin = time.monotonic()
-    model = BayesianNMF(n_components=15, n_chains=4, burn_in=150, n_draws=100, n_jobs=2, random_state=0, progress=True)
+    model = BayesianNMF(n_chains=4, burn_in=150, n_draws=100, n_jobs=2, random_state=0, progress=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the summary below reports convergence
         model.fit(X)

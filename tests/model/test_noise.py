@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy import stats
 from tests.statistical.checks import assert_counts, assert_follows, grid_cdf
 
+from bnmf.data import ObservedMatrix
+from bnmf.model import Model
 from bnmf.model.noise import (
     STRENGTHS,
     CommonNoise,
@@ -15,7 +18,12 @@ from bnmf.model.noise import (
     draw_bounded_gamma,
     draw_scale,
     draw_strength,
+    max_precisions,
 )
+from bnmf.model.units import units_of
+from bnmf.priors import L1
+from bnmf.sampler.gibbs import sample
+from bnmf.sampler.streams import Stream
 
 
 @pytest.mark.parametrize(("shape", "scale"), [(1.0, 1.0), (5.0, 0.3)])
@@ -92,12 +100,12 @@ def test_a_column_with_few_entries_borrows_from_the_others():
     errors = counts * np.array([1.0, 1.1, 0.9, 1.0, 1e-12])
     noise, kept = model.start((200, 5)), []
     for _ in range(500):
-        noise = model.update("Z", noise, errors, counts, rng)
+        noise = model.update("Z", noise, errors, counts, np.array([1e12]), rng)
         kept.append(np.log(noise.column))
     assert abs(np.mean(kept, axis=0)[-1]) < 1.0
     exact = model.start((200, 5))
     for _ in range(500):
-        exact = model.update("Z", exact, np.zeros(5), counts, rng)
+        exact = model.update("Z", exact, np.zeros(5), counts, np.array([1e12]), rng)
         assert np.all(1.0 / exact.column <= 1e12 * (1 + 1e-9))
         assert exact.scale > 0
 
@@ -112,3 +120,40 @@ def test_names_and_arguments():
         GroupedNoise("common")
     with pytest.raises(ValueError, match="strength of GroupedNoise must be a positive finite number or None, got 0"):
         GroupedNoise("row", 0)
+
+
+def test_rounding_bounds_the_precision():
+    steps = np.array([0.5, 0.0, np.nan, 0.1])
+    np.testing.assert_allclose(max_precisions(steps), [48.0, 1e12, 12 / 0.3**2, 1200.0])
+    np.testing.assert_allclose(max_precisions(np.array([np.nan, 0.0])), [1200.0, 1e12])
+
+
+@pytest.mark.parametrize("storage", ["dense", "listed", "sparse"])
+def test_resolutions(storage):
+    rng = np.random.default_rng(0)
+    X = np.stack(
+        [rng.integers(3, size=40) * 2.0, rng.random(40), np.full(40, 3.0), rng.integers(2, size=40) * 0.25], axis=1
+    )
+    X[rng.random(X.shape) < (0.7 if storage == "listed" else 0.1)] = np.nan
+    if storage == "sparse":
+        X = np.concatenate([X, np.zeros((200, 4))])
+        X[:, 1] = rng.random(240)
+        X[:, 2] = 0.0
+        data = ObservedMatrix.from_data(sp.csr_array(np.concatenate([X, np.zeros((240, 8))], axis=1)))
+        assert data.has_implicit_zeros
+    else:
+        data = ObservedMatrix.from_data(X)
+    np.testing.assert_array_equal(data.columns.resolutions()[:4], [2.0, 0.0, np.nan, 0.25])
+
+
+def test_a_constant_column_keeps_a_noise():
+    """Whole numbers, some columns of which are zero throughout: their noise stays that of rounding, and finite."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.exponential(size=(60, 2)) @ rng.exponential(2.0, size=(2, 8))).astype(float)
+    X[:, 3:6] = 0.0
+    data = ObservedMatrix.from_data(X)
+    model = Model(data, 2, L1(by="component"), "column", units_of(data, "column", None)[0])
+    for state in sample(model, Stream(0), n_sweeps=300):
+        variance = state.noise.column * model.units.scale**2
+    assert variance[[0, 1, 2, 6, 7]].min() >= 1 / 12
+    assert variance[3:6].min() > 0.01

@@ -28,7 +28,7 @@ PROBLEMS = {
     "rates of L1 by component": Problem(L1(HYPER, by="component"), "common"),
     "rates of L2Squared by component": Problem(L2Squared(HYPER, by="component"), "column", units=SCALED),
     "two rates": Problem((L1(HYPER), L2Squared(Gamma(3.0, 5.0))), "common"),
-    "rate of W alone": Problem((L1(HYPER, by="component"), L2Squared(1.0)), "common"),
+    "rate of W alone": Problem((L1(Gamma(4.0, 30.0), by="component"), L2Squared(1.0)), "common"),
     "rate of Z alone": Problem((L1(1.0), LInf(HYPER)), "row"),
 }
 

@@ -135,6 +135,33 @@ class View:
             return self.matrix.multiply(self.matrix) @ weights
         return np.einsum("ij,ij,j->i", self.matrix, self.matrix, weights)
 
+    def resolutions(self) -> Floats:
+        """Return the step in which the entries of a row are recorded: NaN if they are all equal, 0 if there is none.
+
+        It is the smallest difference between two distinct entries, if at least half of the entries repeat another one.
+        """
+        steps = np.zeros(self.n_rows)
+        for row in range(self.n_rows):
+            distinct = np.unique(self.observed_values(row))
+            if len(distinct) <= 1:
+                steps[row] = np.nan
+            elif 2 * len(distinct) <= self.n_observed[row]:
+                steps[row] = np.diff(distinct).min()
+        return steps
+
+    def observed_values(self, row: int) -> Floats:
+        """Return the observed entries of a row; of implicit zeros one, as they are all equal."""
+        listed = slice(self.indptr[row], self.indptr[row + 1])
+        if not self.lists_missing[row]:
+            return self.values[listed]
+        if isinstance(self.matrix, np.ndarray):
+            return np.delete(self.matrix[row], self.indices[listed])
+        assert self.matrix is not None
+        stored = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
+        kept = ~np.isin(self.matrix.indices[stored], self.indices[listed])
+        values = self.matrix.data[stored][kept]
+        return values if len(values) == self.n_observed[row] else np.append(values, 0.0)
+
     def root_mean_squares(self) -> Floats:
         """Return the root of the mean of a², 0 for a row without observed entries; nothing overflows."""
         largest: Floats

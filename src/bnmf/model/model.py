@@ -11,7 +11,7 @@ import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
-from bnmf.model.noise import CommonNoise, GroupedNoise, NoiseState, as_noise
+from bnmf.model.noise import MAX_PRECISION, CommonNoise, GroupedNoise, NoiseState, as_noise, max_precisions
 from bnmf.model.units import NO_UNITS, Units
 from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair
@@ -99,6 +99,20 @@ class Model:
     @property
     def _factor(self) -> Floats | None:
         return None if self.units is NO_UNITS else 1.0 / self.units.scale
+
+    @cached_property
+    def max_precisions(self) -> dict[str, Floats]:
+        """Largest precision of each row (after the half-sweep of W) and of each column (after that of Z)."""
+        none = np.array([MAX_PRECISION])
+        if self.noise_model.by == "common":
+            return {"W": none, "Z": none}
+        steps = self.data.columns.resolutions() / self.units.scale
+        if self.noise_model.by == "column":
+            return {"W": none, "Z": max_precisions(steps)}
+        # The entries of a row have units of their own, so that all rows share the median step of the columns.
+        known = steps[steps > 0]
+        of_rows = max_precisions(np.array([np.median(known) if known.size else 0.0]))
+        return {"W": of_rows, "Z": max_precisions(steps)}
 
     # --- priors
 

@@ -7,8 +7,9 @@ a gamma distribution whose scale s, and the strength α of the sharing, are lear
     s ~ Gamma(½, ½)              a half-normal standard deviation, in units of the data
     α on a grid, each value equally likely
 
-With both, the rows have 1 / r_i ~ Gamma(α', α'), of mean 1. Precisions are bounded by `MAX_PRECISION`, so that no
-variance collapses to zero on data without noise; the bound is part of the joint density, so every conditional is exact.
+With both, the rows have 1 / r_i ~ Gamma(α', α'), of mean 1. Precisions are bounded, so that no variance collapses to
+zero on data without noise: by the rounding of recorded data (`max_precisions`), and always by `MAX_PRECISION`. The
+bound is part of the joint density, so every conditional is exact.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from bnmf.utils.typing import Array, Floats, Ints, Shape
 
 # Largest precision of an entry, in units of the data: a noise of one millionth of the data.
 MAX_PRECISION = 1e12
+# Step, in units of the data, that is taken for a column whose entries are all equal, where no other column has one.
+CONSTANT_STEP = 0.1
 STRENGTHS: Floats = 2.0 ** np.arange(-1.0, 7.0)
 """Possible strengths α of the sharing: the precisions of a side vary by a factor of about 1 ± 1/√α."""
 SCALE_SHAPE = SCALE_RATE = 0.5
@@ -88,7 +91,7 @@ class CommonNoise:
         return common(1.0)
 
     def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, rng: np.random.Generator
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
     ) -> NoiseState:
         """Draw σ² after the last half-sweep, given the squared errors of its rows."""
         return common(self.draw(int(counts.sum()), float(errors.sum()), rng))
@@ -178,7 +181,7 @@ class GroupedNoise:
         )
 
     def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, rng: np.random.Generator
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
     ) -> NoiseState:
         """Draw what a half-sweep tells about the noise.
 
@@ -192,6 +195,8 @@ class GroupedNoise:
             Squared error of each row (after W) or column (after Z), divided by the variances of the other side.
         counts : ndarray of int
             Number of observed entries of each.
+        bounds : ndarray
+            Largest precision of each.
         rng : numpy.random.Generator
             Source of randomness.
 
@@ -204,7 +209,7 @@ class GroupedNoise:
         has_scale = side == "column" or self.by == "row"  # with both, the precisions of the rows have mean 1
         strength = noise.row_strength if side == "row" else noise.column_strength
         scale = noise.scale if has_scale else 1.0
-        precision = draw_precisions(strength, scale, errors, counts, rng)
+        precision = draw_precisions(strength, scale, errors, counts, bounds, rng)
         if has_scale:
             scale = draw_scale(strength, precision, rng)
             noise = noise._replace(scale=scale)
@@ -262,9 +267,30 @@ def as_noise(noise: Any) -> CommonNoise | GroupedNoise:
 # --- conditionals
 
 
-def draw_precisions(strength: float, scale: float, errors: Floats, counts: Ints, rng: np.random.Generator) -> Floats:
+def max_precisions(steps: Floats) -> Floats:
+    """Return the largest precision of rows or columns whose entries are recorded in steps: the rounding is noise.
+
+    Parameters
+    ----------
+    steps : ndarray
+        Steps in units of the model, 0 if there is none, and NaN if all entries are equal, which tell nothing about
+        their noise. Those get the median step of the others.
+
+    Returns
+    -------
+    ndarray
+        12 / step², the inverse variance of rounding, at most `MAX_PRECISION`.
+    """
+    known = steps[steps > 0]
+    steps = np.where(np.isnan(steps), np.median(known) if known.size else CONSTANT_STEP, steps)
+    return np.minimum(12.0 / np.maximum(steps, 1e-9) ** 2, MAX_PRECISION)
+
+
+def draw_precisions(
+    strength: float, scale: float, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+) -> Floats:
     """Draw precisions with prior Gamma(strength, strength * scale), given squared errors and their counts."""
-    return draw_bounded_gamma(strength + 0.5 * counts, strength * scale + 0.5 * errors, MAX_PRECISION, rng)
+    return draw_bounded_gamma(strength + 0.5 * counts, strength * scale + 0.5 * errors, bounds, rng)
 
 
 def draw_scale(strength: float, precision: Floats, rng: np.random.Generator) -> float:
@@ -286,7 +312,7 @@ def _log_gammas(strengths: Floats, scale: float, precision: Floats) -> Floats:
     return logs + precision.size * (strengths * np.log(rates) - gammaln(strengths))
 
 
-def draw_bounded_gamma(shape: Array, rate: Array, bound: float, rng: np.random.Generator) -> Floats:
+def draw_bounded_gamma(shape: Array, rate: Array, bound: Array, rng: np.random.Generator) -> Floats:
     """Draw from Gamma(shape, rate) below a bound, exactly.
 
     Draws above the bound are replaced. Where the density is decreasing at the bound, by inversion of the distribution
@@ -294,20 +320,20 @@ def draw_bounded_gamma(shape: Array, rate: Array, bound: float, rng: np.random.G
     and proposals fall off exponentially below the bound along its tangent.
     """
     out = rng.gamma(shape) / rate
-    if out.max() <= bound:
-        return out
-    shape, rate = np.broadcast_arrays(shape, rate)
-    slope = (shape - 1.0) / bound - rate  # of the log density at the bound
     beyond = out > bound
+    if not beyond.any():
+        return out
+    shape, rate, bound = np.broadcast_arrays(shape, rate, bound)
+    slope = (shape - 1.0) / bound - rate  # of the log density at the bound
     inverted = beyond & (slope <= 0)
-    k, r = shape[inverted], rate[inverted]
-    out[inverted] = np.minimum(gammaincinv(k, rng.uniform(size=k.size) * gammainc(k, r * bound)) / r, bound)
+    k, r, b = shape[inverted], rate[inverted], bound[inverted]
+    out[inverted] = np.minimum(gammaincinv(k, rng.uniform(size=k.size) * gammainc(k, r * b)) / r, b)
     pending = np.flatnonzero(beyond & (slope > 0))
     while pending.size:
-        k, r, tangent = shape[pending], rate[pending], slope[pending]
+        k, r, b, tangent = shape[pending], rate[pending], bound[pending], slope[pending]
         distance = rng.exponential(size=pending.size) / tangent
-        log_ratio = (k - 1.0) * np.log1p(-np.minimum(distance / bound, 1.0 - 1e-16)) + (r + tangent) * distance
-        accepted = (distance < bound) & (-rng.exponential(size=pending.size) < log_ratio)
-        out[pending[accepted]] = bound - distance[accepted]
+        log_ratio = (k - 1.0) * np.log1p(-np.minimum(distance / b, 1.0 - 1e-16)) + (r + tangent) * distance
+        accepted = (distance < b) & (-rng.exponential(size=pending.size) < log_ratio)
+        out[pending[accepted]] = b[accepted] - distance[accepted]
         pending = pending[~accepted]
     return out

@@ -64,7 +64,8 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     for half in model.noise_model.updated_after:
         view, given, other = _half(half, model, W, Zt)
         errors = squared_errors(view, given, other, workers)
-        noise = model.noise_model.update(half, noise, errors, view.view.n_observed, rng)
+        bounds = model.max_precisions[half]
+        noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
     return _state(model, W, Zt, noise, rates, errors, float(errors.sum()), 0)
 
 
@@ -124,7 +125,8 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
             )
             if is_used:
                 rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])
-                noise = model.noise_model.update(half, noise, errors, view.view.n_observed, rng)
+                bounds = model.max_precisions[half]
+                noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
         squared_error = float(errors.sum())
         if model.noise_model.by == "both":  # those errors are divided by the variances of one side
             squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
