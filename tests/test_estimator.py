@@ -291,6 +291,16 @@ def test_bad_settings(settings, error, words):
         quick(**settings).fit(X)
 
 
+def test_inverse_transform_adds_the_offset():
+    X, _ = low_rank(missing=0.0)
+    model = quick(offset="column").fit(X - 5.0)
+    np.testing.assert_allclose(model.offset_, X.min(axis=0) - 5.0)
+    back = model.inverse_transform(model.transform(X - 5.0))
+    np.testing.assert_allclose(back, model.transform(X - 5.0) @ model.components_ + model.offset_)
+    assert np.sqrt(np.mean((back - (X - 5.0)) ** 2)) < 0.5 * X.std()
+    assert quick().fit(X).offset_ is None
+
+
 def test_given_start():
     X, _ = low_rank()
     rng = np.random.default_rng(0)

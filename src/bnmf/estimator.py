@@ -68,7 +68,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     thinning : int, default=1
         Sweeps from one kept draw to the next.
     init : "random" or pair of arrays, default="random"
-        Draws from the prior, or starting values W0 (rows, K) and Z0 (K, columns).
+        Draws from the prior, or starting values W0 (rows, K) and Z0 (K, columns), so that W0 Z0 is in the units of X.
     rescale : bool, default=True
         End each sweep with the rescaling move, which improves mixing and leaves the posterior unchanged.
     unstored : {"zero", "missing"}, default="zero"
@@ -95,6 +95,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
     n_components_ : int
         Number of components.
+    offset_ : ndarray of shape (n_features,) or None
+        What was subtracted from each column, and is added to predictions.
     noise_variance_ : float or ndarray of shape (n_features,)
         Posterior mean of the noise variance, of each column if it differs between columns.
     reconstruction_err_ : float
@@ -198,9 +200,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 raise ValueError(f"n_components must be a whole number or 'auto', got {n_components!r}")
             n_components = min(MAX_AUTO_COMPONENTS, *data.shape)
         model = Model(shifted, n_components, self.prior, self.noise, units)
-        self._seed_ = seed
-        self._data_ = data
-        self.posterior_: Any = sample_posterior(
+        posterior = sample_posterior(
             model,
             schedule,
             seed,
@@ -213,7 +213,10 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             progress=bool(self.progress),
             original=data,
         )
-        self._mean_W, self.components_ = self.posterior_.factor_means()
+        self._seed_, self._data_ = seed, data
+        self.posterior_: Any = posterior
+        self.offset_ = units.offset
+        self._mean_W, self.components_ = posterior.factor_means()
         self.n_components_ = len(self.components_)
         noise_variance = self.posterior_.noise_variance.mean(axis=(0, 1))
         self.noise_variance_ = float(noise_variance) if noise_variance.ndim == 0 else noise_variance
@@ -390,7 +393,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._posterior_of(self._validated(X, observed, reset=False)).factor_means()[0]
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Return weights times `components_`. For predictions use :meth:`reconstruct`, the mean of the products.
+        """Return weights times `components_`, plus the offset. For predictions use :meth:`reconstruct` instead.
+
+        A prediction is the mean of the products of the draws, which is not the product of the means.
 
         Parameters
         ----------
@@ -400,13 +405,13 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Their product with `components_`.
+            Their product with `components_`, plus `offset_`.
         """
         check_is_fitted(self)
         weights = np.asarray(X, dtype=np.float64)
         if weights.ndim != 2 or weights.shape[1] != len(self.components_):
             raise ValueError(f"X must have shape (n_samples, {len(self.components_)}), got {weights.shape}")
-        return weights @ self.components_
+        return weights @ self.components_ + (0.0 if self.offset_ is None else self.offset_)
 
     def posterior_of(self, X: Any, *, observed: Any = None) -> Posterior:
         """Return the posterior of other rows: their weights, predictions and intervals.

@@ -14,6 +14,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ROWS_PER_TILE
 from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, common
+from bnmf.model.units import units_of
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler.gibbs import sample, start, step
 from bnmf.sampler.state import State
@@ -120,6 +121,16 @@ def test_start_from_given_factors():
     assert state.sweep == 0
     W0[:] = 5.0
     assert (state.W == 1.0).all()
+
+
+def test_given_start_is_in_the_units_of_the_data():
+    rng = np.random.default_rng(0)
+    W0, Z0 = rng.exponential(size=(40, 2)), rng.exponential(size=(2, 12)) * 10.0 ** rng.integers(-3, 4, size=12)
+    data = ObservedMatrix.from_data(W0 @ Z0)
+    units, _ = units_of(data, "column", None)
+    state = start(Model(data, 2, noise="column", units=units), Stream(0), init=(W0, Z0))
+    np.testing.assert_allclose(state.Z * units.scale, Z0)
+    assert state.squared_error < 1e-20
 
 
 def test_start_is_a_draw_from_the_priors():

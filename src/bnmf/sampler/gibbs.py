@@ -40,7 +40,7 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     stream : Stream
         Source of randomness.
     init : "random" or pair of arrays, default="random"
-        A draw from the priors, or W0 (rows, K) and Z0 (K, columns) in units of the model.
+        A draw from the priors, or W0 (rows, K) and Z0 (K, columns), with Z0 in the user's units.
     workers : Workers, optional
         Threads to share the rows.
 
@@ -70,7 +70,7 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
 
 
 def _given_start(init: Any, model: Model) -> tuple[Floats, Floats]:
-    """Return validated copies of W0 and of Z0 transposed."""
+    """Return validated copies of W0 and of Z0 transposed, in units of the model."""
     try:
         W0, Z0 = init
     except (TypeError, ValueError):
@@ -84,7 +84,7 @@ def _given_start(init: Any, model: Model) -> tuple[Floats, Floats]:
         if not np.isfinite(factor).all() or (factor < 0).any():
             raise ValueError(f"{name} of init must be finite and nonnegative")
         factors.append(factor)
-    return np.ascontiguousarray(factors[0]), np.ascontiguousarray(factors[1].T)
+    return np.ascontiguousarray(factors[0]), np.ascontiguousarray((factors[1] / model.units.scale).T)
 
 
 def step(model: Model, state: State, stream: Stream, workers: Workers | None = None, *, rescale: bool = True) -> State:
