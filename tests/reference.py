@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
-Floats = NDArray[np.float64]
+from bnmf.utils.typing import Bools, Floats
+
 # What an entry is drawn from: exp(b w - p w²/2 - max_rate max(w, kink)), one for each row.
 Draw = Callable[[Floats, Floats, Floats, float], Floats]
 
 
 def reference_sample(
     A: Floats,
-    observed: NDArray[np.bool_],
+    observed: Bools,
     W: Floats,
     Z: Floats,
     model: str,
@@ -76,7 +76,7 @@ def reference_sample(
 
 def draw_component(
     A: Floats,
-    observed: NDArray[np.bool_],
+    observed: Bools,
     W: Floats,
     Z: Floats,
     sigma2: float,
@@ -135,7 +135,7 @@ def _truncated_normal(mean: Floats, sd: Floats, low: Floats, high: Floats, rng: 
 
 
 def _draw_noise(
-    A: Floats, observed: NDArray[np.bool_], W: Floats, Z: Floats, shape: float, scale: float, rng: np.random.Generator
+    A: Floats, observed: Bools, W: Floats, Z: Floats, shape: float, scale: float, rng: np.random.Generator
 ) -> float:
     squared_error = np.sum((observed * (A - W @ Z)) ** 2)
     return float(1.0 / rng.gamma(shape + 0.5 * observed.sum(), 1.0 / (scale + 0.5 * squared_error)))

@@ -131,7 +131,7 @@ def test_an_interrupted_run_can_be_continued(small_run, tmp_path, monkeypatch):
     assert len(again) == 45
     assert not set(again) & set(ran)
     assert "52 fits, 7 of them already finished" in result.stderr
-    assert "fits: 52/52 fits, all done" in result.stderr
+    assert "52/52 fits, all done" in result.stderr
     # No number of this experiment is printed in the paper.
     assert headings(tmp_path) == ["Data", "Convergence", "Settings"]
 

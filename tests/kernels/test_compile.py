@@ -4,20 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pytest
-from tests.reference import reference_sample
 
 import bnmf
-from bnmf.data.observed import ObservedMatrix
-from bnmf.model.model import Model
-from bnmf.sampler.gibbs import sample
-from bnmf.sampler.streams import Stream
-from bnmf.sampler.threads import single_threaded_blas
 
 # Samples with every kind of data and prior. Prints the number of kernels loaded from the cache, the number compiled,
 # and the kernels with several compiled variants.
@@ -97,20 +88,3 @@ def test_change_of_one_kernel_file_recompiles_all(source):
     changed.write_text(before, encoding="utf-8")
     assert report["loaded"] == ["0"]
     assert int(report["compiled"][0]) >= 5
-
-
-def test_forty_times_faster_than_the_reference(gdsc):
-    K, rng = 20, np.random.default_rng(0)
-    W, Z = rng.exponential(size=(gdsc.shape[0], K)), rng.exponential(size=(K, gdsc.shape[1]))
-    reference = reference_sample(gdsc, ~np.isnan(gdsc), W, Z, "gl22", rng=rng)
-    compiled = sample(Model(ObservedMatrix.from_data(gdsc), K, "gl22"), Stream(0), init=(W, Z))
-    next(compiled)
-    ratios = []
-    with single_threaded_blas():
-        for _ in range(5):  # alternating, and in CPU time, so that other load matters little
-            began = time.process_time()
-            next(reference)
-            middle = time.process_time()
-            list(islice(compiled, 20))
-            ratios.append((middle - began) / ((time.process_time() - middle) / 20))
-    assert np.median(ratios) > 40.0, ratios

@@ -63,7 +63,7 @@ def test_an_interrupted_run_keeps_its_results(finished, monkeypatch, capsys):
     monkeypatch.setattr(module, "run_fit", original)
     run_fits(FOUR_FITS, {"made": X}, finished=finished, progress=True)
     lines = capsys.readouterr().err.splitlines()
-    assert lines == ["4 fits, 2 of them already finished", "fits: 4/4 fits, all done"]
+    assert lines == ["4 fits, 2 of them already finished", "4/4 fits, all done"]
 
 
 def test_progress_counts_and_estimates(monkeypatch):

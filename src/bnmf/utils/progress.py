@@ -100,8 +100,8 @@ class Display(Silent):
             if self._bars is not None:
                 self._bars.update(self._tasks[task], completed=done, facts=facts())
             else:
-                line = f"{task}: {done}/{self._totals[task]} {self._unit}, {facts()}"
-                print(line, file=sys.stderr, flush=True)
+                name = "" if task == self._unit else f"{task}: "
+                print(f"{name}{done}/{self._totals[task]} {self._unit}, {facts()}", file=sys.stderr, flush=True)
 
 
 class Rate:
