@@ -66,7 +66,7 @@ def test_scale_follows_its_conditional():
 
 
 def test_strength_follows_its_conditional():
-    precision, rng, scale = np.array([0.3, 2.0, 5.0, 0.9]), np.random.default_rng(0), 0.7
+    precision, rng, scale = np.array([0.7, 1.6, 1.9, 1.2]), np.random.default_rng(0), 0.8
     density = [np.exp(stats.gamma(a, scale=1.0 / (a * scale)).logpdf(precision).sum()) for a in STRENGTHS]
     draws = [draw_strength(STRENGTHS, scale, precision, rng) for _ in range(20_000)]
     expected = np.array(density) / np.sum(density)

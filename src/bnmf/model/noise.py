@@ -27,8 +27,9 @@ from bnmf.utils.typing import Array, Floats, Ints, Shape
 MAX_PRECISION = 1e12
 # Step, in units of the data, that is taken for a column whose entries are all equal, where no other column has one.
 CONSTANT_STEP = 0.1
-STRENGTHS: Floats = 2.0 ** np.arange(-1.0, 7.0)
-"""Possible strengths α of the sharing: the precisions of a side vary by a factor of about 1 ± 1/√α."""
+STRENGTHS: Floats = 2.0 ** np.arange(2.0, 8.0)
+"""Possible strengths α of the sharing: that of 2 α entries. With less, a column with rare large entries can take a
+component for itself, which fits them exactly, and lose its noise."""
 SCALE_SHAPE = SCALE_RATE = 0.5
 """Gamma prior of s."""
 
