@@ -58,6 +58,18 @@ def test_bounded_gamma(shape, rate):
     assert_follows(draws, grid_cdf(lambda x: logs, points))
 
 
+@pytest.mark.parametrize(("half", "by"), [("Z", "column"), ("W", "row"), ("W", "both")])
+def test_variances_follow_their_conditional(half, by):
+    """Precisions ~ Gamma(α, α s) and n entries of squared error E: Gamma(α + n / 2, α s + E / 2), written out."""
+    model, rng, size = GroupedNoise(by, strength=1.5), np.random.default_rng(0), 20_000
+    noise = model.start((size, size))._replace(scale=0.7)
+    counts, errors = np.full(size, 4), np.full(size, 2.6)
+    after = model.update(half, noise, errors, counts, np.array([1e12]), rng)
+    precision = 1.0 / (after.column if half == "Z" else after.row)
+    scale = 1.0 if by == "both" else 0.7
+    assert_follows(precision, stats.gamma(1.5 + 2.0, scale=1.0 / (1.5 * scale + 1.3)).cdf)
+
+
 def test_scale_follows_its_conditional():
     """s ~ Gamma(½, ½) and precisions ~ Gamma(α, α s): a gamma distribution, written out."""
     precision, rng = np.array([0.3, 2.0, 5.0]), np.random.default_rng(0)

@@ -15,7 +15,7 @@ PROBLEMS = {
     "columns": Problem(L1(1.0), "column"),
     "columns, all observed": Problem(L2Squared(1.0) + LInf(1.0), "column", missing=0.0),
     "columns in other units": Problem(L2Squared(1.0), "column", units=SCALED),
-    "columns of given strength": Problem(L1(1.0), GroupedNoise("column", strength=3.0)),
+    "columns of given strength": Problem(L1(1.0), GroupedNoise("column", strength=0.7)),
     "rows": Problem(L1(1.0), "row"),
     "rows, all observed": Problem(L2Squared(1.0), "row", missing=0.0),
     "rows, columns in other units": Problem(L1(1.0), "row", units=SCALED),
