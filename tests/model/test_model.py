@@ -10,7 +10,7 @@ from tests.statistical.checks import assert_follows
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, NoiseState, common
+from bnmf.model.noise import CommonNoise, NoiseState, as_noise, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
 
@@ -241,3 +241,15 @@ def test_rates_are_drawn_from_their_conditional(data):
     draws = np.array([by_component.draw_rates(W, Zt, rng)[0] for _ in range(3000)])
     for k in range(2):
         assert_follows(draws[:, k], stats.gamma(1.0 + 2.0, scale=1.0 / (1.0 + 0.5 * (Zt[:, k] ** 2).sum())).cdf)
+
+
+@pytest.mark.parametrize("noise", ["common", "column", "row", "both"])
+def test_shared_noise_keeps_everything_else(noise):
+    X = np.random.default_rng(0).exponential(size=(6, 4))
+    model = Model(ObservedMatrix.from_data(X), 2, noise=noise)
+    shared = model.with_shared_noise()
+    assert shared.noise_model == model.noise_model.shared
+    assert shared.noise_model.by == model.noise_model.by == noise
+    assert model.noise_model == as_noise(noise)
+    assert shared.columns is model.columns
+    assert shared.max_precisions is model.max_precisions

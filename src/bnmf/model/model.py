@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -83,13 +84,9 @@ class Model:
     @cached_property
     def rows(self) -> ScaledView:
         """The data, as the half-sweep of W reads them."""
-        return self.scaled_rows(self.data)
-
-    def scaled_rows(self, data: ObservedMatrix) -> ScaledView:
-        """Return the rows of some data, with offsets subtracted, in units of the model."""
         if self.units.by_column:
-            return ScaledView(data.rows, entry_scale=1.0 / self.units.scale)
-        return ScaledView(data.rows, row_scale=self._factor)
+            return ScaledView(self.data.rows, entry_scale=1.0 / self.units.scale)
+        return ScaledView(self.data.rows, row_scale=self._factor)
 
     @cached_property
     def columns(self) -> ScaledView:
@@ -126,6 +123,14 @@ class Model:
     def noise_model(self) -> CommonNoise | GroupedNoise:
         """The noise, as an object."""
         return as_noise(self.noise)
+
+    def with_shared_noise(self) -> Model:
+        """Return this model with nearly equal variances of the noise; what was computed of the data is shared."""
+        _ = self.max_precisions, self.rows, self.columns
+        other = copy(self)
+        object.__setattr__(other, "noise", self.noise_model.shared)
+        other.__dict__.pop("noise_model", None)
+        return other
 
     @property
     def factor_shapes(self) -> tuple[Shape, Shape]:

@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from typing import Any
 
 from bnmf.model.model import Model
@@ -103,7 +102,7 @@ class _Job:
         self.model, self.schedule, self.store = model, schedule, store
         self.seed, self.init, self.rescale, self.n_threads = seed, init, rescale, n_threads
         # Variances that differ too early trap columns: an unfitted one gets a large variance, and then no weight.
-        self.warm_up = replace(model, noise=model.noise_model.shared)
+        self.warm_up = model.with_shared_noise()
         self.n_warm_up = int(WARM_UP_FRACTION * schedule.burn_in)
         self.stop = threading.Event()
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
