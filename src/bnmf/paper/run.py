@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -143,10 +145,12 @@ def _as_completed(fits: list[Fit], matrices: dict[str, Floats], n_jobs: int | No
     if not fits:
         return
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
-    yield from parallel(joblib.delayed(_run)(fit, matrices[fit.dataset]) for fit in fits)
+    yield from parallel(joblib.delayed(_run)(fit, matrices[fit.dataset], os.getpid()) for fit in fits)
 
 
-def _run(fit: Fit, X: Floats) -> tuple[Fit, Result]:
+def _run(fit: Fit, X: Floats, caller: int) -> tuple[Fit, Result]:
+    if os.getpid() != caller and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the caller ends this one
     return fit, run_fit(fit, X)
 
 
