@@ -14,6 +14,7 @@ from scipy import stats
 from tests.statistical.calibration import STATISTICS, Problem, ranks
 
 from bnmf.priors import L2Squared, LInf
+from bnmf.sampler.moves import PLAIN
 
 HERE = Path(__file__).parent
 REPLICATES, DRAWS, THINNING, SEED = 1500, 19, 10, 1
@@ -53,7 +54,7 @@ def main() -> None:
     """Run the calibration for both rules and write the page."""
     counts = {}
     for rule in RULES:
-        problem = Problem(L2Squared(1.0) + LInf(1.0, rule=rule), missing=0.0, rescale=False)
+        problem = Problem(L2Squared(1.0) + LInf(1.0, rule=rule), missing=0.0, moves=PLAIN)
         found = ranks(problem, REPLICATES, DRAWS, SEED, THINNING)
         counts[rule] = [np.bincount(column, minlength=DRAWS + 1) for column in found.T]
     pvalues = {rule: [stats.chisquare(c).pvalue for c in counts[rule]] for rule in RULES}

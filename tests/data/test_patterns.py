@@ -1,76 +1,107 @@
-"""Blocks of missing entries: shorter lists of the same positions."""
+"""Patterns of missing entries: equal lists have equal numbers, and rows with one pattern are drawn together."""
 
 import numpy as np
 import pytest
 
-from bnmf.data.patterns import MAX_BLOCKS, MIN_BLOCK_COLUMNS, lists_with_blocks, pointers
+from bnmf.data.patterns import number_patterns, pointers, split_rows
 
 
-def lists_of(missing, lists_missing=None):
-    """Return the lists of a mask of missing entries; other rows list their observed entries."""
-    lists_missing = np.ones(len(missing), bool) if lists_missing is None else lists_missing
-    rows, columns = np.nonzero(missing == lists_missing[:, None])
-    values = np.where(lists_missing[rows], 0.0, rows + columns / 100)
-    return pointers(np.bincount(rows, minlength=len(missing))), columns.astype(np.uint32), values, lists_missing
+def numbers(letters):
+    """Return patterns named by letters as numbers; a dot is a row that shares nothing."""
+    return np.array([-1 if letter == "." else ord(letter) - ord("A") for letter in letters])
 
 
-def expanded(lists, row):
-    """Return the positions that a row lists, individually or in blocks."""
-    individual = lists.indices[lists.indptr[row] : lists.indptr[row + 1]]
-    blocks = lists.block_indices[lists.block_indptr[row] : lists.block_indptr[row + 1]]
-    parts = [lists.members[lists.member_indptr[block] : lists.member_indptr[block + 1]] for block in blocks]
-    return np.concatenate([individual, *parts])
+def by_tile(part):
+    """Return the rows of each tile of a part."""
+    return [part.rows[start:stop].tolist() for start, stop in zip(part.indptr[:-1], part.indptr[1:], strict=True)]
 
 
-def blocky(rng, n_batches=5, rows=40, columns=30):
-    """Return missing entries in blocks, and some outside of blocks."""
-    row_batch, column_batch = rng.integers(n_batches, size=rows), rng.integers(n_batches, size=columns)
-    missing = (rng.uniform(size=(n_batches, n_batches)) < 0.4)[row_batch][:, column_batch]
-    missing[rng.integers(rows), :4] ^= True
-    return missing
+# --- numbers of patterns
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_lists_hold_the_same_positions(seed):
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+def test_equal_lists_have_equal_numbers(dtype):
+    lists = [[0, 3], [], [0, 3], [1], [3], [], [0], [3, 0]]
+    indptr, indices = pointers([len(x) for x in lists]), np.concatenate(lists).astype(dtype)
+    np.testing.assert_array_equal(number_patterns(indptr, indices, np.arange(8)), [0, 1, 0, 2, 3, 1, 4, 5])
+
+
+def test_only_given_rows_are_numbered():
+    indptr, indices = pointers([1, 1, 1, 1]), np.array([5, 5, 6, 5], np.uint32)
+    np.testing.assert_array_equal(number_patterns(indptr, indices, np.array([1, 3])), [-1, 0, -1, 0])
+    np.testing.assert_array_equal(number_patterns(indptr, indices, np.array([], np.intp)), [-1] * 4)
+
+
+def test_pointers():
+    np.testing.assert_array_equal(pointers(np.array([2, 0, 3])), [0, 2, 2, 5])
+    np.testing.assert_array_equal(pointers(np.array([], np.int64)), [0])
+    assert pointers(np.array([2**30] * 4, np.int32))[-1] == 2**32  # beyond 32 bits
+
+
+# --- the rows that are drawn together
+
+
+def test_split_by_hand():
+    """Tiles of six rows, and a short one; the commonest pattern of a tile comes first."""
+    sharing, others = split_rows(numbers("ABBAB." + "CCAACC" + "BBB"), 6, 2)
+    assert by_tile(sharing) == [[1, 2, 4, 0, 3], [6, 7, 10, 11, 8, 9], [12, 13, 14]]
+    np.testing.assert_array_equal(sharing.repeats, [0, 1, 1, 0, 1] + [0, 1, 1, 1, 0, 1] + [0, 1, 1])
+    assert by_tile(others) == [[5], [], []]
+
+
+def test_rare_patterns_are_drawn_by_themselves():
+    patterns = numbers("AABBBC" + "AAACCC")
+    sharing, others = split_rows(patterns, 6, 3)
+    assert by_tile(sharing) == [[2, 3, 4], [6, 7, 8, 9, 10, 11]]
+    assert by_tile(others) == [[0, 1, 5], []]
+    sharing, others = split_rows(patterns, 6, 4)
+    assert sharing is None
+    assert by_tile(others) == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
+
+
+def test_what_is_not_there_is_none():
+    sharing, others = split_rows(numbers("AAAA"), 2, 2)
+    assert others is None
+    np.testing.assert_array_equal(sharing.repeats, [0, 1, 0, 1])  # none across tiles
+    sharing, others = split_rows(numbers("...."), 2, 2)
+    assert sharing is None
+    assert by_tile(others) == [[0, 1], [2, 3]]
+    assert split_rows(numbers(""), 2, 2) == (None, None)
+
+
+def test_rows_that_share_nothing_stay_apart_at_any_limit():
+    for least in (0, 1, 2):
+        sharing, others = split_rows(numbers("..A.A"), 5, least)
+        assert by_tile(sharing) == [[2, 4]]
+        assert by_tile(others) == [[0, 1, 3]]
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("least", [1, 2, 3, 5])
+def test_split_of_any_patterns(seed, least):
+    """Every row once, in its tile; patterns in one piece each; and the marks where they go on."""
     rng = np.random.default_rng(seed)
-    missing = blocky(rng)
-    lists_missing = missing.mean(axis=1) < 0.5
-    indptr, indices, values, _ = lists_of(missing, lists_missing)
-    lists = lists_with_blocks(indptr, indices, values, lists_missing)
-    assert len(lists.indices) < len(indices)
-    for row in range(len(missing)):
-        np.testing.assert_array_equal(np.sort(expanded(lists, row)), indices[indptr[row] : indptr[row + 1]])
-        if not lists_missing[row]:  # observed entries keep their order and their data
-            individual = slice(lists.indptr[row], lists.indptr[row + 1])
-            np.testing.assert_array_equal(lists.values[individual], values[indptr[row] : indptr[row + 1]])
-
-
-def test_no_block_of_fewer_columns():
-    missing = np.zeros((6, 9), bool)
-    missing[2:4, : MIN_BLOCK_COLUMNS - 1] = True
-    missing[5, 4 : 4 + MIN_BLOCK_COLUMNS] = True
-    lists = lists_with_blocks(*lists_of(missing))
-    np.testing.assert_array_equal(lists.members, np.arange(4, 4 + MIN_BLOCK_COLUMNS))
-    np.testing.assert_array_equal(np.diff(lists.block_indptr), [0, 0, 0, 0, 0, 1])
-
-
-@pytest.mark.parametrize("missing", [np.zeros((4, 5), bool), np.eye(6, dtype=bool)])
-def test_no_blocks(missing):
-    indptr, indices, values, lists_missing = lists_of(missing)
-    lists = lists_with_blocks(indptr, indices, values, lists_missing)
-    np.testing.assert_array_equal(lists.indices, indices)
-    np.testing.assert_array_equal(lists.indptr, indptr)
-    assert not lists.members.size
-    assert not lists.block_indices.size
-    assert lists.block_indptr.shape == indptr.shape
-
-
-def test_of_many_blocks_those_that_save_most_are_kept():
-    n = MAX_BLOCKS + 10
-    missing = np.kron(np.eye(n, dtype=bool), np.ones((1, MIN_BLOCK_COLUMNS), bool))
-    missing[:, : MIN_BLOCK_COLUMNS * 2] = True  # two columns' worth that every row lists, now one block
-    lists = lists_with_blocks(*lists_of(missing))
-    assert len(lists.member_indptr) == MAX_BLOCKS + 1
-    assert np.all(np.isin(np.arange(MIN_BLOCK_COLUMNS * 2), lists.members))
-    for row in range(n):
-        np.testing.assert_array_equal(np.sort(expanded(lists, row)), np.flatnonzero(missing[row]))
+    n_rows, rows_per_tile = int(rng.integers(1, 200)), int(rng.integers(1, 40))
+    patterns = rng.integers(-1, rng.integers(1, 12), size=n_rows)
+    sharing, others = split_rows(patterns, rows_per_tile, least)
+    n_tiles = -(-n_rows // rows_per_tile)
+    together = by_tile(sharing) if sharing is not None else [[]] * n_tiles
+    alone = by_tile(others) if others is not None else [[]] * n_tiles
+    assert len(together) == len(alone) == n_tiles
+    for tile in range(n_tiles):
+        rows = np.arange(tile * rows_per_tile, min((tile + 1) * rows_per_tile, n_rows))
+        assert sorted(together[tile] + alone[tile]) == rows.tolist()
+        counts = {pattern: (patterns[rows] == pattern).sum() for pattern in set(patterns[rows].tolist())}
+        assert alone[tile] == [row for row in rows if patterns[row] < 0 or counts[patterns[row]] < least]
+        found = patterns[together[tile]]
+        sizes = [counts[pattern] for pattern in found]
+        assert sizes == sorted(sizes, reverse=True)
+        goes_on = [i > 0 and found[i] == found[i - 1] for i in range(len(found))]
+        assert sum(not x for x in goes_on) == len(set(found.tolist()))
+        if sharing is not None:
+            marks = sharing.repeats[sharing.indptr[tile] : sharing.indptr[tile + 1]]
+            np.testing.assert_array_equal(marks, goes_on)
+    for part in (sharing, others):
+        if part is not None:  # as the kernels take them
+            assert part.rows.dtype == part.indptr.dtype == np.int64
+    assert sharing is None or sharing.repeats.dtype == np.uint8

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix, observed, views
 from bnmf.data.views import ScaledView, unsigned
+from bnmf.kernels.rows import Data, Others, Sharing
 
 NAN = np.nan
 ROWS = 23
@@ -143,7 +144,6 @@ def test_select(case, chosen):
     rows = np.array(chosen, np.intp)
     view, expected = data.rows.select(rows), X[rows]
     assert view.n_rows == len(rows)
-    assert view.is_selection
     np.testing.assert_array_equal(view.ids, np.arange(len(rows)))
     np.testing.assert_array_equal(view.mask(0, len(rows), 8), ~np.isnan(expected))
     np.testing.assert_array_equal(view.lists_missing, data.rows.lists_missing[rows])
@@ -154,8 +154,6 @@ def test_select(case, chosen):
     if view.matrix is not None:
         np.testing.assert_allclose(view.product(0, len(rows), Z), np.nan_to_num(expected) @ Z, rtol=1e-12)
         np.testing.assert_allclose(view.squares, np.nansum(expected**2, axis=1), rtol=1e-12)
-    assert len(view.lists.members) == 0  # no blocks: each row is drawn as it would be alone
-    np.testing.assert_array_equal(view.lists.indices, view.indices)
 
 
 def test_ids(view_and_array):
@@ -165,61 +163,110 @@ def test_ids(view_and_array):
     np.testing.assert_array_equal(view.ids, np.arange(len(X)))
 
 
-# --- the order of rows
+# --- what the kernels read
+
+
+def test_kernel_data(view_and_array):
+    """Lists, and the whole rows where some list their missing positions, in the types that the kernels take."""
+    view, X = view_and_array
+    squares = np.arange(len(X), dtype=float)
+    data = Data(*view.kernel_data(squares))
+    assert data.squares is squares
+    assert [array.dtype for array in data] == [
+        np.int64, np.uint32, np.float64, np.uint8, np.float64, np.int64, np.uint32, np.float64, np.float64,
+    ]  # fmt: skip
+    assert all(array.flags.c_contiguous and array.flags.writeable for array in data)
+    for row in range(len(X)):
+        listed = slice(data.indptr[row], data.indptr[row + 1])
+        which = np.isnan(X[row]) if data.lists_missing[row] else ~np.isnan(X[row])
+        np.testing.assert_array_equal(data.indices[listed], np.flatnonzero(which))
+        np.testing.assert_array_equal(data.values[listed], np.nan_to_num(X[row, which]))
+    whole = np.zeros_like(X)
+    if data.dense.size:
+        whole = data.dense
+        assert data.stored_values.size == 0
+    elif data.stored_values.size:
+        whole = sp.csr_array((data.stored_values, data.stored_indices, data.stored_indptr), shape=X.shape).toarray()
+    lists_missing = data.lists_missing == 1
+    np.testing.assert_array_equal(whole[lists_missing], np.nan_to_num(X[lists_missing]))
+    assert (view.matrix is None) == (not data.dense.size and not data.stored_values.size)
+
+
+def test_longest_list(view_and_array):
+    """A row that lists missing positions may be drawn from all others, so that memory for a whole row is needed."""
+    view, X = view_and_array
+    n_listed = np.diff(view.indptr)
+    if view.matrix is None:
+        assert view.longest_list == n_listed.max()
+    else:
+        assert view.longest_list >= max(n_listed.max(), (X.shape[1] - n_listed[view.lists_missing]).max())
+
+
+def test_longest_list_of_no_rows():
+    for data, _ in STORAGES.values():
+        none = data.rows.select(np.array([], np.intp))
+        assert none.longest_list in (0, 8)
+
+
+# --- the rows that are drawn together
 
 
 @pytest.mark.usefixtures("small_tiles")
-def test_order_and_repeats_by_hand():
+def test_split_by_hand():
     """Tiles of four rows; A, B and C stand for patterns, and the last tile is short."""
     patterns = {"A": [0], "B": [1, 2], "C": []}
     X = np.ones((10, 5))
     for row, name in enumerate("BACA" + "CCBA" + "AA"):
         X[row, patterns[name]] = NAN
-    view = ObservedMatrix.from_data(X).rows
-    # Patterns are numbered as they first appear: B, A, C.
-    np.testing.assert_array_equal(view.order, [1, 3, 0, 2, 4, 5, 6, 7, 8, 9])
-    np.testing.assert_array_equal(np.flatnonzero(view.repeats), [1, 5, 9])
+    sharing, others = ObservedMatrix.from_data(X).rows.split(2)
+    sharing, others = Sharing(*sharing), Others(*others)
+    np.testing.assert_array_equal(sharing.indptr, [0, 2, 4, 6])
+    np.testing.assert_array_equal(sharing.rows, [1, 3, 4, 5, 8, 9])
+    np.testing.assert_array_equal(sharing.repeats, [0, 1] * 3)
+    np.testing.assert_array_equal(others.indptr, [0, 2, 4, 4])
+    np.testing.assert_array_equal(others.rows, [0, 2, 6, 7])
 
 
 @pytest.mark.usefixtures("small_tiles")
-def test_no_repeats_across_tiles():
-    view = ObservedMatrix.from_data(np.ones((9, 3))).rows
-    np.testing.assert_array_equal(view.order, np.arange(9))
-    np.testing.assert_array_equal(view.repeats, [False, True, True, True, False, True, True, True, False])
+def test_nothing_is_shared_across_tiles():
+    sharing, others = ObservedMatrix.from_data(np.ones((9, 3))).rows.split(2)
+    sharing, others = Sharing(*sharing), Others(*others)
+    np.testing.assert_array_equal(sharing.rows, np.arange(8))
+    np.testing.assert_array_equal(sharing.repeats, [0, 1, 1, 1, 0, 1, 1, 1])
+    np.testing.assert_array_equal(others.rows, [8])  # alone in its tile
 
 
 @pytest.mark.usefixtures("small_tiles")
-def test_rows_that_list_observed_entries_never_repeat():
+def test_rows_that_list_observed_entries_share_nothing():
     X = np.ones((8, 5))
     X[:6, 1:] = NAN
     view = ObservedMatrix.from_data(np.hstack([X, np.ones((8, 1))])).rows
     np.testing.assert_array_equal(view.lists_missing, [False] * 6 + [True] * 2)
-    np.testing.assert_array_equal(view.order[:4], [0, 1, 2, 3])
-    np.testing.assert_array_equal(view.order[4:], [6, 7, 4, 5])
-    np.testing.assert_array_equal(np.flatnonzero(view.repeats), [5])
+    sharing, others = view.split(2)
+    np.testing.assert_array_equal(Sharing(*sharing).rows, [6, 7])
+    np.testing.assert_array_equal(Others(*others).rows, np.arange(6))
 
 
 @pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("name", STORAGES)
-def test_order_and_repeats(name):
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_split(name, least):
     data, X = STORAGES[name]
-    view = ObservedMatrix.from_data(X).rows if name != "sparse" else data.rows.select(np.arange(ROWS))
-    missing = [frozenset(np.flatnonzero(np.isnan(row))) for row in X]
-    for start in range(0, ROWS, 4):
-        tile = view.order[start : start + 4]
-        assert sorted(tile) == list(range(start, min(start + 4, ROWS)))
-        for place in range(len(tile)):
-            row, before = tile[place], tile[place - 1]
-            lists = view.lists_missing[row] and view.lists_missing[before]
-            same = place > 0 and lists and missing[row] == missing[before]
-            assert view.repeats[start + place] == same
-        sharing = [
-            sum(missing[row] == missing[other] and view.lists_missing[other] for other in tile)
-            if view.lists_missing[row]
-            else 1
-            for row in tile
-        ]
-        assert sharing == sorted(sharing, reverse=True)
+    view = data.rows.select(np.arange(ROWS))
+    lists = zip(view.indptr[:-1], view.indptr[1:], strict=True)
+    listed = [tuple(view.indices[start:stop]) for start, stop in lists]
+    sharing, _ = view.split(least)
+    together = set() if sharing is None else set(Sharing(*sharing).rows.tolist())
+    for row in range(ROWS):
+        tile = range(row // 4 * 4, min(row // 4 * 4 + 4, ROWS))
+        alike = sum(listed[other] == listed[row] and view.lists_missing[other] for other in tile)
+        assert (row in together) == (view.lists_missing[row] and alike >= least)
+
+
+def test_split_is_kept():
+    view = ObservedMatrix.from_data(np.ones((9, 3))).rows
+    assert view.split(3) is view.split(3)
+    assert view.split(3) is not view.split(4)
 
 
 # --- the observed matrix

@@ -1,4 +1,4 @@
-"""Compilation: one variant of each kernel, cached on disk, recompiled when any kernel changes; and fast."""
+"""Compilation: few variants of each kernel, cached on disk, recompiled when any kernel changes, and announced."""
 
 import os
 import shutil
@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 import bnmf
+from bnmf.kernels import compile as compilation
+from bnmf.kernels.random import set_keys
 
-# Samples with every kind of data and prior. Prints the number of kernels loaded from the cache, the number compiled,
-# and the kernels with several compiled variants.
+# Samples with one or with every kind of data and prior. Prints the number of kernels loaded from the cache, the number
+# compiled, and the kernels with several compiled variants for the same optional arguments.
 USE = """
 import sys
 import numpy as np
@@ -30,37 +33,79 @@ def use(X, prior, **options):
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(9, 8))
 use(X, "gl22inf")
-X[2, 3] = np.nan
-X.flags.writeable = False
-use(np.asfortranarray(X), (L1(np.ones((9, 2))), L2Squared(np.ones((2, 8))) + LInf(1.0)))
-use(X, (L1Squared(1.0) + L1(np.ones((9, 2))), L1Squared(1.0) + LInf(1.0)))
-S = sp.csr_array(np.where(rng.uniform(size=(9, 8)) < 0.2, X, 0.0))
-for array in (S.data, S.indices, S.indptr):
-    array.flags.writeable = False
-use(S, "gee")
-use(S, "gl12", unstored="missing")
-use(S.astype(np.float32), "glinf")
+if sys.argv[1] == "everything":
+    X[2, 3] = np.nan
+    X.flags.writeable = False
+    use(np.asfortranarray(X), (L1(np.ones((9, 2))), L2Squared(np.ones((2, 8))) + LInf(1.0)))
+    use(X, (L1Squared(1.0) + L1(np.ones((9, 2))), L1Squared(1.0) + LInf(1.0)))
+    S = sp.csr_array(np.where(rng.uniform(size=(9, 8)) < 0.2, X, 0.0))
+    for array in (S.data, S.indices, S.indptr):
+        array.flags.writeable = False
+    use(S, "gee")
+    use(S, "gl12", unstored="missing")
+    use(S.astype(np.float32), "glinf")
 
-kernels = {
-    id(value): value
-    for name, module in sys.modules.items() if name.startswith("bnmf.")
-    for value in vars(module).values() if hasattr(value, "signatures") and hasattr(value, "stats")
-}.values()
-print("loaded", sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels))
-print("compiled", sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
-# Kernels that are called from Python; functions that are inlined into them may have several variants.
-called = {
-    "sweep_rows", "sum_blocks", "squared_residuals", "rescale", "fill_within", "fill_log_mass", "key_of", "set_keys",
-}
-print("several", *(k.__name__ for k in kernels if k.__name__ in called and len(k.signatures) > 1))
+def kernels(modules):
+    found = (value for module in modules for value in vars(module).values())
+    return {id(value): value for value in found if hasattr(value, "signatures") and hasattr(value, "stats")}.values()
+
+modules = {name: module for name, module in sys.modules.items() if name.startswith("bnmf.")}
+print("loaded", sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels(modules.values())))
+print("compiled", sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels(modules.values())))
+# Functions that only kernels call may have several variants: they are compiled into their callers.
+called = kernels(module for name, module in modules.items() if not name.startswith("bnmf.kernels."))
+print("called", *(kernel.__name__ for kernel in called))
+for kernel in called:
+    given = [tuple(str(kind) != "none" for kind in signature) for signature in kernel.signatures]
+    if len(given) > len(set(given)):
+        print("several", kernel.__name__, *kernel.signatures)
+"""
+
+FIT = """
+import sys
+import numpy as np
+from bnmf import BayesianNMF
+
+X = np.random.default_rng(0).exponential(size=(8, 6))
+model = BayesianNMF(1, n_chains=2, burn_in=200, n_draws=100, random_state=0, progress=sys.argv[1] == "progress").fit(X)
+print(*model.posterior_.W.shape)
+"""
+
+CACHE = """
+import numba
+from bnmf.kernels.random import set_keys
+
+try:
+    numba.njit(cache=True)(set_keys.py_func)
+except RuntimeError:
+    print("cannot cache")
+"""
+
+DISABLED = """
+from bnmf.kernels.compile import both_ways, inlined, kernel
+
+def double(x):
+    return 2 * x
+
+assert kernel(double) is double
+assert inlined(double) is double
+assert both_ways(double) is double
 """
 
 
-def use_in_new_process(source):
-    environment = os.environ | {"PYTHONPATH": str(source)}
-    command = [sys.executable, "-W", "error", "-c", USE]
+def run(program, *arguments, source=None, **environment):
+    """Run a program in a new process, with warnings as errors unless it says otherwise."""
+    environment = os.environ | {"PYTHONWARNINGS": "error"} | environment
+    if source is not None:
+        environment["PYTHONPATH"] = str(source)
+    command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def use(source, what):
+    done = run(USE, what, source=source)
     return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
 
 
@@ -68,23 +113,78 @@ def use_in_new_process(source):
 def source(tmp_path_factory):
     """A copy of the package with a warm compilation cache."""
     copy = tmp_path_factory.mktemp("copy") / "src"
-    shutil.copytree(Path(bnmf.__file__).parent, copy / "bnmf")
-    use_in_new_process(copy)
+    shutil.copytree(Path(bnmf.__file__).parent, copy / "bnmf", ignore=shutil.ignore_patterns("__pycache__"))
+    use(copy, "everything")
     return copy
 
 
 def test_second_process_compiles_nothing(source):
-    report = use_in_new_process(source)
+    report = use(source, "everything")
     assert report["compiled"] == ["0"]
     assert int(report["loaded"][0]) >= 5
-    assert report["several"] == []
+    assert len(report["called"]) >= 5
+    assert "several" not in report
 
 
 def test_change_of_one_kernel_file_recompiles_all(source):
     changed = source / "bnmf" / "kernels" / "random.py"
     before = changed.read_text(encoding="utf-8")
     changed.write_text(before + "\n# changed\n", encoding="utf-8")
-    report = use_in_new_process(source)
+    report = use(source, "one kind")
     changed.write_text(before, encoding="utf-8")
     assert report["loaded"] == ["0"]
     assert int(report["compiled"][0]) >= 5
+
+
+def test_names_private_to_numba():
+    """If this fails, Numba has renamed what tells its cache that a kernel is out of date: see `_cache_file`."""
+    assert set_keys._cache._cache_file._source_stamp == compilation.FINGERPRINT
+
+
+def test_no_cache_if_numba_has_renamed_them(monkeypatch):
+    """A cache that does not notice changes would be worse than none."""
+    monkeypatch.setattr(compilation, "_cache_file", lambda compiled: getattr(compiled, "renamed", None))
+    with pytest.warns(RuntimeWarning, match=f"does not know the disk cache of Numba {numba.__version__}"):
+        assert not compilation._can_cache()
+    monkeypatch.setattr(compilation, "CACHED", False)
+    double = compilation.kernel(lambda x: 2.0 * x)
+    assert double(1.5) == 3.0
+    assert double.stats.cache_path is None
+
+
+def test_no_directory_for_the_cache(tmp_path):
+    """A fit works without a directory that can be written to, with one warning that says what to set."""
+    shutil.copytree(Path(bnmf.__file__).parent, tmp_path / "bnmf", ignore=shutil.ignore_patterns("__pycache__"))
+    # Permissions do not stop a superuser, but nobody can make a directory in the place of a file or below it.
+    file = tmp_path / "bnmf" / "kernels" / "__pycache__"
+    file.touch()
+    environment = dict.fromkeys(["NUMBA_CACHE_DIR", "HOME", "USERPROFILE", "XDG_CACHE_HOME"], str(file))
+    assert run(CACHE, source=tmp_path, PYTHONWARNINGS="ignore", **environment).stdout == "cannot cache\n"
+    done = run(FIT, "quiet", source=tmp_path, PYTHONWARNINGS="always::RuntimeWarning", **environment)
+    assert done.stdout == "2 100 8 1\n"
+    assert done.stderr.count("NUMBA_CACHE_DIR") == 1
+    assert "RuntimeWarning: Numba found no directory for compiled kernels" in done.stderr
+    assert "Compiling" not in done.stderr  # progress is off
+
+
+def test_compilation_is_announced(tmp_path):
+    """In the first process and not in the second one, which finds everything in the cache."""
+    first, second = (run(FIT, "progress", NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))
+    assert first.startswith("Compiling for this kind of data and prior (once per machine, about 10 s) ...\nchain ")
+    assert first.count("Compiling") == 1
+    assert "Compiling" not in second
+    assert "300/300 sweeps" in second
+
+
+def test_announcement_is_made_once_and_without_a_cache_for_this_process_only(monkeypatch):
+    monkeypatch.setattr(compilation, "CACHED", False)
+    shown = []
+    with compilation.announced(shown.append):
+        for factor in (2.0, 3.0):
+            numba.njit(lambda x, factor=factor: factor * x)(1.0)
+    numba.njit(lambda x: 4.0 * x)(1.0)
+    assert shown == ["Compiling for this kind of data and prior (once per process, about 10 s) ..."]
+
+
+def test_compiler_disabled():
+    run(DISABLED, NUMBA_DISABLE_JIT="1")

@@ -1,11 +1,14 @@
 """Vectorised draws equal the scalar draws, so the statistical tests of the scalar draws cover them as well."""
 
+import numba
 import numpy as np
 import pytest
 
-from bnmf.kernels.lanes import fill_lanes
+from bnmf.kernels.lanes import draw_two_piece_lanes, fill_lanes, first_lanes, load_streams
+from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import draw_positive
+from bnmf.kernels.truncated_normal import draw_positive, fill_two_piece
+from bnmf.kernels.vectors import broadcast, load, mask_to_bits, square_root, store
 
 KEY = np.uint64(9), np.uint64(27)
 
@@ -48,3 +51,85 @@ def test_lane_does_not_depend_on_other_lanes():
     expected = vector_draws(b, p)
     b[::2] = rng.normal(scale=5.0, size=32)
     np.testing.assert_array_equal(vector_draws(b, p)[1::2], expected[1::2])
+
+
+@pytest.mark.parametrize("n", range(WIDTH + 1))
+def test_first_lanes(n):
+    assert numba.njit(lambda n: mask_to_bits(first_lanes(n)))(n) == 2**n - 1
+
+
+# --- with a kink
+
+
+@numba.njit
+def fill_vectors(b, p, kink, rate, n_active, words, out):
+    """Draw vector by vector, each lane from its words, in the first `n_active` lanes; write the streams back."""
+    for i in range(0, out.size, WIDTH):
+        streams = words[4 * i : 4 * (i + WIDTH)]
+        inverse = broadcast(1.0) / load(p, i)
+        drawn, advanced = draw_two_piece_lanes(
+            load(b, i), load(p, i), inverse, square_root(inverse), load(kink, i), rate, first_lanes(n_active),
+            load_streams(streams),
+        )  # fmt: skip
+        store(out, i, drawn)
+        for j in range(4):
+            store(streams, j * WIDTH, advanced[j])
+
+
+def streams_of_lanes(n):
+    """Return the words of n streams in the order in which vectors load them."""
+    streams = np.array([stream_of(*KEY, np.uint64(i)) for i in range(n)], np.uint64)
+    return streams.reshape(-1, WIDTH, 4).transpose(0, 2, 1).ravel().copy()
+
+
+def two_piece_draws(b, p, kink, rate, n_active=WIDTH):
+    out, words = np.empty(len(b)), streams_of_lanes(len(b))
+    fill_vectors(b, p, kink, rate, n_active, words, out)
+    return out, words
+
+
+def scalar_two_piece_draws(b, p, kink, rate):
+    out = np.empty(len(b))
+    fill_two_piece(b, p, kink, np.full(len(b), rate), *KEY, out)
+    return out
+
+
+def regime(b, p, kink, rate):
+    """Return which of the three ways to draw a lane takes."""
+    beyond = (rate * kink <= 1.0) | (b - rate >= p * kink)
+    below = (b <= p * kink) & (p * kink**2 >= 1.0)
+    return np.where(beyond, "beyond", np.where(below, "below", "by mass"))
+
+
+# Of each regime alone, and of all of them in the lanes of one vector. Rates from a weak one to one that forbids the
+# upper piece; kinks from zero to far beyond the mode.
+@pytest.mark.parametrize("rate", [0.7, 3.0, 50.0])
+@pytest.mark.parametrize("which", ["beyond", "below", "by mass", "mixed"])
+def test_draws_with_a_kink_equal_scalar_draws(rate, which):
+    rng = np.random.default_rng(1)
+    b, p = 3.0 * rng.normal(size=400_000), rng.exponential(size=400_000) + 1e-3
+    kink = rng.exponential(size=400_000) * rng.choice([0.0, 0.1, 1.0, 10.0, 4.0 / rate], size=400_000)
+    found = regime(b, p, kink, rate)
+    chosen = np.flatnonzero((found == which) | (which == "mixed"))[:8000]
+    assert len(chosen) == 8000
+    given = b[chosen], p[chosen], kink[chosen], rate
+    np.testing.assert_allclose(two_piece_draws(*given)[0], scalar_two_piece_draws(*given), rtol=1e-12)
+
+
+def test_draws_with_a_kink_without_observed_entries():
+    b, p, kink = np.full(800, -2.0), np.zeros(800), np.tile([0.0, 0.1, 1.0, 7.0], 200)
+    np.testing.assert_allclose(two_piece_draws(b, p, kink, 1.5)[0], scalar_two_piece_draws(b, p, kink, 1.5), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", range(1, WIDTH + 1))
+def test_lanes_that_are_not_active_read_nothing(n):
+    rng = np.random.default_rng(n)
+    b, p, kink = rng.normal(size=80), rng.exponential(size=80) + 0.1, 2.0 * rng.exponential(size=80)
+    active = np.arange(80) % WIDTH < n
+    for i in np.flatnonzero(~active):  # what is left there from other rows may be anything
+        b[i], p[i], kink[i] = rng.choice([np.nan, np.inf, -1e300, 0.0], size=3)
+    drawn, words = two_piece_draws(b, p, kink, 2.0, n)
+    expected = scalar_two_piece_draws(*(np.where(active, x, 1.0) for x in (b, p, kink)), 2.0)
+    np.testing.assert_allclose(drawn[active], expected[active], rtol=1e-12)
+    changed = (words != streams_of_lanes(80)).reshape(-1, 4, WIDTH).any(axis=1).ravel()
+    np.testing.assert_array_equal(changed, active)

@@ -8,14 +8,17 @@ from tests.statistical.checks import assert_follows, assert_same, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
 
 from bnmf.kernels.rescale import rescale
+from bnmf.kernels.rows import MaxTerm
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 
 U64 = np.uint64
 
 
 def coefficients(prior_W, prior_Z, M, N, K):
+    """Return both priors in the form of the kernels: coefficients apart from the max terms, and max terms or None."""
     both = prior_W.coefficients((M, K)), prior_Z.transposed().coefficients((N, K))
-    return [number for c in both for number in (c.linear, c.quadratic, c.pairwise, c.max_rate)]
+    separable = [(c.linear, c.quadratic, c.pairwise) for c in both]
+    return *separable, *(MaxTerm(c.max_rate, c.paper_rule) if c.max_rate else None for c in both)
 
 
 def rescaled(W, Zt, prior_W, prior_Z, key):

@@ -10,6 +10,7 @@ from bnmf.paper import fits
 from bnmf.paper.fits import BIN_EDGES, Fit, run_fit
 from bnmf.paper.methods import METHODS, PRIORS
 from bnmf.sampler import gibbs
+from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 
@@ -44,7 +45,7 @@ def test_prediction_is_the_mean_of_products(X):
     assert not (train & test).any()
     seed = fits.seed_of(fit.seed, "chain", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat)
     model = Model(ObservedMatrix.from_data(X, train), 3, "gee")
-    states = list(gibbs.sample(model, Stream(seed), n_sweeps=30, rescale=False))[10:]
+    states = list(gibbs.sample(model, Stream(seed), n_sweeps=30, moves=PLAIN))[10:]
     prediction = np.mean([s.W @ s.Z for s in states], axis=0)
     expected = np.mean((prediction - X)[test] ** 2)
     result = run_fit(fit, X)
@@ -116,7 +117,7 @@ def test_seeds_do_not_change_between_versions():
 
 
 def test_a_chain_ends_at_an_overflow(X, monkeypatch):
-    def divergent(model, stream, *, init, n_sweeps, rescale):
+    def divergent(model, stream, *, init, n_sweeps, moves):
         for sweep, size in enumerate([1.0, 1e200, np.inf, np.nan], start=1):
             yield State(np.full((20, 3), size), np.ones((12, 3)), common(1.0), (), 5.0, 0.0, sweep)
 

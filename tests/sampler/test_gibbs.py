@@ -11,12 +11,14 @@ from tests.statistical.checks import assert_follows
 from tests.statistical.prior_pairs import NAMES, pairs
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import ROWS_PER_TILE
+from bnmf.kernels.rows import ROWS_PER_TILE
+from bnmf.kernels.systems import min_sharing
 from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, common
 from bnmf.model.units import units_of
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler.gibbs import sample, start, step
+from bnmf.sampler.moves import MIXING, PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 
@@ -59,13 +61,13 @@ def test_two_threads_draw_the_same_bits(name, kind):
     assert_identical(last_state(model, 3, n_threads=1), last_state(model, 3, n_threads=2))
 
 
-@pytest.mark.parametrize("rescale", [True, False])
+@pytest.mark.parametrize("moves", [MIXING, PLAIN], ids=["mixing", "plain"])
 @pytest.mark.parametrize("name", NAMES)
-def test_chain_goes_on_as_if_it_had_never_stopped(name, rescale):
+def test_chain_goes_on_as_if_it_had_never_stopped(name, moves):
     A = some_data()
     model = Model(ObservedMatrix.from_data(A), 3, pairs(*A.shape, 3)[name])
-    whole = list(sample(model, Stream(3, chain=1), n_sweeps=8, rescale=rescale))
-    rest = list(sample(model, Stream(3, chain=1), state=whole[3], n_sweeps=4, rescale=rescale))
+    whole = list(sample(model, Stream(3, chain=1), n_sweeps=8, moves=moves))
+    rest = list(sample(model, Stream(3, chain=1), state=whole[3], n_sweeps=4, moves=moves))
     for a, b in zip(whole[4:], rest, strict=True):
         assert_identical(a, b)
 
@@ -322,7 +324,7 @@ TABLE = {  # mean of W in the last 20 sweeps, and the percentage of its entries 
 @pytest.mark.parametrize(("K", "name"), TABLE)
 def test_factors_of_gdsc_are_those_of_the_paper(K, name, gdsc):
     model = Model(ObservedMatrix.from_data(gdsc), K, name)
-    last = np.array([state.W for state in islice(sample(model, Stream(1), rescale=False), 480, 500)])
+    last = np.array([state.W for state in islice(sample(model, Stream(1), moves=PLAIN), 480, 500)])
     mean, below = TABLE[K, name]
     assert last.mean() == pytest.approx(mean, rel=0.1)
     assert 100 * (last < 0.1).mean() == pytest.approx(below, abs=2.0)
@@ -347,7 +349,7 @@ def test_component_that_is_large_only_where_a_row_is_missing():
     drawn = {}
     for name, data in stored.items():
         state = State(W[: data.shape[0]].copy(), Zt.copy(), common(1.0), (), 1.0, 0.0, 0)
-        drawn[name] = step(Model(data, 3, "gee"), state, Stream(0), rescale=False).W[5]
+        drawn[name] = step(Model(data, 3, "gee"), state, Stream(0), moves=PLAIN).W[5]
     np.testing.assert_allclose(drawn["dense"], drawn["lists"], rtol=1e-6)
     np.testing.assert_allclose(drawn["zeros"], drawn["lists"], rtol=1e-6)
 
@@ -360,19 +362,20 @@ def test_rows_with_the_same_pattern_share_their_sums_and_nothing_else():
     for kind, missing in enumerate((slice(0, 0), slice(0, 5), slice(3, 12), slice(20, 30))):
         X[kinds == kind, missing] = np.nan
     data = ObservedMatrix.from_data(X)
-    view = data.rows
-    assert 2 * view.repeats.sum() > len(X)
-    assert sorted(view.order) == list(range(len(X)))
-    assert set(view.order[:ROWS_PER_TILE]) == set(range(ROWS_PER_TILE))
+    sharing, others = data.rows.split(min_sharing(4))
+    assert others is None
+    tiles, rows, _ = sharing
+    np.testing.assert_array_equal(tiles, [0, ROWS_PER_TILE, len(X)])
+    np.testing.assert_array_equal(np.sort(rows[:ROWS_PER_TILE]), np.arange(ROWS_PER_TILE))
+    np.testing.assert_array_equal(np.sort(rows), np.arange(len(X)))
     few = ObservedMatrix.from_data(
         np.vstack([X, np.full((2 * len(X), 30), np.nan)])
     )  # every row lists its observed entries
     assert few.rows.matrix is None
     W, Zt = rng.exponential(size=(3 * len(X), 4)), rng.exponential(size=(30, 4))
+    states = [State(W[: d.shape[0]], Zt, common(1.0), (), 1.0, 0.0, 0) for d in (data, few)]
     drawn = [
-        step(
-            Model(d, 4, "gl22inf"), State(W[: d.shape[0]], Zt, common(1.0), (), 1.0, 0.0, 0), Stream(0), rescale=False
-        ).W[: len(X)]
-        for d in (data, few)
+        step(Model(d, 4, "gl22inf"), state, Stream(0), moves=PLAIN).W[: len(X)]
+        for d, state in zip((data, few), states, strict=True)
     ]
     np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-8)

@@ -5,11 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bnmf.sampler.streams import DRAW_W, DRAW_Z, N_PARTS, NOISE, NOISE_FIRST, RATES, RESCALE, START, Stream
+from bnmf.sampler.streams import DRAW_W, DRAW_Z, N_PARTS, NOISE, NOISE_FIRST, RATES, RESCALE, SHEAR, START, Stream
 
 
 def test_parts_are_the_rows_of_keys():
-    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES]
+    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR]
     assert sorted(parts) == list(range(N_PARTS))
 
 

@@ -6,30 +6,44 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from bnmf.data.views import ROWS_PER_TILE
-from bnmf.sampler.threads import Workers, single_threaded_blas
+from bnmf.kernels.residuals import offsets_size
+from bnmf.kernels.rows import ROWS_PER_TILE, Other, Workspace
+from bnmf.kernels.sweep import workspace_size
+from bnmf.sampler.threads import TILES_PER_CALL, Workers, single_threaded_blas
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-@pytest.mark.parametrize("n_rows", [1, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1, 5 * ROWS_PER_TILE + 3])
-def test_tiles_cover_every_row_once_and_in_order(n_threads, n_rows):
+@pytest.mark.parametrize(
+    "n_rows", [1, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1, 5 * ROWS_PER_TILE + 3, 200 * ROWS_PER_TILE]
+)
+def test_ranges_of_tiles_cover_every_row_once(n_threads, n_rows):
+    done = []
     with Workers(n_threads) as workers:
-        tiles = workers.over_rows(lambda start, stop: (start, stop), n_rows)
-    assert tiles == [(start, min(start + ROWS_PER_TILE, n_rows)) for start in range(0, n_rows, ROWS_PER_TILE)]
+        workers.over_tiles(lambda first, last: done.append((first, last)), n_rows)
+    tiles = [tile for first, last in sorted(done) for tile in range(first, last)]
+    assert tiles == list(range(-(-n_rows // ROWS_PER_TILE)))
+    limit = TILES_PER_CALL if n_threads == 1 else 1
+    assert all(0 < last - first <= max(limit, len(tiles) == 1) for first, last in done)
+
+
+def test_no_rows():
+    for n_threads in (1, 2):
+        with Workers(n_threads) as workers:
+            workers.over_tiles(lambda first, last: pytest.fail("there is nothing to do"), 0)
 
 
 def test_tiles_are_shared_between_threads():
     meeting = threading.Barrier(2, timeout=30)
     with Workers(2) as workers:
-        workers.over_rows(lambda start, stop: meeting.wait(), 2 * ROWS_PER_TILE)  # hangs unless two run at once
+        workers.over_tiles(lambda first, last: meeting.wait(), 2 * ROWS_PER_TILE)  # hangs unless two run at once
 
 
 @pytest.mark.parametrize("in_helper", [False, True])
 def test_error_of_either_thread_is_raised(in_helper):
     caller, begun, meeting = threading.get_ident(), [], threading.Barrier(2, timeout=30)
 
-    def fail(start, stop):
-        begun.append(start)
+    def fail(first, last):
+        begun.append(first)
         meeting.wait()
         if (threading.get_ident() != caller) == in_helper:
             raise ZeroDivisionError
@@ -37,20 +51,65 @@ def test_error_of_either_thread_is_raised(in_helper):
 
     with Workers(2) as workers:
         with pytest.raises(ZeroDivisionError):
-            workers.over_rows(fail, 2 * ROWS_PER_TILE)
-        assert sorted(begun) == [0, ROWS_PER_TILE]
-        assert workers.over_rows(lambda start, stop: start, 2 * ROWS_PER_TILE) == [0, ROWS_PER_TILE]  # still usable
+            workers.over_tiles(fail, 2 * ROWS_PER_TILE)
+        assert sorted(begun) == [0, 1]
+        again = []
+        workers.over_tiles(lambda first, last: again.append(first), 2 * ROWS_PER_TILE)  # still usable
+        assert sorted(again) == [0, 1]
 
 
 def test_caller_does_not_wait_for_a_helper_that_has_nothing():
-    busy, blocked = threading.Event(), threading.Event()
+    busy, blocked, done = threading.Event(), threading.Event(), []
     with Workers(2) as workers:
         workers._pool.submit(lambda: (busy.set(), blocked.wait(30)))  # the only helper is held elsewhere
         assert busy.wait(30)
         try:
-            assert workers.over_rows(lambda start, stop: stop, 2 * ROWS_PER_TILE) == [ROWS_PER_TILE, 2 * ROWS_PER_TILE]
+            workers.over_tiles(lambda first, last: done.append(last), 2 * ROWS_PER_TILE)
+            assert done == [1, 2]
         finally:
             blocked.set()
+
+
+# --- memory for the kernels
+
+
+def test_workspace_is_large_enough_aligned_and_used_again():
+    workers = Workers()
+    for side, longest in [(8, 0), (24, 10), (8, 50_000)]:
+        workspace = Workspace(*workers.workspace(side, longest))
+        assert workspace.numbers.size >= workspace_size(side, longest)
+        assert workspace.offsets.size >= offsets_size(longest)
+        assert workspace.words.dtype == np.uint64
+        assert workspace.numbers.ctypes.data % 64 == 0
+        assert workers.workspace(side, longest)[0] is workspace.numbers
+
+
+def test_threads_have_workspaces_of_their_own():
+    meeting, found = threading.Barrier(2, timeout=30), []
+
+    def work(first, last):
+        meeting.wait()
+        found.append(workers.workspace(8, 10))
+
+    with Workers(2) as workers:
+        workers.over_tiles(work, 2 * ROWS_PER_TILE)
+    for mine, other in zip(*found, strict=True):
+        assert not np.shares_memory(mine, other)
+
+
+@pytest.mark.parametrize("is_scaled", [False, True])
+@pytest.mark.parametrize(("n_components", "side"), [(1, 8), (8, 8), (9, 16)])
+def test_other_factor_is_padded_and_used_again(n_components, side, is_scaled):
+    workers = Workers()
+    other = Other(*workers.other_factor(5, n_components, is_scaled=is_scaled))
+    assert other.Z.shape == other.scaled.shape == (6, side)
+    assert other.gram.shape == (side, side)
+    assert not other.Z.any()
+    assert other.Z.ctypes.data % 64 == 0
+    assert np.shares_memory(other.Z, other.scaled) == (not is_scaled)
+    assert workers.other_factor(5, n_components, is_scaled=is_scaled)[0] is other.Z
+    assert workers.other_factor(5, n_components, is_scaled=not is_scaled)[0] is not other.Z
+    assert workers.other_factor(6, n_components, is_scaled=is_scaled)[0].shape == (7, side)
 
 
 @pytest.mark.parametrize("n_threads", [0, -1])

@@ -22,6 +22,7 @@ from bnmf.model.noise import CommonNoise, common
 from bnmf.priors.exact_draws import draw
 from bnmf.priors.names import as_pair
 from bnmf.sampler.gibbs import step
+from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
@@ -36,13 +37,13 @@ THINNING = 20
 
 @dataclass(frozen=True)
 class Problem:
-    """A small factorisation: shape, rank, priors, fraction missing, and whether the rescaling move is used."""
+    """A small factorisation: shape, rank, priors, fraction missing, and moves of the sweeps."""
 
     prior: Any
     shape: tuple[int, int] = (4, 3)
     n_components: int = 3
     missing: float = 0.3
-    rescale: bool = True
+    moves: Moves = MIXING
 
     def truths(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Draw `count` times W (M, K), Zᵀ (N, K) and σ² from the priors."""
@@ -82,10 +83,10 @@ def statistics(W: np.ndarray, Zt: np.ndarray, sigma2: Any) -> np.ndarray:
     )
 
 
-def chain(model: Model, state: State, stream: Stream, workers: Workers, rescale: bool):
+def chain(model: Model, state: State, stream: Stream, workers: Workers, moves: Moves):
     """Yield the states after `state`."""
     while True:
-        state = step(model, state, stream, workers, rescale=rescale)
+        state = step(model, state, stream, workers, moves)
         yield state
 
 
@@ -96,7 +97,7 @@ def returned_to_prior(problem: Problem, replicates: int, sweeps: int, seed: int)
     with single_threaded_blas(), Workers() as workers:
         for i, truth in enumerate(zip(*problem.truths(replicates, rng), strict=True)):
             model, state = problem.posterior(*truth, rng)
-            *_, last = islice(chain(model, state, Stream(seed, i), workers, problem.rescale), sweeps)
+            *_, last = islice(chain(model, state, Stream(seed, i), workers, problem.moves), sweeps)
             after.append(statistics(last.W, last.Zt, last.sigma2))
     return np.array(after), statistics(*problem.truths(10 * replicates, rng))
 
@@ -109,7 +110,7 @@ def ranks(problem: Problem, replicates: int, draws: int, seed: int, thinning: in
         for i, truth in enumerate(zip(*problem.truths(replicates, rng), strict=True)):
             model, state = problem.posterior(*truth, rng)
             states = islice(
-                chain(model, state, Stream(seed, i), workers, problem.rescale), thinning - 1, draws * thinning, thinning
+                chain(model, state, Stream(seed, i), workers, problem.moves), thinning - 1, draws * thinning, thinning
             )
             values = np.array([statistics(s.W, s.Zt, s.sigma2) for s in states])
             below[i] = (values < statistics(*truth)).sum(axis=0)
@@ -123,7 +124,7 @@ def slowest_autocorrelation(problem: Problem, lag: int, chains: int, length: int
     with single_threaded_blas(), Workers() as workers:
         for i, truth in enumerate(zip(*problem.truths(chains, rng), strict=True)):
             model, state = problem.posterior(*truth, rng)
-            states = islice(chain(model, state, Stream(seed, i), workers, problem.rescale), length)
+            states = islice(chain(model, state, Stream(seed, i), workers, problem.moves), length)
             values.append([statistics(s.W, s.Zt, s.sigma2) for s in states])
     centred = np.array(values) - np.mean(values, axis=1, keepdims=True)
     centred /= centred.std(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Joint correctness of the whole sampler, for every prior, with and without missing entries and the rescaling move."""
+"""Joint correctness of the whole sampler, for every prior, with and without missing entries and moves."""
 
 from itertools import islice
 
@@ -8,6 +8,7 @@ from scipy import stats
 
 from bnmf.priors import L2Squared, LInf
 from bnmf.priors.names import MODELS
+from bnmf.sampler.moves import PLAIN, Moves
 from tests.reference import reference_sample
 from tests.statistical.calibration import NOISE, STATISTICS, THINNING, Problem, ranks, returned_to_prior, statistics
 from tests.statistical.checks import P_VALUE, assert_counts, assert_same, same
@@ -17,24 +18,25 @@ SHAPE, K = (4, 3), 3
 PAPER_RULE = L2Squared(1.0) + LInf(1.0, rule="paper")
 
 
-def assert_returns(name, missing, rescale, replicates):
-    problem = Problem(pairs(*SHAPE, K)[name], SHAPE, K, missing, rescale)
+def assert_returns(name, missing, moves, replicates):
+    problem = Problem(pairs(*SHAPE, K)[name], SHAPE, K, missing, moves)
     after, fresh = returned_to_prior(problem, replicates, sweeps=6, seed=NAMES.index(name))
     for i in range(len(STATISTICS)):
         assert_same(after[:, i], fresh[:, i])
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("missing", "rescale"), [(0.3, True), (0.0, False)])
-def test_sweeps_from_a_joint_draw_return_to_the_prior(name, missing, rescale):
-    assert_returns(name, missing, rescale, replicates=1000)
+@pytest.mark.parametrize(("missing", "moves"), [(0.3, Moves()), (0.0, PLAIN)])
+def test_sweeps_from_a_joint_draw_return_to_the_prior(name, missing, moves):
+    assert_returns(name, missing, moves, replicates=1000)
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("missing", "rescale"), [(0.0, True), (0.0, False), (0.5, True), (0.5, False)])
-def test_sweeps_from_many_joint_draws_return_to_the_prior(name, missing, rescale):
-    assert_returns(name, missing, rescale, replicates=5000)
+@pytest.mark.parametrize("moves", [Moves(), PLAIN, Moves(3, False, 0), Moves(1, False, 5)], ids=str)
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+def test_sweeps_from_many_joint_draws_return_to_the_prior(name, missing, moves):
+    assert_returns(name, missing, moves, replicates=5000)
 
 
 @pytest.mark.proof
@@ -55,7 +57,7 @@ def test_ranks_are_uniform(model):
 @pytest.mark.parametrize("rule", ["exact", "paper"])
 def test_only_the_exact_rule_has_uniform_ranks(rule):
     prior = L2Squared(1.0) + LInf(1.0, rule=rule)
-    counts = rank_counts(Problem(prior, SHAPE, K, missing=0.0, rescale=False), thinning=10)
+    counts = rank_counts(Problem(prior, SHAPE, K, missing=0.0, moves=PLAIN), thinning=10)
     pvalue = stats.chisquare(counts[STATISTICS.index("Σ max W")]).pvalue
     assert (pvalue > P_VALUE) == (rule == "exact"), f"p = {pvalue:.1e}"
 

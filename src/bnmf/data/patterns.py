@@ -1,42 +1,14 @@
-"""Patterns of missing entries: sums over entries that are missing together are computed once.
+"""Patterns of missing entries: rows with the same missing entries are drawn together.
 
-Real data are often missing in blocks: a drug that was not tested on a batch of cell lines is missing in all of them.
+Real data are often missing in blocks: a batch of cell lines on which some drugs were not tested misses all of them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions
-
-# Minimum number of columns with identical missing rows that form a block.
-MIN_BLOCK_COLUMNS = 3
-# Maximum number of blocks; those that save most are kept.
-MAX_BLOCKS = 256
-
-
-class Lists(NamedTuple):
-    """The lists of a view in the form that the half-sweep reads.
-
-    Attributes
-    ----------
-    indptr, indices, values : ndarray
-        Positions that each row lists individually, and the data there.
-    block_indptr, block_indices : ndarray
-        Blocks of missing positions that each row lists in addition.
-    member_indptr, members : ndarray
-        Positions in each block.
-    """
-
-    indptr: Ints
-    indices: Positions
-    values: Floats
-    block_indptr: Ints
-    block_indices: Positions
-    member_indptr: Ints
-    members: Positions
+from bnmf.kernels.rows import Others, Sharing
+from bnmf.utils.typing import Array, Bools, Indices, Ints
 
 
 def number_patterns(indptr: Ints, indices: Array, rows: Indices) -> Ints:
@@ -54,64 +26,40 @@ def pointers(lengths: Array) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
-def lists_without_blocks(indptr: Ints, indices: Positions, values: Floats) -> Lists:
-    """Return lists without blocks."""
-    none = np.zeros(0, np.uint32)
-    return Lists(indptr, indices, values, np.zeros_like(indptr), none, np.zeros(1, np.int64), none)
-
-
-def lists_with_blocks(indptr: Ints, indices: Positions, values: Floats, lists_missing: Bools) -> Lists:
-    """Return lists in which columns that are missing in the same rows are replaced by blocks.
+def split_rows(patterns: Ints, rows_per_tile: int, min_sharing: int) -> tuple[Sharing | None, Others | None]:
+    """Return the rows that are drawn together, because they have the same missing entries, and the others.
 
     Parameters
     ----------
-    indptr, indices, values : ndarray
-        Positions that each row lists, and the data there.
-    lists_missing : ndarray of bool
-        Whether a row lists its missing positions; other rows keep their lists.
+    patterns : ndarray of int
+        Pattern of missing entries of each row; -1 for a row that shares nothing.
+    rows_per_tile : int
+        Rows in one unit of work.
+    min_sharing : int
+        Number of rows with one pattern in a tile from which they are drawn together.
 
     Returns
     -------
-    Lists
-        Shorter lists of the same positions.
+    sharing : Sharing or None
+        Rows by tile and pattern, the commonest pattern of a tile first; None if there are none.
+    others : Others or None
+        Rows by tile; None if there are none.
     """
-    lengths = np.where(lists_missing, np.diff(indptr), 0)
-    if not lengths.any():
-        return lists_without_blocks(indptr, indices, values)
-    is_missing = np.repeat(lists_missing, np.diff(indptr))
-    columns = indices[is_missing]
-    rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
-    block_of, members = _blocks(columns, rows)
-    if not members:  # no copy
-        return lists_without_blocks(indptr, indices, values)
+    tiles = np.arange(len(patterns)) // rows_per_tile
+    _, place, sizes = np.unique(np.stack([tiles, patterns]), axis=1, return_inverse=True, return_counts=True)
+    n_alike = np.where(patterns >= 0, sizes[place], 0)
+    shares = n_alike >= max(min_sharing, 1)
 
-    blocks = block_of[columns]
-    inside = blocks >= 0
-    is_first = np.zeros(len(block_of), bool)
-    is_first[[block[0] for block in members]] = True  # a row that lists the first column of a block lists all of them
-    listed = is_first[columns]
-    individual = np.ones(len(indices), bool)
-    individual[is_missing] = ~inside
-    return Lists(
-        pointers(np.diff(indptr) - np.bincount(rows[inside], minlength=len(lengths))),
-        indices[individual],
-        values[individual],
-        pointers(np.bincount(rows[listed], minlength=len(lengths))),
-        blocks[listed].astype(np.uint32),
-        pointers(np.array([len(block) for block in members], dtype=np.int64)),
-        np.concatenate([np.zeros(0, np.uint32), *members]).astype(np.uint32),
-    )
+    def by_tile(which: Bools) -> Ints:
+        return pointers(np.bincount(tiles[which], minlength=tiles[-1] + 1 if len(tiles) else 0))
 
-
-def _blocks(columns: Positions, rows: Positions) -> tuple[Ints, list[Indices]]:
-    """Return the block of each column (-1 for none) and the columns of each block, given all missing positions."""
-    n_missing = np.bincount(columns)
-    patterns = number_patterns(pointers(n_missing), rows[np.argsort(columns, kind="stable")], np.flatnonzero(n_missing))
-    common = np.flatnonzero(np.bincount(patterns + 1)[1:] >= MIN_BLOCK_COLUMNS)
-    candidates = [np.flatnonzero(patterns == number) for number in common]
-    candidates.sort(key=lambda block: -(len(block) - 1) * n_missing[block[0]])
-    members = candidates[:MAX_BLOCKS]
-    block_of = np.full(len(patterns), -1)
-    for number, block in enumerate(members):
-        block_of[block] = number
-    return block_of, members
+    sharing, others = None, None
+    if shares.any():
+        order = np.lexsort((patterns, -n_alike, tiles))
+        rows = order[shares[order]].astype(np.int64)
+        repeats = np.zeros(len(rows), np.uint8)
+        repeats[1:] = (patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]] == tiles[rows[:-1]])
+        sharing = Sharing(by_tile(shares), rows, repeats)
+    if not shares.all():
+        others = Others(by_tile(~shares), np.flatnonzero(~shares).astype(np.int64))
+    return sharing, others

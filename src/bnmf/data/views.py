@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,12 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import check_values
-from bnmf.data.patterns import Lists, lists_with_blocks, lists_without_blocks, number_patterns, pointers
-from bnmf.kernels.sweep import squared_residuals
+from bnmf.data.patterns import number_patterns, pointers, split_rows
+from bnmf.kernels.errors import squared_residuals
+from bnmf.kernels.rows import ROWS_PER_TILE, Data
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Words
 
-# Rows in one unit of work. It does not depend on the number of threads, so neither does the rounding of BLAS.
-ROWS_PER_TILE = 256
+# Listed entries that are handled at a time in sums over all of them.
+ENTRIES_PER_BLOCK = 2**20
 _NO_MATRIX = np.zeros((0, 0))
 
 
@@ -33,9 +35,6 @@ class View:
         Whether a row lists its missing positions rather than its observed ones: whichever are fewer.
     squares : ndarray
         Σ a² over the observed entries of each row; only set if there is a matrix.
-    is_selection : bool
-        Whether these rows were selected from another view. Each is then drawn as it would be alone, so they share no
-        blocks of missing entries.
     """
 
     matrix: Floats | sp.csr_array | None
@@ -44,7 +43,6 @@ class View:
     values: Floats
     lists_missing: Bools
     squares: Floats
-    is_selection: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -61,29 +59,41 @@ class View:
         """Pattern of missing entries of each row that lists them, as a number; -1 for other rows."""
         return number_patterns(self.indptr, self.indices, np.flatnonzero(self.lists_missing))
 
-    @cached_property
-    def lists(self) -> Lists:
-        """The lists as the half-sweep reads them, with blocks of entries that are missing together."""
-        if self.is_selection:
-            return lists_without_blocks(self.indptr, self.indices, self.values)
-        return lists_with_blocks(self.indptr, self.indices, self.values, self.lists_missing)
+    def kernel_data(self, squares: Floats) -> tuple[Array, ...]:
+        """Return the rows in the form that the kernels read, with Σ a² of each row: the fields of `Data`."""
+        return *self._kernel_data[:-1], squares
 
     @cached_property
-    def order(self) -> Ints:
-        """Order in which the rows are drawn: within each tile by pattern, the commonest pattern first."""
-        tiles = np.arange(self.n_rows) // ROWS_PER_TILE
-        _, place, sizes = np.unique(np.stack([tiles, self._patterns]), axis=1, return_inverse=True, return_counts=True)
-        n_sharing = np.where(self._patterns >= 0, sizes[place], 1)
-        return np.lexsort((self._patterns, -n_sharing, tiles)).astype(np.int64)
+    def _kernel_data(self) -> Data:
+        lists = self.indptr, self.indices, self.values, self.lists_missing.view(np.uint8)
+        return Data(*lists, self.dense, *self._stored, self.squares)
 
     @cached_property
-    def repeats(self) -> Bools:
-        """Whether a row has the same missing entries as the row drawn before it in the same tile."""
-        patterns = self._patterns[self.order]
-        repeats = np.zeros(self.n_rows, bool)
-        repeats[1:] = (patterns[1:] == patterns[:-1]) & (patterns[1:] >= 0)
-        repeats[::ROWS_PER_TILE] = False
-        return repeats
+    def _stored(self) -> tuple[Ints, Positions, Floats]:
+        """The matrix in CSR form if it is sparse, and an empty one otherwise."""
+        if not isinstance(self.matrix, sp.csr_array):
+            return np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0)
+        return self.matrix.indptr.astype(np.int64), unsigned(self.matrix.indices), self.matrix.data
+
+    @cached_property
+    def longest_list(self) -> int:
+        """Largest number of positions that the kernels may gather for a row: those listed, or all others."""
+        longest = int(np.diff(self.indptr).max(initial=0))
+        return longest if self.matrix is None else max(longest, self.matrix.shape[1])
+
+    @cached_property
+    def _splits(self) -> dict[int, tuple[tuple[Array, ...] | None, ...]]:
+        return {}
+
+    def split(self, min_sharing: int) -> tuple[tuple[Array, ...] | None, ...]:
+        """Return the rows that share their missing entries with `min_sharing` rows of their tile, and the others.
+
+        They are the fields of `Sharing` and `Others`, or None.
+        """
+        if min_sharing not in self._splits:
+            parts = split_rows(self._patterns, ROWS_PER_TILE, min_sharing)
+            self._splits[min_sharing] = tuple(None if part is None else tuple(part) for part in parts)
+        return self._splits[min_sharing]
 
     @property
     def dense(self) -> Floats:
@@ -103,7 +113,6 @@ class View:
             self.values[listed],
             self.lists_missing[rows],
             self.squares[rows],
-            is_selection=True,
         )
 
     def product(self, start: int, stop: int, Z: Floats) -> Floats:
@@ -125,7 +134,7 @@ class View:
     @cached_property
     def sums_of_squares(self) -> Floats:
         """Σ a²."""
-        return self.squares if self.matrix is not None else self._row_sums(self.values**2)
+        return self.squares if self.matrix is not None else self.row_sums(lambda values, positions: values**2)
 
     def weighted_squares(self, weights: Floats) -> Floats:
         """Return Σ_j weights_j a_ij²; zeros if every row lists its observed entries, whose squares the kernel sums."""
@@ -166,9 +175,11 @@ class View:
         """Return the root of the mean of a², 0 for a row without observed entries; nothing overflows."""
         largest: Floats
         if self.matrix is None:
-            largest = self._row_maxima(np.abs(self.values))
-            relative = self.values / np.repeat(np.where(largest > 0, largest, 1.0), np.diff(self.indptr))
-            total = self._row_sums(relative**2)
+            largest = self._largest_magnitudes()
+            divisor = np.where(largest > 0, largest, 1.0)
+            total = np.zeros(self.n_rows)
+            for rows, row_of, values, _ in self._blocks():
+                total[rows] = np.bincount(row_of, (values / divisor[rows][row_of]) ** 2, minlength=len(total[rows]))
         else:
             magnitude: Any = abs(self.matrix)  # sparse arrays stay sparse
             peak: Any = magnitude.max(axis=1)
@@ -177,18 +188,33 @@ class View:
             total = np.asarray((relative**2).sum(axis=1)).ravel()
         return np.asarray(largest * np.sqrt(total / np.maximum(self.n_observed, 1)), dtype=np.float64)
 
-    def _row_sums(self, values: Floats) -> Floats:
-        """Return the sum of listed values of each row."""
-        rows = np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
-        return np.bincount(rows, weights=values, minlength=self.n_rows).astype(np.float64, copy=False)
+    def row_sums(self, function: Callable[[Floats, Positions], Floats]) -> Floats:
+        """Return the sum over the list of each row of a function of its values and positions."""
+        sums = np.zeros(self.n_rows)
+        for rows, row_of, values, positions in self._blocks():
+            sums[rows] = np.bincount(row_of, weights=function(values, positions), minlength=len(sums[rows]))
+        return sums
 
-    def _row_maxima(self, values: Floats) -> Floats:
-        """Return the largest of the nonnegative listed values of each row, 0 if it lists none."""
+    def _largest_magnitudes(self) -> Floats:
+        """Return the largest magnitude of the listed values of each row, 0 if it lists none."""
         maxima = np.zeros(self.n_rows)
-        lists_some = np.diff(self.indptr) > 0
-        if len(values):
-            maxima[lists_some] = np.maximum.reduceat(values, self.indptr[:-1][lists_some])
+        for rows, row_of, values, _ in self._blocks():
+            np.maximum.at(maxima[rows], row_of, np.abs(values))
         return maxima
+
+    def _blocks(self) -> Iterator[tuple[slice, Indices, Floats, Positions]]:
+        """Yield ranges of rows, and the row within the range, value and position of each of their listed entries.
+
+        A range has a limited number of entries, so that what is computed of them takes little memory.
+        """
+        start = 0
+        while start < self.n_rows:
+            end = np.searchsorted(self.indptr, self.indptr[start] + ENTRIES_PER_BLOCK, side="right") - 1
+            stop = min(max(int(end), start + 1), self.n_rows)
+            listed = slice(self.indptr[start], self.indptr[stop])
+            row_of = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+            yield slice(start, stop), row_of, self.values[listed], self.indices[listed]
+            start = stop
 
     def mask(self, start: int, stop: int, n_columns: int) -> Bools:
         """Return a dense mask of the observed entries of rows `start` to `stop`."""
@@ -235,8 +261,9 @@ class ScaledView:
     def sums_of_squares(self) -> Floats:
         """Σ a² of each row."""
         if self.entry_scale is not None and self.view.matrix is None:
-            view = self.view
-            return view._row_sums((view.values * self.entry_scale[view.indices]) ** 2) * self.row_scale**2
+            entry_scale = self.entry_scale
+            sums = self.view.row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
+            return sums * self.row_scale**2
         return self.squares if self.view.matrix is not None else self.view.sums_of_squares * self.row_scale**2
 
     def product(self, start: int, stop: int, Z: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Vectorised version of `truncated_normal.draw_scaled`: eight rows at once, one per lane.
+"""Vectorised versions of `draw_scaled` and `draw_two_piece`: eight rows at once, one per lane.
 
 The rows of a half-sweep are independent given the other factor, so eight of them are drawn in parallel. Each lane reads
 the words of its own row's stream, in the same order as the scalar draw, and gives the same values (tested).
@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import (
     EXPONENTIAL_INSIDE,
     EXPONENTIAL_X,
@@ -20,9 +21,8 @@ from bnmf.kernels.random import (
     normal_edge,
     stream_of,
 )
-from bnmf.kernels.truncated_normal import TAIL_START
+from bnmf.kernels.truncated_normal import TAIL_START, draw_two_piece
 from bnmf.kernels.vectors import (
-    WIDTH,
     absolute,
     bits_to_mask,
     broadcast,
@@ -50,19 +50,6 @@ NORMAL_STRIP_BITS, EXPONENTIAL_STRIP_BITS = U64(0x1FF), U64(0xFF)
 FIRST_EXPONENTIAL_STRIP = U64(0x200)
 # Bits of an empty mask.
 NO_LANES = U64(0)
-
-
-@inlined
-def store_stream(words, lane, stream):
-    """Write the stream of one lane to an array of 4 x WIDTH words."""
-    for i in range(4):
-        words[i * WIDTH + lane] = stream[i]
-
-
-@inlined
-def load_stream(words, lane):
-    """Return the stream of one lane from an array of 4 x WIDTH words."""
-    return words[lane], words[WIDTH + lane], words[2 * WIDTH + lane], words[3 * WIDTH + lane]
 
 
 @inlined
@@ -154,6 +141,48 @@ def finish_edges(x, word, at_edge, in_tail, streams):
 
 
 @inlined
+def draw_two_piece_lanes(b, p, inverse, scale, kink, rate, active, streams):
+    """Draw from exp(b w - p w²/2 - rate max(w, kink)) on w >= 0 in the lanes of a mask, as `draw_two_piece` does."""
+    zero, rates = broadcast(0.0), broadcast(rate)
+    beyond = (broadcast(1.0) >= rates * kink) | (b - rates >= p * kink)
+    below = (p * kink >= b) & (p * kink * kink >= broadcast(1.0))
+    pending = active & (beyond | below)
+    proposal = select(beyond, b - rates, b)
+    drawn = zero
+    by_mass = mask_to_bits(active) ^ mask_to_bits(pending)
+    if by_mass != NO_LANES:
+        drawn, streams = draw_pieces_by_mass(b, p, kink, rate, by_mass, streams)
+    while mask_to_bits(pending) != NO_LANES:
+        x, streams = draw_lanes(proposal, p, inverse, scale, pending, streams)
+        drawn = select(pending, x, drawn)
+        excess = select(beyond, kink - x, x - kink)
+        pending = pending & (excess > zero)
+        if mask_to_bits(pending) != NO_LANES:
+            height, streams = propose(
+                broadcast(EXPONENTIAL_STRIP_BITS), broadcast(FIRST_EXPONENTIAL_STRIP), pending, pending, streams
+            )
+            pending = pending & (rates * excess > height)
+    return drawn, streams
+
+
+@kernel
+def draw_pieces_by_mass(b, p, kink, rate, lanes, streams):
+    """Draw in the lanes of the given bits, one by one: neither piece is close to the whole density there."""
+    x = broadcast(0.0)
+    s0, s1, s2, s3 = streams
+    for lane in range(WIDTH):
+        if (lanes >> U64(lane)) & U64(1):
+            stream = extract_lane(s0, lane), extract_lane(s1, lane), extract_lane(s2, lane), extract_lane(s3, lane)
+            number, stream = draw_two_piece(
+                extract_lane(b, lane), extract_lane(p, lane), extract_lane(kink, lane), rate, stream
+            )
+            x = insert_lane(x, lane, number)
+            s0, s1 = insert_lane(s0, lane, stream[0]), insert_lane(s1, lane, stream[1])
+            s2, s3 = insert_lane(s2, lane, stream[2]), insert_lane(s3, lane, stream[3])
+    return x, (s0, s1, s2, s3)
+
+
+@inlined
 def first_lanes(n):
     """Return a mask of the first n lanes."""
     return bits_to_mask((U64(1) << U64(n)) - U64(1))
@@ -162,15 +191,17 @@ def first_lanes(n):
 @kernel
 def fill_lanes(b, p, key_high, key_low, out):
     """Fill `out` with draws on w >= 0, entry i from the stream of row i; only the tests use it."""
-    words = np.zeros(4 * WIDTH, np.uint64)
     for begin in range(0, out.size, WIDTH):
         n = min(WIDTH, out.size - begin)
+        s0 = s1 = s2 = s3 = broadcast(U64(0))
         b_lanes = p_lanes = inverse = scale = broadcast(1.0)
         for lane in range(n):
             i = begin + lane
-            store_stream(words, lane, stream_of(key_high, key_low, i))
+            stream = stream_of(key_high, key_low, i)
+            s0, s1 = insert_lane(s0, lane, stream[0]), insert_lane(s1, lane, stream[1])
+            s2, s3 = insert_lane(s2, lane, stream[2]), insert_lane(s3, lane, stream[3])
             b_lanes, p_lanes = insert_lane(b_lanes, lane, b[i]), insert_lane(p_lanes, lane, p[i])
             inverse, scale = insert_lane(inverse, lane, 1.0 / p[i]), insert_lane(scale, lane, math.sqrt(1.0 / p[i]))
-        draws, _ = draw_lanes(b_lanes, p_lanes, inverse, scale, first_lanes(n), load_streams(words))
+        draws, _ = draw_lanes(b_lanes, p_lanes, inverse, scale, first_lanes(n), (s0, s1, s2, s3))
         for lane in range(n):
             out[begin + lane] = extract_lane(draws, lane)

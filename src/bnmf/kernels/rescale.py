@@ -15,64 +15,53 @@ from bnmf.kernels.random import exponential, stream_of, uniform
 
 
 @kernel
-def rescale(
-    W,
-    Z,
-    linear_W,
-    quadratic_W,
-    pairwise_W,
-    max_rate_W,
-    linear_Z,
-    quadratic_Z,
-    pairwise_Z,
-    max_rate_Z,
-    key_high,
-    key_low,
-):
+def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low):
     """Rescale the columns of W and Z, both (rows, K), in place.
 
     Parameters
     ----------
     W, Z : (M, K) and (N, K)
         The factors.
-    linear_W, quadratic_W, pairwise_W, max_rate_W
-        Coefficients of the prior of W: arrays of shape (1 or M, K), and two numbers. Likewise for Z.
+    prior_W, prior_Z : tuple
+        Coefficients of the priors apart from their max terms: the fields of `Separable`.
+    max_term_W, max_term_Z : MaxTerm or None
+        The max terms.
     key_high, key_low : uint64
         Key of the random streams, one for each component.
     """
-    scales = np.ones(W.shape[1])
+    n_components = W.shape[1]
+    linear_W, quadratic_W, pairwise_W = prior_W
+    linear_Z, quadratic_Z, pairwise_Z = prior_Z
+    scales, inverse = np.ones(n_components), np.ones(n_components)
     power = float(W.shape[0] - Z.shape[0])
     width = 3.0 / math.sqrt(W.shape[0] + Z.shape[0])
     sums_W, quadratics_W = separable_terms(W, linear_W, quadratic_W)
     sums_Z, quadratics_Z = separable_terms(Z, linear_Z, quadratic_Z)
-    inverse = np.ones(W.shape[1])
-    for k in range(W.shape[1]):
-        a1 = sums_W[k] + pairwise_term(W, scales, k, pairwise_W)
-        a2 = quadratics_W[k]
-        b1 = sums_Z[k] + pairwise_term(Z, inverse, k, pairwise_Z)
-        b2 = quadratics_Z[k]
-        w, kinks_w = max_term(W, scales, k, max_rate_W)
-        z, kinks_z = max_term(Z, inverse, k, max_rate_Z)
+    for k in range(n_components):
+        a1, a2 = sums_W[k] + pairwise_term(W, scales, k, pairwise_W), quadratics_W[k]
+        b1, b2 = sums_Z[k] + pairwise_term(Z, inverse, k, pairwise_Z), quadratics_Z[k]
+        max_W, max_Z = column_with_kinks(W, scales, k, max_term_W), column_with_kinks(Z, inverse, k, max_term_Z)
         # A component that has underflowed to zero has no scale to draw.
-        if a1 == 0.0 and a2 == 0.0 and max_or_zero(w) == 0.0:
+        if a1 == 0.0 and a2 == 0.0 and is_zero(max_W):
             continue
-        if b1 == 0.0 and b2 == 0.0 and max_or_zero(z) == 0.0:
+        if b1 == 0.0 and b2 == 0.0 and is_zero(max_Z):
             continue
 
+        terms = power, a1, a2, b1, b2
         stream = stream_of(key_high, key_low, k)
         drop, stream = exponential(stream)  # the level of the slice is uniform below the density
-        level = log_density(0.0, power, a1, a2, b1, b2, w, kinks_w, max_rate_W, z, kinks_z, max_rate_Z) - drop
+        level = log_density(0.0, terms, max_W, max_Z) - drop
         fraction, stream = uniform(stream)
         low = -width * fraction
         high = low + width
-        while log_density(low, power, a1, a2, b1, b2, w, kinks_w, max_rate_W, z, kinks_z, max_rate_Z) > level:
+        while log_density(low, terms, max_W, max_Z) > level:
             low -= width
-        while log_density(high, power, a1, a2, b1, b2, w, kinks_w, max_rate_W, z, kinks_z, max_rate_Z) > level:
+        while log_density(high, terms, max_W, max_Z) > level:
             high += width
         while True:
             fraction, stream = uniform(stream)
             u = low + fraction * (high - low)
-            if log_density(u, power, a1, a2, b1, b2, w, kinks_w, max_rate_W, z, kinks_z, max_rate_Z) >= level:
+            if log_density(u, terms, max_W, max_Z) >= level:
                 break
             if u < 0.0:
                 low = u
@@ -85,20 +74,27 @@ def rescale(
 
 
 @kernel
-def log_density(u, power, a1, a2, b1, b2, w, kinks_w, max_rate_w, z, kinks_z, max_rate_z):
+def log_density(u, terms, max_W, max_Z):
     """Return the log density of the log scale u, up to a constant.
 
-    The penalties are a1 s + a2 s²/2 + max_rate_w Σ max(s w, kinks_w) for W with s = exp(u), and likewise with b1, b2
-    and z for Z with 1/s.
+    The penalties are a1 s + a2 s²/2 + max_penalty(s) for W with s = exp(u), and likewise with b1 and b2 for Z with 1/s.
     """
-    s = math.exp(u)
-    t = math.exp(-u)
+    power, a1, a2, b1, b2 = terms
+    s, t = math.exp(u), math.exp(-u)
     value = power * u - (a1 + 0.5 * a2 * s) * s - (b1 + 0.5 * b2 * t) * t
+    return value - max_penalty(s, max_W) - max_penalty(t, max_Z)
+
+
+@kernel
+def max_penalty(s, column):
+    """Return rate * Σ max(s w, kink) over a column with its kinks; 0 without a max term."""
+    if column is None:
+        return 0.0
+    w, kinks, rate = column
+    total = 0.0
     for i in range(w.size):
-        value -= max_rate_w * max(s * w[i], kinks_w[i])
-    for i in range(z.size):
-        value -= max_rate_z * max(t * z[i], kinks_z[i])
-    return value
+        total += max(s * w[i], kinks[i])
+    return rate * total
 
 
 @kernel
@@ -131,26 +127,29 @@ def pairwise_term(W, scales, k, pairwise):
 
 
 @kernel
-def max_term(W, scales, k, max_rate):
-    """Return column k and the largest other scaled entry of each row; both are empty if max_rate is zero."""
-    size = W.shape[0] if max_rate != 0.0 else 0
-    column = np.empty(size)
-    kinks = np.zeros(size)
-    for row in range(size):
+def column_with_kinks(W, scales, k, max_term):
+    """Return column k, the largest other scaled entry of each row, and the rate; None without a max term."""
+    if max_term is None:
+        return None
+    column, kinks = np.empty(W.shape[0]), np.zeros(W.shape[0])
+    for row in range(W.shape[0]):
         column[row] = W[row, k]
         for j in range(W.shape[1]):
             if j != k:
                 kinks[row] = max(kinks[row], scales[j] * W[row, j])
-    return column, kinks
+    return column, kinks, max_term.rate
 
 
 @kernel
-def max_or_zero(x):
-    """Return the largest entry of a nonnegative array, or 0 if it is empty."""
-    value = 0.0
-    for i in range(x.size):
-        value = max(value, x[i])
-    return value
+def is_zero(column):
+    """Return whether a column has no positive entry, or there is no max term."""
+    if column is None:
+        return True
+    entries, _, _ = column  # Numba fails on column[0]
+    largest = 0.0
+    for w in entries:
+        largest = max(largest, w)
+    return largest == 0.0
 
 
 @kernel

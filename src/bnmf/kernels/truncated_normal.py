@@ -172,6 +172,17 @@ def log_mass_decreasing(b, p, width):
 
 
 @kernel
+def fill_exponential(rate, key_high, key_low, out):
+    """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i.
+
+    They are the draws of `fill_within` with p = 0, which takes longer to compile.
+    """
+    for i in range(out.size):
+        x, _ = exponential(stream_of(key_high, key_low, i))
+        out[i] = x / rate[i]
+
+
+@kernel
 def fill_within(b, p, width, key_high, key_low, out):
     """Fill `out` with draws from exp(b w - p w²/2) on [0, width], entry i from the stream of row i."""
     for i in range(out.size):

@@ -1,31 +1,34 @@
 """Vectors of eight numbers, for the few loops that the compiler does not vectorise well.
 
 The compiler guards a loop over arrays of unknown length and aliasing with checks that cost more than the loop itself
-for K around 20. Here vector operations are spelled out. They are portable: eight numbers take one AVX-512 register, two
-AVX2 registers or four NEON registers.
+for K around 20. Here vector operations are spelled out, for any processor.
 
-There are three kinds of vector: 64-bit floats, 64-bit words, and masks. Operators act lane by lane.
+There are three kinds of vector: 64-bit floats, 64-bit words, and masks. Operators act lane by lane. Each operation is
+written twice: in NumPy, which says what it means and is what runs if the compiler is disabled, and as LLVM code.
 """
 
+import inspect
 import operator
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import extending, types
+from numba import config, errors, extending, types
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
-# Callers omit the first argument (the typing context) of an intrinsic, which a type checker cannot know.
-intrinsic: Any = extending.intrinsic
+from bnmf.kernels.processor import WIDTH
 
-# Lanes of a vector.
-WIDTH = 8
 _DOUBLE = ir.DoubleType()
 _INT, _WORD = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_DOUBLE, WIDTH)
 _WORDS = ir.VectorType(_WORD, WIDTH)
 _MASK = ir.VectorType(ir.IntType(1), WIDTH)
+_CONTRACT = ("contract",)  # allows a multiply and an add to be fused
+
+
+# --- types and operators
 
 
 class Vector(types.Type):
@@ -43,42 +46,6 @@ vector, words, mask = Vector("Vector", _VECTOR), Vector("Words", _WORDS), Vector
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
         super().__init__(manager, kind, kind.lowered)
-
-
-def _kind_of(array):
-    """Return the kind of vector that is loaded from an array."""
-    return vector if array.dtype == types.float64 else words
-
-
-def _data_address(context, builder, kind, array):
-    """Return the address of the first element of an array or pointer."""
-    return array if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, array).data
-
-
-def _address(context, builder, kind, array, index):
-    return builder.gep(_data_address(context, builder, kind, array), [index])
-
-
-def _vector_address(context, builder, kind, array, index):
-    return builder.bitcast(_address(context, builder, kind, array, index), _kind_of(kind).lowered.as_pointer())
-
-
-def _broadcast(builder, number):
-    undefined = ir.Constant(ir.VectorType(number.type, WIDTH), ir.Undefined)
-    first = builder.insert_element(undefined, number, ir.Constant(_INT, 0))
-    return builder.shuffle_vector(first, undefined, _int_vector([0] * WIDTH))
-
-
-def _int_vector(numbers):
-    """Return a constant vector of integers."""
-    return ir.Constant(ir.VectorType(_INT, len(numbers)), list(numbers))
-
-
-def _call_llvm(builder, name, result, args, **flags):
-    """Call an LLVM intrinsic by name."""
-    kind = ir.FunctionType(result, [arg.type for arg in args])
-    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    return builder.call(function, args, **flags)
 
 
 def _register_operator(which, instruction, *kinds, result=None):
@@ -99,7 +66,7 @@ def _comparison(sign):
     return lambda builder, x, y: builder.fcmp_ordered(sign, x, y)
 
 
-_contracted = partial(partial, flags=("contract",))  # allows a multiply and an add to be fused
+_contracted = partial(partial, flags=_CONTRACT)
 _register_operator(operator.add, _contracted(ir.IRBuilder.fadd), vector)
 _register_operator(operator.sub, _contracted(ir.IRBuilder.fsub), vector)
 _register_operator(operator.mul, _contracted(ir.IRBuilder.fmul), vector)
@@ -115,79 +82,318 @@ _register_operator(operator.and_, ir.IRBuilder.and_, words, mask)
 _register_operator(operator.or_, ir.IRBuilder.or_, words, mask)
 
 
-@intrinsic
-def pointer_at(typing, array, index):
-    """Return a pointer to element `index` of the flattened array; it is indexed like an array that starts there.
+# --- tools to define operations
 
-    Passing an array to a function costs reference counting even if the function is inlined; passing a pointer does not.
-    A pointer does not keep the array alive.
+
+def _compiled_by(typing, *, prefer_literal=False):
+    """Return a decorator that compiles an operation by `typing`, an intrinsic of Numba, unless the JIT is disabled.
+
+    The decorated function is what the operation means; it stays available as ``operation.__wrapped__``.
     """
 
+    def decorate(meaning):
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return meaning
+        # Callers omit the typing context, the first argument of an intrinsic, which a type checker cannot know.
+        operation: Any = extending.intrinsic(prefer_literal=prefer_literal)(typing)
+        return update_wrapper(operation, meaning)
+
+    return decorate
+
+
+def _elements_of(array, *dtypes):
+    """Return the element type of a pointer or of a C-contiguous array; anything else is a typing error."""
+    if isinstance(array, types.CPointer) or (isinstance(array, types.Array) and array.layout == "C" and array.aligned):
+        dtype = array.dtype
+    else:
+        raise errors.TypingError(f"vectors are loaded from pointers and C-contiguous arrays, got {array}")
+    if dtypes and dtype not in dtypes:
+        raise errors.TypingError(f"expected elements of type {' or '.join(map(str, dtypes))}, got {array}")
+    return dtype
+
+
+def _vector_of(array):
+    """Return the kind of vector that is loaded from an array of floats or words."""
+    return vector if _elements_of(array, types.float64, types.uint64) == types.float64 else words
+
+
+def _address(context, builder, kind, array, index):
+    """Return the address of an element of an array or pointer."""
+    data = array if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, array).data
+    return builder.gep(data, [index], source_etype=context.get_data_type(kind.dtype))
+
+
+def _load(builder, address, kind):
+    """Load a number, or a vector that need not be aligned."""
+    return builder.load(address, align=8, typ=kind)
+
+
+def _store(builder, value, address):
+    """Store a vector that need not be aligned."""
+    if not address.type.is_opaque:  # Numba still gives pointers a type, and a store checks it
+        address = builder.bitcast(address, value.type.as_pointer())
+    builder.store(value, address, align=8)
+
+
+def _broadcast(builder, number):
+    undefined = ir.Constant(ir.VectorType(number.type, WIDTH), ir.Undefined)
+    first = builder.insert_element(undefined, number, ir.Constant(_INT, 0))
+    return builder.shuffle_vector(first, undefined, _int_vector([0] * WIDTH))
+
+
+def _int_vector(numbers):
+    """Return a constant vector of integers."""
+    return ir.Constant(ir.VectorType(_INT, len(numbers)), list(numbers))
+
+
+def _add_product(builder, x, y, z):
+    return builder.fadd(x, builder.fmul(y, z, flags=_CONTRACT), flags=_CONTRACT)
+
+
+def _call_llvm(builder, name, result, args, **flags):
+    """Call an LLVM intrinsic by name."""
+    kind = ir.FunctionType(result, [arg.type for arg in args])
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    return builder.call(function, args, **flags)
+
+
+def _lanewise(result, *arguments):
+    """Return a decorator for the code of an operation with vectors as arguments and result."""
+
+    def decorate(code):
+        def generate(context, builder, signature, args):
+            return code(builder, *args)
+
+        def type_operation(typing, *given):
+            return (result(*arguments), generate) if given == arguments else None
+
+        names = ["typing", *(f"x{i}" for i in range(len(arguments)))]  # Numba reads them
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        type_operation.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return type_operation
+
+    return decorate
+
+
+# --- memory
+
+
+def _type_pointer_at(typing, array, index):
     def generate(context, builder, signature, args):
         return _address(context, builder, signature.args[0], *args)
 
-    return types.CPointer(array.dtype)(array, types.intp), generate
+    return types.CPointer(_elements_of(array))(array, types.intp), generate
 
 
-@intrinsic
-def load(typing, array, index):
-    """Return the vector that starts at element `index` of a flattened contiguous array.
+@_compiled_by(_type_pointer_at)
+def pointer_at(array, index):
+    """Return a pointer to element `index` of a C-contiguous array or pointer; it is indexed like an array.
 
-    Here and below, `array` may also be a pointer.
+    Passing an array to a function costs reference counting even if the function is inlined; passing a pointer does not.
+    A pointer does not keep its array alive, so it is only made of arrays that the caller of a kernel passes.
     """
+    return array.reshape(-1)[index:]
 
+
+def _type_load(typing, array, index):
     def generate(context, builder, signature, args):
-        return builder.load(_vector_address(context, builder, signature.args[0], *args), align=8)
+        return _load(builder, _address(context, builder, signature.args[0], *args), signature.return_type.lowered)
 
-    return _kind_of(array)(array, types.intp), generate
+    return _vector_of(array)(array, types.intp), generate
 
 
-@intrinsic
-def store(typing, array, index, value):
-    """Write a vector to elements `index` to `index + WIDTH` of the flattened array."""
+@_compiled_by(_type_load)
+def load(array, index):
+    """Return the vector that starts at element `index`. Here and below, `array` may also be a pointer."""
+    return array.reshape(-1)[index : index + WIDTH].copy()
 
+
+def _type_store(typing, array, index, value):
     def generate(context, builder, signature, args):
-        builder.store(args[2], _vector_address(context, builder, signature.args[0], *args[:2]), align=8)
+        _store(builder, args[2], _address(context, builder, signature.args[0], *args[:2]))
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, _kind_of(array)), generate
+    return types.void(array, types.intp, _vector_of(array)), generate
 
 
-@intrinsic
-def load_strided(typing, array, index, stride):
-    """Return a vector of the numbers at `index`, `index + stride`, `index + 2 stride`, ..."""
+@_compiled_by(_type_store)
+def store(array, index, value):
+    """Write a vector to elements `index` to `index + WIDTH`."""
+    array.reshape(-1)[index : index + WIDTH] = value
 
+
+def _type_load_broadcast(typing, array, index):
     def generate(context, builder, signature, args):
-        array, index, stride = args
-        loaded = ir.Constant(_VECTOR, ir.Undefined)
+        return _broadcast(builder, _load(builder, _address(context, builder, signature.args[0], *args), _DOUBLE))
+
+    _elements_of(array, types.float64)
+    return vector(array, types.intp), generate
+
+
+@_compiled_by(_type_load_broadcast)
+def load_broadcast(array, index):
+    """Return a vector with element `index` in every lane; the index must not be negative."""
+    return np.full(WIDTH, array.reshape(-1)[index])
+
+
+def _type_gather_pairs(typing, table, index):
+    def generate(context, builder, signature, args):
+        pairs = []
         for lane in range(WIDTH):
-            number = builder.load(_address(context, builder, signature.args[0], array, index))
-            loaded = builder.insert_element(loaded, number, ir.Constant(_INT, lane))
-            index = builder.add(index, stride)
-        return loaded
+            offset = builder.shl(builder.extract_element(args[1], ir.Constant(_INT, lane)), ir.Constant(_WORD, 1))
+            address = _address(context, builder, signature.args[0], args[0], offset)
+            pairs.append(_load(builder, address, ir.VectorType(_DOUBLE, 2)))
+        even, odd = _concatenate(builder, pairs[::2]), _concatenate(builder, pairs[1::2])
+        # `even` holds the pairs of even lanes and `odd` those of odd lanes: first, second, first, second, ...
+        columns = []
+        for column in range(2):
+            order = [x for i in range(column, WIDTH, 2) for x in (i, WIDTH + i)]
+            columns.append(builder.shuffle_vector(even, odd, _int_vector(order)))
+        return context.make_tuple(builder, signature.return_type, columns)
 
-    return vector(array, types.intp, types.intp), generate
+    _elements_of(table, types.float64)
+    return types.UniTuple(vector, 2)(table, words), generate
 
 
-@intrinsic
-def transpose(typing, array, index, to, stride):
-    """Copy the transpose of the 8 x 8 submatrix at `index` to the one at `to`; `stride` is the length of a row."""
+@_compiled_by(_type_gather_pairs)
+def gather_pairs(table, index):
+    """Return both columns of a two-column table, each lane from the row given by its index.
 
+    Each row is one load. Combining the loads with shuffles is faster than the gather instruction of many processors.
+    """
+    return table[index, 0], table[index, 1]
+
+
+def _concatenate(builder, parts):
+    """Return the concatenation of vectors of the same length; their number is a power of two."""
+    while len(parts) > 1:
+        order = _int_vector(range(2 * parts[0].type.count))
+        parts = [builder.shuffle_vector(x, y, order) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _type_prefetch(typing, array, index):
     def generate(context, builder, signature, args):
-        array, index, to, stride = args
-        kind = signature.args[0]
-        rows = []
-        for _ in range(WIDTH):
-            rows.append(builder.load(_vector_address(context, builder, kind, array, index), align=8))
-            index = builder.add(index, stride)
-        for distance in (4, 2, 1):
-            rows = _exchange(builder, rows, distance)
-        for row in rows:
-            builder.store(row, _vector_address(context, builder, kind, array, to), align=8)
-            to = builder.add(to, stride)
+        hints = [ir.Constant(_INT, x) for x in (0, 3, 1)]  # read, high temporal locality, data cache
+        address = _address(context, builder, signature.args[0], *args)
+        _call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *hints])
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp, types.intp), generate
+    _elements_of(array)
+    return types.void(array, types.intp), generate
+
+
+@_compiled_by(_type_prefetch)
+def prefetch(array, index):
+    """Prefetch the cache line that holds element `index`."""
+
+
+# --- lane by lane
+
+
+def _type_broadcast(typing, number):
+    def generate(context, builder, signature, args):
+        return _broadcast(builder, args[0])
+
+    return (words(number) if number == types.uint64 else vector(types.float64)), generate
+
+
+@_compiled_by(_type_broadcast)
+def broadcast(number):
+    """Return a vector with the same number or word in every lane."""
+    return np.full(WIDTH, number, np.uint64 if isinstance(number, np.uint64) else np.float64)
+
+
+@_compiled_by(_lanewise(vector, vector, vector, vector)(_add_product))
+def add_product(x, y, z):
+    """Return x + y z, rounded once or twice."""
+    return x + y * z
+
+
+@_compiled_by(_lanewise(vector, vector)(lambda b, x: _call_llvm(b, f"llvm.sqrt.v{WIDTH}f64", _VECTOR, [x])))
+def square_root(x):
+    """Return the square root."""
+    return np.sqrt(x)
+
+
+@_compiled_by(_lanewise(vector, vector)(lambda b, x: _call_llvm(b, f"llvm.fabs.v{WIDTH}f64", _VECTOR, [x])))
+def absolute(x):
+    """Return |x|."""
+    return np.abs(x)
+
+
+@_compiled_by(
+    _lanewise(vector, vector, vector)(lambda b, x, y: _call_llvm(b, f"llvm.maxnum.v{WIDTH}f64", _VECTOR, [x, y]))
+)
+def larger(x, y):
+    """Return the larger of x and y, or the other one if one is no number."""
+    return np.fmax(x, y)
+
+
+@_compiled_by(_lanewise(vector, words)(lambda b, x: b.sitofp(x, _VECTOR)))
+def to_floats(x):
+    """Convert words, read as signed integers, to floats."""
+    return x.astype(np.int64).astype(np.float64)
+
+
+def _type_select(typing, where, x, y):
+    def generate(context, builder, signature, args):
+        return builder.select(*args)
+
+    return x(mask, x, x), generate
+
+
+@_compiled_by(_type_select)
+def select(where, x, y):
+    """Return x in the lanes where the mask is set, and y in the others."""
+    return np.where(where, x, y)
+
+
+def _type_extract_lane(typing, x, lane):
+    def generate(context, builder, signature, args):
+        return builder.extract_element(*args)
+
+    return (types.uint64 if x == words else types.float64)(x, types.intp), generate
+
+
+@_compiled_by(_type_extract_lane)
+def extract_lane(x, lane):
+    """Return the number or word in one lane."""
+    return x[lane]
+
+
+def _type_insert_lane(typing, x, lane, value):
+    def generate(context, builder, signature, args):
+        vector, lane, value = args
+        return builder.insert_element(vector, value, lane)
+
+    return x(x, types.intp, types.uint64 if x == words else types.float64), generate
+
+
+@_compiled_by(_type_insert_lane)
+def insert_lane(x, lane, value):
+    """Return a copy of the vector with the number or word in one lane replaced."""
+    changed = x.copy()
+    changed[lane] = value
+    return changed
+
+
+# --- masks as bits
+
+
+@_compiled_by(_lanewise(types.uint64, mask)(lambda b, x: b.zext(b.bitcast(x, ir.IntType(WIDTH)), _WORD)))
+def mask_to_bits(where):
+    """Return a mask as an integer, one bit per lane, lane 0 in the lowest bit."""
+    return np.uint64(sum(1 << lane for lane in range(WIDTH) if where[lane]))
+
+
+@_compiled_by(_lanewise(mask, types.uint64)(lambda b, x: b.bitcast(b.trunc(x, ir.IntType(WIDTH)), _MASK)))
+def bits_to_mask(bits):
+    """Return the mask with these bits: the inverse of `mask_to_bits`."""
+    return np.array([int(bits) >> lane & 1 == 1 for lane in range(WIDTH)])
+
+
+# --- eight vectors at a time
 
 
 def _exchange(builder, rows, distance):
@@ -206,180 +412,127 @@ def _exchange(builder, rows, distance):
     return out
 
 
-@intrinsic
-def gather_pairs(typing, table, index):
-    """Return both columns of a two-column table, each lane from the row given by its index.
-
-    Each row is one load. Combining the loads with shuffles is faster than the gather instruction of many processors.
-    """
-
+def _type_transposed(typing, rows):
     def generate(context, builder, signature, args):
-        data = _data_address(context, builder, signature.args[0], args[0])
-        pair_pointer = ir.VectorType(_DOUBLE, 2).as_pointer()
-        pairs = []
-        for lane in range(WIDTH):
-            offset = builder.shl(builder.extract_element(args[1], ir.Constant(_INT, lane)), ir.Constant(_WORD, 1))
-            pairs.append(builder.load(builder.bitcast(builder.gep(data, [offset]), pair_pointer), align=8))
-        even, odd = _concatenate(builder, pairs[::2]), _concatenate(builder, pairs[1::2])
-        # `even` holds the pairs of even lanes and `odd` those of odd lanes: first, second, first, second, ...
-        columns = []
-        for column in range(2):
-            order = [x for i in range(column, WIDTH, 2) for x in (i, WIDTH + i)]
-            columns.append(builder.shuffle_vector(even, odd, _int_vector(order)))
-        return context.make_tuple(builder, signature.return_type, columns)
+        lines = [builder.extract_value(args[0], i) for i in range(WIDTH)]
+        for distance in (4, 2, 1):
+            lines = _exchange(builder, lines, distance)
+        return context.make_tuple(builder, signature.return_type, lines)
 
-    return types.UniTuple(vector, 2)(table, words), generate
+    return rows(types.UniTuple(vector, WIDTH)), generate
 
 
-def _concatenate(builder, parts):
-    """Return the concatenation of vectors of the same length; their number is a power of two."""
-    while len(parts) > 1:
-        order = _int_vector(range(2 * parts[0].type.count))
-        parts = [builder.shuffle_vector(x, y, order) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+@_compiled_by(_type_transposed)
+def transposed(rows):
+    """Return the rows of the transpose of a matrix of eight vectors."""
+    return tuple(np.stack(rows).T.copy())
 
 
-@intrinsic
-def extract_lane(typing, x, lane):
-    """Return the number or word in one lane."""
-
+def _type_row_sums(typing, array, index):
     def generate(context, builder, signature, args):
-        return builder.extract_element(*args)
+        array, index = args
+        sums = []
+        for row in range(WIDTH):
+            offset = builder.add(index, ir.Constant(index.type, row * WIDTH))
+            sums.append(_load(builder, _address(context, builder, signature.args[0], array, offset), _VECTOR))
+        # Halve the number of vectors: each keeps the sums of two rows, in the order of the transposition.
+        distance = WIDTH // 2
+        while distance:
+            lines = _exchange_halves(builder, sums, distance)
+            sums = [builder.fadd(x, y) for x, y in lines]
+            distance //= 2
+        return sums[0]
 
-    return (types.uint64 if x == words else types.float64)(x, types.intp), generate
-
-
-@intrinsic
-def insert_lane(typing, x, lane, value):
-    """Return a copy of the vector with the number or word in one lane replaced."""
-
-    def generate(context, builder, signature, args):
-        vector, lane, value = args
-        return builder.insert_element(vector, value, lane)
-
-    return x(x, types.intp, types.uint64 if x == words else types.float64), generate
-
-
-@intrinsic
-def select(typing, where, x, y):
-    """Return x in the lanes where the mask is set, and y in the others."""
-
-    def generate(context, builder, signature, args):
-        return builder.select(*args)
-
-    return x(mask, x, x), generate
-
-
-@intrinsic
-def mask_to_bits(typing, where):
-    """Return a mask as an integer, one bit per lane, lane 0 in the lowest bit."""
-
-    def generate(context, builder, signature, args):
-        return builder.zext(builder.bitcast(args[0], ir.IntType(WIDTH)), _WORD)
-
-    return types.uint64(mask), generate
-
-
-@intrinsic
-def bits_to_mask(typing, bits):
-    """Return the mask with these bits: the inverse of `mask_to_bits`."""
-
-    def generate(context, builder, signature, args):
-        return builder.bitcast(builder.trunc(args[0], ir.IntType(WIDTH)), _MASK)
-
-    return mask(types.uint64), generate
-
-
-@intrinsic
-def to_floats(typing, x):
-    """Convert words, read as signed integers, to floats."""
-
-    def generate(context, builder, signature, args):
-        return builder.sitofp(args[0], _VECTOR)
-
-    return vector(words), generate
-
-
-@intrinsic
-def absolute(typing, x):
-    """Return |x|."""
-
-    def generate(context, builder, signature, args):
-        return _call_llvm(builder, f"llvm.fabs.v{WIDTH}f64", _VECTOR, args)
-
-    return vector(vector), generate
-
-
-@intrinsic
-def prefetch(typing, array, index):
-    """Prefetch the cache line that holds element `index`."""
-
-    def generate(context, builder, signature, args):
-        address = builder.bitcast(_address(context, builder, signature.args[0], *args), ir.IntType(8).as_pointer())
-        hints = [ir.Constant(_INT, x) for x in (0, 3, 1)]  # read, high temporal locality, data cache
-        _call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *hints])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
-
-
-@intrinsic
-def load_scalar(typing, array, index):
-    """Return element `index` of the flattened array."""
-
-    def generate(context, builder, signature, args):
-        return builder.load(_address(context, builder, signature.args[0], *args))
-
-    return types.float64(array, types.intp), generate
-
-
-@intrinsic
-def store_scalar(typing, array, index, value):
-    """Write element `index` of the flattened array."""
-
-    def generate(context, builder, signature, args):
-        builder.store(args[2], _address(context, builder, signature.args[0], *args[:2]))
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, types.float64), generate
-
-
-@intrinsic
-def broadcast(typing, number):
-    """Return a vector with the same number or word in every lane."""
-
-    def generate(context, builder, signature, args):
-        return _broadcast(builder, args[0])
-
-    return (words if number == types.uint64 else vector)(number), generate
-
-
-@intrinsic
-def load_broadcast(typing, array, index):
-    """Return a vector with element `index` in every lane; the index must not be negative."""
-
-    def generate(context, builder, signature, args):
-        return _broadcast(builder, builder.load(_address(context, builder, signature.args[0], *args)))
-
+    _elements_of(array, types.float64)
     return vector(array, types.intp), generate
 
 
-@intrinsic
-def add_product(typing, x, y, z):
-    """Return x + y z."""
+def _exchange_halves(builder, rows, distance):
+    """Return the two halves to add for each pair of rows `distance` apart."""
+    keep, move = [], []
+    for i in range(WIDTH):
+        is_upper = i & distance == 0
+        keep.append(i if is_upper else WIDTH + i)
+        move.append(i + distance if is_upper else WIDTH + i - distance)
+    return [
+        (
+            builder.shuffle_vector(rows[i], rows[i + distance], _int_vector(keep)),
+            builder.shuffle_vector(rows[i], rows[i + distance], _int_vector(move)),
+        )
+        for i in range(distance)
+    ]
+
+
+@_compiled_by(_type_row_sums)
+def row_sums(array, index):
+    """Return a vector with the sum of each of the eight vectors that start at element `index`."""
+    return array.reshape(-1)[index : index + WIDTH * WIDTH].reshape(WIDTH, WIDTH).sum(axis=1)
+
+
+# --- a tile of sums
+
+
+def _type_add_tile(typing, x, line_x, step_x, y, line_y, n, factor, out, line_out, rows, vectors):
+    tile_rows, tile_vectors = rows.literal_value, vectors.literal_value
 
     def generate(context, builder, signature, args):
-        product = builder.fmul(args[1], args[2], flags=("contract",))
-        return builder.fadd(args[0], product, flags=("contract",))
+        x, line_x, step_x, y, line_y, n, factor, out, line_out = args[:9]
 
-    return vector(vector, vector, vector), generate
+        def element(array, *indices):
+            index = indices[0]
+            for further in indices[1:]:
+                index = builder.add(index, further)
+            return _address(context, builder, types.CPointer(types.float64), array, index)
+
+        def times(number, base):
+            return builder.mul(base, ir.Constant(base.type, number))
+
+        zero = ir.Constant(n.type, 0)
+        before = builder.block
+        loop, after = builder.append_basic_block("tile"), builder.append_basic_block("tile.end")
+        builder.cbranch(builder.icmp_signed(">", n, zero), loop, after)
+
+        builder.position_at_end(loop)
+        i = builder.phi(n.type)
+        sums = [builder.phi(_VECTOR) for _ in range(tile_rows * tile_vectors)]
+        of_x, of_y = builder.mul(i, line_x), builder.mul(i, line_y)
+        ys = [_load(builder, element(y, of_y, ir.Constant(n.type, v * WIDTH)), _VECTOR) for v in range(tile_vectors)]
+        added = []
+        for row in range(tile_rows):
+            number = _broadcast(builder, _load(builder, element(x, of_x, times(row, step_x)), _DOUBLE))
+            added += [_add_product(builder, sums[row * tile_vectors + v], number, ys[v]) for v in range(tile_vectors)]
+        following = builder.add(i, ir.Constant(n.type, 1))
+        builder.cbranch(builder.icmp_signed("<", following, n), loop, after)
+
+        builder.position_at_end(after)
+        totals = [builder.phi(_VECTOR) for _ in sums]
+        for phi, first, new in (
+            (i, zero, following),
+            *((phi, ir.Constant(_VECTOR, [0.0] * WIDTH), new) for phi, new in zip(sums, added, strict=True)),
+            *((phi, ir.Constant(_VECTOR, [0.0] * WIDTH), new) for phi, new in zip(totals, added, strict=True)),
+        ):
+            phi.add_incoming(first, before)
+            phi.add_incoming(new, loop)
+        sign = _broadcast(builder, factor)
+        for number, total in enumerate(totals):
+            row, v = divmod(number, tile_vectors)
+            to = element(out, times(row, line_out), ir.Constant(n.type, v * WIDTH))
+            _store(builder, _add_product(builder, _load(builder, to, _VECTOR), sign, total), to)
+        return context.get_dummy_value()
+
+    floats, whole = types.CPointer(types.float64), types.intp
+    arguments = floats, whole, whole, floats, whole, whole, types.float64, floats, whole, rows, vectors
+    return types.void(*arguments), generate
 
 
-@intrinsic
-def square_root(typing, x):
-    """Return the square root."""
+@_compiled_by(_type_add_tile, prefer_literal=True)
+def add_tile(x, line_x, step_x, y, line_y, n, factor, out, line_out, rows, vectors):
+    """Add factor * Σ x yᵀ, summed over n lines, to a tile of `rows` numbers by `vectors` vectors.
 
-    def generate(context, builder, signature, args):
-        return _call_llvm(builder, f"llvm.sqrt.v{WIDTH}f64", _VECTOR, args)
-
-    return vector(vector), generate
+    Lines of x, y and `out` are `line_x`, `line_y` and `line_out` numbers apart, and the numbers in a line of x are
+    `step_x` apart. The sums stay in registers, so each loaded number is used many times.
+    """
+    lines = np.arange(n)[:, None]
+    xs = x[lines * line_x + np.arange(rows) * step_x]
+    ys = y[lines * line_y + np.arange(vectors * WIDTH)]
+    out[np.arange(rows)[:, None] * line_out + np.arange(vectors * WIDTH)] += factor * (xs.T @ ys)

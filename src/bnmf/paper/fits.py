@@ -23,6 +23,7 @@ from bnmf.paper.baselines import BASELINES
 from bnmf.paper.methods import METHODS, prior_of
 from bnmf.paper.splits import hold_out
 from bnmf.sampler import gibbs
+from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
@@ -233,7 +234,7 @@ def _chain(fit: Fit, A: Floats, train: Bools) -> tuple[Floats | None, Result]:
 def _finite_states(model: Model, fit: Fit) -> Iterator[State]:
     """Yield the states of the chain up to the first that is not finite: with the printed rule GL∞ diverges."""
     stream = Stream(seed_of(fit.seed, "chain", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat))
-    states = gibbs.sample(model, stream, init=start_values(fit, model), n_sweeps=fit.n_sweeps, rescale=False)
+    states = gibbs.sample(model, stream, init=start_values(fit, model), n_sweeps=fit.n_sweeps, moves=PLAIN)
     while True:
         with np.errstate(all="ignore"):
             state = next(states, None)
@@ -265,7 +266,7 @@ def start_values(fit: Fit, model: Model) -> Any:
     stream_seed = seed_of(fit.seed, "start", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat)
     if fit.start == "gee":
         gee = Model(model.data, fit.k, prior_of("gee", fit.rate))
-        *_, state = gibbs.sample(gee, Stream(stream_seed), n_sweeps=max(fit.burn_in, 1), rescale=False)
+        *_, state = gibbs.sample(gee, Stream(stream_seed), n_sweeps=max(fit.burn_in, 1), moves=PLAIN)
         return state.W, state.Z
     rng = np.random.default_rng(stream_seed)
     mean = 1.0 / fit.rate if fit.start == "exponential" else 0.1
@@ -313,7 +314,7 @@ def sampler_fingerprint(model: str) -> str:
     sampled = Model(ObservedMatrix.from_data(X), 3, prior_of(model, 0.1))
     numbers = [
         number
-        for state in gibbs.sample(sampled, Stream(0), n_sweeps=5, rescale=False)
+        for state in gibbs.sample(sampled, Stream(0), n_sweeps=5, moves=PLAIN)
         for number in (state.W.sum(), (state.Zt**2).sum(), state.sigma2, state.squared_error)
     ]
     return digests.of_bytes(" ".join(f"{number:.6g}" for number in numbers).encode())[:16]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bnmf.kernels.truncated_normal import fill_log_mass, fill_within
+from bnmf.kernels.truncated_normal import fill_exponential, fill_log_mass, fill_within
 from bnmf.utils.typing import Floats, Indices, Shape
 
 
@@ -84,9 +84,13 @@ def _with_max_term(rows: int, linear: Floats, quadratic: Floats, max_rate: float
     if max_rate > 0.0:
         bound = _bound(rows, linear, quadratic, max_rate, rng)
     out = np.empty(shape[0] * shape[1])
-    # Copies, because Numba would compile the kernel again for read-only views.
-    spread = [np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, bound)]
-    fill_within(*spread, *rng.integers(2**64, size=2, dtype=np.uint64), out)
+    key = rng.integers(2**64, size=2, dtype=np.uint64)
+    if max_rate == 0.0 and not quadratic.any():
+        fill_exponential(np.broadcast_to(linear, shape).flatten(), *key, out)
+    else:
+        # Copies, because Numba would compile the kernel again for read-only views.
+        spread = [np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, bound)]
+        fill_within(*spread, *key, out)
     return out.reshape(shape)
 
 

@@ -12,22 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.data.patterns import Lists
 from bnmf.data.views import ScaledView
-from bnmf.kernels.rescale import rescale as rescale_factors
-from bnmf.kernels.sweep import sweep_rows
-from bnmf.kernels.systems import sum_blocks, system_size
+from bnmf.kernels.products import set_other
+from bnmf.kernels.rescale import rescale
+from bnmf.kernels.rows import ROWS_PER_TILE, MaxTerm
+from bnmf.kernels.shear import shear
+from bnmf.kernels.shear import workspace_size as shear_size
+from bnmf.kernels.sweep import draw_tiles
+from bnmf.kernels.systems import min_sharing
 from bnmf.model.model import Model, Rates
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Coefficients
+from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.state import State
-from bnmf.sampler.streams import DRAW_W, DRAW_Z, NOISE, NOISE_FIRST, RATES, RESCALE, START, Key, Stream
+from bnmf.sampler.streams import DRAW_W, DRAW_Z, NOISE, NOISE_FIRST, RATES, RESCALE, SHEAR, START, Key, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.typing import Floats, Words
 
 # Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
 # cancellation and is recomputed from the residuals.
 MIN_TRUSTED_ERROR = 1e-8
+NO_NUMBERS, ONE = np.zeros(0), np.ones(1)
 
 
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:
@@ -87,7 +92,7 @@ def _given_start(init: Any, model: Model) -> tuple[Floats, Floats]:
     return np.ascontiguousarray(factors[0]), np.ascontiguousarray((factors[1] / model.units.scale).T)
 
 
-def step(model: Model, state: State, stream: Stream, workers: Workers | None = None, *, rescale: bool = True) -> State:
+def step(model: Model, state: State, stream: Stream, workers: Workers | None = None, moves: Moves = MIXING) -> State:
     """Return the next state of the chain.
 
     Parameters
@@ -100,8 +105,8 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         Source of randomness.
     workers : Workers, optional
         Threads to share the rows; the draws do not depend on their number.
-    rescale : bool, default=True
-        End with the rescaling move.
+    moves : Moves, optional
+        What to do beside drawing each row once.
 
     Returns
     -------
@@ -114,30 +119,35 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     prior_W, prior_Z = model.coefficients(state.rates)
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
     errors, last = np.empty(0), model.noise_model.halves[-1]
-    with single_threaded_blas():
-        for half in model.noise_model.halves:
-            view, given, other = _half(half, model, W, Zt)
-            row_variance, entry_variance = _variances(half, noise)
-            prior, key = (prior_W, keys[DRAW_W]) if half == "W" else (prior_Z, keys[DRAW_Z])
-            is_used = half in model.noise_model.updated_after
-            errors = half_sweep(
-                view, given, other, prior, row_variance, entry_variance, key, workers, needs_errors=is_used
-            )
-            if is_used:
-                rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])
-                bounds = model.max_precisions[half]
-                noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
-        squared_error = float(errors.sum())
-        if model.noise_model.by == "both":  # those errors are divided by the variances of one side
-            squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
+    for half in model.noise_model.halves:
+        view, given, other = _half(half, model, W, Zt)
+        row_variance, entry_variance = _variances(half, noise)
+        prior, key = (prior_W, keys[DRAW_W]) if half == "W" else (prior_Z, keys[DRAW_Z])
+        is_used = half in model.noise_model.updated_after
+        errors = half_sweep(
+            view, given, other, prior, row_variance, entry_variance, key, workers, needs_errors=is_used,
+            n_passes=moves.n_passes,
+        )  # fmt: skip
+        if is_used:
+            rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])
+            bounds = model.max_precisions[half]
+            noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
+    squared_error = float(errors.sum())
+    if model.noise_model.by == "both":  # those errors are divided by the variances of one side
+        squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
     rates = state.rates
     if rates:
         rates = model.draw_rates(W, Zt, stream.generator(keys[RATES]))
         prior_W, prior_Z = model.coefficients(rates)
-    if rescale:
-        of_W = prior_W.linear, prior_W.quadratic, prior_W.pairwise, prior_W.max_rate
-        of_Z = prior_Z.linear, prior_Z.quadratic, prior_Z.pairwise, prior_Z.max_rate
-        rescale_factors(W, Zt, *of_W, *of_Z, *keys[RESCALE])
+    if moves.rescale or moves.n_partners:
+        separable_W, max_W = _kernel_prior(prior_W)
+        separable_Z, max_Z = _kernel_prior(prior_Z)
+        priors = separable_W, separable_Z, max_W, max_Z
+        if moves.rescale:
+            rescale(W, Zt, *priors, *keys[RESCALE])
+        if moves.n_partners and W.shape[1] > 1:
+            partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
+            shear(W, Zt, *priors, keys[SHEAR], partners, workers.numbers(shear_size(len(W), *Zt.shape)))
     return _state(model, W, Zt, noise, rates, errors, squared_error, sweep)
 
 
@@ -164,14 +174,14 @@ def _state(
     """Return a state with its log likelihood, given the squared errors of the rows of the last half-sweep."""
     row_variance, _ = _variances(model.noise_model.halves[-1], noise)
     data = model.data
+    fit = (errors / row_variance).sum() if row_variance.size > 1 else errors.sum() / row_variance[0]
     logs = data.n_observed * math.log(2.0 * math.pi)
     for variance, view in ((noise.row, data.rows), (noise.column, data.columns)):
         if variance.size > 1:
             logs += float(view.n_observed @ np.log(variance))
         else:
             logs += data.n_observed * math.log(variance[0])
-    log_likelihood = -0.5 * (logs + (errors / row_variance).sum())
-    return State(W, Zt, noise, rates, squared_error, float(log_likelihood), sweep)
+    return State(W, Zt, noise, rates, squared_error, float(-0.5 * (logs + fit)), sweep)
 
 
 def half_sweep(
@@ -186,65 +196,73 @@ def half_sweep(
     ids: Words | None = None,
     *,
     needs_errors: bool = True,
+    n_passes: int = 1,
 ) -> Floats:
     """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
 
     Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column. Unequal
     variances of the columns enter as a scaling of Z and of the data by their roots. The squared errors are divided by
     entry_variance; without `needs_errors` they are not to be used. Each row reads the random stream of its id, which
-    is its number if `ids` is not given.
+    is its number if `ids` is not given, and is drawn `n_passes` times.
     """
     rows = view.view
-    ids = rows.ids if ids is None else ids
+    deviation = NO_NUMBERS
     if entry_variance.size > 1:
-        precision = 1.0 / row_variance
-        root = 1.0 / np.sqrt(entry_variance)
-        Z = Z * root[:, None]
-        view = view.times(root)
+        precision, deviation = 1.0 / row_variance, np.sqrt(entry_variance)
+        view = view.times(1.0 / deviation)
     else:
         precision = 1.0 / (row_variance * entry_variance)
-    squares = view.squares if needs_errors else rows.squares
-    product_Z = Z if view.entry_scale is None else Z * view.entry_scale[:, None]
-    value_scale = np.ones(len(Z)) if view.entry_scale is None else view.entry_scale
-    gram = Z.T @ Z
-    blocks = block_sums(rows.lists, Z)
+    other = workers.other_factor(*Z.shape, is_scaled=view.entry_scale is not None)
+    set_other(Z, deviation, NO_NUMBERS if view.entry_scale is None else view.entry_scale, other)
+    data = rows.kernel_data(view.squares if needs_errors else rows.squares)
+    entry_scale = ONE if view.entry_scale is None else view.entry_scale
+    scales = precision, entry_scale, view.row_scale  # the fields of `Scales`
+    separable, max_term = _kernel_prior(prior)
+    streams = *key, rows.ids if ids is None else ids, n_passes  # the fields of `Streams`
+    sharing, others = rows.split(min_sharing(W.shape[1]))
+    side, longest = other[0].shape[1], rows.longest_list
     squared_error = np.empty(rows.n_rows)
 
-    def work(begin: int, end: int) -> None:
-        sweep_rows(
-            W, Z, view.product(begin, end, product_Z), gram, blocks, *rows.lists, rows.lists_missing, rows.order,
-            rows.repeats, ids, prior.linear, prior.quadratic, prior.pairwise, prior.max_rate, prior.paper_rule,
-            precision, value_scale, view.row_scale, *key, begin, end, squares, squared_error,
+    def draw(*tiles: int) -> None:
+        draw_tiles(
+            W, other, data, scales, separable, max_term, streams, tiles, sharing, others,
+            workers.workspace(side, longest), squared_error,
         )  # fmt: skip
 
-    workers.over_rows(work, rows.n_rows)
+    workers.over_tiles(draw, rows.n_rows)
     if needs_errors:
-        _recompute_cancelled(view, W, Z, squared_error)
+        _recompute_cancelled(view, W, other[0][:-1, : W.shape[1]], squared_error)
         if entry_variance.size == 1 and entry_variance[0] != 1.0:
             squared_error /= entry_variance[0]
     return squared_error
 
 
+def _kernel_prior(prior: Coefficients) -> tuple[tuple[Any, ...], MaxTerm | None]:
+    """Return a prior in the form of the kernels: the fields of `Separable`, and the max term if there is one.
+
+    Code for a max term is compiled only if there is one.
+    """
+    max_term = MaxTerm(prior.max_rate, prior.paper_rule) if prior.max_rate else None
+    return (prior.linear, prior.quadratic, prior.pairwise), max_term
+
+
 def _recompute_cancelled(view: ScaledView, W: Floats, Z: Floats, squared_error: Floats) -> None:
     """Replace squared errors that have cancelled by those of the residuals."""
-    cancelled = np.flatnonzero(~(squared_error > MIN_TRUSTED_ERROR * view.sums_of_squares))
-    for row in cancelled.tolist():
-        view.squared_errors(W, Z, row, row + 1, squared_error)
-
-
-def block_sums(lists: Lists, Z: Floats) -> Floats:
-    """Return Σ z zᵀ over each block of entries that are missing together."""
-    n_blocks = len(lists.member_indptr) - 1
-    blocks = np.empty(n_blocks * system_size(Z.shape[1]))
-    if n_blocks:
-        sum_blocks(Z, lists.member_indptr, lists.members, blocks)
-    return blocks
+    is_trusted = squared_error > MIN_TRUSTED_ERROR * view.sums_of_squares
+    if not is_trusted.all():
+        for row in np.flatnonzero(~is_trusted).tolist():
+            view.squared_errors(W, Z, row, row + 1, squared_error)
 
 
 def squared_errors(view: ScaledView, W: Floats, Z: Floats, workers: Workers) -> Floats:
     """Return Σ (a - w z)² over the observed entries of each row, from the residuals."""
     errors = np.empty(view.view.n_rows)
-    workers.over_rows(lambda begin, end: view.squared_errors(W, Z, begin, end, errors), len(errors))
+
+    def compute(first: int, last: int) -> None:
+        view.squared_errors(W, Z, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(errors)), errors)
+
+    with single_threaded_blas():
+        workers.over_tiles(compute, len(errors))
     return errors
 
 
@@ -256,7 +274,7 @@ def sample(
     state: State | None = None,
     n_sweeps: int | None = None,
     n_threads: int = 1,
-    rescale: bool = True,
+    moves: Moves = MIXING,
 ) -> Iterator[State]:
     """Yield the states of a chain, one after each sweep.
 
@@ -274,8 +292,8 @@ def sample(
         Number of sweeps; endless by default.
     n_threads : int, default=1
         Threads that share the rows of a half-sweep.
-    rescale : bool, default=True
-        End each sweep with the rescaling move.
+    moves : Moves, optional
+        What a sweep does beside drawing each row once.
 
     Yields
     ------
@@ -295,6 +313,6 @@ def sample(
     with Workers(n_threads) as workers:
         state = start(model, stream, init, workers) if state is None else state
         while n_sweeps is None or n_sweeps > 0:
-            state = step(model, state, stream, workers, rescale=rescale)
+            state = step(model, state, stream, workers, moves)
             yield state
             n_sweeps = None if n_sweeps is None else n_sweeps - 1

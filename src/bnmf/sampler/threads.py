@@ -10,9 +10,17 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from bnmf.data.views import ROWS_PER_TILE
+from bnmf.kernels.processor import WIDTH
+from bnmf.kernels.residuals import offsets_size
+from bnmf.kernels.rows import ROWS_PER_TILE, Other, Workspace, aligned_zeros, padded_length
+from bnmf.kernels.sweep import workspace_size
+from bnmf.utils.typing import Array, Floats
+
+# Tiles between two moments in which a single thread hears Ctrl-C.
+TILES_PER_CALL = 64
 
 
 class Workers:
@@ -29,27 +37,59 @@ class Workers:
             raise ValueError(f"n_threads must be at least 1, got {n_threads}")
         self._n_helpers = n_threads - 1
         self._pool = ThreadPoolExecutor(self._n_helpers) if self._n_helpers else None
+        self._local = threading.local()
+        self._factors: dict[tuple[int, int, bool], tuple[Array, ...]] = {}
 
-    def over_rows(self, work: Callable[[int, int], Any], n_rows: int) -> list[Any]:
-        """Call work(start, stop) for every tile of rows, and return the results in order.
+    def workspace(self, side: int, longest: int) -> tuple[Array, ...]:
+        """Return memory of the calling thread for the kernels, as the fields of `Workspace`.
 
-        The caller works too, and waits only for helpers that have started a tile: a helper may take longer to wake up
-        than the work takes.
+        It is enough for `side` padded components and lists of up to `longest` positions.
         """
-        starts = range(0, n_rows, ROWS_PER_TILE)
-        results: list[Any] = [None] * len(starts)
-        todo = deque(enumerate(starts))
+        workspaces: dict[tuple[int, int], tuple[Array, ...]] = self._local.__dict__.setdefault("workspaces", {})
+        if (side, longest) not in workspaces:
+            numbers, offsets = aligned_zeros(workspace_size(side, longest)), np.zeros(offsets_size(longest), np.int64)
+            workspaces[side, longest] = tuple(Workspace(numbers, np.zeros(4 * WIDTH, np.uint64), offsets))
+        return workspaces[side, longest]
+
+    def numbers(self, size: int) -> Floats:
+        """Return aligned memory of the calling thread for at least `size` floats."""
+        numbers: Floats | None = getattr(self._local, "numbers", None)
+        if numbers is None or numbers.size < size:
+            numbers = self._local.numbers = aligned_zeros(size)
+        return numbers
+
+    def other_factor(self, n_rows: int, n_components: int, *, is_scaled: bool) -> tuple[Array, ...]:
+        """Return memory for the factor that a half-sweep is given, as the fields of `Other`; padding is zero."""
+        key = n_rows, n_components, is_scaled
+        if key not in self._factors:
+            side = padded_length(n_components)
+            Z, scaled = (aligned_zeros((n_rows + 1) * side).reshape(-1, side) for _ in range(2))
+            self._factors[key] = tuple(Other(Z, scaled if is_scaled else Z, np.zeros((side, side))))
+        return self._factors[key]
+
+    def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:
+        """Call work(first, last) for ranges of tiles that cover all rows.
+
+        With one thread a range has many tiles, and with more it has one. The caller works too, and waits only for
+        helpers that have started a tile: a helper may take longer to wake up than the work takes.
+        """
+        n_tiles = -(-n_rows // ROWS_PER_TILE)
+        n_helpers = min(self._n_helpers, n_tiles - 1)
+        if self._pool is None or n_helpers < 1:
+            for first in range(0, n_tiles, TILES_PER_CALL):
+                work(first, min(first + TILES_PER_CALL, n_tiles))
+            return
+        todo = deque(range(n_tiles))
 
         def take_tiles() -> None:
             while True:
                 try:
-                    i, start = todo.popleft()
+                    tile = todo.popleft()
                 except IndexError:
                     return
-                results[i] = work(start, min(start + ROWS_PER_TILE, n_rows))
+                work(tile, tile + 1)
 
-        n_helpers = min(self._n_helpers, len(starts) - 1)
-        helpers = [self._pool.submit(take_tiles) for _ in range(n_helpers)] if self._pool else []
+        helpers = [self._pool.submit(take_tiles) for _ in range(n_helpers)]
         try:
             take_tiles()
         finally:
@@ -58,7 +98,6 @@ class Workers:
             wait(started)
         for helper in started:
             helper.result()  # re-raises an error of the helper
-        return results
 
     def close(self) -> None:
         """End the threads."""

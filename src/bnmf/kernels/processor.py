@@ -1,0 +1,61 @@
+"""The vector registers of the processor that the kernels are compiled for."""
+
+import platform
+from typing import NamedTuple
+
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
+from numba import config
+
+# Lanes of a vector. It takes one AVX-512 register, two AVX2 registers or four NEON registers.
+WIDTH = 8
+
+
+class Registers(NamedTuple):
+    """The registers of a processor.
+
+    Attributes
+    ----------
+    number : int
+        How many there are.
+    lanes : int
+        64-bit floats in one.
+    """
+
+    number: int
+    lanes: int
+
+
+class Tile(NamedTuple):
+    """A submatrix whose sums stay in registers: `rows` numbers by `vectors` vectors."""
+
+    rows: int
+    vectors: int
+
+
+def registers_of(machine, features):
+    """Return the registers of a kind of machine with the given LLVM features, such as ``"+avx,+avx2,-avx512f"``."""
+    features = set(features.split(","))
+    if machine.lower() in ("aarch64", "arm64"):
+        return Registers(32, 2)
+    if "+avx512f" in features:
+        return Registers(32, 8)
+    return Registers(16, 4 if "+avx" in features else 2)
+
+
+def tile_of(registers):
+    """Return the largest tile that fits: its sums, the vectors of one line and one broadcast number."""
+    per_vector = WIDTH // registers.lanes
+    tiles = [Tile(rows, vectors) for vectors in (3, 2, 1) for rows in (8, 4, 2, 1)]
+    return max(
+        (tile for tile in tiles if (tile.rows + 1) * tile.vectors * per_vector + 1 < registers.number),
+        key=lambda tile: (tile.rows * tile.vectors, tile.rows),
+    )
+
+
+def target_features():
+    """Return the LLVM features that Numba compiles for: those of this processor, or NUMBA_CPU_FEATURES."""
+    features = config.CPU_FEATURES  # type: ignore[attr-defined]
+    return llvm.get_host_cpu_features().flatten() if features is None else features
+
+
+TILE = tile_of(registers_of(platform.machine(), target_features()))

@@ -1,0 +1,193 @@
+"""Rows that share their missing entries: the system of a pattern, and draws of the rows that have it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from tests.kernels.half_sweeps import (
+    KEY,
+    SIGMA2,
+    direct_draws,
+    drawn,
+    problem,
+    problem_with_patterns,
+    squared_errors,
+    view_of,
+)
+
+from bnmf.data.views import ScaledView
+from bnmf.kernels.rows import padded_length
+from bnmf.kernels.systems import MIN_REMAINING_FRACTION, ROWS_PER_CHUNK, min_sharing, set_system
+from bnmf.priors import L1, L2Squared
+from bnmf.priors.names import MODELS
+from bnmf.sampler.gibbs import half_sweep
+from bnmf.sampler.threads import Workers
+
+
+class Given(NamedTuple):
+    """The part of a `Problem` that `set_system` reads, as arrays."""
+
+    n_components: Any
+    side: Any
+    n_columns: Any
+    Z: Any
+    gram: Any
+    indptr: Any
+    indices: Any
+
+
+def system_of(Z, missing):
+    """Return the system of a row with these missing positions, on and above the diagonal; the rest is zero."""
+    n_columns, K = Z.shape
+    side = padded_length(K)
+    padded = np.zeros((n_columns + 1, side))
+    padded[:-1, :K] = Z
+    # Two rows come first, so that row 2 does not start at 0.
+    indptr = np.array([0, 1, 3, 3 + len(missing)])
+    indices = np.concatenate([[0, 0, 1], missing]).astype(np.uint32)
+    given = Given(K, side, n_columns, padded.ravel(), (padded.T @ padded).ravel(), indptr, indices)
+    chunk, system = np.full(ROWS_PER_CHUNK * side, np.nan), np.full(side * side, np.nan)
+    set_system(2, given, chunk, system)
+    return np.triu(system.reshape(side, side))
+
+
+def expected_system(Z, missing):
+    kept = np.delete(Z, missing, axis=0)
+    system = np.zeros((padded_length(Z.shape[1]),) * 2)
+    system[: Z.shape[1], : Z.shape[1]] = np.triu(kept.T @ kept)
+    return system
+
+
+@pytest.mark.parametrize("K", [1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 41])
+@pytest.mark.parametrize("n_missing", [0, 1, ROWS_PER_CHUNK - 1, ROWS_PER_CHUNK, ROWS_PER_CHUNK + 1, 90])
+def test_system_against_numpy(K, n_missing):
+    rng = np.random.default_rng(K)
+    Z = rng.exponential(size=(200, K))
+    missing = np.sort(rng.permutation(200)[:n_missing])
+    np.testing.assert_allclose(system_of(Z, missing), expected_system(Z, missing), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("missing", [[0, 3, 199], [3], np.arange(1, 150), np.arange(0, 200, 2)], ids=len)
+def test_system_that_would_cancel(missing):
+    """Nearly all of a component lies in a missing column: the system is summed over the others instead."""
+    rng = np.random.default_rng(0)
+    Z = rng.exponential(size=(200, 11))
+    Z[missing[-1], 4] = 1e9
+    found, expected = system_of(Z, missing), expected_system(Z, missing)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    subtracted = np.triu(Z.T @ Z) - np.triu(Z[missing].T @ Z[missing])
+    assert abs(subtracted[4, 4] / expected[4, 4] - 1.0) > 0.1
+
+
+@pytest.mark.parametrize("remaining", [0.1, 10.0])
+def test_system_is_recomputed_only_if_too_little_remains(remaining):
+    """A sum over the observed columns is exact, where a difference has lost digits."""
+    Z = np.array([[1.0], [0.1], [0.3]])
+    exact = float(Z[1:, 0] @ Z[1:, 0])
+    Z[0, 0] = np.sqrt(exact / (remaining * MIN_REMAINING_FRACTION))
+    error = abs(system_of(Z, [0])[0, 0] / exact - 1.0)
+    assert error < 1e-9
+    assert (error < 1e-15) == (remaining < 1.0)
+
+
+def test_all_columns_missing():
+    Z = np.random.default_rng(0).exponential(size=(50, 5))
+    assert not system_of(Z, np.arange(50)).any()
+
+
+# --- draws of rows that share a system
+
+
+def n_shared(view, n_components):
+    """Return the number of rows that share their missing entries."""
+    sharing, _ = view.split(min_sharing(n_components))
+    return 0 if sharing is None else len(sharing[1])
+
+
+@pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
+def test_rows_that_share_their_missing_entries(name):
+    A, mask, W, Z = problem_with_patterns()
+    view = view_of(A, mask, "missing listed")
+    assert len(A) // 2 < n_shared(view, W.shape[1]) < len(A)
+    coefficients = MODELS[name](1.0).coefficients(W.shape)
+    expected = direct_draws(A, mask, W, Z, coefficients)
+    got, errors = drawn(view, W, Z, coefficients)
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-8, atol=1e-8)
+
+
+def rows_with_patterns(sizes, columns=30, K=9):
+    """Return a problem with as many rows of each pattern as given, shuffled; patterns have 0, 1, 2, ... missing."""
+    A, _, W, Z = problem(sum(sizes), columns, K)
+    rng = np.random.default_rng(5)
+    patterns = np.ones((len(sizes), columns), bool)
+    for i, pattern in enumerate(patterns):
+        pattern[rng.permutation(columns)[:i]] = False
+    mask = patterns[rng.permutation(np.repeat(np.arange(len(sizes)), sizes))]
+    return A, mask, W, Z
+
+
+# Fewer rows than a vector has lanes, as many, and more; patterns that follow each other; complete rows alone.
+@pytest.mark.parametrize("sizes", [[3], [8], [9], [40], [0, 3], [0, 17], [8, 8, 8], [3, 5, 7, 9, 20, 1, 2], [17, 1, 1]])
+@pytest.mark.parametrize("name", ["gee", "gl22inf"])
+def test_any_number_of_rows_with_a_pattern(sizes, name):
+    A, mask, W, Z = rows_with_patterns(sizes)
+    view = view_of(A, mask, "missing listed")
+    assert n_shared(view, W.shape[1]) == sum(size for size in sizes if size >= min_sharing(W.shape[1]))
+    coefficients = MODELS[name](1.0).coefficients(W.shape)
+    expected = direct_draws(A, mask, W, Z, coefficients)
+    got, errors = drawn(view, W, Z, coefficients)
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("K", [1, 20, 100])
+def test_from_how_many_rows_a_system_is_shared(K):
+    """Rows of patterns that are too rare are drawn from their residuals, with the same result."""
+    least = min_sharing(K)
+    assert isinstance(least, int)
+    assert least >= 2  # a row alone shares nothing
+    A, mask, W, Z = rows_with_patterns([0, least, least - 1], K=K)
+    view = view_of(A, mask, "missing listed")
+    assert n_shared(view, K) == least
+    coefficients = L1(1.0).coefficients(W.shape)
+    expected = direct_draws(A, mask, W, Z, coefficients)
+    np.testing.assert_allclose(drawn(view, W, Z, coefficients)[0], expected, rtol=1e-7, atol=1e-10)
+
+
+def test_component_concentrated_in_columns_that_are_missing_together():
+    A, mask, W, Z = problem_with_patterns()
+    columns = np.flatnonzero((mask[12:] == mask[12:, [20]]).all(axis=0))[:3]
+    Z[columns, 2] = 1e9
+    coefficients = L1(1.0).coefficients(W.shape)
+    expected = direct_draws(A, mask, W, Z, coefficients)
+    got, _ = drawn(view_of(A, mask, "missing listed"), W, Z, coefficients)
+    missing = ~mask[:, columns].any(axis=1)
+    assert missing.sum() > 10
+    np.testing.assert_allclose(got[missing], expected[missing], rtol=1e-7)
+    # The other rows observe the 1e9, in either form.
+    np.testing.assert_allclose(got[~missing], expected[~missing], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
+def test_draw_of_a_row_does_not_depend_on_rows_that_share_its_system(name):
+    A, mask, W, Z = problem_with_patterns()
+    view = view_of(A, mask, "missing listed")
+    assert n_shared(view, W.shape[1]) > len(A) // 2
+    coefficients = MODELS[name](1.0).coefficients(W.shape)
+    together, _ = drawn(view, W, Z, coefficients)
+    for row in range(len(A)):
+        alone, ids = W[[row]].copy(), np.array([row], np.uint64)
+        one = ScaledView(view.select(np.array([row])))
+        half_sweep(one, alone, Z, coefficients, np.ones(1), np.array([SIGMA2]), KEY, Workers(), ids)
+        np.testing.assert_allclose(alone[0], together[row], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", ["linear", "quadratic"])
+def test_matrix_rates_with_shared_systems(which):
+    A, mask, W, Z = problem_with_patterns()
+    rates = np.random.default_rng(5).uniform(0.5, 2.0, size=W.shape)
+    coefficients = (L1(rates) if which == "linear" else L2Squared(rates)).coefficients(W.shape)
+    expected = direct_draws(A, mask, W, Z, coefficients)
+    got, _ = drawn(view_of(A, mask, "missing listed"), W, Z, coefficients)
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-11)
