@@ -175,7 +175,7 @@ def test_transform_of_new_rows():
 
 def test_row_with_nothing_observed_gets_the_answer_of_the_prior():
     X, _ = low_rank(rows=60)
-    model = quick(prior=(L1(2.0), L1(0.5)), n_draws=400, rescale=True).fit(X)
+    model = quick(prior=(L1(2.0), L1(0.5)), n_draws=400).fit(X)
     posterior = model.posterior_of(np.full((1, 12), np.nan))
     assert posterior.W.shape == (2, 400, 1, 2)
     # 800 draws of an exponential with mean 1/2, each with its own stream: 4.5 standard errors of the mean.
@@ -283,6 +283,12 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"init": (np.ones((3, 2)), np.ones((2, 12)))}, ValueError, "W0 of init must have shape"),
         ({"unstored": "nothing"}, ValueError, "unstored must be 'zero' or 'missing'"),
         ({"checkpoint": "somewhere", "keep_draws": False}, ValueError, "keep_draws=False"),
+        ({"n_draws": "many"}, ValueError, "n_draws must be a whole number or 'auto', got 'many'"),
+        ({"n_draws": "auto", "keep_draws": False}, ValueError, "cannot be combined with keep_draws=False"),
+        ({"n_draws": "auto", "max_time": 0}, ValueError, "max_time must be a number of seconds above 0"),
+        ({"n_draws": "auto", "max_time": True}, ValueError, "max_time must be a number of seconds above 0"),
+        ({"n_draws": "auto", "max_time": "1 h"}, ValueError, "max_time must be a number .* got '1 h'"),
+        ({"max_time": 5.0}, ValueError, "max_time is for n_draws='auto' only: leave it None, got 5.0"),
     ],
 )
 def test_bad_settings(settings, error, words):

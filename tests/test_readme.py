@@ -14,7 +14,7 @@ def test_examples_run():
     names = {}
     for block in blocks:
         exec(block, names)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     assert names["model"].posterior_.summary().verdict.startswith("Predictions: good")
 
 

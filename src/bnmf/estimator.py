@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.model.units import units_of
-from bnmf.posterior.fitting import sample_posterior
+from bnmf.posterior.automatic import MAX_TIME, N_FIRST_DRAWS, sample_until_good
+from bnmf.posterior.fitting import Run
 from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler.checkpoint import stored_seed
@@ -63,18 +65,18 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Number of chains, each with its own start.
     burn_in : int, default=300
         Sweeps discarded at the start of each chain.
-    n_draws : int, default=200
-        Draws kept of each chain.
+    n_draws : int or "auto", default=200
+        Draws kept of each chain. "auto" goes on until the predictions are good or `max_time` is over: with longer
+        chains, or with more of them where longer ones would go on to disagree. `message_` says how it ended.
     thinning : int, default=1
         Sweeps from one kept draw to the next.
     init : "random" or pair of arrays, default="random"
         Draws from the prior, or starting values W0 (rows, K) and Z0 (K, columns), so that W0 Z0 is in the units of X.
-    rescale : bool, default=True
-        End each sweep with the rescaling move, which improves mixing and leaves the posterior unchanged.
     unstored : {"zero", "missing"}, default="zero"
         Meaning of the entries that a sparse X does not store.
     checkpoint : path-like, optional
-        A directory that keeps draws and states. The same call continues a fit that was cut off.
+        A directory that keeps draws and states. The same call continues a fit that was cut off; other values of
+        `n_draws` and `n_chains` take what is there and draw only what is not.
     keep_draws : bool, default=True
         If False, keep only means and standard deviations, not the draws.
     draws_dtype : {"float64", "float32"}, default="float64"
@@ -85,6 +87,10 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         An integer makes the draws reproducible.
     progress : bool, default=False
         Show progress on standard error.
+    max_time : float, optional
+        Seconds after which ``n_draws="auto"`` takes no more draws, 60 by default. The burn-in and the first 100 draws
+        are taken in any case. How many draws a fit takes that runs out of time depends on the machine; the draws
+        themselves do not.
 
     Attributes
     ----------
@@ -103,6 +109,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Root of the squared error of the posterior mean on the observed entries.
     n_iter_ : int
         Sweeps of each chain.
+    message_ : str
+        Why sampling ended.
     n_features_in_, feature_names_in_
         Number of columns, and their names if X was a DataFrame.
 
@@ -129,10 +137,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         offset: str | None = None,
         n_chains: int = 4,
         burn_in: int = 300,
-        n_draws: int = 200,
+        n_draws: int | str = 200,
         thinning: int = 1,
         init: Any = "random",
-        rescale: bool = True,
         unstored: str = "zero",
         checkpoint: Any = None,
         keep_draws: bool = True,
@@ -140,6 +147,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_jobs: int | None = None,
         random_state: Any = None,
         progress: bool = False,
+        max_time: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.prior = prior
@@ -151,7 +159,6 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_draws = n_draws
         self.thinning = thinning
         self.init = init
-        self.rescale = rescale
         self.unstored = unstored
         self.checkpoint = checkpoint
         self.keep_draws = keep_draws
@@ -159,6 +166,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
+        self.max_time = max_time
 
     # --- fitting
 
@@ -183,16 +191,44 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._fit_observed(data, self._seed())
         # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
         self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
-        for problem in self.posterior_.problems():
-            warnings.warn(problem, ConvergenceWarning, stacklevel=2)
+        self._warn_of_problems()
         return self
+
+    def sample_more(self, n_draws: int) -> BayesianNMF:
+        """Continue the chains of the fit: the result is that of one longer fit, draw for draw.
+
+        Everything but `n_jobs` and `progress` is as it was in :meth:`fit`, whatever parameters were set since.
+
+        Parameters
+        ----------
+        n_draws : int
+            Draws of each chain in addition to those that there are. Chains that Ctrl-C cut off catch up.
+
+        Returns
+        -------
+        BayesianNMF
+            This estimator, with all draws in `posterior_`.
+        """
+        check_is_fitted(self)
+        options = {"n_jobs": effective_n_jobs(self.n_jobs), "progress": bool(self.progress)}
+        self._set_run(self._run_.extended(n_draws, **options))
+        self._warn_of_problems()
+        return self
+
+    def _warn_of_problems(self) -> None:
+        """Warn, in the line that called a public method, if the run was interrupted or has not converged."""
+        if self._run_.interruption():
+            warnings.warn(self.message_, stacklevel=3)
+        also = " and a larger `max_time`" if self.n_draws == "auto" else ""
+        for problem in self.posterior_.problems():
+            warnings.warn(f"{problem}{also}", ConvergenceWarning, stacklevel=3)
 
     def _fit_observed(self, data: ObservedMatrix, seed: int) -> BayesianNMF:
         """Fit data in the form of the sampler."""
         dtype = np.dtype(self.draws_dtype)
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
-        schedule = Schedule(self.n_chains, self.burn_in, self.n_draws, self.thinning)
+        schedule = self._schedule()
         units, shifted = units_of(data, self.scale, self.offset)
         n_components: Any = self.n_components
         if isinstance(n_components, str):
@@ -200,28 +236,52 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 raise ValueError(f"n_components must be a whole number or 'auto', got {n_components!r}")
             n_components = min(MAX_AUTO_COMPONENTS, *data.shape)
         model = Model(shifted, n_components, self.prior, self.noise, units)
-        posterior = sample_posterior(
-            model,
-            schedule,
-            seed,
-            init=self.init,
-            rescale=bool(self.rescale),
-            dtype=dtype,
-            keep_draws=self.keep_draws,
-            checkpoint=self.checkpoint,
-            n_jobs=effective_n_jobs(self.n_jobs),
-            progress=bool(self.progress),
-            original=data,
-        )
+        kept = {"dtype": dtype, "keep_draws": self.keep_draws, "checkpoint": self.checkpoint}
+        run = Run(model, seed, init=self.init, original=data, **kept)
+        options = {"n_jobs": effective_n_jobs(self.n_jobs), "progress": bool(self.progress)}
+        if self.n_draws == "auto":
+            max_time = MAX_TIME if self.max_time is None else self.max_time
+            self._set_run(*sample_until_good(run, schedule, max_time=max_time, **options))
+        else:
+            self._set_run(run.sampled(schedule, **options))
         self._seed_, self._data_ = seed, data
-        self.posterior_: Any = posterior
         self.offset_ = units.offset
+        return self
+
+    def _schedule(self) -> Schedule:
+        """Return the validated schedule, with "auto" that of its first draws."""
+        n_draws: Any = self.n_draws
+        max_time: Any = self.max_time
+        if isinstance(n_draws, str):
+            if n_draws != "auto":
+                raise ValueError(f"n_draws must be a whole number or 'auto', got {n_draws!r}")
+            if not self.keep_draws:
+                raise ValueError("n_draws='auto' needs the draws: it cannot be combined with keep_draws=False")
+            is_number = isinstance(max_time, Real) and not isinstance(max_time, bool)
+            if max_time is not None and not (is_number and max_time > 0):
+                raise ValueError(f"max_time must be a number of seconds above 0, or None for 60, got {max_time!r}")
+            n_draws = N_FIRST_DRAWS
+        elif max_time is not None:
+            raise ValueError(f"max_time is for n_draws='auto' only: leave it None, got {max_time!r}")
+        return Schedule(self.n_chains, self.burn_in, n_draws, self.thinning)
+
+    def _set_run(self, run: Run, message: str = "") -> None:
+        """Set all attributes that come from the draws."""
+        self._run_ = run
+        posterior = run.posterior
+        n_chains, n_draws = posterior.noise_variance.shape[:2]
+        self.message_ = message or run.interruption() or f"all {n_draws} draws of {n_chains} chains were taken"
         self._mean_W, self.components_ = posterior.factor_means()
         self.n_components_ = len(self.components_)
-        noise_variance = self.posterior_.noise_variance.mean(axis=(0, 1))
+        noise_variance = posterior.noise_variance.mean(axis=(0, 1))
         self.noise_variance_ = float(noise_variance) if noise_variance.ndim == 0 else noise_variance
-        self.n_iter_ = schedule.sweeps_for(self.posterior_.n_draws)
-        return self
+        self.n_iter_ = run.schedule.sweeps_for(n_draws)
+
+    @property
+    def posterior_(self) -> Any:
+        """The draws and everything computed from them."""
+        check_is_fitted(self)
+        return self._run_.posterior
 
     def _validated(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
         """Return X in the form of the sampler, after scikit-learn's own checks."""

@@ -1,11 +1,13 @@
 """Units of columns: root mean squares, offsets, and the same bits for powers of two."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix
-from bnmf.model.units import units_of
+from bnmf.model.units import NO_UNITS, units_of
 
 
 def storages():
@@ -69,3 +71,12 @@ def test_columns_without_a_size_get_that_of_the_matrix():
 def test_implicit_zeros_have_no_offset():
     with pytest.raises(ValueError, match="offset='column' needs dense data"):
         units_of(storages()["sparse"][0], "column", "column")
+
+
+def test_pickles():
+    """No units are recognised by their identity, by which other units are not confused with them."""
+    assert pickle.loads(pickle.dumps(NO_UNITS)) is NO_UNITS
+    data = ObservedMatrix.from_data(np.ones((3, 2)))
+    again = pickle.loads(pickle.dumps(units_of(data, None, "column")[0]))
+    assert again is not NO_UNITS
+    np.testing.assert_array_equal(again.offset, [1.0, 1.0])

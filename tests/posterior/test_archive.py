@@ -63,6 +63,7 @@ def full():
         rate_Z=rng.exponential(size=(2, 3, 1)),
         offset=rng.normal(size=4),
         scale=rng.exponential(size=4),
+        thinning=2,
     )
 
 
@@ -233,7 +234,7 @@ def edited_header(old, new):
     ("changes", "words"),
     [
         ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is not a posterior of bnmf"),
-        ({"header": edited_header(b'"format": 2', b'"format": 9')}, "format 9, and this version of bnmf reads 2"),
+        ({"header": edited_header(b'"format": 3', b'"format": 9')}, "format 9, and this version of bnmf reads 3"),
         ({"header": edited_header(b'"cell 0", ', b"")}, "11 names for 12"),
         ({"W": lambda W: W[:, :-1]}, r"log_density has dtype float64 and shape \(2, 6\)"),
         ({"Z": lambda Z: Z[:, :-1]}, "do not match"),

@@ -16,6 +16,7 @@ from bnmf.posterior.fitting import sample_posterior
 from bnmf.posterior.moments import Moments
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler.gibbs import sample
+from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.streams import Stream
 from bnmf.utils import memory
@@ -92,18 +93,18 @@ def test_arguments_are_passed_on(model, monkeypatch):
 
     monkeypatch.setattr(fitting.chains, "run", run)
     init = np.ones((8, 2)), np.ones((2, 6))
-    sample_posterior(model, SCHEDULE, SEED, init=init, rescale=False, n_jobs=2, progress=True)
+    sample_posterior(model, SCHEDULE, SEED, init=init, moves=PLAIN, n_jobs=2, progress=True)
     (given_model, schedule, store, seed), options = calls[0]
     assert given_model is model
     assert (schedule, seed) == (SCHEDULE, SEED)
     assert store.W.shape == (3, 5, 8, 2)
-    assert options == {"init": init, "rescale": False, "n_jobs": 2, "progress": True}
+    assert options == {"init": init, "moves": PLAIN, "n_jobs": 2, "progress": True, "deadline": None}
 
 
-def test_rescale_and_init_change_the_draws(model):
+def test_moves_and_init_change_the_draws(model):
     schedule = Schedule(n_chains=1, burn_in=0, n_draws=1)
     init = np.full((8, 2), 0.5), np.full((2, 6), 1.5)
-    for options in ({"rescale": False}, {"init": init}):
+    for options in ({"moves": PLAIN}, {"init": init}):
         state = states_of(model, 0, **options)[0]
         posterior = sample_posterior(model, schedule, SEED, **options)
         np.testing.assert_array_equal(posterior.W[0, 0], state.W)
@@ -174,7 +175,7 @@ def test_moments_in_place_of_draws(model):
 )
 def test_an_interruption_keeps_the_largest_block(model, monkeypatch, counts, chains, n_draws):
     interrupt(monkeypatch, counts)
-    words = f"interrupted: {n_draws} draws of {len(chains)} of 3 chains are kept; with checkpoint=DIRECTORY"
+    words = f"interrupted: {n_draws} draws of {len(chains)} of 3 chains are kept; sample_more goes on from here"
     with pytest.warns(UserWarning, match=words):
         posterior = sample_posterior(model, SCHEDULE, SEED)
     assert_draws(posterior, model, chains, n_draws)

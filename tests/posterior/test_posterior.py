@@ -12,6 +12,7 @@ from bnmf import Posterior
 from bnmf.data import ObservedMatrix
 from bnmf.data.identity import row_ids
 from bnmf.model import Model
+from bnmf.model.units import units_of
 from bnmf.posterior import predictions
 from bnmf.posterior.fitting import sample_posterior
 from bnmf.priors import L1
@@ -184,7 +185,7 @@ def test_verdict_by_purpose(posterior):
     assert good.summary().verdict.startswith("Predictions: good (Monte Carlo error 0.0")
     assert good.problems() == []
     assert bad.summary().verdict.startswith("Predictions: not yet (Monte Carlo error ")
-    assert "more chains. Noise and fit: good (R-hat 1.0" in bad.summary().verdict
+    assert 'n_draws="auto". Noise and fit: good (R-hat 1.0' in bad.summary().verdict
     (problem,) = bad.problems()
     assert problem.startswith("the predictions have not converged: their Monte Carlo error is ")
     assert (
@@ -399,3 +400,60 @@ def test_new_rows_with_an_offset(posterior):
     np.testing.assert_allclose(shifted.mean(), means)
     low, high = shifted.interval(0.999)
     assert np.mean((low <= X + offset) & (X + offset <= high)) > 0.9
+
+
+# --- burn-in chosen afterwards
+
+
+@pytest.mark.parametrize(("sweep", "n_left"), [(0, 50), (30, 50), (31, 49), (79, 1), (np.int64(60), 20)])
+def test_after(posterior, sweep, n_left):
+    """Of 80 sweeps the first 30 are burn-in."""
+    later = posterior.after(sweep)
+    for name in ("W", "Z", "noise_variance"):
+        np.testing.assert_array_equal(getattr(later, name), getattr(posterior, name)[:, 50 - n_left :])
+    np.testing.assert_array_equal(later.train_mse, posterior.train_mse)
+    assert list(later.row_names) == list("abcdef")
+    assert posterior.n_draws == 50
+
+
+@pytest.mark.parametrize("burn_in", [0, 4, 7, 20])
+@pytest.mark.parametrize("thinning", [1, 3])
+def test_after_cuts_everything_that_has_draws(tmp_path, burn_in, thinning):
+    """Counted sweep by sweep, for a posterior and for its file."""
+    X = np.random.default_rng(0).exponential(size=(9, 6))
+    units, data = units_of(ObservedMatrix.from_data(X), "column", "column")
+    model = Model(data, 2, (L1(by="component"), L1()), "both", units)
+    schedule = Schedule(n_chains=2, burn_in=0, n_draws=10, thinning=thinning)
+    whole = sample_posterior(model, schedule, 0)
+    whole.save(tmp_path / "file.npz")
+    n_left = sum(sweep > burn_in for sweep in range(thinning, 10 * thinning + 1, thinning))
+    for source in (whole, Posterior.load(tmp_path / "file.npz")):
+        if burn_in >= 10 * thinning:
+            with pytest.raises(ValueError, match="sweep must be at least 0 and less than the number of sweeps"):
+                source.after(burn_in)
+            continue
+        later = source.after(burn_in)
+        for name in ("W", "Z", "noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z"):
+            np.testing.assert_array_equal(getattr(later, name), getattr(whole, name)[:, 10 - n_left :], err_msg=name)
+        again = later.after(min(burn_in + 2, 10 * thinning - 1))
+        np.testing.assert_array_equal(again.W, whole.after(min(burn_in + 2, 10 * thinning - 1)).W)
+
+
+def test_after_of_new_rows():
+    rng = np.random.default_rng(0)
+    posterior = sample_posterior(
+        Model(ObservedMatrix.from_data(rng.exponential(size=(9, 6))), 2), Schedule(n_chains=2, burn_in=0, n_draws=9), 0
+    )
+    rows = rng.exponential(size=(3, 6))
+    found, expected = posterior.for_rows(rows).after(5), posterior.after(5).for_rows(rows)
+    assert found.n_draws == 4
+    np.testing.assert_array_equal(found.alignment.order, expected.alignment.order)
+    np.testing.assert_array_equal(found.align().W, found.alignment.apply_W(found.W))
+
+
+@pytest.mark.parametrize(
+    ("sweep", "error"), [(-1, ValueError), (80, ValueError), (3.0, TypeError), (True, TypeError), ("3", TypeError)]
+)
+def test_after_a_sweep_that_is_none(posterior, sweep, error):
+    with pytest.raises(error, match="sweep must be"):
+        posterior.after(sweep)

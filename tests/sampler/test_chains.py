@@ -1,6 +1,8 @@
 """Several chains: their draws are those of one chain at a time, however they are run, stopped and continued."""
 
 import threading
+import time
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,6 +13,7 @@ from bnmf.model import Model
 from bnmf.sampler import chains
 from bnmf.sampler.chains import largest_block, run
 from bnmf.sampler.gibbs import sample, start
+from bnmf.sampler.moves import MIXING, PLAIN
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.stores import DrawStore, Store
 from bnmf.sampler.streams import Stream
@@ -79,12 +82,12 @@ def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs):
     assert not np.array_equal(store.W[0], store.W[1])
 
 
-@pytest.mark.parametrize("rescale", [True, False])
-def test_rescale_is_passed_on(model, rescale):
+@pytest.mark.parametrize(("moves", "others"), [(MIXING, PLAIN), (PLAIN, MIXING)])
+def test_moves_are_passed_on(model, moves, others):
     store = DrawStore(model, SCHEDULE)
-    run(model, SCHEDULE, store, SEED, rescale=rescale)
-    assert_holds(store, 1, states_of(model, 1, rescale=rescale))
-    assert not np.array_equal(store.W[1, 0], states_of(model, 1, rescale=not rescale)[3].W)
+    run(model, SCHEDULE, store, SEED, moves=moves)
+    assert_holds(store, 1, states_of(model, 1, moves=moves))
+    assert not np.array_equal(store.W[1, 0], states_of(model, 1, moves=others)[3].W)
 
 
 def test_init_is_passed_on(model):
@@ -135,6 +138,30 @@ def test_checkpoints_come_after_their_sweep_and_at_the_end(model, monkeypatch, s
         for place, (kind, sweep) in enumerate(events):
             if kind == "checkpoint":
                 assert ("record", sweep) in events[:place]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_grown_store_goes_on_where_it_stopped(model, n_jobs):
+    """More draws, then more chains and more draws: the same as one run."""
+    store = DrawStore(model, SCHEDULE)
+    run(model, SCHEDULE, store, SEED)
+    for schedule in (replace(SCHEDULE, n_draws=7), replace(SCHEDULE, n_chains=4, n_draws=8)):
+        store = store.grown(schedule)
+        assert run(model, schedule, store, SEED, n_jobs=n_jobs) == [schedule.n_draws] * schedule.n_chains
+        for chain in range(schedule.n_chains):
+            assert_holds(store, chain, states_of(model, chain, schedule))
+
+
+def test_a_chain_that_is_longer_than_the_schedule_counts_as_complete(model):
+    store = Continued(model, SCHEDULE, dict.fromkeys(range(3), states_of(model, 1, replace(SCHEDULE, n_draws=9))[-1]))
+    assert run(model, SCHEDULE, store, SEED) == [4, 4, 4]
+    assert {kind for kind, *_ in store.events} == {"checkpoint"}
+
+
+def test_the_deadline_stops_all_chains(model):
+    schedule = Schedule(n_chains=2, burn_in=0, n_draws=100_000)  # without a stop this would take minutes
+    counts = run(model, schedule, Nothing(model, schedule), SEED, n_jobs=2, deadline=time.monotonic() + 0.3)
+    assert all(0 < count < 100_000 for count in counts)
 
 
 # --- threads

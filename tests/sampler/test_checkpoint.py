@@ -13,10 +13,14 @@ import numpy as np
 import pytest
 
 from bnmf import BayesianNMF
+from bnmf.data import ObservedMatrix
+from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, GroupedNoise
 from bnmf.priors import L1, Gamma, L2Squared
 from bnmf.sampler import chains
-from bnmf.sampler.checkpoint import NUMBERS, CheckpointError
+from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, DiskStore, describe
+from bnmf.sampler.moves import MIXING, PLAIN
+from bnmf.sampler.schedule import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -110,13 +114,13 @@ def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     [
         ({"n_components": 4}, "n_components was 3, now 4"),
         ({"prior": "gee"}, "prior_W"),
-        ({"n_draws": 21}, "n_draws was 20, now 21"),
+        ({"burn_in": 21}, "burn_in was 20, now 21"),
+        ({"thinning": 2}, "thinning was 1, now 2"),
         ({"random_state": 4}, "seed was '3', now '4'"),
         ({"noise": CommonNoise(scale=2.0)}, "noise"),
         ({"noise": "column"}, "noise was"),
         ({"scale": "column"}, "units was 1.0"),
         ({"prior": L2Squared(Gamma(1.0, 2.0))}, "prior_W"),
-        ({"rescale": False}, "rescale was True, now False"),
         ({"draws_dtype": "float32"}, "dtype was 'float64', now 'float32'"),
     ],
 )
@@ -125,6 +129,14 @@ def test_other_settings_are_refused(tmp_path, change, word):
     with pytest.raises(CheckpointError, match="other data or settings") as caught:
         quick(checkpoint=tmp_path, **change).fit(data())
     assert word in str(caught.value)
+
+
+def test_other_moves_are_refused(tmp_path):
+    model = Model(ObservedMatrix.from_data(data()), 2)
+    schedule = Schedule(n_chains=1, burn_in=0, n_draws=1)
+    DiskStore(model, schedule, float, tmp_path, describe(model, 0, "random", MIXING)).close()
+    with pytest.raises(CheckpointError, match=r"moves was .*'rescale': True.* now .*'rescale': False"):
+        DiskStore(model, schedule, float, tmp_path, describe(model, 0, "random", PLAIN))
 
 
 def test_other_data_are_refused(tmp_path):
@@ -181,7 +193,7 @@ def interrupt_after(monkeypatch, n_sweeps):
 
 def test_ctrl_c_keeps_what_was_drawn(monkeypatch):
     interrupt_after(monkeypatch, 30)
-    with pytest.warns(UserWarning, match="with checkpoint=DIRECTORY an interrupted fit can be continued"):
+    with pytest.warns(UserWarning, match="sample_more goes on from here"):
         model = quick(n_draws=200).fit(data())
     n_draws = model.posterior_.n_draws
     assert 5 < n_draws < 30
@@ -198,7 +210,7 @@ def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(chains, "ThreadPoolExecutor", Interrupted)
-    with pytest.warns(UserWarning, match="with checkpoint=DIRECTORY an interrupted fit can be continued"):
+    with pytest.warns(UserWarning, match="sample_more goes on from here"):
         model = quick(n_draws=10**5, n_chains=1, n_components=1).fit(data())
     assert 1 < model.posterior_.n_draws < 10**5
 
@@ -239,7 +251,7 @@ def test_an_error_in_a_chain_is_raised(monkeypatch):
 def test_settings_hold_no_path_and_no_data(tmp_path):
     quick(checkpoint=tmp_path).fit(data())
     settings = json.loads((tmp_path / "settings.json").read_text())
-    assert settings["format"] == 2
+    assert settings["format"] == 3
     assert settings["n_components"] == 3
     assert str(tmp_path) not in json.dumps(settings)
 

@@ -34,6 +34,10 @@ class Units:
         """Whether columns have scales of their own."""
         return self.scale.size > 1
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle `NO_UNITS` by its name, because it is recognised by its identity."""
+        return "NO_UNITS" if self is NO_UNITS else super().__reduce_ex__(protocol)
+
 
 NO_UNITS = Units(np.ones(1))
 """The model works in the user's units."""

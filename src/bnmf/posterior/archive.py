@@ -16,7 +16,7 @@ from bnmf.priors.records import from_record, to_record
 from bnmf.utils.atomic import npz_bytes, write_bytes
 
 KIND = "bnmf posterior"
-FORMAT = 2
+FORMAT = 3
 ARRAYS = {"W": (4,), "Z": (4,), "noise_variance": (2, 3), "train_mse": (2,)}
 """Arrays of every file with their possible numbers of dimensions."""
 OPTIONAL = {
@@ -53,6 +53,7 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
         "column_names": _names(draws.column_names),
         "prior_W": None if draws.prior_W is None else to_record(draws.prior_W),
         "nonnegative": draws.lower_bound == 0.0,
+        "thinning": draws.thinning,
     }
     arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS}
     for name in (*OPTIONAL, "row_ids"):
@@ -121,6 +122,8 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
     ids = arrays.get("row_ids")
     if ids is not None and (ids.shape != (n_rows,) or ids.dtype != np.uint64):
         raise ValueError(f"row_ids has dtype {ids.dtype} and shape {ids.shape}")
+    thinning = int(header["thinning"])
+    fits = fits and thinning >= 1
     if not fits or arrays["train_mse"].shape[0] != n_chains:
         raise ValueError("the shapes of its arrays do not match")
     prior = None if header["prior_W"] is None else from_record(header["prior_W"])
@@ -140,6 +143,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         row_ids=ids,
         **optional,
         lower_bound=0.0 if header["nonnegative"] else -math.inf,
+        thinning=thinning,
     )
 
 

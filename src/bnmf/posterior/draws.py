@@ -48,6 +48,8 @@ class Draws:
         What is added to W Z: the smallest observed entry of each column, if offsets were subtracted.
     scale : ndarray of shape (1 or columns,), optional
         Scale of each column in the fit. Z and the noise are in the user's units.
+    thinning : int, default=1
+        Sweeps from one draw to the next. The last draw is that of the last sweep.
     """
 
     W: Array
@@ -67,6 +69,7 @@ class Draws:
     rate_Z: Floats | None = None
     offset: Floats | None = None
     scale: Floats | None = None
+    thinning: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:

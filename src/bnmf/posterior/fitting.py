@@ -1,9 +1,13 @@
-"""From a model to its posterior: sample, and return what was drawn."""
+"""From a model to its posterior: sample, return what was drawn, and go on from there."""
 
 from __future__ import annotations
 
+import copy
 import math
+import time
 import warnings
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +16,217 @@ from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.model.units import NO_UNITS
-from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.moments import Moments
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler import chains
-from bnmf.sampler.checkpoint import DiskStore, describe
+from bnmf.sampler.checkpoint import SETTINGS_FILE, CheckpointError, DiskStore, describe
+from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.stores import DrawStore, MomentStore, draw_bytes
 from bnmf.utils.memory import warn_if_large
+
+
+class Run:
+    """Chains of a model, which go on as long as one likes.
+
+    A run is not changed by going on: :meth:`extended` returns another one. Its draws are those of a single run of that
+    length, because every sweep of every chain has its own random stream. A pickled run goes on too.
+
+    Parameters
+    ----------
+    model : Model
+        Data, priors and noise.
+    seed : int
+        Seed of all chains.
+    init : "random" or pair of arrays, default="random"
+        Where chains start.
+    moves : Moves, optional
+        What a sweep does beside drawing each row once.
+    dtype : dtype, default=float64
+        Precision of the draws that are kept.
+    keep_draws : bool, default=True
+        If False, keep means and standard deviations only.
+    checkpoint : path-like, optional
+        Directory for draws and states; a run that was cut off continues from there.
+    original : ObservedMatrix, optional
+        The data before offsets were subtracted; by default the data of the model.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        How long the run was to be.
+    counts : list of int
+        Draws of each chain.
+    posterior : Posterior or Moments
+        What was drawn; after Ctrl-C a part of what was requested.
+    """
+
+    schedule: Schedule
+    counts: list[int]
+    posterior: Posterior | Moments
+    _is_in_time: bool
+
+    def __init__(
+        self,
+        model: Model,
+        seed: int,
+        *,
+        init: Any = "random",
+        moves: Moves = MIXING,
+        dtype: Any = np.float64,
+        keep_draws: bool = True,
+        checkpoint: Any = None,
+        original: ObservedMatrix | None = None,
+    ) -> None:
+        if checkpoint is not None and not keep_draws:
+            raise ValueError("checkpoint keeps the draws on disk: it cannot be combined with keep_draws=False")
+        self.model, self.seed, self.init, self.moves = model, seed, init, moves
+        self.dtype, self.keep_draws = dtype, keep_draws
+        # A relative path would be another directory when a run goes on from elsewhere.
+        self.checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
+        self.original = model.data if original is None else original
+        self._store: DrawStore | MomentStore | None = None
+
+    def sampled(
+        self, schedule: Schedule, *, n_jobs: int = 1, progress: bool = False, deadline: float | None = None
+    ) -> Run:
+        """Return a run that has been sampled to the end of a schedule. What this one has is not drawn again.
+
+        Parameters
+        ----------
+        schedule : Schedule
+            Chains, burn-in, draws, thinning.
+        n_jobs : int, default=1
+            Threads.
+        progress : bool, default=False
+            Show progress on standard error.
+        deadline : float, optional
+            Value of `time.monotonic()` at which chains are stopped.
+
+        Returns
+        -------
+        Run
+            With the posterior.
+        """
+        self._warn_if_large(schedule)
+        store = self._store_for(schedule)
+        options = {"init": self.init, "moves": self.moves, "n_jobs": n_jobs, "progress": progress}
+        try:
+            counts = chains.run(self.model, schedule, store, self.seed, **options, deadline=deadline)
+        finally:
+            store.close()
+        after = copy.copy(self)
+        after._store = None if isinstance(store, DiskStore) else store
+        after.schedule, after.counts = schedule, counts
+        after._is_in_time = deadline is None or time.monotonic() < deadline
+        if not any(counts):
+            hint = "with checkpoint=DIRECTORY an interrupted fit can be continued"
+            raise KeyboardInterrupt(f"interrupted before the first draw; {self._hint(hint)}")
+        after.posterior = after._posterior(store)
+        return after
+
+    def extended(self, n_draws: int, *, n_jobs: int = 1, progress: bool = False) -> Run:
+        """Return a run with more draws of every chain. Chains that Ctrl-C cut off catch up.
+
+        Parameters
+        ----------
+        n_draws : int
+            Draws of each chain in addition to those of the posterior.
+        n_jobs : int, default=1
+            Threads.
+        progress : bool, default=False
+            Show progress on standard error.
+
+        Returns
+        -------
+        Run
+            The longer run.
+        """
+        if self.checkpoint is not None and not (self.checkpoint / SETTINGS_FILE).exists():
+            raise CheckpointError(
+                f"checkpoint={str(self.checkpoint)!r}, which holds the states of this fit, is gone: fit again"
+            )
+        more = replace(self.schedule, n_draws=n_draws).n_draws  # checks it
+        schedule = replace(self.schedule, n_draws=self.posterior.n_draws + more)
+        return self.sampled(schedule, n_jobs=n_jobs, progress=progress)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every chain has all its draws."""
+        return all(count == self.schedule.n_draws for count in self.counts)
+
+    def interruption(self) -> str | None:
+        """Return a sentence on what was kept after Ctrl-C and how to continue, None if there was no Ctrl-C."""
+        if self.is_complete or not self._is_in_time:
+            return None
+        kept, n_draws = chains.largest_block(self.counts)
+        hint = self._hint("sample_more goes on from here")
+        return f"interrupted: {n_draws} draws of {len(kept)} of {len(self.counts)} chains are kept; {hint}"
+
+    def _hint(self, without_checkpoint: str) -> str:
+        if self.checkpoint is None:
+            return without_checkpoint
+        return f"call fit again with checkpoint={str(self.checkpoint)!r} to continue"
+
+    def _store_for(self, schedule: Schedule) -> DrawStore | MomentStore:
+        if self.checkpoint is not None:
+            settings = describe(self.model, self.seed, self.init, self.moves)
+            return DiskStore(self.model, schedule, self.dtype, self.checkpoint, settings)
+        if self._store is not None:
+            return self._store.grown(schedule)
+        return DrawStore(self.model, schedule, self.dtype) if self.keep_draws else MomentStore(self.model, schedule)
+
+    def _posterior(self, store: DrawStore | MomentStore) -> Posterior | Moments:
+        """Return the draws that are kept, without a copy if all chains are."""
+        kept, n_draws = chains.largest_block(self.counts)
+        source, model = self.original, self.model
+        lower_bound = 0.0 if source.nonnegative else -math.inf
+        if isinstance(store, MomentStore):
+            return Moments(store, kept, n_draws, source.n_observed, lower_bound)
+        choose: Any = slice(None) if len(kept) == self.schedule.n_chains else kept
+        scale = None if model.units is NO_UNITS else model.units.scale
+        return Posterior(
+            store.W[choose, :n_draws],
+            store.Z[choose, :n_draws],
+            train_mse=np.array(store.train_mse[choose, : self.schedule.sweeps_for(n_draws)]),
+            **{name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()},
+            n_observed=model.data.n_observed,
+            row_names=model.data.row_names,
+            column_names=model.data.column_names,
+            prior_W=model.priors[0],
+            row_ids=row_ids(source, scale),
+            lower_bound=lower_bound,
+            offset=model.units.offset,
+            scale=scale,
+            thinning=self.schedule.thinning,
+        )
+
+    def _warn_if_large(self, schedule: Schedule) -> None:
+        if not self.keep_draws:
+            warn_if_large(
+                schedule.n_chains * 2 * 8 * self.model.data.shape[0] * self.model.data.shape[1],
+                "keeping mean and variance of every entry",
+                "use fewer chains, or keep some draws on disk with checkpoint=DIRECTORY",
+            )
+        elif self.checkpoint is None:
+            warn_if_large(
+                draw_bytes(self.model, schedule, self.dtype),
+                "keeping all draws in memory",
+                "take fewer draws or a larger thinning, draws_dtype='float32', keep them on disk with "
+                "checkpoint=DIRECTORY, or keep only means and variances with keep_draws=False",
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the posterior if the store holds the same draws."""
+        content = vars(self).copy()
+        if self._store is not None:
+            del content["posterior"]
+        return content
+
+    def __setstate__(self, content: dict[str, Any]) -> None:
+        self.__dict__.update(content)
+        if self._store is not None:
+            self.posterior = self._posterior(self._store)
 
 
 def sample_posterior(
@@ -27,16 +234,11 @@ def sample_posterior(
     schedule: Schedule,
     seed: int,
     *,
-    init: Any = "random",
-    rescale: bool = True,
-    dtype: Any = np.float64,
-    keep_draws: bool = True,
-    checkpoint: Any = None,
     n_jobs: int = 1,
     progress: bool = False,
-    original: ObservedMatrix | None = None,
-) -> BasePosterior:
-    """Sample a model.
+    **options: Any,
+) -> Posterior | Moments:
+    """Sample a model once.
 
     Parameters
     ----------
@@ -46,22 +248,12 @@ def sample_posterior(
         Chains, burn-in, draws, thinning.
     seed : int
         Seed of all chains.
-    init : "random" or pair of arrays, default="random"
-        Where chains start.
-    rescale : bool, default=True
-        End each sweep with the rescaling move.
-    dtype : dtype, default=float64
-        Precision of the draws that are kept.
-    keep_draws : bool, default=True
-        If False, keep means and standard deviations only.
-    checkpoint : path-like, optional
-        Directory for draws and states; a run that was cut off continues from there.
     n_jobs : int, default=1
         Threads.
     progress : bool, default=False
         Show progress on standard error.
-    original : ObservedMatrix, optional
-        The data before offsets were subtracted; by default the data of the model.
+    **options : dict
+        Other parameters of :class:`Run`.
 
     Returns
     -------
@@ -76,76 +268,8 @@ def sample_posterior(
     >>> sample_posterior(model, Schedule(n_chains=2, burn_in=10, n_draws=5), seed=0)
     <Posterior of a 4 x 3 matrix, K = 1: 2 chains of 5 draws>
     """
-    if checkpoint is not None and not keep_draws:
-        raise ValueError("checkpoint keeps the draws on disk: it cannot be combined with keep_draws=False")
-    _warn_if_large(model, schedule, dtype, keep_draws, checkpoint)
-    store: DrawStore | MomentStore
-    if checkpoint is not None:
-        store = DiskStore(model, schedule, dtype, checkpoint, describe(model, seed, init, rescale))
-    else:
-        store = DrawStore(model, schedule, dtype) if keep_draws else MomentStore(model, schedule)
-    try:
-        counts = chains.run(model, schedule, store, seed, init=init, rescale=rescale, n_jobs=n_jobs, progress=progress)
-    finally:
-        store.close()
-    source = model.data if original is None else original
-    kept, n_draws = chains.largest_block(counts)
-    if counts != [schedule.n_draws] * schedule.n_chains:
-        _warn_interrupted(len(kept), n_draws, schedule, checkpoint)
-    if isinstance(store, MomentStore):
-        return Moments(store, kept, n_draws, source.n_observed, _lower_bound(source))
-    return _posterior(model, schedule, store, kept, n_draws, source)
-
-
-def _posterior(
-    model: Model, schedule: Schedule, store: DrawStore, kept: list[int], n_draws: int, source: ObservedMatrix
-) -> Posterior:
-    """Return the kept draws, without a copy if all chains are kept."""
-    choose: Any = slice(None) if len(kept) == schedule.n_chains else kept
-    return Posterior(
-        store.W[choose, :n_draws],
-        store.Z[choose, :n_draws],
-        train_mse=np.array(store.train_mse[choose, : schedule.sweeps_for(n_draws)]),
-        **{name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()},
-        n_observed=model.data.n_observed,
-        row_names=model.data.row_names,
-        column_names=model.data.column_names,
-        prior_W=model.priors[0],
-        row_ids=row_ids(source, None if model.units is NO_UNITS else model.units.scale),
-        lower_bound=_lower_bound(source),
-        offset=model.units.offset,
-        scale=None if model.units is NO_UNITS else model.units.scale,
-    )
-
-
-def _lower_bound(source: ObservedMatrix) -> float:
-    return 0.0 if source.nonnegative else -math.inf
-
-
-def _warn_interrupted(n_chains: int, n_draws: int, schedule: Schedule, checkpoint: Any) -> None:
-    """Warn after Ctrl-C what was kept and how to continue; without any draw, re-raise the interruption."""
-    if checkpoint is not None:
-        hint = f"call fit again with checkpoint={str(checkpoint)!r} to continue"
-    else:
-        hint = "with checkpoint=DIRECTORY an interrupted fit can be continued"
-    if n_draws == 0:
-        raise KeyboardInterrupt(f"interrupted before the first draw; {hint}")
-    warnings.warn(
-        f"interrupted: {n_draws} draws of {n_chains} of {schedule.n_chains} chains are kept; {hint}", stacklevel=4
-    )
-
-
-def _warn_if_large(model: Model, schedule: Schedule, dtype: Any, keep_draws: bool, checkpoint: Any) -> None:
-    if not keep_draws:
-        warn_if_large(
-            schedule.n_chains * 2 * 8 * model.data.shape[0] * model.data.shape[1],
-            "keeping mean and variance of every entry",
-            "use fewer chains, or keep some draws on disk with checkpoint=DIRECTORY",
-        )
-    elif checkpoint is None:
-        warn_if_large(
-            draw_bytes(model, schedule, dtype),
-            "keeping all draws in memory",
-            "take fewer draws or a larger thinning, draws_dtype='float32', keep them on disk with "
-            "checkpoint=DIRECTORY, or keep only means and variances with keep_draws=False",
-        )
+    run = Run(model, seed, **options).sampled(schedule, n_jobs=n_jobs, progress=progress)
+    interruption = run.interruption()
+    if interruption:
+        warnings.warn(interruption, stacklevel=2)
+    return run.posterior

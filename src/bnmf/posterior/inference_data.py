@@ -1,4 +1,4 @@
-"""Draws as ArviZ InferenceData."""
+"""Draws for ArviZ: as InferenceData, or as the DataTree that ArviZ has in its place from version 1 on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bnmf.posterior.draws import Draws
 
 
 def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
-    """Return draws as ArviZ InferenceData.
+    """Return draws as what ArviZ works with.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
 
     Returns
     -------
-    arviz.InferenceData
-        The same draws with named dimensions.
+    arviz.InferenceData or xarray.DataTree
+        The same draws with named dimensions: a DataTree from ArviZ 1 on.
     """
     try:
         import arviz
@@ -57,4 +57,6 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
         groups["log_likelihood"] = {"X": terms.reshape(draws.n_chains, draws.n_draws, -1)}
         dims["X"] = ["entry"]
         coords["entry"] = np.arange(len(values))
-    return arviz.from_dict(**groups, dims=dims, coords=coords)
+    if arviz.__version__.startswith("0."):
+        return arviz.from_dict(**groups, dims=dims, coords=coords)
+    return arviz.from_dict(groups, dims=dims, coords=coords)

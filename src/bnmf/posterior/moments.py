@@ -33,20 +33,22 @@ class Moments(BasePosterior):
     def __init__(
         self, store: MomentStore, chains: list[int], n_draws: int, n_observed: int, lower_bound: float = 0.0
     ) -> None:
-        traces = {name: trace[chains, :n_draws] for name, trace in store.traces.items()}
+        # Without a copy if all chains are used: a store that goes on copies its moments first.
+        choose: Any = slice(None) if chains == list(range(len(store.prediction.counts))) else chains
+        traces = {name: trace[choose, :n_draws] for name, trace in store.traces.items()}
         self.noise_variance = traces["noise_variance"]
         self.log_density = traces["log_density"]
         self._row_noise = traces.get("row_noise")
         self._offset = 0.0 if store.model.units.offset is None else store.model.units.offset
-        self.train_mse = store.train_mse[chains, : store.schedule.sweeps_for(n_draws)]
+        self.train_mse = store.train_mse[choose, : store.schedule.sweeps_for(n_draws)]
         self.n_observed = n_observed
         self.lower_bound = lower_bound
-        self._prediction = store.prediction.mean[chains]
-        self._squares = store.prediction.squares[chains]
-        self._counts = store.prediction.counts[chains]
+        self._prediction = store.prediction.mean[choose]
+        self._squares = store.prediction.squares[choose]
+        self._counts = store.prediction.counts[choose]
         # Components are not matched between chains, so the factors are those of the chain that fits best.
         best = int(np.argmax(self.log_density.mean(axis=1)))
-        self._factors = store.W.mean[chains][best], store.Z.mean[chains][best]
+        self._factors = store.W.mean[choose][best], store.Z.mean[choose][best]
 
     def factor_means(self) -> tuple[Floats, Floats]:
         """Return the means of W (rows, K) and Z (K, columns) in the chain that fits best."""

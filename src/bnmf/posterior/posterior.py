@@ -65,6 +65,8 @@ class Posterior(Draws, BasePosterior):
         What is added to W Z.
     scale : ndarray of shape (1 or columns,), optional
         Scale of each column in the fit. Z and the noise are in the user's units.
+    thinning : int, default=1
+        Sweeps from one draw to the next. The last draw is that of the last sweep.
     """
 
     # Posteriors of new rows use the alignment of the fitted ones.
@@ -75,6 +77,36 @@ class Posterior(Draws, BasePosterior):
             f"<Posterior of a {self.shape[0]} x {self.shape[1]} matrix, K = {self.n_components}: "
             f"{self.n_chains} chains of {self.n_draws} draws>"
         )
+
+    def after(self, sweep: int) -> Posterior:
+        """Return this posterior without the draws of the first sweeps: a longer burn-in, chosen afterwards.
+
+        Fit with ``burn_in=0`` to choose all of it afterwards, by the training error for example. Only a burn-in that
+        the fit has begins with nearly equal variances of columns and rows, by which chains find a good mode more often.
+
+        Parameters
+        ----------
+        sweep : int
+            Draws up to this sweep, counted from the start of the chains with their burn-in, are left out.
+
+        Returns
+        -------
+        Posterior
+            The later draws; `train_mse` still begins with the first sweep.
+        """
+        n_sweeps = self.train_mse.shape[1]
+        if isinstance(sweep, (bool, np.bool_)) or not isinstance(sweep, (int, np.integer)):
+            raise TypeError(f"sweep must be a whole number, got {sweep!r}")
+        if not 0 <= sweep < n_sweeps:
+            raise ValueError(f"sweep must be at least 0 and less than the number of sweeps, {n_sweeps}, got {sweep}")
+        first = self.n_draws - min((n_sweeps - int(sweep) - 1) // self.thinning + 1, self.n_draws)
+        traces = ("noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z")
+        later = {
+            name: getattr(self, name)[:, first:] for name in ("W", "Z", *traces) if getattr(self, name) is not None
+        }
+        result = replace(self, **later)
+        result._fitted = None if self._fitted is None else self._fitted.after(sweep)
+        return result
 
     # --- predictions
 
@@ -402,7 +434,7 @@ class Posterior(Draws, BasePosterior):
     # --- convergence
 
     @cached_property
-    def _monitored(self) -> tuple[Indices, Indices]:
+    def monitored(self) -> tuple[Indices, Indices]:
         """Positions of some entries, chosen at random, whose predictions are checked for convergence."""
         size = min(N_MONITORED_PREDICTIONS, self.shape[0] * self.shape[1])
         entries = np.random.default_rng(0).choice(self.shape[0] * self.shape[1], size, replace=False)
@@ -411,7 +443,7 @@ class Posterior(Draws, BasePosterior):
 
     def _quantities(self) -> list[Quantity]:
         rng = np.random.default_rng(1)
-        found = [*super()._quantities(), Quantity("predictions", self.draws_of(*self._monitored))]
+        found = [*super()._quantities(), Quantity("predictions", self.draws_of(*self.monitored))]
         for name, draws, apply in (("W", self.W, self.alignment.apply_W), ("Z", self.Z, self.alignment.apply_Z)):
             axis = 2 if name == "W" else 3
             kept = np.sort(rng.choice(draws.shape[axis], min(N_MONITORED_ROWS, draws.shape[axis]), replace=False))
@@ -432,12 +464,12 @@ class Posterior(Draws, BasePosterior):
         """
         if self.n_draws < MIN_DRAWS:
             return float("nan")
-        draws = self.draws_of(*self._monitored)
+        draws = self.draws_of(*self.monitored)
         if len(draws) == 1:
             half = self.n_draws // 2
             draws = draws[0, : 2 * half].reshape(2, half, -1)
         between = draws.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(len(draws))
-        return float(np.sqrt(np.mean((between / self.std(*self._monitored, noise=True)) ** 2)))
+        return float(np.sqrt(np.mean((between / self.std(*self.monitored, noise=True)) ** 2)))
 
     def problems(self) -> list[str]:
         """Return a sentence if the predictions have not converged, with what to do about it.
@@ -455,7 +487,8 @@ class Posterior(Draws, BasePosterior):
             return []
         return [
             f"the predictions have not converged: their Monte Carlo error is {error:.2f} of the predictive standard "
-            f"deviation (it should be below {PREDICTION_ERRORS[1]}); take a longer `burn_in`, more draws or more chains"
+            f"deviation (it should be below {PREDICTION_ERRORS[1]}); go on with `sample_more`, or fit with "
+            'n_draws="auto"'
         ]
 
     def _verdict(self) -> str:
@@ -468,7 +501,7 @@ class Posterior(Draws, BasePosterior):
             "predictive standard deviation)."
         ]
         if error > PREDICTION_ERRORS[1]:
-            words.append("Take a longer `burn_in`, more draws or more chains.")
+            words.append('Go on with `sample_more`, or fit with n_draws="auto".')
         r_hat = max(float(self._diagnosis[1]["r_hat"][quantity.name]) for quantity in super()._quantities())
         words.append(f"Noise and fit: {diagnostics.word(r_hat, diagnostics.RHAT_LIMITS[:2])} (R-hat {r_hat:.2f}).")
         agreed = int(self.alignment.agrees.all(axis=0).sum())

@@ -8,8 +8,10 @@ import time
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
+from bnmf.kernels.compile import announced
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
+from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.recorded import training_mse
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
@@ -32,11 +34,12 @@ def run(
     seed: int,
     *,
     init: Any = "random",
-    rescale: bool = True,
+    moves: Moves = MIXING,
     n_jobs: int = 1,
     progress: bool = False,
+    deadline: float | None = None,
 ) -> list[int]:
-    """Sample all chains into a store.
+    """Sample all chains into a store, each from the state that the store has of it.
 
     Parameters
     ----------
@@ -50,21 +53,27 @@ def run(
         Seed of all chains.
     init : "random" or pair of arrays, default="random"
         Where chains start.
-    rescale : bool, default=True
-        End each sweep with the rescaling move.
+    moves : Moves, optional
+        What a sweep does beside drawing each row once.
     n_jobs : int, default=1
         Threads: first one for each chain, then the remaining ones for the rows of each chain.
     progress : bool, default=False
         Show progress on standard error.
+    deadline : float, optional
+        Value of `time.monotonic()` at which chains are stopped.
 
     Returns
     -------
     list of int
-        Number of draws of each chain: fewer than requested only if the run was interrupted by Ctrl-C.
+        Number of draws of each chain: fewer than requested only after Ctrl-C or at the deadline.
     """
-    job = _Job(model, schedule, store, seed, init, rescale, max(1, n_jobs // schedule.n_chains), progress)
-    # Limited once and from here: setting it in every sweep of every chain costs more than the sweep.
-    with job.display, single_threaded_blas(), ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool:
+    job = _Job(model, schedule, store, seed, init, moves, max(1, n_jobs // schedule.n_chains), progress)
+    with (
+        job.display,
+        announced(job.display.message),
+        single_threaded_blas(),  # once and from here: in every sweep of every chain it costs more than the sweep
+        ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool,
+    ):
         futures: list[Future[None]] = []
         try:
             for chain in range(schedule.n_chains):
@@ -72,6 +81,8 @@ def run(
             while wait(futures, SECONDS_BETWEEN_WAITS, FIRST_EXCEPTION).not_done:
                 if any(future.done() and future.exception() for future in futures):
                     break
+                if deadline is not None and time.monotonic() >= deadline:
+                    job.stop.set()
         except KeyboardInterrupt:
             job.stop.set()
             for ended in job.ended:  # the pool loses track of a thread if Ctrl-C comes while it is being started
@@ -95,12 +106,12 @@ class _Job:
         store: Store,
         seed: int,
         init: Any,
-        rescale: bool,
+        moves: Moves,
         n_threads: int,
         progress: bool,
     ) -> None:
         self.model, self.schedule, self.store = model, schedule, store
-        self.seed, self.init, self.rescale, self.n_threads = seed, init, rescale, n_threads
+        self.seed, self.init, self.moves, self.n_threads = seed, init, moves, n_threads
         # Variances that differ too early trap columns: an unfitted one gets a large variance, and then no weight.
         self.warm_up = model.with_shared_noise()
         self.n_warm_up = int(WARM_UP_FRACTION * schedule.burn_in)
@@ -108,7 +119,7 @@ class _Job:
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
         self.starts = [store.resume(chain) for chain in range(schedule.n_chains)]
         done = [0 if state is None else state.sweep for state in self.starts]
-        self.counts = [schedule.draws_after(sweep) for sweep in done]
+        self.counts = [self._count(sweep) for sweep in done]
         self.display = Silent()
         if progress:
             names = [_name(chain) for chain in range(schedule.n_chains)]
@@ -133,7 +144,7 @@ class _Job:
             saved = time.monotonic()
             while state.sweep < self.schedule.n_sweeps and not self.stop.is_set():
                 model = self.warm_up if state.sweep < self.n_warm_up else self.model
-                state = gibbs.step(model, state, stream, workers, rescale=self.rescale)
+                state = gibbs.step(model, state, stream, workers, self.moves)
                 _check_finite(state)
                 self.store.record(chain, state)
                 if rate is None:
@@ -144,7 +155,11 @@ class _Job:
                     self.store.checkpoint(chain, state)
                     saved = time.monotonic()
             self.store.checkpoint(chain, state)
-        self.counts[chain] = self.schedule.draws_after(state.sweep)
+        self.counts[chain] = self._count(state.sweep)
+
+    def _count(self, sweep: int) -> int:
+        """Return how many of the requested draws a chain has; a stored one may be longer."""
+        return min(self.schedule.draws_after(sweep), self.schedule.n_draws)
 
     def _show(self, chain: int, state: State, rate: Rate) -> None:
         def facts() -> str:

@@ -1,4 +1,4 @@
-"""Checkpoints: draws and states in a directory, so that a run that was cut off continues where it stopped."""
+"""Checkpoints: draws and states in a directory, so that a run continues where it stopped, and as long as one likes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Prior
 from bnmf.priors.records import to_record
+from bnmf.sampler.moves import Moves
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
-from bnmf.sampler.stores import DrawStore
+from bnmf.sampler.stores import DrawStore, copy_into, lacks_room, room_for
 from bnmf.utils import digests
-from bnmf.utils.atomic import npz_bytes, write_bytes
+from bnmf.utils.atomic import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
 
-FORMAT = 2
+FORMAT = 3
 NUMBERS = ("scale", "row_strength", "column_strength", "squared_error", "log_likelihood", "sweep")
 """Numbers of a state, in the order in which its file holds them."""
 SETTINGS_FILE = "settings.json"
@@ -38,6 +39,10 @@ class DiskStore(DrawStore):
     Draws are plain .npy files, mapped into memory and filled in place. The state of each chain is a small file that is
     replaced atomically after the draws before it are on disk. Whatever a killed process wrote after its last state is
     drawn again, with the same result.
+
+    The number of chains and of draws is not a property of the directory: a run takes the first ones of what is there,
+    and draws what is not. A file that is too small is replaced atomically by a larger copy, so that files of different
+    length, which a process killed in between leaves, are no harm.
 
     Parameters
     ----------
@@ -65,13 +70,17 @@ class DiskStore(DrawStore):
             raise
 
     def _open(self, model: Model, schedule: Schedule, dtype: Any, settings: dict[str, Any]) -> None:
-        settings = {"format": FORMAT, **settings, **asdict(schedule), "dtype": np.dtype(dtype).name}
+        kept = {"burn_in": schedule.burn_in, "thinning": schedule.thinning, "dtype": np.dtype(dtype).name}
+        settings = {"format": FORMAT, **settings, **kept}
         self._is_new = not (self.directory / SETTINGS_FILE).exists()
         if not self._is_new:
             _compare(self.directory, settings)
+        for abandoned in self.directory.glob(".*.tmp"):  # by a process that was killed: now the lock is ours
+            abandoned.unlink()
         super().__init__(model, schedule, dtype)
         if self._is_new:  # written last: without it the directory counts as empty
             write_bytes(self.directory / SETTINGS_FILE, json.dumps(settings, indent=2).encode())
+            self._is_new = False
 
     def _lock_directory(self) -> None:
         """Create the directory and take a lock on it, which ends with the process."""
@@ -92,22 +101,23 @@ class DiskStore(DrawStore):
         self._lock.close()
 
     def allocate(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64, fill: float = 0.0) -> Array:
-        """Return a memory map of one quantity, created in a new directory and opened in an old one."""
+        """Return a memory map of one quantity, created in a new directory and opened or enlarged in an old one."""
         path = self.directory / f"{name}.npy"
         if self._is_new:
-            array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
-            if fill:  # a new file holds zeros
-                array[...] = fill
-            return array
+            return _create(path, shape, dtype, fill)
         try:
             array = np.lib.format.open_memmap(path, mode="r+")
         except (OSError, ValueError) as error:
             raise CheckpointError(
                 f"{path.name} in checkpoint={str(self.directory)!r} cannot be read: {error}"
             ) from error
-        if array.shape != shape or array.dtype != dtype:
+        if array.ndim != len(shape) or array.shape[2:] != shape[2:] or array.dtype != dtype:
             raise CheckpointError(f"{path.name} in checkpoint={str(self.directory)!r} does not belong to this run")
-        return array
+        if lacks_room(array, shape):
+            with replacing(path) as temporary:
+                copy_into(_create(temporary, room_for(array, shape), dtype, fill), array)
+            array = np.lib.format.open_memmap(path, mode="r+")
+        return array[: shape[0], : shape[1]]
 
     def _state_path(self, chain: int) -> Path:
         return self.directory / f"chain-{chain}.npz"
@@ -142,8 +152,16 @@ class DiskStore(DrawStore):
         write_bytes(self._state_path(chain), npz_bytes({**arrays, "numbers": np.array(numbers, float)}))
 
 
-def describe(model: Model, seed: int, init: Any, rescale: bool) -> dict[str, Any]:
-    """Return everything but the schedule that determines the draws, in a form that JSON can hold.
+def _create(path: Path, shape: tuple[int, ...], dtype: Any, fill: float) -> Array:
+    """Return a memory map of a new file."""
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    if fill:  # a new file holds zeros
+        array[...] = fill
+    return array
+
+
+def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]:
+    """Return everything beside the schedule and the precision that determines the draws, in a form that JSON can hold.
 
     Parameters
     ----------
@@ -153,8 +171,8 @@ def describe(model: Model, seed: int, init: Any, rescale: bool) -> dict[str, Any
         Seed of all chains.
     init : "random" or pair of arrays
         Where chains start.
-    rescale : bool
-        Whether sweeps end with the rescaling move.
+    moves : Moves
+        What a sweep does beside drawing each row once.
 
     Returns
     -------
@@ -170,7 +188,7 @@ def describe(model: Model, seed: int, init: Any, rescale: bool) -> dict[str, Any
         "noise": {"kind": type(model.noise_model).__name__, **asdict(model.noise_model)},
         "units": _digest_or_number(model.units.scale),
         "offset": None if model.units.offset is None else digests.of_arrays(model.units.offset),
-        "rescale": rescale,
+        "moves": moves._asdict(),
         "init": init if isinstance(init, str) else digests.of_arrays(*(np.asarray(x, dtype=float) for x in init)),
         "seed": str(seed),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,25 +36,58 @@ class Store:
         Draws of the noise and of other quantities; see :mod:`bnmf.sampler.recorded`.
     train_mse : ndarray of shape (chain, sweep)
         Mean squared error on the observed entries after every sweep, burn-in included; NaN for later sweeps.
+    states : dict of int to State
+        The last state of each chain that has begun.
     """
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
         self.model = model
+        self.states: dict[int, State] = {}
+        self._arrays: dict[str, Array] = {}
+        self._take(schedule)
+
+    def grown(self, schedule: Schedule) -> Self:
+        """Return a store for more chains or draws that holds what this one does; this one stays as it is."""
+        other = copy.copy(self)
+        other.states, other._arrays = dict(self.states), dict(self._arrays)
+        other._take(schedule)
+        return other
+
+    def _take(self, schedule: Schedule) -> None:
+        """Make room for a schedule; what was recorded stays."""
         self.schedule = schedule
         draws = (schedule.n_chains, schedule.n_draws)
-        self.traces = {name: self.allocate(name, (*draws, *shape)) for name, shape in traced_shapes(model).items()}
+        shapes = traced_shapes(self.model)
+        self.traces = {name: self.allocate(name, (*draws, *shape)) for name, shape in shapes.items()}
         self.train_mse: Floats = self.allocate("train_mse", (schedule.n_chains, schedule.n_sweeps), fill=np.nan)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only refers to parts of the arrays, so that a pickle holds each number once."""
+        return {
+            name: value for name, value in vars(self).items() if name != "traces" and not isinstance(value, np.ndarray)
+        }
+
+    def __setstate__(self, content: dict[str, Any]) -> None:
+        self.__dict__.update(content)
+        self._take(self.schedule)
+
     def allocate(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64, fill: float = 0.0) -> Array:
-        """Return the array that holds one quantity of the whole run."""
-        return np.full(shape, fill, dtype) if fill else np.zeros(shape, dtype)
+        """Return the array of one quantity of the whole run, with what was recorded of it before."""
+        old = self._arrays.get(name)
+        if old is None or lacks_room(old, shape):
+            larger = room_for(old, shape)
+            array = np.full(larger, fill, dtype) if fill else np.zeros(larger, dtype)
+            copy_into(array, old)
+            self._arrays[name] = array
+        return self._arrays[name][: shape[0], : shape[1]]
 
     def resume(self, chain: int) -> State | None:
         """Return the state that a chain continues from, or None for a new chain."""
-        return None
+        return self.states.get(chain)
 
     def record(self, chain: int, state: State) -> None:
         """Take the state after a sweep."""
+        self.states[chain] = state
         self.train_mse[chain, state.sweep - 1] = training_mse(self.model, state)
         if self.schedule.keeps(state.sweep):
             draw = self.schedule.draws_after(state.sweep) - 1
@@ -70,6 +104,22 @@ class Store:
 
     def close(self) -> None:
         """Release what the store holds besides memory."""
+
+
+def lacks_room(array: Array, shape: tuple[int, ...]) -> bool:
+    """Return whether an array has fewer chains or draws than a shape."""
+    return array.shape[0] < shape[0] or array.shape[1] < shape[1]
+
+
+def room_for(old: Array | None, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape with room for a new run and, after an interruption, for all that was drawn of the old one."""
+    return shape if old is None else (max(old.shape[0], shape[0]), max(old.shape[1], shape[1]), *shape[2:])
+
+
+def copy_into(array: Array, old: Array | None) -> None:
+    """Copy what was recorded into a larger array."""
+    if old is not None:
+        array[: old.shape[0], : old.shape[1]] = old
 
 
 class DrawStore(Store):
@@ -91,11 +141,15 @@ class DrawStore(Store):
     """
 
     def __init__(self, model: Model, schedule: Schedule, dtype: Any = np.float64) -> None:
+        self.dtype = np.dtype(dtype)
         super().__init__(model, schedule)
-        (rows, columns), k = model.data.shape, model.n_components
+
+    def _take(self, schedule: Schedule) -> None:
+        super()._take(schedule)
+        (rows, columns), k = self.model.data.shape, self.model.n_components
         draws = (schedule.n_chains, schedule.n_draws)
-        self.W = self.allocate("W", (*draws, rows, k), dtype)
-        self.Z = self.allocate("Z", (*draws, k, columns), dtype)
+        self.W = self.allocate("W", (*draws, rows, k), self.dtype)
+        self.Z = self.allocate("Z", (*draws, k, columns), self.dtype)
 
     def keep(self, chain: int, draw: int, W: Floats, Z: Floats) -> None:
         """Keep the factors of a draw."""
@@ -118,6 +172,13 @@ class RunningMoments:
         self.mean = np.zeros((n_chains, *shape))
         self.squares = np.zeros((n_chains, *shape))
         self.counts = np.zeros(n_chains, np.int64)
+
+    def grown(self, n_chains: int) -> RunningMoments:
+        """Return a copy with room for at least so many chains."""
+        other = RunningMoments(max(n_chains, len(self.counts)), self.mean.shape[1:])
+        for old, new in ((self.mean, other.mean), (self.squares, other.squares), (self.counts, other.counts)):
+            new[: len(old)] = old
+        return other
 
     def add(self, chain: int, draw: int, value: Floats) -> None:
         """Add a draw, the first of a chain being number 0."""
@@ -145,11 +206,13 @@ class MomentStore(Store):
     """
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
-        super().__init__(model, schedule)
         (rows, columns), k = model.data.shape, model.n_components
-        self.prediction = RunningMoments(schedule.n_chains, (rows, columns))
-        self.W = RunningMoments(schedule.n_chains, (rows, k))
-        self.Z = RunningMoments(schedule.n_chains, (k, columns))
+        self.prediction, self.W, self.Z = (RunningMoments(0, s) for s in ((rows, columns), (rows, k), (k, columns)))
+        super().__init__(model, schedule)
+
+    def _take(self, schedule: Schedule) -> None:
+        super()._take(schedule)
+        self.prediction, self.W, self.Z = (m.grown(schedule.n_chains) for m in (self.prediction, self.W, self.Z))
 
     def keep(self, chain: int, draw: int, W: Floats, Z: Floats) -> None:
         """Add a draw to the moments."""

@@ -30,6 +30,9 @@ class Silent:
     def update(self, task: str, done: int, facts: Callable[[], str]) -> None:
         """Report that `done` units of a task are finished."""
 
+    def message(self, text: str) -> None:
+        """Report something that is not the progress of a task."""
+
 
 class Display(Silent):
     """Shows how far each of several tasks is.
@@ -102,6 +105,14 @@ class Display(Silent):
             else:
                 name = "" if task == self._unit else f"{task}: "
                 print(f"{name}{done}/{self._totals[task]} {self._unit}, {facts()}", file=sys.stderr, flush=True)
+
+    def message(self, text: str) -> None:
+        """Show a line of text, above the bars if there are any."""
+        with self._lock:
+            if self._bars is not None:
+                self._bars.console.print(text, markup=False, highlight=False)
+            else:
+                print(text, file=sys.stderr, flush=True)
 
 
 class Rate:

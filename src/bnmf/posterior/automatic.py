@@ -1,0 +1,135 @@
+"""As many draws as good predictions need: go on until they are good, or until time is up."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+from bnmf.posterior.diagnostics import word
+from bnmf.posterior.fitting import Run
+from bnmf.posterior.posterior import PREDICTION_ERRORS, Posterior
+from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import draw_bytes
+from bnmf.utils import memory
+from bnmf.utils.typing import Floats
+
+N_FIRST_DRAWS = 100
+"""Draws of each chain before the first look at the predictions."""
+MAX_TIME = 60.0
+"""Seconds after which no more draws are taken, unless the user says otherwise."""
+MIN_GROWTH = 1 / 8
+"""Growth of the chains for which it is worth to go on, if there is no time to double them."""
+N_BATCHES = 4
+"""Parts of a chain whose means tell how exact the mean of the chain is."""
+
+
+def sample_until_good(
+    run: Run, schedule: Schedule, *, max_time: float = MAX_TIME, n_jobs: int = 1, progress: bool = False
+) -> tuple[Run, str]:
+    """Sample until the predictions are good, time is up, or memory is full.
+
+    After each look at the predictions the chains are doubled: in length, or in number where chains of any length
+    would go on to disagree.
+
+    Parameters
+    ----------
+    run : Run
+        A run that has not been sampled.
+    schedule : Schedule
+        Chains, burn-in, and draws before the first look, which are taken in any case.
+    max_time : float, default=60.0
+        Seconds.
+    n_jobs : int, default=1
+        Threads.
+    progress : bool, default=False
+        Show progress on standard error.
+
+    Returns
+    -------
+    tuple of (Run, str)
+        The run, and a sentence on why it ended.
+    """
+    began = time.monotonic()
+    run = run.sampled(schedule, n_jobs=n_jobs, progress=progress)
+    speed = _n_sweeps(schedule) / _seconds_since(began)
+    over = f"max_time={max_time:g} is over; "
+    while run.is_complete and _error(run) > PREDICTION_ERRORS[0]:
+        now, before = time.monotonic(), run.schedule
+        longer = _longer(run, speed * (began + max_time - now))
+        if longer == before:
+            return run, over + _verdict(run)
+        if not _fits_into_memory(run, longer):
+            return run, "more draws would not fit into memory; " + _verdict(run)
+        run = run.sampled(longer, n_jobs=n_jobs, progress=progress, deadline=began + max_time)
+        speed = (_n_sweeps(longer) - _n_sweeps(before)) / _seconds_since(now)
+    return run, run.interruption() or ("" if run.is_complete else over) + _verdict(run)
+
+
+def _n_sweeps(schedule: Schedule) -> int:
+    return schedule.n_chains * schedule.n_sweeps
+
+
+def _seconds_since(moment: float) -> float:
+    return max(time.monotonic() - moment, 1e-9)  # clocks may stand still for a moment
+
+
+def _error(run: Run) -> float:
+    assert isinstance(run.posterior, Posterior)
+    return run.posterior.prediction_error()
+
+
+def _verdict(run: Run) -> str:
+    error = _error(run)
+    quality = word(error, PREDICTION_ERRORS).replace("not yet", "not yet usable")
+    return (
+        f"predictions are {quality} after {run.posterior.n_draws} draws of {len(run.posterior.noise_variance)} chains "
+        f"(Monte Carlo error {error:.2g} of the predictive standard deviation)"
+    )
+
+
+def _longer(run: Run, n_affordable: float) -> Schedule:
+    """Return a schedule with up to twice the chains or draws, as far as there is time for it; else the same."""
+    schedule, posterior = run.schedule, run.posterior
+    assert isinstance(posterior, Posterior)
+    n_affordable = min(max(n_affordable, 0.0), _n_sweeps(schedule))  # a number, also if the time has no limit
+    draws, std = posterior.draws_of(*posterior.monitored), posterior.std(*posterior.monitored, noise=True)
+    if more_chains_help(draws / std, schedule):
+        n_chains = min(schedule.n_chains, int(n_affordable / schedule.n_sweeps))
+        return replace(schedule, n_chains=schedule.n_chains + n_chains)
+    n_draws = min(schedule.n_draws, int(n_affordable / (schedule.n_chains * schedule.thinning)))
+    n_draws = n_draws if n_draws >= MIN_GROWTH * schedule.n_draws else 0
+    return replace(schedule, n_draws=schedule.n_draws + n_draws)
+
+
+def more_chains_help(draws: Floats, schedule: Schedule) -> bool:
+    """Return whether more chains lower the Monte Carlo error of predictions by more, per sweep, than longer ones.
+
+    The variance of the chains' means has a part that falls with the length of the chains, estimated by the means of
+    parts of each chain, and one that does not if they are in different modes. Twice the chains halve both, at the cost
+    of their burn-in; twice the draws halve only the first.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chain, draw, n)
+        Draws of predictions, in units in which their errors are comparable.
+    schedule : Schedule
+        The length of the chains.
+
+    Returns
+    -------
+    bool
+        False for one chain, which cannot tell.
+    """
+    if len(draws) == 1:
+        return False
+    length = draws.shape[1] // N_BATCHES
+    batches = draws[:, : N_BATCHES * length].reshape(len(draws), N_BATCHES, length, -1).mean(axis=2)
+    within = batches.var(axis=1, ddof=1).mean() / N_BATCHES
+    between = draws.mean(axis=1).var(axis=0, ddof=1).mean()
+    return bool(between / schedule.n_sweeps > within / (schedule.n_draws * schedule.thinning))
+
+
+def _fits_into_memory(run: Run, schedule: Schedule) -> bool:
+    free = math.inf if run.checkpoint is not None else memory.available() or math.inf
+    return draw_bytes(run.model, schedule, run.dtype) <= memory.WARNING_FRACTION * free

@@ -1,0 +1,248 @@
+"""As many draws as good predictions need: when it stops, what it says, and whether it lengthens chains or adds some."""
+
+import itertools
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from bnmf import BayesianNMF
+from bnmf.posterior import automatic
+from bnmf.posterior.automatic import more_chains_help
+from bnmf.posterior.posterior import PREDICTION_ERRORS, Posterior
+from bnmf.sampler import chains
+from bnmf.sampler.schedule import Schedule
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(20, 2)) @ rng.exponential(size=(2, 8)) + 0.3 * rng.random((20, 8))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X
+
+
+def auto(**settings):
+    return BayesianNMF(
+        **{"n_components": 2, "n_chains": 2, "burn_in": 20, "n_draws": "auto", "random_state": 1} | settings
+    )
+
+
+def fixed(model, **settings):
+    """Return the fit with as many chains and draws as another had in the end."""
+    n_chains, n_draws = model.posterior_.W.shape[:2]
+    return auto(n_chains=n_chains, n_draws=n_draws, **settings).fit(data())
+
+
+def assert_same(a, b):
+    np.testing.assert_array_equal(a.posterior_.W, b.posterior_.W)
+    np.testing.assert_array_equal(a.posterior_.Z, b.posterior_.Z)
+    np.testing.assert_array_equal(a.posterior_.train_mse, b.posterior_.train_mse)
+    np.testing.assert_array_equal(a.components_, b.components_)
+
+
+def let_errors_be(monkeypatch, *errors):
+    """Let the posterior report these Monte Carlo errors, one after each look; the last one is repeated."""
+    reported = {}
+
+    def prediction_error(posterior):
+        key = posterior.W.shape[:2]
+        return reported.setdefault(key, errors[min(len(reported), len(errors) - 1)])
+
+    monkeypatch.setattr(Posterior, "prediction_error", prediction_error)
+
+
+def choose(monkeypatch, *choices):
+    """Let it add chains where a choice is True."""
+    remaining = itertools.chain(choices, itertools.repeat(choices[-1]))
+    monkeypatch.setattr(automatic, "more_chains_help", lambda draws, schedule: next(remaining))
+
+
+# --- the end
+
+
+def test_good_predictions_end_it():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = auto().fit(data())
+    error = model.posterior_.prediction_error()
+    assert error <= PREDICTION_ERRORS[0]
+    n_chains, n_draws = model.posterior_.W.shape[:2]
+    assert model.message_.startswith(f"predictions are good after {n_draws} draws of {n_chains} chains (Monte Carlo")
+    assert model.n_iter_ == 20 + n_draws
+    assert_same(model, fixed(model))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_chains_are_doubled_in_length_or_in_number_until_predictions_are_good(monkeypatch, n_jobs):
+    let_errors_be(monkeypatch, 0.9, 0.3, 0.2, 0.1)
+    choose(monkeypatch, False, True, False)
+    model = auto(n_jobs=n_jobs, thinning=2).fit(data())
+    assert model.posterior_.W.shape[:2] == (4, 400)
+    assert_same(model, fixed(model, thinning=2))
+
+
+def test_time_is_up_in_the_middle(monkeypatch):
+    """By a clock that jumps: what there is is returned, without a warning, and no Ctrl-C is reported."""
+    let_errors_be(monkeypatch, 0.2)
+    choose(monkeypatch, False)
+    step, count, now = chains.gibbs.step, itertools.count(), [0.0]
+
+    def stopping(*args):
+        now[0] += 0.01
+        if next(count) == 2 * 120 + 50:  # in the middle of the second hundred of the first chain
+            now[0] = 100.0
+            time.sleep(0.6)  # until that is noticed
+        return step(*args)
+
+    monkeypatch.setattr(chains.gibbs, "step", stopping)
+    monkeypatch.setattr(automatic.time, "monotonic", lambda: now[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = auto(max_time=50).fit(data())
+    assert model.message_.startswith("max_time=50 is over; predictions are usable after 100 draws of 2 chains")
+    monkeypatch.undo()
+    assert_same(model, fixed(model))
+    assert_same(model.sample_more(70), auto(n_draws=170).fit(data()))
+
+
+def test_not_yet_is_a_warning(monkeypatch):
+    let_errors_be(monkeypatch, 0.5)
+    with pytest.warns(ConvergenceWarning, match="Monte Carlo error is 0.50 .* and a larger `max_time`$") as caught:
+        model = auto(max_time=1e-6).fit(data())
+    assert caught[0].filename == __file__
+    assert model.message_.startswith(
+        "max_time=1e-06 is over; predictions are not yet usable after 100 draws of 2 chains"
+    )
+
+
+def test_the_first_draws_are_taken_in_any_case(monkeypatch):
+    let_errors_be(monkeypatch, 0.2)
+    model = auto(max_time=1e-6).fit(data())
+    assert model.posterior_.W.shape[:2] == (2, 100)
+    assert_same(model, fixed(model))
+
+
+@pytest.mark.parametrize("adds", [True, False])
+def test_no_more_is_begun_than_there_is_time_for(monkeypatch, adds):
+    """A clock by which every sweep takes a hundredth of a second: 2.4 s for the first draws, 1.6 s are left."""
+    now = [0.0]
+
+    def slow(*args):
+        now[0] += 0.01
+        return step(*args)
+
+    step = chains.gibbs.step
+    monkeypatch.setattr(chains.gibbs, "step", slow)
+    monkeypatch.setattr(automatic.time, "monotonic", lambda: now[0])
+    let_errors_be(monkeypatch, 0.2)
+    choose(monkeypatch, adds)
+    model = auto(max_time=4.0).fit(data())
+    assert model.posterior_.W.shape[:2] == ((3, 100) if adds else (2, 180))
+    assert model.message_.startswith("max_time=4 is over")
+
+
+def test_without_a_limit(monkeypatch):
+    let_errors_be(monkeypatch, 0.3, 0.01)
+    assert auto(max_time=np.inf).fit(data()).message_.startswith("predictions are good")
+
+
+def test_memory_is_full(monkeypatch):
+    let_errors_be(monkeypatch, 0.2)
+    choose(monkeypatch, False)
+    n_bytes = 2 * 200 * (20 + 8) * 2 * 8
+    monkeypatch.setattr(automatic.memory, "available", lambda: 2 * n_bytes)
+    model = auto().fit(data())
+    assert model.posterior_.W.shape[:2] == (2, 200)
+    assert model.message_.startswith("more draws would not fit into memory; predictions are usable")
+
+
+def test_ctrl_c(monkeypatch):
+    let_errors_be(monkeypatch, 0.2)
+    choose(monkeypatch, False)
+    calls = itertools.count()
+    run = chains.run
+
+    def interrupted(model, schedule, store, *args, **options):
+        counts = run(model, schedule, store, *args, **options)
+        return counts if next(calls) == 0 else [150, 120]
+
+    monkeypatch.setattr(chains, "run", interrupted)
+    with pytest.warns(UserWarning, match=r"interrupted: 120 draws of 2 of 2 chains are kept; sample_more goes on"):
+        model = auto().fit(data())
+    assert model.posterior_.W.shape[:2] == (2, 120)
+    monkeypatch.undo()
+    assert_same(model.sample_more(10), auto(n_draws=130).fit(data()))
+
+
+# --- with other features
+
+
+def test_it_can_be_followed_by_more_draws(monkeypatch):
+    let_errors_be(monkeypatch, 0.3, 0.05)
+    choose(monkeypatch, True)
+    model = auto().fit(data()).sample_more(7)
+    assert model.posterior_.W.shape[:2] == (4, 107)
+    assert model.message_ == "all 107 draws of 4 chains were taken"
+    assert_same(model, fixed(model))
+
+
+def test_with_a_checkpoint(tmp_path, monkeypatch):
+    """A fit that is repeated reads what is there, and goes on only if it must."""
+    let_errors_be(monkeypatch, 0.3, 0.3, 0.05)
+    choose(monkeypatch, False, True)
+    model = auto(checkpoint=tmp_path).fit(data())
+    assert model.posterior_.W.shape[:2] == (4, 200)
+    assert_same(model, fixed(model))
+    choose(monkeypatch, False, True)
+    monkeypatch.setattr(chains.gibbs, "step", None)
+    assert_same(auto(checkpoint=tmp_path).fit(data()), model)
+
+
+# --- longer chains or more of them
+
+SCHEDULE = Schedule(n_chains=4, burn_in=300, n_draws=400)
+
+
+def autoregression(rng, n_draws, correlation):
+    """Return 4 stationary chains (chain, draw, 100) of variance 1."""
+    noise = rng.standard_normal((n_draws, 4, 100))
+    draws = [noise[0]]
+    for step in noise[1:]:
+        draws.append(correlation * draws[-1] + np.sqrt(1 - correlation**2) * step)
+    return np.array(draws).swapaxes(0, 1)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+def test_chains_that_mix_are_made_longer(correlation):
+    draws = autoregression(np.random.default_rng(0), 400, correlation)
+    assert not more_chains_help(draws, SCHEDULE)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+def test_chains_in_different_modes_get_more_of_them(correlation):
+    rng = np.random.default_rng(0)
+    modes = rng.standard_normal((4, 1, 100))
+    assert more_chains_help(autoregression(rng, 400, correlation) + modes, SCHEDULE)
+
+
+def test_the_cost_of_the_burn_in_counts():
+    """The same chains: with a long burn-in it is cheaper to go on."""
+    rng = np.random.default_rng(0)
+    draws = autoregression(rng, 400, 0.5) + 0.2 * rng.standard_normal((4, 1, 100))
+    assert more_chains_help(draws, Schedule(n_chains=4, burn_in=300, n_draws=400))
+    assert not more_chains_help(draws, Schedule(n_chains=4, burn_in=300_000, n_draws=400))
+
+
+def test_one_chain_is_made_longer():
+    assert not more_chains_help(np.random.default_rng(0).normal(size=(1, 40, 3)), SCHEDULE)
+
+
+def test_chains_that_never_leave_their_mode(monkeypatch):
+    """Chains of any length would be as bad, and only their number helps."""
+    monkeypatch.setattr(chains.gibbs, "step", lambda model, state, *args: state._replace(sweep=state.sweep + 1))
+    model = auto(noise="common").fit(data())
+    assert model.message_.startswith("predictions are good after 100 draws of ")
+    assert model.posterior_.n_chains > 4
+    assert_same(model, fixed(model, noise="common"))
