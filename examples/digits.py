@@ -30,20 +30,39 @@ def main() -> None:
         f"[bold]{len(X):,} handwritten digits of 8 x 8 pixels with values 0 to 16; {hidden.mean():.0%} are hidden."
     )
     begin = time.monotonic()
-    model = BayesianNMF(n_chains=4, burn_in=150, n_draws=100, n_jobs=2, random_state=0, progress=True)
+    model = BayesianNMF(burn_in=150, n_draws="auto", max_time=40, n_jobs=2, random_state=0, progress=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the summary below reports convergence
         model.fit(X)
     mean, sd = model.reconstruct(return_std=True)
     low, high = model.interval(0.9)
-    console.print(f"Sampled in {duration(time.monotonic() - begin)}.\n")
+    console.print(f"Sampled in {duration(time.monotonic() - begin)}: {model.message_}.\n")
 
     show_errors(pixels, X, hidden, mean, low, high)
     console.print(model.posterior_.summary(), "\n")
+    console.print(meaning(model.posterior_), "\n")
     OUTPUT_DIRECTORY.mkdir(exist_ok=True)
     picture = OUTPUT_DIRECTORY / "digits.png"
     draw(pixels, X, mean, sd, rng.choice(len(X), 8, replace=False), picture)
     console.print(f"[bold]Figure: {picture}")
+
+
+def meaning(posterior) -> str:
+    """Return what the verdict of the summary means for these digits."""
+    error, agrees = posterior.prediction_error(), posterior.alignment.agrees.all(axis=0)
+    if error > 0.25:
+        first = (
+            f"Wait with conclusions: more draws would still change a restored pixel by {error:.2f} of its uncertainty."
+        )
+    else:
+        first = (
+            "The restored pixels and their intervals can be used: with endless sampling a pixel would change by about "
+            f"{error:.2f} of its uncertainty."
+        )
+    return (
+        f"[bold]In words.[/bold] {first} The {len(agrees)} components are not unique: {agrees.sum()} are found by all "
+        "chains, and the others are different ways to write the same digits as sums of parts."
+    )
 
 
 def show_errors(pixels, X, hidden, mean, low, high) -> None:

@@ -1,0 +1,91 @@
+"""What the moves of a sweep are worth: ``python -m benchmarks.mixing --data-dir ../shared/data``.
+
+For each setting of `bnmf.sampler.moves.Moves`, the table has the time of a sweep and the effective samples per second
+of predictions W Z, of the worst of them and of the median, both over those of plain Gibbs sampling with rescaling. Two
+chains of GEE with common noise; CPU time of one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from arviz_stats.base import array_stats
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.datasets import make_low_rank, make_ratings
+from bnmf.model.model import Model
+from bnmf.sampler import gibbs
+from bnmf.sampler.moves import Moves
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import Workers
+from bnmf.utils.typing import Floats
+
+SETTINGS = {
+    "rescaling": Moves(1, True, 0),
+    "shears with 4 partners": Moves(1, True, 4),
+    "two passes": Moves(2, True, 0),
+    "two passes, 4 partners": Moves(2, True, 4),
+    "two passes, 8 partners": Moves(2, True, 8),
+    "two passes, 16 partners": Moves(2, True, 16),
+    "three passes, 8 partners": Moves(3, True, 8),
+}
+N_PREDICTIONS = 400
+
+
+def problems(data_dir: Path, quick: bool) -> Iterator[tuple[str, ObservedMatrix, int, int]]:
+    """Yield names, data, ranks and numbers of sweeps."""
+    factor = 4 if quick else 1
+    X = make_low_rank(100, 50, 5, missing=0.2, random_state=0).data
+    yield "100 x 50, K = 5", ObservedMatrix.from_data(X), 5, 4000 // factor
+    X = make_low_rank(80, 60, 4, missing=0.2, random_state=0).data
+    yield "80 x 60, K = 6 of 4", ObservedMatrix.from_data(X), 6, 4000 // factor
+    gdsc = data_dir / "gdsc" / "ic50.txt"
+    if gdsc.exists():
+        yield "GDSC, K = 10", ObservedMatrix.from_data(np.loadtxt(gdsc)), 10, 2000 // factor
+    ratings = make_ratings(2000, 1500, 100_000, random_state=0).data
+    yield "100,000 ratings, K = 10", ObservedMatrix.from_data(ratings, unstored="missing"), 10, 400 // factor
+
+
+def predictions(model: Model, moves: Moves, n_sweeps: int, chain: int) -> tuple[Floats, float]:
+    """Return predictions after each kept sweep, and the mean time of a sweep in seconds."""
+    rng = np.random.default_rng(0)
+    rows, columns = (rng.integers(0, side, N_PREDICTIONS) for side in model.data.shape)
+    stream, kept, seconds = Stream(1, chain), np.empty((n_sweeps, N_PREDICTIONS)), 0.0
+    with Workers() as workers:
+        state = gibbs.start(model, stream, workers=workers)
+        for sweep in range(-n_sweeps // 2, n_sweeps):
+            began = time.thread_time()
+            state = gibbs.step(model, state, stream, workers, moves)
+            if sweep >= 0:  # the first sweeps compile
+                seconds += time.thread_time() - began
+                kept[sweep] = np.einsum("ik,ik->i", state.W[rows], state.Zt[columns])
+    return kept, seconds / n_sweeps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mixing", description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--quick", action="store_true", help="a quarter of the sweeps")
+    options = parser.parse_args()
+    print("| | moves | µs a sweep | worst prediction: ESS | ESS per second, ratio | median prediction, ratio |")
+    print("|---|---|---|---|---|---|")
+    for name, data, n_components, n_sweeps in problems(options.data_dir, options.quick):
+        model, base = Model(data, n_components, "gee"), None
+        for setting, moves in SETTINGS.items():
+            chains = [predictions(model, moves, n_sweeps, chain) for chain in range(2)]
+            seconds = sum(time for _, time in chains) / len(chains)
+            draws = np.stack([kept for kept, _ in chains])
+            ess = np.array([array_stats.ess(draws[:, :, i], method="mean") for i in range(N_PREDICTIONS)])
+            rates = np.array([ess.min(), np.median(ess)]) / (seconds * 2 * n_sweeps)
+            base = rates if base is None else base
+            worst, median = rates / base
+            cells = f"{seconds * 1e6:.0f} | {ess.min():.0f} of {2 * n_sweeps} | {worst:.2f} | {median:.2f}"
+            print(f"| {name} | {setting} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""What helps chains that sit in different modes: ``python -m benchmarks.modes --data-dir ../shared/data``.
+
+A fifth of the entries is hidden. Four chains of default length fit the rest, and the hidden entries are predicted by
+
+- *pooled*: all draws with equal weights, as bnmf does;
+- *stacked*: chains weighted by stacking of their leave-one-out densities (Yao, Vehtari and Gelman 2022), estimated by
+  Pareto smoothed importance sampling from a random part of the observed entries;
+- *cooled*: chains whose noise variance is multiplied by a factor that falls from 30 to 1 over the burn-in, pooled;
+- *best chain*: the chain with the largest leave-one-out density.
+
+The table has the mean log predictive density per hidden entry, in units of the scaled columns (larger is better), and
+the root mean square error of the mean over that of the pooled draws. "weights" are those of the stacked chains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy import special
+from sklearn import datasets as packaged
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.model import Model
+from bnmf.model.units import units_of
+from bnmf.sampler import gibbs
+from bnmf.sampler.state import State
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import Workers
+from bnmf.utils.typing import Floats, Indices
+
+N_CHAINS, BURN_IN, N_DRAWS = 4, 300, 200
+HOTTEST = 30.0
+MAX_LEFT_OUT = 2000
+
+
+def tables(data_dir: Path) -> Iterator[tuple[str, Floats, tuple[int, ...]]]:
+    """Yield names, matrices and the ranks to fit."""
+    yield "wine", packaged.load_wine().data, (5, 10)
+    yield "breast cancer", packaged.load_breast_cancer().data, (5, 10)
+    digits = packaged.load_digits().data
+    yield "digits", digits[:600, digits.std(axis=0) > 0], (5, 10, 15)
+    gdsc = data_dir / "gdsc" / "ic50.txt"
+    if gdsc.exists():
+        yield "GDSC", np.loadtxt(gdsc), (5, 10, 20)
+
+
+def chain(model: Model, number: int, hottest: float) -> list[State]:
+    """Return the kept states of a chain whose noise is cooled over the burn-in."""
+    stream, kept = Stream(0, number), []
+    with Workers() as workers:
+        state = gibbs.start(model, stream, workers=workers)
+        for sweep in range(BURN_IN + N_DRAWS):
+            factor = hottest ** max(0.0, 1.0 - sweep / (0.9 * BURN_IN))
+            noise = state.noise
+            heated = state._replace(noise=noise._replace(column=noise.column * factor))
+            state = gibbs.step(model, heated, stream, workers)
+            if sweep >= BURN_IN:
+                kept.append(state)
+    return kept
+
+
+def log_densities(states: list[State], rows: Indices, columns: Indices, values: Floats) -> tuple[Floats, Floats]:
+    """Return the log density of each entry in each draw, and the mean of each entry in each draw."""
+    means = np.array([np.einsum("ik,ik->i", s.W[rows], s.Zt[columns]) for s in states])
+    variances = np.array([np.broadcast_to(s.noise.column, (len(s.Zt),))[columns] for s in states])
+    return -0.5 * (np.log(2.0 * np.pi * variances) + (values - means) ** 2 / variances), means
+
+
+def leave_one_out(log_likelihood: Floats) -> Floats:
+    """Return the leave-one-out log density of each entry of one chain."""
+    import arviz
+
+    log_weights, _ = arviz.psislw(-log_likelihood.T)
+    return special.logsumexp(np.asarray(log_weights) + log_likelihood.T, axis=1)
+
+
+def stacking_weights(log_density: Floats, iterations: int = 500) -> Floats:
+    """Return the weights of chains (columns) that maximise the mean log density of their mixture, by EM."""
+    weights = np.full(log_density.shape[1], 1.0 / log_density.shape[1])
+    for _ in range(iterations):
+        weights = special.softmax(np.log(np.maximum(weights, 1e-300)) + log_density, axis=1).mean(axis=0)
+    return weights
+
+
+def compare(name: str, X: Floats, n_components: int) -> str:
+    """Return a row of the table."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.nonzero(~np.isnan(X))
+    hidden = rng.uniform(size=len(rows)) < 0.2
+    visible = X.copy()
+    visible[rows[hidden], columns[hidden]] = np.nan
+    units, data = units_of(ObservedMatrix.from_data(visible), "column", None)
+    scaled = X / units.scale
+    model = Model(data, n_components, "ard", "column", units)
+    held_out = rows[hidden], columns[hidden], scaled[rows[hidden], columns[hidden]]
+    chosen = rng.permutation(np.flatnonzero(~hidden))[:MAX_LEFT_OUT]
+    observed = rows[chosen], columns[chosen], scaled[rows[chosen], columns[chosen]]
+
+    found = {}
+    for kind, hottest in (("plain", 1.0), ("cooled", HOTTEST)):
+        chains = [chain(model, number, hottest) for number in range(N_CHAINS)]
+        densities, means, loo = [], [], []
+        for states in chains:
+            log_density, mean = log_densities(states, *held_out)
+            densities.append(special.logsumexp(log_density, axis=0) - np.log(len(states)))
+            means.append(mean.mean(axis=0))
+            loo.append(leave_one_out(log_densities(states, *observed)[0]))
+        found[kind] = np.array(densities), np.array(means), np.array(loo)
+
+    def score(kind: str, weights: Floats) -> tuple[float, float]:
+        densities, means, _ = found[kind]
+        log_density = special.logsumexp(densities, axis=0, b=weights[:, None]).mean()
+        return float(log_density), float(np.sqrt(((weights @ means - held_out[2]) ** 2).mean()))
+
+    equal = np.full(N_CHAINS, 1.0 / N_CHAINS)
+    stacked = stacking_weights(found["plain"][2].T)
+    best = np.eye(N_CHAINS)[found["plain"][2].mean(axis=1).argmax()]
+    pooled = score("plain", equal)
+    cells = [f"{pooled[0]:.3f}"]
+    for kind, weights in (("plain", stacked), ("cooled", equal), ("plain", best)):
+        log_density, error = score(kind, weights)
+        cells.append(f"{log_density - pooled[0]:+.3f} ({error / pooled[1]:.3f})")
+    return f"| {name}, K = {n_components} | " + " | ".join(cells) + f" | {np.round(stacked, 2)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.modes", description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", type=Path, default=Path("../shared/data"))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print("| | pooled | stacked | cooled | best chain | weights |")
+    print("|---|---|---|---|---|---|")
+    for name, X, ranks in tables(options.data_dir):
+        for n_components in ranks:
+            print(compare(name, X, n_components), flush=True)
+
+
+if __name__ == "__main__":
+    main()
