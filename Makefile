@@ -3,8 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+OLDEST := .venv-oldest
+NEWEST := .venv-newest
+# Tried in this order by test-oldest and test-newest.
+PYTHONS ?= python3.14 python3.13 python3.12 python3.11
 
-.PHONY: demo test proofs mutations lint format bench bench-quick clean
+.PHONY: demo test test-oldest test-newest proofs mutations lint format bench bench-quick clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +20,29 @@ demo: $(READY)
 
 test: $(READY) lint
 	$(BIN)/python -m pytest -n auto -m 'not proof'
+
+# $(call install,environment,options of pip): install on the first Python that has wheels of all those versions.
+define install
+	for python in $(PYTHONS); do \
+		rm -rf $(1); \
+		$$python -m venv $(1) 2> /dev/null && $(1)/bin/python -m tests.oldest > $(1)/oldest.txt && \
+		$(1)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: $(2) -e '.[test]' && \
+		touch $(1)/.ready && break; \
+	done; test -e $(1)/.ready
+endef
+
+$(OLDEST)/.ready: pyproject.toml tests/oldest.py
+	$(call install,$(OLDEST),-c $(OLDEST)/oldest.txt)
+
+# Compiled kernels are kept with their environment: those of another version of Numba would replace them.
+# Old versions warn of deprecations in the newer packages below them, which is nothing that bnmf could change.
+test-oldest: $(OLDEST)/.ready
+	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/kernels $(OLDEST)/bin/python -m pytest -n auto -m 'not proof' \
+		-W default::DeprecationWarning
+
+test-newest:
+	$(call install,$(NEWEST),)
+	NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST)/kernels $(NEWEST)/bin/python -m pytest -n auto -m 'not proof'
 
 proofs: $(READY)
 	$(BIN)/python -m pytest -n auto tests/statistical
@@ -39,5 +66,5 @@ bench-quick: $(READY)
 	$(BIN)/python -m benchmarks --quick
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(NEWEST) .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

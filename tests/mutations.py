@@ -25,58 +25,196 @@ class Mutation(NamedTuple):
     test: str
 
 
-SWEEP, SYSTEMS, RESCALE = "kernels/sweep.py", "kernels/systems.py", "kernels/rescale.py"
-LANES = "kernels/lanes.py"
-GIBBS = "tests/sampler/test_gibbs.py"
+ROWS, RESIDUALS, SYSTEMS = "kernels/rows.py", "kernels/residuals.py", "kernels/systems.py"
+PRODUCTS, VECTORS, PROCESSOR = "kernels/products.py", "kernels/vectors.py", "kernels/processor.py"
+LANES, RESCALE, SHEAR = "kernels/lanes.py", "kernels/rescale.py", "kernels/shear.py"
 RANDOM, TRUNCATED = "kernels/random.py", "kernels/truncated_normal.py"
+GIBBS = "tests/sampler/test_gibbs.py"
 CONDITIONAL = "tests/kernels/test_sweep.py::test_one_entry_against_the_joint_density"
-FORMS = "tests/kernels/test_sweep.py::test_forms_agree"
-BLOCKS = "tests/kernels/test_sweep.py::test_blocks_of_missing_entries"
-SAME_DRAWS = "tests/kernels/test_lanes.py::test_vector_draws_equal_scalar_draws"
-RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
+FROM_SCRATCH = "tests/kernels/test_sweep.py::test_conditionals_from_scratch"
 REFERENCE = "tests/kernels/test_sweep.py::test_reference_agrees"
 VARIANCES = "tests/kernels/test_sweep.py::test_variances_and_scales_of_rows_and_columns"
-HIERARCHY = "tests/statistical/test_hierarchy.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
+SHARED = "tests/kernels/test_systems.py::test_rows_that_share_their_missing_entries"
+SIZES = "tests/kernels/test_systems.py::test_any_number_of_rows_with_a_pattern"
+SYSTEM = "tests/kernels/test_systems.py::test_system_against_numpy"
+ANY_RANK = "tests/kernels/test_residuals.py::test_any_rank"
+PASSES = "tests/kernels/test_residuals.py::test_several_passes"
+PANELS = "tests/kernels/test_residuals.py::test_several_panels"
+CANCEL = "tests/kernels/test_residuals.py::test_all_rows_cancel"
+GRAM = "tests/kernels/test_products.py::test_factor_and_its_gram_matrix"
+SAME_DRAWS = "tests/kernels/test_lanes.py::test_vector_draws_equal_scalar_draws"
+SAME_WITH_KINK = "tests/kernels/test_lanes.py::test_draws_with_a_kink_equal_scalar_draws"
+ADD_TILE = "tests/kernels/test_vectors.py::test_add_tile"
 PRIOR_INVARIANT = "tests/kernels/test_rescale.py::test_prior_is_invariant"
+SHEAR_CONDITIONAL = "tests/kernels/test_shear.py::test_shear_follows_its_conditional"
+RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
+HIERARCHY = "tests/statistical/test_hierarchy.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 
 MUTATIONS = [
-    Mutation("sign of λ", SWEEP, "* precision - load(lanes.lin", "* precision + load(lanes.lin",
+    # What all rows have in common.
+    Mutation("sign of λ", ROWS, "- load(lanes.linear, offset)", "+ load(lanes.linear, offset)",
              f"{CONDITIONAL}[gee-all observed]"),
-    Mutation("rule of the paper in place of the exact one", SWEEP, "if not paper_rule:", "if paper_rule:",
-             f"{CONDITIONAL}[gl22inf-all observed]"),
-    Mutation("pairwise rate times the wrong sum", SWEEP, "broadcast(pairwise) * (total - old)",
+    Mutation("rule of the paper in place of the exact one", ROWS, "if max_term.paper_rule:",
+             "if not max_term.paper_rule:", f"{CONDITIONAL}[gl22inf-all observed]"),
+    Mutation("pairwise rate times the wrong sum", ROWS, "broadcast(pairwise) * (total - old)",
              "broadcast(pairwise) * total", f"{CONDITIONAL}[gl12-all observed]"),
-    Mutation("sum of the row not updated", SWEEP, "        total = total + change\n", "", REFERENCE),
-    Mutation("wrong sign of listed missing entries", SYSTEMS, "sign = -1.0 if row_lists_missing",
-             "sign = 1.0 if row_lists_missing", FORMS),
-    Mutation("wrong sign of a block of missing entries", SYSTEMS, "- load(blocks", "+ load(blocks", BLOCKS),
-    Mutation("missing entries counted in Σ z² of shared rows", SWEEP,
-             "load_broadcast(systems, lanes.system_of[0] + k * side + k)", "load_broadcast(systems, k * side + k)",
+    Mutation("the old entry left in the residuals", ROWS, "(zr + load(lanes.zz, offset) * old)", "(zr)",
              f"{CONDITIONAL}[gl22-one missing]"),
-    Mutation("missing entries counted in Σ z² of separate rows", SWEEP, "copy_to_lane(systems, system, side + 1",
-             "copy_to_lane(systems, 0, side + 1", FORMS),
-    Mutation("residual product of the next entry not updated in shared rows", SWEEP,
-             "for j in range(k + 1, n_components):", "for j in range(k + 2, n_components):", BLOCKS),
-    Mutation("residual product of the next entry not updated in separate rows", SWEEP,
-             "range(k // WIDTH * WIDTH, side, WIDTH)", "range(k // WIDTH * WIDTH + WIDTH, side, WIDTH)", REFERENCE),
+    Mutation("largest of the later entries off by one", ROWS,
+             "            store(lanes.largest_after, k * WIDTH, largest)\n"
+             "            largest = larger(largest, load(lanes.w, k * WIDTH))\n",
+             "            largest = larger(largest, load(lanes.w, k * WIDTH))\n"
+             "            store(lanes.largest_after, k * WIDTH, largest)\n",
+             f"{ANY_RANK}[L2Squared + LInf-missing-9]"),
+    Mutation("largest of the earlier entries not updated", ROWS, "larger(largest_before, new)",
+             "larger(largest_before, old)", f"{FROM_SCRATCH}[gl22inf-missing listed-1]"),
+    Mutation("rows of W with coefficients of another", ROWS, "problem.quadratic[row * problem.quadratic_stride + k]",
+             "problem.quadratic[k]", "tests/kernels/test_systems.py::test_matrix_rates_with_shared_systems[quadratic]"),
+    Mutation("precision of a row ignored", ROWS, "problem.precision[row * problem.precision_stride]",
+             "problem.precision[0]", VARIANCES),
+    # Rows that share their missing entries.
+    Mutation("sum of the row not updated in shared rows", SYSTEMS, "                total = total + change\n", "",
+             f"{SHARED}[gl12]"),
+    Mutation("missing entries added to the system", SYSTEMS, "add_outer_products(-1.0, chunk, n, system, side)",
+             "add_outer_products(1.0, chunk, n, system, side)", f"{SYSTEM}[31-9]"),
+    Mutation("a full chunk of missing entries added to the system", SYSTEMS, "n = add_row(-1.0,", "n = add_row(1.0,",
+             f"{SYSTEM}[32-9]"),
+    Mutation("cancelled system believed", SYSTEMS, "system[diagonal] < MIN_REMAINING_FRACTION * gram[diagonal]",
+             "system[diagonal] < -gram[diagonal]", "tests/kernels/test_systems.py::test_system_that_would_cancel"),
+    Mutation("missing entries counted in Σ z² of shared rows", SYSTEMS,
+             "load_broadcast(system, k * side + k))", "load_broadcast(problem.gram, k * side + k))",
+             f"{CONDITIONAL}[gl22-one missing]"),
+    Mutation("Σ z² of the pattern before", SYSTEMS, "if is_new or not is_uniform:", "if begin == 0 or not is_uniform:",
+             f"{SIZES}[gee-sizes6]"),
+    Mutation("rates of the rows before", SYSTEMS, "is_uniform = not (problem.linear_stride or problem.quadratic_stride",
+             "is_uniform = not (problem.linear_stride",
+             "tests/kernels/test_systems.py::test_matrix_rates_with_shared_systems[quadratic]"),
+    Mutation("residual product of the next entry not updated in shared rows", SYSTEMS,
+             "for j in range(k + 1, n_components):", "for j in range(k + 2, n_components):", f"{SHARED}[gee]"),
+    Mutation("residual products not kept for the next pass", SYSTEMS, "if turn + 1 < problem.n_passes:", "if False:",
+             f"{FROM_SCRATCH}[gee-missing listed-2]"),
+    Mutation("missing factor 2 in the squared error of shared rows", SYSTEMS, "change * (zr + zr - zz",
+             "change * (zr - zz", f"{SHARED}[gee]"),
+    Mutation("sums of another pattern used", "data/patterns.py",
+             "(patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]]", "(tiles[rows[1:]]",
+             f"{GIBBS}::test_rows_with_the_same_pattern_share_their_sums_and_nothing_else"),
+    Mutation("sums of another tile used", "data/patterns.py", " & (tiles[rows[1:]] == tiles[rows[:-1]])", "",
+             "tests/data/test_patterns.py::test_what_is_not_there_is_none"),
+    # Rows that carry their residuals.
+    Mutation("sum of the row not updated in other rows", RESIDUALS, "                    total = total + change\n", "",
+             f"{ANY_RANK}[L1Squared + L1-mixed-9]"),
+    Mutation("wrong sign of listed missing entries", RESIDUALS, "(-1.0, 1.0) if is_whole", "(1.0, 1.0) if is_whole",
+             f"{ANY_RANK}[L1-missing-9]"),
+    Mutation("sums of the complete row forgotten", RESIDUALS, " - whole * (before + after)", "",
+             f"{ANY_RANK}[L1-missing-9]"),
+    Mutation("later components forgotten in the sums of the complete row", RESIDUALS, "whole * (before + after)",
+             "whole * before", f"{ANY_RANK}[L1-missing-9]"),
+    Mutation("sums of the complete row used for rows that list observed entries", RESIDUALS,
+             " - whole * (before + after)", " - (before + after)", f"{ANY_RANK}[L1-mixed-9]"),
+    Mutation("Σ z² of missing entries not subtracted", RESIDUALS, "zz + sign * load(lanes.zz, k * WIDTH)",
+             "zz + (broadcast(1.0) - whole) * load(lanes.zz, k * WIDTH)", f"{ANY_RANK}[L1-missing-9]"),
+    Mutation("last change not subtracted from the residuals", RESIDUALS,
+             "                    store(changes, 0, change)\n", "", f"{ANY_RANK}[L1-observed-9]"),
+    Mutation("last change subtracted as one of another component", RESIDUALS, "previous = max(k - 1, first)",
+             "previous = k", f"{ANY_RANK}[L1-observed-9]"),
+    Mutation("last change of a row subtracted as one of the first component", RESIDUALS,
+             "add_squares(last - 1 - first,", "add_squares(0,", f"{ANY_RANK}[L1-observed-9]"),
+    Mutation("last change of a panel lost", RESIDUALS,
+             "            store(e, i, residual)\n"
+             "            total = add_product(total, residual, residual)\n",
+             "            total = add_product(total, residual, residual)\n", f"{PANELS}[observed-1]"),
+    Mutation("last change of a pass lost", RESIDUALS,
+             "            store(e, i, residual)\n"
+             "            total = add_product(total, residual, residual)\n",
+             "            total = add_product(total, residual, residual)\n", f"{PASSES}[L1-observed-2]"),
+    Mutation("first change of a panel subtracted again", RESIDUALS,
+             "                store(changes, 0, broadcast(0.0))\n", "", f"{PANELS}[observed-1]"),
+    Mutation("components of another panel", RESIDUALS, "pointer_at(weights, (first + k) * WIDTH + lane)",
+             "pointer_at(weights, k * WIDTH + lane)", f"{PANELS}[observed-1]"),
+    Mutation("later entries of the pass before", RESIDUALS,
+             "            set_largest_after(n_components, max_term, lanes)\n",
+             "            if _turn == 0:\n                set_largest_after(n_components, max_term, lanes)\n",
+             f"{PASSES}[L2Squared + LInf-mixed-2]"),
+    Mutation("one pass in place of two", RESIDUALS, "in range(problem.n_passes)", "in range(1)",
+             f"{PASSES}[L1-mixed-2]"),
+    Mutation("lists padded with the first row of Z", RESIDUALS, "offsets[to + i] = problem.n_columns * side",
+             "offsets[to + i] = 0", f"{ANY_RANK}[L1-missing-9]"),
+    Mutation("scale of a column ignored", RESIDUALS, "problem.entry_scale[column * problem.entry_scale_stride]", "1.0",
+             VARIANCES),
+    Mutation("scale of a row ignored", RESIDUALS, "scale = problem.row_scale[row * problem.row_scale_stride]",
+             "scale = problem.row_scale[0]", VARIANCES),
+    Mutation("missing factor 2 in the squared error of other rows", RESIDUALS, "whole * of_gram - product - product",
+             "whole * of_gram - product", f"{ANY_RANK}[L1-missing-9]"),
+    Mutation("missing factor 2 in the square of the fit", RESIDUALS, "of_gram = before + before + new",
+             "of_gram = before + new", f"{ANY_RANK}[L1-missing-9]"),
+    Mutation("cancelled sums believed", RESIDUALS, "if mask_to_bits(cancelled) != NO_LANES:", "if False:", CANCEL),
+    Mutation("complement drawn as if it were the list", RESIDUALS, "is_whole = lists_missing and not is_complement",
+             "is_whole = lists_missing", CANCEL),
+    Mutation("data of a complement forgotten", RESIDUALS, "problem.product[product + k] if lists_missing",
+             "problem.product[product + k] if is_whole", CANCEL),
+    Mutation("squares of a complement forgotten", RESIDUALS, "problem.squares[row] if lists_missing",
+             "problem.squares[row] if is_whole", CANCEL),
+    Mutation("missing entry in a complement", RESIDUALS, "                start += 1\n", "                start += 2\n",
+             CANCEL),
+    Mutation("complements of rows not yet drawn left to others", RESIDUALS,
+             "for lane in range(WIDTH):  # complements", "for lane in range(n_lanes):  # complements",
+             "tests/kernels/test_residuals.py::test_complements_of_which_few_fit[4]"),
+    # Sums, vectors and draws of eight rows.
+    Mutation("lower half of ZᵀZ forgotten", PRODUCTS, "system[k * side + j] = system[j * side + k]",
+             "system[k * side + j] = 0.0", f"{GRAM}[5-9]"),
+    Mutation("first chunk of Z used for all of the data", PRODUCTS, "pointer_at(z, begin * side), n, to, side)",
+             "pointer_at(z, 0), n, to, side)", "tests/kernels/test_products.py::test_dense_product[300-9]"),
+    Mutation("scale of a row ignored in a product", PRODUCTS, "row_scale[row if row_scale.size > 1 else 0]",
+             "row_scale[0]", "tests/kernels/test_products.py::test_sparse_product[40-9]"),
+    Mutation("deviation of a column forgotten in the scaled factor", PRODUCTS, "scaled[row, k] = Z[row, k]",
+             "scaled[row, k] = given[row, k]",
+             "tests/kernels/test_products.py::test_deviations_and_scales_of_columns"),
+    Mutation("factor of a tile ignored", VECTORS, "sign = _broadcast(builder, factor)",
+             "sign = _broadcast(builder, ir.Constant(_DOUBLE, 1.0))", ADD_TILE),
+    Mutation("a line too few in a tile", VECTORS, "following = builder.add(i, ir.Constant(n.type, 1))",
+             "following = builder.add(i, ir.Constant(n.type, 2))", ADD_TILE),
+    Mutation("a line in an empty tile", VECTORS, 'builder.icmp_signed(">", n, zero)',
+             'builder.icmp_signed(">=", n, zero)', ADD_TILE),
+    Mutation("transposition without its last step", VECTORS, "for distance in (4, 2, 1):", "for distance in (4, 2):",
+             "tests/kernels/test_vectors.py::test_transposed"),
+    Mutation("sums of rows exchanged", VECTORS, "keep.append(i if is_upper else WIDTH + i)",
+             "keep.append(WIDTH + i if is_upper else i)",
+             "tests/kernels/test_vectors.py::test_row_sums_keep_rows_apart"),
+    Mutation("arrays that are not contiguous accepted", VECTORS, 'array.layout == "C" and array.aligned',
+             "array.aligned", "tests/kernels/test_vectors.py::test_arrays_that_are_not_contiguous_are_refused"),
+    Mutation("registers of the largest processor assumed", PROCESSOR, "4 if \"+avx\" in features else 2", "8",
+             "tests/kernels/test_processor.py::test_registers"),
     Mutation("missing factor 2 in the acceptance of vector draws", LANES, "> height + height", "> height", SAME_DRAWS),
     Mutation("stream of a lane advanced after acceptance", LANES, "select(where, s0 ^ t3, s0)", "s0 ^ t3", SAME_DRAWS),
-    Mutation("missing factor 2 in the squared error", SWEEP, "change * (zr + zr - zz", "change * (zr - zz",
-             "tests/kernels/test_sweep.py::test_every_rank_and_length"),
-    Mutation("sums of another pattern used", "data/views.py", "(patterns[1:] == patterns[:-1]) & (patterns[1:] >= 0)",
-             "patterns[1:] >= 0",
-             f"{GIBBS}::test_rows_with_the_same_pattern_share_their_sums_and_nothing_else"),
+    Mutation("every proposal accepted beside a kink", LANES, "pending = pending & (rates * excess > height)",
+             "pending = pending & (height < zero)", f"{SAME_WITH_KINK}[mixed-3.0]"),
+    Mutation("rate ignored above the kink", LANES, "select(beyond, kink - x, x - kink)",
+             "select(beyond, kink - x, zero)", f"{SAME_WITH_KINK}[mixed-3.0]"),
+    Mutation("proposal of the other piece", LANES, "proposal = select(beyond, b - rates, b)",
+             "proposal = select(beyond, b, b - rates)", f"{SAME_WITH_KINK}[mixed-3.0]"),
+    Mutation("lanes without a row drawn", LANES, "(U64(1) << U64(n)) - U64(1)", "U64(255)",
+             "tests/kernels/test_lanes.py::test_first_lanes"),
+    # The shear move.
+    Mutation("slope of the shear with the wrong sign", SHEAR, "b, p = slope_Z - slope_W", "b, p = slope_W - slope_Z",
+             f"{SHEAR_CONDITIONAL}[l1-steep]"),
+    Mutation("one factor not sheared", SHEAR, "    add_column(k, j, -epsilon, Z)\n", "",
+             "tests/kernels/test_shear.py::test_product_is_unchanged[gee]"),
+    Mutation("curvature of one factor forgotten", SHEAR, "curvature_W + curvature_Z", "curvature_Z",
+             f"{SHEAR_CONDITIONAL}[truncated-normal]"),
+    Mutation("missing ½ of the curvature along the shear", SHEAR, "(b - 0.5 * p * epsilon)", "(b - p * epsilon)",
+             f"{SHEAR_CONDITIONAL}[truncated-normal-linf]"),
+    # The model and the sampler.
     Mutation("missing ½ of the squared error", "model/noise.py", "0.5 * squared_error", "squared_error",
              "tests/model/test_noise.py"),
     Mutation("missing ½ of the count", "model/noise.py", "0.5 * n_observed", "n_observed", "tests/model/test_noise.py"),
     Mutation("noise counted over M·N", "data/views.py", "self.matrix.shape[1] - n_listed, n_listed)",
-             "self.matrix.shape[1], self.matrix.shape[1])", f"{RETURN}[0.3-True-gee]"),
+             "self.matrix.shape[1], self.matrix.shape[1])", f"{RETURN}[0.3-moves0-gee]"),
     Mutation("mask ignored in one half", "data/views.py", "view(filled.T, mask.T)", "view(filled.T, mask.T | True)",
-             f"{RETURN}[0.3-True-gl22]"),
+             f"{RETURN}[0.3-moves0-gl22]"),
     Mutation("mask ignored in one view", "data/views.py", "view(filled.T, mask.T)", "view(filled.T, mask.T | True)",
              "tests/data/test_observed.py::test_dense_containers"),
     Mutation("priors of W and Z exchanged", "sampler/gibbs.py", "    prior_W, prior_Z = model.coefficients(state",
-             "    prior_Z, prior_W = model.coefficients(state", f"{RETURN}[0.0-False-gee and gl22inf]"),
+             "    prior_Z, prior_W = model.coefficients(state", f"{RETURN}[0.0-moves1-gee and gl22inf]"),
     Mutation("cancelled squared error believed", "sampler/gibbs.py", "    if needs_errors:\n", "    if False:\n",
              f"{GIBBS}::test_squared_error_of_a_state_is_that_of_its_factors"),
     Mutation("sweeps share one stream", "sampler/streams.py", "self.chain, sweep, keys)", "self.chain, 0, keys)",
@@ -103,10 +241,8 @@ MUTATIONS = [
              "pairwise * distance**2", "tests/priors/test_exact_draws.py::test_row_sum_under_l1_squared_is_chi"),
     Mutation("λ of a product taken twice", "priors/norms.py", "quadratic=self.rate, pairwise=self.rate",
              "quadratic=self.rate, pairwise=2.0 * self.rate", "tests/priors/test_norms.py"),
-    Mutation("root of the variance forgotten", "sampler/gibbs.py", "root = 1.0 / np.sqrt(entry_variance)",
-             "root = 1.0 / entry_variance", VARIANCES),
-    Mutation("precision of a row ignored", SWEEP, "lanes.precision[lane] = precision[row]",
-             "lanes.precision[lane] = precision[0]", VARIANCES),
+    Mutation("root of the variance forgotten", "sampler/gibbs.py", "np.sqrt(entry_variance)", "entry_variance",
+             VARIANCES),
     Mutation("missing ½ of the counts of a column", "model/noise.py", "strength + 0.5 * counts", "strength + counts",
              f"{HIERARCHY}[columns of given strength]"),
     Mutation("missing ½ of the errors of a row", "model/noise.py", "strength * scale + 0.5 * errors",

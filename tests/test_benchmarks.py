@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from benchmarks import client, matrices, race, tables, targets
+from benchmarks import client, matrices, noise_models, profile, race, sections, sweeps, tables, targets, variants
 from benchmarks.__main__ import RESULTS_DIRECTORY
 from benchmarks.client import Client, Contestant, PeerError
 from benchmarks.peers import PEERS, find
@@ -17,6 +17,7 @@ from benchmarks.spread import exponent, ratios, spread
 # Peers without further requirements, and their options.
 BUNDLED = {
     "bnmf": {"burn_in": 0.01},
+    "bnmf-fastest": {"burn_in": 0.01},
     "bnmf-chains": {"burn_in": 0.01},
     "bnmf-ess": {"warmup": 2, "thinning": 1},
     "reference": {},
@@ -121,9 +122,10 @@ def test_peer_that_is_not_installed_is_reported():
 
 def test_targets_compare_the_right_rows_in_the_right_direction():
     lines = tables.target_table(fake_sections(), QUICK)
-    assert lines[0][1:] == ["3x (2.2-3.8)", "≤ 3.5x", "≤ 2x", "yes"]
-    assert lines[2][1:] == ["30x", "≥ 12x", "≥ 25x", "yes, goal met"]
-    assert lines[3][1:] == ["", "≥ 60x", "≥ 150x", "not measured"]
+    found = {line[0].split(" (")[0]: line[1:] for line in lines}
+    assert found["GDSC, K = 20: bnmf sweep / scikit-learn cd iteration"] == ["3x (2.2-3.8)", "≤ 1.6x", "", "no"]
+    assert found["GDSC, K = 20: SMURFF sweep / bnmf sweep"] == ["30x", "≥ 25x", "", "yes"]
+    assert found["GDSC, K = 20: NumPy reference sweep / bnmf sweep"] == ["", "≥ 150x", "", "not measured"]
 
 
 def test_growth_is_per_entry():
@@ -151,6 +153,16 @@ def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
     assert "Not measured: cmfrec on GDSC, K = 20" in shown
 
 
+def test_other_ranks_keep_their_earlier_results():
+    earlier = {
+        "rows": [{"rank": 10, "threads": 1}, {"rank": 20, "threads": 1, "old": True}],
+        "failures": [{"rank": 10}],
+    }
+    measured = {"rows": [{"rank": 20, "threads": 1}], "failures": [], "date": "now"}
+    kept = tables.with_other_ranks(measured, earlier)
+    assert kept == {"rows": [{"rank": 10, "threads": 1}, *measured["rows"]], "failures": [{"rank": 10}], "date": "now"}
+
+
 def test_committed_results_are_current_and_complete():
     results = tables.load(FULL, RESULTS_DIRECTORY)
     assert (RESULTS_DIRECTORY / "results.md").read_text(encoding="utf-8") == tables.markdown(results, FULL)
@@ -163,12 +175,16 @@ def test_committed_results_are_current_and_complete():
         ("gdsc", "GDSC", False),
         ("complete-16x25", "complete 16 x 25", True),
         ("incomplete-10x5", "incomplete 10 x 5", False),
+        ("scattered-20x10-80", "20 x 10, 80% missing at random", False),
         ("ratings-2000", "0.002 million ratings", False),
+        ("ratings-200-60x40", "0.0002 million ratings, 60 x 40", False),
     ],
 )
 def test_matrices_are_created_once(name, description, complete, tmp_path, monkeypatch):
     monkeypatch.setenv("BNMF_DATA", str(tmp_path / "no data"))
     made = matrices.make(name)
+    if "20x10-80" in name:
+        assert np.isnan(made).sum() == 160
     matrices.load(name, tmp_path)
     monkeypatch.delattr(matrices, "make")
     loaded = matrices.load(name, tmp_path)
@@ -209,3 +225,74 @@ def test_workers_answer_and_report_errors(tmp_path, monkeypatch):
             workers.repeat(good, slot, 3)
     finally:
         workers.close()
+
+
+class FakeSweeps:
+    """A client on which this version takes half the time of the plain one, in proportion to K."""
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def set_up(self, contestant):
+        return 0
+
+    def repeat(self, contestant, slot, n):
+        factor = 1.2 if contestant.processor == "AVX2" else 1.0
+        factor *= 2.0 if contestant.version else 1.0
+        factor *= 1.4 if contestant.options.get("prior") == "gl22inf" else 1.0
+        seconds = 1e-4 * contestant.rank * factor
+        return {"seconds": seconds, "elapsed": n * seconds}
+
+    def release(self):
+        pass
+
+
+def test_table_of_sweeps(tmp_path, monkeypatch):
+    monkeypatch.setattr(variants, "source_of", lambda commit, directory: directory)
+    outcome = sections.sweeps(Context(FakeSweeps(tmp_path), QUICK, {}, silent))
+    page = sweeps.page(outcome)
+    assert "| GDSC | 20 | 2000 µs | 0.50 | 2400 µs | 0.50 | 1.20 |" in page
+    assert "| 1,000 x 400, 80% missing at random | 100 | 10 ms | 0.50 | 12 ms | 0.50 | 1.20 |" in page
+    assert "- 1,000 x 400, 80% missing at random: exponent of K 1.00" in page
+    assert "- GDSC, K = 20: GL2²,∞ / GL2² 1.40" in page
+    found = {line[0]: line[1:] for line in tables.target_table({"sweeps": outcome.as_dict()}, QUICK)}
+    scattered = "1,000 x 400, 80% missing at random"
+    assert found[f"{scattered}, K = 50: bnmf sweep / sweep of {sections.PLAIN}"] == ["0.5x", "≤ 0.7x", "", "yes"]
+    assert found[f"{scattered}: exponent of K, from 10 to 100"] == ["1", "≤ 1.1", "", "yes"]
+    assert found["GDSC, K = 20: sweep of GL2²,∞ / sweep of GL2²"] == ["1.4x", "≤ 1.5x", "", "yes"]
+
+
+def test_sweeps_go_on_without_the_earlier_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(variants, "PLAIN", "0000000")
+    page = sweeps.page(sections.sweeps(Context(FakeSweeps(tmp_path), QUICK, {}, silent)))
+    assert "| GDSC | 20 | 2000 µs |  | 2400 µs |  | 1.20 |" in page
+    assert "commit 0000000 is not in the history" in page
+
+
+def test_variants_have_code_of_their_own(tmp_path, monkeypatch):
+    (tmp_path / "source-abc").mkdir()
+    avx2, earlier = (variants.variables(tmp_path, *which) for which in (("AVX2", None), ("native", "abc")))
+    assert variants.variables(tmp_path, "native", None) == {}
+    assert "-avx512f" in avx2["NUMBA_CPU_FEATURES"]
+    assert "PYTHONPATH" not in avx2
+    assert earlier["PYTHONPATH"] == str(tmp_path / "source-abc" / "src")
+    assert avx2["NUMBA_CACHE_DIR"] != earlier["NUMBA_CACHE_DIR"]
+    monkeypatch.setattr(variants.platform, "machine", lambda: "arm64")
+    with pytest.raises(variants.NotAvailable, match="arm64"):
+        variants.variables(tmp_path, "AVX2", None)
+
+
+@pytest.mark.parametrize("name", ["complete-16x25", "scattered-40x30-20"])
+def test_parts_of_a_sweep_add_up(name):
+    parts = profile.profile(matrices.make(name), 2, seconds=0.01)
+    assert (profile.SHARING in parts) == name.startswith("complete")
+    assert (profile.RESIDUALS in parts) == name.startswith("scattered")
+    of_these, whole = parts.pop(profile.DRAWS), parts.pop(profile.WHOLE)
+    assert sum(parts.values()) == pytest.approx(whole)
+    assert of_these > 0
+
+
+def test_noise_models_can_be_timed():
+    X = matrices.make("scattered-10x8-20")
+    for settings in noise_models.VARIANTS.values():
+        assert noise_models.Chain(X, 2, **settings).seconds_of(1) > 0

@@ -11,6 +11,7 @@ from tests.mutations import MUTATIONS, ROOT
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_mutation_can_be_applied(mutation):
     source = (Path(bnmf.__file__).parent / mutation.file).read_text(encoding="utf-8")
-    assert mutation.right in source
+    assert source.count(mutation.right) == 1  # one line is broken, the one that is meant
+    assert mutation.wrong != mutation.right
     path, _, function = mutation.test.partition("::")
     assert f"def {function.partition('[')[0]}" in (ROOT / path).read_text(encoding="utf-8")

@@ -251,7 +251,7 @@ def test_rows_that_list_observed_entries_share_nothing():
 @pytest.mark.parametrize("name", STORAGES)
 @pytest.mark.parametrize("least", [1, 2, 3])
 def test_split(name, least):
-    data, X = STORAGES[name]
+    data, _ = STORAGES[name]
     view = data.rows.select(np.arange(ROWS))
     lists = zip(view.indptr[:-1], view.indptr[1:], strict=True)
     listed = [tuple(view.indices[start:stop]) for start, stop in lists]

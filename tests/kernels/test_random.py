@@ -6,10 +6,10 @@ import numba
 import numpy as np
 import pytest
 from scipy import stats
-from tests.statistical.checks import assert_counts, assert_follows
 
 from bnmf.kernels import random
 from bnmf.kernels.random import exponential, key_of, mix, next_word, normal, stream_of, uniform
+from tests.statistical.checks import assert_counts, assert_follows
 
 U64 = np.uint64
 KEY = U64(11), U64(7)

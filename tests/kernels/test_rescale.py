@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from scipy import interpolate, stats
-from tests.statistical.calibration import Problem, statistics
-from tests.statistical.checks import assert_follows, assert_same, grid_cdf
-from tests.statistical.prior_pairs import NAMES, pairs
 
 from bnmf.kernels.rescale import rescale
 from bnmf.kernels.rows import MaxTerm
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
+from tests.statistical.calibration import Problem, statistics
+from tests.statistical.checks import assert_follows, assert_same, grid_cdf
+from tests.statistical.prior_pairs import NAMES, pairs
 
 U64 = np.uint64
 

@@ -76,9 +76,13 @@ def test_prior_is_invariant(name, shape):
         (TruncatedNormal(3.0, 4.0), TruncatedNormal(2.0, 3.0)),
         (LInf(2.0), L2Squared(1.0)),
         (L1(0.5) + LInf(1.0), LInf(3.0)),
+        (TruncatedNormal(3.0, 4.0) + LInf(1.0), TruncatedNormal(2.0, 3.0) + LInf(1.0)),
     ],
-    ids=["l1", "l1-steep", "l2-l1", "l12-l22", "by-entry", "truncated-normal", "linf", "linf-both"],
-)
+    ids=[
+        "l1", "l1-steep", "l2-l1", "l12-l22", "by-entry", "truncated-normal", "linf", "linf-both",
+        "truncated-normal-linf",
+    ],
+)  # fmt: skip
 def test_shear_follows_its_conditional(prior_W, prior_Z):
     """The first ε, for j = 0 and k = 1, against the joint density of the priors along the shear, from scratch."""
     rng = np.random.default_rng(3)

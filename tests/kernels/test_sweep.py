@@ -4,6 +4,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.data.views import ScaledView
+from bnmf.kernels.random import stream_of
+from bnmf.kernels.truncated_normal import draw_two_piece
+from bnmf.model.model import Model
+from bnmf.model.noise import NoiseState, common
+from bnmf.model.units import Units
+from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.priors.names import MODELS
+from bnmf.sampler.gibbs import half_sweep
+from bnmf.sampler.threads import Workers
 from tests.kernels.half_sweeps import (
     FORMS,
     KEY,
@@ -18,18 +30,6 @@ from tests.kernels.half_sweeps import (
 from tests.reference import draw_component
 from tests.statistical.checks import P_VALUE, assert_follows, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
-
-from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import ScaledView
-from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import draw_two_piece
-from bnmf.model.model import Model
-from bnmf.model.noise import NoiseState, common
-from bnmf.model.units import Units
-from bnmf.priors import L1, L1Squared, L2Squared, LInf
-from bnmf.priors.names import MODELS
-from bnmf.sampler.gibbs import half_sweep
-from bnmf.sampler.threads import Workers
 
 
 @pytest.mark.parametrize("name", NAMES)

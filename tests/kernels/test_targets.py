@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kernels.half_sweeps import drawn, problem, view_of
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.processor import Tile
@@ -17,6 +16,7 @@ from bnmf.model import Model
 from bnmf.priors import L1Squared, L2Squared, LInf
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.streams import Stream
+from tests.kernels.half_sweeps import drawn, problem, view_of
 
 ROOT = Path(__file__).resolve().parents[2]
 AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma,+bmi,+bmi2,+popcnt,+sse4.2,-avx512f"}

@@ -4,7 +4,6 @@ import numba
 import numpy as np
 import pytest
 from scipy import integrate, special
-from tests.statistical.checks import assert_follows, grid_cdf, support, two_piece_cdf
 
 from bnmf.kernels.random import stream_of
 from bnmf.kernels.truncated_normal import (
@@ -14,6 +13,7 @@ from bnmf.kernels.truncated_normal import (
     fill_within,
     scaled_erfc,
 )
+from tests.statistical.checks import assert_follows, grid_cdf, support, two_piece_cdf
 
 KEY = np.uint64(3), np.uint64(5)
 N = 20_000

@@ -334,7 +334,7 @@ def test_add_tile(rows, vectors):
         )  # fmt: skip
 
     x, y = some_numbers(600), some_numbers(2000, seed=1)
-    # Lines of x and y next to each other or apart; numbers of a line of x side by side, or one for each line of a matrix.
+    # Lines of x and y next to each other or apart; numbers of a line of x side by side, or one for each row.
     for line_x, step_x, line_y, line_out in [(8, 1, 24, 24), (11, 1, 40, 32), (1, 50, 24, 56), (0, 3, 24, 25)]:
         for n in (0, 1, 2, 31):
             for factor in (1.0, -1.0, 0.25):

@@ -9,7 +9,7 @@ import pytest
 
 from bnmf import BayesianNMF
 from bnmf.utils import progress
-from bnmf.utils.progress import Display, Rate
+from bnmf.utils.progress import Display, Rate, Silent
 
 
 def fit(**settings):
@@ -23,6 +23,7 @@ def test_quiet_by_default(capsys):
 
 
 def test_lines_in_a_log(capsys):
+    fit()  # compiles, which would be a line
     fit(progress=True)
     out, err = capsys.readouterr()
     assert out == ""
@@ -45,6 +46,12 @@ def test_lines_now_and_then(monkeypatch, capsys):
     assert lines[-1] == "a: 100/100 sweeps, going well"
 
 
+def test_messages(capsys):
+    Silent().message("not shown")
+    Display({"a": 100}, unit="sweeps").message("Compiling [once] ...")
+    assert capsys.readouterr() == ("", "Compiling [once] ...\n")
+
+
 def test_facts_are_computed_only_when_shown():
     def fail():
         raise AssertionError("computed")
@@ -61,8 +68,9 @@ def test_rate(monkeypatch):
     assert rate.left(20) == "15 s left"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")
-def test_bars_in_a_terminal(monkeypatch):
+def open_terminal(monkeypatch):
+    """Make standard error a terminal, and return what is written to it."""
+
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -71,6 +79,21 @@ def test_bars_in_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setitem(os.environ, "COLUMNS", "120")
     monkeypatch.setitem(os.environ, "TERM", "xterm")
+    return terminal
+
+
+def test_messages_above_the_bars(monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    with Display({"a": 100}, unit="sweeps") as display:
+        display.message("Compiling [once] ...")
+        display.update("a", 100, lambda: "")
+    shown = terminal.getvalue()
+    assert 0 <= shown.find("Compiling [once] ...") < shown.find("100/100")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")
+def test_bars_in_a_terminal(monkeypatch):
+    terminal = open_terminal(monkeypatch)
     fit(progress=True)
     shown = terminal.getvalue()
     assert "chain 0" in shown

@@ -61,14 +61,15 @@ CACHED = _can_cache()
 def kernel(function, inline=False):
     """Compile `function` without the GIL and cache it on disk; with NUMBA_DISABLE_JIT=1, leave it to Python.
 
-    Sums may be reordered and multiply-adds fused, so that loops vectorise. NaN and infinity keep their meaning.
+    The compiler may not reorder or fuse operations. A function that several others call is compiled with each of them,
+    and which of these variants runs differs between a process that compiles and one that reads the disk cache: with
+    reordering, so would the last digits of the draws.
     """
     compiled = numba.njit(
         cache=CACHED,
         nogil=True,
         error_model="numpy",
         boundscheck=False,
-        fastmath={"reassoc", "contract", "nsz"},
         forceinline=inline,
     )(function)
     if not is_jitted(compiled):  # words wrap around and 1 / 0 is infinite without a warning, as when compiled

@@ -271,14 +271,14 @@ def add_products(last, k, width, n_lanes, lengths, changes, residuals, z, partia
     """Subtract the last change from the residuals, and write partial sums of Σ z e for component k of the panel."""
     begin = to = np.int64(0)
     for lane in range(n_lanes):
-        length, change, total = lengths[lane], load_broadcast(changes, lane), broadcast(0.0)
+        length, change, total = lengths[lane], broadcast(-changes[lane]), broadcast(0.0)
         e, changed, column = (
             pointer_at(residuals, begin),
             pointer_at(z, to + last * length),
             pointer_at(z, to + k * length),
         )
         for i in range(0, length, WIDTH):
-            residual = load(e, i) - change * load(changed, i)
+            residual = add_product(load(e, i), change, load(changed, i))
             store(e, i, residual)
             total = add_product(total, residual, load(column, i))
         store(partial, lane * WIDTH, total)
@@ -291,10 +291,10 @@ def add_squares(last, width, n_lanes, lengths, changes, residuals, z, partial):
     """Subtract the last change from the residuals, and write partial sums of Σ e²."""
     begin = to = np.int64(0)
     for lane in range(n_lanes):
-        length, change, total = lengths[lane], load_broadcast(changes, lane), broadcast(0.0)
+        length, change, total = lengths[lane], broadcast(-changes[lane]), broadcast(0.0)
         e, changed = pointer_at(residuals, begin), pointer_at(z, to + last * length)
         for i in range(0, length, WIDTH):
-            residual = load(e, i) - change * load(changed, i)
+            residual = add_product(load(e, i), change, load(changed, i))
             store(e, i, residual)
             total = add_product(total, residual, residual)
         store(partial, lane * WIDTH, total)

@@ -94,21 +94,22 @@ def draw_sharing_rows(problem, max_term, rows, repeats, n_rows, numbers, words):
                 )
                 total = total + change
                 error = error - change * (zr + zr - zz * change)
+                of_residuals = broadcast(0.0) - change
                 if turn + 1 < problem.n_passes:  # components up to k are drawn again
                     for j in range(k + 1):
-                        subtract_change(change, system, j * side + k, j, lanes)
+                        add_change(of_residuals, system, j * side + k, j, lanes)
                 for j in range(k + 1, n_components):
-                    subtract_change(change, system, k * side + j, j, lanes)
+                    add_change(of_residuals, system, k * side + j, j, lanes)
         store(lanes.squares, 0, error)
         write_lanes(rows, begin, n_lanes, problem, lanes)
         begin += n_lanes
 
 
 @inlined
-def subtract_change(change, system, entry, j, lanes):
-    """Subtract a change times an entry of the system from Σ z r of component j."""
-    before = load(lanes.products, j * WIDTH)
-    store(lanes.products, j * WIDTH, before - change * load_broadcast(system, entry))
+def add_change(change, system, entry, j, lanes):
+    """Add a change times an entry of the system to Σ z r of component j."""
+    changed = add_product(load(lanes.products, j * WIDTH), change, load_broadcast(system, entry))
+    store(lanes.products, j * WIDTH, changed)
 
 
 @inlined

@@ -9,7 +9,7 @@ written twice: in NumPy, which says what it means and is what runs if the compil
 
 import inspect
 import operator
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ _INT, _WORD = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_DOUBLE, WIDTH)
 _WORDS = ir.VectorType(_WORD, WIDTH)
 _MASK = ir.VectorType(ir.IntType(1), WIDTH)
-_CONTRACT = ("contract",)  # allows a multiply and an add to be fused
 
 
 # --- types and operators
@@ -66,10 +65,9 @@ def _comparison(sign):
     return lambda builder, x, y: builder.fcmp_ordered(sign, x, y)
 
 
-_contracted = partial(partial, flags=_CONTRACT)
-_register_operator(operator.add, _contracted(ir.IRBuilder.fadd), vector)
-_register_operator(operator.sub, _contracted(ir.IRBuilder.fsub), vector)
-_register_operator(operator.mul, _contracted(ir.IRBuilder.fmul), vector)
+_register_operator(operator.add, ir.IRBuilder.fadd, vector)
+_register_operator(operator.sub, ir.IRBuilder.fsub, vector)
+_register_operator(operator.mul, ir.IRBuilder.fmul, vector)
 _register_operator(operator.truediv, ir.IRBuilder.fdiv, vector)
 _register_operator(operator.gt, _comparison(">"), vector, result=mask)
 _register_operator(operator.ge, _comparison(">="), vector, result=mask)
@@ -147,7 +145,7 @@ def _int_vector(numbers):
 
 
 def _add_product(builder, x, y, z):
-    return builder.fadd(x, builder.fmul(y, z, flags=_CONTRACT), flags=_CONTRACT)
+    return _call_llvm(builder, f"llvm.fmuladd.v{WIDTH}f64", _VECTOR, [y, z, x])
 
 
 def _call_llvm(builder, name, result, args, **flags):
@@ -306,7 +304,7 @@ def broadcast(number):
 
 @_compiled_by(_lanewise(vector, vector, vector, vector)(_add_product))
 def add_product(x, y, z):
-    """Return x + y z, rounded once or twice."""
+    """Return x + y z, rounded once if the processor can multiply and add in one instruction, and twice otherwise."""
     return x + y * z
 
 

@@ -231,7 +231,7 @@ def half_sweep(
 
     workers.over_tiles(draw, rows.n_rows)
     if needs_errors:
-        _recompute_cancelled(view, W, other[0][:-1, : W.shape[1]], squared_error)
+        _recompute_cancelled(view, W, other[0], squared_error)
         if entry_variance.size == 1 and entry_variance[0] != 1.0:
             squared_error /= entry_variance[0]
     return squared_error
@@ -246,10 +246,11 @@ def _kernel_prior(prior: Coefficients) -> tuple[tuple[Any, ...], MaxTerm | None]
     return (prior.linear, prior.quadratic, prior.pairwise), max_term
 
 
-def _recompute_cancelled(view: ScaledView, W: Floats, Z: Floats, squared_error: Floats) -> None:
-    """Replace squared errors that have cancelled by those of the residuals."""
+def _recompute_cancelled(view: ScaledView, W: Floats, padded: Floats, squared_error: Floats) -> None:
+    """Replace squared errors that have cancelled by those of the residuals, given Z as the kernels read it."""
     is_trusted = squared_error > MIN_TRUSTED_ERROR * view.sums_of_squares
     if not is_trusted.all():
+        Z = np.ascontiguousarray(padded[:-1, : W.shape[1]])
         for row in np.flatnonzero(~is_trusted).tolist():
             view.squared_errors(W, Z, row, row + 1, squared_error)
 
