@@ -8,16 +8,24 @@ import subprocess
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from benchmarks import variants
 from benchmarks.environment import ROOT, python, thread_variables
-
-# Peer, number of threads, and whether its thread pools are limited.
-Key = tuple[str, int, bool]
 
 
 class PeerError(Exception):
     """A worker failed, crashed or timed out."""
+
+
+class Key(NamedTuple):
+    """What contestants of one worker process have in common; see `Contestant`."""
+
+    peer: str
+    threads: int
+    limit_pools: bool
+    processor: str
+    version: str | None
 
 
 @dataclass(frozen=True)
@@ -32,15 +40,22 @@ class Contestant:
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     # Limit all thread pools to `threads` by environment variables. If False, the process starts like a user's.
     limit_pools: bool = True
+    processor: str = "native"  # key of benchmarks.variants.PROCESSORS
+    version: str | None = None  # commit of bnmf; this version by default
+
+    @property
+    def key(self) -> Key:
+        return Key(self.peer, self.threads, self.limit_pools, self.processor, self.version)
 
 
 class Client:
-    """The workers of a run: one process per peer and number of threads, started on first use."""
+    """The workers of a run: one process per peer, number of threads, processor and version, started on first use."""
 
-    def __init__(self, directory: Path, data_home: Path, timeout: float) -> None:
+    def __init__(self, directory: Path, data_home: Path, timeout: float, interpreter: Path | None = None) -> None:
         self.directory = directory
         self.data_home = data_home
         self.timeout = timeout
+        self.interpreter = interpreter or python()
         self._processes: dict[Key, _Process] = {}
         self._slots = itertools.count()
 
@@ -82,11 +97,13 @@ class Client:
             self._stop(key)
 
     def _ask(self, contestant: Contestant, request: dict[str, Any]) -> dict[str, Any]:
-        key = contestant.peer, contestant.threads, contestant.limit_pools
-        if key not in self._processes:
-            self._processes[key] = _Process(self.directory, self.data_home, *key)
+        key = contestant.key
         try:
+            if key not in self._processes:
+                self._processes[key] = _Process(self.interpreter, self.directory, self.data_home, key)
             answer = self._processes[key].ask(request, self.timeout)
+        except variants.NotAvailable as error:
+            raise PeerError(str(error)) from None
         except PeerError:
             self._stop(key)
             raise
@@ -101,14 +118,15 @@ class Client:
 class _Process:
     """One worker process."""
 
-    def __init__(self, directory: Path, data_home: Path, peer: str, n_threads: int, limit_pools: bool) -> None:
-        self._log = directory / f"{peer}-{n_threads}-{limit_pools}.log"
-        variables = thread_variables(n_threads)
-        environment = {name: value for name, value in os.environ.items() if name not in variables}
-        environment |= {**(variables if limit_pools else {}), "BNMF_DATA": str(data_home)}
+    def __init__(self, interpreter: Path, directory: Path, data_home: Path, key: Key) -> None:
+        self._log = directory / ("-".join(map(str, key)) + ".log")
+        limits = thread_variables(key.threads)
+        environment = {name: value for name, value in os.environ.items() if name not in limits}
+        environment |= {**(limits if key.limit_pools else {}), "BNMF_DATA": str(data_home)}
+        environment |= variants.variables(directory, key.processor, key.version)
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
-                [python(), "-m", "benchmarks.worker", str(directory), str(n_threads)],
+                [interpreter, "-m", "benchmarks.worker", str(directory), str(key.threads)],
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.PIPE,

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
-
-from bnmf.utils.typing import Floats
 
 # Size of the ratings data. With fewer ratings the number of users is reduced, so that the density stays the same.
 N_USERS, N_ITEMS, N_RATINGS = 138_000, 27_000, 20_000_000
@@ -25,16 +24,24 @@ def load(name: str, directory: Path) -> Any:
 
 
 def make(name: str) -> Any:
-    """Create a matrix by name: "gdsc", "complete-MxN", "incomplete-MxN" or "ratings-NUMBER"."""
+    """Create a matrix by name.
+
+    "gdsc", "complete-MxN", "incomplete-MxN", "scattered-MxN-PERCENT" (that part missing at random), "ratings-NUMBER" or
+    "ratings-NUMBER-MxN".
+    """
     from bnmf.datasets import make_low_rank, make_ratings
 
     kind, _, size = name.partition("-")
     if kind == "gdsc":
         return _gdsc()
     if kind == "ratings":
-        n_users = max(1, round(N_USERS * int(size) / N_RATINGS))
-        return make_ratings(n_users, N_ITEMS, int(size), random_state=0).data
-    rows, columns = map(int, size.split("x"))
+        number, _, shape = size.partition("-")
+        users, items = _sides(shape) if shape else (max(1, round(N_USERS * int(number) / N_RATINGS)), N_ITEMS)
+        return make_ratings(users, items, int(number), random_state=0).data
+    shape, _, percent = size.partition("-")
+    rows, columns = _sides(shape)
+    if kind == "scattered":
+        return make_low_rank(rows, columns, 10, missing=int(percent) / 100, random_state=0).data
     if kind == "incomplete":
         return make_low_rank(rows, columns, 5, negative=True, random_state=0).data
     # Some peers accept neither missing nor negative entries.
@@ -60,7 +67,7 @@ def is_complete(X: Any) -> bool:
     return not sp.issparse(X) and not np.isnan(X).any()
 
 
-def _gdsc() -> Floats:
+def _gdsc() -> npt.NDArray[np.float64]:
     """Return the GDSC matrix from the data directory, or a synthetic one of the same shape if it is not there."""
     from bnmf.datasets import DatasetError, fetch_gdsc_ic50, make_drug_response
 
@@ -76,9 +83,20 @@ def describe(name: str) -> str:
     if kind == "gdsc":
         return "GDSC"
     if kind == "ratings":
-        return f"{int(size) / 1e6:g} million ratings"
-    rows, columns = (f"{int(side):,}" for side in size.split("x"))
-    return f"{kind} {rows} x {columns}"
+        number, _, shape = size.partition("-")
+        return f"{int(number) / 1e6:g} million ratings" + (f", {_shape(shape)}" if shape else "")
+    shape, _, percent = size.partition("-")
+    return f"{_shape(shape)}, {percent}% missing at random" if percent else f"{kind} {_shape(shape)}"
+
+
+def _sides(shape: str) -> tuple[int, int]:
+    rows, columns = map(int, shape.split("x"))
+    return rows, columns
+
+
+def _shape(shape: str) -> str:
+    rows, columns = _sides(shape)
+    return f"{rows:,} x {columns:,}"
 
 
 def _save(X: Any, folder: Path) -> None:

@@ -1,227 +1,224 @@
 """Time of each part of a sweep: ``python -m benchmarks.profile``.
 
-Each part is timed separately, as the minimum CPU time of one thread over many repetitions, so that other load on the
-machine matters little. The peak rate is that of a BLAS dot product of two vectors in the L1 cache.
+The kernels are called as in every sweep with the default moves, with a clock around each call: the minimum CPU time of
+one thread over many sweeps, so that other load on the machine matters little. Rows that share a system and rows with
+residuals are drawn in two calls, and the time of A Z, which both compute, is measured once more and subtracted. Draws
+are timed separately, on the conditionals of the last sweep.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import os
+import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 
+from benchmarks.environment import ROOT
+from benchmarks.matrices import describe, make
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import ROWS_PER_TILE, View
-from bnmf.kernels.lanes import draw_lanes, first_lanes, load_streams, store_stream
-from bnmf.kernels.random import stream_of
-from bnmf.kernels.rescale import rescale
-from bnmf.kernels.sweep import sweep_rows
-from bnmf.kernels.systems import ROWS_PER_CHUNK, aligned_zeros, padded_length, set_system
-from bnmf.kernels.vectors import WIDTH, broadcast, load, pointer_at, square_root, store
+from bnmf.kernels.lanes import draw_lanes, first_lanes, load_streams
+from bnmf.kernels.processor import TILE, WIDTH, registers_of, target_features
+from bnmf.kernels.products import set_dense_product
+from bnmf.kernels.rows import ROWS_PER_TILE, Data, Other, Scales, aligned_zeros
+from bnmf.kernels.vectors import broadcast, load, square_root, store
 from bnmf.model.model import Model
-from bnmf.priors.base import Coefficients
-from bnmf.sampler.gibbs import block_sums, half_sweep, start, step
+from bnmf.sampler import gibbs
+from bnmf.sampler.moves import MIXING
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
-from bnmf.sampler.threads import Workers, single_threaded_blas
-from bnmf.utils.typing import Bools, Floats, Indices
+from bnmf.sampler.threads import Workers
+from bnmf.utils.typing import Floats
 
-GDSC = Path(__file__).parents[1].parent / "shared" / "data" / "gdsc" / "ic50.txt"
-WARM_UP_SWEEPS = 100
-BLAS, SYSTEMS = "BLAS: A Z and ZᵀZ", "systems of the rows"
-# A new key for each call: with the same draws every time, the branch predictor would learn them.
-KEYS = ((np.uint64(1), np.uint64(i)) for i in itertools.count())
+MATRICES = (
+    ("gdsc", 20),
+    ("gdsc", 50),
+    ("complete-160x254", 20),
+    ("scattered-1000x400-20", 20),
+    ("scattered-1000x400-80", 20),
+    ("scattered-1000x400-80", 100),
+    ("scattered-100x50-20", 5),
+)
+BURN_IN_SWEEPS, MIN_SWEEPS = 100, 20
+GRAM, PRODUCT = "ZᵀZ and copies of Z", "A Z"
+SHARING, RESIDUALS = "rows that share a system", "rows with residuals"
+MOVES, REST = "rescaling and shear moves", "Python, noise and the rest"
+DRAWS, WHOLE = "of these, truncated normal draws", "whole sweep"
+# Name of a part, and the number of rows of the half-sweep if it is kept apart.
+Part = tuple[str, int]
 
 
-def min_time(work: Callable[[], object], seconds: float = 2.0) -> float:
-    """Return the minimum CPU time of one call, in microseconds."""
-    work()
-    times: list[int] = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 5:
-        begin = time.thread_time_ns()
-        work()
-        times.append(time.thread_time_ns() - begin)
-    return min(times) / 1e3
+class Clock:
+    """CPU time of each part in the current sweep, and its minimum over the sweeps, in microseconds."""
+
+    def __init__(self) -> None:
+        self.now: dict[Part, float] = {}
+        self.fastest: dict[Part, float] = {}
+
+    def timed(self, part: Part, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that adds its time to a part."""
+
+        def wrapped(*args: Any) -> Any:
+            began = time.thread_time_ns()
+            result = call(*args)
+            self.now[part] = self.now.get(part, 0.0) + (time.thread_time_ns() - began) / 1e3
+            return result
+
+        return wrapped
+
+    def end_sweep(self) -> None:
+        """Keep the smallest time of each part."""
+        for part, spent in self.now.items():
+            self.fastest[part] = min(spent, self.fastest.get(part, spent))
+        self.now = {}
+
+
+@contextmanager
+def clocked(clock: Clock) -> Iterator[None]:
+    """Put clocks around the kernels that a sweep calls. Parts of a half-sweep are kept apart by its number of rows."""
+    before = {name: getattr(gibbs, name) for name in ("set_other", "draw_tiles", "rescale", "shear")}
+    draw_tiles = before["draw_tiles"]
+    product = np.zeros(0)
+
+    def multiply(dense: Floats, scaled: Floats, row_scale: Floats, first: int, last: int) -> None:
+        for tile in range(first, last):
+            begin, end = tile * ROWS_PER_TILE, min((tile + 1) * ROWS_PER_TILE, len(dense))
+            set_dense_product(dense, scaled, row_scale, begin, end, product)
+
+    def draw(W, other, data, scales, prior, max_term, streams, tiles, sharing, others, workspace, errors):
+        nonlocal product
+        common, n_rows = (W, other, data, scales, prior, max_term, streams, tiles), len(W)
+        dense, scaled = Data(*data).dense, Other(*other).scaled
+        if dense.size:
+            if product.size != ROWS_PER_TILE * scaled.shape[1]:
+                product = aligned_zeros(ROWS_PER_TILE * scaled.shape[1])
+            clock.timed((PRODUCT, n_rows), multiply)(dense, scaled, Scales(*scales).row_scale, *tiles)
+        if sharing is not None:
+            clock.timed((SHARING, n_rows), draw_tiles)(*common, sharing, None, workspace, errors)
+        if others is not None:
+            clock.timed((RESIDUALS, n_rows), draw_tiles)(*common, None, others, workspace, errors)
+
+    gibbs.draw_tiles = draw
+    gibbs.set_other = clock.timed((GRAM, 0), before["set_other"])
+    gibbs.rescale, gibbs.shear = (clock.timed((MOVES, 0), before[name]) for name in ("rescale", "shear"))
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(gibbs, name, function)
+
+
+def parts_of(fastest: dict[Part, float]) -> dict[str, float]:
+    """Return the time of each part over both half-sweeps. Both ways to draw rows have computed A Z, once in each."""
+    parts: dict[str, float] = {}
+    for (part, n_rows), spent in fastest.items():
+        product = fastest.get((PRODUCT, n_rows), 0.0) if part in (SHARING, RESIDUALS) else 0.0
+        parts[part] = parts.get(part, 0.0) + spent - product
+    return parts
 
 
 @numba.njit(nogil=True)
-def draw_all(b, p, times):
+def draw_all(b, p, words):
     """Draw from every (b, p), eight at a time. Each draw depends on the one before, as in a row."""
-    words = np.zeros(4 * WIDTH, np.uint64)
-    for lane in range(WIDTH):
-        store_stream(words, lane, stream_of(np.uint64(1), np.uint64(2), lane))
-    streams = load_streams(words)
-    last = broadcast(0.0)
-    for _ in range(times):
-        for i in range(0, b.size // WIDTH * WIDTH, WIDTH):
-            precisions = load(p, i)
-            inverse = broadcast(1.0) / precisions
-            now = load(b, i) + broadcast(1e-300) * last
-            last, streams = draw_lanes(now, precisions, inverse, square_root(inverse), first_lanes(WIDTH), streams)
+    streams, last = load_streams(words), broadcast(0.0)
+    for i in range(0, b.size // WIDTH * WIDTH, WIDTH):
+        precisions = load(p, i)
+        inverse = broadcast(1.0) / precisions
+        now = load(b, i) + broadcast(1e-300) * last
+        last, streams = draw_lanes(now, precisions, inverse, square_root(inverse), first_lanes(WIDTH), streams)
+    store(words, 0, streams[0])
     out = np.zeros(WIDTH)
     store(out, 0, last)
     return out
 
 
-@numba.njit(nogil=True)
-def repeat_dot(x, y, times):
-    """Compute the BLAS dot product of two vectors many times."""
-    total = 0.0
-    for _ in range(times):
-        total += np.dot(x, y)
+def conditionals(A: Floats, W: Floats, Z: Floats, rate: float, sigma2: float) -> tuple[Floats, Floats]:
+    """Return b and p of every entry of W, ordered as they are drawn: eight rows of one component at a time."""
+    mask = ~np.isnan(A)
+    residuals, zz = np.where(mask, A - W @ Z.T, 0.0), mask @ Z**2
+    n = len(W) // WIDTH * WIDTH
+    b, p = (residuals @ Z + zz * W) / sigma2 - rate, zz / sigma2
+    b, p = (np.ascontiguousarray(x[:n].reshape(-1, WIDTH, W.shape[1]).swapaxes(1, 2)) for x in (b, p))
+    return b.ravel(), p.ravel()
+
+
+def time_of_draws(A: Floats, state: State, rate: float, seconds: float) -> float:
+    """Return the minimum CPU time of all draws of a sweep, in microseconds."""
+    clock, rng, total = Clock(), np.random.default_rng(0), 0.0
+    for half, side in (((A, state.W, state.Zt), len(state.W)), ((A.T, state.Zt, state.W), len(state.Zt))):
+        b, p = conditionals(*half, rate, state.sigma2)
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end or not clock.fastest:
+            clock.timed((DRAWS, 0), draw_all)(b, p, rng.integers(2**63, size=4 * WIDTH, dtype=np.uint64))
+            clock.end_sweep()
+        total += clock.fastest.pop((DRAWS, 0)) * side / (side // WIDTH * WIDTH)
     return total
 
 
-@numba.njit(nogil=True)
-def set_systems(Z, gram, blocks, lists, lists_missing, rows, side):
-    """Compute the systems of some rows, without drawing."""
-    indptr, indices, values, block_indptr, block_indices, member_indptr, members = lists
-    chunk, systems = aligned_zeros(ROWS_PER_CHUNK * side + WIDTH), aligned_zeros(2 * side * side)
-    for k in range(len(gram)):
-        systems[k * side : k * side + len(gram)] = gram[k]
-    for row in rows:
-        set_system(
-            row, lists_missing[row], Z.shape[1], pointer_at(Z, 0), Z.shape[0], pointer_at(indptr, 0),
-            pointer_at(indices, 0), indices.size, pointer_at(values, 0), pointer_at(block_indptr, 0),
-            pointer_at(block_indices, 0), pointer_at(member_indptr, 0), pointer_at(members, 0), pointer_at(blocks, 0),
-            pointer_at(chunk, 0), pointer_at(systems, 0), side * side, side,
-        )  # fmt: skip
-    return chunk, systems
+def profile(A: Floats, n_components: int, seconds: float = 2.0) -> dict[str, float]:
+    """Return the time of each part of a sweep and of the whole, in microseconds."""
+    model = Model(ObservedMatrix.from_data(A, negative=True), n_components, "gee")
+    stream, workers, clock = Stream(0), Workers(), Clock()
+    state = gibbs.start(model, stream)
+
+    def sweep() -> None:
+        nonlocal state
+        state = gibbs.step(model, state, stream, workers, MIXING)
+
+    def run(call: Callable[[], None]) -> None:
+        call()  # compiles
+        clock.now = {}
+        end, done = time.perf_counter() + seconds, 0
+        while time.perf_counter() < end or done < MIN_SWEEPS:
+            call()
+            clock.end_sweep()
+            done += 1
+
+    for _ in range(BURN_IN_SWEEPS):
+        sweep()
+    run(clock.timed((WHOLE, 0), sweep))
+    whole = clock.fastest.pop((WHOLE, 0))
+    with clocked(clock):
+        run(sweep)
+    found = parts_of(clock.fastest)
+    parts = {part: found[part] for part in (GRAM, PRODUCT, SHARING, RESIDUALS) if part in found}
+    draws = time_of_draws(A, state, model.coefficients(state.rates)[0].linear.flat[0], seconds / 4)
+    draws *= MIXING.n_passes
+    rest = whole - sum(found.values())
+    return {**parts, DRAWS: draws, MOVES: found[MOVES], REST: rest, WHOLE: whole}
 
 
-def rows_with_own_system(view: View) -> Indices:
-    """Return the rows whose system is computed: not complete rows, nor rows that reuse the system of the row before."""
-    rows = view.order[~view.repeats]
-    listed = np.diff(view.lists.indptr) + np.diff(view.lists.block_indptr)
-    return rows[(listed[rows] > 0) | ~view.lists_missing[rows]]
-
-
-def n_summed(view: View) -> int:
-    """Return the number of positions and blocks that the systems of a half-sweep sum over."""
-    rows, lists = rows_with_own_system(view), view.lists
-    return int((np.diff(lists.indptr) + np.diff(lists.block_indptr))[rows].sum() + len(lists.members))
-
-
-def conditionals(view: View, mask: Bools, W: Floats, Z: Floats, sigma2: float) -> Floats:
-    """Return typical b and p of every entry of W."""
-    residuals = np.where(mask, view.matrix - W @ Z.T, 0.0)
-    zz = mask @ Z**2
-    return np.stack([(residuals @ Z + zz * W) / sigma2 - 0.1, zz / sigma2]).reshape(2, -1)
-
-
-def half_sweep_times(
-    view: View, mask: Bools, initial: Floats, Z: Floats, prior: Coefficients, sigma2: float
-) -> dict[str, float]:
-    """Return the time of each part of a half-sweep, in microseconds."""
-    W = initial.copy()
-    side = padded_length(W.shape[1] + 1)
-    tiles = [(i, min(i + ROWS_PER_TILE, view.n_rows)) for i in range(0, view.n_rows, ROWS_PER_TILE)]
-    products = [view.product(*tile, Z) for tile in tiles]
-    gram, error = Z.T @ Z, np.empty(view.n_rows)
-    rows = rows_with_own_system(view)
-    blocks = block_sums(view.lists, Z)
-    b, p = conditionals(view, mask, W, Z, sigma2)
-    workers, precision, ones = Workers(), np.array([1.0 / sigma2]), np.ones(len(Z))
-
-    def kernel() -> None:
-        for (begin, end), product in zip(tiles, products, strict=True):
-            sweep_rows(
-                W, Z, product, gram, blocks, *view.lists, view.lists_missing, view.order, view.repeats, view.ids,
-                prior.linear, prior.quadratic, prior.pairwise, prior.max_rate, prior.paper_rule, precision, ones,
-                ones[:1], *next(KEYS), begin, end, view.squares, error,
-            )  # fmt: skip
-
-    blas = min_time(lambda: (Z.T @ Z, [view.product(*tile, Z) for tile in tiles]))
-    lists = tuple(view.lists)
-    systems = (
-        min_time(lambda: set_systems(Z, gram, blocks, lists, view.lists_missing, rows, side)) if rows.size else 0.0
-    )
-    of_blocks = min_time(lambda: block_sums(view.lists, Z))
-    draws = min_time(lambda: draw_all(b, p, 10)) / 10
-    whole = min_time(kernel)
-    half = min_time(lambda: half_sweep(view, W, Z, prior, sigma2, next(KEYS), workers))
-    return {
-        BLAS: blas,
-        SYSTEMS: systems + of_blocks,
-        "truncated normal draws": draws,
-        "rest of the kernel": whole - systems - draws,
-        "Python code of the half-sweeps": half - whole - blas - of_blocks,
-    }
-
-
-def sweep_times(data: ObservedMatrix, state: State, model: Model) -> dict[str, float]:
-    """Return the time of each part of a sweep, both half-sweeps together, in microseconds."""
-    mask = data.mask()
-    prior_W, prior_Z = model.coefficients
-    of_rows = half_sweep_times(data.rows, mask, state.W, state.Zt, prior_W, state.sigma2)
-    of_columns = half_sweep_times(data.columns, mask.T, state.Zt, state.W, prior_Z, state.sigma2)
-    parts = {part: of_rows[part] + of_columns[part] for part in of_rows}
-    of_W, of_Z = ((c.linear, c.quadratic, c.pairwise, c.max_rate) for c in model.coefficients)
-    W, Zt = state.W.copy(), state.Zt.copy()
-    parts["rescaling move"] = min_time(lambda: rescale(W, Zt, *of_W, *of_Z, *next(KEYS)))
-    return parts
-
-
-def dot_product_rate() -> float:
-    """Return the multiply-adds per nanosecond of a dot product of vectors in the L1 cache."""
-    x, y = aligned_zeros(1024), aligned_zeros(1024)  # unaligned vectors would be a third slower
-    return 1000 * x.size / (1e3 * min_time(lambda: repeat_dot(x, y, 1000)))
-
-
-def profile(name: str, A: Floats, n_components: int, peak_rate: float) -> list[str]:
-    """Return the table of one data set, line by line."""
-    data = ObservedMatrix.from_data(A, negative=True)
-    model = Model(data, n_components, "gee")
-    stream = Stream(0)
-    workers = Workers()
-    state = start(model, stream, workers=workers)
-    for _ in range(WARM_UP_SWEEPS):
-        state = step(model, state, stream, workers)
-    whole = min_time(lambda: step(model, state, stream, workers), 4.0)
-    with single_threaded_blas():
-        parts = sweep_times(data, state, model)
-    parts["rest of the step, and measurement error"] = whole - sum(parts.values())
-
-    entries = sum(data.shape) * n_components
-    n_vectors = padded_length(n_components + 1) // WIDTH
-    work = {
-        BLAS: 2 * A.size * n_components + sum(data.shape) * n_components**2,
-        SYSTEMS: sum(map(n_summed, (data.rows, data.columns))) * WIDTH**2 * n_vectors * (n_vectors + 1) // 2,
-    }
-    lines = [f"**{name}**, {A.shape[0]} x {A.shape[1]}, K = {n_components}: {whole:.0f} µs per sweep", ""]
-    lines += ["| part | ns per entry | share | rate relative to a dot product |", "|---|---|---|---|"]
-    for part, spent in parts.items():
-        rate = work[part] / (1e3 * spent) / peak_rate if part in work and spent else None
-        relative = f"{rate:.1f}x" if rate else ""
-        lines.append(f"| {part} | {1e3 * spent / entries:.1f} | {spent / whole:.0%} | {relative} |")
+def lines_of(name: str, shape: tuple[int, int], n_components: int, parts: dict[str, float]) -> list[str]:
+    """Return the table of one matrix."""
+    whole, entries = parts[WHOLE], sum(shape) * n_components
+    lines = [f"**{describe(name)}**, {shape[0]} x {shape[1]}, K = {n_components}: {whole:.0f} µs per sweep", ""]
+    lines += ["| part | ns per entry | share |", "|---|---|---|"]
+    lines += [
+        f"| {part} | {1e3 * spent / entries:.1f} | {spent / whole:.0%} |"
+        for part, spent in parts.items()
+        if part != WHOLE
+    ]
     return [*lines, ""]
 
 
 def main() -> None:
     """Print the tables."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    rng = np.random.default_rng(0)
-    if GDSC.exists():
-        drug_sensitivity = np.loadtxt(GDSC)
-    else:
-        drug_sensitivity = rng.exponential(20.0, (707, 5)) @ rng.exponential(1.0, (5, 139))
-        drug_sensitivity[rng.uniform(size=drug_sensitivity.shape) < 0.19] = np.nan
-    complete = rng.exponential(1.0, (160, 10)) @ rng.exponential(1.0, (10, 254)) + rng.normal(size=(160, 254)) ** 2
-    peak_rate = dot_product_rate()
-    print(f"Dot product in the L1 cache: {peak_rate:.1f} multiply-adds per nanosecond.\n")
-    for n_components in (20, 50):
-        print(
-            "\n".join(
-                profile("GDSC" if GDSC.exists() else "synthetic, GDSC shape", drug_sensitivity, n_components, peak_rate)
-            )
-        )
-    print("\n".join(profile("complete", complete, 20, peak_rate)))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, default=ROOT.parent / "shared" / "data")
+    os.environ["BNMF_DATA"] = str(parser.parse_args().data_dir)
+    registers = registers_of(platform.machine(), target_features())
+    print(
+        f"{registers.number} registers of {registers.lanes} numbers, tiles of {TILE.rows} x {TILE.vectors} vectors.\n"
+    )
+    for name, n_components in MATRICES:
+        A = make(name)
+        print("\n".join(lines_of(name, A.shape, n_components, profile(A, n_components))), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from benchmarks import probes, race
+from benchmarks import probes, race, variants
 from benchmarks.client import Client, Contestant, PeerError
 from benchmarks.matrices import describe, n_complete_entries
 from benchmarks.peers import PEERS
@@ -15,6 +15,13 @@ from benchmarks.spread import exponent, spread
 
 OURS = "bnmf"
 COMPLETE_SMALL, COMPLETE_LARGE, INCOMPLETE = "complete-160x254", "complete-5000x2000", "incomplete-100x50"
+SCATTERED = "scattered-1000x400-80"
+PLAIN = f"{variants.PLAIN}, plain residuals"
+AVX2 = ", AVX2"  # ends the label of a contestant on that processor
+COMMON_NOISE, COLUMN_NOISE, HALF_NORMAL, WITH_MAX_TERM = "common noise", "noise by column", "GL2²", "GL2²,∞"
+DEFAULT_MOVES = "default moves"
+EXPONENT = "exponent of K"
+FIRST_FIT = "first fit of a 50 x 20 matrix, nothing compiled"
 # Our chain is thinned, so that both chains keep the same number of draws. The minimum of many noisy estimates of the
 # effective sample size depends on the number of draws, so the comparison would be biased otherwise.
 NUTS_THINNING = 3
@@ -34,6 +41,11 @@ class Row:
     values: list[float | None]
     baseline: str | None = None  # label of the row with the same data and rank that the ratio refers to
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def fastest(self) -> float:
+        """The smallest value."""
+        return min(value for value in self.values if value is not None)
 
 
 @dataclass
@@ -58,9 +70,11 @@ class Outcome:
         return asdict(self)
 
 
-def ours(context: Context, data: str, rank: int, threads: int = 1, label: str = OURS, peer: str = "bnmf") -> Contestant:
+def ours(
+    context: Context, data: str, rank: int, threads: int = 1, label: str = OURS, peer: str = "bnmf", **options: Any
+) -> Contestant:
     """Return bnmf as a contestant."""
-    return Contestant(label, peer, data, rank, threads, {"burn_in": context.settings.burn_in})
+    return Contestant(label, peer, data, rank, threads, {"burn_in": context.settings.burn_in, **options})
 
 
 def peers_for(data: str, rank: int, threads: int = 1) -> list[Contestant]:
@@ -120,6 +134,66 @@ def peers_on(*names: str) -> Callable[[Context], Outcome]:
         return outcome
 
     return section
+
+
+def gdsc(context: Context) -> Outcome:
+    """All implementations on GDSC, and the sweep and scikit-learn as they would be on a processor without AVX-512."""
+    outcome = peers_on("gdsc")(context)
+    for rank in context.settings.ranks:
+        cd = next(c for c in peers_for("gdsc", rank) if c.label == "scikit-learn cd")
+        contestants = [replace(c, label=c.label + AVX2, processor="AVX2") for c in (ours(context, "gdsc", rank), cd)]
+        compete(context, outcome, contestants, baseline=OURS + AVX2, unit="s per iteration")
+    return outcome
+
+
+def sweeps(context: Context) -> Outcome:
+    """Fastest sweeps of this version and of the plain residual kernel, on this processor and without AVX-512.
+
+    Also of the priors and noise models that cost more, and the growth with K where entries are missing at random.
+    """
+    outcome, settings = Outcome(), context.settings.for_fastest_sweeps()
+    context = replace(context, settings=settings)
+
+    def fastest(data: str, rank: int, label: str, **options: Any) -> Contestant:
+        return ours(context, data, rank, label=label, peer="bnmf-fastest", **options)
+
+    versions: dict[str, str | None] = {OURS: None, PLAIN: variants.PLAIN}
+    try:
+        variants.source_of(variants.PLAIN, context.client.directory)
+    except variants.NotAvailable as error:
+        outcome.failures.append({"label": versions.popitem()[0], "reason": str(error)})
+        context.say(str(error))
+    unit = "s per sweep"
+    for data, rank in settings.sweeps:
+        contestants = [
+            replace(fastest(data, rank, label + ending), processor=processor, version=version)
+            for processor, ending in (("native", ""), ("AVX2", AVX2))
+            for label, version in versions.items()
+        ]
+        compete(context, outcome, contestants, baseline=OURS, unit=unit)
+    for ending in ("", AVX2):
+        rows = [row for row in outcome.rows if (row.data, row.label) == (SCATTERED, OURS + ending)]
+        if len(rows) > 1:
+            power = exponent([row.rank for row in rows], [row.fastest for row in rows])
+            last = max(row.rank for row in rows)
+            outcome.rows.append(Row(SCATTERED, last, 1, EXPONENT + ending, "exponent", [power]))
+    if ("gdsc", 20) in settings.sweeps:
+        others = [
+            fastest("gdsc", 20, COMMON_NOISE),
+            fastest("gdsc", 20, COLUMN_NOISE, noise="column"),
+            fastest("gdsc", 20, DEFAULT_MOVES, default_moves=True),
+        ]
+        compete(context, outcome, others, baseline=COMMON_NOISE, unit=unit)
+        priors = [
+            fastest("gdsc", 20, HALF_NORMAL, prior="gl22"),
+            fastest("gdsc", 20, WITH_MAX_TERM, prior="gl22inf"),
+        ]
+        compete(context, outcome, priors, baseline=HALF_NORMAL, unit=unit)
+    outcome.notes.append(
+        "A value is the minimum CPU time of a sweep within one repeat. A sweep draws every entry once and ends with "
+        f"the rescaling move; one with {DEFAULT_MOVES} does more, so that fewer are needed."
+    )
+    return outcome
 
 
 def ratings(context: Context) -> Outcome:
@@ -224,9 +298,8 @@ def startup(context: Context) -> Outcome:
         command_help = [probes.command_help() for _ in range(settings.warm_starts)]
     except PeerError as error:
         outcome.failures.append({"label": OURS, "reason": str(error)})
-    compiling = [c["first fit"] - w["first fit"] for c, w in zip(cold, warm[:: settings.warm_starts], strict=False)]
     for label, values in (
-        ("compilation for the first fit", compiling),
+        (FIRST_FIT, [c["first fit"] for c in cold]),
         ("new process with a first fit, compiled code cached", [w["process"] for w in warm]),
         ("import bnmf", [w["import"] for w in warm]),
         ("bnmf --help", command_help),
@@ -237,7 +310,8 @@ def startup(context: Context) -> Outcome:
 
 
 SECTIONS: dict[str, Callable[[Context], Outcome]] = {
-    "gdsc": peers_on("gdsc"),
+    "gdsc": gdsc,
+    "sweeps": sweeps,
     "complete-small": peers_on(COMPLETE_SMALL),
     "complete-large": peers_on(COMPLETE_LARGE),
     "ratings": ratings,

@@ -1,6 +1,8 @@
 """Settings of the full and of the quick run."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,13 @@ class Settings:
     nuts_repeats: int
     cold_starts: int
     warm_starts: int  # after each cold start
+    sweeps: tuple[tuple[str, int], ...]  # matrices and K whose fastest sweeps are compared
+
+    def for_fastest_sweeps(self) -> Settings:
+        """Return shorter repeats: a minimum of CPU time needs fewer of them than a median."""
+        return replace(
+            self, repeats=min(self.repeats, 5), repeat_seconds=min(self.repeat_seconds, 0.3), burn_in=0.1 * self.burn_in
+        )
 
 
 FULL = Settings(
@@ -44,6 +53,20 @@ FULL = Settings(
     nuts_repeats=5,
     cold_starts=3,
     warm_starts=3,
+    sweeps=(
+        ("gdsc", 20),
+        ("gdsc", 50),
+        ("complete-160x254", 20),
+        ("scattered-1000x400-20", 20),
+        ("scattered-1000x400-80", 10),
+        ("scattered-1000x400-80", 20),
+        ("scattered-1000x400-80", 50),
+        ("scattered-1000x400-80", 100),
+        ("scattered-500x300-50", 50),
+        ("scattered-100x50-20", 5),
+        ("ratings-480000-6000x4000", 20),
+        ("ratings-480000-6000x4000", 50),
+    ),
 )
 
 QUICK = Settings(
@@ -64,4 +87,11 @@ QUICK = Settings(
     nuts_repeats=2,
     cold_starts=1,
     warm_starts=2,
+    sweeps=(
+        ("gdsc", 20),
+        ("scattered-1000x400-80", 10),
+        ("scattered-1000x400-80", 20),
+        ("scattered-1000x400-80", 50),
+        ("scattered-1000x400-80", 100),
+    ),
 )

@@ -99,17 +99,20 @@ def markdown(results: dict[str, Any], settings: Settings) -> str:
         "# Benchmarks",
         f"{facts['processor']}, {facts['cores']} cores, {facts['system']}, Python {facts['python']}; {versions}.",
         "One thread unless stated, double precision, all implementations measured in turn. Numbers are medians over "
-        "the repeats with the 10% and 90% quantiles in parentheses; ratios are computed within each repeat.",
+        "the repeats with the 10% and 90% quantiles in parentheses; ratios are computed within each repeat. A sweep of "
+        "bnmf draws every entry once and rescales the components; effective samples are those of the default moves.",
     ]
     if settings.name != "full":
         parts.append(f"This is a {settings.name} run, with fewer repeats and smaller data than the full one.")
-    table = _markdown_table(TARGET_HEADER, target_table(results["sections"], settings))
+    table = markdown_table(TARGET_HEADER, target_table(results["sections"], settings))
     parts += ["<!-- targets -->", table, "<!-- /targets -->"]
     for name, section in results["sections"].items():
         before = f", load average before the run {section['load']:.1f}" if section.get("load") is not None else ""
-        parts += [f"## {name}", f"Measured on {section['date']} in {section['seconds']:.0f} s{before}."]
+        processor = section.get("processor", facts["processor"])
+        where = "" if processor == facts["processor"] else f" on {processor}"
+        parts += [f"## {name}", f"Measured on {section['date']}{where} in {section['seconds']:.0f} s{before}."]
         if section["rows"]:
-            parts.append(_markdown_table(SECTION_HEADER, section_table(section["rows"])))
+            parts.append(markdown_table(SECTION_HEADER, section_table(section["rows"])))
         parts += ["\n".join(f"- {note}" for note in section["notes"] + not_measured(section))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -123,7 +126,8 @@ def not_measured(section: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _markdown_table(header: list[str], lines: Table) -> str:
+def markdown_table(header: list[str], lines: Table) -> str:
+    """Return a table in Markdown."""
     rows = [header, ["---"] * len(header), *lines]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
@@ -141,6 +145,17 @@ def load(settings: Settings, directory: Path) -> dict[str, Any]:
     name = "results" if settings.name == "full" else f"results-{settings.name}"
     path = directory / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"sections": {}}
+
+
+def with_other_ranks(measured: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
+    """Return a section with the rows of earlier results for every K that was not measured now."""
+    ranks = {row["rank"] for row in measured["rows"]}
+    rows = measured["rows"] + [row for row in earlier["rows"] if row["rank"] not in ranks]
+    failures = [failure for failure in earlier["failures"] if failure.get("rank", 0) not in ranks | {0}]
+    return measured | {
+        "rows": sorted(rows, key=lambda row: (row["threads"], row["rank"])),
+        "failures": measured["failures"] + failures,
+    }
 
 
 def show(results: dict[str, Any], settings: Settings) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 # Module and class, and the package on PyPI that is required in addition to the dependencies of bnmf.
 PEERS = {
     "bnmf": ("ours:Sweeps", None),
+    "bnmf-fastest": ("fastest:FastestSweep", None),
     "bnmf-chains": ("ours:Chains", None),
     "bnmf-ess": ("ours:Effective", None),
     "reference": ("algorithm1:Reference", None),

@@ -12,31 +12,34 @@ from benchmarks.peers.timing import timed
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.sampler.gibbs import start, step
+from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 
 # Limits on the sweeps of burn-in; between them the time decides. Early sweeps are not typical.
 MAX_BURN_IN_SWEEPS, MIN_BURN_IN_SWEEPS = 200, 2
+# What an iteration of others is compared with: every entry is drawn once. Effective samples are compared by default.
+ONE_PASS = Moves(n_passes=1, n_partners=0)
 
 
 def model_of(X: Any, rank: int) -> Model:
     """Return the GEE model of a matrix."""
-    options = {"unstored": "missing"} if sp.issparse(X) else {}
+    options: Any = {"unstored": "missing"} if sp.issparse(X) else {}
     return Model(ObservedMatrix.from_data(X, negative=True, **options), rank, prior="gee")
 
 
 class Chain:
     """One chain that can be continued."""
 
-    def __init__(self, model: Model, number: int, n_threads: int) -> None:
-        self.model = model
+    def __init__(self, model: Model, number: int, n_threads: int, moves: Moves = ONE_PASS) -> None:
+        self.model, self.moves = model, moves
         self.stream = Stream(0, number)
         self.workers = Workers(n_threads)
         self.state = start(model, self.stream, workers=self.workers)
 
     def sweep(self, n: int) -> None:
         for _ in range(n):
-            self.state = step(self.model, self.state, self.stream, self.workers)
+            self.state = step(self.model, self.state, self.stream, self.workers, self.moves)
 
     def burn_in(self, seconds: float) -> None:
         self.sweep(1)  # compiles
@@ -80,7 +83,7 @@ class Effective:
     """Time per effective sample of the worst prediction, with one draw kept every `thinning` sweeps."""
 
     def __init__(self, X: Any, rank: int, n_threads: int, warmup: int, thinning: int) -> None:
-        self.chain = Chain(model_of(X, rank), 0, n_threads)
+        self.chain = Chain(model_of(X, rank), 0, n_threads, MIXING)
         self.chain.sweep(warmup)
         self.thinning = thinning
 

@@ -22,12 +22,12 @@ def by_tile(part):
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64])
 def test_equal_lists_have_equal_numbers(dtype):
     lists = [[0, 3], [], [0, 3], [1], [3], [], [0], [3, 0]]
-    indptr, indices = pointers([len(x) for x in lists]), np.concatenate(lists).astype(dtype)
+    indptr, indices = pointers(np.array([len(x) for x in lists])), np.concatenate(lists).astype(dtype)
     np.testing.assert_array_equal(number_patterns(indptr, indices, np.arange(8)), [0, 1, 0, 2, 3, 1, 4, 5])
 
 
 def test_only_given_rows_are_numbered():
-    indptr, indices = pointers([1, 1, 1, 1]), np.array([5, 5, 6, 5], np.uint32)
+    indptr, indices = pointers(np.ones(4, np.int64)), np.array([5, 5, 6, 5], np.uint32)
     np.testing.assert_array_equal(number_patterns(indptr, indices, np.array([1, 3])), [-1, 0, -1, 0])
     np.testing.assert_array_equal(number_patterns(indptr, indices, np.array([], np.intp)), [-1] * 4)
 

@@ -29,7 +29,9 @@ def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> View
     return View(matrix, indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing, squares)
 
 
-def problem(rows=40, columns=17, K=4, observed=0.6, seed=0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def problem(
+    rows: int = 40, columns: int = 17, K: int = 4, observed: float = 0.6, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return data, the mask of observed entries, and both factors, (rows, K) and (columns, K)."""
     rng = np.random.default_rng(seed)
     W, Z = rng.exponential(size=(rows, K)), rng.exponential(size=(columns, K))
@@ -39,7 +41,9 @@ def problem(rows=40, columns=17, K=4, observed=0.6, seed=0) -> tuple[np.ndarray,
     return A, mask, rng.exponential(size=(rows, K)), Z
 
 
-def problem_with_patterns(rows=60, columns=40, K=11) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def problem_with_patterns(
+    rows: int = 60, columns: int = 40, K: int = 11
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return a problem in which batches of columns are missing in batches of rows, and a few entries individually."""
     A, _, W, Z = problem(rows, columns, K)
     rng = np.random.default_rng(1)
@@ -50,14 +54,25 @@ def problem_with_patterns(rows=60, columns=40, K=11) -> tuple[np.ndarray, np.nda
     return A, mask, W, Z
 
 
-def drawn(view: View, W: np.ndarray, Z: np.ndarray, prior: Coefficients, sigma2=SIGMA2, **options: Any):
+def drawn(
+    view: View, W: np.ndarray, Z: np.ndarray, prior: Coefficients, sigma2: float = SIGMA2, **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of W after a half-sweep, and their squared errors."""
     W = W.copy()
     errors = half_sweep(ScaledView(view), W, Z, prior, np.array([sigma2]), np.ones(1), KEY, Workers(), **options)
     return W, errors
 
 
-def direct_draws(A, mask, W, Z, prior: Coefficients, variance=None, n_passes=1, rows=None) -> np.ndarray:
+def direct_draws(
+    A: np.ndarray,
+    mask: np.ndarray,
+    W: np.ndarray,
+    Z: np.ndarray,
+    prior: Coefficients,
+    variance: np.ndarray | None = None,
+    n_passes: int = 1,
+    rows: Any = None,
+) -> np.ndarray:
     """Draw rows from the same streams, each entry from a conditional that is computed from scratch."""
     W = W.copy()
     variance = np.full(A.shape, SIGMA2) if variance is None else variance
@@ -79,6 +94,6 @@ def direct_draws(A, mask, W, Z, prior: Coefficients, variance=None, n_passes=1, 
     return W
 
 
-def squared_errors(A, mask, W, Z) -> np.ndarray:
+def squared_errors(A: np.ndarray, mask: np.ndarray, W: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Return Σ (a - w z)² over the observed entries of each row."""
     return (np.where(mask, A - W @ Z.T, 0.0) ** 2).sum(axis=1)

@@ -30,6 +30,7 @@ def assert_drawn_as_from_scratch(A, mask, W, Z, lists_missing, prior=PRIORS["L1"
     view = view_of(A, mask, lists_missing)
     sharing, others = view.split(min_sharing(W.shape[1]))
     assert sharing is None
+    assert others is not None
     np.testing.assert_array_equal(others[1], np.arange(len(A)))
     coefficients = prior.coefficients(W.shape)
     rows = np.arange(len(A)) if rows is None else rows
