@@ -153,6 +153,7 @@ def time_of_draws(A: Floats, state: State, rate: float, seconds: float) -> float
     clock, rng, total = Clock(), np.random.default_rng(0), 0.0
     for half, side in (((A, state.W, state.Zt), len(state.W)), ((A.T, state.Zt, state.W), len(state.Zt))):
         b, p = conditionals(*half, rate, state.sigma2)
+        draw_all(b, p, np.ones(4 * WIDTH, np.uint64))  # compiles
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or not clock.fastest:
             clock.timed((DRAWS, 0), draw_all)(b, p, rng.integers(2**63, size=4 * WIDTH, dtype=np.uint64))
@@ -197,7 +198,7 @@ def profile(A: Floats, n_components: int, seconds: float = 2.0) -> dict[str, flo
 def lines_of(name: str, shape: tuple[int, int], n_components: int, parts: dict[str, float]) -> list[str]:
     """Return the table of one matrix."""
     whole, entries = parts[WHOLE], sum(shape) * n_components
-    lines = [f"**{describe(name)}**, {shape[0]} x {shape[1]}, K = {n_components}: {whole:.0f} µs per sweep", ""]
+    lines = [f"**{describe(name)}**, K = {n_components}: {whole:.0f} µs per sweep", ""]
     lines += ["| part | ns per entry | share |", "|---|---|---|"]
     lines += [
         f"| {part} | {1e3 * spent / entries:.1f} | {spent / whole:.0%} |"
