@@ -179,7 +179,7 @@ def test_noise_by_column_and_by_row(noise):
 
 @pytest.mark.parametrize("prob", [0.0, 1.0, -0.1, 1.5])
 def test_probability_of_an_interval(moments, prob):
-    with pytest.raises(ValueError, match="prob must be between 0 and 1"):
+    with pytest.raises(ValueError, match="prob must be a number between 0 and 1"):
         moments.interval(prob)
 
 

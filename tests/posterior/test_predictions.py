@@ -11,12 +11,12 @@ from bnmf.posterior.predictions import (
     add_noise,
     entries,
     entry_mean,
+    entry_quantiles,
     entry_std,
     log_likelihood,
     log_predictive_density,
     mean,
     quantiles,
-    quantiles_of,
     std,
     tiles,
 )
@@ -64,19 +64,42 @@ def test_std():
 def test_quantiles():
     expected = np.quantile(PRODUCTS, PROBABILITIES, axis=0, method="weibull")
     found = quantiles(W, Z, PROBABILITIES, None, 0.0, 0.0, np.random.default_rng(0))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    found = entry_quantiles(W, Z, ROWS, COLUMNS, PROBABILITIES, None, 0.0, 0.0, np.random.default_rng(0))
+    np.testing.assert_allclose(found, expected[:, ROWS, COLUMNS], rtol=1e-12)
 
 
-def test_quantiles_of_new_data(tile_bytes):
-    """Noise is drawn tile by tile, so its order is known."""
-    found = quantiles(W, Z, PROBABILITIES, NOISE, 0.0, 0.5, np.random.default_rng(4))
-    noise = np.random.default_rng(4)
-    rows_each = max(1, tile_bytes // (8 * S * N))
-    for start in range(0, M, rows_each):
+@pytest.mark.parametrize("offset", [0.0, np.array([1e9, -3.0, 0.0, 7.0, 2.5])], ids=["none", "columns"])
+def test_quantiles_of_new_data(tile_bytes, offset):
+    """Noise is drawn tile by tile, each with its own generator, so its order is known."""
+    lowest = 0.5 + offset
+    found = quantiles(W, Z, PROBABILITIES, NOISE, offset, lowest, np.random.default_rng(4)) - offset
+    rows_each = max(1, min(16, tile_bytes // (4 * S * N)))
+    starts = range(0, M, rows_each)
+    for start, noise in zip(starts, np.random.default_rng(4).spawn(len(starts)), strict=True):
         draws = PRODUCTS[:, start : start + rows_each]
-        draws = np.maximum(draws + np.sqrt(VARIANCE)[:, None, None] * noise.standard_normal(draws.shape), 0.5)
+        new = np.sqrt(VARIANCE)[:, None, None] * noise.standard_normal((S, 1, N), dtype=np.float32)
+        expected = np.quantile(np.maximum(draws + new, 0.5), PROBABILITIES, axis=0, method="weibull")
+        np.testing.assert_allclose(found[:, start : start + rows_each], expected, rtol=1e-5)
+
+
+def test_quantiles_of_new_data_at_positions():
+    found = entry_quantiles(W, Z, ROWS, COLUMNS, PROBABILITIES, NOISE, 0.0, -np.inf, np.random.default_rng(4))
+    noise = np.random.default_rng(4)
+    for part in tiles(len(ROWS), 16 * S):
+        draws = CHOSEN[:, part]
+        draws = draws + np.sqrt(VARIANCE)[:, None] * noise.standard_normal(draws.shape)
         expected = np.quantile(draws, PROBABILITIES, axis=0, method="weibull")
-        np.testing.assert_allclose(found[:, start : start + rows_each], expected, rtol=1e-12)
+        np.testing.assert_allclose(found[:, part], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("of_W", "of_Z"), [(2.0**900, 2.0**-700), (2.0**-700, 2.0**900), (2.0**-300, 2.0**-100)])
+def test_quantiles_do_not_depend_on_units(of_W, of_Z):
+    """Single precision is used only for numbers of size one: powers of two give the same bits."""
+    noise = NoiseDraws(NOISE.column * (of_W * of_Z) ** 2, NOISE.row)
+    plain = quantiles(W, Z, PROBABILITIES, NOISE, 0.0, 0.5, np.random.default_rng(4))
+    found = quantiles(W * of_W, Z * of_Z, PROBABILITIES, noise, 0.0, 0.5 * of_W * of_Z, np.random.default_rng(4))
+    np.testing.assert_array_equal(found, plain * of_W * of_Z)
 
 
 def test_quantiles_without_noise_are_not_cut():
@@ -90,9 +113,10 @@ def test_quantiles_without_noise_are_not_cut():
 
 def test_quantiles_cover_a_new_draw_as_often_as_they_say():
     """Of 9 draws, the k-th smallest is the quantile of probability k / 10."""
-    draws = np.array([3.0, 1.0, 9.0, 7.0, 5.0, 8.0, 2.0, 6.0, 4.0])[:, None] * [1.0, 10.0]
-    found = quantiles_of(draws, np.array([0.1, 0.5, 0.9, 0.25]))
-    np.testing.assert_allclose(found, [[1.0, 10.0], [5.0, 50.0], [9.0, 90.0], [2.5, 25.0]], rtol=1e-12)
+    draws = np.array([3.0, 1.0, 9.0, 7.0, 5.0, 8.0, 2.0, 6.0, 4.0])[:, None, None]
+    Z = np.tile([1.0, 10.0], (S, 1, 1))
+    found = quantiles(draws, Z, np.array([0.1, 0.5, 0.9, 0.25]), None, 0.0, 0.0, np.random.default_rng(0))
+    np.testing.assert_allclose(found[:, 0], [[1.0, 10.0], [5.0, 50.0], [9.0, 90.0], [2.5, 25.0]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(S,), (S, 4), (S, 3, 2)])
@@ -181,15 +205,17 @@ def test_quantiles_with_noise_of_every_kind(tile_bytes, kind, offset):
     found = quantiles(W, Z, PROBABILITIES, noise, offset, 0.5, np.random.default_rng(4))
     without = quantiles(W, Z, PROBABILITIES, None, offset, 0.5, np.random.default_rng(4))
     expected = np.quantile(PRODUCTS + offset, PROBABILITIES, axis=0, method="weibull")
-    np.testing.assert_allclose(without, expected, rtol=1e-12, atol=1e-12)
-    normals = np.random.default_rng(4)
-    rows_each = max(1, tile_bytes // (8 * S * N))
-    for start in range(0, M, rows_each):
+    np.testing.assert_allclose(without, expected, rtol=1e-5, atol=1e-6)
+    assert found.min() == 0.5  # to the last digit
+    rows_each = max(1, min(16, tile_bytes // (4 * S * N)))
+    starts = range(0, M, rows_each)
+    for start, normals in zip(starts, np.random.default_rng(4).spawn(len(starts)), strict=True):
         part = slice(start, start + rows_each)
         draws = PRODUCTS[:, part] + offset
-        draws = np.maximum(draws + np.sqrt(variance[:, part]) * normals.standard_normal(draws.shape), 0.5)
+        new = normals.standard_normal((S, 1, N), dtype=np.float32)
+        draws = np.maximum(draws + np.sqrt(variance[:, part]) * new, 0.5)
         expected = np.quantile(draws, PROBABILITIES, axis=0, method="weibull")
-        np.testing.assert_allclose(found[:, part], expected, rtol=1e-12)
+        np.testing.assert_allclose(found[:, part], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)

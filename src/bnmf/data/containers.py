@@ -67,11 +67,27 @@ def as_csr(X: Any) -> sp.csr_array:
         raise ValueError(f"X must not be empty, got shape {X.shape}")
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X must hold real numbers, got a sparse matrix of dtype {X.dtype}")
+    check_positions(X)
     matrix = sp.csr_array(X, dtype=np.float64)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
+
+
+def check_positions(X: Any) -> None:
+    """Raise an error if a sparse X stores entries outside its shape, which compiled code would read from memory."""
+    try:
+        if X.format in ("csr", "csc", "bsr"):
+            X.check_format(full_check=True)
+        elif X.format != "coo":
+            X.tocsr().check_format(full_check=True)
+        else:
+            for at, size in zip(X.coords, X.shape, strict=True):
+                if len(at) and not (at.min() >= 0 and at.max() < size):
+                    raise ValueError(f"it has indices from {at.min()} to {at.max()} for a side of {size}")
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"X is not a valid sparse matrix: {error}") from error
 
 
 def check_values(values: Floats, *, negative: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,12 @@ OPTIONAL = {
     "scale": ("column",),
 }
 """Arrays that a file may hold, with their axes. The last axis of rates and scales may have length 1."""
+
+
+SIGNED = ("log_density", "offset")
+"""Arrays whose numbers may be negative."""
+POSITIVE = ("noise_variance", "row_noise", "row_strength", "rate_W", "rate_Z", "scale")
+"""Arrays whose numbers are above zero."""
 
 
 class PosteriorFileError(ValueError):
@@ -92,6 +99,7 @@ def load(path: str | os.PathLike[str]) -> Draws:
                 raise PosteriorFileError(
                     f"{os.fspath(path)!r} has format {header['format']}, and this version of bnmf reads {FORMAT}"
                 )
+            _refuse_compressed(file)
             names = [name for name in (*ARRAYS, *OPTIONAL, "row_ids") if name in ARRAYS or name in file.files]
             arrays = {name: file[name] for name in names}
         return _validated(header, arrays)
@@ -101,6 +109,13 @@ def load(path: str | os.PathLike[str]) -> Draws:
         raise PosteriorFileError(
             f"{os.fspath(path)!r} is not a posterior of bnmf, or it is damaged ({type(error).__name__}: {error})"
         ) from error
+
+
+def _refuse_compressed(file: Any) -> None:
+    """Raise an error if a member is larger than what it takes in the file: a small file could fill the memory."""
+    for member in file.zip.infolist():
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"{member.filename} is compressed")
 
 
 def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
@@ -119,12 +134,17 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         shape, may_be_one = arrays[name].shape, name in ("rate_W", "rate_Z", "scale")
         if arrays[name].dtype.kind != "f" or not (shape == expected or (may_be_one and shape == (*expected[:-1], 1))):
             raise ValueError(f"{name} has dtype {arrays[name].dtype} and shape {shape}")
+    _check_numbers({name: array for name, array in arrays.items() if name != "row_ids"})
     ids = arrays.get("row_ids")
     if ids is not None and (ids.shape != (n_rows,) or ids.dtype != np.uint64):
         raise ValueError(f"row_ids has dtype {ids.dtype} and shape {ids.shape}")
-    thinning = int(header["thinning"])
-    fits = fits and thinning >= 1
-    if not fits or arrays["train_mse"].shape[0] != n_chains:
+    thinning, n_observed = (_count(header, name) for name in ("thinning", "n_observed"))
+    if thinning < 1 or n_observed > n_rows * n_columns:
+        raise ValueError(f"thinning is {thinning} and n_observed {n_observed}")
+    if not isinstance(header["nonnegative"], bool):
+        raise ValueError(f"nonnegative is {header['nonnegative']!r}")
+    n_sweeps = arrays["train_mse"].shape[1]
+    if not fits or arrays["train_mse"].shape[0] != n_chains or n_sweeps < n_draws * thinning:
         raise ValueError("the shapes of its arrays do not match")
     prior = None if header["prior_W"] is None else from_record(header["prior_W"])
     if prior is not None:
@@ -136,7 +156,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
     optional: dict[str, Any] = {name: arrays.get(name) for name in OPTIONAL}
     return Draws(
         **{name: arrays[name] for name in ARRAYS},
-        n_observed=int(header["n_observed"]),
+        n_observed=n_observed,
         row_names=_index(header["row_names"], n_rows),
         column_names=_index(header["column_names"], n_columns),
         prior_W=prior,
@@ -145,6 +165,26 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         lower_bound=0.0 if header["nonnegative"] else -math.inf,
         thinning=thinning,
     )
+
+
+def _check_numbers(arrays: dict[str, Any]) -> None:
+    """Raise an error if an array holds numbers that no fit gives."""
+    for name, array in arrays.items():
+        if 0 in array.shape:
+            raise ValueError(f"{name} is empty")
+        lowest = float(np.min(array))  # NaN if there is one
+        if not (math.isfinite(lowest) and math.isfinite(float(np.max(array)))):
+            raise ValueError(f"{name} holds numbers that are not finite")
+        if (lowest < 0.0 and name not in SIGNED) or (lowest == 0.0 and name in POSITIVE):
+            raise ValueError(f"{name} holds numbers that are not {'positive' if name in POSITIVE else 'nonnegative'}")
+
+
+def _count(header: dict[str, Any], name: str) -> int:
+    """Return a number of the header that counts something."""
+    value = header[name]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{name} is {value!r}")
+    return value
 
 
 def _names(names: pd.Index | None) -> list[Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import time
 import warnings
 from dataclasses import replace
@@ -82,8 +83,7 @@ class Run:
             raise ValueError("checkpoint keeps the draws on disk: it cannot be combined with keep_draws=False")
         self.model, self.seed, self.init, self.moves = model, seed, init, moves
         self.dtype, self.keep_draws = dtype, keep_draws
-        # A relative path would be another directory when a run goes on from elsewhere.
-        self.checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
+        self.checkpoint = None if checkpoint is None else _directory(checkpoint)
         self.original = model.data if original is None else original
         self._store: DrawStore | MomentStore | None = None
 
@@ -184,10 +184,13 @@ class Run:
         if isinstance(store, MomentStore):
             return Moments(store, kept, n_draws, source.n_observed, lower_bound)
         choose: Any = slice(None) if len(kept) == self.schedule.n_chains else kept
+        W, Z = store.W[choose, :n_draws], store.Z[choose, :n_draws]
+        if isinstance(store, DiskStore):  # whose files must stay as their checksums say
+            W.flags.writeable = Z.flags.writeable = False
         scale = None if model.units is NO_UNITS else model.units.scale
         return Posterior(
-            store.W[choose, :n_draws],
-            store.Z[choose, :n_draws],
+            W,
+            Z,
             train_mse=np.array(store.train_mse[choose, : self.schedule.sweeps_for(n_draws)]),
             **{name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()},
             n_observed=model.data.n_observed,
@@ -227,6 +230,13 @@ class Run:
         self.__dict__.update(content)
         if self._store is not None:
             self.posterior = self._posterior(self._store)
+
+
+def _directory(checkpoint: Any) -> Path:
+    """Return the directory of a checkpoint. A relative path would be another one when a run goes on from elsewhere."""
+    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint):
+        raise ValueError(f"checkpoint must be the name of a directory, got {checkpoint!r}")
+    return Path(checkpoint).absolute()
 
 
 def sample_posterior(

@@ -10,6 +10,7 @@ from scipy.stats import norm
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior.interface import BasePosterior
 from bnmf.sampler.stores import MomentStore
+from bnmf.utils import arguments
 from bnmf.utils.typing import Floats
 
 
@@ -116,9 +117,7 @@ class Moments(BasePosterior):
         tuple of ndarray of shape (rows, columns)
             Lower and upper ends, not below the lower bound of the data.
         """
-        if not 0 < prob < 1:
-            raise ValueError(f"prob must be between 0 and 1, got {prob!r}")
-        half = norm.ppf(0.5 * (1.0 + prob)) * self.std(noise=noise)
+        half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(noise=noise)
         low, high = self.mean() - half, self.mean() + half
         return np.maximum(low, self.lower_bound), np.maximum(high, self.lower_bound)
 

@@ -16,6 +16,7 @@ from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.interface import BasePosterior
+from bnmf.utils import arguments
 from bnmf.utils.seeds import as_generator, as_seed
 from bnmf.utils.typing import Floats, Indices
 
@@ -167,9 +168,10 @@ class Posterior(Draws, BasePosterior):
             The standard deviations.
         """
         W, Z, variance = self.flat
+        law = variance if arguments.flag(noise, "noise") else None
         if rows is None and columns is None:
-            return predictions.std(W, Z, variance if noise else None)
-        return predictions.entry_std(W, Z, *self._positions(rows, columns), variance if noise else None)
+            return predictions.std(W, Z, law)
+        return predictions.entry_std(W, Z, *self._positions(rows, columns), law)
 
     def quantile(
         self, q: Any, rows: Any = None, columns: Any = None, *, noise: bool = False, random_state: Any = 0
@@ -194,18 +196,17 @@ class Posterior(Draws, BasePosterior):
         ndarray of shape (len(q), rows, columns) or (len(q), n)
             The quantiles; without the leading axis if q is a number.
         """
-        probabilities = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        if np.any((probabilities < 0) | (probabilities > 1)):
-            raise ValueError(f"q must be between 0 and 1, got {q!r}")
+        probabilities = arguments.probabilities(q, "q")
         W, Z, variance = self.flat
+        law = variance if arguments.flag(noise, "noise") else None
+        rng = as_generator(random_state)
         if rows is None and columns is None:
-            rng = as_generator(random_state)
-            out = predictions.quantiles(
-                W, Z, probabilities, variance if noise else None, self._offset(), self.lower_bound, rng
-            )
+            out = predictions.quantiles(W, Z, probabilities, law, self._offset(), self.lower_bound, rng)
         else:
-            draws = self.draws_of(rows, columns, noise=noise, random_state=random_state)
-            out = predictions.quantiles_of(draws.reshape(len(W), -1), probabilities)
+            rows, columns = self._positions(rows, columns)
+            out = predictions.entry_quantiles(
+                W, Z, rows, columns, probabilities, law, self._offset(columns), self.lower_bound, rng
+            )
         return out[0] if np.ndim(q) == 0 else out
 
     def interval(
@@ -229,9 +230,7 @@ class Posterior(Draws, BasePosterior):
         tuple of ndarray
             Lower and upper ends.
         """
-        if not 0 < prob < 1:
-            raise ValueError(f"prob must be between 0 and 1, got {prob!r}")
-        tail = 0.5 * (1.0 - prob)
+        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
         low, high = self.quantile([tail, 1.0 - tail], rows, columns, noise=noise, random_state=random_state)
         return low, high
 
@@ -255,7 +254,7 @@ class Posterior(Draws, BasePosterior):
         W, Z, variance = self.flat
         rows, columns = self._positions(rows, columns)
         draws = predictions.entries(W, Z, rows, columns) + self._offset(columns)
-        if noise:
+        if arguments.flag(noise, "noise"):
             rng = as_generator(random_state)
             draws = predictions.add_noise(draws, variance.at(rows, columns), self.lower_bound, rng)
         return draws.reshape(self.n_chains, self.n_draws, -1)

@@ -9,15 +9,21 @@ Log densities are those of w z + ε, the likelihood of the model.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from bnmf.posterior.draws import NoiseDraws
+from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils.typing import Array, Floats, Indices
 
 TILE_BYTES = 64 * 2**20
+# Rows that have their draws of the noise in common when quantiles are computed.
+ROWS_PER_NOISE = 16
 
 
 def tiles(length: int, bytes_each: int) -> Iterator[slice]:
@@ -60,19 +66,83 @@ def quantiles(
     lower_bound: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return quantiles (probability, rows, columns) of W Z, or of new data if draws of the noise are given."""
-    out = np.empty((len(probabilities), W.shape[1], Z.shape[2]))
-    for rows in tiles(W.shape[1], 8 * len(W) * Z.shape[2]):
-        draws = np.matmul(W[:, rows], Z) + offset
+    """Return quantiles (probability, rows, columns) of W Z, or of new data if draws of the noise are given.
+
+    Rows of a tile have their noise draws in common, which changes the law of no single entry.
+    """
+    n_draws, n_rows, _ = W.shape
+    out = np.empty((len(probabilities), n_rows, Z.shape[2]))
+    # In units of components and columns, single precision has more digits than any number of draws can give.
+    of_W = _power_of_two(_largest(W, (0, 1)))
+    unit = _power_of_two(_largest(Z, (0,)).T @ of_W)
+    scaled_Z = (Z * of_W[:, None] / unit).astype(np.float32)
+    lowest = (lower_bound - offset) / unit
+    size = max(1, min(ROWS_PER_NOISE, TILE_BYTES // (4 * n_draws * Z.shape[2])))
+    parts = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+    def fill(rows: slice, rng: np.random.Generator) -> None:
+        draws = np.matmul((W[:, rows] / of_W).astype(np.float32), scaled_Z)
         if noise is not None:
-            draws = add_noise(draws, noise.of_rows(rows), lower_bound, rng)
-        out[:, rows] = quantiles_of(draws, probabilities)
+            draws += _noise(noise.of_rows(rows), unit, (n_draws, 1, Z.shape[2]), rng)
+            np.maximum(draws, lowest.astype(np.float32), out=draws)
+        draws = np.ascontiguousarray(draws.reshape(n_draws, -1).T)
+        found = _sorted_quantiles(draws, probabilities).reshape(len(probabilities), -1, Z.shape[2])
+        out[:, rows] = found * unit + offset
+        if noise is not None:
+            np.maximum(out[:, rows], lower_bound, out=out[:, rows])  # single precision may fall below it
+
+    with single_threaded_blas(), ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
+        list(pool.map(fill, parts, rng.spawn(len(parts))))
     return out
 
 
-def quantiles_of(draws: Floats, probabilities: Floats) -> Floats:
-    """Return quantiles over the first axis, of the kind that covers a new draw as often as it says."""
-    return np.quantile(draws, probabilities, axis=0, method="weibull")
+def entry_quantiles(
+    W: Array,
+    Z: Array,
+    rows: Indices,
+    columns: Indices,
+    probabilities: Floats,
+    noise: NoiseDraws | None,
+    offset: Any,
+    lower_bound: float,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return quantiles (probability, n) of entries at paired positions, as :func:`quantiles` does."""
+    out = np.empty((len(probabilities), len(rows)))
+    for part in tiles(len(rows), 16 * len(W)):
+        draws = entries(W, Z, rows[part], columns[part]) + (offset if np.ndim(offset) == 0 else offset[part])
+        if noise is not None:
+            draws = add_noise(draws, noise.at(rows[part], columns[part]), lower_bound, rng)
+        out[:, part] = _sorted_quantiles(np.ascontiguousarray(draws.T), probabilities)
+    return out
+
+
+def _largest(array: Array, axes: tuple[int, ...]) -> Floats:
+    """Return the largest absolute value over some axes, without a copy of the array."""
+    return np.maximum(array.max(axis=axes), -array.min(axis=axes)).astype(np.float64)
+
+
+def _power_of_two(sizes: Floats) -> Floats:
+    """Return powers of two of given sizes, by which a number is divided without rounding."""
+    return np.exp2(np.ceil(np.log2(np.where(sizes > 0.0, sizes, 1.0))))
+
+
+def _noise(variance: Floats, unit: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    spread = (np.sqrt(variance) / unit).astype(np.float32)
+    return spread * rng.standard_normal(shape, dtype=np.float32)
+
+
+def _sorted_quantiles(draws: Array, probabilities: Floats) -> Floats:
+    """Return quantiles (probability, n) of draws (n, S), which are sorted in place.
+
+    They are of the kind that covers a new draw as often as it says: the i-th of S draws is at i / (S + 1).
+    """
+    draws.sort(axis=1)
+    last = draws.shape[1] - 1
+    position = np.clip((last + 2) * probabilities - 1.0, 0.0, last)
+    below = position.astype(np.intp)
+    low, high = (draws[:, index].T.astype(np.float64) for index in (below, np.minimum(below + 1, last)))
+    return low + (position - below)[:, None] * (high - low)
 
 
 def add_noise(draws: Floats, variance: Floats, lower_bound: float, rng: np.random.Generator) -> Floats:

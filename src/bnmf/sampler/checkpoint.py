@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -15,18 +16,21 @@ from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Prior
 from bnmf.priors.records import to_record
+from bnmf.sampler.checksums import Checksums
 from bnmf.sampler.moves import Moves
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
-from bnmf.sampler.stores import DrawStore, copy_into, lacks_room, room_for
-from bnmf.utils import digests
+from bnmf.sampler.stores import DrawStore, copy_into, lacks_room, room_for, stored_bytes
+from bnmf.utils import digests, disk
 from bnmf.utils.atomic import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
 
-FORMAT = 3
+FORMAT = 4
 NUMBERS = ("scale", "row_strength", "column_strength", "squared_error", "log_likelihood", "sweep")
 """Numbers of a state, in the order in which its file holds them."""
 SETTINGS_FILE = "settings.json"
+OWN_FILES = (SETTINGS_FILE, "*.npy", "chain-*.npz")
+"""Names of the files of a checkpoint beside its lock."""
 
 
 class CheckpointError(ValueError):
@@ -37,12 +41,13 @@ class DiskStore(DrawStore):
     """Keeps draws and states in a directory.
 
     Draws are plain .npy files, mapped into memory and filled in place. The state of each chain is a small file that is
-    replaced atomically after the draws before it are on disk. Whatever a killed process wrote after its last state is
-    drawn again, with the same result.
+    replaced atomically after the draws before it are on disk, and holds checksums of them, which are verified when the
+    run is continued or read again. Whatever a killed process wrote after its last state is drawn again, with the same
+    result.
 
     The number of chains and of draws is not a property of the directory: a run takes the first ones of what is there,
     and draws what is not. A file that is too small is replaced atomically by a larger copy, so that files of different
-    length, which a process killed in between leaves, are no harm.
+    length, which a process killed in between leaves, are no harm. The space of a file is reserved when it is created.
 
     Parameters
     ----------
@@ -72,18 +77,28 @@ class DiskStore(DrawStore):
     def _open(self, model: Model, schedule: Schedule, dtype: Any, settings: dict[str, Any]) -> None:
         kept = {"burn_in": schedule.burn_in, "thinning": schedule.thinning, "dtype": np.dtype(dtype).name}
         settings = {"format": FORMAT, **settings, **kept}
-        self._is_new = not (self.directory / SETTINGS_FILE).exists()
-        if not self._is_new:
+        if (self.directory / SETTINGS_FILE).exists():
             _compare(self.directory, settings)
-        for abandoned in self.directory.glob(".*.tmp"):  # by a process that was killed: now the lock is ours
-            abandoned.unlink()
-        super().__init__(model, schedule, dtype)
-        if self._is_new:  # written last: without it the directory counts as empty
+            for name in OWN_FILES:  # left by a process that was killed: the lock is ours now
+                for abandoned in self.directory.glob(f".{name}.*.tmp"):
+                    abandoned.unlink()
+        else:
+            _refuse_foreign_files(self.directory)
+            disk.require(self.directory, stored_bytes(model, schedule, dtype), self._what("the draws"))
             write_bytes(self.directory / SETTINGS_FILE, json.dumps(settings, indent=2).encode())
-            self._is_new = False
+        self._has_states = any(self.directory.glob("chain-*.npz"))
+        self._files: dict[str, Array] = {}  # with all chains and draws that they have
+        self._checksums: dict[int, Checksums] = {}
+        self._identity = digests.of_json(settings)
+        super().__init__(model, schedule, dtype)
+
+    def _what(self, what: str) -> str:
+        return f"{what} in checkpoint={str(self.directory)!r}"
 
     def _lock_directory(self) -> None:
         """Create the directory and take a lock on it, which ends with the process."""
+        if self.directory.exists() and not self.directory.is_dir():
+            raise CheckpointError(f"checkpoint={str(self.directory)!r} is a file: give a directory")
         self.directory.mkdir(parents=True, exist_ok=True)
         self._lock = open(self.directory / "lock", "a")  # noqa: SIM115 (kept open until `close`)
         try:
@@ -103,61 +118,81 @@ class DiskStore(DrawStore):
     def allocate(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64, fill: float = 0.0) -> Array:
         """Return a memory map of one quantity, created in a new directory and opened or enlarged in an old one."""
         path = self.directory / f"{name}.npy"
-        if self._is_new:
-            return _create(path, shape, dtype, fill)
+        if not path.exists() and not self._has_states:
+            self._create(path, shape, dtype, fill)
+        array = self._mapped(path)
+        if array.ndim != len(shape) or array.shape[2:] != shape[2:] or array.dtype != dtype:
+            raise CheckpointError(f"{self._what(path.name)} does not belong to this run")
+        if lacks_room(array, shape):
+            self._create(path, room_for(array, shape), dtype, fill, array)
+            array = self._mapped(path)
+        self._files[name] = array
+        return array[: shape[0], : shape[1]]
+
+    def _mapped(self, path: Path) -> Array:
+        """Return a memory map of a file that must be there."""
         try:
-            array = np.lib.format.open_memmap(path, mode="r+")
+            return np.lib.format.open_memmap(path, mode="r+")
         except (OSError, ValueError) as error:
             raise CheckpointError(
-                f"{path.name} in checkpoint={str(self.directory)!r} cannot be read: {error}"
+                f"{self._what(path.name)} cannot be read ({error}); remove the directory to draw everything again"
             ) from error
-        if array.ndim != len(shape) or array.shape[2:] != shape[2:] or array.dtype != dtype:
-            raise CheckpointError(f"{path.name} in checkpoint={str(self.directory)!r} does not belong to this run")
-        if lacks_room(array, shape):
-            with replacing(path) as temporary:
-                copy_into(_create(temporary, room_for(array, shape), dtype, fill), array)
-            array = np.lib.format.open_memmap(path, mode="r+")
-        return array[: shape[0], : shape[1]]
+
+    def _create(self, path: Path, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> None:
+        """Write a file with room for all draws, and those of an old one in it."""
+        n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+        with disk.explained(n_bytes, self._what(path.name), self.directory), replacing(path) as temporary:
+            array = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
+            disk.reserve(temporary)
+            if fill:  # a new file holds zeros
+                array[...] = fill
+            copy_into(array, old)
+            array.flush()
 
     def _state_path(self, chain: int) -> Path:
         return self.directory / f"chain-{chain}.npz"
 
     def resume(self, chain: int) -> State | None:
-        """Return the last state of the chain that is on disk, or None."""
+        """Return the last state of the chain that is on disk, or None. The draws before it are verified."""
         path = self._state_path(chain)
         if not path.exists():
+            self._checksums[chain] = Checksums(f"{self._identity} {chain}", self.schedule)
             return None
+        again = f"remove {path.name} to draw this chain again from its start"
         try:
             with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
                 numbers = dict(zip(NUMBERS, file["numbers"].tolist(), strict=True))
                 noise = NoiseState(file["row"], file["column"], *(numbers[name] for name in NUMBERS[:3]))
                 rates = tuple(file[f"rate_{i}"] for i in range(len(self.model.learned_rates)))
                 errors = numbers["squared_error"], numbers["log_likelihood"], int(numbers["sweep"])
-                return State(file["W"], file["Zt"], noise, rates, *errors)
+                state = State(file["W"], file["Zt"], noise, rates, *errors)
+                checksums = Checksums(f"{self._identity} {chain}", self.schedule, file["ends"], file["checksums"])
         except Exception as error:
-            raise CheckpointError(
-                f"{path.name} in checkpoint={str(self.directory)!r} cannot be read ({error}); remove that file to "
-                "draw this chain again from its start"
-            ) from error
+            raise CheckpointError(f"{self._what(path.name)} cannot be read ({error}); {again}") from error
+        damaged = checksums.damaged(self._of_chain(chain), state.sweep)
+        if damaged:
+            raise CheckpointError(f"{self._what(f'{damaged} of chain {chain}')} is damaged; {again}")
+        self._checksums[chain] = checksums
+        return state
+
+    def _of_chain(self, chain: int) -> dict[str, Array]:
+        return {name: array[chain] for name, array in self._files.items()}
 
     def checkpoint(self, chain: int, state: State) -> None:
         """Flush the draws, then replace the state."""
-        for array in (self.W, self.Z, self.train_mse, *self.traces.values()):
-            if isinstance(array, np.memmap):
-                array.flush()
+        if state.sweep == self._checksums[chain].end:  # nothing new
+            return
+        for array in self._files.values():
+            array.flush()
+        self._checksums[chain].add(self._of_chain(chain), state.sweep)
         noise = state.noise
         arrays = {"W": state.W, "Zt": state.Zt, "row": noise.row, "column": noise.column}
         arrays |= {f"rate_{i}": rate for i, rate in enumerate(state.rates)}
+        arrays |= self._checksums[chain].arrays()
         numbers = [getattr(noise if name in NoiseState._fields else state, name) for name in NUMBERS]
-        write_bytes(self._state_path(chain), npz_bytes({**arrays, "numbers": np.array(numbers, float)}))
-
-
-def _create(path: Path, shape: tuple[int, ...], dtype: Any, fill: float) -> Array:
-    """Return a memory map of a new file."""
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
-    if fill:  # a new file holds zeros
-        array[...] = fill
-    return array
+        content = npz_bytes({**arrays, "numbers": np.array(numbers, float)})
+        with disk.explained(len(content), self._what(self._state_path(chain).name)):
+            write_bytes(self._state_path(chain), content)
 
 
 def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]:
@@ -214,12 +249,30 @@ def stored_seed(directory: str | os.PathLike[str]) -> int | None:
         return None
 
 
+def _refuse_foreign_files(directory: Path) -> None:
+    """Raise an error if a directory without settings holds files that a new run would write."""
+    found = sorted(path.name for name in OWN_FILES for path in directory.glob(name))
+    if found:
+        raise CheckpointError(
+            f"checkpoint={str(directory)!r} has no {SETTINGS_FILE}, but files that a run would overwrite "
+            f"({', '.join(found[:3])}{', ...' if len(found) > 3 else ''}): use another directory, or remove them to "
+            "draw everything again"
+        )
+
+
 def _compare(directory: Path, settings: dict[str, Any]) -> None:
     """Raise an error that names the differences if a directory holds another run."""
+    again = "remove the directory to draw everything again"
     try:
         stored = json.loads((directory / SETTINGS_FILE).read_bytes())
     except ValueError as error:
-        raise CheckpointError(f"{SETTINGS_FILE} in checkpoint={str(directory)!r} cannot be read: {error}") from error
+        raise CheckpointError(
+            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} cannot be read ({error}); {again}"
+        ) from error
+    if not isinstance(stored, dict) or "format" not in stored:
+        raise CheckpointError(
+            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} is not that of a run: use another directory"
+        )
     settings = json.loads(json.dumps(settings))
     different = [key for key in settings | stored if settings.get(key) != stored.get(key)]
     if different:

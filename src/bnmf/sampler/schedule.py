@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from bnmf.utils.arguments import whole_number
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name, lowest in (("n_chains", 1), ("burn_in", 0), ("n_draws", 1), ("thinning", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise TypeError(f"{name} must be a whole number, got {value!r}")
-            if value < lowest:
-                raise ValueError(f"{name} must be at least {lowest}, got {value}")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, whole_number(getattr(self, name), name, lowest))
 
     @property
     def n_sweeps(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,13 @@ def draw_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
     """Return the size of all draws of a run in bytes."""
     entries = sum(model.data.shape) * model.n_components
     return schedule.n_chains * schedule.n_draws * entries * np.dtype(dtype).itemsize
+
+
+def stored_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
+    """Return the size of everything that is kept of a run with all its draws, in bytes."""
+    traced = sum(math.prod(shape) for shape in traced_shapes(model).values())
+    numbers = schedule.n_chains * (schedule.n_draws * traced + schedule.n_sweeps)
+    return draw_bytes(model, schedule, dtype) + 8 * numbers
 
 
 class Store:

@@ -38,8 +38,23 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        _sync_directory(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Bring a rename to the disk, where the system can."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except OSError:  # Windows does not open directories
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:  # nor do some network file systems bring them to the disk
+        pass
+    finally:
+        os.close(descriptor)
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
