@@ -267,27 +267,34 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"n_components": 0}, ValueError, "n_components must be at least 1"),
-        ({"n_components": 2.5}, TypeError, "n_components must be a whole number"),
-        ({"n_chains": 0}, ValueError, "n_chains must be at least 1"),
-        ({"burn_in": -1}, ValueError, "burn_in must be at least 0"),
-        ({"n_draws": 0}, ValueError, "n_draws must be at least 1"),
-        ({"thinning": 0}, ValueError, "thinning must be at least 1"),
+        ({"n_components": 0}, ValueError, r"'n_components' parameter .* int in the range \[1, inf\) .* Got 0"),
+        ({"n_components": 2.5}, TypeError, r"'n_components' parameter .* int in the range .* Got 2.5"),
+        ({"n_components": True}, TypeError, "n_components must be a whole number, got True"),
+        ({"n_chains": 0}, ValueError, r"'n_chains' parameter .* int in the range \[1, inf\). Got 0"),
+        ({"burn_in": -1}, ValueError, r"'burn_in' parameter .* int in the range \[0, inf\). Got -1"),
+        ({"n_draws": 0}, ValueError, "'n_draws' parameter .* Got 0"),
+        ({"thinning": 0}, ValueError, "'thinning' parameter .* Got 0"),
+        ({"n_jobs": "2"}, TypeError, "'n_jobs' parameter .* Got '2'"),
+        ({"progress": "no"}, TypeError, "'progress' parameter .* 'bool'.* Got 'no'"),
+        ({"keep_draws": "False"}, TypeError, "'keep_draws' parameter .* Got 'False'"),
+        ({"random_state": -1}, ValueError, "random_state must not be negative, got -1"),
+        ({"random_state": "seed"}, ValueError, "random_state must be None, a whole number"),
+        ({"checkpoint": 3}, TypeError, "'checkpoint' parameter .* Got 3"),
+        ({"checkpoint": ""}, ValueError, "checkpoint must be the name of a directory, got ''"),
         ({"prior": "gaussian"}, ValueError, "prior must be a Prior or one of 'ard', 'gee'"),
         ({"prior": ("gee",)}, ValueError, "pair"),
         ({"noise": "none"}, ValueError, "noise must be 'common', 'column', 'row', 'both'"),
-        ({"scale": "row"}, ValueError, "scale must be 'column', 'matrix' or None"),
-        ({"offset": "row"}, ValueError, "offset must be 'column' or None"),
+        ({"scale": "row"}, ValueError, "'scale' parameter .* Got 'row'"),
+        ({"offset": "row"}, ValueError, "'offset' parameter .* Got 'row'"),
         ({"prior": L1() + L2Squared(1.0)}, ValueError, "cannot be learned in a sum"),
-        ({"init": "zeros"}, ValueError, "init must be 'random' or a pair"),
+        ({"init": "zeros"}, ValueError, "'init' parameter .* Got 'zeros'"),
         ({"init": (np.ones((3, 2)), np.ones((2, 12)))}, ValueError, "W0 of init must have shape"),
         ({"unstored": "nothing"}, ValueError, "unstored must be 'zero' or 'missing'"),
         ({"checkpoint": "somewhere", "keep_draws": False}, ValueError, "keep_draws=False"),
-        ({"n_draws": "many"}, ValueError, "n_draws must be a whole number or 'auto', got 'many'"),
+        ({"n_draws": "many"}, ValueError, "'n_draws' parameter .* Got 'many'"),
         ({"n_draws": "auto", "keep_draws": False}, ValueError, "cannot be combined with keep_draws=False"),
-        ({"n_draws": "auto", "max_time": 0}, ValueError, "max_time must be a number of seconds above 0"),
-        ({"n_draws": "auto", "max_time": True}, ValueError, "max_time must be a number of seconds above 0"),
-        ({"n_draws": "auto", "max_time": "1 h"}, ValueError, "max_time must be a number .* got '1 h'"),
+        ({"n_draws": "auto", "max_time": 0}, ValueError, r"'max_time' parameter .* range \(0.0, inf\] .* Got 0"),
+        ({"n_draws": "auto", "max_time": "1 h"}, ValueError, "'max_time' parameter .* Got '1 h'"),
         ({"max_time": 5.0}, ValueError, "max_time is for n_draws='auto' only: leave it None, got 5.0"),
     ],
 )
@@ -581,7 +588,7 @@ def test_any_unit_gives_the_same_predictions(monkeypatch, scale, noise, unit):
     reference = [*chain(*predictions_of(model, X, new, monkeypatch))]
     changed = chain(*predictions_of(model, unit * X, unit * new, monkeypatch))
     for found, expected in zip(changed, reference, strict=True):
-        np.testing.assert_allclose(found / unit, expected, rtol=1e-6)
+        np.testing.assert_allclose(found / unit, expected, rtol=1e-5, atol=1e-6)  # intervals in single precision
 
 
 @pytest.mark.parametrize("kind", ["sparse zero", "sparse missing"])

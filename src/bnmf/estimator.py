@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
-from numbers import Real
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,9 +16,10 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bnmf.data.containers import as_floats
+from bnmf.data.containers import as_floats, check_positions
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
@@ -26,6 +30,7 @@ from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler.checkpoint import stored_seed
 from bnmf.sampler.schedule import Schedule
+from bnmf.utils import memory
 from bnmf.utils.seeds import as_seed
 from bnmf.utils.typing import Floats
 
@@ -33,6 +38,18 @@ from bnmf.utils.typing import Floats
 N_SCORE_FOLDS = 5
 # Number of components with n_components="auto", if the data have as many rows and columns.
 MAX_AUTO_COMPONENTS = 20
+
+
+@contextmanager
+def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
+    """Leave an estimator as it was before if a block ends with an error or with Ctrl-C."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -127,6 +144,28 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     False
     """
 
+    # scikit-learn checks these when fitting; what it cannot express is checked where it is used.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "prior": "no_validation",
+        "noise": "no_validation",
+        "scale": [StrOptions({"column", "matrix"}), None],
+        "offset": [StrOptions({"column"}), None],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "burn_in": [Interval(Integral, 0, None, closed="left")],
+        "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "thinning": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"random"}), tuple, list],
+        "unstored": [StrOptions({"zero", "missing"})],
+        "checkpoint": [str, os.PathLike, None],
+        "keep_draws": ["boolean"],
+        "draws_dtype": "no_validation",
+        "n_jobs": [Integral, None],
+        "random_state": "no_validation",
+        "progress": ["boolean"],
+        "max_time": [Interval(Real, 0, None, closed="right"), None],
+    }
+
     def __init__(
         self,
         n_components: int | str = "auto",
@@ -187,10 +226,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         BayesianNMF
             This estimator, fitted.
         """
-        data = self._validated(X, observed, reset=True)
-        self._fit_observed(data, self._seed())
-        # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
-        self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
+        with all_or_nothing(self):
+            data = self._validated(X, observed, reset=True)
+            self._fit_observed(data, self._seed())
+            # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
+            self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
         self._warn_of_problems()
         return self
 
@@ -211,7 +251,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         options = {"n_jobs": effective_n_jobs(self.n_jobs), "progress": bool(self.progress)}
-        self._set_run(self._run_.extended(n_draws, **options))
+        with all_or_nothing(self):
+            self._set_run(self._run_.extended(n_draws, **options))
         self._warn_of_problems()
         return self
 
@@ -221,19 +262,19 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             warnings.warn(self.message_, stacklevel=3)
         also = " and a larger `max_time`" if self.n_draws == "auto" else ""
         for problem in self.posterior_.problems():
-            warnings.warn(f"{problem}{also}", ConvergenceWarning, stacklevel=3)
+            needs_draws = problem not in self.posterior_.notes
+            warnings.warn(f"{problem}{also if needs_draws else ''}", ConvergenceWarning, stacklevel=3)
 
     def _fit_observed(self, data: ObservedMatrix, seed: int) -> BayesianNMF:
         """Fit data in the form of the sampler."""
+        self._validate_params()
         dtype = np.dtype(self.draws_dtype)
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
         schedule = self._schedule()
         units, shifted = units_of(data, self.scale, self.offset)
         n_components: Any = self.n_components
-        if isinstance(n_components, str):
-            if n_components != "auto":
-                raise ValueError(f"n_components must be a whole number or 'auto', got {n_components!r}")
+        if n_components == "auto":
             n_components = min(MAX_AUTO_COMPONENTS, *data.shape)
         model = Model(shifted, n_components, self.prior, self.noise, units)
         kept = {"dtype": dtype, "keep_draws": self.keep_draws, "checkpoint": self.checkpoint}
@@ -252,14 +293,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Return the validated schedule, with "auto" that of its first draws."""
         n_draws: Any = self.n_draws
         max_time: Any = self.max_time
-        if isinstance(n_draws, str):
-            if n_draws != "auto":
-                raise ValueError(f"n_draws must be a whole number or 'auto', got {n_draws!r}")
+        if n_draws == "auto":
             if not self.keep_draws:
                 raise ValueError("n_draws='auto' needs the draws: it cannot be combined with keep_draws=False")
-            is_number = isinstance(max_time, Real) and not isinstance(max_time, bool)
-            if max_time is not None and not (is_number and max_time > 0):
-                raise ValueError(f"max_time must be a number of seconds above 0, or None for 60, got {max_time!r}")
             n_draws = N_FIRST_DRAWS
         elif max_time is not None:
             raise ValueError(f"max_time is for n_draws='auto' only: leave it None, got {max_time!r}")
@@ -288,6 +324,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         names = X.index if isinstance(X, pd.DataFrame) else None
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
+        elif sp.issparse(X):
+            check_positions(X)
         # Entries that were not observed may be anything, infinities included, so only the others are checked.
         finite: Any = "allow-nan" if observed is None else False
         array: Any = validate_data(
@@ -369,7 +407,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return self.posterior_.interval(prob, noise=noise)
 
-    def impute(self, X: Any = None, *, observed: Any = None) -> Any:
+    def impute(self, X: Any = None, *, observed: Any = None, out: Any = None) -> Any:
         """Return X with missing entries replaced by their posterior mean; observed entries are unchanged.
 
         Parameters
@@ -378,6 +416,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The fitted data by default. Other rows are drawn given the fitted Z.
         observed : array-like of bool, optional
             True where X was observed.
+        out : ndarray of float of shape (n_samples, n_features), optional
+            Where to write the completed matrix and what is then returned, for instance a memory map
+            (``numpy.lib.format.open_memmap``) of a matrix that does not fit into memory.
 
         Returns
         -------
@@ -388,12 +429,22 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         data = self._data_ if X is None else self._validated(X, observed, reset=False)
         posterior = self._posterior_of(data)
         is_sparse = self._imputes_sparse if X is None else sp.issparse(X) and self.unstored == "zero"
-        if is_sparse:
+        if is_sparse and out is None:
             return self._impute_sparse(data, posterior)
-        filled = posterior.mean()
-        rows, columns, values = data.observed_entries()
-        filled[rows, columns] = values
-        if data.row_names is None:
+        if out is None:
+            memory.require(
+                8 * data.shape[0] * data.shape[1],
+                f"the completed matrix of {data.shape[0]:,} x {data.shape[1]:,} entries",
+                "pass out= a memory map, or ask posterior_.mean(rows, columns) for the entries that you need",
+            )
+            filled = np.empty(data.shape)
+        elif getattr(out, "shape", None) != data.shape or out.dtype.kind != "f":
+            raise ValueError(f"out must be an array of floats of shape {data.shape}")
+        else:
+            filled = out
+        for rows, block in data.blocks():
+            filled[rows] = np.where(np.isnan(block), posterior.mean_of_rows(rows), block)
+        if data.row_names is None or out is not None:
             return filled
         return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
 

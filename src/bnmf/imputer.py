@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.data.containers import as_floats
-from bnmf.estimator import BayesianNMF
+from bnmf.estimator import BayesianNMF, all_or_nothing
 from bnmf.posterior import predictions
 from bnmf.utils.seeds import as_generator
 from bnmf.utils.typing import Array
@@ -48,6 +48,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [BayesianNMF, None], "add_indicator": ["boolean"]}
+
     def __init__(self, estimator: BayesianNMF | None = None, *, add_indicator: bool = False) -> None:
         self.estimator = estimator
         self.add_indicator = add_indicator
@@ -67,12 +69,14 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         NMFImputer
             This imputer, fitted.
         """
-        array = self._array(X, reset=True)
-        model = self._model()
-        if np.isnan(array).all():
-            raise ValueError("X has no observed entry at all: there is nothing to learn from")
-        self.estimator_ = model.fit(array)
-        self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
+        self._validate_params()
+        with all_or_nothing(self):
+            array = self._array(X, reset=True)
+            model = self._model()
+            if np.isnan(array).all():
+                raise ValueError("X has no observed entry at all: there is nothing to learn from")
+            self.estimator_ = model.fit(array)
+            self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
         return self
 
     def transform(self, X: Any) -> Any:

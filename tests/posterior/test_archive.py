@@ -234,7 +234,7 @@ def edited_header(old, new):
     ("changes", "words"),
     [
         ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is not a posterior of bnmf"),
-        ({"header": edited_header(b'"format": 3', b'"format": 9')}, "format 9, and this version of bnmf reads 3"),
+        ({"header": edited_header(b'"format": 4', b'"format": 9')}, "format 9, and this version of bnmf reads 4"),
         ({"header": edited_header(b'"cell 0", ', b"")}, "11 names for 12"),
         ({"W": lambda W: W[:, :-1]}, r"log_density has dtype float64 and shape \(2, 6\)"),
         ({"Z": lambda Z: Z[:, :-1]}, "do not match"),

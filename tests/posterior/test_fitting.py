@@ -269,15 +269,17 @@ def test_numpy_integers_in_the_schedule_of_a_checkpoint(model, tmp_path):
 
 # --- memory
 
+# Chains, draws, sides, components; noise and log density of each draw; training error of each sweep; sampling.
 DRAW_BYTES = 3 * 5 * (8 + 6) * 2 * 8
+REST_BYTES = 8 * (3 * (5 * 2 + SCHEDULE.n_sweeps) + 4 * (8 + 6) * 2)
 MOMENT_BYTES = 3 * 2 * 8 * 6 * 8
 
 
 @pytest.mark.parametrize(
     ("options", "n_bytes", "words"),
     [
-        ({}, DRAW_BYTES, "keeping all draws in memory will take 3.3 kB.*checkpoint=DIRECTORY.*keep_draws=False"),
-        ({"dtype": "float32"}, DRAW_BYTES // 2, "keeping all draws in memory will take 1.6 kB"),
+        ({}, DRAW_BYTES + REST_BYTES, "keeping all draws in memory, and sampling, .*checkpoint=DIR.*keep_draws=False"),
+        ({"dtype": "float32"}, DRAW_BYTES // 2 + REST_BYTES, "keeping all draws in memory, and sampling, will take"),
         ({"keep_draws": False}, MOMENT_BYTES, "keeping mean and variance of every entry will take 2.2 kB"),
     ],
 )

@@ -179,14 +179,18 @@ class ObservedMatrix:
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
         for start, stop in self.tiles():
-            mask = self.mask(start, stop)
-            block = np.full(mask.shape, np.nan)
-            if self.rows.matrix is None:
-                block[mask] = self.rows.values[self.rows.indptr[start] : self.rows.indptr[stop]]
-            else:
-                part = self.rows.matrix[start:stop]
-                block[mask] = (part.toarray() if sp.issparse(part) else part)[mask]
-            yield slice(start, stop), block
+            yield slice(start, stop), self.dense_rows(start, stop)
+
+    def dense_rows(self, start: int, stop: int) -> Floats:
+        """Return the rows from `start` to `stop` as a dense array with NaN for missing entries."""
+        mask = self.mask(start, stop)
+        block = np.full(mask.shape, np.nan)
+        if self.rows.matrix is None:
+            block[mask] = self.rows.values[self.rows.indptr[start] : self.rows.indptr[stop]]
+        else:
+            part = self.rows.matrix[start:stop]
+            block[mask] = (part.toarray() if sp.issparse(part) else part)[mask]
+        return block
 
     def without(self, rows: Indices, columns: Indices) -> ObservedMatrix:
         """Return the data with some of the observed entries missing.

@@ -173,17 +173,14 @@ class View:
 
     def root_mean_squares(self) -> Floats:
         """Return the root of the mean of a², 0 for a row without observed entries; nothing overflows."""
-        largest: Floats
+        largest = self.largest_magnitudes()
         if self.matrix is None:
-            largest = self._largest_magnitudes()
             divisor = np.where(largest > 0, largest, 1.0)
             total = np.zeros(self.n_rows)
             for rows, row_of, values, _ in self._blocks():
                 total[rows] = np.bincount(row_of, (values / divisor[rows][row_of]) ** 2, minlength=len(total[rows]))
         else:
             magnitude: Any = abs(self.matrix)  # sparse arrays stay sparse
-            peak: Any = magnitude.max(axis=1)
-            largest = np.asarray(peak.toarray() if hasattr(peak, "toarray") else peak, dtype=np.float64).ravel()
             relative = magnitude * (1.0 / np.where(largest > 0, largest, 1.0))[:, None]
             total = np.asarray((relative**2).sum(axis=1)).ravel()
         return np.asarray(largest * np.sqrt(total / np.maximum(self.n_observed, 1)), dtype=np.float64)
@@ -195,8 +192,18 @@ class View:
             sums[rows] = np.bincount(row_of, weights=function(values, positions), minlength=len(sums[rows]))
         return sums
 
-    def _largest_magnitudes(self) -> Floats:
-        """Return the largest magnitude of the listed values of each row, 0 if it lists none."""
+    def sums(self) -> Floats:
+        """Return the sum of the observed entries of each row."""
+        if self.matrix is None:
+            return self.row_sums(lambda values, _: values)
+        return np.asarray(self.matrix.sum(axis=1), dtype=np.float64).ravel()
+
+    def largest_magnitudes(self) -> Floats:
+        """Return the largest magnitude of the observed entries of each row, 0 if it has none."""
+        if self.matrix is not None:
+            magnitude: Any = abs(self.matrix)
+            peak = magnitude.max(axis=1)
+            return np.asarray(peak.toarray() if hasattr(peak, "toarray") else peak, dtype=np.float64).ravel()
         maxima = np.zeros(self.n_rows)
         for rows, row_of, values, _ in self._blocks():
             np.maximum.at(maxima[rows], row_of, np.abs(values))

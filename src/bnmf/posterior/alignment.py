@@ -66,7 +66,7 @@ class Alignment:
         return mean_W / count, mean_Z / count[:, None]
 
 
-def align(W: Array, Z: Array, reference: int = 0) -> Alignment:
+def align(W: Array, Z: Array, reference: int = 0, scale: Floats | float = 1.0) -> Alignment:
     """Match the components of all draws.
 
     Parameters
@@ -75,6 +75,8 @@ def align(W: Array, Z: Array, reference: int = 0) -> Alignment:
         Draws.
     reference : int, default=0
         The chain to match the others with.
+    scale : ndarray of shape (1 or columns,), optional
+        Units of the columns, in which components are compared.
 
     Returns
     -------
@@ -86,11 +88,11 @@ def align(W: Array, Z: Array, reference: int = 0) -> Alignment:
     means = []
     for chain in range(n_chains):
         # Match with the last draw, then with the mean of the matched draws: a single draw is not a stable reference.
-        target = _directions(W[chain, -1], Z[chain, -1])
+        target = _directions(W[chain, -1], Z[chain, -1] / scale)
         for _ in range(2):
             for draw in range(n_draws):
-                order[chain, draw] = _match(target, _directions(W[chain, draw], Z[chain, draw]))
-            target = _mean_direction(W[chain], Z[chain], order[chain])
+                order[chain, draw] = _match(target, _directions(W[chain, draw], Z[chain, draw] / scale))
+            target = _mean_direction(W[chain], Z[chain], order[chain], scale)
         means.append(target)
 
     similarity = np.ones((n_chains, n_components))
@@ -99,9 +101,9 @@ def align(W: Array, Z: Array, reference: int = 0) -> Alignment:
         order[chain] = order[chain][:, between]
         similarity[chain] = np.diag(_similarity(means[reference], [part[:, between] for part in means[chain]]))
 
-    scale = np.take_along_axis(np.asarray(W.mean(axis=2), dtype=np.float64), order, axis=2)
-    scale[scale == 0.0] = 1.0
-    return Alignment(order, scale, similarity, reference)
+    sizes = np.take_along_axis(np.asarray(W.mean(axis=2), dtype=np.float64), order, axis=2)
+    sizes[sizes == 0.0] = 1.0
+    return Alignment(order, sizes, similarity, reference)
 
 
 def _directions(W: Array, Z: Array) -> list[Array]:
@@ -122,9 +124,9 @@ def _match(target: list[Array], directions: list[Array]) -> Indices:
     return linear_sum_assignment(_similarity(target, directions), maximize=True)[1]
 
 
-def _mean_direction(W: Array, Z: Array, order: Indices) -> list[Array]:
+def _mean_direction(W: Array, Z: Array, order: Indices, scale: Floats | float) -> list[Array]:
     total = [np.zeros(W.shape[1:]), np.zeros(Z.shape[1:][::-1])]
     for draw in range(len(W)):
-        for mean, direction in zip(total, _directions(W[draw], Z[draw]), strict=True):
+        for mean, direction in zip(total, _directions(W[draw], Z[draw] / scale), strict=True):
             mean += direction[:, order[draw]]
     return _directions(total[0], total[1].T)

@@ -17,7 +17,7 @@ from bnmf.priors.records import from_record, to_record
 from bnmf.utils.atomic import npz_bytes, write_bytes
 
 KIND = "bnmf posterior"
-FORMAT = 3
+FORMAT = 4
 ARRAYS = {"W": (4,), "Z": (4,), "noise_variance": (2, 3), "train_mse": (2,)}
 """Arrays of every file with their possible numbers of dimensions."""
 OPTIONAL = {
@@ -61,6 +61,7 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
         "prior_W": None if draws.prior_W is None else to_record(draws.prior_W),
         "nonnegative": draws.lower_bound == 0.0,
         "thinning": draws.thinning,
+        "notes": list(draws.notes),
     }
     arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS}
     for name in (*OPTIONAL, "row_ids"):
@@ -143,6 +144,9 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         raise ValueError(f"thinning is {thinning} and n_observed {n_observed}")
     if not isinstance(header["nonnegative"], bool):
         raise ValueError(f"nonnegative is {header['nonnegative']!r}")
+    notes = header["notes"]
+    if not isinstance(notes, list) or not all(isinstance(note, str) and note for note in notes):
+        raise ValueError("its notes are not sentences")
     n_sweeps = arrays["train_mse"].shape[1]
     if not fits or arrays["train_mse"].shape[0] != n_chains or n_sweeps < n_draws * thinning:
         raise ValueError("the shapes of its arrays do not match")
@@ -164,6 +168,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         **optional,
         lower_bound=0.0 if header["nonnegative"] else -math.inf,
         thinning=thinning,
+        notes=tuple(notes),
     )
 
 

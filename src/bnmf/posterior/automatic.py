@@ -10,7 +10,6 @@ from bnmf.posterior.diagnostics import word
 from bnmf.posterior.fitting import Run
 from bnmf.posterior.posterior import PREDICTION_ERRORS, Posterior
 from bnmf.sampler.schedule import Schedule
-from bnmf.sampler.stores import draw_bytes
 from bnmf.utils import memory
 from bnmf.utils.typing import Floats
 
@@ -59,7 +58,7 @@ def sample_until_good(
         longer = _longer(run, speed * (began + max_time - now))
         if longer == before:
             return run, over + _verdict(run)
-        if not _fits_into_memory(run, longer):
+        if not _fits_into_memory(run, longer, n_jobs):
             return run, "more draws would not fit into memory; " + _verdict(run)
         run = run.sampled(longer, n_jobs=n_jobs, progress=progress, deadline=began + max_time)
         speed = (_n_sweeps(longer) - _n_sweeps(before)) / _seconds_since(now)
@@ -130,6 +129,6 @@ def more_chains_help(draws: Floats, schedule: Schedule) -> bool:
     return bool(between / schedule.n_sweeps > within / (schedule.n_draws * schedule.thinning))
 
 
-def _fits_into_memory(run: Run, schedule: Schedule) -> bool:
+def _fits_into_memory(run: Run, schedule: Schedule, n_jobs: int) -> bool:
     free = math.inf if run.checkpoint is not None else memory.available() or math.inf
-    return draw_bytes(run.model, schedule, run.dtype) <= memory.WARNING_FRACTION * free
+    return run.peak_bytes(schedule, n_jobs) <= memory.WARNING_FRACTION * free

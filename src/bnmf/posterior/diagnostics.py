@@ -61,6 +61,11 @@ def table(quantities: list[Quantity]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
+def sentences(notes: tuple[str, ...]) -> list[str]:
+    """Return notes as sentences of a verdict."""
+    return [f"{note[0].upper()}{note[1:]}." for note in notes]
+
+
 def _std(draws: Array) -> float:
     """Return the standard deviation, also of numbers whose squares overflow."""
     largest = np.abs(draws).max()

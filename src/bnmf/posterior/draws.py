@@ -50,6 +50,8 @@ class Draws:
         Scale of each column in the fit. Z and the noise are in the user's units.
     thinning : int, default=1
         Sweeps from one draw to the next. The last draw is that of the last sweep.
+    notes : tuple of str, default=()
+        What is wrong with the fit as such, however well it has converged; see :mod:`bnmf.posterior.notes`.
     """
 
     W: Array
@@ -70,6 +72,7 @@ class Draws:
     offset: Floats | None = None
     scale: Floats | None = None
     thinning: int = 1
+    notes: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -17,13 +17,14 @@ from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.model.units import NO_UNITS
+from bnmf.posterior import notes
 from bnmf.posterior.moments import Moments
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import SETTINGS_FILE, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.schedule import Schedule
-from bnmf.sampler.stores import DrawStore, MomentStore, draw_bytes
+from bnmf.sampler.stores import DrawStore, MomentStore, stored_bytes, working_bytes
 from bnmf.utils.memory import warn_if_large
 
 
@@ -108,7 +109,7 @@ class Run:
         Run
             With the posterior.
         """
-        self._warn_if_large(schedule)
+        self._warn_if_large(schedule, n_jobs)
         store = self._store_for(schedule)
         options = {"init": self.init, "moves": self.moves, "n_jobs": n_jobs, "progress": progress}
         try:
@@ -123,6 +124,7 @@ class Run:
             hint = "with checkpoint=DIRECTORY an interrupted fit can be continued"
             raise KeyboardInterrupt(f"interrupted before the first draw; {self._hint(hint)}")
         after.posterior = after._posterior(store)
+        after.posterior.notes = notes.of_fit(after.posterior, self.original, self.model)
         return after
 
     def extended(self, n_draws: int, *, n_jobs: int = 1, progress: bool = False) -> Run:
@@ -184,6 +186,7 @@ class Run:
         if isinstance(store, MomentStore):
             return Moments(store, kept, n_draws, source.n_observed, lower_bound)
         choose: Any = slice(None) if len(kept) == self.schedule.n_chains else kept
+        traces: dict[str, Any] = {name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()}
         W, Z = store.W[choose, :n_draws], store.Z[choose, :n_draws]
         if isinstance(store, DiskStore):  # whose files must stay as their checksums say
             W.flags.writeable = Z.flags.writeable = False
@@ -192,7 +195,7 @@ class Run:
             W,
             Z,
             train_mse=np.array(store.train_mse[choose, : self.schedule.sweeps_for(n_draws)]),
-            **{name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()},
+            **traces,
             n_observed=model.data.n_observed,
             row_names=model.data.row_names,
             column_names=model.data.column_names,
@@ -204,7 +207,12 @@ class Run:
             thinning=self.schedule.thinning,
         )
 
-    def _warn_if_large(self, schedule: Schedule) -> None:
+    def peak_bytes(self, schedule: Schedule, n_jobs: int) -> int:
+        """Return about how much memory sampling takes that keeps all draws there, beside the data."""
+        working = working_bytes(self.model, min(n_jobs, schedule.n_chains))
+        return stored_bytes(self.model, schedule, self.dtype) + working
+
+    def _warn_if_large(self, schedule: Schedule, n_jobs: int) -> None:
         if not self.keep_draws:
             warn_if_large(
                 schedule.n_chains * 2 * 8 * self.model.data.shape[0] * self.model.data.shape[1],
@@ -213,8 +221,8 @@ class Run:
             )
         elif self.checkpoint is None:
             warn_if_large(
-                draw_bytes(self.model, schedule, self.dtype),
-                "keeping all draws in memory",
+                self.peak_bytes(schedule, n_jobs),
+                "keeping all draws in memory, and sampling,",
                 "take fewer draws or a larger thinning, draws_dtype='float32', keep them on disk with "
                 "checkpoint=DIRECTORY, or keep only means and variances with keep_draws=False",
             )
@@ -223,13 +231,14 @@ class Run:
         """Leave out the posterior if the store holds the same draws."""
         content = vars(self).copy()
         if self._store is not None:
-            del content["posterior"]
+            content["_notes"] = content.pop("posterior").notes
         return content
 
     def __setstate__(self, content: dict[str, Any]) -> None:
         self.__dict__.update(content)
         if self._store is not None:
             self.posterior = self._posterior(self._store)
+            self.posterior.notes = self.__dict__.pop("_notes")
 
 
 def _directory(checkpoint: Any) -> Path:

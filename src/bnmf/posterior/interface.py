@@ -28,12 +28,15 @@ class BasePosterior(ABC):
         Mean squared error on the observed entries after each sweep, burn-in included.
     n_observed : int
         Number of observed entries.
+    notes : tuple of str
+        What is wrong with the fit as such, however well it has converged.
     """
 
     noise_variance: Floats
     log_density: Floats | None
     train_mse: Floats
     n_observed: int
+    notes: tuple[str, ...]
 
     @abstractmethod
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
@@ -75,7 +78,7 @@ class BasePosterior(ABC):
 
     def _verdict(self) -> str:
         """Return sentences on convergence."""
-        return diagnostics.verdict(*self._diagnosis)
+        return " ".join([*diagnostics.sentences(self.notes), diagnostics.verdict(*self._diagnosis)])
 
     @cached_property
     def _diagnosis(self) -> tuple[list[Quantity], pd.DataFrame]:
@@ -90,7 +93,7 @@ class BasePosterior(ABC):
         list of str
             Empty if there is no sign of a problem.
         """
-        return diagnostics.problems(*self._diagnosis)
+        return [*self.notes, *diagnostics.problems(*self._diagnosis)]
 
     def summary(self) -> SummaryTable:
         """Return a table of noise, fit, predictions and factors with R-hat and effective sample sizes.

@@ -44,6 +44,7 @@ class Moments(BasePosterior):
         self.train_mse = store.train_mse[choose, : store.schedule.sweeps_for(n_draws)]
         self.n_observed = n_observed
         self.lower_bound = lower_bound
+        self.notes: tuple[str, ...] = ()
         self._prediction = store.prediction.mean[choose]
         self._squares = store.prediction.squares[choose]
         self._counts = store.prediction.counts[choose]

@@ -16,7 +16,7 @@ from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.interface import BasePosterior
-from bnmf.utils import arguments
+from bnmf.utils import arguments, memory
 from bnmf.utils.seeds import as_generator, as_seed
 from bnmf.utils.typing import Floats, Indices
 
@@ -68,6 +68,8 @@ class Posterior(Draws, BasePosterior):
         Scale of each column in the fit. Z and the noise are in the user's units.
     thinning : int, default=1
         Sweeps from one draw to the next. The last draw is that of the last sweep.
+    notes : tuple of str, default=()
+        What is wrong with the fit as such, however well it has converged.
     """
 
     # Posteriors of new rows use the alignment of the fitted ones.
@@ -126,9 +128,19 @@ class Posterior(Draws, BasePosterior):
         """
         W, Z, _ = self.flat
         if rows is None and columns is None:
+            self._require_room(1)
             return predictions.mean(W, Z) + self._offset()
         rows, columns = self._positions(rows, columns)
         return predictions.entry_mean(W, Z, rows, columns) + self._offset(columns)
+
+    def _require_room(self, n_matrices: int) -> None:
+        """Raise an error if so many matrices of the shape of the data do not fit into memory."""
+        memory.require(
+            8 * n_matrices * self.shape[0] * self.shape[1],
+            f"a result for all {self.shape[0]:,} x {self.shape[1]:,} entries",
+            "ask for the entries that you need with rows and columns, or for blocks of rows with mean_of_rows; "
+            "BayesianNMF.impute(out=...) fills a memory map",
+        )
 
     def _offset(self, columns: Indices | None = None) -> Any:
         """Return what is added to W Z, in all columns or at some positions."""
@@ -170,6 +182,7 @@ class Posterior(Draws, BasePosterior):
         W, Z, variance = self.flat
         law = variance if arguments.flag(noise, "noise") else None
         if rows is None and columns is None:
+            self._require_room(2)
             return predictions.std(W, Z, law)
         return predictions.entry_std(W, Z, *self._positions(rows, columns), law)
 
@@ -201,6 +214,7 @@ class Posterior(Draws, BasePosterior):
         law = variance if arguments.flag(noise, "noise") else None
         rng = as_generator(random_state)
         if rows is None and columns is None:
+            self._require_room(len(probabilities))
             out = predictions.quantiles(W, Z, probabilities, law, self._offset(), self.lower_bound, rng)
         else:
             rows, columns = self._positions(rows, columns)
@@ -363,6 +377,11 @@ class Posterior(Draws, BasePosterior):
         ids = row_ids(data, self.scale)
         if self.offset is not None:
             data = data.shifted(self.offset)
+        memory.warn_if_large(
+            8 * self.n_chains * self.n_draws * data.shape[0] * self.n_components,
+            f"the draws of W for {data.shape[0]:,} rows",
+            "pass fewer rows at a time",
+        )
         W = np.empty((self.n_chains, self.n_draws, data.shape[0], self.n_components))
         is_fitted, where = new_rows.find_fitted(ids, self.row_ids)
         W[:, :, is_fitted] = self.W[:, :, where]
@@ -401,8 +420,7 @@ class Posterior(Draws, BasePosterior):
             return self._fitted.alignment
         fit = [mse[np.isfinite(mse)][-self.n_draws :].mean() for mse in self.train_mse]
         # Components are compared in the units of the fit, so that no column dominates by its unit.
-        Z = self.Z if self.scale is None else self.Z / self.scale
-        return align(self.W, Z, reference=int(np.argmin(fit)))
+        return align(self.W, self.Z, int(np.argmin(fit)), 1.0 if self.scale is None else self.scale)
 
     def factor_means(self) -> tuple[Floats, Floats]:
         """Return the posterior means of the aligned factors.
@@ -483,11 +501,12 @@ class Posterior(Draws, BasePosterior):
         """
         error = self.prediction_error()
         if not error > PREDICTION_ERRORS[1]:
-            return []
+            return list(self.notes)
         return [
+            *self.notes,
             f"the predictions have not converged: their Monte Carlo error is {error:.2f} of the predictive standard "
             f"deviation (it should be below {PREDICTION_ERRORS[1]}); go on with `sample_more`, or fit with "
-            'n_draws="auto"'
+            'n_draws="auto"',
         ]
 
     def _verdict(self) -> str:
@@ -496,8 +515,9 @@ class Posterior(Draws, BasePosterior):
         if np.isnan(error):
             return super()._verdict()
         words = [
+            *diagnostics.sentences(self.notes),
             f"Predictions: {diagnostics.word(error, PREDICTION_ERRORS)} (Monte Carlo error {error:.2g} of the "
-            "predictive standard deviation)."
+            "predictive standard deviation).",
         ]
         if error > PREDICTION_ERRORS[1]:
             words.append('Go on with `sample_more`, or fit with n_draws="auto".')
@@ -570,4 +590,6 @@ class Posterior(Draws, BasePosterior):
                 data = data.shifted(self.offset)
             if data.shape != self.shape:
                 raise ValueError(f"X must have the shape of the fitted data, {self.shape}, got {data.shape}")
+        if aligned:
+            memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "use aligned=False")
         return inference_data.convert(self.align() if aligned else self, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import warnings
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -19,10 +20,14 @@ from bnmf.sampler.stores import Store
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.text import duration
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
 # Fraction of the burn-in in which the variances of rows and columns are held nearly equal.
 WARM_UP_FRACTION = 0.3
+# A run without a display of its progress that will take longer than this is announced, when its speed is known.
+LONG_RUN_SECONDS = 600.0
+SECONDS_BEFORE_ESTIMATE = 5.0
 # Seconds between looks at Ctrl-C, which does not interrupt an unlimited wait on every system.
 SECONDS_BETWEEN_WAITS = 0.2
 
@@ -83,6 +88,8 @@ def run(
                     break
                 if deadline is not None and time.monotonic() >= deadline:
                     job.stop.set()
+                if deadline is None and not progress:
+                    job.warn_if_long(min(n_jobs, schedule.n_chains))
         except KeyboardInterrupt:
             job.stop.set()
             for ended in job.ended:  # the pool loses track of a thread if Ctrl-C comes while it is being started
@@ -94,6 +101,10 @@ def run(
         for future in futures:
             future.result()  # re-raises the error of a chain
     return job.counts
+
+
+class LongRunWarning(UserWarning):
+    """A run will take long."""
 
 
 class _Job:
@@ -120,6 +131,8 @@ class _Job:
         self.starts = [store.resume(chain) for chain in range(schedule.n_chains)]
         done = [0 if state is None else state.sweep for state in self.starts]
         self.counts = [self._count(sweep) for sweep in done]
+        self.sweeps = done  # of each chain
+        self._begin, self._at_begin, self._is_estimated = time.monotonic(), sum(done), False
         self.display = Silent()
         if progress:
             names = [_name(chain) for chain in range(schedule.n_chains)]
@@ -146,6 +159,7 @@ class _Job:
                 model = self.warm_up if state.sweep < self.n_warm_up else self.model
                 state = gibbs.step(model, state, stream, workers, self.moves)
                 _check_finite(state)
+                self.sweeps[chain] = state.sweep
                 self.store.record(chain, state)
                 if rate is None:
                     rate = Rate(self.schedule.n_sweeps, state.sweep)
@@ -156,6 +170,21 @@ class _Job:
                     saved = time.monotonic()
             self.store.checkpoint(chain, state)
         self.counts[chain] = self._count(state.sweep)
+
+    def warn_if_long(self, n_parallel: int) -> None:
+        """Say once, when the speed of the sweeps is known, that a run will take long."""
+        elapsed, made = time.monotonic() - self._begin, sum(self.sweeps) - self._at_begin
+        if self._is_estimated or elapsed < SECONDS_BEFORE_ESTIMATE or made < 2 * n_parallel:
+            return
+        self._is_estimated = True
+        left = elapsed / made * (self.schedule.n_chains * self.schedule.n_sweeps - sum(self.sweeps))
+        if left > LONG_RUN_SECONDS:
+            warnings.warn(
+                f"this run will take about {duration(left)} more: progress=True shows how far it is, and with "
+                "checkpoint=DIRECTORY it can be stopped and continued",
+                LongRunWarning,
+                stacklevel=2,
+            )
 
     def _count(self, sweep: int) -> int:
         """Return how many of the requested draws a chain has; a stored one may be longer."""

@@ -87,7 +87,7 @@ class DiskStore(DrawStore):
             disk.require(self.directory, stored_bytes(model, schedule, dtype), self._what("the draws"))
             write_bytes(self.directory / SETTINGS_FILE, json.dumps(settings, indent=2).encode())
         self._has_states = any(self.directory.glob("chain-*.npz"))
-        self._files: dict[str, Array] = {}  # with all chains and draws that they have
+        self._files: dict[str, np.memmap[Any, Any]] = {}  # with all chains and draws that they have
         self._checksums: dict[int, Checksums] = {}
         self._identity = digests.of_json(settings)
         super().__init__(model, schedule, dtype)
@@ -129,7 +129,7 @@ class DiskStore(DrawStore):
         self._files[name] = array
         return array[: shape[0], : shape[1]]
 
-    def _mapped(self, path: Path) -> Array:
+    def _mapped(self, path: Path) -> np.memmap[Any, Any]:
         """Return a memory map of a file that must be there."""
         try:
             return np.lib.format.open_memmap(path, mode="r+")

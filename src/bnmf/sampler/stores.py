@@ -28,6 +28,13 @@ def stored_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
     return draw_bytes(model, schedule, dtype) + 8 * numbers
 
 
+def working_bytes(model: Model, n_parallel: int) -> int:
+    """Return about how much memory chains take that run side by side, beside data and draws, in bytes."""
+    # The state of a chain and the one before it, the factor that is read in rows of whole vectors, and what moves try.
+    n_factors = 4
+    return 8 * n_parallel * n_factors * sum(model.data.shape) * model.n_components
+
+
 class Store:
     """Receives the state of every chain after every sweep. Subclasses decide what is kept of the factors.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ def whole_number(value: Any, name: str, lowest: int) -> int:
     Traceback (most recent call last):
     ValueError: n_draws must be at least 1, got 0
     """
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     if value < lowest:
         raise ValueError(f"{name} must be at least {lowest}, got {value}")
@@ -28,7 +27,8 @@ def whole_number(value: Any, name: str, lowest: int) -> int:
 
 def probability(value: Any, name: str) -> float:
     """Return a number between 0 and 1, both excluded."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < 1:
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not (is_number and 0 < value < 1):
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
     return float(value)
 

@@ -74,7 +74,7 @@ def explained(needed: int, what: str, directory: Path | None = None) -> Iterator
         raise _no_room(error.errno, directory, needed, what) from error
 
 
-def _no_room(number: int, directory: Path | None, needed: int, what: str) -> OSError:
+def _no_room(number: int | None, directory: Path | None, needed: int, what: str) -> OSError:
     free = "" if directory is None else f", and {size(shutil.disk_usage(directory).free)} are free"
     return OSError(
         number,

@@ -1,4 +1,4 @@
-"""Available memory, and a warning before a run that would exceed it."""
+"""Available memory: a warning before a run that may exceed it, and an error before a result that certainly does."""
 
 from __future__ import annotations
 
@@ -31,6 +31,23 @@ def available() -> int | None:
     except (OSError, ValueError):
         pass
     return min(found) if found else None
+
+
+def require(needed: int, what: str, options: str) -> None:
+    """Raise an error if `needed` bytes are more than the available memory, before the system ends the process.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes that will be allocated.
+    what : str
+        What is allocated, as the subject of the message.
+    options : str
+        What the user can do instead.
+    """
+    free = available()
+    if free is not None and needed > free:
+        raise MemoryError(f"{what} takes {size(needed)}, and {size(free)} of memory are free: {options}")
 
 
 def warn_if_large(needed: int, what: str, options: str, free: int | None = None) -> None:

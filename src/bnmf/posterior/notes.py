@@ -1,0 +1,102 @@
+"""What is wrong with a fit as such, however well its chains have converged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.model import Model
+from bnmf.posterior.interface import BasePosterior
+from bnmf.utils.typing import Floats, Indices
+
+# Rows, and entries in all, at which a fit is compared with the means of the columns.
+MAX_ROWS = 100
+MAX_ENTRIES = 2000
+# Squared error over that of the means of the columns from which a fit counts as worse.
+WORSE = 1.05
+# Share of the sum of squares of a column from which one entry counts as an outlier, and entries that it takes to tell.
+OUTLIER_SHARE = 0.9999
+MIN_ENTRIES = 5
+
+
+def of_fit(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> tuple[str, ...]:
+    """Return a sentence for each thing that is wrong.
+
+    Parameters
+    ----------
+    posterior : Posterior or Moments
+        What was drawn.
+    data : ObservedMatrix
+        The data in the user's units, offsets included.
+    model : Model
+        The model.
+
+    Returns
+    -------
+    tuple of str
+        Sentences without a capital and a full stop; empty if nothing is wrong.
+    """
+    found = (_explains_nothing(posterior, data, model), _too_many_components(model), _outlier(model))
+    return tuple(note for note in found if note)
+
+
+def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> str:
+    """Compare the posterior mean at some observed entries with the means of their columns."""
+    rows, columns, values = _sample(data)
+    centre = data.columns.sums() / np.maximum(data.columns.n_observed, 1)
+    scale = np.broadcast_to(model.units.scale, data.shape[1])[columns]
+    error = np.sum(((values - posterior.mean(rows, columns)) / scale) ** 2)
+    trivial = np.sum(((values - centre[columns]) / scale) ** 2)
+    if not error > WORSE * trivial:
+        return ""
+    return (
+        "the fit explains the observed entries worse than the mean of each column does: try other settings "
+        "(n_components, prior, offset='column') or see whether the data have a low-rank structure at all"
+    )
+
+
+def _sample(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
+    """Return rows, columns and values of some observed entries, from all parts of the data."""
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.choice(data.shape[0], min(MAX_ROWS, data.shape[0]), replace=False))
+    each = -(-MAX_ENTRIES // len(rows))
+    at, to, values = [], [], []
+    for row in rows:
+        entries = data.dense_rows(row, row + 1)[0]
+        columns = np.flatnonzero(~np.isnan(entries))
+        columns = rng.permutation(columns)[:each]
+        at.append(np.full(len(columns), row))
+        to.append(columns)
+        values.append(entries[columns])
+    return np.concatenate(at), np.concatenate(to), np.concatenate(values)
+
+
+def _too_many_components(model: Model) -> str:
+    """Compare the number of parameters with that of observed entries, unless superfluous components vanish."""
+    n_parameters = model.n_components * sum(model.data.shape)
+    learns_size = any(learned.term.is_by_component for learned in model.learned_rates)
+    if learns_size or n_parameters <= model.data.n_observed:
+        return ""
+    return (
+        f"{model.n_components} components have {n_parameters:,} parameters for {model.data.n_observed:,} observed "
+        "entries: predictions rest on the prior, so take a smaller n_components or prior='ard'"
+    )
+
+
+def _outlier(model: Model) -> str:
+    """Find a column whose size is that of a single entry."""
+    columns, counts = model.data.columns, model.data.columns.n_observed
+    largest = columns.largest_magnitudes()
+    size = columns.root_mean_squares()
+    share = (largest / np.where(size > 0.0, size, 1.0)) ** 2 / np.maximum(counts, 1)
+    suspects = np.flatnonzero((counts >= MIN_ENTRIES) & (share > OUTLIER_SHARE))
+    found = [int(column) for column in suspects if np.count_nonzero(columns.observed_values(int(column))) > 1]
+    if not found:
+        return ""
+    names = model.data.column_names
+    name = f"{names[found[0]]!r}" if names is not None else f"{found[0]}"
+    others = f" (and in {len(found) - 1} other columns)" if len(found) > 1 else ""
+    return (
+        f"one entry of column {name} is more than {np.sqrt(counts[found[0]] * 1e4):,.0f} times as large as the others "
+        f"usually are{others}: it sets the unit of its column, so make sure that it is right"
+    )
