@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from bnmf.data.folds import Fold, folds
+from bnmf.data.folds import Fold, balanced_folds, entries_to_score
+from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
+from bnmf.posterior import information
+from bnmf.utils import arguments
+from bnmf.utils.atomic import write_bytes
+from bnmf.utils.progress import Display, Silent
 from bnmf.utils.seeds import as_seed
 from bnmf.utils.typing import Floats
+
+# Observed entries at most whose leave-one-out densities are computed.
+MAX_LOO_ENTRIES = 10_000
+FITS = "fits"
 
 
 @dataclass(frozen=True)
 class RankChoice:
-    """The K that predicts hidden entries best.
+    """The K that predicts hidden entries best, with what it is based on.
 
     Attributes
     ----------
     best_k : int
         The smallest K whose log predictive density is within one standard error of the best.
     table : DataFrame
-        For each K the mean log predictive density of hidden entries, how far it lies below that of the best K, the
-        standard error of that difference over the folds, and the root mean squared error.
+        For each K: the mean log predictive density of hidden entries (`log_density`), how far it lies below that of
+        the best K (`below_best`), and the root mean squared error (`rmse`), each with its standard error over the
+        folds (`..._se`). With ``loo=True`` also the mean leave-one-out density of observed entries by importance
+        sampling (`loo`), by WAIC (`waic`), and the share of entries for which importance sampling is not reliable
+        (`loo_unreliable`).
     """
 
     best_k: int
     table: pd.DataFrame
 
+    @property
+    def sentence(self) -> str:
+        """Why this K was chosen, in words."""
+        density, ks = self.table["log_density"].to_numpy(), list(self.table.index)
+        top, best = ks[int(np.argmax(density))], float(density.max())
+        if len(ks) == 1:
+            return f"K = {top} is the only number of components that was tried."
+        edge = " It is the largest that was tried: try larger ones too." if self.best_k == ks[-1] else ""
+        if self.best_k == top:
+            smaller = ", and smaller ones by more than one standard error less well" if top != ks[0] else ""
+            return f"K = {top} predicts hidden entries best (log density {best:.4g}){smaller}.{edge}"
+        gap, error = self.table.loc[self.best_k, ["below_best", "below_best_se"]].to_numpy(float)
+        return (
+            f"K = {self.best_k} is the smallest number of components within one standard error of the best: its log "
+            f"density of hidden entries is {gap:.2g} below that of K = {top}, with a standard error of {error:.2g}."
+        )
+
     def __str__(self) -> str:
-        return f"{self.table.to_string(float_format='{:.4g}'.format)}\nbest_k = {self.best_k}"
+        return f"{self.table.to_string(float_format='{:.4g}'.format)}\nbest_k = {self.best_k}. {self.sentence}"
+
+
+class _Task(NamedTuple):
+    """One fit: a fold with some K, or all data (fold None) for leave-one-out densities."""
+
+    model: BayesianNMF
+    data: ObservedMatrix
+    fold: Fold | None
+    seed: int
+    path: Path | None
 
 
 def select_rank(
@@ -44,13 +87,19 @@ def select_rank(
     estimator: BayesianNMF | None = None,
     observed: Any = None,
     n_folds: int = 5,
+    n_repeats: int = 1,
+    loo: bool = False,
+    checkpoint: Any = None,
+    n_jobs: int | None = None,
     random_state: Any = 0,
+    progress: bool = False,
 ) -> RankChoice:
     """Choose the number of components by cross-validation over entries.
 
     The observed entries are divided into folds. Each fold is hidden in turn, the rest is fitted, and the hidden
-    entries are scored by their log predictive density. All K see the same folds. Of sparse data with implicit zeros,
-    each fold holds a sample of the zeros, weighted to stand for all of them.
+    entries are scored by their log predictive density. All K see the same folds, and no fold hides all entries of a
+    row or column. Of sparse data with implicit zeros, each fold holds a sample of the zeros, weighted to stand for all
+    of them.
 
     Parameters
     ----------
@@ -65,8 +114,18 @@ def select_rank(
         True where X was observed.
     n_folds : int, default=5
         Number of folds.
+    n_repeats : int, default=1
+        How often to divide the entries anew.
+    loo : bool, default=False
+        Fit all data with each K too, and add leave-one-out densities to the table. The choice is not based on them.
+    checkpoint : path-like, optional
+        A directory that keeps the results of finished fits: the same call continues after an interruption.
+    n_jobs : int, optional
+        Number of fits that run side by side, by joblib.
     random_state : int, RandomState, Generator or None, default=0
         Seed of folds and fits.
+    progress : bool, default=False
+        Show progress on standard error.
 
     Returns
     -------
@@ -81,46 +140,145 @@ def select_rank(
     >>> select_rank(X, ks=[1, 2, 4], n_folds=3).best_k
     2
     """
-    ks = sorted(set(ks))
-    if not ks:
-        raise ValueError("ks must name at least one number of components")
-    if n_folds < 2:
-        raise ValueError(f"n_folds must be at least 2, got {n_folds}")
-    estimator = BayesianNMF(n_chains=2, burn_in=200, n_draws=100) if estimator is None else estimator
+    ks = _numbers_of_components(ks)
+    arguments.whole_number(n_folds, "n_folds", 2)
+    arguments.whole_number(n_repeats, "n_repeats", 1)
+    if estimator is None:
+        estimator = BayesianNMF(n_chains=2, burn_in=200, n_draws=100)
+    elif not isinstance(estimator, BayesianNMF):
+        raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
     seed = as_seed(random_state)
-    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored)
+    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored, negative=estimator.offset is not None)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
-    needed = {"keep_draws": True, "checkpoint": None}  # predictive densities need draws, and fits differ
-    scores = [
-        [_score(clone(estimator).set_params(n_components=k, **needed), fold, seed) for k in ks]
-        for fold in folds(data, n_folds, np.random.default_rng(seed))
-    ]
-    densities, squares = np.array(scores).transpose(2, 1, 0)
-    return _choose(ks, densities, squares)
+    needed = {"keep_draws": True, "checkpoint": None, "random_state": seed, "progress": False}
+    if n_jobs not in (None, 1):
+        needed["n_jobs"] = 1
+    models = [clone(estimator).set_params(n_components=k, **needed) for k in ks]
+    directory = None if checkpoint is None else _directory(checkpoint)
+    settings = [fingerprint(data), n_folds, seed]
+    tasks = _tasks(data, models, n_folds, n_repeats, arguments.flag(loo, "loo"), seed, directory, settings)
+    total = len(ks) * (n_folds * n_repeats + loo)
+    results = _run(tasks, total, n_jobs, arguments.flag(progress, "progress"))
+    held_out = np.array(results[: len(results) - (len(ks) if loo else 0)])
+    densities, squares = held_out[:, :2].reshape(-1, len(ks), 2).transpose(2, 1, 0)
+    choice = _choose(ks, densities, squares)
+    if loo:
+        names = ["loo", "loo_se", "waic", "waic_se", "loo_unreliable"]
+        choice.table[names] = np.array(results[-len(ks) :])
+    return choice
 
 
-def _score(model: BayesianNMF, fold: Fold, seed: int) -> tuple[float, float]:
+def _numbers_of_components(ks: Any) -> list[int]:
+    if isinstance(ks, (str, bytes)) or not isinstance(ks, (Sequence, np.ndarray, range, set)):
+        raise TypeError(f"ks must be a sequence of numbers of components, got {ks!r}")
+    found = sorted({arguments.whole_number(k, "every number in ks", 1) for k in ks})
+    if not found:
+        raise ValueError("ks must name at least one number of components")
+    return found
+
+
+def _directory(checkpoint: Any) -> Path:
+    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint):
+        raise ValueError(f"checkpoint must be the name of a directory, got {checkpoint!r}")
+    path = Path(checkpoint)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _tasks(
+    data: ObservedMatrix,
+    models: list[BayesianNMF],
+    n_folds: int,
+    n_repeats: int,
+    loo: bool,
+    seed: int,
+    directory: Path | None,
+    settings: list[Any],
+) -> Iterator[_Task]:
+    """Yield the fits, fold by fold and K by K, then those of all data."""
+
+    def path(model: BayesianNMF, *where: Any) -> Path | None:
+        if directory is None:
+            return None
+        return directory / f"{joblib.hash([settings, model.get_params(), where])}.json"
+
+    for repeat in range(n_repeats):
+        rng = np.random.default_rng([seed, repeat] if repeat else seed)
+        for number, fold in enumerate(balanced_folds(data, n_folds, rng)):
+            for model in models:
+                yield _Task(model, data, fold, seed, path(model, repeat, number))
+    if loo:
+        for model in models:
+            yield _Task(model, data, None, seed, path(model, "loo"))
+
+
+def _run(tasks: Iterator[_Task], total: int, n_jobs: int | None, progress: bool) -> list[list[float]]:
+    """Return the result of each task, in their order."""
+    display = Display({FITS: total}, unit=FITS) if progress else Silent()
+    results = []
+    with display:
+        jobs = (joblib.delayed(_result)(task) for task in tasks)
+        for result in joblib.Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            results.append(result)
+            display.update(FITS, len(results), lambda: "cross-validation over entries")
+    return results
+
+
+def _result(task: _Task) -> list[float]:
+    """Return the scores of a task, from its file if it was finished before."""
+    if task.path is not None and task.path.exists():
+        try:
+            return [float(number) for number in json.loads(task.path.read_bytes())]
+        except (ValueError, TypeError):
+            pass  # damaged: fit again
+    result = _score(task) if task.fold is not None else _leave_one_out(task)
+    if task.path is not None:
+        write_bytes(task.path, json.dumps(result).encode())
+    return result
+
+
+def _score(task: _Task) -> list[float]:
     """Return mean log predictive density and mean squared error of the hidden entries."""
-    posterior = model._fit_observed(fold.rest, seed).posterior_
+    fold = task.fold
+    assert fold is not None
+    posterior = task.model._fit_observed(fold.rest, task.seed).posterior_
     density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values)
     squares = (fold.values - posterior.mean(fold.rows, fold.columns)) ** 2
-    return np.average(density, weights=fold.weights), np.average(squares, weights=fold.weights)
+    return [float(np.average(x, weights=fold.weights)) for x in (density, squares)]
+
+
+def _leave_one_out(task: _Task) -> list[float]:
+    """Return leave-one-out densities and WAIC of observed entries, with standard errors."""
+    posterior = task.model._fit_observed(task.data, task.seed).posterior_
+    rng = np.random.default_rng(task.seed)
+    rows, columns, values, weights = entries_to_score(task.data, rng)
+    chosen = rng.permutation(len(rows))[:MAX_LOO_ENTRIES]
+    found = information.leave_one_out(posterior, rows[chosen], columns[chosen], values[chosen])
+    weights = weights[chosen]
+    out = []
+    for densities in (found.loo, found.waic):
+        mean = np.average(densities, weights=weights)
+        error = np.sqrt(np.average((densities - mean) ** 2, weights=weights) / len(densities))
+        out += [float(mean), float(error)]
+    return [*out, float(np.average(found.is_unreliable, weights=weights))]
 
 
 def _choose(ks: list[int], densities: Floats, squares: Floats) -> RankChoice:
     """Take the smallest K within one standard error of the best, comparing the same folds."""
-    best = int(np.argmax(densities.mean(axis=1)))
-    below = densities[best] - densities
-    error = below.std(axis=1, ddof=1) / np.sqrt(densities.shape[1])
+    n = densities.shape[1]
+    below = densities[np.argmax(densities.mean(axis=1))] - densities
+    rmse = np.sqrt(squares.mean(axis=1))
     table = pd.DataFrame(
         {
             "log_density": densities.mean(axis=1),
+            "log_density_se": densities.std(axis=1, ddof=1) / np.sqrt(n),
             "below_best": below.mean(axis=1),
-            "standard_error": error,
-            "rmse": np.sqrt(squares.mean(axis=1)),
+            "below_best_se": below.std(axis=1, ddof=1) / np.sqrt(n),
+            "rmse": rmse,
+            "rmse_se": squares.std(axis=1, ddof=1) / np.sqrt(n) / (2.0 * np.where(rmse > 0.0, rmse, 1.0)),
         },
         index=pd.Index(ks, name="k"),
     )
-    good = [k for k, gap, spread in zip(ks, below.mean(axis=1), error, strict=True) if gap <= spread]
-    return RankChoice(good[0], table)
+    good = table.index[table["below_best"] <= table["below_best_se"]]
+    return RankChoice(int(good[0]), table)

@@ -51,13 +51,87 @@ def folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Itera
     Fold
         Hidden entries and the rest; folds without an entry are left out.
     """
-    rows, columns, values, weights = _sparse_candidates(data, rng) if data.has_implicit_zeros else _candidates(data)
+    rows, columns, values, weights = entries_to_score(data, rng)
     turn = rng.permutation(len(rows)) % n_folds
     for number in range(n_folds):
         hidden = turn == number
         if hidden.any():
             rest = data.without(rows[hidden], columns[hidden])
             yield Fold(rest, rows[hidden], columns[hidden], values[hidden], weights[hidden])
+
+
+def balanced_folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+    """Hide the observed entries in turns, so that every row and column keeps something in each of them.
+
+    The entries of a row are spread evenly over the folds. An entry that is alone in its row or column is never hidden,
+    nor is one of those of a column that would lose all in the same turn.
+
+    Parameters
+    ----------
+    data : ObservedMatrix
+        The data.
+    n_folds : int
+        Number of turns.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Yields
+    ------
+    Fold
+        Hidden entries and the rest; always `n_folds` of them.
+    """
+    rows, columns, values, weights = entries_to_score(data, rng)
+    turn = _balanced_turns(rows, columns, data.shape, n_folds, rng, has_zeros=data.has_implicit_zeros)
+    for number in range(n_folds):
+        hidden = turn == number
+        if not hidden.any():
+            raise ValueError(
+                f"n_folds={n_folds} is too many: with so few observed entries a fold would hide all of a row or column"
+            )
+        rest = data.without(rows[hidden], columns[hidden])
+        yield Fold(rest, rows[hidden], columns[hidden], values[hidden], weights[hidden])
+
+
+def _balanced_turns(
+    rows: Indices, columns: Indices, shape: tuple[int, int], n_folds: int, rng: np.random.Generator, *, has_zeros: bool
+) -> Indices:
+    """Return the fold of each entry, -1 for those that are never hidden."""
+    order = rng.permutation(len(rows))
+    order = order[np.argsort(rows[order], kind="stable")]  # by row, at random within it
+    starts = np.searchsorted(rows[order], np.arange(shape[0]))
+    place = np.arange(len(rows)) - starts[rows[order]]
+    turn = np.empty(len(rows), np.intp)
+    turn[order] = (place + rng.integers(n_folds, size=shape[0])[rows[order]]) % n_folds
+    if has_zeros:  # most entries of rows and columns are zeros that are not stored, and few of them are hidden
+        return turn
+    for at in (rows, columns):
+        turn[np.bincount(at)[at] == 1] = -1
+    lowest, highest = np.full(shape[1], n_folds), np.full(shape[1], -1)
+    np.minimum.at(lowest, columns, turn)
+    np.maximum.at(highest, columns, turn)
+    loses_all = np.flatnonzero((lowest == highest) & (highest >= 0))
+    first = np.full(shape[1], -1)
+    first[columns[::-1]] = np.arange(len(columns))[::-1]
+    turn[first[loses_all]] = -1
+    return turn
+
+
+def entries_to_score(data: ObservedMatrix, rng: np.random.Generator) -> tuple[Array, Array, Floats, Floats]:
+    """Return rows, columns, values and weights of all observed entries, or with implicit zeros of a sample of those.
+
+    Parameters
+    ----------
+    data : ObservedMatrix
+        The data.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    tuple of ndarray
+        The weight is the number of observed entries that an entry stands for.
+    """
+    return _sparse_candidates(data, rng) if data.has_implicit_zeros else _candidates(data)
 
 
 def _candidates(data: ObservedMatrix) -> tuple[Array, Array, Floats, Floats]:

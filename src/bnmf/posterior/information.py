@@ -1,0 +1,62 @@
+"""Leave-one-out densities of observed entries, without fitting again: importance sampling and WAIC."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.predictions import tiles
+from bnmf.utils.typing import Bools, Floats, Indices
+
+# Shape of the Pareto distribution of importance weights above which they are not reliable.
+MAX_SHAPE = 0.7
+
+
+class LeaveOneOut(NamedTuple):
+    """Log densities of entries, each given all others.
+
+    Attributes
+    ----------
+    loo : ndarray of shape (n,)
+        By Pareto-smoothed importance sampling.
+    waic : ndarray of shape (n,)
+        By WAIC: the log predictive density less the variance of the log likelihood over the draws.
+    is_unreliable : ndarray of bool of shape (n,)
+        Whether the importance weights of an entry have too heavy a tail.
+    """
+
+    loo: Floats
+    waic: Floats
+    is_unreliable: Bools
+
+
+def leave_one_out(posterior: Posterior, rows: Indices, columns: Indices, values: Floats) -> LeaveOneOut:
+    """Return the leave-one-out densities of some of the observed entries.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        A fit that saw these entries.
+    rows, columns : ndarray of int of shape (n,)
+        Paired positions.
+    values : ndarray of shape (n,)
+        The data there.
+
+    Returns
+    -------
+    LeaveOneOut
+        Densities by two methods.
+    """
+    from arviz_stats.base import array_stats
+
+    n_draws = posterior.n_chains * posterior.n_draws
+    loo, waic, shape = (np.empty(len(rows)) for _ in range(3))
+    for part in tiles(len(rows), 64 * n_draws):
+        terms = posterior.log_likelihood(rows[part], columns[part], values[part]).reshape(n_draws, -1).T
+        weights, shape[part] = array_stats.psislw(-terms, axis=-1)
+        loo[part] = logsumexp(weights + terms, axis=1)
+        waic[part] = logsumexp(terms, axis=1) - np.log(n_draws) - terms.var(axis=1, ddof=1)
+    return LeaveOneOut(loo, waic, shape > MAX_SHAPE)
