@@ -58,7 +58,9 @@ class RankChoice:
             return f"K = {top} is the only number of components that was tried."
         edge = " It is the largest that was tried: try larger ones too." if self.best_k == ks[-1] else ""
         if self.best_k == top:
-            smaller = ", and smaller ones by more than one standard error less well" if top != ks[0] else ""
+            smaller = (
+                "; every smaller K that was tried is worse by more than one standard error" if top != ks[0] else ""
+            )
             return f"K = {top} predicts hidden entries best (log density {best:.4g}){smaller}.{edge}"
         gap, error = self.table.loc[self.best_k, ["below_best", "below_best_se"]].to_numpy(float)
         return (

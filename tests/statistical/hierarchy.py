@@ -19,7 +19,7 @@ from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 
 STATISTICS = ("Σ W", "Σ Z²", "prediction", "log variance of a row", "of a column", "scale", "strength", "first rate",
-              "last rate")  # fmt: skip
+              "last rate", "degrees of freedom", "log factor of an entry")  # fmt: skip
 
 
 class Truth(NamedTuple):
@@ -41,9 +41,15 @@ class Problem:
     n_components: int = 2
     missing: float = 0.3
     units: Units = NO_UNITS
+    has_known_precisions: bool = False
 
     def model(self, data: ObservedMatrix) -> Model:
-        return Model(data, self.n_components, self.prior, self.noise, self.units)
+        known = self.known_precisions[data.mask()] if self.has_known_precisions else None
+        return Model(data, self.n_components, self.prior, self.noise, self.units, known)
+
+    @property
+    def known_precisions(self) -> np.ndarray:
+        return np.exp(np.random.default_rng(0).normal(size=self.shape))
 
     def truths(self, count: int, rng: np.random.Generator) -> list[Truth]:
         """Draw from the joint prior: rates, then factors of a homogeneous penalty by scaling those of rate 1."""
@@ -70,11 +76,17 @@ class Problem:
         """Make data from a truth, in the user's units, and return the model and the truth as a state of its chain."""
         sd = np.sqrt(np.outer(np.broadcast_to(truth.noise.row, self.shape[0]),
                               np.broadcast_to(truth.noise.column, self.shape[1])))  # fmt: skip
-        A = (truth.W @ truth.Zt.T + sd * rng.normal(size=self.shape)) * self.units.scale
+        noise = truth.noise
         observed = rng.uniform(size=self.shape) >= self.missing
         observed[0, 0] = observed[0, 0] or not observed.any()
+        if noise.df:
+            factor = noise.entry.reshape(self.shape)
+            sd, noise = sd / np.sqrt(factor), noise._replace(entry=factor[observed])
+        if self.has_known_precisions:
+            sd = sd / np.sqrt(self.known_precisions)
+        A = (truth.W @ truth.Zt.T + sd * rng.normal(size=self.shape)) * self.units.scale
         model = self.model(ObservedMatrix.from_data(A, observed, negative=True))
-        return model, State(truth.W, truth.Zt, truth.noise, truth.rates, 0.0, 0.0, 0)
+        return model, State(truth.W, truth.Zt, noise, truth.rates, 0.0, 0.0, 0)
 
 
 def statistics(truth: Truth | State) -> list[float]:
@@ -90,6 +102,8 @@ def statistics(truth: Truth | State) -> list[float]:
         noise.row_strength + 100 * noise.column_strength,
         rates[0][0] if rates else 0.0,
         rates[-1][-1] if rates else 0.0,
+        noise.df,
+        np.log(noise.entry[0]) if noise.entry.size else 0.0,
     ]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnmf.model.noise import GroupedNoise
+from bnmf.model.noise import GroupedNoise, StudentT
 from bnmf.model.units import Units
 from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
 from tests.statistical.checks import assert_same
@@ -29,6 +29,12 @@ PROBLEMS = {
     "rates of L2Squared by component": Problem(L2Squared(HYPER, by="component"), "column", units=SCALED),
     "two rates": Problem((L1(HYPER), L2Squared(Gamma(3.0, 5.0))), "common"),
     "rate of W alone": Problem((L1(Gamma(4.0, 30.0), by="component"), L2Squared(1.0)), "common"),
+    "known precisions": Problem(L1(1.0), "known", has_known_precisions=True),
+    "known precisions, learned variances": Problem(L2Squared(1.0) + LInf(1.0), "both", has_known_precisions=True),
+    "Student's t": Problem(L1(1.0), StudentT(3.0, "common"), missing=0.0),
+    "Student's t by column": Problem(L2Squared(1.0), StudentT(5.0), units=SCALED),
+    "Student's t by both, learned": Problem(L1(HYPER), StudentT(None, "both")),
+    "Student's t by row, known precisions": Problem(L1(1.0), StudentT(2.0, "row"), has_known_precisions=True),
     "rate of Z alone": Problem((L1(1.0), LInf(HYPER)), "row"),
 }
 

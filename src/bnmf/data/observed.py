@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,36 @@ class ObservedMatrix:
     def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
         """Return the same data with names for its rows and columns."""
         return replace(self, row_names=rows, column_names=columns)
+
+    # --- entries that differ in how much they count
+
+    def listed(self) -> ObservedMatrix:
+        """Return the same data in the form in which every row and column lists what was observed.
+
+        Entries can have weights of their own only in this form.
+        """
+        if self.rows.matrix is None:
+            return self
+        if self.has_implicit_zeros:
+            raise ValueError(
+                "noise that differs between entries needs a list of all that was observed, and implicit zeros of a "
+                "sparse X are too many: pass a dense X, or unstored='missing'"
+            )
+        rows, columns, values = self.observed_entries()
+        indptr = np.searchsorted(rows, np.arange(self.shape[0] + 1))
+        matrix = sp.csr_array((values, columns, indptr), shape=self.shape)
+        by_row, by_column, _ = views.listed_views(matrix, negative=True)
+        return replace(self, rows=by_row, columns=by_column)
+
+    @cached_property
+    def listed_rows(self) -> Indices:
+        """Row of each observed entry, in the order in which rows list them."""
+        return np.repeat(np.arange(self.shape[0]), self.rows.n_observed)
+
+    @cached_property
+    def column_order(self) -> Indices:
+        """Where each entry in the order in which columns list them is in the order of the rows."""
+        return np.argsort(self.rows.indices, kind="stable")
 
     # --- columns in other units
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from bnmf.data.containers import check_values
 from bnmf.data.patterns import number_patterns, pointers, split_rows
-from bnmf.kernels.errors import squared_residuals
+from bnmf.kernels.errors import listed_residuals, squared_residuals
 from bnmf.kernels.rows import ROWS_PER_TILE, Data
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Words
 
@@ -279,6 +279,14 @@ class ScaledView:
         if self.has_row_scale and len(product):
             product *= self.row_scale if self.row_scale.size == 1 else self.row_scale[start:stop, None]
         return product
+
+    def listed_residuals(self, W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
+        """Write a - w z at the listed positions of rows `start` to `stop`, which list what was observed."""
+        view = self.view
+        entry_scale = np.ones(len(Z)) if self.entry_scale is None else self.entry_scale
+        listed_residuals(
+            W, Z, view.indptr, view.indices, view.values, entry_scale, self.row_scale, start, stop, out
+        )  # fmt: skip
 
     def squared_errors(self, W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
         """Write Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals."""

@@ -13,6 +13,16 @@ def dot(x, y):
 
 
 @kernel
+def listed_residuals(W, Z, indptr, indices, values, entry_scale, row_scale, start, stop, out):
+    """Write a - w z at every listed position of rows `start` to `stop`, which list what was observed."""
+    for row in range(start, stop):
+        scale = row_scale[row if row_scale.size > 1 else 0]
+        for i in range(indptr[row], indptr[row + 1]):
+            column = indices[i]
+            out[i] = values[i] * (entry_scale[column] * scale) - dot(W[row], Z[column])
+
+
+@kernel
 def squared_residuals(
     W, Z, dense, indptr, indices, values, lists_missing, entry_scale, row_scale, start, stop, squared_error
 ):

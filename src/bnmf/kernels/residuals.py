@@ -6,6 +6,9 @@ of a missing entry is 0:
 - observed positions listed: Σ z r and Σ z² are sums over the list;
 - missing positions listed: they are those of the complete row, from A Z and ZᵀZ, minus the sums over the list.
 
+If entries have weights of their own, all positions listed are observed, and data and rows of Z are multiplied by the
+roots of the weights as they are read.
+
 The listed rows of Z are gathered once, component by component, so that each draw reads two contiguous columns: that of
 the last change and its own. A row costs O(listed K) operations, and K²/8 more if it lists its missing positions.
 """
@@ -52,7 +55,7 @@ PREFETCH_DISTANCE = 24
 def workspace_size(side, longest):
     """Return the number of floats that `draw_rows` needs if the longest list has `longest` entries."""
     gathered = max(MAX_GATHERED, WIDTH * padded_length(longest))
-    return lanes_size(side) + 3 * WIDTH + WIDTH**3 + 2 * WIDTH * side + max_listed(longest) + gathered
+    return lanes_size(side) + 3 * WIDTH + WIDTH**3 + 2 * WIDTH * side + 2 * max_listed(longest) + gathered
 
 
 def offsets_size(longest):
@@ -66,8 +69,11 @@ def max_listed(longest):
 
 
 @kernel
-def draw_rows(problem, max_term, rows, n_rows, max_listed, numbers, words, offsets):
-    """Draw rows of W that share nothing; `numbers`, `words` and `offsets` are memory to work in."""
+def draw_rows(problem, max_term, roots, rows, n_rows, max_listed, numbers, words, offsets):
+    """Draw rows of W that share nothing; `numbers`, `words` and `offsets` are memory to work in.
+
+    `roots` points to the root of the weight of each listed entry, or is None.
+    """
     n_components, side, gram = problem.n_components, problem.side, problem.gram
     lanes = lanes_in(numbers, words, side)
     sign_of = pointer_at(numbers, lanes_size(side))  # -1 for rows that list missing positions, 1 for others
@@ -77,7 +83,8 @@ def draw_rows(problem, max_term, rows, n_rows, max_listed, numbers, words, offse
     zeros = pointer_at(partial, WIDTH**3)
     unused = pointer_at(zeros, WIDTH * side)
     residuals = pointer_at(unused, WIDTH * side)
-    z = pointer_at(residuals, max_listed)
+    listed_roots = pointer_at(residuals, max_listed)
+    z = pointer_at(listed_roots, max_listed)
     lengths, complements = pointer_at(offsets, 0), pointer_at(offsets, WIDTH)
     offsets = pointer_at(offsets, 2 * WIDTH)
     exceeds_cache = problem.n_columns * side > MAX_CACHED_NUMBERS
@@ -100,6 +107,8 @@ def draw_rows(problem, max_term, rows, n_rows, max_listed, numbers, words, offse
                 break
             set_lane(row, n_lanes, problem, lanes)
             set_list(row, is_complement, length, problem, residuals, offsets, n_listed)
+            if roots is not None:
+                multiply_list(row, length, problem, roots, residuals, listed_roots, n_listed)
             lists_missing = problem.lists_missing[row] != 0
             is_whole = lists_missing and not is_complement
             uses_gram |= is_whole
@@ -116,8 +125,8 @@ def draw_rows(problem, max_term, rows, n_rows, max_listed, numbers, words, offse
 
         for first in range(0, side, panel):
             gather(
-                problem.Z, first, min(panel, side - first), n_lanes, lengths, offsets, lanes.w, exceeds_cache,
-                residuals, z, partial, lanes.zz,
+                problem.Z, first, min(panel, side - first), (n_lanes, lengths, offsets), roots, listed_roots, lanes.w,
+                exceeds_cache, residuals, z, partial, lanes.zz,
             )  # fmt: skip
         if uses_gram:
             cancelled = subtract_from_gram(gram, side, n_components, sign, whole, lanes) & first_lanes(n_lanes)
@@ -136,8 +145,8 @@ def draw_rows(problem, max_term, rows, n_rows, max_listed, numbers, words, offse
                 width = min(panel, side - first)
                 if panel < side:  # the residuals are complete by now
                     gather(
-                        problem.Z, first, width, n_lanes, lengths, offsets, zeros, exceeds_cache, residuals, z,
-                        partial, unused,
+                        problem.Z, first, width, (n_lanes, lengths, offsets), roots, listed_roots, zeros,
+                        exceeds_cache, residuals, z, partial, unused,
                     )  # fmt: skip
                 last = min(first + width, n_components)
                 store(changes, 0, broadcast(0.0))
@@ -193,6 +202,18 @@ def set_list(row, is_complement, length, problem, residuals, offsets, to):
 
 
 @inlined
+def multiply_list(row, length, problem, roots, residuals, listed_roots, to):
+    """Multiply the values that a row lists by the roots of their weights, and write those roots, zeros as padding."""
+    start, n = problem.indptr[row], problem.indptr[row + 1] - problem.indptr[row]
+    for i in range(n):
+        root = roots[start + i]
+        residuals[to + i] *= root
+        listed_roots[to + i] = root
+    for i in range(n, length):
+        listed_roots[to + i] = 0.0
+
+
+@inlined
 def subtract_from_gram(gram, side, n_components, sign, whole, lanes):
     """Turn Σ z² over lists of missing positions into that over the others; return where too little remains."""
     cancelled = broadcast(0.0) > broadcast(0.0)
@@ -205,12 +226,14 @@ def subtract_from_gram(gram, side, n_components, sign, whole, lanes):
 
 
 @kernel
-def gather(factor, first, width, n_lanes, lengths, offsets, weights, exceeds_cache, residuals, z, partial, zz):
+def gather(factor, first, width, lists, roots, listed_roots, weights, exceeds_cache, residuals, z, partial, zz):
     """Copy components `first` to `first + width` of the listed rows of Z, one component after the other for each row.
 
     Subtract the weights times these components from the residuals, and write Σ z² over each list. `factor` and
-    `weights` point to component 0 of their first row.
+    `weights` point to component 0 of their first row. Unless `roots` is None, each listed row of Z is multiplied by its
+    own of `listed_roots`.
     """
+    n_lanes, lengths, offsets = lists
     for k in range(0, width, WIDTH):
         begin = to = np.int64(0)
         for lane in range(n_lanes):
@@ -235,6 +258,10 @@ def gather(factor, first, width, n_lanes, lengths, offsets, weights, exceeds_cac
                         load(factor, listed[7] + first + k),
                     )
                 )
+                if roots is not None:
+                    root = load(listed_roots, begin + i)
+                    z0, z1, z2, z3 = z0 * root, z1 * root, z2 * root, z3 * root
+                    z4, z5, z6, z7 = z4 * root, z5 * root, z6 * root, z7 * root
                 store(column, i, z0)
                 store(column, i + length, z1)
                 store(column, i + 2 * length, z2)

@@ -6,7 +6,7 @@ two ways to draw: rows with the same missing entries share their sums (`systems`
 """
 
 from bnmf.kernels import residuals, systems
-from bnmf.kernels.compile import both_ways, kernel
+from bnmf.kernels.compile import both_ways, inlined, kernel
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.products import set_dense_product, set_sparse_product
 from bnmf.kernels.residuals import draw_rows
@@ -21,7 +21,7 @@ def workspace_size(side, longest):
 
 
 @kernel
-def draw_tiles(W, other, data, scales, prior, max_term, streams, tiles, sharing, others, workspace, squared_error):
+def draw_tiles(W, other, data, roots, scales, prior, max_term, streams, tiles, sharing, others, workspace):
     """Draw some tiles of rows of W in place, and write the squared error of each row after its draw.
 
     Parameters
@@ -31,6 +31,8 @@ def draw_tiles(W, other, data, scales, prior, max_term, streams, tiles, sharing,
     other, data, scales, prior, streams : tuple
         The other factor, the data, the noise, the prior and the random streams: the fields of `Other`, `Data`,
         `Scales`, `Separable` and `Streams`. Numba takes plain tuples in a third of the time of named ones.
+    roots : (listed entries,) or None
+        Roots of the weights of the entries, if those differ; then every row lists its observed entries.
     max_term : MaxTerm or None
         The max term of the prior.
     tiles : (int, int)
@@ -38,9 +40,8 @@ def draw_tiles(W, other, data, scales, prior, max_term, streams, tiles, sharing,
     sharing, others : tuple or None
         The rows of all tiles: the fields of `Sharing` and `Others`.
     workspace : tuple
-        Memory to work in: the fields of `Workspace`.
-    squared_error : (rows,)
-        Squared error of each row, divided by the variance of each column (output).
+        Memory to work in, the fields of `Workspace`, and for the results: the squared error of each row, divided by
+        the variance of each column and times the weight of each entry.
     """
     n_rows, n_components = W.shape
     Z, scaled, gram = other
@@ -48,7 +49,7 @@ def draw_tiles(W, other, data, scales, prior, max_term, streams, tiles, sharing,
     precision, entry_scale, row_scale = scales
     linear, quadratic, pairwise = prior
     key_high, key_low, ids, n_passes = streams
-    numbers, words, offsets = workspace
+    numbers, words, offsets, squared_error = workspace
     side = Z.shape[1]
     product, memory = pointer_at(numbers, 0), pointer_at(numbers, ROWS_PER_TILE * side)
     for tile in range(tiles[0], tiles[1]):
@@ -99,9 +100,17 @@ def draw_tiles(W, other, data, scales, prior, max_term, streams, tiles, sharing,
             first, n = tile_indptr[tile], tile_indptr[tile + 1] - tile_indptr[tile]
             max_listed = offsets.size - 2 * WIDTH
             draw_rows(
-                problem, max_term, pointer_at(rows, first), n, max_listed, memory, pointer_at(words, 0),
-                pointer_at(offsets, 0),
+                problem, max_term, pointer_or_none(roots), pointer_at(rows, first), n,
+                max_listed, memory, pointer_at(words, 0), pointer_at(offsets, 0),
             )  # fmt: skip
+
+
+@inlined
+def pointer_or_none(array):
+    """Return a pointer to an array, or None if there is none."""
+    if array is None:
+        return None
+    return pointer_at(array, 0)
 
 
 @both_ways

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from copy import copy
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
-from bnmf.model.noise import MAX_PRECISION, CommonNoise, GroupedNoise, NoiseState, as_noise, max_precisions
+from bnmf.model.noise import MAX_PRECISION, NoiseModel, NoiseState, StudentT, as_noise, log_student_t, max_precisions
 from bnmf.model.units import NO_UNITS, Units
 from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair
@@ -54,6 +55,8 @@ class Model:
         The noise.
     units : Units, optional
         The model is one of the data divided by their scale; by default in the user's units.
+    entry_precision : ndarray of shape (observed entries,), optional
+        Known factor of the precision of each observed entry, row by row.
     """
 
     data: ObservedMatrix
@@ -61,6 +64,7 @@ class Model:
     prior: Any = "gl22"
     noise: Any = "common"
     units: Units = NO_UNITS
+    entry_precision: Floats | None = None
 
     def __post_init__(self) -> None:
         k = self.n_components
@@ -76,6 +80,8 @@ class Model:
                 "valid model, but more components than the data can tell apart",
                 stacklevel=3,
             )
+        if self.is_weighted:
+            object.__setattr__(self, "data", self.data.listed())
         # Raise errors now, rather than in the first sweep.
         _ = self.noise_model, self.coefficients(self.starting_rates)
 
@@ -111,6 +117,39 @@ class Model:
         of_rows = max_precisions(np.array([np.median(known) if known.size else 0.0]))
         return {"W": of_rows, "Z": max_precisions(steps)}
 
+    # --- entries that differ in how much they count
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether entries have precisions of their own, known or drawn."""
+        return self.entry_precision is not None or isinstance(self.noise_model, StudentT)
+
+    def roots(self, noise: NoiseState) -> dict[str, Floats | None]:
+        """Return the roots of the weights of the entries, in the order of rows and in that of columns, or None."""
+        if not self.is_weighted:
+            return {"W": None, "Z": None}
+        root = np.sqrt(self._weights(noise))
+        return {"W": root, "Z": root[self.data.column_order]}
+
+    def _weights(self, noise: NoiseState) -> Floats:
+        known = self.entry_precision
+        if not noise.entry.size:
+            return np.ones(self.data.n_observed) if known is None else known
+        return noise.entry if known is None else known * noise.entry
+
+    def standardised_squares(self, residuals: Floats, noise: NoiseState) -> tuple[Floats, Floats]:
+        """Return squared residuals of entries over their variances, and those variances, without drawn factors."""
+        variance = noise.variance_at(self.data.listed_rows, self.data.rows.indices)
+        if self.entry_precision is not None:
+            variance = variance / self.entry_precision
+        return residuals**2 / variance, variance
+
+    def log_likelihood_of(self, residuals: Floats, noise: NoiseState) -> float:
+        """Return the log density of the observed entries given their residuals, without drawn factors."""
+        squares, variance = self.standardised_squares(residuals, noise)
+        logs = log_student_t(squares, noise.df) if noise.df else -0.5 * (squares + math.log(2.0 * math.pi))
+        return float(logs.sum() - 0.5 * (np.broadcast_to(np.log(variance), squares.shape)).sum())
+
     # --- priors
 
     @cached_property
@@ -120,7 +159,7 @@ class Model:
         return prior_W, prior_Z.transposed()
 
     @cached_property
-    def noise_model(self) -> CommonNoise | GroupedNoise:
+    def noise_model(self) -> NoiseModel:
         """The noise, as an object."""
         return as_noise(self.noise)
 
@@ -200,6 +239,14 @@ class Model:
         float
             Log likelihood plus log priors, in units of the model.
         """
+        prior_W, prior_Z = self.priors_at(rates)
+        density = prior_W.log_density(W) + prior_Z.log_density(Zt) + self.noise_model.log_density(noise)
+        if self.is_weighted:
+            residuals = np.empty(self.data.n_observed)
+            self.rows.listed_residuals(W, Zt, 0, len(W), residuals)
+            squares, variance = self.standardised_squares(residuals, noise)
+            factor = noise.entry if noise.entry.size else np.ones(1)
+            return float(density - 0.5 * (squares * factor + np.log(variance / factor)).sum())
         # Rows of unequal variance weigh the residuals of a column: divide data and W by their root.
         root = 1.0 / np.sqrt(noise.row)
         weighted = ScaledView(self.data.columns, np.broadcast_to(root, len(W)).copy(), self._factor)
@@ -208,6 +255,4 @@ class Model:
         counts = self.data.rows.n_observed, self.data.columns.n_observed
         fit = -0.5 * (counts[0] * np.log(noise.row)).sum() - 0.5 * (counts[1] * np.log(noise.column)).sum()
         fit -= 0.5 * (errors / noise.column).sum()
-        prior_W, prior_Z = self.priors_at(rates)
-        density = prior_W.log_density(W) + prior_Z.log_density(Zt)
-        return float(fit + density + self.noise_model.log_density(noise))
+        return float(fit + density)

@@ -1,4 +1,4 @@
-"""Gaussian noise whose variance is common to all entries, or differs between columns, rows or both.
+"""Noise: Gaussian or Student's t, whose variance is common to all entries, or differs between columns, rows or both.
 
 Entry (i, j) has variance r_i c_j. Common noise has one inverse-gamma variance. Otherwise the precisions of a side share
 a gamma distribution whose scale s, and the strength α of the sharing, are learned:
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammainc, gammaincinv, gammaln
 
-from bnmf.utils.typing import Array, Floats, Ints, Shape
+from bnmf.utils.typing import Array, Floats, Indices, Ints, Shape
 
 # Largest precision of an entry, in units of the data: a noise of one millionth of the data.
 MAX_PRECISION = 1e12
@@ -30,8 +30,14 @@ CONSTANT_STEP = 0.1
 STRENGTHS: Floats = 2.0 ** np.arange(2.0, 8.0)
 """Possible strengths α of the sharing: that of 2 α entries. With less, a column with rare large entries can take a
 component for itself, which fits them exactly, and lose its noise."""
+DEGREES_OF_FREEDOM: Floats = np.array([3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0])
+"""Possible degrees of freedom of Student's t where they are learned, each equally likely."""
+NOISE_NAMES = ("common", "column", "row", "both")
 SCALE_SHAPE = SCALE_RATE = 0.5
 """Gamma prior of s."""
+
+
+NO_ENTRIES = np.empty(0)
 
 
 class NoiseState(NamedTuple):
@@ -45,6 +51,10 @@ class NoiseState(NamedTuple):
         s; 1 for common noise.
     row_strength, column_strength : float
         α of each side; 0 where the variances of a side do not differ.
+    df : float
+        Degrees of freedom of Student's t; 0 for Gaussian noise.
+    entry : ndarray of shape (observed entries,) or (0,)
+        Factor of the precision of each entry, which makes the noise Student's t.
     """
 
     row: Floats
@@ -52,6 +62,13 @@ class NoiseState(NamedTuple):
     scale: float = 1.0
     row_strength: float = 0.0
     column_strength: float = 0.0
+    df: float = 0.0
+    entry: Floats = NO_ENTRIES
+
+    def variance_at(self, rows: Indices, columns: Array) -> Floats:
+        """Return the variances at paired positions, apart from the factors of entries."""
+        row = self.row if self.row.size == 1 else self.row[rows]
+        return row * (self.column if self.column.size == 1 else self.column[columns])
 
 
 def common(sigma2: float) -> NoiseState:
@@ -245,24 +262,173 @@ class GroupedNoise:
         return float(total)
 
 
-def as_noise(noise: Any) -> CommonNoise | GroupedNoise:
+@dataclass(frozen=True)
+class KnownNoise:
+    """Noise whose variance is given for each entry: nothing is learned."""
+
+    by = "common"
+    halves = ("W", "Z")
+    updated_after = ("Z",)
+
+    @property
+    def shared(self) -> KnownNoise:
+        """The same noise."""
+        return self
+
+    def start(self, shape: Shape) -> NoiseState:
+        """Return the only state."""
+        return common(1.0)
+
+    def update(
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+    ) -> NoiseState:
+        """Return the state as it is."""
+        return noise
+
+    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
+        """Return the only state."""
+        return common(1.0)
+
+    def log_density(self, noise: NoiseState) -> float:
+        """Return zero: there is nothing to draw."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """Student's t in place of the normal distribution: a few entries may be far off without spoiling the rest.
+
+    It is a normal distribution with a factor λ of the precision of each entry, λ ~ Gamma(df/2, df/2).
+
+    Parameters
+    ----------
+    df : float or None, default=4.0
+        Degrees of freedom: the fewer, the heavier the tails. None learns them, on a grid from 3 to 100.
+    by : {"column", "row", "both", "common"}, default="column"
+        Whose scales differ, as for Gaussian noise.
+    strength : float, optional
+        α of those scales; learned by default.
+    """
+
+    df: float | None = 4.0
+    by: str = "column"
+    strength: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.by not in NOISE_NAMES:
+            raise ValueError(f"by of StudentT must be 'column', 'row', 'both' or 'common', got {self.by!r}")
+        df = self.df
+        if df is not None and not (isinstance(df, (int, float, np.number)) and 0 < df < math.inf):
+            raise ValueError(f"df of StudentT must be a positive finite number or None, got {df!r}")
+        if self.by == "common" and self.strength is not None:
+            raise ValueError("strength of StudentT is for scales that differ: leave it None with by='common'")
+        _ = self.base  # checks the strength
+
+    @property
+    def base(self) -> CommonNoise | GroupedNoise:
+        """The Gaussian noise whose variances are the squared scales of this one."""
+        return CommonNoise() if self.by == "common" else GroupedNoise(self.by, self.strength)
+
+    @property
+    def halves(self) -> tuple[str, str]:
+        """Order of the half-sweeps."""
+        return self.base.halves
+
+    @property
+    def updated_after(self) -> tuple[str, ...]:
+        """The half-sweeps after which variances are drawn."""
+        return self.base.updated_after
+
+    @property
+    def shared(self) -> StudentT:
+        """The same noise with nearly equal scales, for the first sweeps of a chain."""
+        return self if self.by == "common" else StudentT(self.df, self.by, float(STRENGTHS[-1]))
+
+    @property
+    def _dfs(self) -> Floats:
+        return DEGREES_OF_FREEDOM if self.df is None else np.array([float(self.df)])
+
+    def start(self, shape: Shape) -> NoiseState:
+        """Return a state to start from, without factors of entries."""
+        return self.base.start(shape)._replace(df=float(self._dfs[len(self._dfs) // 2]))
+
+    def update(
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+    ) -> NoiseState:
+        """Draw variances given squared errors that count each entry by its factor."""
+        drawn = self.base.update(half, noise, errors, counts, bounds, rng)
+        return drawn._replace(df=noise.df, entry=noise.entry)
+
+    def update_entries(self, noise: NoiseState, squares: Floats, rng: np.random.Generator) -> NoiseState:
+        """Draw the degrees of freedom, and then the factor of each entry.
+
+        Parameters
+        ----------
+        noise : NoiseState
+            The state so far.
+        squares : ndarray of shape (observed entries,)
+            Squared residuals over the variances of their rows and columns.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        NoiseState
+            With new degrees of freedom, which are drawn without the factors, and factors.
+        """
+        df = noise.df
+        if len(self._dfs) > 1:
+            log_weights = np.array([log_student_t(squares, df).sum() for df in self._dfs])
+            weights = np.exp(log_weights - log_weights.max())
+            df = float(self._dfs[np.searchsorted(np.cumsum(weights), rng.uniform() * weights.sum())])
+        entry = rng.standard_gamma(0.5 * (df + 1.0), size=squares.size) / (0.5 * (df + squares))
+        return noise._replace(df=df, entry=entry)
+
+    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
+        """Draw the noise from its prior, with factors of all entries, row by row."""
+        noise = self.base.draw_prior(shape, rng)
+        df = float(rng.choice(self._dfs))
+        return noise._replace(df=df, entry=rng.gamma(0.5 * df, size=shape[0] * shape[1]) / (0.5 * df))
+
+    def log_density(self, noise: NoiseState) -> float:
+        """Return the log density of the prior of variances and factors, up to a constant."""
+        half = 0.5 * noise.df
+        factors = (half - 1.0) * np.log(noise.entry) - half * noise.entry + half * math.log(half) - gammaln(half)
+        return self.base.log_density(noise) + float(factors.sum())
+
+
+NoiseModel = CommonNoise | GroupedNoise | KnownNoise | StudentT
+
+
+def log_student_t(squares: Floats, df: Any) -> Floats:
+    """Return the log density of Student's t with scale 1, given the squares of its values."""
+    constant = gammaln(0.5 * (df + 1.0)) - gammaln(0.5 * df) - 0.5 * np.log(np.pi * df)
+    return constant - 0.5 * (df + 1.0) * np.log1p(squares / df)
+
+
+def as_noise(noise: Any) -> NoiseModel:
     """Return a noise model, given one or its name.
 
     Parameters
     ----------
-    noise : {"common", "column", "row", "both"}, CommonNoise or GroupedNoise
+    noise : {"common", "column", "row", "both", "known"}, CommonNoise, GroupedNoise, KnownNoise or StudentT
         The noise.
 
     Returns
     -------
-    CommonNoise or GroupedNoise
+    CommonNoise, GroupedNoise, KnownNoise or StudentT
         The noise model.
     """
-    if isinstance(noise, (CommonNoise, GroupedNoise)):
+    if isinstance(noise, (CommonNoise, GroupedNoise, KnownNoise, StudentT)):
         return noise
-    if isinstance(noise, str) and noise in ("common", "column", "row", "both"):
+    if isinstance(noise, str) and noise in NOISE_NAMES:
         return CommonNoise() if noise == "common" else GroupedNoise(noise)
-    raise ValueError(f"noise must be 'common', 'column', 'row', 'both', a CommonNoise or a GroupedNoise, got {noise!r}")
+    if isinstance(noise, str) and noise == "known":
+        return KnownNoise()
+    raise ValueError(
+        "noise must be 'common', 'column', 'row', 'both', 'known', or an object of bnmf.model.noise (CommonNoise, "
+        f"GroupedNoise, StudentT), got {noise!r}"
+    )
 
 
 # --- conditionals

@@ -20,12 +20,12 @@ from bnmf.kernels.shear import shear
 from bnmf.kernels.shear import workspace_size as shear_size
 from bnmf.kernels.sweep import draw_tiles
 from bnmf.kernels.systems import min_sharing
-from bnmf.model.model import Model, Rates
-from bnmf.model.noise import NoiseState
+from bnmf.model.model import Model
+from bnmf.model.noise import NoiseState, StudentT
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.state import State
-from bnmf.sampler.streams import DRAW_W, DRAW_Z, NOISE, NOISE_FIRST, RATES, RESCALE, SHEAR, START, Key, Stream
+from bnmf.sampler.streams import DRAW_W, DRAW_Z, ENTRIES, NOISE, NOISE_FIRST, RATES, RESCALE, SHEAR, START, Key, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.typing import Floats, Words
 
@@ -66,12 +66,16 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
         W, Zt = _given_start(init, model)
     noise = model.noise_model.start(model.data.shape)
     errors = np.empty(0)
+    if isinstance(model.noise_model, StudentT):
+        residuals = listed_residuals(model, W, Zt, workers)
+        noise = model.noise_model.update_entries(noise, model.standardised_squares(residuals, noise)[0], rng)
     for half in model.noise_model.updated_after:
         view, given, other = _half(half, model, W, Zt)
         errors = squared_errors(view, given, other, workers)
         bounds = model.max_precisions[half]
         noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
-    return _state(model, W, Zt, noise, rates, errors, float(errors.sum()), 0)
+    log_likelihood = -math.inf if model.is_weighted else _log_likelihood(model, noise, errors)
+    return State(W, Zt, noise, rates, float(errors.sum()), log_likelihood, 0)
 
 
 def _given_start(init: Any, model: Model) -> tuple[Floats, Floats]:
@@ -118,7 +122,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     keys = stream.keys(sweep)
     prior_W, prior_Z = model.coefficients(state.rates)
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
-    errors, last = np.empty(0), model.noise_model.halves[-1]
+    errors, last, roots = np.empty(0), model.noise_model.halves[-1], model.roots(noise)
     for half in model.noise_model.halves:
         view, given, other = _half(half, model, W, Zt)
         row_variance, entry_variance = _variances(half, noise)
@@ -126,7 +130,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         is_used = half in model.noise_model.updated_after
         errors = half_sweep(
             view, given, other, prior, row_variance, entry_variance, key, workers, needs_errors=is_used,
-            n_passes=moves.n_passes,
+            n_passes=moves.n_passes, roots=roots[half],
         )  # fmt: skip
         if is_used:
             rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])
@@ -135,6 +139,13 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     squared_error = float(errors.sum())
     if model.noise_model.by == "both":  # those errors are divided by the variances of one side
         squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
+    log_likelihood = None
+    if model.is_weighted:
+        residuals = listed_residuals(model, W, Zt, workers)
+        squared_error, log_likelihood = float(residuals @ residuals), model.log_likelihood_of(residuals, noise)
+        if isinstance(model.noise_model, StudentT):
+            squares, _ = model.standardised_squares(residuals, noise)
+            noise = model.noise_model.update_entries(noise, squares, stream.generator(keys[ENTRIES]))
     rates = state.rates
     if rates:
         rates = model.draw_rates(W, Zt, stream.generator(keys[RATES]))
@@ -148,7 +159,9 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         if moves.n_partners and W.shape[1] > 1:
             partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
             shear(W, Zt, *priors, keys[SHEAR], partners, workers.numbers(shear_size(len(W), *Zt.shape)))
-    return _state(model, W, Zt, noise, rates, errors, squared_error, sweep)
+    if log_likelihood is None:
+        log_likelihood = _log_likelihood(model, noise, errors)
+    return State(W, Zt, noise, rates, squared_error, log_likelihood, sweep)
 
 
 def _half(half: str, model: Model, W: Floats, Zt: Floats) -> tuple[ScaledView, Floats, Floats]:
@@ -161,17 +174,8 @@ def _variances(half: str, noise: NoiseState) -> tuple[Floats, Floats]:
     return (noise.row, noise.column) if half == "W" else (noise.column, noise.row)
 
 
-def _state(
-    model: Model,
-    W: Floats,
-    Zt: Floats,
-    noise: NoiseState,
-    rates: Rates,
-    errors: Floats,
-    squared_error: float,
-    sweep: int,
-) -> State:
-    """Return a state with its log likelihood, given the squared errors of the rows of the last half-sweep."""
+def _log_likelihood(model: Model, noise: NoiseState, errors: Floats) -> float:
+    """Return the log density of the observed entries, given the squared errors of the rows of the last half-sweep."""
     row_variance, _ = _variances(model.noise_model.halves[-1], noise)
     data = model.data
     fit = (errors / row_variance).sum() if row_variance.size > 1 else errors.sum() / row_variance[0]
@@ -181,7 +185,7 @@ def _state(
             logs += float(view.n_observed @ np.log(variance))
         else:
             logs += data.n_observed * math.log(variance[0])
-    return State(W, Zt, noise, rates, squared_error, float(-0.5 * (logs + fit)), sweep)
+    return float(-0.5 * (logs + fit))
 
 
 def half_sweep(
@@ -197,13 +201,16 @@ def half_sweep(
     *,
     needs_errors: bool = True,
     n_passes: int = 1,
+    roots: Floats | None = None,
 ) -> Floats:
     """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
 
     Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column. Unequal
     variances of the columns enter as a scaling of Z and of the data by their roots. The squared errors are divided by
     entry_variance; without `needs_errors` they are not to be used. Each row reads the random stream of its id, which
-    is its number if `ids` is not given, and is drawn `n_passes` times.
+    is its number if `ids` is not given, and is drawn `n_passes` times. `roots` are the roots of the weights of the
+    entries, for data whose rows list what was observed: each entry counts, in the squared errors too, as often as its
+    weight says.
     """
     rows = view.view
     deviation = NO_NUMBERS
@@ -225,13 +232,14 @@ def half_sweep(
 
     def draw(*tiles: int) -> None:
         draw_tiles(
-            W, other, data, scales, separable, max_term, streams, tiles, sharing, others,
-            workers.workspace(side, longest), squared_error,
+            W, other, data, roots, scales, separable, max_term, streams, tiles, sharing, others,
+            (*workers.workspace(side, longest), squared_error),
         )  # fmt: skip
 
     workers.over_tiles(draw, rows.n_rows)
     if needs_errors:
-        _recompute_cancelled(view, W, other[0], squared_error)
+        if roots is None:  # weighted errors are sums of squares, which cannot cancel
+            _recompute_cancelled(view, W, other[0], squared_error)
         if entry_variance.size == 1 and entry_variance[0] != 1.0:
             squared_error /= entry_variance[0]
     return squared_error
@@ -265,6 +273,17 @@ def squared_errors(view: ScaledView, W: Floats, Z: Floats, workers: Workers) -> 
     with single_threaded_blas():
         workers.over_tiles(compute, len(errors))
     return errors
+
+
+def listed_residuals(model: Model, W: Floats, Zt: Floats, workers: Workers) -> Floats:
+    """Return a - w z of every observed entry, row by row."""
+    residuals = np.empty(model.data.n_observed)
+
+    def compute(first: int, last: int) -> None:
+        model.rows.listed_residuals(W, Zt, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W)), residuals)
+
+    workers.over_tiles(compute, len(W))
+    return residuals
 
 
 def sample(
