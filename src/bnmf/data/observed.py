@@ -188,6 +188,17 @@ class ObservedMatrix:
                 block[mask] = (part.toarray() if sp.issparse(part) else part)[mask]
             yield slice(start, stop), block
 
+    def dense_rows(self, rows: Indices) -> Floats:
+        """Return some rows as a dense array with NaN for missing entries."""
+        view = self.rows.select(rows)
+        mask = view.mask(0, len(rows), self.shape[1])
+        block = np.full(mask.shape, np.nan)
+        if view.matrix is None:
+            block[mask] = view.values
+        else:
+            block[mask] = (view.matrix.toarray() if sp.issparse(view.matrix) else view.matrix)[mask]
+        return block
+
     def without(self, rows: Indices, columns: Indices) -> ObservedMatrix:
         """Return the data with some of the observed entries missing.
 

@@ -28,12 +28,15 @@ class BasePosterior(ABC):
         Mean squared error on the observed entries after each sweep, burn-in included.
     n_observed : int
         Number of observed entries.
+    thinning : int
+        Sweeps from one draw to the next. The last draw is that of the last sweep.
     """
 
     noise_variance: Floats
     log_density: Floats | None
     train_mse: Floats
     n_observed: int
+    thinning: int
 
     @abstractmethod
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
@@ -63,6 +66,11 @@ class BasePosterior(ABC):
     def n_draws(self) -> int:
         """Number of draws of each chain."""
         return self.noise_variance.shape[1]
+
+    @property
+    def burn_in(self) -> int:
+        """Number of sweeps before those of the draws."""
+        return max(self.train_mse.shape[1] - self.n_draws * self.thinning, 0)
 
     # --- convergence
 
