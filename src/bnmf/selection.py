@@ -14,6 +14,7 @@ from bnmf.data.folds import Fold, folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
 from bnmf.utils.seeds import as_seed
+from bnmf.utils.svg import curve
 from bnmf.utils.typing import Floats
 
 
@@ -35,6 +36,16 @@ class RankChoice:
 
     def __str__(self) -> str:
         return f"{self.table.to_string(float_format='{:.4g}'.format)}\nbest_k = {self.best_k}"
+
+    def _repr_html_(self) -> str:
+        density = self.table["log_density"]
+        errors = self.table.get("standard_error", 0.0 * density)
+        marked = list(self.table.index).index(self.best_k)
+        picture = curve(
+            list(density.index), list(density), list(errors), marked, "log predictive density of hidden entries by K"
+        )
+        table = self.table.to_html(float_format="{:.4g}".format, na_rep="")
+        return f"{table}{picture}<p>best_k = {self.best_k}, circled in the log predictive density by K</p>"
 
 
 def select_rank(
