@@ -27,7 +27,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
     Examples
     --------
-    >>> ticks(0.0, 9.7), ticks(-0.12, 0.31, 4)
+    >>> ticks(0.0, 9.7), ticks(-0.12, 0.31)
     ([0.0, 2.0, 4.0, 6.0, 8.0], [-0.1, 0.0, 0.1, 0.2, 0.3])
     """
     raw = (high - low) / count
@@ -52,6 +52,8 @@ class Chart:
         Whether the vertical axis is logarithmic.
     percents : bool, default=False
         Whether the horizontal axis is a share, shown in percent.
+    counts : bool, default=False
+        Whether the vertical axis counts.
     """
 
     def __init__(
@@ -64,8 +66,9 @@ class Chart:
         *,
         log_y: bool = False,
         percents: bool = False,
+        counts: bool = False,
     ) -> None:
-        self.x, self.log_y, self.title = x, log_y, title
+        self.x, self.log_y, self.counts, self.title = x, log_y, counts, title
         self.y = (math.log10(y[0]), math.log10(y[1])) if log_y else y
         self.parts: list[str] = []
         self._axes(x_label, y_label, percent if percents else number)
@@ -82,6 +85,8 @@ class Chart:
     def _axes(self, x_label: str, y_label: str, x_text: object) -> None:
         bottom = HEIGHT - BOTTOM
         levels = [10.0**tick for tick in _log_ticks(*self.y)] if self.log_y else ticks(*self.y)
+        if self.counts:
+            levels = [level for level in levels if level.is_integer()]
         for level, place in zip(levels, self.down(np.array(levels)), strict=True):
             self.parts.append(f'<path class="rule" d="M{LEFT} {place:.1f}H{WIDTH - RIGHT}"/>')
             self.parts.append(f'<text class="tick end" x="{LEFT - 7}" y="{place + 4:.1f}">{number(level)}</text>')
@@ -194,10 +199,10 @@ def histogram(values: Floats, x_label: str, y_label: str, title: str, *, percent
         SVG.
     """
     low, high = _trimmed(values)
-    edges = np.linspace(low, high, 37)
+    edges = np.linspace(low, high, min(37, max(6, int(3 * np.sqrt(len(values))))))
     counts = np.histogram(np.clip(values, low, high), edges)[0]
     text = percent if percents else number
-    chart = Chart((low, high), (0, 1.05 * counts.max()), x_label, y_label, title, percents=percents)
+    chart = Chart((low, high), (0, 1.05 * counts.max()), x_label, y_label, title, percents=percents, counts=True)
     texts = [f"{text(a)} to {text(b)}: {count:,}" for a, b, count in zip(edges, edges[1:], counts, strict=False)]
     chart.bars(edges, counts.astype(float), texts)
     return chart.svg()

@@ -63,7 +63,7 @@ class HeatMap:
         """Return the picture with its labels."""
         left = 104.0 if self.rows else 4.0
         top = 6.0
-        bottom = 0.0 if not self.columns else 10.0 + 6.3 * min(max(map(len, self.columns)), LABEL_WIDTH)
+        bottom = 0.0 if not self.columns else 10.0 + 5.7 * min(max(map(len, self.columns)), LABEL_WIDTH)
         short_columns = bool(self.columns) and max(map(len, self.columns)) <= 3
         bottom = 18.0 if short_columns else bottom
         parts = [
@@ -220,7 +220,7 @@ def matrix_maps(overview: Overview, components: Components) -> str:
         ),
     ]
     figures = "".join(
-        f"<figure><h4>{heading}</h4>{picture.svg()}{picture.scale(*ends)}</figure>" for picture, ends, heading in panels
+        f"<figure><h3>{heading}</h3>{picture.svg()}{picture.scale(*ends)}</figure>" for picture, ends, heading in panels
     )
     counted = (
         f"{_of(len(rows), overview.data.shape[0], 'row')} and {_of(len(columns), overview.data.shape[1], 'column')}"

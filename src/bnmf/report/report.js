@@ -118,14 +118,16 @@ for (const chart of document.querySelectorAll("[data-heat]")) {
     tip.style.top = (below + size.height > window.innerHeight ? box.top - size.height - 12 : below) + "px";
   };
 
-  chart.addEventListener("pointermove", (event) => {
+  const follow = (event) => {
     const box = chart.getBoundingClientRect();
     const scale = chart.viewBox.baseVal.width / box.width;
     const column = Math.floor((((event.clientX - box.left) * scale - left) / width) * columns);
     const row = Math.floor((((event.clientY - box.top) * scale - top) / height) * rows);
     if (row >= 0 && row < rows && column >= 0 && column < columns) show(row, column);
     else leave();
-  });
+  };
+  chart.addEventListener("pointermove", follow);
+  chart.addEventListener("pointerdown", follow);
   chart.addEventListener("pointerleave", leave);
   chart.addEventListener("blur", leave);
   chart.addEventListener("keydown", (event) => {
