@@ -19,6 +19,18 @@ from bnmf.data.observed import ObservedMatrix
 
 # Fraction of the entries that is hidden and predicted.
 HIDDEN_FRACTION = 0.2
+# The files of each function.
+FIGURES = {
+    "plot_convergence": ["convergence"],
+    "plot_factor": ["factor_W", "factor_Z"],
+    "plot_component": ["component"],
+    "plot_predictions": ["predictions"],
+    "plot_calibration": ["calibration"],
+    "plot_noise": ["noise", "noise_common"],
+    "plot_weights": ["weights"],
+    "plot_completed": ["completed"],
+    "plot_rank": ["rank"],
+}
 
 
 def main() -> None:
@@ -52,8 +64,16 @@ def main() -> None:
     one("noise_common", lambda ax: plots.plot_noise(common, ax))
     one("weights", lambda ax: plots.plot_weights(posterior, ax))
     one("rank", lambda ax: plots.plot_rank(choice, ax))
+    write_index(directory)
     save(plots.plot_component(posterior, 0)[0].figure, directory / "component.png")
     save(plots.plot_completed(posterior, ObservedMatrix.from_data(table))[0].figure, directory / "completed.png")
+
+
+def write_index(directory: Path) -> None:
+    lines = ["# Figures of a fit", "", "Drawn by `python docs/make_figures.py` on the wine data of scikit-learn.", ""]
+    for title, names in FIGURES.items():
+        lines += [f"## `{title}`", "", *(f"![{title}]({name}.png)" for name in names), ""]
+    (directory / "README.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 def save(figure, path: Path) -> None:

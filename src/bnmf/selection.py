@@ -39,7 +39,7 @@ class RankChoice:
 
     def _repr_html_(self) -> str:
         density = self.table["log_density"]
-        errors = self.table.get("standard_error", 0.0 * density)
+        errors = self.table.get("standard_error", 0.0 * density).fillna(0.0)
         marked = list(self.table.index).index(self.best_k)
         picture = curve(
             list(density.index), list(density), list(errors), marked, "log predictive density of hidden entries by K"

@@ -58,6 +58,7 @@ def test_summary_shows_r_hat_on_a_scale():
     table.verdict = f"Good {EVIL}."
     html = table._repr_html_()
     assert EVIL not in html
+    assert table.rename_axis("name")._repr_html_() == html
     root = parsed(html)
     rows = root.findall(".//tr")
     assert [len(row) for row in rows] == [4, 4, 4]

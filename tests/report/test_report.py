@@ -14,7 +14,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior.components import Components
 from bnmf.posterior.moments import Moments
 from bnmf.report import write_report
-from bnmf.report.entries import imputed_entries
+from bnmf.report.entries import entries, imputed_entries
 from bnmf.report.markup import json_script, number, rounded
 from bnmf.report.overview import Overview
 from bnmf.report.trust import verdicts
@@ -84,6 +84,27 @@ def test_it_tells_what_went_in(tmp_path):
     assert f"The {n_missing} entries that were missing" in page.text
     assert "n_components" in page.text
     assert "numba" in page.text
+
+
+def test_names_that_are_no_text(tmp_path):
+    posterior = fake()
+    table = table_of(posterior)
+    table.columns = ["half \ud800", *range(11)]
+    table.index = [("a", i) for i in range(40)]
+    page = Page(written(tmp_path, posterior, observed(table)))
+    assert "half ?" in page.text
+    assert "a, 17" in page.text
+
+
+@pytest.mark.parametrize(("scale", "differ"), [(1.0, False), (1000.0, True)])
+def test_columns_of_other_units_are_recognised(scale, differ):
+    posterior = fake()
+    half = table_of(posterior, names=False)
+    one = half.copy()
+    half[:, :6] *= scale
+    one[:, 0] *= scale
+    assert Overview.of(observed(half), posterior).units_differ == differ
+    assert Overview.of(observed(one), posterior).units_differ == differ
 
 
 def test_same_fit_same_file(tmp_path):
@@ -207,6 +228,18 @@ def test_imputed_entries_are_sorted_by_certainty():
     assert (np.diff(imputed.relative) >= 0).all()
     np.testing.assert_allclose(imputed.mean, posterior.mean()[imputed.rows, imputed.columns])
     np.testing.assert_allclose(imputed.relative, imputed.sd / overview.column_sd[imputed.columns])
+
+
+@pytest.mark.parametrize(("n_missing", "listed"), [(1, 1), (2, 2), (3, 3), (400, 400), (450, 400)])
+def test_surest_and_least_sure_entries_do_not_overlap(n_missing, listed):
+    posterior = fake(40, 12)
+    X = table_of(posterior, 0.0, names=False)
+    X.flat[np.random.default_rng(0).permutation(X.size)[:n_missing]] = np.nan
+    overview = Overview.of(ObservedMatrix.from_data(X), posterior)
+    html = entries(overview, imputed_entries(overview), "")
+    found = re.findall(r"<th scope=row>(row \d+)</th><td>(column \d+)</td>", html)
+    assert len(found) == len(set(found)) == listed
+    assert (f"The {n_missing - listed} entries between" in html) == (n_missing > listed)
 
 
 @pytest.mark.parametrize("unstored", ["missing", "zero"])

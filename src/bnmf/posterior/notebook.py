@@ -45,7 +45,7 @@ def posterior_html(posterior: Posterior, verdict: str) -> str:
         "components": f"{posterior.n_components}",
         "draws": f"{posterior.n_chains} chains of {posterior.n_draws:,}, after {posterior.burn_in:,} sweeps of burn-in",
         "training error": sparkline(posterior.train_mse, posterior.burn_in, "mean squared error by sweep and chain")
-        + f"<br/>root mean squared error {error:.4g}",
+        + f"<br/>root mean squared error {error:.4g}, in the units of the fit",
     }
     rows = "".join(
         f'<tr><th scope="row" style="text-align:left">{key}</th><td style="text-align:left">{value}</td></tr>'

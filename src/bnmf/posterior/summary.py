@@ -25,7 +25,7 @@ class SummaryTable(pd.DataFrame):
         return f"{self.to_string(float_format='{:.4g}'.format, na_rep='')}\n{self._sentence}"
 
     def _repr_html_(self) -> str:
-        shown = pd.DataFrame(self)
+        shown = pd.DataFrame(self).rename_axis(index=None, columns=None)  # whose names would be rows of their own
         table = shown.to_html(float_format="{:.4g}".format, na_rep="")
         if "r_hat" in shown:
             # Each row ends with its R-hat on a scale, after what pandas wrote (and escaped).

@@ -92,7 +92,10 @@ class Overview:
     def units_differ(self) -> bool:
         """Whether columns have so different spreads that their values do not go onto one axis."""
         spreads = self.column_sd[np.nan_to_num(self.column_sd) > 0]
-        return len(spreads) > 1 and float(spreads.max()) > MAX_SPREAD_RATIO * float(np.median(spreads))
+        if len(spreads) < 2:
+            return False
+        low, middle, high = np.quantile(spreads, [0.25, 0.5, 0.75])
+        return bool(high > MAX_SPREAD_RATIO * low or spreads.max() > MAX_SPREAD_RATIO * middle)
 
     def sample(self) -> tuple[Indices, Indices, Floats]:
         """Return rows, columns and values of what was observed in the sampled rows."""

@@ -46,8 +46,8 @@ def pattern_cards(overview: Overview, components: Components, heat_maps: str) ->
 <p>Every prediction is a sum of patterns. A pattern is a profile over the columns, and a weight for each row that says
 how much of the profile that row has; none of them is negative. Patterns are numbered by how much of all predictions
 they make. A row’s <strong>weight</strong> is relative to an average row, which has weight 1. A column’s
-<strong>value</strong> is what the pattern adds to it in an average row, in the units of the data. Bars are 90%
-intervals.</p>
+<strong>value</strong> is what the pattern adds to it in an average row, in the units of the data; the columns of a
+pattern are those where it is largest compared with the size of the column. Bars are 90% intervals.</p>
 {left_out}
 {heat_maps}
 <h3>Pattern by pattern</h3>
@@ -78,7 +78,9 @@ def _card(
 
 def _chart(title: str, heading: str, names: list[str], top: TopEntries, scale: Floats) -> str:
     mean, low, high = ((values / scale)[: len(names)] for values in (top.mean, top.low, top.high))
-    return f"<div><h5>{heading}</h5>{intervals(names, mean, low, high, title)}</div>"
+    order = np.argsort(-mean, kind="stable")
+    picture = intervals([names[i] for i in order], mean[order], low[order], high[order], title)
+    return f"<div><h5>{heading}</h5>{picture}</div>"
 
 
 def _column_heading(overview: Overview) -> str:

@@ -76,7 +76,8 @@ def write_report(
         raise TypeError(f"data must be an ObservedMatrix, got {type(data).__name__}: see ObservedMatrix.from_data")
     if data.shape != posterior.shape:
         raise ValueError(f"data must have the shape of the fitted data, {posterior.shape}, got {data.shape}")
-    write_bytes(path, _page(posterior, data, title or "Patterns and missing entries", settings).encode("utf-8"))
+    page = _page(posterior, data, title or "Patterns and missing entries", settings)
+    write_bytes(path, page.encode("utf-8", errors="replace"))  # names may hold half characters
 
 
 def _page(posterior: Posterior, data: ObservedMatrix, title: str, settings: Mapping[str, Any] | None) -> str:
