@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 from bnmf.plots.look import ACCENT, COLOUR_MAP, INK, SOFT, current_axes, legend, tidy
 from bnmf.posterior import Posterior
+from bnmf.posterior.predictions import tiles
 from bnmf.utils.typing import Floats
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ MAX_INTERVALS = 150
 MAX_POINTS = 3000
 # Probabilities of the intervals whose coverage is drawn.
 PROBABILITIES = np.linspace(0.05, 0.95, 19)
-# Entries whose draws are held at the same time.
-ENTRIES_AT_ONCE = 2000
 
 
 def plot_predictions(posterior: Posterior, rows: Any, columns: Any, values: Any, ax: Axes | None = None) -> Axes:
@@ -134,8 +133,7 @@ def coverage(posterior: Posterior, rows: Any, columns: Any, values: Floats) -> F
     """Return the fraction of values inside the central predictive interval of each of `PROBABILITIES`."""
     tails = 0.5 * (1.0 - PROBABILITIES)
     inside = np.zeros(len(PROBABILITIES))
-    for start in range(0, len(values), ENTRIES_AT_ONCE):
-        part = slice(start, start + ENTRIES_AT_ONCE)
+    for part in tiles(len(values), 32 * posterior.n_chains * posterior.n_draws):
         ends = posterior.quantile(np.concatenate([tails, 1.0 - tails]), rows[part], columns[part], noise=True)
         low, high = np.split(ends, 2)
         inside += ((low <= values[part]) & (values[part] <= high)).sum(axis=1)
