@@ -21,6 +21,7 @@ LAYERS = [
     {"posterior"},
     {"estimator", "imputer", "selection", "datasets"},
     {"plots", "paper"},
+    {"report"},
     {"cli", "__main__"},
 ]
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
@@ -30,7 +31,7 @@ USERS = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
     "sklearn": {"estimator", "imputer", "selection", "datasets", "paper"},
-    "matplotlib": {"plots", "paper"},
+    "matplotlib": {"plots", "report", "paper"},
     "typer": {"cli"},
 }
 

@@ -23,6 +23,7 @@ from bnmf.utils import arguments
 from bnmf.utils.atomic import write_bytes
 from bnmf.utils.progress import Display, Silent
 from bnmf.utils.seeds import as_seed
+from bnmf.utils.svg import curve
 from bnmf.utils.typing import Floats
 
 # Observed entries at most whose leave-one-out densities are computed.
@@ -67,6 +68,16 @@ class RankChoice:
             f"K = {self.best_k} is the smallest number of components within one standard error of the best: its log "
             f"density of hidden entries is {gap:.2g} below that of K = {top}, with a standard error of {error:.2g}."
         )
+
+    def _repr_html_(self) -> str:
+        density = self.table["log_density"]
+        errors = self.table["below_best_se"]
+        marked = list(self.table.index).index(self.best_k)
+        picture = curve(
+            list(density.index), list(density), list(errors), marked, "log predictive density of hidden entries by K"
+        )
+        table = self.table.to_html(float_format="{:.4g}".format, na_rep="")
+        return f"{table}{picture}<p>{self.sentence} It is circled.</p>"
 
     def __str__(self) -> str:
         return f"{self.table.to_string(float_format='{:.4g}'.format)}\nbest_k = {self.best_k}. {self.sentence}"

@@ -195,3 +195,18 @@ def test_bad_input(make, error, message):
 def test_unstored_is_checked():
     with pytest.raises(ValueError, match="unstored must be 'zero' or 'missing', got 'nothing'"):
         ObservedMatrix.from_data(sp.csr_array(np.eye(3)), unstored="nothing")
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options"),
+    [
+        (X, {}),
+        (FEW, {}),
+        (sp.csr_array(np.nan_to_num(FEW)), {}),
+        (sp.csr_array(np.nan_to_num(FEW)), {"unstored": "missing"}),
+    ],
+)
+def test_dense_rows(matrix, options):
+    data = ObservedMatrix.from_data(matrix, **options)
+    whole = np.concatenate([block for _, block in data.blocks()])
+    np.testing.assert_array_equal(data.dense_rows(np.array([2, 0])), whole[[2, 0]])

@@ -201,3 +201,9 @@ def test_summary_with_thinning():
     table = Moments(draws.store, [0, 1], 40, N_OBSERVED).summary()
     expected = draws.log_density[:, draws.kept].mean()
     assert table.loc["log likelihood", "mean"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_burn_in_is_what_comes_before_the_draws(draws, moments):
+    assert moments.thinning == 2
+    assert moments.burn_in == 4
+    assert Moments(draws.store, [0, 1, 2], 3, N_OBSERVED).burn_in == 4

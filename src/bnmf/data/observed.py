@@ -210,17 +210,17 @@ class ObservedMatrix:
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
         for start, stop in self.tiles():
-            yield slice(start, stop), self.dense_rows(start, stop)
+            yield slice(start, stop), self.dense_rows(np.arange(start, stop))
 
-    def dense_rows(self, start: int, stop: int) -> Floats:
-        """Return the rows from `start` to `stop` as a dense array with NaN for missing entries."""
-        mask = self.mask(start, stop)
+    def dense_rows(self, rows: Indices) -> Floats:
+        """Return some rows as a dense array with NaN for missing entries."""
+        view = self.rows.select(rows)
+        mask = view.mask(0, len(rows), self.shape[1])
         block = np.full(mask.shape, np.nan)
-        if self.rows.matrix is None:
-            block[mask] = self.rows.values[self.rows.indptr[start] : self.rows.indptr[stop]]
+        if view.matrix is None:
+            block[mask] = view.values
         else:
-            part = self.rows.matrix[start:stop]
-            block[mask] = (part.toarray() if sp.issparse(part) else part)[mask]
+            block[mask] = (view.matrix.toarray() if sp.issparse(view.matrix) else view.matrix)[mask]
         return block
 
     def without(self, rows: Indices, columns: Indices) -> ObservedMatrix:

@@ -30,6 +30,8 @@ class BasePosterior(ABC):
         Number of observed entries.
     notes : tuple of str
         What is wrong with the fit as such, however well it has converged.
+    thinning : int
+        Sweeps from one draw to the next. The last draw is that of the last sweep.
     """
 
     noise_variance: Floats
@@ -37,6 +39,7 @@ class BasePosterior(ABC):
     train_mse: Floats
     n_observed: int
     notes: tuple[str, ...]
+    thinning: int
 
     @abstractmethod
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
@@ -66,6 +69,11 @@ class BasePosterior(ABC):
     def n_draws(self) -> int:
         """Number of draws of each chain."""
         return self.noise_variance.shape[1]
+
+    @property
+    def burn_in(self) -> int:
+        """Number of sweeps before those of the draws."""
+        return max(self.train_mse.shape[1] - self.n_draws * self.thinning, 0)
 
     # --- convergence
 

@@ -42,6 +42,7 @@ class Moments(BasePosterior):
         self._row_noise = traces.get("row_noise")
         self._offset = 0.0 if store.model.units.offset is None else store.model.units.offset
         self.train_mse = store.train_mse[choose, : store.schedule.sweeps_for(n_draws)]
+        self.thinning = store.schedule.thinning
         self.n_observed = n_observed
         self.lower_bound = lower_bound
         self.notes: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ def _sample(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
     each = -(-MAX_ENTRIES // len(rows))
     at, to, values = [], [], []
     for row in rows:
-        entries = data.dense_rows(row, row + 1)[0]
+        entries = data.dense_rows(np.array([row]))[0]
         columns = np.flatnonzero(~np.isnan(entries))
         columns = rng.permutation(columns)[:each]
         at.append(np.full(len(columns), row))

@@ -11,7 +11,7 @@ import numpy as np
 
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior import archive, diagnostics, inference_data, new_rows, predictions
+from bnmf.posterior import archive, diagnostics, inference_data, new_rows, notebook, predictions
 from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
@@ -80,6 +80,10 @@ class Posterior(Draws, BasePosterior):
             f"<Posterior of a {self.shape[0]} x {self.shape[1]} matrix, K = {self.n_components}: "
             f"{self.n_chains} chains of {self.n_draws} draws>"
         )
+
+    def _repr_html_(self) -> str:
+        sentence = notebook.prediction_sentence(self.prediction_error(), PREDICTION_ERRORS)
+        return notebook.posterior_html(self, sentence)
 
     def after(self, sweep: int) -> Posterior:
         """Return this posterior without the draws of the first sweeps: a longer burn-in, chosen afterwards.

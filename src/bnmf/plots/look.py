@@ -1,0 +1,94 @@
+"""The common look of the figures: readable in print, in greyscale and for the colour-blind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bnmf.utils.labels import shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+COLOUR_MAP = "cividis"
+INK = "#1f3a5f"
+ACCENT = "#b3560f"
+SOFT = "#8a8f98"
+# Characters of a name that are shown, and inches along an axis that a name takes.
+NAME_WIDTH = 22
+NAME_INCHES = 0.125
+# Part of its axes that an axis still has when labels and titles have taken their room.
+ROOM = 0.8
+
+_LINES: Sequence[Any] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+_MARKERS = "os^DvPX*"
+
+
+def current_axes(ax: Axes | None) -> Axes:
+    """Return the given axes, or the current ones of pyplot."""
+    if ax is None:
+        from matplotlib import pyplot
+
+        return pyplot.gca()
+    return ax
+
+
+def side_by_side(axes: Sequence[Axes] | None, count: int, width: float = 4.2, height: float = 3.8) -> list[Axes]:
+    """Return the given axes after a check of their number, or those of a new figure."""
+    if axes is None:
+        from matplotlib import pyplot
+
+        return list(pyplot.subplots(1, count, figsize=(width * count, height), layout="constrained")[1])
+    found = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(found) != count:
+        raise ValueError(f"axes must be {count} axes, got {len(found)}")
+    return found
+
+
+def tidy(ax: Axes, *, grid: str | None = "both") -> None:
+    """Remove what carries no information, and draw a light grid."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    if grid:
+        ax.grid(True, axis=grid, color="#e3e3e3", linewidth=0.6)  # type: ignore[arg-type]
+
+
+def legend(ax: Axes, **options: Any) -> None:
+    """Add a small legend on a white ground, which stays readable over lines."""
+    ax.legend(fontsize=8, frameon=True, edgecolor="none", framealpha=0.8, **options)
+
+
+def chain_line(chain: int, n_chains: int, n_points: int) -> dict[str, Any]:
+    """Return the arguments of `Axes.plot` for one of several chains: colour, marker and line style all differ."""
+    import matplotlib as mpl
+
+    # From dark to not quite yellow, which would vanish on white paper.
+    shade = 0.0 if n_chains == 1 else 0.82 * chain / (n_chains - 1)
+    every = max(1, n_points // 8)
+    return {
+        "color": mpl.colormaps["viridis"](shade),
+        "linestyle": _LINES[chain % len(_LINES)],
+        "linewidth": 1.2,
+        "marker": _MARKERS[chain % len(_MARKERS)],
+        "markersize": 4,
+        "markevery": (every * chain // n_chains, every),
+        "label": f"chain {chain}",
+    }
+
+
+def name_ticks(axis: Axis, names: Sequence[str]) -> None:
+    """Label positions 0, 1, 2 and so on with names: every second or tenth where they are many, and long ones cut."""
+    box = axis.axes.get_window_extent()
+    length = (box.width if axis is axis.axes.xaxis else box.height) / axis.axes.figure.dpi
+    step = -(-len(names) // max(2, int(ROOM * length / NAME_INCHES)))
+    chosen = range(0, len(names), step)
+    axis.set_ticks(list(chosen), [_literal(shortened(names[i], NAME_WIDTH)) for i in chosen])
+    axis.set_tick_params(length=0 if step == 1 else 2, labelsize=8 if len(chosen) <= 25 else 6.5)
+
+
+def _literal(text: str) -> str:
+    """Return a text in which matplotlib finds no formula."""
+    return text.replace("$", r"\$")

@@ -1,0 +1,188 @@
+"""The components of a fit as people look at them: how large they are, and which rows and columns they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bnmf.utils.typing import Floats, Indices, Ints
+
+if TYPE_CHECKING:
+    from bnmf.posterior.posterior import Posterior
+
+# Share of all predictions below which a component counts as vanished.
+MIN_SHARE = 1e-3
+
+
+class TopEntries(NamedTuple):
+    """The largest entries of a component.
+
+    Attributes
+    ----------
+    positions : ndarray of int of shape (n,)
+        Rows or columns of the data, the largest entry first.
+    mean, low, high : ndarray of shape (n,)
+        Posterior mean of the entry and its central interval, over the chains that agree on the component.
+    share : ndarray of shape (n,)
+        Share of the predictions of that row or column that the component makes.
+    """
+
+    positions: Indices
+    mean: Floats
+    low: Floats
+    high: Floats
+    share: Floats
+
+
+@dataclass(frozen=True)
+class Components:
+    """Means of the aligned factors, and the shares of predictions that each component makes.
+
+    Columns of W have mean 1. A weight of 2 is twice that of an average row, and entry (k, j) of Z is what component k
+    adds to column j in an average row, in the units of the data. Columns are compared in the units of the fit, and
+    shares are of predictions above the offset.
+
+    Attributes
+    ----------
+    W : ndarray of shape (rows, K)
+        Weights of rows.
+    Z : ndarray of shape (K, columns)
+        Profiles over columns.
+    sizes : ndarray of shape (K,)
+        Share of all predictions that each component makes.
+    row_shares, column_shares : ndarray of shape (rows, K) and (K, columns)
+        Share of the predictions of each row, and of each column.
+    n_chains_with : ndarray of int of shape (K,)
+        How many chains have found each component.
+    posterior : Posterior
+        The fit.
+    """
+
+    W: Floats
+    Z: Floats
+    sizes: Floats
+    row_shares: Floats
+    column_shares: Floats
+    n_chains_with: Ints
+    posterior: Posterior
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> Components:
+        """Compute them.
+
+        Parameters
+        ----------
+        posterior : Posterior
+            The fit.
+
+        Returns
+        -------
+        Components
+            In the order of the aligned posterior, which is that of ``BayesianNMF.components_``.
+        """
+        W, Z = posterior.factor_means()
+        scaled = Z if posterior.scale is None else Z / posterior.scale
+        by_row = W * scaled.sum(axis=1)
+        by_column = W.sum(axis=0)[:, None] * scaled
+        return cls(
+            W,
+            Z,
+            _shares(by_column.sum(axis=1), axis=0),
+            _shares(by_row, axis=1),
+            _shares(by_column, axis=0),
+            posterior.alignment.agrees.sum(axis=0),
+            posterior,
+        )
+
+    @property
+    def order(self) -> Indices:
+        """The components, the largest first."""
+        return np.argsort(-self.sizes, kind="stable")
+
+    @property
+    def n_present(self) -> int:
+        """Number of components that have not vanished."""
+        return int((self.sizes >= MIN_SHARE).sum())
+
+    def row_order(self) -> Indices:
+        """Return the rows, grouped by the component that makes most of each."""
+        return _grouped(self.row_shares[:, self.order])
+
+    def column_order(self) -> Indices:
+        """Return the columns, grouped by the component that makes most of each."""
+        return _grouped(self.column_shares[self.order].T)
+
+    def top_rows(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
+        """Return the rows with the largest weights.
+
+        Parameters
+        ----------
+        component : int
+            Number of the component.
+        n : int
+            How many rows.
+        prob : float, default=0.9
+            Probability of the intervals.
+
+        Returns
+        -------
+        TopEntries
+            The rows.
+        """
+        positions = np.argsort(-self.W[:, component], kind="stable")[:n]
+        alignment = self.posterior.alignment
+        draws = []
+        for chain in np.flatnonzero(alignment.agrees[:, component]):
+            order, scale = alignment.order[chain, :, component], alignment.scale[chain, :, component]
+            chosen = self.posterior.W[chain][:, positions]  # (draw, n, K)
+            draws.append(np.take_along_axis(chosen, order[:, None, None], axis=2)[:, :, 0] / scale[:, None])
+        return self._entries(
+            positions, self.W[positions, component], draws, self.row_shares[positions, component], prob
+        )
+
+    def top_columns(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
+        """Return the columns with the largest entries, in the units of the fit.
+
+        Parameters
+        ----------
+        component : int
+            Number of the component.
+        n : int
+            How many columns.
+        prob : float, default=0.9
+            Probability of the intervals.
+
+        Returns
+        -------
+        TopEntries
+            The columns, with entries in the units of the data.
+        """
+        scale_of_columns = 1.0 if self.posterior.scale is None else self.posterior.scale
+        positions = np.argsort(-self.Z[component] / scale_of_columns, kind="stable")[:n]
+        alignment = self.posterior.alignment
+        draws = []
+        for chain in np.flatnonzero(alignment.agrees[:, component]):
+            order, scale = alignment.order[chain, :, component], alignment.scale[chain, :, component]
+            chosen = self.posterior.Z[chain][:, :, positions]  # (draw, K, n)
+            draws.append(np.take_along_axis(chosen, order[:, None, None], axis=1)[:, 0] * scale[:, None])
+        share = self.column_shares[component, positions]
+        return self._entries(positions, self.Z[component, positions], draws, share, prob)
+
+    @staticmethod
+    def _entries(positions: Indices, mean: Floats, draws: list[Floats], share: Floats, prob: float) -> TopEntries:
+        tail = 0.5 * (1.0 - prob)
+        low, high = np.quantile(np.concatenate(draws), [tail, 1.0 - tail], axis=0)
+        return TopEntries(positions, mean, low, high, share)
+
+
+def _shares(parts: Floats, axis: int) -> Floats:
+    """Return parts over their sum along an axis; zeros where the sum is zero."""
+    total = parts.sum(axis=axis, keepdims=True)
+    return np.asarray(parts / np.where(total > 0, total, 1.0))
+
+
+def _grouped(shares: Floats) -> Indices:
+    """Return the rows of shares (n, K) by their largest component, and in a group the purest first."""
+    return np.lexsort((-shares.max(axis=1), shares.argmax(axis=1)))

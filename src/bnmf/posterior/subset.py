@@ -1,0 +1,48 @@
+"""The posterior of some of the rows and columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bnmf.utils.typing import Array, Indices
+
+if TYPE_CHECKING:
+    from bnmf.posterior.posterior import Posterior
+
+
+def subset(posterior: Posterior, rows: Indices, columns: Indices) -> Posterior:
+    """Return the posterior of the entries in some rows and columns, for their predictions.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The fit.
+    rows, columns : ndarray of int
+        Which rows and columns, in the order of the result.
+
+    Returns
+    -------
+    Posterior
+        With the same draws of these rows and columns. Its components are not aligned as those of the fit.
+    """
+    return replace(
+        posterior,
+        W=posterior.W[:, :, rows],
+        Z=posterior.Z[..., columns],
+        noise_variance=_of(posterior.noise_variance, columns, by_column=posterior.noise_variance.ndim == 3),
+        row_noise=None if posterior.row_noise is None else posterior.row_noise[:, :, rows],
+        offset=None if posterior.offset is None else posterior.offset[columns],
+        scale=None if posterior.scale is None else _of(posterior.scale, columns, by_column=len(posterior.scale) > 1),
+        row_names=None if posterior.row_names is None else posterior.row_names[rows],
+        column_names=None if posterior.column_names is None else posterior.column_names[columns],
+        prior_W=None,
+        row_ids=None,
+        log_density=None,
+    )
+
+
+def _of(numbers: Array, columns: Indices, *, by_column: bool) -> Array:
+    return np.asarray(numbers)[..., columns] if by_column else numbers

@@ -1,0 +1,76 @@
+"""The section on how to run it again: settings and versions."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from bnmf.posterior import Posterior
+from bnmf.report.markup import Column, html_table
+
+LIBRARIES = ("bnmf", "numpy", "scipy", "numba", "pandas", "scikit-learn", "arviz-stats")
+
+
+def run_again(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
+    """Return the section.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The fit.
+    settings : mapping of str to object or None
+        What was asked for.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    taken = [
+        ["components", str(posterior.n_components)],
+        ["runs (chains)", str(posterior.n_chains)],
+        ["burn-in, sweeps", f"{posterior.burn_in:,}"],
+        ["draws of each run", f"{posterior.n_draws:,}"],
+        ["sweeps from draw to draw", str(posterior.thinning)],
+        ["noise", _noise(posterior)],
+        ["scale", "of each column" if posterior.scale is not None and len(posterior.scale) > 1 else "common"],
+        ["minimum of each column subtracted", "no" if posterior.offset is None else "yes"],
+    ]
+    if posterior.prior_W is not None:
+        taken.append(["prior of W", str(posterior.prior_W)])
+    versions = [["Python", platform.python_version()], *([name, _version(name)] for name in LIBRARIES)]
+    columns = [Column("what"), Column("value")]
+    asked = ""
+    if settings:
+        rows = [[str(key), str(value)] for key, value in settings.items()]
+        text = json.dumps(
+            {str(key): value for key, value in settings.items()}, indent=2, default=str, ensure_ascii=False
+        )
+        asked = (
+            html_table("Settings that were asked for", columns, rows, search=False)
+            + f"<details><summary>The same as JSON</summary><pre>{escape(text)}</pre></details>"
+        )
+    return f"""
+<p>With the same data, settings, seed and versions a fit gives the same draws.</p>
+<div class="pair tables">
+<div>{asked}{html_table("What was taken", columns, taken, search=False)}</div>
+<div>{html_table("Versions", columns, versions, search=False)}</div>
+</div>"""
+
+
+def _noise(posterior: Posterior) -> str:
+    by_column = posterior.noise_variance.ndim == 3
+    if posterior.row_noise is not None:
+        return "of each row and column" if by_column else "of each row"
+    return "of each column" if by_column else "common"
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "not installed"

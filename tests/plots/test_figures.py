@@ -1,0 +1,156 @@
+"""Figures show what the posterior holds, for small and large data, with and without names."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from bnmf import Posterior, plots
+from bnmf.data.observed import ObservedMatrix
+from bnmf.plots import heat_maps, held_out
+from bnmf.plots.look import NAME_WIDTH
+from bnmf.selection import RankChoice
+
+
+def fake(n_rows, n_columns, *, names=False, by_column=True, seed=0):
+    """Return a posterior of three components around known factors, and data that it fits."""
+    rng = np.random.default_rng(seed)
+    W, Z = rng.exponential(size=(n_rows, 3)), rng.exponential(size=(3, n_columns))
+    noise = 0.01 * np.arange(1.0, n_columns + 1) * np.ones((2, 30, 1)) if by_column else np.full((2, 30), 0.04)
+    posterior = Posterior(
+        W * rng.uniform(0.97, 1.03, (2, 30, *W.shape)),
+        Z * rng.uniform(0.97, 1.03, (2, 30, *Z.shape)),
+        noise * rng.uniform(0.8, 1.2, noise.shape),
+        rng.uniform(1, 2, (2, 40)),
+        n_observed=n_rows * n_columns,
+        row_names=pd.Index([f"a long name of the row $number$ {i}" for i in range(n_rows)]) if names else None,
+        column_names=pd.Index([f"<column> {j}" for j in range(n_columns)]) if names else None,
+        scale=np.arange(1.0, n_columns + 1) if by_column else None,
+    )
+    X = W @ Z + rng.normal(0, 0.2, (n_rows, n_columns))
+    X = np.abs(X)
+    X[0, 0] = np.nan
+    return posterior, X
+
+
+SHAPES = [(3, 2, False), (3, 2, True), (2000, 30, True)]
+
+
+@pytest.mark.parametrize(("n_rows", "n_columns", "names"), SHAPES)
+def test_every_figure_is_drawn_at_any_size(n_rows, n_columns, names):
+    posterior, X = fake(n_rows, n_columns, names=names)
+    data = ObservedMatrix.from_data(X)
+    figure = Figure(figsize=(16, 14), layout="constrained")
+    axes = figure.subplots(3, 4)
+    plots.plot_convergence(posterior, axes[0, 0])
+    plots.plot_noise(posterior, axes[0, 1])
+    plots.plot_weights(posterior, axes[0, 2])
+    plots.plot_factor(posterior, "W", axes[0, 3])
+    plots.plot_factor(posterior, "Z", axes[1, 0])
+    plots.plot_component(posterior, 1, axes[1, 1:3])
+    entries = data.observed_entries()
+    plots.plot_predictions(posterior, *entries, axes[1, 3])
+    plots.plot_completed(posterior, data, axes[2, :3])
+    plots.plot_calibration(posterior, *(part[:500] for part in entries), axes[2, 3])
+    figure.savefig(io.BytesIO(), format="png", dpi=40)  # nothing is left that cannot be laid out
+    for ax in axes.flat:
+        texts = [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())]
+        assert len(texts) < 80
+        assert all(len(text.replace(r"\$", "$")) <= NAME_WIDTH for text in texts if "mathdefault" not in text)
+
+
+def test_burn_in_is_shaded():
+    posterior, _ = fake(4, 3)
+    ax = plots.plot_convergence(posterior, Figure().add_subplot())
+    (band,) = ax.patches
+    assert band.get_extents().transformed(ax.transData.inverted()).x1 == pytest.approx(10.5)  # 40 sweeps, 30 draws
+    assert posterior.after(20).burn_in == 20
+
+
+def test_factor_shows_shares_in_groups():
+    posterior, _ = fake(50, 8)
+    ax = plots.plot_factor(posterior, "W", Figure().add_subplot())
+    shares = np.asarray(ax.images[0].get_array())
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (np.diff(shares.argmax(axis=1)) >= 0).all()
+    with pytest.raises(ValueError, match="factor must be 'W' or 'Z', got 'V'"):
+        plots.plot_factor(posterior, "V")
+
+
+def test_component_has_the_largest_entries_with_intervals():
+    posterior, _ = fake(30, 8, names=True)
+    rows, columns = plots.plot_component(posterior, 2, Figure().subplots(1, 2), n=5)
+    W, Z = posterior.factor_means()
+    np.testing.assert_allclose(rows.lines[0].get_xdata(), np.sort(W[:, 2])[::-1][:5])
+    np.testing.assert_allclose(columns.lines[0].get_xdata(), np.sort(Z[2] / posterior.scale)[::-1][:5])
+    for ax in (rows, columns):
+        ends = np.array([segment[:, 0] for segment in ax.collections[0].get_segments()])
+        assert (ends[:, 0] < ax.lines[0].get_xdata()).all()
+        assert (ends[:, 1] > ax.lines[0].get_xdata()).all()
+    with pytest.raises(ValueError, match="component must be at least 0 and below 3, got 3"):
+        plots.plot_component(posterior, 3)
+    with pytest.raises(ValueError, match="axes must be 2 axes, got 1"):
+        plots.plot_component(posterior, 0, [rows])
+
+
+def test_completed_keeps_what_was_observed():
+    posterior, X = fake(20, 6, by_column=False)
+    panels = plots.plot_completed(posterior, ObservedMatrix.from_data(X), Figure().subplots(1, 3))
+    observed, completed, uncertainty = (panel.images[0].get_array() for panel in panels)
+    assert np.ma.getmaskarray(observed).sum() == 1
+    hole = np.argwhere(np.ma.getmaskarray(observed))[0]
+    assert completed[tuple(hole)] == pytest.approx(posterior.mean([0], [0])[0])
+    np.testing.assert_array_equal(np.ma.compressed(observed), np.asarray(completed)[~np.ma.getmaskarray(observed)])
+    assert np.asarray(uncertainty).mean() == pytest.approx(posterior.std(noise=True).mean())
+    with pytest.raises(ValueError, match="data must have the shape"):
+        plots.plot_completed(posterior, ObservedMatrix.from_data(X[:3]))
+
+
+def test_large_matrices_are_drawn_in_part():
+    posterior, X = fake(1000, 5)
+    panels = plots.plot_completed(posterior, ObservedMatrix.from_data(X), Figure().subplots(1, 3))
+    assert panels[0].images[0].get_array().shape == (heat_maps.MAX_ROWS, 5)
+    assert panels[0].get_ylabel() == "400 of 1,000 rows"
+
+
+def test_common_noise_is_one_density_per_chain():
+    posterior, _ = fake(10, 4, by_column=False)
+    ax = plots.plot_noise(posterior, Figure().add_subplot())
+    assert len(ax.lines) == 2
+    posterior, _ = fake(10, 4)
+    ax = plots.plot_noise(posterior, Figure().add_subplot())
+    assert (np.diff(ax.lines[0].get_xdata()) >= 0).all()
+
+
+def test_weights_report_the_small_entries():
+    posterior, _ = fake(10, 4)
+    ax = plots.plot_weights(posterior, Figure().add_subplot())
+    small = 100 * np.mean(posterior.W[0, -20:] < 0.1)
+    assert ax.get_legend_handles_labels()[1][0] == f"chain 0 ({small:.0f}% below 0.1)"
+
+
+def test_coverage_of_draws_from_the_model_is_right():
+    posterior, _ = fake(60, 40, by_column=False)
+    rows, columns = (part.ravel() for part in np.indices((60, 40)))
+    draws = posterior.draws_of(rows, columns, noise=True, random_state=1).reshape(60, -1)
+    values = draws[np.random.default_rng(2).integers(60, size=draws.shape[1]), np.arange(draws.shape[1])]
+    np.testing.assert_allclose(held_out.coverage(posterior, rows, columns, values), held_out.PROBABILITIES, atol=0.04)
+    wide = held_out.coverage(posterior, rows, columns, posterior.mean(rows, columns))
+    assert (wide > held_out.PROBABILITIES + 0.04).all()
+
+
+def test_predictions_need_paired_finite_values():
+    posterior, _ = fake(4, 3)
+    with pytest.raises(ValueError, match="lists of the same length"):
+        plots.plot_predictions(posterior, [0, 1], [0, 1], [1.0])
+    with pytest.raises(ValueError, match="values must be finite"):
+        plots.plot_calibration(posterior, [0], [1], [np.nan])
+
+
+def test_rank_marks_the_choice():
+    table = pd.DataFrame({"log_density": [-3.0, -1.0, -1.1], "below_best_se": [0.3, 0.0, 0.1]}, index=[1, 2, 5])
+    ax = plots.plot_rank(RankChoice(2, table), Figure().add_subplot())
+    marked = ax.lines[-1]
+    assert (marked.get_xdata()[0], marked.get_ydata()[0]) == (2, -1.0)
