@@ -22,7 +22,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bnmf.data.containers import as_floats, check_positions
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
+from bnmf.model.known_noise import at_observed, noise_factor
 from bnmf.model.model import Model
+from bnmf.model.noise import KnownNoise, StudentT, as_noise
 from bnmf.model.units import units_of
 from bnmf.posterior.automatic import MAX_TIME, N_FIRST_DRAWS, sample_until_good
 from bnmf.posterior.fitting import Run
@@ -68,10 +70,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         superfluous components vanish. "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the paper with
         λ = 0.1 ("exponential" is "gee" and "half-normal" is "gl22"). Or a prior from :mod:`bnmf.priors`, or a pair of
         them for W and for Z.
-    noise : {"column", "row", "both", "common"}, CommonNoise or GroupedNoise, default="column"
-        Whether the variance of the noise is learned for each column, each row, each of both, or once for all entries.
-        The variances of a side share a distribution that is learned too, so that a column with few entries borrows
-        from the others. The objects are in :mod:`bnmf.model.noise`.
+    noise : {"column", "row", "both", "common", "known"}, CommonNoise, GroupedNoise or StudentT, default="column"
+        Whether the variance of the noise is learned for each column, each row, each of both, once for all entries, or
+        given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
+        a column with few entries borrows from the others. ``StudentT()`` is for data with outliers. The objects are in
+        :mod:`bnmf.model.noise`.
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
@@ -121,7 +124,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     offset_ : ndarray of shape (n_features,) or None
         What was subtracted from each column, and is added to predictions.
     noise_variance_ : float or ndarray of shape (n_features,)
-        Posterior mean of the noise variance, of each column if it differs between columns.
+        Posterior mean of the noise variance, of each column if it differs between columns. It is the squared scale of
+        Student's t, and multiplies the squares of known standard errors, relative ones unless ``noise="known"``.
     reconstruction_err_ : float
         Root of the squared error of the posterior mean on the observed entries.
     n_iter_ : int
@@ -209,7 +213,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # --- fitting
 
-    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> BayesianNMF:
+    def fit(
+        self, X: Any, y: Any = None, *, observed: Any = None, noise_scale: Any = None, sample_weight: Any = None
+    ) -> BayesianNMF:
         """Sample the posterior.
 
         Parameters
@@ -220,6 +226,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Ignored.
         observed : array-like of bool of shape (n_samples, n_features), optional
             True where X was observed. Other entries of X are ignored.
+        noise_scale : array-like of shape (n_samples, n_features), (n_features,) or (n_samples, 1), optional
+            Known standard error of each entry. Its square is the variance of the noise with ``noise="known"``, and is
+            multiplied by a learned one with other noise. NaN, where X was not observed, stands for the median of the
+            column.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts: a row of weight 2 has half the variance of the noise.
 
         Returns
         -------
@@ -228,7 +240,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         with all_or_nothing(self):
             data = self._validated(X, observed, reset=True)
-            self._fit_observed(data, self._seed())
+            self._fit_observed(data, self._seed(), noise_scale, sample_weight)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
             self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
         self._warn_of_problems()
@@ -265,20 +277,27 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             needs_draws = problem not in self.posterior_.notes
             warnings.warn(f"{problem}{also if needs_draws else ''}", ConvergenceWarning, stacklevel=3)
 
-    def _fit_observed(self, data: ObservedMatrix, seed: int) -> BayesianNMF:
+    def _fit_observed(
+        self, data: ObservedMatrix, seed: int, noise_scale: Any = None, sample_weight: Any = None
+    ) -> BayesianNMF:
         """Fit data in the form of the sampler."""
         self._validate_params()
         dtype = np.dtype(self.draws_dtype)
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
         schedule = self._schedule()
-        units, shifted = units_of(data, self.scale, self.offset)
+        noise = as_noise(self.noise)
+        units, shifted = units_of(data, self.scale, self.offset, robust=isinstance(noise, StudentT))
+        factor = noise_factor(data, units, noise, noise_scale, sample_weight)
+        precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
         n_components: Any = self.n_components
         if n_components == "auto":
             n_components = min(MAX_AUTO_COMPONENTS, *data.shape)
-        model = Model(shifted, n_components, self.prior, self.noise, units)
+        model = Model(shifted, n_components, self.prior, noise, units, precision)
         kept = {"dtype": dtype, "keep_draws": self.keep_draws, "checkpoint": self.checkpoint}
-        run = Run(model, seed, init=self.init, original=data, **kept)
+        if factor is not None and isinstance(noise, KnownNoise):
+            factor = factor * units.scale
+        run = Run(model, seed, init=self.init, original=data, noise_factor=factor, **kept)
         options = {"n_jobs": effective_n_jobs(self.n_jobs), "progress": bool(self.progress)}
         if self.n_draws == "auto":
             max_time = MAX_TIME if self.max_time is None else self.max_time

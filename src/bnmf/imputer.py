@@ -136,9 +136,9 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         chosen = rng.permutation(len(W))[:n_imputations]
         rows, columns = np.nonzero(np.isnan(array))
         means = posterior.draws_of(rows, columns).reshape(len(W), -1)[chosen]
-        variance = noise.choose(chosen).at(rows, columns)
         out = np.repeat(array[None], n_imputations, axis=0)
-        out[:, rows, columns] = predictions.add_noise(means, variance, posterior.lower_bound, rng)
+        noise = noise.choose(chosen)
+        out[:, rows, columns] = predictions.add_noise(means, noise, rows, columns, posterior.lower_bound, rng)
         return out
 
     def _model(self) -> BayesianNMF:

@@ -119,23 +119,23 @@ def test_quantiles_cover_a_new_draw_as_often_as_they_say():
     np.testing.assert_allclose(found[:, 0], [[1.0, 10.0], [5.0, 50.0], [9.0, 90.0], [2.5, 25.0]], rtol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(S,), (S, 4), (S, 3, 2)])
-def test_add_noise(shape):
-    draws = np.random.default_rng(1).exponential(size=shape)
-    variance = VARIANCE.reshape(S, *[1] * (len(shape) - 1))
-    found = add_noise(draws, variance, -np.inf, np.random.default_rng(2))
-    noise = np.random.default_rng(2).standard_normal(shape)
-    for s in range(S):
-        np.testing.assert_allclose(found[s], draws[s] + np.sqrt(VARIANCE[s]) * noise[s], rtol=1e-12)
-    cut = add_noise(draws, variance, 0.3, np.random.default_rng(2))
-    np.testing.assert_array_equal(cut, np.maximum(found, 0.3))
-    assert (cut == 0.3).any()
+def test_add_noise():
+    noise, variance = noise_of("both")
+    variance = variance[:, ROWS, COLUMNS]
+    found = add_noise(CHOSEN, noise, ROWS, COLUMNS, -np.inf, np.random.default_rng(2))
+    normals = np.random.default_rng(2).standard_normal(CHOSEN.shape)
+    np.testing.assert_allclose(found, CHOSEN + np.sqrt(variance) * normals, rtol=1e-12)
+    cut = add_noise(CHOSEN, noise, ROWS, COLUMNS, 1.3, np.random.default_rng(2))
+    np.testing.assert_array_equal(cut, np.maximum(found, 1.3))
+    assert (cut == 1.3).any()
 
 
 def test_noise_follows_its_distribution():
-    variance = np.random.default_rng(3).uniform(0.1, 5.0, size=4000)
-    found = add_noise(np.full(4000, 2.0), variance, -np.inf, np.random.default_rng(4))
-    assert_follows((found - 2.0) / np.sqrt(variance), stats.norm.cdf)
+    variance = np.random.default_rng(3).uniform(0.1, 5.0, size=(1, 4000))
+    columns = np.arange(4000)
+    noise = NoiseDraws(variance, np.ones((1, 1)))
+    found = add_noise(np.full((1, 4000), 2.0), noise, 0 * columns, columns, -np.inf, np.random.default_rng(4))
+    assert_follows(((found - 2.0) / np.sqrt(variance))[0], stats.norm.cdf)
 
 
 def test_entries():

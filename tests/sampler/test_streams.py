@@ -9,7 +9,7 @@ from bnmf.sampler.streams import DRAW_W, DRAW_Z, N_PARTS, NOISE, NOISE_FIRST, RA
 
 
 def test_parts_are_the_rows_of_keys():
-    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR]
+    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES]
     assert sorted(parts) == list(range(N_PARTS))
 
 

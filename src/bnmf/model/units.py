@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from bnmf.utils.typing import Floats
 
 SCALES = ("column", "matrix", None)
 OFFSETS = ("column", None)
+# Ratio to the median from which an entry counts as an outlier when units are robust.
+MAX_RATIO = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ NO_UNITS = Units(np.ones(1))
 """The model works in the user's units."""
 
 
-def units_of(data: ObservedMatrix, scale: Any, offset: Any) -> tuple[Units, ObservedMatrix]:
+def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = False) -> tuple[Units, ObservedMatrix]:
     """Return the units of a matrix, and the matrix with its offsets subtracted.
 
     Parameters
@@ -54,6 +57,9 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any) -> tuple[Units, Obse
         The root mean square of the observed entries of each column, or of all, is the unit; None keeps the user's.
     offset : {"column", None}
         Whether the smallest observed entry of each column is subtracted first.
+    robust : bool, default=False
+        Let no outlier set the unit of its column: entries of more than `MAX_RATIO` times the median of those that are
+        not zero count as that.
 
     Returns
     -------
@@ -71,10 +77,21 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any) -> tuple[Units, Obse
     if scale is None:
         return Units(np.ones(1), lowest), data
     sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
+    if robust:
+        sizes = np.array([_robust_size(data.columns.observed_values(column)) for column in range(len(sizes))])
     matrix_scale = _root_mean_square(sizes, counts)
     if scale == "matrix":
         return Units(np.array([matrix_scale]), lowest), data
     return Units(np.where(sizes > 0, sizes, matrix_scale), lowest), data
+
+
+def _robust_size(values: Floats) -> float:
+    """Return the root mean square of a column whose outliers are cut."""
+    magnitude = np.abs(values)
+    if not magnitude.any():
+        return 0.0
+    limit = MAX_RATIO * float(np.median(magnitude[magnitude > 0.0]))
+    return limit * math.sqrt(np.mean((np.minimum(magnitude, limit) / limit) ** 2))
 
 
 def _root_mean_square(sizes: Floats, counts: Any) -> float:

@@ -24,6 +24,8 @@ OPTIONAL = {
     "log_density": ("chain", "draw"),
     "row_noise": ("chain", "draw", "row"),
     "row_strength": ("chain", "draw"),
+    "df": ("chain", "draw"),
+    "noise_factor": ("row", "column"),
     "rate_W": ("chain", "draw", "component"),
     "rate_Z": ("chain", "draw", "component"),
     "offset": ("column",),
@@ -34,7 +36,7 @@ OPTIONAL = {
 
 SIGNED = ("log_density", "offset")
 """Arrays whose numbers may be negative."""
-POSITIVE = ("noise_variance", "row_noise", "row_strength", "rate_W", "rate_Z", "scale")
+POSITIVE = ("df", "noise_factor", "noise_variance", "row_noise", "row_strength", "rate_W", "rate_Z", "scale")
 """Arrays whose numbers are above zero."""
 
 
@@ -133,6 +135,8 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
     for name in OPTIONAL.keys() & arrays.keys():
         expected = tuple(sizes[axis] for axis in OPTIONAL[name])
         shape, may_be_one = arrays[name].shape, name in ("rate_W", "rate_Z", "scale")
+        if name == "noise_factor" and shape[:1] == (1,):  # the same for all rows
+            expected = (1, *expected[1:])
         if arrays[name].dtype.kind != "f" or not (shape == expected or (may_be_one and shape == (*expected[:-1], 1))):
             raise ValueError(f"{name} has dtype {arrays[name].dtype} and shape {shape}")
     _check_numbers({name: array for name, array in arrays.items() if name != "row_ids"})

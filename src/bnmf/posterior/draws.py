@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bnmf.model.noise import log_student_t
 from bnmf.priors.base import Prior
 from bnmf.utils.typing import Array, Floats, Indices, Words
 
@@ -52,6 +53,10 @@ class Draws:
         Sweeps from one draw to the next. The last draw is that of the last sweep.
     notes : tuple of str, default=()
         What is wrong with the fit as such, however well it has converged; see :mod:`bnmf.posterior.notes`.
+    df : ndarray of shape (chain, draw), optional
+        Draws of the degrees of freedom of Student's t, whose squared scales are then the variances above.
+    noise_factor : ndarray of shape (1 or rows, columns), optional
+        Known relative standard deviation of the noise of each entry.
     """
 
     W: Array
@@ -73,6 +78,8 @@ class Draws:
     scale: Floats | None = None
     thinning: int = 1
     notes: tuple[str, ...] = ()
+    df: Floats | None = None
+    noise_factor: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -100,34 +107,69 @@ class Draws:
         W, Z = (draws.reshape(-1, *draws.shape[2:]) for draws in (self.W, self.Z))
         column = np.asarray(self.noise_variance).reshape(len(W), -1)
         row = np.ones((1, 1)) if self.row_noise is None else self.row_noise.reshape(len(W), -1)
-        return W, Z, NoiseDraws(column, row)
+        df = None if self.df is None else np.asarray(self.df).reshape(-1)
+        return W, Z, NoiseDraws(column, row, df, self.noise_factor)
 
 
 class NoiseDraws:
-    """Draws of the variance of every entry, as a product of one of its column and one of its row.
+    """Draws of the noise: its variance at every entry, a product of one of its column and one of its row, and its law.
 
     Parameters
     ----------
     column : ndarray of shape (S, 1 or columns)
-        Variances.
+        Variances; squared scales of Student's t.
     row : ndarray of shape (1 or S, 1 or rows)
         Relative variances.
+    df : ndarray of shape (S,), optional
+        Degrees of freedom of Student's t; normal by default.
+    factor : ndarray of shape (1 or rows, columns), optional
+        Known relative standard deviations.
     """
 
-    def __init__(self, column: Floats, row: Floats) -> None:
+    def __init__(self, column: Floats, row: Floats, df: Floats | None = None, factor: Floats | None = None) -> None:
         self.column = column
         self.row = row
+        self.df = df
+        self.factor = factor
 
     def of_rows(self, rows: slice) -> Floats:
         """Return draws of the variances of some rows, (S, 1 or rows, 1 or columns)."""
         row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
-        return self.column[:, None, :] * row[:, :, None]
+        variance = self.column[:, None, :] * row[:, :, None]
+        if self.factor is None:
+            return variance
+        return variance * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
 
     def at(self, rows: Indices, columns: Indices) -> Floats:
         """Return draws of the variances at paired positions, (S, 1 or n)."""
         column = self.column if self.column.shape[1] == 1 else self.column[:, columns]
-        return column * (self.row if self.row.shape[1] == 1 else self.row[:, rows])
+        variance = column * (self.row if self.row.shape[1] == 1 else self.row[:, rows])
+        if self.factor is None:
+            return variance
+        return variance * self.factor[0 if len(self.factor) == 1 else rows, columns] ** 2
 
     def choose(self, draws: Any) -> NoiseDraws:
         """Return some of the draws."""
-        return NoiseDraws(self.column[draws], self.row if len(self.row) == 1 else self.row[draws])
+        df = None if self.df is None else self.df[draws]
+        return NoiseDraws(self.column[draws], self.row if len(self.row) == 1 else self.row[draws], df, self.factor)
+
+    # --- the law of the noise in units of the root of its variance
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float64) -> Floats:
+        """Draw noise of scale 1, of a shape that starts with the number of draws."""
+        if self.df is None:
+            return rng.standard_normal(shape, dtype=dtype)
+        return rng.standard_t(self.df.reshape(-1, *[1] * (len(shape) - 1)), size=shape).astype(dtype)
+
+    def log_density(self, squares: Floats) -> Floats:
+        """Return the log density of noise of scale 1, given its squares (S, n)."""
+        if self.df is None:
+            return -0.5 * (squares + np.log(2.0 * np.pi))
+        return log_student_t(squares, self.df[:, None])
+
+    @property
+    def excess(self) -> Floats:
+        """Variance of noise of scale 1, (S,) or (1,): that of Student's t is larger, and infinite up to df = 2."""
+        if self.df is None:
+            return np.ones(1)
+        return np.where(self.df > 2.0, self.df / np.maximum(self.df - 2.0, 1e-300), np.inf)

@@ -26,6 +26,7 @@ from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.stores import DrawStore, MomentStore, stored_bytes, working_bytes
 from bnmf.utils.memory import warn_if_large
+from bnmf.utils.typing import Floats
 
 
 class Run:
@@ -52,6 +53,9 @@ class Run:
         Directory for draws and states; a run that was cut off continues from there.
     original : ObservedMatrix, optional
         The data before offsets were subtracted; by default the data of the model.
+    noise_factor : ndarray of shape (1 or rows, columns), optional
+        Known relative standard deviation of the noise of each entry, observed or not: that of the model's
+        `entry_precision`.
 
     Attributes
     ----------
@@ -79,6 +83,7 @@ class Run:
         keep_draws: bool = True,
         checkpoint: Any = None,
         original: ObservedMatrix | None = None,
+        noise_factor: Floats | None = None,
     ) -> None:
         if checkpoint is not None and not keep_draws:
             raise ValueError("checkpoint keeps the draws on disk: it cannot be combined with keep_draws=False")
@@ -86,6 +91,7 @@ class Run:
         self.dtype, self.keep_draws = dtype, keep_draws
         self.checkpoint = None if checkpoint is None else _directory(checkpoint)
         self.original = model.data if original is None else original
+        self.noise_factor = noise_factor
         self._store: DrawStore | MomentStore | None = None
 
     def sampled(
@@ -184,7 +190,7 @@ class Run:
         source, model = self.original, self.model
         lower_bound = 0.0 if source.nonnegative else -math.inf
         if isinstance(store, MomentStore):
-            return Moments(store, kept, n_draws, source.n_observed, lower_bound)
+            return Moments(store, kept, n_draws, source.n_observed, lower_bound, self.noise_factor)
         choose: Any = slice(None) if len(kept) == self.schedule.n_chains else kept
         traces: dict[str, Any] = {name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()}
         W, Z = store.W[choose, :n_draws], store.Z[choose, :n_draws]
@@ -205,6 +211,7 @@ class Run:
             offset=model.units.offset,
             scale=scale,
             thinning=self.schedule.thinning,
+            noise_factor=self.noise_factor,
         )
 
     def peak_bytes(self, schedule: Schedule, n_jobs: int) -> int:

@@ -42,6 +42,8 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
         dims["noise_variance"] = ["column"]
     if draws.row_noise is not None:
         variables["row_noise"], dims["row_noise"] = draws.row_noise, ["row"]
+    if draws.df is not None:
+        variables["df"] = draws.df
     for name, rate in (("rate_W", draws.rate_W), ("rate_Z", draws.rate_Z)):
         if rate is not None and rate.shape[2] > 1:
             variables[name], dims[name] = rate, ["component"]

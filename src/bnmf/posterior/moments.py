@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior.draws import NoiseDraws
 from bnmf.posterior.interface import BasePosterior
 from bnmf.sampler.stores import MomentStore
 from bnmf.utils import arguments
@@ -29,10 +30,18 @@ class Moments(BasePosterior):
         Number of observed entries.
     lower_bound : float, default=0.0
         The smallest value that an entry of the data can take.
+    noise_factor : ndarray of shape (1 or rows, columns), optional
+        Known relative standard deviation of the noise of each entry.
     """
 
     def __init__(
-        self, store: MomentStore, chains: list[int], n_draws: int, n_observed: int, lower_bound: float = 0.0
+        self,
+        store: MomentStore,
+        chains: list[int],
+        n_draws: int,
+        n_observed: int,
+        lower_bound: float = 0.0,
+        noise_factor: Floats | None = None,
     ) -> None:
         # Without a copy if all chains are used: a store that goes on copies its moments first.
         choose: Any = slice(None) if chains == list(range(len(store.prediction.counts))) else chains
@@ -40,6 +49,8 @@ class Moments(BasePosterior):
         self.noise_variance = traces["noise_variance"]
         self.log_density = traces["log_density"]
         self._row_noise = traces.get("row_noise")
+        self._df = traces.get("df")
+        self._noise_factor = noise_factor
         self._offset = 0.0 if store.model.units.offset is None else store.model.units.offset
         self.train_mse = store.train_mse[choose, : store.schedule.sweeps_for(n_draws)]
         self.thinning = store.schedule.thinning
@@ -100,7 +111,10 @@ class Moments(BasePosterior):
             by_row = np.ones((len(by_column), 1))
             if self._row_noise is not None:
                 by_row = self._row_noise.reshape(len(by_column), -1)
-            variance = variance + by_row.T @ by_column / len(by_column)
+            if self._df is not None:
+                by_column = by_column * NoiseDraws(by_column, by_row, self._df.reshape(-1)).excess[:, None]
+            of_noise = by_row.T @ by_column / len(by_column)
+            variance = variance + (of_noise if self._noise_factor is None else of_noise * self._noise_factor**2)
         std = np.sqrt(variance)
         return std if rows is None and columns is None else std[rows, columns]
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bnmf.data.views import ScaledView, View
+from bnmf.model.noise import NoiseState
 from bnmf.posterior.draws import Draws
 from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
-from bnmf.sampler.streams import DRAW_W, NOISE, Stream
+from bnmf.sampler.streams import DRAW_W, ENTRIES, NOISE, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.typing import Bools, Floats, Indices, Words
 
@@ -45,7 +46,7 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
         Identity of each row, which keys its random stream: what is drawn for a row depends only on its content.
     fitted : Draws
         Draws of Z, of the noise and of learned rates, the prior of W, and W of the fitted rows, whose mean is where
-        new rows start.
+        new rows start. Its `noise_factor` is that of the new rows.
     seed : int
         Seed of the streams.
 
@@ -57,25 +58,38 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
     rows = ScaledView(view)
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
     row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
+    is_weighted = fitted.df is not None or fitted.noise_factor is not None
+    known, residuals, row_of = np.ones(1), np.empty(len(view.indices)), np.empty(0, np.intp)
+    if is_weighted:
+        row_of = np.repeat(np.arange(view.n_rows), np.diff(view.indptr))
+    if fitted.noise_factor is not None:
+        factor = np.broadcast_to(fitted.noise_factor, (view.n_rows, fitted.shape[1]))
+        known = 1.0 / factor[row_of, view.indices] ** 2
     with single_threaded_blas(), Workers() as workers:
         for chain in range(fitted.n_chains):
             stream = Stream(seed, chain)
             weights = np.repeat(fitted.W[chain, 0].mean(axis=0, dtype=np.float64)[None], view.n_rows, axis=0)
             variance = np.ones(1 if row_noise is None else view.n_rows)
-            sweep = 0
+            sweep, entry = 0, np.ones(len(view.indices))
             for draw in range(fitted.n_draws):
                 Zt = np.ascontiguousarray(fitted.Z[chain, draw].T, dtype=np.float64)
                 prior = _prior_at(fitted, chain, draw).coefficients(weights.shape)
                 noise = np.atleast_1d(fitted.noise_variance[chain, draw])
+                df = None if fitted.df is None else float(fitted.df[chain, draw])
                 for _ in range(BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW):
                     sweep += 1
                     key = stream.key(sweep, DRAW_W)
                     errors = gibbs.half_sweep(
-                        rows, weights, Zt, prior, variance, noise, key, workers, ids, needs_errors=row_noise is not None
-                    )
+                        rows, weights, Zt, prior, variance, noise, key, workers, ids,
+                        needs_errors=row_noise is not None, roots=np.sqrt(entry * known) if is_weighted else None,
+                    )  # fmt: skip
                     if row_noise is not None and fitted.row_strength is not None:
                         strength = float(fitted.row_strength[chain, draw])
                         variance = _draw_row_noise(strength, errors, view, stream, sweep, ids)
+                    if df is not None:
+                        rows.listed_residuals(weights, Zt, 0, len(weights), residuals)
+                        squares = residuals**2 * known / NoiseState(variance, noise).variance_at(row_of, view.indices)
+                        entry = _draw_entries(df, squares, view, stream, sweep, ids)
                 W[chain, draw] = weights
                 if row_noise is not None:
                     row_noise[chain, draw] = variance
@@ -99,6 +113,17 @@ def _draw_row_noise(strength: float, errors: Floats, view: View, stream: Stream,
         rng = stream.generator((np.uint64(int(high) ^ int(identity)), np.uint64(low)))
         variance[row] = rate[row] / rng.gamma(shape[row])
     return variance
+
+
+def _draw_entries(df: float, squares: Floats, view: View, stream: Stream, sweep: int, ids: Words) -> Floats:
+    """Draw the factor of the precision of each entry of Student's t, those of a row from a stream of its own."""
+    high, low = stream.key(sweep, ENTRIES)
+    factors = np.empty(len(squares))
+    for row, identity in enumerate(ids):
+        listed = slice(view.indptr[row], view.indptr[row + 1])
+        rng = stream.generator((np.uint64(int(high) ^ int(identity)), np.uint64(low)))
+        factors[listed] = rng.standard_gamma(0.5 * (df + 1.0), size=listed.stop - listed.start)
+    return factors / (0.5 * (df + squares))
 
 
 def find_fitted(ids: Words, fitted: Words | None) -> tuple[Bools, Indices]:

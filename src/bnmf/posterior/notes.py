@@ -6,6 +6,7 @@ import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
+from bnmf.model.noise import StudentT
 from bnmf.posterior.interface import BasePosterior
 from bnmf.utils.typing import Floats, Indices
 
@@ -84,7 +85,9 @@ def _too_many_components(model: Model) -> str:
 
 
 def _outlier(model: Model) -> str:
-    """Find a column whose size is that of a single entry."""
+    """Find a column whose size is that of a single entry, unless the noise has room for it."""
+    if isinstance(model.noise_model, StudentT):
+        return ""
     columns, counts = model.data.columns, model.data.columns.n_observed
     largest = columns.largest_magnitudes()
     size = columns.root_mean_squares()
@@ -98,5 +101,5 @@ def _outlier(model: Model) -> str:
     others = f" (and in {len(found) - 1} other columns)" if len(found) > 1 else ""
     return (
         f"one entry of column {name} is more than {np.sqrt(counts[found[0]] * 1e4):,.0f} times as large as the others "
-        f"usually are{others}: it sets the unit of its column, so make sure that it is right"
+        f"usually are{others}: it sets the unit of its column, so make sure that it is right, or use noise=StudentT()"
     )

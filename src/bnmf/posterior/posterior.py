@@ -28,6 +28,11 @@ N_MONITORED_ROWS = 10
 PREDICTION_ERRORS = (0.1, 0.25)
 
 
+def _of_rows(factor: Floats | None, rows: Indices) -> Floats | None:
+    """Return known factors of the noise of some rows."""
+    return factor if factor is None or len(factor) == 1 else factor[rows]
+
+
 class Posterior(Draws, BasePosterior):
     """Draws from the posterior of a factorisation.
 
@@ -70,6 +75,10 @@ class Posterior(Draws, BasePosterior):
         Sweeps from one draw to the next. The last draw is that of the last sweep.
     notes : tuple of str, default=()
         What is wrong with the fit as such, however well it has converged.
+    df : ndarray of shape (chain, draw), optional
+        Draws of the degrees of freedom of Student's t, whose squared scales are then the variances above.
+    noise_factor : ndarray of shape (1 or rows, columns), optional
+        Known relative standard deviation of the noise of each entry.
     """
 
     # Posteriors of new rows use the alignment of the fitted ones.
@@ -107,7 +116,7 @@ class Posterior(Draws, BasePosterior):
         if not 0 <= sweep < n_sweeps:
             raise ValueError(f"sweep must be at least 0 and less than the number of sweeps, {n_sweeps}, got {sweep}")
         first = self.n_draws - min((n_sweeps - int(sweep) - 1) // self.thinning + 1, self.n_draws)
-        traces = ("noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z")
+        traces = ("noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z", "df")
         later = {
             name: getattr(self, name)[:, first:] for name in ("W", "Z", *traces) if getattr(self, name) is not None
         }
@@ -274,7 +283,7 @@ class Posterior(Draws, BasePosterior):
         draws = predictions.entries(W, Z, rows, columns) + self._offset(columns)
         if arguments.flag(noise, "noise"):
             rng = as_generator(random_state)
-            draws = predictions.add_noise(draws, variance.at(rows, columns), self.lower_bound, rng)
+            draws = predictions.add_noise(draws, variance, rows, columns, self.lower_bound, rng)
         return draws.reshape(self.n_chains, self.n_draws, -1)
 
     def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
@@ -392,13 +401,19 @@ class Posterior(Draws, BasePosterior):
         row_noise = None if self.row_noise is None else np.empty(W.shape[:3])
         if row_noise is not None and self.row_noise is not None:
             row_noise[:, :, is_fitted] = self.row_noise[:, :, where]
+        known = factor = self.noise_factor
+        if known is not None and len(known) > 1:  # that of a new row is not known
+            factor = np.repeat(np.median(known, axis=0, keepdims=True), len(ids), axis=0)
+            factor[is_fitted] = known[where]
         new = np.flatnonzero(~is_fitted)
         if len(new):
             if self.prior_W is None:
                 raise ValueError("this posterior does not hold the prior of W, which new rows need")
             if self.prior_W.is_by_entry:
                 raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
-            drawn = new_rows.draw(data.rows.select(new), ids[new], self, seed)
+            weighted = self.df is not None or factor is not None
+            rows = (data.listed() if weighted else data).rows.select(new)
+            drawn = new_rows.draw(rows, ids[new], replace(self, noise_factor=_of_rows(factor, new)), seed)
             W[:, :, new] = drawn.W
             if row_noise is not None:
                 row_noise[:, :, new] = drawn.row_noise
@@ -406,6 +421,7 @@ class Posterior(Draws, BasePosterior):
             self,
             W=W,
             row_noise=row_noise,
+            noise_factor=factor,
             n_observed=data.n_observed,
             row_names=data.row_names,
             prior_W=None,

@@ -53,7 +53,7 @@ def std(W: Array, Z: Array, noise: NoiseDraws | None = None) -> Floats:
             variance[rows] += (W[draw, rows] @ Z[draw] - centre[rows]) ** 2
         variance[rows] /= len(W)
         if noise is not None:
-            variance[rows] += noise.of_rows(rows).mean(axis=0)
+            variance[rows] += (noise.of_rows(rows).T * noise.excess).mean(axis=-1).T
     return np.sqrt(variance)
 
 
@@ -83,7 +83,8 @@ def quantiles(
     def fill(rows: slice, rng: np.random.Generator) -> None:
         draws = np.matmul((W[:, rows] / of_W).astype(np.float32), scaled_Z)
         if noise is not None:
-            draws += _noise(noise.of_rows(rows), unit, (n_draws, 1, Z.shape[2]), rng)
+            scale = (np.sqrt(noise.of_rows(rows)) / unit).astype(np.float32)
+            draws += scale * noise.draw((n_draws, 1, Z.shape[2]), rng, np.float32)
             np.maximum(draws, lowest.astype(np.float32), out=draws)
         draws = np.ascontiguousarray(draws.reshape(n_draws, -1).T)
         found = _sorted_quantiles(draws, probabilities).reshape(len(probabilities), -1, Z.shape[2])
@@ -112,7 +113,7 @@ def entry_quantiles(
     for part in tiles(len(rows), 16 * len(W)):
         draws = entries(W, Z, rows[part], columns[part]) + (offset if np.ndim(offset) == 0 else offset[part])
         if noise is not None:
-            draws = add_noise(draws, noise.at(rows[part], columns[part]), lower_bound, rng)
+            draws = add_noise(draws, noise, rows[part], columns[part], lower_bound, rng)
         out[:, part] = _sorted_quantiles(np.ascontiguousarray(draws.T), probabilities)
     return out
 
@@ -125,11 +126,6 @@ def _largest(array: Array, axes: tuple[int, ...]) -> Floats:
 def _power_of_two(sizes: Floats) -> Floats:
     """Return powers of two of given sizes, by which a number is divided without rounding."""
     return np.exp2(np.ceil(np.log2(np.where(sizes > 0.0, sizes, 1.0))))
-
-
-def _noise(variance: Floats, unit: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    spread = (np.sqrt(variance) / unit).astype(np.float32)
-    return spread * rng.standard_normal(shape, dtype=np.float32)
 
 
 def _sorted_quantiles(draws: Array, probabilities: Floats) -> Floats:
@@ -145,9 +141,11 @@ def _sorted_quantiles(draws: Array, probabilities: Floats) -> Floats:
     return low + (position - below)[:, None] * (high - low)
 
 
-def add_noise(draws: Floats, variance: Floats, lower_bound: float, rng: np.random.Generator) -> Floats:
-    """Return draws of new data, given draws of their means and variances, of shapes that broadcast."""
-    return np.maximum(draws + np.sqrt(variance) * rng.standard_normal(draws.shape), lower_bound)
+def add_noise(
+    draws: Floats, noise: NoiseDraws, rows: Indices, columns: Indices, lower_bound: float, rng: np.random.Generator
+) -> Floats:
+    """Return draws (S, n) of new data at paired positions, given draws of their means and of the noise."""
+    return np.maximum(draws + np.sqrt(noise.at(rows, columns)) * noise.draw(draws.shape, rng), lower_bound)
 
 
 # --- entries at paired positions
@@ -176,15 +174,15 @@ def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise: NoiseD
     for part in tiles(len(rows), 16 * len(W)):
         variance[part] = entries(W, Z, rows[part], columns[part]).var(axis=0)
         if noise is not None:
-            variance[part] += noise.at(rows[part], columns[part]).mean(axis=0)
+            variance[part] += (noise.at(rows[part], columns[part]).T * noise.excess).mean(axis=1)
     return np.sqrt(variance)
 
 
 def log_likelihood(W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, values: Floats) -> Floats:
-    """Return log N(value | w z, variance), (S, n)."""
+    """Return the log density of each value given w z and the noise, (S, n)."""
     variance = noise.at(rows, columns)
     difference = values - entries(W, Z, rows, columns)
-    return -0.5 * (np.log(2.0 * np.pi * variance) + difference**2 / variance)
+    return noise.log_density(difference**2 / variance) - 0.5 * np.log(variance)
 
 
 def log_predictive_density(

@@ -26,7 +26,7 @@ from bnmf.utils.atomic import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
 
 FORMAT = 4
-NUMBERS = ("scale", "row_strength", "column_strength", "squared_error", "log_likelihood", "sweep")
+NUMBERS = ("scale", "row_strength", "column_strength", "df", "squared_error", "log_likelihood", "sweep")
 """Numbers of a state, in the order in which its file holds them."""
 SETTINGS_FILE = "settings.json"
 OWN_FILES = (SETTINGS_FILE, "*.npy", "chain-*.npz")
@@ -162,7 +162,8 @@ class DiskStore(DrawStore):
         try:
             with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
                 numbers = dict(zip(NUMBERS, file["numbers"].tolist(), strict=True))
-                noise = NoiseState(file["row"], file["column"], *(numbers[name] for name in NUMBERS[:3]))
+                learned = {name: numbers[name] for name in NUMBERS[:4]}
+                noise = NoiseState(file["row"], file["column"], entry=file["entry"], **learned)
                 rates = tuple(file[f"rate_{i}"] for i in range(len(self.model.learned_rates)))
                 errors = numbers["squared_error"], numbers["log_likelihood"], int(numbers["sweep"])
                 state = State(file["W"], file["Zt"], noise, rates, *errors)
@@ -186,7 +187,7 @@ class DiskStore(DrawStore):
             array.flush()
         self._checksums[chain].add(self._of_chain(chain), state.sweep)
         noise = state.noise
-        arrays = {"W": state.W, "Zt": state.Zt, "row": noise.row, "column": noise.column}
+        arrays = {"W": state.W, "Zt": state.Zt, "row": noise.row, "column": noise.column, "entry": noise.entry}
         arrays |= {f"rate_{i}": rate for i, rate in enumerate(state.rates)}
         arrays |= self._checksums[chain].arrays()
         numbers = [getattr(noise if name in NoiseState._fields else state, name) for name in NUMBERS]
@@ -221,6 +222,7 @@ def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]
         "prior_Z": _describe_prior(model.priors[1]),
         "rates": [list(learned.factors) for learned in model.learned_rates],
         "noise": {"kind": type(model.noise_model).__name__, **asdict(model.noise_model)},
+        "known_noise": None if model.entry_precision is None else digests.of_arrays(model.entry_precision),
         "units": _digest_or_number(model.units.scale),
         "offset": None if model.units.offset is None else digests.of_arrays(model.units.offset),
         "moves": moves._asdict(),

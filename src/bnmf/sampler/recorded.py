@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from bnmf.model.model import Model
+from bnmf.model.noise import KnownNoise, StudentT
 from bnmf.sampler.state import State
 from bnmf.utils.typing import Floats
 
@@ -22,15 +23,18 @@ def traced_shapes(model: Model) -> dict[str, tuple[int, ...]]:
     Returns
     -------
     dict of str to tuple of int
-        "noise_variance" and "log_density", and where the model has them "row_noise", "row_strength", "rate_W" and
+        "noise_variance" and "log_density", and where the model has them "row_noise", "row_strength", "df", "rate_W" and
         "rate_Z".
     """
     n_rows, n_columns = model.data.shape
     by = model.noise_model.by
-    by_column = by in ("column", "both") or model.units.by_column
+    is_known = isinstance(model.noise_model, KnownNoise)
+    by_column = not is_known and (by in ("column", "both") or model.units.by_column)
     shapes: dict[str, tuple[int, ...]] = {"noise_variance": (n_columns,) if by_column else (), "log_density": ()}
     if by in ("row", "both"):
         shapes |= {"row_noise": (n_rows,), "row_strength": ()}
+    if isinstance(model.noise_model, StudentT):
+        shapes["df"] = ()
     for learned in model.learned_rates:
         size = model.n_components if learned.term.is_by_component else 1
         shapes |= dict.fromkeys((("rate_W", "rate_Z")[factor] for factor in learned.factors), (size,))
@@ -54,7 +58,10 @@ def traced_values(model: Model, state: State) -> dict[str, Floats | float]:
     """
     noise, scale = state.noise, model.units.scale
     by_row = model.noise_model.by == "row"
-    variance = (noise.scale if by_row else noise.column) * scale**2
+    if isinstance(model.noise_model, KnownNoise):
+        variance = np.ones(1)  # the factors of entries are their standard errors
+    else:
+        variance = (noise.scale if by_row else noise.column) * scale**2
     density = state.log_likelihood - (model.data.columns.n_observed * np.log(scale)).sum()
     values: dict[str, Floats | float] = {
         "noise_variance": variance if np.size(variance) > 1 else float(variance[0]),
@@ -62,6 +69,8 @@ def traced_values(model: Model, state: State) -> dict[str, Floats | float]:
     }
     if noise.row.size > 1 or noise.row_strength:
         values |= {"row_noise": noise.row / (noise.scale if by_row else 1.0), "row_strength": noise.row_strength}
+    if noise.df:
+        values["df"] = noise.df
     for learned, rate in zip(model.learned_rates, state.rates, strict=True):
         values |= dict.fromkeys((("rate_W", "rate_Z")[factor] for factor in learned.factors), rate)
     return values

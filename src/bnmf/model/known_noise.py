@@ -1,0 +1,83 @@
+"""Standard errors that are known for each entry, and weights of rows, as factors of the noise of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.noise import KnownNoise, NoiseModel
+from bnmf.model.units import Units
+from bnmf.utils.typing import Floats
+
+
+def noise_factor(
+    data: ObservedMatrix, units: Units, noise: NoiseModel, noise_scale: Any, sample_weight: Any
+) -> Floats | None:
+    """Return the known standard deviation of the noise of every entry, in units of the model.
+
+    With learned variances only ratios matter: the factors of the observed entries then have a geometric mean of 1.
+
+    Parameters
+    ----------
+    data : ObservedMatrix
+        The data.
+    units : Units
+        Units of the model.
+    noise : NoiseModel
+        The noise of the model.
+    noise_scale : array-like or None
+        Standard errors, of a shape that broadcasts to that of the data. NaN, for entries that were not observed, is
+        replaced by the median of the column.
+    sample_weight : array-like or None
+        Weight of each row.
+
+    Returns
+    -------
+    ndarray of shape (1 or rows, columns), or None
+        None if nothing is known.
+    """
+    is_known = isinstance(noise, KnownNoise)
+    if noise_scale is None and sample_weight is None:
+        if is_known:
+            raise ValueError("noise='known' needs noise_scale, the standard error of each entry")
+        return None
+    factor = np.ones((1, 1)) if noise_scale is None else _checked(noise_scale, data)
+    factor = factor / units.scale
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != (data.shape[0],) or not (np.isfinite(weight) & (weight > 0)).all():
+            raise ValueError(f"sample_weight must be {data.shape[0]} positive numbers, one for each row of X")
+        factor = factor / np.sqrt(weight)[:, None]
+    factor = np.broadcast_to(factor, (len(factor), data.shape[1]))
+    if is_known:
+        return np.ascontiguousarray(factor)
+    return factor / np.exp(np.mean(np.log(at_observed(factor, data))))
+
+
+def at_observed(factor: Floats, data: ObservedMatrix) -> Floats:
+    """Return the factors of the observed entries, row by row."""
+    rows, columns, _ = data.listed().observed_entries()
+    return factor[0 if len(factor) == 1 else rows, columns]
+
+
+def _checked(noise_scale: Any, data: ObservedMatrix) -> Floats:
+    """Return standard errors that are all positive, in two dimensions."""
+    scale = np.array(noise_scale, dtype=np.float64)
+    scale = scale.reshape(1, -1) if scale.ndim == 1 else scale
+    wanted = f"noise_scale must have the shape of X, {data.shape}, or one number for each column or each row (rows, 1)"
+    if scale.ndim != 2 or any(n not in (1, size) for n, size in zip(scale.shape, data.shape, strict=True)):
+        raise ValueError(f"{wanted}, got {np.shape(noise_scale)}")
+    if scale.shape == data.shape:
+        missing = np.isnan(scale)
+        if (missing & data.mask()).any():
+            raise ValueError("noise_scale is NaN where X was observed")
+        if missing.any():
+            known = np.where(missing.all(axis=0), np.nanmedian(scale), 0.0)
+            some = ~missing.all(axis=0)
+            known[some] = np.nanmedian(scale[:, some], axis=0)
+            scale = np.where(missing, known, scale)
+    if not (np.isfinite(scale) & (scale > 0)).all():
+        raise ValueError("noise_scale must be positive and finite")
+    return scale
