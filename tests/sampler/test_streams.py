@@ -5,7 +5,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bnmf.sampler.streams import DRAW_W, DRAW_Z, N_PARTS, NOISE, NOISE_FIRST, RATES, RESCALE, SHEAR, START, Stream
+from bnmf.sampler.streams import (
+    DRAW_W,
+    DRAW_Z,
+    ENTRIES,
+    N_PARTS,
+    NOISE,
+    NOISE_FIRST,
+    RATES,
+    RESCALE,
+    SHEAR,
+    START,
+    Stream,
+)
 
 
 def test_parts_are_the_rows_of_keys():
