@@ -201,8 +201,25 @@ MUTATIONS = [
              "tests/kernels/test_shear.py::test_product_is_unchanged[gee]"),
     Mutation("curvature of one factor forgotten", SHEAR, "curvature_W + curvature_Z", "curvature_Z",
              f"{SHEAR_CONDITIONAL}[truncated-normal]"),
-    Mutation("missing ½ of the curvature along the shear", SHEAR, "(b - 0.5 * p * epsilon)", "(b - p * epsilon)",
+    Mutation("missing ½ of the curvature along the shear", SHEAR, "(b - 0.5 * p * x)", "(b - p * x)",
              f"{SHEAR_CONDITIONAL}[truncated-normal-linf]"),
+    Mutation("a shear that is no number sets columns to zero", SHEAR, "new = select(new < zero, zero, new)",
+             "new = larger(new, zero)",
+             "tests/kernels/test_shear.py::test_a_density_beyond_the_range_of_floating_point_gives_no_numbers"),
+    # Numbers beyond the range of floating point.
+    Mutation("a lane without an accepted proposal keeps the last one", LANES,
+             "            return drawn, streams\n    return select(pending, broadcast(math.nan), drawn), streams\n\n\n"
+             "@inlined\ndef propose", "            return drawn, streams\n    return drawn, streams\n\n\n"
+             "@inlined\ndef propose",
+             "tests/kernels/test_lanes.py::"
+             "test_a_lane_beyond_the_range_of_floating_point_is_no_number_and_leaves_the_others_alone"),
+    Mutation("a scale without an accepted proposal is 1", RESCALE, "chosen = math.nan", "chosen = 0.0",
+             "tests/kernels/test_rescale.py::test_a_density_beyond_the_range_of_floating_point_gives_no_numbers"),
+    Mutation("infinite factors not noticed", "kernels/finite.py", "numbers[i] - numbers[i] != 0.0",
+             "numbers[i] != numbers[i]",
+             "tests/kernels/test_finite.py::test_numbers_that_are_not_finite_are_found_wherever_they_are"),
+    Mutation("one factor not checked", "sampler/gibbs.py", "all_finite(W) and all_finite(Zt)", "all_finite(W)",
+             "tests/sampler/test_chains.py::test_a_chain_that_is_not_finite_is_an_error"),
     # The model and the sampler.
     Mutation("missing ½ of the squared error", "model/noise.py", "0.5 * squared_error", "squared_error",
              "tests/model/test_noise.py"),

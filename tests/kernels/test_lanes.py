@@ -38,6 +38,16 @@ def test_exponential_without_observed_entries():
     np.testing.assert_allclose(vector_draws(b, p), scalar_draws(b, p), rtol=1e-12)
 
 
+def test_a_lane_beyond_the_range_of_floating_point_is_no_number_and_leaves_the_others_alone():
+    rng = np.random.default_rng(5)
+    b, p = rng.normal(size=64), rng.exponential(size=64) + 0.1
+    b[3::8], p[3::8] = -1e-300, 1e-310
+    b[6::8] = np.nan
+    drawn = vector_draws(b, p)
+    np.testing.assert_array_equal(np.isnan(drawn), np.isin(np.arange(64) % 8, (3, 6)))
+    np.testing.assert_allclose(drawn, scalar_draws(b, p), rtol=1e-12)
+
+
 @pytest.mark.parametrize("n", range(1, 18))
 def test_partly_used_vectors(n):
     rng = np.random.default_rng(n)

@@ -109,3 +109,10 @@ def test_zero_component_is_not_rescaled(name, side):
     assert np.isfinite(new_W).all()
     assert np.isfinite(new_Zt).all()
     assert not np.isclose(new_W[:, [0, 2]], 1.0).any()
+
+
+def test_a_density_beyond_the_range_of_floating_point_gives_no_numbers():
+    huge = TruncatedNormal(1e200, 1.0)  # the linear and the quadratic term are both infinite
+    W, Zt = rescaled(np.full((3, 2), 1e200), np.ones((4, 2)), huge, L1(1.0), 1)
+    assert np.isnan(W).all()
+    assert np.isnan(Zt).all()

@@ -146,3 +146,11 @@ def test_a_row_of_zeros_stays_within_the_bounds():
     assert (new_W >= 0).all()
     assert (new_Zt >= 0).all()
     np.testing.assert_allclose(new_W @ new_Zt.T, W @ Zt.T, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("prior_Z", [L1(1.0), L1(1.0) + LInf(1.0)], ids=str)
+def test_a_density_beyond_the_range_of_floating_point_gives_no_numbers(prior_Z):
+    priors = kernel_priors(TruncatedNormal(1e200, 1.0), prior_Z, 3, 4, 2)
+    W, Zt = sheared(np.full((3, 2), 1e200), np.ones((4, 2)), priors, 1)
+    assert np.isnan(W).any()
+    assert np.isnan(Zt).any()

@@ -13,6 +13,7 @@ from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import (
     EXPONENTIAL_INSIDE,
     EXPONENTIAL_X,
+    MAX_PROPOSALS,
     NORMAL_INSIDE,
     NORMAL_WIDTH,
     TO_UNIT,
@@ -79,7 +80,8 @@ def next_words(streams, where):
 def draw_lanes(b, p, inverse, scale, pending, streams):
     """Draw from exp(b w - p w²/2) on w >= 0 in the lanes of the mask `pending`, as `draw_scaled` does.
 
-    The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream.
+    The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream. A draw
+    whose parameters exceed the range of floating point is NaN.
     """
     zero = broadcast(0.0)
     distance = zero - b * scale
@@ -90,7 +92,7 @@ def draw_lanes(b, p, inverse, scale, pending, streams):
     strip_bits = select(in_tail, exponential_bits, broadcast(NORMAL_STRIP_BITS))
     first_strip = select(in_tail, first_exponential, broadcast(U64(0)))
     drawn = zero
-    while True:
+    for _ in range(MAX_PROPOSALS):
         x, streams = propose(strip_bits, first_strip, pending, in_tail, streams)
         value = select(folded, absolute(x), x) * scale + mean
         rejected = value < zero
@@ -104,6 +106,7 @@ def draw_lanes(b, p, inverse, scale, pending, streams):
         pending = pending & rejected
         if mask_to_bits(pending) == NO_LANES:
             return drawn, streams
+    return select(pending, broadcast(math.nan), drawn), streams
 
 
 @inlined
@@ -152,7 +155,9 @@ def draw_two_piece_lanes(b, p, inverse, scale, kink, rate, active, streams):
     by_mass = mask_to_bits(active) ^ mask_to_bits(pending)
     if by_mass != NO_LANES:
         drawn, streams = draw_pieces_by_mass(b, p, kink, rate, by_mass, streams)
-    while mask_to_bits(pending) != NO_LANES:
+    for _ in range(MAX_PROPOSALS):
+        if mask_to_bits(pending) == NO_LANES:
+            return drawn, streams
         x, streams = draw_lanes(proposal, p, inverse, scale, pending, streams)
         drawn = select(pending, x, drawn)
         excess = select(beyond, kink - x, x - kink)
@@ -162,7 +167,7 @@ def draw_two_piece_lanes(b, p, inverse, scale, kink, rate, active, streams):
                 broadcast(EXPONENTIAL_STRIP_BITS), broadcast(FIRST_EXPONENTIAL_STRIP), pending, pending, streams
             )
             pending = pending & (rates * excess > height)
-    return drawn, streams
+    return select(pending, broadcast(math.nan), drawn), streams
 
 
 @kernel

@@ -13,6 +13,12 @@ import numpy as np
 from bnmf.kernels.compile import kernel
 from bnmf.kernels.random import exponential, stream_of, uniform
 
+# Largest |u| of an interval, beyond which exp(u) or exp(-u) overflows and the density is zero.
+MAX_LOG_SCALE = 750.0
+# Proposals of a slice sampling step. Each failure shrinks the interval towards a point of the slice, so that only
+# densities beyond the range of floating point use them up; the result is NaN then.
+MAX_SHRINKS = 1000
+
 
 @kernel
 def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low):
@@ -54,21 +60,23 @@ def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low):
         fraction, stream = uniform(stream)
         low = -width * fraction
         high = low + width
-        while log_density(low, terms, max_W, max_Z) > level:
+        while low > -MAX_LOG_SCALE and log_density(low, terms, max_W, max_Z) > level:
             low -= width
-        while log_density(high, terms, max_W, max_Z) > level:
+        while high < MAX_LOG_SCALE and log_density(high, terms, max_W, max_Z) > level:
             high += width
-        while True:
+        chosen = math.nan
+        for _ in range(MAX_SHRINKS):
             fraction, stream = uniform(stream)
             u = low + fraction * (high - low)
             if log_density(u, terms, max_W, max_Z) >= level:
+                chosen = u
                 break
             if u < 0.0:
                 low = u
             else:
                 high = u
-        scales[k] = math.exp(u)
-        inverse[k] = math.exp(-u)
+        scales[k] = math.exp(chosen)
+        inverse[k] = math.exp(-chosen)
     scale_columns(W, scales)
     scale_columns(Z, inverse)
 

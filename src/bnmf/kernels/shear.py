@@ -7,14 +7,16 @@ it is log-concave, and one slice sampling step updates it. Shears and rescaling 
 Components are copied to contiguous columns, padded with zeros to whole vectors.
 """
 
+import math
 from typing import Any, NamedTuple
 
 from bnmf.kernels.compile import inlined, kernel
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import exponential, stream_of, uniform
+from bnmf.kernels.rescale import MAX_SHRINKS
 from bnmf.kernels.rows import padded_length
 from bnmf.kernels.truncated_normal import draw_within
-from bnmf.kernels.vectors import add_product, broadcast, extract_lane, larger, load, pointer_at, store
+from bnmf.kernels.vectors import add_product, broadcast, extract_lane, larger, load, pointer_at, select, store
 
 
 class Columns(NamedTuple):
@@ -152,17 +154,19 @@ def shear_pair(j, k, n_components, W, Z, max_term_W, max_term_Z, stream):
         set_kinks(k, n_components, Z, max_term_Z)
         drop, stream = exponential(stream)
         level = -max_penalty(j, k, 0.0, W, max_term_W) - max_penalty(k, j, 0.0, Z, max_term_Z) - drop
-        while True:  # the interval holds 0, where the density is above the level
+        epsilon = math.nan
+        for _ in range(MAX_SHRINKS):  # the interval holds 0, where the density is above the level
             fraction, stream = uniform(stream)
-            epsilon = low + fraction * (high - low)
-            value = (b - 0.5 * p * epsilon) * epsilon
-            value -= max_penalty(j, k, epsilon, W, max_term_W) + max_penalty(k, j, -epsilon, Z, max_term_Z)
+            x = low + fraction * (high - low)
+            value = (b - 0.5 * p * x) * x
+            value -= max_penalty(j, k, x, W, max_term_W) + max_penalty(k, j, -x, Z, max_term_Z)
             if value >= level:
+                epsilon = x
                 break
-            if epsilon < 0.0:
-                low = epsilon
+            if x < 0.0:
+                low = x
             else:
-                high = epsilon
+                high = x
     add_column(j, k, epsilon, W)
     add_column(k, j, -epsilon, Z)
 
@@ -205,11 +209,12 @@ def lane_maximum(x):
 
 @inlined
 def add_column(j, k, epsilon, columns):
-    """Add a multiple of column k to column j; what rounding makes negative is zero."""
+    """Add a multiple of column k to column j; what rounding makes negative is zero, and what is no number stays."""
     length, factor, zero = columns.length, broadcast(epsilon), broadcast(0.0)
     for i in range(0, length, WIDTH):
         old = load(columns.w, j * length + i)
-        new = larger(add_product(old, factor, load(columns.w, k * length + i)), zero)
+        new = add_product(old, factor, load(columns.w, k * length + i))
+        new = select(new < zero, zero, new)
         store(columns.w, j * length + i, new)
         store(columns.sums, i, load(columns.sums, i) + (new - old))
 

@@ -76,6 +76,7 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
                     if row_noise is not None and fitted.row_strength is not None:
                         strength = float(fitted.row_strength[chain, draw])
                         variance = _draw_row_noise(strength, errors, view, stream, sweep, ids)
+                gibbs.check_range("new rows", weights, Zt)
                 W[chain, draw] = weights
                 if row_noise is not None:
                     row_noise[chain, draw] = variance

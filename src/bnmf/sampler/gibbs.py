@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.views import ScaledView
+from bnmf.kernels.finite import all_finite
 from bnmf.kernels.products import set_other
 from bnmf.kernels.rescale import rescale
 from bnmf.kernels.rows import ROWS_PER_TILE, MaxTerm
@@ -149,6 +150,25 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
             partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
             shear(W, Zt, *priors, keys[SHEAR], partners, workers.numbers(shear_size(len(W), *Zt.shape)))
     return _state(model, W, Zt, noise, rates, errors, squared_error, sweep)
+
+
+def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -> None:
+    """Raise an error unless both factors and their squared error are finite.
+
+    Parameters
+    ----------
+    where : str
+        When the factors were drawn, for the message.
+    W, Zt : ndarray of shape (rows, K) and (columns, K)
+        The factors.
+    squared_error : float, default=0.0
+        Σ (a - w z)² over the observed entries.
+    """
+    if not (math.isfinite(squared_error) and all_finite(W) and all_finite(Zt)):
+        raise FloatingPointError(
+            f"draws left the range of floating-point numbers in {where}. Divide the data by a number of their size, or "
+            "use another prior: one of the scale of the data, and not LInf(rule='paper'), which is known to diverge"
+        )
 
 
 def _half(half: str, model: Model, W: Floats, Zt: Floats) -> tuple[ScaledView, Floats, Floats]:
