@@ -253,7 +253,17 @@ MUTATIONS = [
     Mutation("wrong power in the rescaling move", RESCALE, "float(W.shape[0] - Z.shape[0])",
              "float(Z.shape[0] - W.shape[0])", PRIOR_INVARIANT),
     Mutation("rescaling move given the old scales", RESCALE, "others += scales[j] * W[row, j]", "others += W[row, j]",
-             "tests/kernels/test_rescale.py::test_scales_are_drawn_given_the_new_scales_of_other_components"),
+             "tests/kernels/test_rescale.py::"
+             "test_scales_are_drawn_given_the_new_scales_of_other_components[pairwise]"),
+    Mutation("kinks of the rescaling move with the old scales", RESCALE, "        scale_column(scales[k], max_W)\n", "",
+             "tests/kernels/test_rescale.py::"
+             "test_scales_are_drawn_given_the_new_scales_of_other_components[max]"),
+    Mutation("kinks of the rescaling move with the component itself", "kernels/columns.py", "if k != j:", "if k >= 0:",
+             f"{PRIOR_INVARIANT}"),
+    Mutation("coefficients of another column in the shear", SHEAR, "columns.quadratic, j * columns.quadratic_stride",
+             "columns.quadratic, j * length", f"{SHEAR_CONDITIONAL}[l2-l1]"),
+    Mutation("padding of columns with what was there", "kernels/columns.py", "w[k * length + row] = 0.0", "pass",
+             "tests/kernels/test_shear.py::test_product_is_unchanged[gee]"),
     Mutation("missing ½ of the tangent", "priors/exact_draws.py", "0.5 * pairwise * distance**2",
              "pairwise * distance**2", "tests/priors/test_exact_draws.py::test_row_sum_under_l1_squared_is_chi"),
     Mutation("λ of a product taken twice", "priors/norms.py", "quadratic=self.rate, pairwise=self.rate",

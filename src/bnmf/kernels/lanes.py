@@ -145,29 +145,58 @@ def finish_edges(x, word, at_edge, in_tail, streams):
 
 @inlined
 def draw_two_piece_lanes(b, p, inverse, scale, kink, rate, active, streams):
-    """Draw from exp(b w - p w²/2 - rate max(w, kink)) on w >= 0 in the lanes of a mask, as `draw_two_piece` does."""
+    """Draw from exp(b w - p w²/2 - rate max(w, kink)) on w >= 0 in the lanes of a mask, as `draw_two_piece` does.
+
+    A lane proposes as in `draw_lanes`, and compares what it accepts there with the kink at once, while other lanes may
+    still be at their first acceptance. Nearly every proposal is followed by an exponential, which is drawn before it is
+    known whether the lane reads it: the processor then computes both at the same time.
+    """
     zero, rates = broadcast(0.0), broadcast(rate)
+    no_lane = zero > zero
     beyond = (broadcast(1.0) >= rates * kink) | (b - rates >= p * kink)
     below = (p * kink >= b) & (p * kink * kink >= broadcast(1.0))
     pending = active & (beyond | below)
-    proposal = select(beyond, b - rates, b)
     drawn = zero
     by_mass = mask_to_bits(active) ^ mask_to_bits(pending)
     if by_mass != NO_LANES:
         drawn, streams = draw_pieces_by_mass(b, p, kink, rate, by_mass, streams)
+    b = select(beyond, b - rates, b)
+    distance = zero - b * scale
+    in_tail, folded = distance > broadcast(TAIL_START), distance > zero
+    mean = b * inverse
+    exponential_bits, first_exponential = broadcast(EXPONENTIAL_STRIP_BITS), broadcast(FIRST_EXPONENTIAL_STRIP)
+    strip_bits = select(in_tail, exponential_bits, broadcast(NORMAL_STRIP_BITS))
+    first_strip = select(in_tail, first_exponential, broadcast(U64(0)))
     for _ in range(MAX_PROPOSALS):
         if mask_to_bits(pending) == NO_LANES:
             return drawn, streams
-        x, streams = draw_lanes(proposal, p, inverse, scale, pending, streams)
-        drawn = select(pending, x, drawn)
-        excess = select(beyond, kink - x, x - kink)
-        pending = pending & (excess > zero)
-        if mask_to_bits(pending) != NO_LANES:
-            height, streams = propose(
-                broadcast(EXPONENTIAL_STRIP_BITS), broadcast(FIRST_EXPONENTIAL_STRIP), pending, pending, streams
-            )
-            pending = pending & (rates * excess > height)
+        x, streams = propose(strip_bits, first_strip, pending, in_tail, streams)
+        height, after = propose(exponential_bits, first_exponential, pending, pending, streams)
+        value = select(folded, absolute(x), x) * scale + mean
+        x = x / (zero - b)
+        rejected = select(in_tail, p * x * x > height + height, value < zero)
+        value = select(in_tail, x, value)
+        excess = select(beyond, kink - value, value - kink)
+        compared = select(rejected, no_lane, pending & (excess > zero))
+        streams = select_streams(in_tail | compared, after, streams)
+        compared_tail = compared & in_tail
+        if mask_to_bits(compared_tail) != NO_LANES:
+            second, streams = propose(exponential_bits, first_exponential, compared_tail, compared_tail, streams)
+            height = select(in_tail, second, height)
+        drawn = select(pending, value, drawn)
+        pending = pending & (rejected | (compared & (rates * excess > height)))
     return select(pending, broadcast(math.nan), drawn), streams
+
+
+@inlined
+def select_streams(where, x, y):
+    """Return the streams x in the lanes of a mask, and y in the others."""
+    return (
+        select(where, x[0], y[0]),
+        select(where, x[1], y[1]),
+        select(where, x[2], y[2]),
+        select(where, x[3], y[3]),
+    )
 
 
 @kernel

@@ -16,6 +16,7 @@ from bnmf.data.views import ScaledView
 from bnmf.kernels.finite import all_finite
 from bnmf.kernels.products import set_other
 from bnmf.kernels.rescale import rescale
+from bnmf.kernels.rescale import workspace_size as rescale_size
 from bnmf.kernels.rows import ROWS_PER_TILE, MaxTerm
 from bnmf.kernels.shear import shear
 from bnmf.kernels.shear import workspace_size as shear_size
@@ -145,10 +146,12 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         separable_Z, max_Z = _kernel_prior(prior_Z)
         priors = separable_W, separable_Z, max_W, max_Z
         if moves.rescale:
-            rescale(W, Zt, *priors, *keys[RESCALE])
+            has_max = max_W is not None or max_Z is not None
+            rescale(W, Zt, *priors, *keys[RESCALE], workers.numbers(rescale_size(len(W), *Zt.shape) if has_max else 1))
         if moves.n_partners and W.shape[1] > 1:
             partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
-            shear(W, Zt, *priors, keys[SHEAR], partners, workers.numbers(shear_size(len(W), *Zt.shape)))
+            numbers = workers.numbers(shear_size(W, Zt, separable_W, separable_Z))
+            shear(W, Zt, *priors, keys[SHEAR], partners, numbers)
     return _state(model, W, Zt, noise, rates, errors, squared_error, sweep)
 
 
