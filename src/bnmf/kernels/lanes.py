@@ -13,9 +13,11 @@ from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import (
     EXPONENTIAL_INSIDE,
     EXPONENTIAL_X,
+    EXPONENTIAL_Y,
     MAX_PROPOSALS,
     NORMAL_INSIDE,
     NORMAL_WIDTH,
+    NORMAL_Y,
     TO_UNIT,
     U64,
     exponential_edge,
@@ -25,6 +27,7 @@ from bnmf.kernels.random import (
 from bnmf.kernels.truncated_normal import TAIL_START, draw_two_piece
 from bnmf.kernels.vectors import (
     absolute,
+    add_product,
     bits_to_mask,
     broadcast,
     extract_lane,
@@ -43,6 +46,13 @@ STRIP_TABLE = np.column_stack(
     [
         np.concatenate([NORMAL_INSIDE, NORMAL_INSIDE, EXPONENTIAL_INSIDE]),
         np.concatenate([NORMAL_WIDTH, EXPONENTIAL_X[:-1]]),
+    ]
+)
+# The density at the right end of each strip, and by how much it rises to the end of the strip above.
+EDGE_TABLE = np.column_stack(
+    [
+        np.concatenate([NORMAL_Y[:-1], NORMAL_Y[:-1], EXPONENTIAL_Y[:-1]]),
+        np.concatenate([np.diff(NORMAL_Y), np.diff(NORMAL_Y), np.diff(EXPONENTIAL_Y)]),
     ]
 )
 # Bits of a word that select a strip.
@@ -116,22 +126,65 @@ def propose(strip_bits, first_strip, pending, in_tail, streams):
     `strip_bits` and `first_strip` select the part of the table that each lane reads.
     """
     word, streams = next_words(streams, pending)
-    fraction = to_floats(word >> broadcast(U64(11))) * broadcast(TO_UNIT)
+    fraction = to_units(word)
     inside, width = gather_pairs(STRIP_TABLE, (word & strip_bits) | first_strip)
     x = fraction * width
     at_edge = pending & (fraction >= inside)
     if mask_to_bits(at_edge) != NO_LANES:
-        x, streams = finish_edges(x, word, at_edge, in_tail, streams)
+        x, streams = finish_edges(x, word, at_edge, strip_bits, first_strip, in_tail, streams)
     return x, streams
 
 
 @kernel
-def finish_edges(x, word, at_edge, in_tail, streams):
-    """Finish the lanes whose word fell near the end of a strip: exponentials in the tail, normals elsewhere."""
-    edges, tails = mask_to_bits(at_edge), mask_to_bits(in_tail)
+def finish_edges(x, word, at_edge, strip_bits, first_strip, in_tail, streams):
+    """Finish the lanes whose word fell near the end of a strip, as `normal_edge` and `exponential_edge` do."""
+    zero = broadcast(0.0)
+    no_lane = zero > zero
+    for _ in range(MAX_PROPOSALS):
+        at_base = at_edge & (broadcast(1.0) > to_floats(word & broadcast(EXPONENTIAL_STRIP_BITS)))
+        if mask_to_bits(at_base) != NO_LANES:
+            x, streams = finish_bases(x, word, at_base, in_tail, streams)
+            at_edge = select(at_base, no_lane, at_edge)
+        height, streams = next_words(streams, at_edge)
+        low, rise = gather_pairs(EDGE_TABLE, (word & strip_bits) | first_strip)
+        density = exp_of_negative(select(in_tail, zero - x, broadcast(-0.5) * x * x))
+        accepted = low + to_units(height) * rise < density
+        at_edge = select(accepted, no_lane, at_edge)
+        if mask_to_bits(at_edge) == NO_LANES:
+            return x, streams
+        word, streams = next_words(streams, at_edge)
+        fraction = to_units(word)
+        inside, width = gather_pairs(STRIP_TABLE, (word & strip_bits) | first_strip)
+        x = select(at_edge, fraction * width, x)
+        at_edge = at_edge & (fraction >= inside)
+    return select(at_edge, broadcast(math.nan), x), streams
+
+
+@inlined
+def to_units(word):
+    """Return the high 53 bits of the words as numbers in [0, 1)."""
+    return to_floats(word >> broadcast(U64(11))) * broadcast(TO_UNIT)
+
+
+@inlined
+def exp_of_negative(x):
+    """Return exp(x) to 13 digits for -10 < x <= 0: the Taylor series at x / 256, to the power of 256."""
+    x = x * broadcast(1.0 / 256.0)
+    total = broadcast(1.0 / 5040.0)
+    for coefficient in (1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0):
+        total = add_product(broadcast(coefficient), total, x)
+    for _ in range(8):
+        total = total * total
+    return total
+
+
+@kernel
+def finish_bases(x, word, at_base, in_tail, streams):
+    """Finish the lanes whose word fell beyond the end of the base strip, one by one."""
+    bases, tails = mask_to_bits(at_base), mask_to_bits(in_tail)
     s0, s1, s2, s3 = streams
     for lane in range(WIDTH):
-        if (edges >> U64(lane)) & U64(1):
+        if (bases >> U64(lane)) & U64(1):
             stream = extract_lane(s0, lane), extract_lane(s1, lane), extract_lane(s2, lane), extract_lane(s3, lane)
             if (tails >> U64(lane)) & U64(1):
                 number, stream = exponential_edge(extract_lane(word, lane), stream)
@@ -147,9 +200,9 @@ def finish_edges(x, word, at_edge, in_tail, streams):
 def draw_two_piece_lanes(b, p, inverse, scale, kink, rate, active, streams):
     """Draw from exp(b w - p w²/2 - rate max(w, kink)) on w >= 0 in the lanes of a mask, as `draw_two_piece` does.
 
-    A lane proposes as in `draw_lanes`, and compares what it accepts there with the kink at once, while other lanes may
-    still be at their first acceptance. Nearly every proposal is followed by an exponential, which is drawn before it is
-    known whether the lane reads it: the processor then computes both at the same time.
+    A lane proposes as in `draw_lanes`, and compares what it accepts there with the kink at once, whatever the others
+    do. The exponentials that may follow a proposal are drawn before it is known whether the lane reads them, so that
+    the processor computes all of them at the same time; a lane goes on from the stream after those that it did read.
     """
     zero, rates = broadcast(0.0), broadcast(rate)
     no_lane = zero > zero
@@ -172,17 +225,15 @@ def draw_two_piece_lanes(b, p, inverse, scale, kink, rate, active, streams):
             return drawn, streams
         x, streams = propose(strip_bits, first_strip, pending, in_tail, streams)
         height, after = propose(exponential_bits, first_exponential, pending, pending, streams)
+        second, after_second = propose(exponential_bits, first_exponential, pending & in_tail, pending, after)
         value = select(folded, absolute(x), x) * scale + mean
         x = x / (zero - b)
         rejected = select(in_tail, p * x * x > height + height, value < zero)
         value = select(in_tail, x, value)
         excess = select(beyond, kink - value, value - kink)
         compared = select(rejected, no_lane, pending & (excess > zero))
-        streams = select_streams(in_tail | compared, after, streams)
-        compared_tail = compared & in_tail
-        if mask_to_bits(compared_tail) != NO_LANES:
-            second, streams = propose(exponential_bits, first_exponential, compared_tail, compared_tail, streams)
-            height = select(in_tail, second, height)
+        streams = select_streams(in_tail | compared, select_streams(compared & in_tail, after_second, after), streams)
+        height = select(in_tail, second, height)
         drawn = select(pending, value, drawn)
         pending = pending & (rejected | (compared & (rates * excess > height)))
     return select(pending, broadcast(math.nan), drawn), streams
