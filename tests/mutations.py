@@ -211,6 +211,13 @@ MUTATIONS = [
              "    b = select(beyond, b, b - rates)", f"{SAME_WITH_KINK}[mixed-3.0]"),
     Mutation("lanes without a row drawn", LANES, "(U64(1) << U64(n)) - U64(1)", "U64(255)",
              "tests/kernels/test_lanes.py::test_first_lanes"),
+    Mutation("padding of a factor with what was there", PRODUCTS, "Z[row, k] = scaled[row, k] = 0.0", "pass",
+             f"{GRAM}[1-9]"),
+    Mutation("no row of zeros after a factor", PRODUCTS, "Z[n_rows, k] = scaled[n_rows, k] = 0.0", "pass",
+             f"{GRAM}[1-8]"),
+    Mutation("memory of a factor kept when a larger one is needed", "sampler/threads.py",
+             "            self._factors.clear()\n", "",
+             "tests/sampler/test_threads.py::test_other_factor_is_padded_and_used_again"),
     # The shear move.
     Mutation("slope of the shear with the wrong sign", SHEAR, "b, p = slope_Z - slope_W", "b, p = slope_W - slope_Z",
              f"{SHEAR_CONDITIONAL}[l1-steep]"),

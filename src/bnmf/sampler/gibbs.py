@@ -273,7 +273,7 @@ def _recompute_cancelled(view: ScaledView, W: Floats, padded: Floats, squared_er
     """Replace squared errors that have cancelled by those of the residuals, given Z as the kernels read it."""
     is_trusted = squared_error > MIN_TRUSTED_ERROR * view.sums_of_squares
     if not is_trusted.all():
-        Z = np.ascontiguousarray(padded[:-1, : W.shape[1]])
+        Z = padded[:-1]
         for row in np.flatnonzero(~is_trusted).tolist():
             view.squared_errors(W, Z, row, row + 1, squared_error)
 
