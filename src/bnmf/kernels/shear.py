@@ -67,10 +67,8 @@ def stride_of(n_coefficients, length):
 
 def workspace_size(W, Z, prior_W, prior_Z):
     """Return the number of floats that `shear` needs."""
-    return sum(
-        columns_size(*factor.shape, len(linear), len(quadratic))
-        for factor, (linear, quadratic, _) in ((W, prior_W), (Z, prior_Z))
-    )
+    of_W = columns_size(*W.shape, len(prior_W[0]), len(prior_W[1]))
+    return of_W + columns_size(*Z.shape, len(prior_Z[0]), len(prior_Z[1]))
 
 
 @kernel
