@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from bnmf.kernels.lanes import draw_two_piece_lanes, fill_lanes, first_lanes, load_streams
+from bnmf.kernels.lanes import draw_two_piece_lanes, exp_of_negative, fill_lanes, first_lanes, load_streams
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import stream_of
 from bnmf.kernels.truncated_normal import draw_positive, fill_two_piece
@@ -38,6 +38,16 @@ def test_exponential_without_observed_entries():
     np.testing.assert_allclose(vector_draws(b, p), scalar_draws(b, p), rtol=1e-12)
 
 
+def test_a_lane_beyond_the_range_of_floating_point_is_no_number_and_leaves_the_others_alone():
+    rng = np.random.default_rng(5)
+    b, p = rng.normal(size=64), rng.exponential(size=64) + 0.1
+    b[3::8], p[3::8] = -1e-300, 1e-310
+    b[6::8] = np.nan
+    drawn = vector_draws(b, p)
+    np.testing.assert_array_equal(np.isnan(drawn), np.isin(np.arange(64) % 8, (3, 6)))
+    np.testing.assert_allclose(drawn, scalar_draws(b, p), rtol=1e-12)
+
+
 @pytest.mark.parametrize("n", range(1, 18))
 def test_partly_used_vectors(n):
     rng = np.random.default_rng(n)
@@ -51,6 +61,19 @@ def test_lane_does_not_depend_on_other_lanes():
     expected = vector_draws(b, p)
     b[::2] = rng.normal(scale=5.0, size=32)
     np.testing.assert_array_equal(vector_draws(b, p)[1::2], expected[1::2])
+
+
+@numba.njit
+def fill_exp(x):
+    for i in range(0, x.size, WIDTH):
+        store(x, i, exp_of_negative(load(x, i)))
+
+
+def test_exponential_function():
+    x = np.linspace(-10.0, 0.0, 8000)
+    found = x.copy()
+    fill_exp(found)
+    np.testing.assert_allclose(found, np.exp(x), rtol=2e-13)
 
 
 @pytest.mark.parametrize("n", range(WIDTH + 1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import interpolate, stats
 
-from bnmf.kernels.rescale import rescale
+from bnmf.kernels.rescale import rescale, workspace_size
 from bnmf.kernels.rows import MaxTerm
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 from tests.statistical.calibration import Problem, statistics
@@ -23,7 +23,8 @@ def coefficients(prior_W, prior_Z, M, N, K):
 
 def rescaled(W, Zt, prior_W, prior_Z, key):
     W, Zt = W.copy(), Zt.copy()
-    rescale(W, Zt, *coefficients(prior_W, prior_Z, len(W), *Zt.shape), U64(9), U64(key))
+    numbers = np.full(workspace_size(len(W), *Zt.shape), np.nan)  # whatever is left of earlier work
+    rescale(W, Zt, *coefficients(prior_W, prior_Z, len(W), *Zt.shape), U64(9), U64(key), numbers)
     return W, Zt
 
 
@@ -44,28 +45,37 @@ def test_product_is_unchanged(name):
 def test_prior_is_invariant(name, shape):
     prior = pairs(*shape, 3)[name]
     problem = Problem(prior, shape)
-    numbers = coefficients(*prior, *shape, 3)
+    numbers, memory = coefficients(*prior, *shape, 3), np.empty(workspace_size(*shape, 3))
     rng = np.random.default_rng(NAMES.index(name))
     W, Zt, sigma2 = problem.truths(3000, rng)
     for i in range(len(W)):
         for again in range(3):
-            rescale(W[i], Zt[i], *numbers, U64(again), U64(i))
+            rescale(W[i], Zt[i], *numbers, U64(again), U64(i), memory)
     fresh = statistics(*problem.truths(20_000, rng))
     for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
         assert_same(after, from_prior)
 
 
-def test_scales_are_drawn_given_the_new_scales_of_other_components():
-    # With one row in each factor and a strong pairwise rate, drawing a scale given old scales changes the distribution.
-    problem = Problem(L1Squared(1.0), (1, 1))
-    numbers = coefficients(problem.prior, problem.prior, 1, 1, 3)
+# With one row in each factor, a row is a draw from its prior with a statistic of known distribution; drawing a scale
+# given the old scales of the other components changes it.
+@pytest.mark.parametrize(
+    ("prior", "statistic", "distribution"),
+    [
+        (L1Squared(1.0), lambda factor: factor.sum(axis=(1, 2)) ** 2, stats.chi2(3)),
+        (LInf(1.0), lambda factor: factor.max(axis=(1, 2)), stats.gamma(3)),
+    ],
+    ids=["pairwise", "max"],
+)
+def test_scales_are_drawn_given_the_new_scales_of_other_components(prior, statistic, distribution):
+    problem = Problem(prior, (1, 1))
+    numbers, memory = coefficients(prior, prior, 1, 1, 3), np.empty(workspace_size(1, 1, 3))
     rng = np.random.default_rng(8)
     W, Zt, _ = problem.truths(40_000, rng)
     for i in range(len(W)):
         for again in range(5):
-            rescale(W[i], Zt[i], *numbers, U64(again), U64(i))
+            rescale(W[i], Zt[i], *numbers, U64(again), U64(i), memory)
     for factor in (W, Zt):
-        assert_follows(factor.sum(axis=(1, 2)) ** 2, stats.chi2(3).cdf)
+        assert_follows(statistic(factor), distribution.cdf)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +119,10 @@ def test_zero_component_is_not_rescaled(name, side):
     assert np.isfinite(new_W).all()
     assert np.isfinite(new_Zt).all()
     assert not np.isclose(new_W[:, [0, 2]], 1.0).any()
+
+
+def test_a_density_beyond_the_range_of_floating_point_gives_no_numbers():
+    huge = TruncatedNormal(1e200, 1.0)  # the linear and the quadratic term are both infinite
+    W, Zt = rescaled(np.full((3, 2), 1e200), np.ones((4, 2)), huge, L1(1.0), 1)
+    assert np.isnan(W).all()
+    assert np.isnan(Zt).all()

@@ -4,9 +4,10 @@ import numba
 import numpy as np
 import pytest
 
+from bnmf.kernels.columns import copy_from_columns
 from bnmf.kernels.random import U64, stream_of
 from bnmf.kernels.rows import MaxTerm, aligned_zeros
-from bnmf.kernels.shear import columns_of, shear, shear_pair, workspace_size, write_columns
+from bnmf.kernels.shear import columns_of, shear, shear_pair, workspace_size
 from bnmf.kernels.vectors import pointer_at
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 from tests.statistical.calibration import Problem, statistics
@@ -23,7 +24,7 @@ def kernel_priors(prior_W, prior_Z, M, N, K):
 
 def sheared(W, Zt, priors, key, partners=(0, 4)):
     W, Zt = W.copy(), Zt.copy()
-    numbers = aligned_zeros(workspace_size(len(W), *Zt.shape))
+    numbers = np.full(workspace_size(W, Zt, *priors[:2]), np.nan)  # whatever is left of earlier work
     shear(W, Zt, *priors, np.array([9, key], np.uint64), partners, numbers)
     return W, Zt
 
@@ -34,8 +35,8 @@ def shear_first_pair(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, number
     columns_W = columns_of(W, prior_W, pointer_at(numbers, 0))
     columns_Z = columns_of(Z, prior_Z, pointer_at(numbers, numbers.size // 2))
     shear_pair(0, 1, W.shape[1], columns_W, columns_Z, max_term_W, max_term_Z, stream_of(U64(9), U64(key), 0))
-    write_columns(columns_W, W)
-    write_columns(columns_Z, Z)
+    copy_from_columns(columns_W.w, columns_W.length, W)
+    copy_from_columns(columns_Z.w, columns_Z.length, Z)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,7 +105,7 @@ def test_shear_follows_its_conditional(prior_W, prior_Z):
     cdf = grid_cdf(lambda points: np.array([log_density(epsilon) for epsilon in points]), grid)
     # One step of slice sampling is not a draw, but from a draw it is one again.
     starts = np.interp(np.random.default_rng(5).uniform(size=6000), cdf(grid), grid)
-    priors, numbers = kernel_priors(prior_W, prior_Z, 6, 3, 2), aligned_zeros(2 * workspace_size(8, 8, 2))
+    priors, numbers = kernel_priors(prior_W, prior_Z, 6, 3, 2), aligned_zeros(1000)
     drawn = np.empty(len(starts))
     for key, start in enumerate(starts):
         new_W, new_Z = moved(start)
@@ -146,3 +147,11 @@ def test_a_row_of_zeros_stays_within_the_bounds():
     assert (new_W >= 0).all()
     assert (new_Zt >= 0).all()
     np.testing.assert_allclose(new_W @ new_Zt.T, W @ Zt.T, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("prior_Z", [L1(1.0), L1(1.0) + LInf(1.0)], ids=str)
+def test_a_density_beyond_the_range_of_floating_point_gives_no_numbers(prior_Z):
+    priors = kernel_priors(TruncatedNormal(1e200, 1.0), prior_Z, 3, 4, 2)
+    W, Zt = sheared(np.full((3, 2), 1e200), np.ones((4, 2)), priors, 1)
+    assert np.isnan(W).any()
+    assert np.isnan(Zt).any()

@@ -88,6 +88,22 @@ def test_draw_two_piece_with_extreme_b(b):
     np.testing.assert_allclose(draws, b if b > 0 else 0.0, rtol=1e-6, atol=20 / abs(b))
 
 
+# Parameters for which no proposal is ever accepted: 1 / p overflows, or b is no number. One for each rejection loop.
+@pytest.mark.parametrize(("b", "p"), [(-1e-300, 1e-310), (np.nan, 1.0)])
+def test_draws_beyond_the_range_of_floating_point_are_no_numbers(b, p):
+    draws = np.zeros(10)
+    fill_positive(b, p, *KEY, draws)
+    assert np.isnan(draws).all()
+    for width in (0.5, 5.0, INF):
+        draws[:] = 0.0
+        fill_within(np.full(10, b), np.full(10, p), np.full(10, width), *KEY, draws)
+        assert np.isnan(draws).all() or (b < 0 and width < INF)
+    for kink, max_rate in ((1.0, 1e-320), (1e160, 1.0)):
+        draws[:] = 0.0
+        fill_two_piece(np.full(10, b), np.full(10, p), np.full(10, kink), np.full(10, max_rate), *KEY, draws)
+        assert np.isnan(draws).all()
+
+
 @pytest.mark.parametrize(("b", "p", "width"), INTERVALS + [(b, p, INF) for b, p in HALF_LINES])
 def test_log_mass_against_quadrature(b, p, width):
     mass = np.empty(1)

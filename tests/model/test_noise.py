@@ -58,6 +58,13 @@ def test_bounded_gamma(shape, rate):
     assert_follows(draws, grid_cdf(lambda x: logs, points))
 
 
+def test_a_bound_that_has_underflowed_gives_no_numbers():
+    rng = np.random.default_rng(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        draws = draw_bounded_gamma(np.full(3, 5.0), np.ones(3), np.array([6.0, 0.0, 6.0]), rng)
+    np.testing.assert_array_equal(np.isnan(draws), [False, True, False])
+
+
 @pytest.mark.parametrize(("half", "by"), [("Z", "column"), ("W", "row"), ("W", "both")])
 def test_variances_follow_their_conditional(half, by):
     """Precisions ~ Gamma(α, α s) and n entries of squared error E: Gamma(α + n / 2, α s + E / 2), written out."""

@@ -238,9 +238,14 @@ def test_an_error_in_one_chain_stops_the_others_and_is_raised(model, monkeypatch
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_a_chain_that_is_not_finite_is_an_error(model, monkeypatch, value):
+@pytest.mark.parametrize("name", ["squared_error", "W", "Zt"])
+def test_a_chain_that_is_not_finite_is_an_error(model, monkeypatch, name, value):
     def change(chain, state):
-        return state._replace(squared_error=value) if (chain, state.sweep) == (1, 4) else state
+        if (chain, state.sweep) != (1, 4):
+            return state
+        changed = np.array(getattr(state, name))
+        changed[(-1,) * changed.ndim] = value
+        return state._replace(**{name: changed if changed.ndim else float(changed)})
 
     change_step(monkeypatch, change)
     store = Continued(model, SCHEDULE)

@@ -92,13 +92,18 @@ def check_positions(X: Any) -> None:
         raise ValueError(f"X is not a valid sparse matrix: {error}") from error
 
 
+def has_nan(values: Floats) -> bool:
+    """Return whether any of the numbers is NaN, without a mask of all of them."""
+    return bool(np.isnan(values.min(initial=0.0)))
+
+
 def check_values(values: Floats, *, negative: bool) -> None:
     """Raise an error if observed values are infinite or, unless allowed, negative."""
     if values.size == 0:
         return
-    if not np.isfinite(values).all():
+    lowest, highest = values.min(), values.max()  # which need no memory, unlike a mask of all entries
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
         raise ValueError(f"X must be finite where it is observed, got {np.isinf(values).sum()} infinite entries")
-    lowest = values.min()
     if lowest < 0 and not negative:
         raise ValueError(
             f"X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest {lowest:g} (noise around "

@@ -12,7 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from bnmf.data import views
-from bnmf.data.containers import as_csr, as_floats, as_mask, check_values
+from bnmf.data.containers import as_csr, as_floats, as_mask, check_values, has_nan
 from bnmf.data.views import ROWS_PER_TILE, View
 from bnmf.utils.typing import Bools, Floats, Indices
 
@@ -267,7 +267,9 @@ def _views_of_dense(array: Floats, mask: Bools, negative: bool) -> tuple[View, V
 
 
 def _views_of_sparse(matrix: sp.csr_array, unstored: str, negative: bool) -> tuple[View, View, int]:
-    stored = matrix.nnz - (int(np.isnan(matrix.data).sum()) if unstored == "missing" else 0)
+    stored = matrix.nnz
+    if unstored == "missing" and has_nan(matrix.data):
+        stored -= int(np.isnan(matrix.data).sum())
     if stored >= DENSE_FRACTION * matrix.shape[0] * matrix.shape[1]:
         array = np.full(matrix.shape, 0.0 if unstored == "zero" else np.nan)
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.data.containers import check_values
+from bnmf.data.containers import check_values, has_nan
 from bnmf.data.patterns import number_patterns, pointers, split_rows
 from bnmf.kernels.errors import listed_residuals, squared_residuals
 from bnmf.kernels.rows import ROWS_PER_TILE, Data
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Words
 
 # Listed entries that are handled at a time in sums over all of them.
-ENTRIES_PER_BLOCK = 2**20
+ENTRIES_PER_BLOCK = 2**17
 _NO_MATRIX = np.zeros((0, 0))
 
 
@@ -289,12 +289,17 @@ class ScaledView:
         )  # fmt: skip
 
     def squared_errors(self, W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
-        """Write Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals."""
+        """Write Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals.
+
+        Z may have more components than W: padding, which is not read.
+        """
         view = self.view
         entry_scale = np.ones(len(Z)) if self.entry_scale is None else self.entry_scale
         if isinstance(view.matrix, sp.csr_array):
             row_scale = self.row_scale if self.row_scale.size == 1 else self.row_scale[start:stop, None]
-            residuals = view.matrix[start:stop].toarray() * (entry_scale * row_scale) - W[start:stop] @ Z.T
+            residuals = (
+                view.matrix[start:stop].toarray() * (entry_scale * row_scale) - W[start:stop] @ Z[:, : W.shape[1]].T
+            )
             residuals[~view.mask(start, stop, len(Z))] = 0.0
             out[start:stop] = np.einsum("ij,ij->i", residuals, residuals)
         else:
@@ -327,8 +332,8 @@ def views_of_few(array: Floats, mask: Bools) -> tuple[View, View, int]:
 
 def listed_views(matrix: sp.csr_array, *, negative: bool) -> tuple[View, View, int]:
     """Return both views and the number of observed entries of a sparse matrix whose unstored entries are missing."""
-    missing = np.isnan(matrix.data)
-    if missing.any():
+    if has_nan(matrix.data):
+        missing = np.isnan(matrix.data)
         lengths = np.diff(pointers(~missing)[matrix.indptr])
         matrix = sp.csr_array((matrix.data[~missing], matrix.indices[~missing], pointers(lengths)), shape=matrix.shape)
     check_values(matrix.data, negative=negative)

@@ -13,8 +13,11 @@ from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import (
     EXPONENTIAL_INSIDE,
     EXPONENTIAL_X,
+    EXPONENTIAL_Y,
+    MAX_PROPOSALS,
     NORMAL_INSIDE,
     NORMAL_WIDTH,
+    NORMAL_Y,
     TO_UNIT,
     U64,
     exponential_edge,
@@ -24,6 +27,7 @@ from bnmf.kernels.random import (
 from bnmf.kernels.truncated_normal import TAIL_START, draw_two_piece
 from bnmf.kernels.vectors import (
     absolute,
+    add_product,
     bits_to_mask,
     broadcast,
     extract_lane,
@@ -42,6 +46,13 @@ STRIP_TABLE = np.column_stack(
     [
         np.concatenate([NORMAL_INSIDE, NORMAL_INSIDE, EXPONENTIAL_INSIDE]),
         np.concatenate([NORMAL_WIDTH, EXPONENTIAL_X[:-1]]),
+    ]
+)
+# The density at the right end of each strip, and by how much it rises to the end of the strip above.
+EDGE_TABLE = np.column_stack(
+    [
+        np.concatenate([NORMAL_Y[:-1], NORMAL_Y[:-1], EXPONENTIAL_Y[:-1]]),
+        np.concatenate([np.diff(NORMAL_Y), np.diff(NORMAL_Y), np.diff(EXPONENTIAL_Y)]),
     ]
 )
 # Bits of a word that select a strip.
@@ -79,7 +90,8 @@ def next_words(streams, where):
 def draw_lanes(b, p, inverse, scale, pending, streams):
     """Draw from exp(b w - p w²/2) on w >= 0 in the lanes of the mask `pending`, as `draw_scaled` does.
 
-    The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream.
+    The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream. A draw
+    whose parameters exceed the range of floating point is NaN.
     """
     zero = broadcast(0.0)
     distance = zero - b * scale
@@ -90,7 +102,7 @@ def draw_lanes(b, p, inverse, scale, pending, streams):
     strip_bits = select(in_tail, exponential_bits, broadcast(NORMAL_STRIP_BITS))
     first_strip = select(in_tail, first_exponential, broadcast(U64(0)))
     drawn = zero
-    while True:
+    for _ in range(MAX_PROPOSALS):
         x, streams = propose(strip_bits, first_strip, pending, in_tail, streams)
         value = select(folded, absolute(x), x) * scale + mean
         rejected = value < zero
@@ -104,6 +116,7 @@ def draw_lanes(b, p, inverse, scale, pending, streams):
         pending = pending & rejected
         if mask_to_bits(pending) == NO_LANES:
             return drawn, streams
+    return select(pending, broadcast(math.nan), drawn), streams
 
 
 @inlined
@@ -113,22 +126,65 @@ def propose(strip_bits, first_strip, pending, in_tail, streams):
     `strip_bits` and `first_strip` select the part of the table that each lane reads.
     """
     word, streams = next_words(streams, pending)
-    fraction = to_floats(word >> broadcast(U64(11))) * broadcast(TO_UNIT)
+    fraction = to_units(word)
     inside, width = gather_pairs(STRIP_TABLE, (word & strip_bits) | first_strip)
     x = fraction * width
     at_edge = pending & (fraction >= inside)
     if mask_to_bits(at_edge) != NO_LANES:
-        x, streams = finish_edges(x, word, at_edge, in_tail, streams)
+        x, streams = finish_edges(x, word, at_edge, strip_bits, first_strip, in_tail, streams)
     return x, streams
 
 
 @kernel
-def finish_edges(x, word, at_edge, in_tail, streams):
-    """Finish the lanes whose word fell near the end of a strip: exponentials in the tail, normals elsewhere."""
-    edges, tails = mask_to_bits(at_edge), mask_to_bits(in_tail)
+def finish_edges(x, word, at_edge, strip_bits, first_strip, in_tail, streams):
+    """Finish the lanes whose word fell near the end of a strip, as `normal_edge` and `exponential_edge` do."""
+    zero = broadcast(0.0)
+    no_lane = zero > zero
+    for _ in range(MAX_PROPOSALS):
+        at_base = at_edge & (broadcast(1.0) > to_floats(word & broadcast(EXPONENTIAL_STRIP_BITS)))
+        if mask_to_bits(at_base) != NO_LANES:
+            x, streams = finish_bases(x, word, at_base, in_tail, streams)
+            at_edge = select(at_base, no_lane, at_edge)
+        height, streams = next_words(streams, at_edge)
+        low, rise = gather_pairs(EDGE_TABLE, (word & strip_bits) | first_strip)
+        density = exp_of_negative(select(in_tail, zero - x, broadcast(-0.5) * x * x))
+        accepted = low + to_units(height) * rise < density
+        at_edge = select(accepted, no_lane, at_edge)
+        if mask_to_bits(at_edge) == NO_LANES:
+            return x, streams
+        word, streams = next_words(streams, at_edge)
+        fraction = to_units(word)
+        inside, width = gather_pairs(STRIP_TABLE, (word & strip_bits) | first_strip)
+        x = select(at_edge, fraction * width, x)
+        at_edge = at_edge & (fraction >= inside)
+    return select(at_edge, broadcast(math.nan), x), streams
+
+
+@inlined
+def to_units(word):
+    """Return the high 53 bits of the words as numbers in [0, 1)."""
+    return to_floats(word >> broadcast(U64(11))) * broadcast(TO_UNIT)
+
+
+@inlined
+def exp_of_negative(x):
+    """Return exp(x) to 13 digits for -10 < x <= 0: the Taylor series at x / 256, to the power of 256."""
+    x = x * broadcast(1.0 / 256.0)
+    total = broadcast(1.0 / 5040.0)
+    for coefficient in (1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0):
+        total = add_product(broadcast(coefficient), total, x)
+    for _ in range(8):
+        total = total * total
+    return total
+
+
+@kernel
+def finish_bases(x, word, at_base, in_tail, streams):
+    """Finish the lanes whose word fell beyond the end of the base strip, one by one."""
+    bases, tails = mask_to_bits(at_base), mask_to_bits(in_tail)
     s0, s1, s2, s3 = streams
     for lane in range(WIDTH):
-        if (edges >> U64(lane)) & U64(1):
+        if (bases >> U64(lane)) & U64(1):
             stream = extract_lane(s0, lane), extract_lane(s1, lane), extract_lane(s2, lane), extract_lane(s3, lane)
             if (tails >> U64(lane)) & U64(1):
                 number, stream = exponential_edge(extract_lane(word, lane), stream)
@@ -142,27 +198,56 @@ def finish_edges(x, word, at_edge, in_tail, streams):
 
 @inlined
 def draw_two_piece_lanes(b, p, inverse, scale, kink, rate, active, streams):
-    """Draw from exp(b w - p w²/2 - rate max(w, kink)) on w >= 0 in the lanes of a mask, as `draw_two_piece` does."""
+    """Draw from exp(b w - p w²/2 - rate max(w, kink)) on w >= 0 in the lanes of a mask, as `draw_two_piece` does.
+
+    A lane proposes as in `draw_lanes`, and compares what it accepts there with the kink at once, whatever the others
+    do. The exponentials that may follow a proposal are drawn before it is known whether the lane reads them, so that
+    the processor computes all of them at the same time; a lane goes on from the stream after those that it did read.
+    """
     zero, rates = broadcast(0.0), broadcast(rate)
+    no_lane = zero > zero
     beyond = (broadcast(1.0) >= rates * kink) | (b - rates >= p * kink)
     below = (p * kink >= b) & (p * kink * kink >= broadcast(1.0))
     pending = active & (beyond | below)
-    proposal = select(beyond, b - rates, b)
     drawn = zero
     by_mass = mask_to_bits(active) ^ mask_to_bits(pending)
     if by_mass != NO_LANES:
         drawn, streams = draw_pieces_by_mass(b, p, kink, rate, by_mass, streams)
-    while mask_to_bits(pending) != NO_LANES:
-        x, streams = draw_lanes(proposal, p, inverse, scale, pending, streams)
-        drawn = select(pending, x, drawn)
-        excess = select(beyond, kink - x, x - kink)
-        pending = pending & (excess > zero)
-        if mask_to_bits(pending) != NO_LANES:
-            height, streams = propose(
-                broadcast(EXPONENTIAL_STRIP_BITS), broadcast(FIRST_EXPONENTIAL_STRIP), pending, pending, streams
-            )
-            pending = pending & (rates * excess > height)
-    return drawn, streams
+    b = select(beyond, b - rates, b)
+    distance = zero - b * scale
+    in_tail, folded = distance > broadcast(TAIL_START), distance > zero
+    mean = b * inverse
+    exponential_bits, first_exponential = broadcast(EXPONENTIAL_STRIP_BITS), broadcast(FIRST_EXPONENTIAL_STRIP)
+    strip_bits = select(in_tail, exponential_bits, broadcast(NORMAL_STRIP_BITS))
+    first_strip = select(in_tail, first_exponential, broadcast(U64(0)))
+    for _ in range(MAX_PROPOSALS):
+        if mask_to_bits(pending) == NO_LANES:
+            return drawn, streams
+        x, streams = propose(strip_bits, first_strip, pending, in_tail, streams)
+        height, after = propose(exponential_bits, first_exponential, pending, pending, streams)
+        second, after_second = propose(exponential_bits, first_exponential, pending & in_tail, pending, after)
+        value = select(folded, absolute(x), x) * scale + mean
+        x = x / (zero - b)
+        rejected = select(in_tail, p * x * x > height + height, value < zero)
+        value = select(in_tail, x, value)
+        excess = select(beyond, kink - value, value - kink)
+        compared = select(rejected, no_lane, pending & (excess > zero))
+        streams = select_streams(in_tail | compared, select_streams(compared & in_tail, after_second, after), streams)
+        height = select(in_tail, second, height)
+        drawn = select(pending, value, drawn)
+        pending = pending & (rejected | (compared & (rates * excess > height)))
+    return select(pending, broadcast(math.nan), drawn), streams
+
+
+@inlined
+def select_streams(where, x, y):
+    """Return the streams x in the lanes of a mask, and y in the others."""
+    return (
+        select(where, x[0], y[0]),
+        select(where, x[1], y[1]),
+        select(where, x[2], y[2]),
+        select(where, x[3], y[3]),
+    )
 
 
 @kernel

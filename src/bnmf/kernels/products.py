@@ -17,7 +17,7 @@ LINES_PER_CHUNK = 128
 
 @kernel
 def set_other(given, deviation, entry_scale, other):
-    """Write a factor in the forms of `Other`, given as a plain tuple.
+    """Write a factor in the forms of `Other`, given as a plain tuple, padding included.
 
     Rows of the factor are divided by `deviation`, which is empty or has one number for each; `entry_scale` likewise.
     """
@@ -30,6 +30,10 @@ def set_other(given, deviation, entry_scale, other):
             Z[row, k] = given[row, k] * inverse
             if entry_scale.size:
                 scaled[row, k] = Z[row, k] * entry_scale[row]
+        for k in range(n_components, side):
+            Z[row, k] = scaled[row, k] = 0.0
+    for k in range(side):
+        Z[n_rows, k] = scaled[n_rows, k] = 0.0
     system = pointer_at(gram, 0)
     for i in range(0, side * side, WIDTH):
         store(system, i, broadcast(0.0))

@@ -16,6 +16,9 @@ U64 = np.uint64
 GOLDEN_GAMMA = U64(0x9E3779B97F4A7C15)
 # Scales 53 random bits to [0, 1).
 TO_UNIT = 2.0**-53
+# Proposals of a rejection sampler, of which each is accepted with a probability of at least a quarter. Only numbers
+# beyond the range of floating point use them up, and the draw is NaN then: Ctrl-C cannot end a compiled loop.
+MAX_PROPOSALS = 1000
 
 
 @kernel
@@ -133,7 +136,7 @@ def normal(stream):
 @kernel
 def normal_edge(word, stream):
     """Finish a normal whose `word` fell near the end of a strip, which about one in a hundred does."""
-    while True:
+    for _ in range(MAX_PROPOSALS):
         strip = word & U64(0xFF)
         fraction = to_unit(word)
         sign = 1.0 - 2.0 * float((word >> U64(8)) & U64(1))
@@ -148,18 +151,20 @@ def normal_edge(word, stream):
         if low + height * (high - low) < math.exp(-0.5 * x * x):
             return sign * x, stream
         word, stream = next_word(stream)
+    return math.nan, stream
 
 
 @kernel
 def normal_tail(stream):
     """Return a normal in the right tail, beyond the base strip (Marsaglia 1964)."""
     start = NORMAL_X[1]
-    while True:
+    for _ in range(MAX_PROPOSALS):
         x, stream = exponential(stream)
         height, stream = exponential(stream)
         x /= start
         if 2.0 * height >= x * x:
             return start + x, stream
+    return math.nan, stream
 
 
 @inlined
@@ -177,7 +182,7 @@ def exponential(stream):
 def exponential_edge(word, stream):
     """Finish an exponential whose `word` fell near the end of a strip."""
     offset = 0.0
-    while True:
+    for _ in range(MAX_PROPOSALS):
         strip = word & U64(0xFF)
         fraction = to_unit(word)
         x = fraction * EXPONENTIAL_X[strip]
@@ -191,6 +196,7 @@ def exponential_edge(word, stream):
             if low + height * (high - low) < math.exp(-x):
                 return offset + x, stream
         word, stream = next_word(stream)
+    return math.nan, stream
 
 
 @kernel

@@ -10,12 +10,27 @@ import math
 
 import numpy as np
 
-from bnmf.kernels.compile import kernel
+from bnmf.kernels.columns import copy_to_columns, lane_maximum, lane_sum, set_kinks
+from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import exponential, stream_of, uniform
+from bnmf.kernels.rows import padded_length
+from bnmf.kernels.vectors import broadcast, larger, load, pointer_at, store
+
+# Largest |u| of an interval, beyond which exp(u) or exp(-u) overflows and the density is zero.
+MAX_LOG_SCALE = 750.0
+# Proposals of a slice sampling step. Each failure shrinks the interval towards a point of the slice, so that only
+# densities beyond the range of floating point use them up; the result is NaN then.
+MAX_SHRINKS = 1000
+
+
+def workspace_size(n_rows, n_columns, n_components):
+    """Return the number of floats that `rescale` needs if a prior has a max term: columns and kinks."""
+    return (n_components + 1) * (padded_length(n_rows) + padded_length(n_columns))
 
 
 @kernel
-def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low):
+def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low, numbers):
     """Rescale the columns of W and Z, both (rows, K), in place.
 
     Parameters
@@ -28,6 +43,8 @@ def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low):
         The max terms.
     key_high, key_low : uint64
         Key of the random streams, one for each component.
+    numbers : (n,)
+        Memory to work in, aligned; only a max term needs it.
     """
     n_components = W.shape[1]
     linear_W, quadratic_W, pairwise_W = prior_W
@@ -37,10 +54,14 @@ def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low):
     width = 3.0 / math.sqrt(W.shape[0] + Z.shape[0])
     sums_W, quadratics_W = separable_terms(W, linear_W, quadratic_W)
     sums_Z, quadratics_Z = separable_terms(Z, linear_Z, quadratic_Z)
+    of_W = pointer_at(numbers, 0)
+    of_Z = pointer_at(numbers, (n_components + 1) * padded_length(W.shape[0]))
+    columns_of(W, max_term_W, of_W)
+    columns_of(Z, max_term_Z, of_Z)
     for k in range(n_components):
         a1, a2 = sums_W[k] + pairwise_term(W, scales, k, pairwise_W), quadratics_W[k]
         b1, b2 = sums_Z[k] + pairwise_term(Z, inverse, k, pairwise_Z), quadratics_Z[k]
-        max_W, max_Z = column_with_kinks(W, scales, k, max_term_W), column_with_kinks(Z, inverse, k, max_term_Z)
+        max_W, max_Z = column_with_kinks(W, k, max_term_W, of_W), column_with_kinks(Z, k, max_term_Z, of_Z)
         # A component that has underflowed to zero has no scale to draw.
         if a1 == 0.0 and a2 == 0.0 and is_zero(max_W):
             continue
@@ -54,21 +75,25 @@ def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low):
         fraction, stream = uniform(stream)
         low = -width * fraction
         high = low + width
-        while log_density(low, terms, max_W, max_Z) > level:
+        while low > -MAX_LOG_SCALE and log_density(low, terms, max_W, max_Z) > level:
             low -= width
-        while log_density(high, terms, max_W, max_Z) > level:
+        while high < MAX_LOG_SCALE and log_density(high, terms, max_W, max_Z) > level:
             high += width
-        while True:
+        chosen = math.nan
+        for _ in range(MAX_SHRINKS):
             fraction, stream = uniform(stream)
             u = low + fraction * (high - low)
             if log_density(u, terms, max_W, max_Z) >= level:
+                chosen = u
                 break
             if u < 0.0:
                 low = u
             else:
                 high = u
-        scales[k] = math.exp(u)
-        inverse[k] = math.exp(-u)
+        scales[k] = math.exp(chosen)
+        inverse[k] = math.exp(-chosen)
+        scale_column(scales[k], max_W)
+        scale_column(inverse[k], max_Z)
     scale_columns(W, scales)
     scale_columns(Z, inverse)
 
@@ -85,16 +110,16 @@ def log_density(u, terms, max_W, max_Z):
     return value - max_penalty(s, max_W) - max_penalty(t, max_Z)
 
 
-@kernel
+@inlined
 def max_penalty(s, column):
     """Return rate * Σ max(s w, kink) over a column with its kinks; 0 without a max term."""
     if column is None:
         return 0.0
-    w, kinks, rate = column
-    total = 0.0
-    for i in range(w.size):
-        total += max(s * w[i], kinks[i])
-    return rate * total
+    w, kinks, length, rate = column
+    total = broadcast(0.0)
+    for i in range(0, length, WIDTH):
+        total = total + larger(broadcast(s) * load(w, i), load(kinks, i))
+    return rate * lane_sum(total)
 
 
 @kernel
@@ -126,30 +151,43 @@ def pairwise_term(W, scales, k, pairwise):
     return pairwise * total
 
 
-@kernel
-def column_with_kinks(W, scales, k, max_term):
-    """Return column k, the largest other scaled entry of each row, and the rate; None without a max term."""
+@inlined
+def columns_of(W, max_term, numbers):
+    """Copy a factor to columns at `numbers`; only a max term needs them."""
+    if max_term is not None:
+        copy_to_columns(W, numbers, padded_length(W.shape[0]))
+
+
+@inlined
+def column_with_kinks(W, k, max_term, numbers):
+    """Return column k, the largest other entry of each row, their number, and the rate; None without a max term."""
     if max_term is None:
         return None
-    column, kinks = np.empty(W.shape[0]), np.zeros(W.shape[0])
-    for row in range(W.shape[0]):
-        column[row] = W[row, k]
-        for j in range(W.shape[1]):
-            if j != k:
-                kinks[row] = max(kinks[row], scales[j] * W[row, j])
-    return column, kinks, max_term.rate
+    n_components, length = W.shape[1], padded_length(W.shape[0])
+    kinks = pointer_at(numbers, n_components * length)
+    set_kinks(k, n_components, numbers, length, kinks)
+    return pointer_at(numbers, k * length), kinks, length, max_term.rate
 
 
-@kernel
+@inlined
 def is_zero(column):
     """Return whether a column has no positive entry, or there is no max term."""
     if column is None:
         return True
-    entries, _, _ = column  # Numba fails on column[0]
-    largest = 0.0
-    for w in entries:
-        largest = max(largest, w)
-    return largest == 0.0
+    w, _, length, _ = column
+    largest = broadcast(0.0)
+    for i in range(0, length, WIDTH):
+        largest = larger(largest, load(w, i))
+    return lane_maximum(largest) == 0.0
+
+
+@inlined
+def scale_column(scale, column):
+    """Multiply a column by a number, so that it enters the kinks of others with its new scale."""
+    if column is not None:
+        w, _, length, _ = column
+        for i in range(0, length, WIDTH):
+            store(w, i, broadcast(scale) * load(w, i))
 
 
 @kernel

@@ -3,18 +3,19 @@
 The product W Z and the volume stay as they are, so the likelihood drops out: ε has the density of the priors along the
 shear, on the interval where both factors stay nonnegative. That is a truncated normal, drawn exactly; with a max term
 it is log-concave, and one slice sampling step updates it. Shears and rescaling together reach every W S, S⁻¹ Z.
-
-Components are copied to contiguous columns, padded with zeros to whole vectors.
 """
 
+import math
 from typing import Any, NamedTuple
 
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.columns import copy_from_columns, copy_to_columns, lane_maximum, lane_sum, set_kinks
+from bnmf.kernels.compile import both_ways, inlined, kernel
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import exponential, stream_of, uniform
+from bnmf.kernels.rescale import MAX_SHRINKS
 from bnmf.kernels.rows import padded_length
 from bnmf.kernels.truncated_normal import draw_within
-from bnmf.kernels.vectors import add_product, broadcast, extract_lane, larger, load, pointer_at, store
+from bnmf.kernels.vectors import add_product, broadcast, larger, load, pointer_at, select, store
 
 
 class Columns(NamedTuple):
@@ -31,9 +32,9 @@ class Columns(NamedTuple):
     kinks : pointer
         Memory for a number for each row.
     linear, quadratic : pointer
-        Coefficients of column k start at k * (length or WIDTH), with a step of 1 or 0 from row to row.
-    linear_step, quadratic_step : int
-        The steps.
+        Coefficients of column k start at k * stride, with a step of 1 or 0 from row to row.
+    linear_stride, linear_step, quadratic_stride, quadratic_step : int
+        The strides and steps: the length and 1, or WIDTH and 0 if coefficients are the same for all rows.
     pairwise : float
         The pairwise coefficient.
     """
@@ -43,15 +44,31 @@ class Columns(NamedTuple):
     sums: Any
     kinks: Any
     linear: Any
+    linear_stride: Any
     linear_step: Any
     quadratic: Any
+    quadratic_stride: Any
     quadratic_step: Any
     pairwise: Any
 
 
-def workspace_size(n_rows, n_columns, n_components):
+@both_ways
+def columns_size(n_rows, n_components, n_linear, n_quadratic):
+    """Return the number of floats in `Columns` of a factor whose prior has so many rows of coefficients: one or all."""
+    length = padded_length(n_rows)
+    return (n_components + 2) * length + n_components * (stride_of(n_linear, length) + stride_of(n_quadratic, length))
+
+
+@both_ways
+def stride_of(n_coefficients, length):
+    """Return the distance between columns of coefficients that are the same for all rows, or differ."""
+    return length if n_coefficients > 1 else WIDTH
+
+
+def workspace_size(W, Z, prior_W, prior_Z):
     """Return the number of floats that `shear` needs."""
-    return (3 * n_components + 2) * (padded_length(n_rows) + padded_length(n_columns))
+    of_W = columns_size(*W.shape, len(prior_W[0]), len(prior_W[1]))
+    return of_W + columns_size(*Z.shape, len(prior_Z[0]), len(prior_Z[1]))
 
 
 @kernel
@@ -76,15 +93,17 @@ def shear(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, partners, numbers
     """
     n_components = W.shape[1]
     columns_W = columns_of(W, prior_W, pointer_at(numbers, 0))
-    columns_Z = columns_of(Z, prior_Z, pointer_at(numbers, (3 * n_components + 2) * columns_W.length))
+    linear, quadratic, _ = prior_W
+    size = columns_size(W.shape[0], n_components, linear.shape[0], quadratic.shape[0])
+    columns_Z = columns_of(Z, prior_Z, pointer_at(numbers, size))
     for count in range(partners[0], partners[1]):
         distance = 1 + count % (n_components - 1)
         for j in range(n_components):
             stream = stream_of(key[0], key[1], (count - partners[0]) * n_components + j)
             k = (j + distance) % n_components
             shear_pair(j, k, n_components, columns_W, columns_Z, max_term_W, max_term_Z, stream)
-    write_columns(columns_W, W)
-    write_columns(columns_Z, Z)
+    copy_from_columns(columns_W.w, columns_W.length, W)
+    copy_from_columns(columns_Z.w, columns_Z.length, Z)
 
 
 @kernel
@@ -93,46 +112,40 @@ def columns_of(W, prior, numbers):
     linear, quadratic, pairwise = prior
     n_rows, n_components = W.shape
     length = padded_length(n_rows)
-    size = n_components * length
+    size = (n_components + 2) * length
+    linear_stride, quadratic_stride = stride_of(linear.shape[0], length), stride_of(quadratic.shape[0], length)
     columns = Columns(
         length,
         pointer_at(numbers, 0),
+        pointer_at(numbers, n_components * length),
+        pointer_at(numbers, (n_components + 1) * length),
         pointer_at(numbers, size),
-        pointer_at(numbers, size + length),
-        pointer_at(numbers, size + 2 * length),
+        linear_stride,
         1 if linear.shape[0] > 1 else 0,
-        pointer_at(numbers, 2 * size + 2 * length),
+        pointer_at(numbers, size + n_components * linear_stride),
+        quadratic_stride,
         1 if quadratic.shape[0] > 1 else 0,
         pairwise,
     )
-    for i in range(0, (3 * n_components + 2) * length, WIDTH):
-        store(columns.w, i, broadcast(0.0))
-    for row in range(n_rows):
+    copy_to_columns(W, columns.w, length)
+    for i in range(0, length, WIDTH):
+        total = broadcast(0.0)
         for k in range(n_components):
-            columns.w[k * length + row] = W[row, k]
-            columns.sums[row] += W[row, k]
-    set_coefficients(linear, columns.linear, length)
-    set_coefficients(quadratic, columns.quadratic, length)
+            total = total + load(columns.w, k * length + i)
+        store(columns.sums, i, total)
+    set_coefficients(linear, columns.linear, linear_stride)
+    set_coefficients(quadratic, columns.quadratic, quadratic_stride)
     return columns
 
 
 @inlined
-def set_coefficients(coefficients, to, length):
-    """Copy coefficients to columns; those that are the same for all rows fill the first vector of a column."""
-    for k in range(coefficients.shape[1]):
-        if coefficients.shape[0] == 1:
-            store(to, k * length, broadcast(coefficients[0, k]))
-        else:
-            for row in range(coefficients.shape[0]):
-                to[k * length + row] = coefficients[row, k]
-
-
-@inlined
-def write_columns(columns, W):
-    """Copy the columns back to a factor."""
-    for row in range(W.shape[0]):
-        for k in range(W.shape[1]):
-            W[row, k] = columns.w[k * columns.length + row]
+def set_coefficients(coefficients, to, stride):
+    """Copy coefficients to columns; those that are the same for all rows fill one vector."""
+    if coefficients.shape[0] > 1:
+        copy_to_columns(coefficients, to, stride)
+    else:
+        for k in range(coefficients.shape[1]):
+            store(to, k * stride, broadcast(coefficients[0, k]))
 
 
 @kernel
@@ -148,21 +161,25 @@ def shear_pair(j, k, n_components, W, Z, max_term_W, max_term_Z, stream):
         change, stream = draw_within(b - p * low, p, high - low, stream)
         epsilon = low + change
     else:
-        set_kinks(j, n_components, W, max_term_W)
-        set_kinks(k, n_components, Z, max_term_Z)
+        if max_term_W is not None:
+            set_kinks(j, n_components, W.w, W.length, W.kinks)
+        if max_term_Z is not None:
+            set_kinks(k, n_components, Z.w, Z.length, Z.kinks)
         drop, stream = exponential(stream)
         level = -max_penalty(j, k, 0.0, W, max_term_W) - max_penalty(k, j, 0.0, Z, max_term_Z) - drop
-        while True:  # the interval holds 0, where the density is above the level
+        epsilon = math.nan
+        for _ in range(MAX_SHRINKS):  # the interval holds 0, where the density is above the level
             fraction, stream = uniform(stream)
-            epsilon = low + fraction * (high - low)
-            value = (b - 0.5 * p * epsilon) * epsilon
-            value -= max_penalty(j, k, epsilon, W, max_term_W) + max_penalty(k, j, -epsilon, Z, max_term_Z)
+            x = low + fraction * (high - low)
+            value = (b - 0.5 * p * x) * x
+            value -= max_penalty(j, k, x, W, max_term_W) + max_penalty(k, j, -x, Z, max_term_Z)
             if value >= level:
+                epsilon = x
                 break
-            if epsilon < 0.0:
-                low = epsilon
+            if x < 0.0:
+                low = x
             else:
-                high = epsilon
+                high = x
     add_column(j, k, epsilon, W)
     add_column(k, j, -epsilon, Z)
 
@@ -172,7 +189,8 @@ def terms_along(j, k, columns):
     """Return slope and curvature of the penalty of w_:j + ε w_:k at ε = 0, and the largest w_:k / w_:j."""
     length = columns.length
     changed, added = pointer_at(columns.w, j * length), pointer_at(columns.w, k * length)
-    linear, quadratic = pointer_at(columns.linear, j * length), pointer_at(columns.quadratic, j * length)
+    linear = pointer_at(columns.linear, j * columns.linear_stride)
+    quadratic = pointer_at(columns.quadratic, j * columns.quadratic_stride)
     pairwise = broadcast(columns.pairwise)
     slope = curvature = ratio = broadcast(0.0)
     for i in range(0, length, WIDTH):
@@ -186,44 +204,15 @@ def terms_along(j, k, columns):
 
 
 @inlined
-def lane_sum(x):
-    """Return the sum of the lanes of a vector."""
-    total = 0.0
-    for lane in range(WIDTH):
-        total += extract_lane(x, lane)
-    return total
-
-
-@inlined
-def lane_maximum(x):
-    """Return the largest lane of a vector of nonnegative numbers."""
-    largest = 0.0
-    for lane in range(WIDTH):
-        largest = max(largest, extract_lane(x, lane))
-    return largest
-
-
-@inlined
 def add_column(j, k, epsilon, columns):
-    """Add a multiple of column k to column j; what rounding makes negative is zero."""
+    """Add a multiple of column k to column j; what rounding makes negative is zero, and what is no number stays."""
     length, factor, zero = columns.length, broadcast(epsilon), broadcast(0.0)
     for i in range(0, length, WIDTH):
         old = load(columns.w, j * length + i)
-        new = larger(add_product(old, factor, load(columns.w, k * length + i)), zero)
+        new = add_product(old, factor, load(columns.w, k * length + i))
+        new = select(new < zero, zero, new)
         store(columns.w, j * length + i, new)
         store(columns.sums, i, load(columns.sums, i) + (new - old))
-
-
-@inlined
-def set_kinks(j, n_components, columns, max_term):
-    """Write the largest entry of each row other than the j-th; only a max term needs it."""
-    if max_term is not None:
-        for i in range(0, columns.length, WIDTH):
-            kink = broadcast(0.0)
-            for k in range(n_components):
-                if k != j:
-                    kink = larger(kink, load(columns.w, k * columns.length + i))
-            store(columns.kinks, i, kink)
 
 
 @inlined

@@ -2,7 +2,8 @@
 
 The natural parameters (b, p) are used throughout instead of the mean b/p. So p = 0 gives an exponential (b < 0) or a
 uniform (b = 0) without a special case. An interval [low, high] is shifted to [0, high - low] by b -> b - p low. Draws
-use rejection sampling, so they are exact however far the interval lies in the tail.
+use rejection sampling, so they are exact however far the interval lies in the tail. A draw whose parameters exceed the
+range of floating point is NaN.
 """
 
 import math
@@ -10,7 +11,7 @@ import math
 import numpy as np
 
 from bnmf.kernels.compile import inlined, kernel
-from bnmf.kernels.random import exponential, normal, stream_of, uniform
+from bnmf.kernels.random import MAX_PROPOSALS, exponential, normal, stream_of, uniform
 
 # Distance of zero above the mean, in standard deviations, from which an exponential proposal is accepted more often
 # than a folded normal one.
@@ -35,20 +36,22 @@ def draw_scaled(b, p, inverse, scale, stream):
     """
     start = -b * scale
     if start > TAIL_START:
-        while True:
+        for _ in range(MAX_PROPOSALS):
             x, stream = exponential(stream)
             height, stream = exponential(stream)
             x /= -b
             if p * x * x <= 2.0 * height:
                 return x, stream
+        return math.nan, stream
     mean = b * inverse
-    while True:
+    for _ in range(MAX_PROPOSALS):
         x, stream = normal(stream)
         if start > 0.0:
             x = abs(x)
         x = x * scale + mean
         if x >= 0.0:
             return x, stream
+    return math.nan, stream
 
 
 @kernel
@@ -62,34 +65,38 @@ def draw_within(b, p, width, stream):
     scale = 1.0 / math.sqrt(p)
     start = -b * scale
     if width < 2.0 * scale:
-        while True:
+        for _ in range(MAX_PROPOSALS):
             x, stream = uniform(stream)
             height, stream = exponential(stream)
             x *= width
             distance = x - b / p
             if p * distance * distance <= 2.0 * height:
                 return x, stream
-    while True:
+        return math.nan, stream
+    for _ in range(MAX_PROPOSALS):
         x, stream = normal(stream)
         x = (x - start) * scale
         if 0.0 <= x <= width:
             return x, stream
+    return math.nan, stream
 
 
 @kernel
 def draw_decreasing(b, p, width, stream):
     """Draw within [0, width] if the density is decreasing there (b <= 0)."""
     if (0.5 * p * width - b) * width < 1.0:
-        while True:
+        for _ in range(MAX_PROPOSALS):
             x, stream = uniform(stream)
             height, stream = exponential(stream)
             x *= width
             if (0.5 * p * x - b) * x <= height:
                 return x, stream
-    while True:
+        return math.nan, stream
+    for _ in range(MAX_PROPOSALS):
         x, stream = draw_positive(b, p, stream)
-        if x <= width:
+        if not x > width:  # NaN ends the loop too
             return x, stream
+    return math.nan, stream
 
 
 @kernel
@@ -100,21 +107,23 @@ def draw_two_piece(b, p, kink, max_rate, stream):
     rejection sampler that accepts more than a third of its draws. Otherwise a piece is selected by its mass first.
     """
     if max_rate * kink <= 1.0 or b - max_rate >= p * kink:
-        while True:
+        for _ in range(MAX_PROPOSALS):
             x, stream = draw_positive(b - max_rate, p, stream)
-            if x >= kink:
+            if not x < kink:  # NaN ends the loop too, here and below
                 return x, stream
             height, stream = exponential(stream)
             if max_rate * (kink - x) <= height:
                 return x, stream
+        return math.nan, stream
     if b <= p * kink and p * kink * kink >= 1.0:
-        while True:
+        for _ in range(MAX_PROPOSALS):
             x, stream = draw_positive(b, p, stream)
-            if x <= kink:
+            if not x > kink:
                 return x, stream
             height, stream = exponential(stream)
             if max_rate * (x - kink) <= height:
                 return x, stream
+        return math.nan, stream
     beyond = b - max_rate - p * kink
     log_below = log_mass(b, p, kink)
     log_above = (b - 0.5 * p * kink) * kink + log_mass(beyond, p, math.inf)

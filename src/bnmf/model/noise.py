@@ -33,6 +33,9 @@ component for itself, which fits them exactly, and lose its noise."""
 DEGREES_OF_FREEDOM: Floats = np.array([3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0])
 """Possible degrees of freedom of Student's t where they are learned, each equally likely."""
 NOISE_NAMES = ("common", "column", "row", "both")
+# Rounds of proposals for precisions that are still pending, most of which are accepted in each. Only numbers beyond the
+# range of floating point need more; what is pending then is NaN.
+MAX_ROUNDS = 200
 SCALE_SHAPE = SCALE_RATE = 0.5
 """Gamma prior of s."""
 
@@ -496,11 +499,14 @@ def draw_bounded_gamma(shape: Array, rate: Array, bound: Array, rng: np.random.G
     k, r, b = shape[inverted], rate[inverted], bound[inverted]
     out[inverted] = np.minimum(gammaincinv(k, rng.uniform(size=k.size) * gammainc(k, r * b)) / r, b)
     pending = np.flatnonzero(beyond & (slope > 0))
-    while pending.size:
+    for _ in range(MAX_ROUNDS):
+        if not pending.size:
+            break
         k, r, b, tangent = shape[pending], rate[pending], bound[pending], slope[pending]
         distance = rng.exponential(size=pending.size) / tangent
         log_ratio = (k - 1.0) * np.log1p(-np.minimum(distance / b, 1.0 - 1e-16)) + (r + tangent) * distance
         accepted = (distance < b) & (-rng.exponential(size=pending.size) < log_ratio)
         out[pending[accepted]] = b[accepted] - distance[accepted]
         pending = pending[~accepted]
+    out[pending] = np.nan
     return out

@@ -90,6 +90,7 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
                         rows.listed_residuals(weights, Zt, 0, len(weights), residuals)
                         squares = residuals**2 * known / NoiseState(variance, noise).variance_at(row_of, view.indices)
                         entry = _draw_entries(df, squares, view, stream, sweep, ids)
+                gibbs.check_range("new rows", weights, Zt)
                 W[chain, draw] = weights
                 if row_noise is not None:
                     row_noise[chain, draw] = variance

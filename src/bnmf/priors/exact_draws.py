@@ -19,6 +19,12 @@ import numpy as np
 from bnmf.kernels.truncated_normal import fill_exponential, fill_log_mass, fill_within
 from bnmf.utils.typing import Floats, Indices, Shape
 
+# Rounds of proposals for rows that are still pending, about two in three of which are accepted in each. Only numbers
+# beyond the range of floating point need more; what is pending then is NaN.
+MAX_ROUNDS = 200
+# Doublings of an interval: from the smallest positive number to the largest.
+MAX_DOUBLINGS = 2100
+
 
 def draw(
     shape: Shape,
@@ -53,13 +59,15 @@ def draw(
     rows = max(len(linear), len(quadratic), len(shift))
     linear = np.broadcast_to(linear + pairwise * shift, (rows, shape[1]))
     rest = np.broadcast_to(rest, (rows, shape[1]))
-    out = np.empty(shape)
+    out = np.full(shape, np.nan)
     pending = np.arange(shape[0])
-    while pending.size:
+    for _ in range(MAX_ROUNDS):
+        if not pending.size:
+            break
         which = pending if rows > 1 else slice(None)
         w = _with_max_term(pending.size, linear[which], rest[which], max_rate, rng)
         distance = w.sum(axis=1) - (shift[which, 0] if len(shift) > 1 else shift[0, 0])
-        accepted = rng.exponential(size=pending.size) >= 0.5 * pairwise * distance**2
+        accepted = ~(rng.exponential(size=pending.size) < 0.5 * pairwise * distance**2)  # so is NaN
         out[pending[accepted]] = w[accepted]
         pending = pending[~accepted]
     return out
@@ -111,19 +119,27 @@ def _bound(rows: int, linear: Floats, quadratic: Floats, max_rate: float, rng: n
 
     every = np.arange(n_distinct)
     right = np.full(n_distinct, linear.shape[1] / max_rate)  # the mode without linear and quadratic terms
-    while np.any(rising := log_density(2.0 * right, every) > log_density(right, every)):
+    for _ in range(MAX_DOUBLINGS):
+        rising = log_density(2.0 * right, every) > log_density(right, every)
+        if not rising.any():
+            break
         right = np.where(rising, 2.0 * right, right)
     mode = _argmax(lambda u: log_density(u, every), 2.0 * right)
     top = log_density(mode, every)
     low = _crossing(lambda u: log_density(u, every) - (top - 1.0), np.zeros(n_distinct), mode)
     high = mode + 1.0 / max_rate
-    while np.any(short := log_density(high, every) > top - 1.0):
+    for _ in range(MAX_DOUBLINGS):
+        short = log_density(high, every) > top - 1.0
+        if not short.any():
+            break
         high = np.where(short, mode + 2.0 * (high - mode), high)
     high = _crossing(lambda u: log_density(u, every) - (top - 1.0), high, mode)
 
-    out = np.empty(rows)
+    out = np.full(rows, np.nan)
     pending = np.arange(rows)
-    while pending.size:
+    for _ in range(MAX_ROUNDS):
+        if not pending.size:
+            break
         which = pending if n_distinct > 1 else np.zeros(pending.size, np.intp)
         centre, left, right = mode[which], low[which], high[which]
         # The three parts have areas (right - left), and 1/e times each of the two sides.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 import warnings
@@ -158,7 +157,7 @@ class _Job:
             while state.sweep < self.schedule.n_sweeps and not self.stop.is_set():
                 model = self.warm_up if state.sweep < self.n_warm_up else self.model
                 state = gibbs.step(model, state, stream, workers, self.moves)
-                _check_finite(state)
+                gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)
                 self.sweeps[chain] = state.sweep
                 self.store.record(chain, state)
                 if rate is None:
@@ -212,11 +211,3 @@ def largest_block(counts: list[int]) -> tuple[list[int], int]:
     """
     n_draws = max(counts, key=lambda n: n * sum(count >= n for count in counts))
     return [chain for chain, count in enumerate(counts) if count >= n_draws], n_draws
-
-
-def _check_finite(state: State) -> None:
-    if not math.isfinite(state.squared_error):
-        raise FloatingPointError(
-            f"the chain left the range of floating-point numbers in sweep {state.sweep}. Data of extreme size need a "
-            "prior of their scale; and LInf(rule='paper') is known to diverge"
-        )

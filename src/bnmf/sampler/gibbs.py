@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.views import ScaledView
+from bnmf.kernels.finite import all_finite
 from bnmf.kernels.products import set_other
 from bnmf.kernels.rescale import rescale
+from bnmf.kernels.rescale import workspace_size as rescale_size
 from bnmf.kernels.rows import ROWS_PER_TILE, MaxTerm
 from bnmf.kernels.shear import shear
 from bnmf.kernels.shear import workspace_size as shear_size
@@ -155,13 +157,34 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         separable_Z, max_Z = _kernel_prior(prior_Z)
         priors = separable_W, separable_Z, max_W, max_Z
         if moves.rescale:
-            rescale(W, Zt, *priors, *keys[RESCALE])
+            has_max = max_W is not None or max_Z is not None
+            rescale(W, Zt, *priors, *keys[RESCALE], workers.numbers(rescale_size(len(W), *Zt.shape) if has_max else 1))
         if moves.n_partners and W.shape[1] > 1:
             partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
-            shear(W, Zt, *priors, keys[SHEAR], partners, workers.numbers(shear_size(len(W), *Zt.shape)))
+            numbers = workers.numbers(shear_size(W, Zt, separable_W, separable_Z))
+            shear(W, Zt, *priors, keys[SHEAR], partners, numbers)
     if log_likelihood is None:
         log_likelihood = _log_likelihood(model, noise, errors)
     return State(W, Zt, noise, rates, squared_error, log_likelihood, sweep)
+
+
+def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -> None:
+    """Raise an error unless both factors and their squared error are finite.
+
+    Parameters
+    ----------
+    where : str
+        When the factors were drawn, for the message.
+    W, Zt : ndarray of shape (rows, K) and (columns, K)
+        The factors.
+    squared_error : float, default=0.0
+        Σ (a - w z)² over the observed entries.
+    """
+    if not (math.isfinite(squared_error) and all_finite(W) and all_finite(Zt)):
+        raise FloatingPointError(
+            f"draws left the range of floating-point numbers in {where}. Divide the data by a number of their size, or "
+            "use another prior: one of the scale of the data, and not LInf(rule='paper'), which is known to diverge"
+        )
 
 
 def _half(half: str, model: Model, W: Floats, Zt: Floats) -> tuple[ScaledView, Floats, Floats]:
@@ -258,7 +281,7 @@ def _recompute_cancelled(view: ScaledView, W: Floats, padded: Floats, squared_er
     """Replace squared errors that have cancelled by those of the residuals, given Z as the kernels read it."""
     is_trusted = squared_error > MIN_TRUSTED_ERROR * view.sums_of_squares
     if not is_trusted.all():
-        Z = np.ascontiguousarray(padded[:-1, : W.shape[1]])
+        Z = padded[:-1]
         for row in np.flatnonzero(~is_trusted).tolist():
             view.squared_errors(W, Z, row, row + 1, squared_error)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from bnmf.model.model import Model
@@ -79,4 +77,4 @@ def traced_values(model: Model, state: State) -> dict[str, Floats | float]:
 def training_mse(model: Model, state: State) -> float:
     """Return the mean squared error on the observed entries: in units of each column if the columns are scaled."""
     unit = 1.0 if model.units.by_column else float(model.units.scale[0])
-    return state.squared_error / max(model.data.n_observed, 1) * math.pow(unit, 2)
+    return state.squared_error / max(model.data.n_observed, 1) * (unit * unit)  # unit**2 would raise an OverflowError

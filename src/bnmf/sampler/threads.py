@@ -52,19 +52,29 @@ class Workers:
         return workspaces[side, longest]
 
     def numbers(self, size: int) -> Floats:
-        """Return aligned memory of the calling thread for at least `size` floats."""
+        """Return aligned memory of the calling thread for at least `size` floats.
+
+        It is the same for everyone who asks: parts of a sweep that come one after the other share it.
+        """
         numbers: Floats | None = getattr(self._local, "numbers", None)
         if numbers is None or numbers.size < size:
+            # What is too small is freed first, with all that refers to it.
+            numbers = self._local.numbers = None
+            self._factors.clear()
             numbers = self._local.numbers = aligned_zeros(size)
         return numbers
 
     def other_factor(self, n_rows: int, n_components: int, *, is_scaled: bool) -> tuple[Array, ...]:
-        """Return memory for the factor that a half-sweep is given, as the fields of `Other`; padding is zero."""
+        """Return memory for the factor that a half-sweep is given, as the fields of `Other`; part of `numbers`."""
         key = n_rows, n_components, is_scaled
         if key not in self._factors:
             side = padded_length(n_components)
-            Z, scaled = (aligned_zeros((n_rows + 1) * side).reshape(-1, side) for _ in range(2))
-            self._factors[key] = tuple(Other(Z, scaled if is_scaled else Z, np.zeros((side, side))))
+            size = (n_rows + 1) * side
+            numbers = self.numbers(side * side + (2 if is_scaled else 1) * size)
+            gram, rest = numbers[: side * side].reshape(side, side), numbers[side * side :]
+            Z = rest[:size].reshape(-1, side)
+            scaled = rest[size : 2 * size].reshape(-1, side) if is_scaled else Z
+            self._factors[key] = tuple(Other(Z, scaled, gram))
         return self._factors[key]
 
     def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:

@@ -1,0 +1,98 @@
+"""Numbers at the end of the range of floating point: a fit ends, with finite factors or with an error that says why.
+
+The fits run in a process of their own, because Ctrl-C and the timeouts of a test runner do not end a compiled loop.
+"""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from bnmf import BayesianNMF
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
+
+SECONDS = 120  # for all fits, most of it to load and compile
+PRIORS = ["gee", "gl12", "gl22", "glinf", "gl22inf"]
+
+
+def matrix():
+    X = np.random.default_rng(0).exponential(size=(6, 5))
+    X[1, 2] = X[4, 0] = X[4, 1] = np.nan
+    return X / np.nanmax(X)
+
+
+def cases():
+    """Return settings by name; `size` is the largest entry of the data."""
+    found = {}
+    for size in (1.7e308, 1e200, 1e-320):
+        for noise, scale in (
+            ("common", None),
+            ("column", None),
+            ("both", None),
+            ("column", "column"),
+            ("row", "matrix"),
+        ):
+            for prior in PRIORS:
+                found[f"data of {size}, {prior}, {noise}, {scale}"] = {
+                    "size": size,
+                    "prior": prior,
+                    "noise": noise,
+                    "scale": scale,
+                }
+    for prior in PRIORS:
+        for W0, Z0 in ((1e200, 1e200), (1e200, 1e-200), (1e308, 1.0), (1e-320, 1e-320)):
+            init = np.full((6, 2), W0), np.full((2, 5), Z0)
+            found[f"init of {W0} and {Z0}, {prior}"] = {"init": init, "prior": prior}
+    for rate in (1e-310, 1e-300, 1e300):
+        for term in (L1, L1Squared, L2Squared, LInf):
+            found[f"{term.__name__}({rate})"] = {"prior": term(rate)}
+            if term is not LInf:
+                found[f"{term.__name__}(1) + LInf({rate})"] = {"prior": term(1.0) + LInf(rate)}
+    for mean in (1e300, -1e300):
+        for precision in (1e-300, 1.0, 1e300):
+            prior = TruncatedNormal(mean, precision)
+            found[f"TruncatedNormal({mean}, {precision})"] = {"prior": prior}
+            found[f"TruncatedNormal({mean}, {precision}) + LInf(1)"] = {"prior": prior + LInf(1.0)}
+    return found
+
+
+def outcome(size=1.0, **settings):
+    """Fit a small matrix; return "finite", "not finite", or the message of the error for numbers out of range."""
+    model = BayesianNMF(2, n_chains=1, burn_in=3, n_draws=3, random_state=0, progress=False, **settings)
+    try:
+        posterior = model.fit(matrix() * size).posterior_
+    except FloatingPointError as error:
+        return str(error)
+    return "finite" if np.isfinite(posterior.W).all() and np.isfinite(posterior.Z).all() else "not finite"
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.test_extremes"], capture_output=True, text=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired as expired:
+        lines = (expired.stdout or b"").decode().splitlines()
+        pytest.fail(f"no end within {SECONDS} s after {lines[-1:]}")
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(" -> ") for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("name", cases())
+def test_a_fit_ends_with_finite_factors_or_a_clear_error(outcomes, name):
+    assert outcomes[name] == "finite" or "Divide the data by a number of their size" in outcomes[name]
+
+
+def test_both_ends_occur(outcomes):
+    assert outcomes["data of 1e+200, gee, column, column"] == outcomes["data of 1e-320, gee, common, None"] == "finite"
+    assert outcomes["data of 1.7e+308, gee, common, None"] != "finite"
+    assert outcomes["TruncatedNormal(1e+300, 1.0)"] != "finite"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", RuntimeWarning)  # overflow, which NumPy reports on the way to the error
+    for name, settings in cases().items():
+        print(name, "->", outcome(**settings), flush=True)
