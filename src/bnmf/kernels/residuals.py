@@ -159,7 +159,7 @@ def draw_rows(problem, max_term, roots, rows, n_rows, max_listed, numbers, words
                     product = load(lanes.products, k * WIDTH)
                     zr = product + sign * row_sums(partial, 0) - whole * (before + after)
                     new, change, largest, streams = draw_component(
-                        k, zr, total, largest, active, streams, problem.pairwise, max_term, lanes
+                        k, zr, total, largest, active, streams, problem, max_term, lanes
                     )
                     total = total + change
                     of_gram = before + before + new * load_broadcast(gram, k * side + k)

@@ -98,16 +98,18 @@ class MaxTerm(NamedTuple):
 
 
 class Streams(NamedTuple):
-    """Key of the random streams of a half-sweep, the number of each row's stream, and how often rows are drawn.
+    """Key of the random streams of a half-sweep, the number of each row's stream, how often rows are drawn, and what.
 
     Given the sums over its entries, a row is drawn `n_passes` times in a row: its components mix better, and the sums
-    are what costs most.
+    are what costs most. Components before `first_drawn` and from `end_drawn` on stay as they are.
     """
 
     key_high: Any
     key_low: Any
     ids: Any
     n_passes: Any
+    first_drawn: Any
+    end_drawn: Any
 
 
 class Sharing(NamedTuple):
@@ -177,6 +179,8 @@ class Problem(NamedTuple):
     key_low: Any
     ids: Any
     n_passes: Any
+    first_drawn: Any
+    end_drawn: Any
     squared_error: Any
 
 
@@ -312,13 +316,16 @@ def set_largest_after(n_components, max_term, lanes):
 
 
 @inlined
-def draw_component(k, zr, total, largest_before, active, streams, pairwise, max_term, lanes):
+def draw_component(k, zr, total, largest_before, active, streams, problem, max_term, lanes):
     """Draw entry k of the active rows given Σ z r, and return it with the streams and the largest entry up to k.
 
     `total` is the sum of the entries of each row, and `largest_before` the largest of the entries before k.
     """
     offset = k * WIDTH
     old = load(lanes.w, offset)
+    if k < problem.first_drawn or k >= problem.end_drawn:
+        return old, broadcast(0.0), larger(largest_before, old), streams
+    pairwise = problem.pairwise
     b = (zr + load(lanes.zz, offset) * old) * load(lanes.precision, 0) - load(lanes.linear, offset)
     if pairwise != 0.0:
         b = b - broadcast(pairwise) * (total - old)

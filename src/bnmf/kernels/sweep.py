@@ -48,7 +48,7 @@ def draw_tiles(W, other, data, roots, scales, prior, max_term, streams, tiles, s
     indptr, indices, values, lists_missing, dense, stored_indptr, stored_indices, stored_values, squares = data
     precision, entry_scale, row_scale = scales
     linear, quadratic, pairwise = prior
-    key_high, key_low, ids, n_passes = streams
+    key_high, key_low, ids, n_passes, first_drawn, end_drawn = streams
     numbers, words, offsets, squared_error = workspace
     side = Z.shape[1]
     product, memory = pointer_at(numbers, 0), pointer_at(numbers, ROWS_PER_TILE * side)
@@ -87,6 +87,8 @@ def draw_tiles(W, other, data, roots, scales, prior, max_term, streams, tiles, s
             key_low,
             pointer_at(ids, 0),
             n_passes,
+            first_drawn,
+            end_drawn,
             pointer_at(squared_error, 0),
         )
         if sharing is not None:

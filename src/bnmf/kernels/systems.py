@@ -90,7 +90,7 @@ def draw_sharing_rows(problem, max_term, rows, repeats, n_rows, numbers, words):
             for k in range(n_components):
                 zr, zz = load(lanes.products, k * WIDTH), load(lanes.zz, k * WIDTH)
                 _, change, largest, streams = draw_component(
-                    k, zr, total, largest, active, streams, problem.pairwise, max_term, lanes
+                    k, zr, total, largest, active, streams, problem, max_term, lanes
                 )
                 total = total + change
                 error = error - change * (zr + zr - zz * change)

@@ -225,6 +225,7 @@ def half_sweep(
     needs_errors: bool = True,
     n_passes: int = 1,
     roots: Floats | None = None,
+    drawn: tuple[int, int] | None = None,
 ) -> Floats:
     """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
 
@@ -233,7 +234,7 @@ def half_sweep(
     entry_variance; without `needs_errors` they are not to be used. Each row reads the random stream of its id, which
     is its number if `ids` is not given, and is drawn `n_passes` times. `roots` are the roots of the weights of the
     entries, for data whose rows list what was observed: each entry counts, in the squared errors too, as often as its
-    weight says.
+    weight says. `drawn` is the first component that is drawn and the one after the last: all by default.
     """
     rows = view.view
     deviation = NO_NUMBERS
@@ -248,7 +249,8 @@ def half_sweep(
     entry_scale = ONE if view.entry_scale is None else view.entry_scale
     scales = precision, entry_scale, view.row_scale  # the fields of `Scales`
     separable, max_term = _kernel_prior(prior)
-    streams = *key, rows.ids if ids is None else ids, n_passes  # the fields of `Streams`
+    drawn = (0, W.shape[1]) if drawn is None else drawn
+    streams = *key, rows.ids if ids is None else ids, n_passes, *drawn  # the fields of `Streams`
     sharing, others = rows.split(min_sharing(W.shape[1]))
     side, longest = other[0].shape[1], rows.longest_list
     squared_error = np.empty(rows.n_rows)
