@@ -19,8 +19,8 @@ LAYERS = [
     {"model"},
     {"sampler"},
     {"posterior"},
-    {"estimator", "imputer", "selection", "datasets"},
-    {"plots", "paper"},
+    {"estimator", "imputer", "selection", "datasets", "tables"},
+    {"plots", "paper", "digits"},
     {"cli", "__main__"},
 ]
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
@@ -29,8 +29,8 @@ LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 USERS = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
-    "sklearn": {"estimator", "imputer", "selection", "datasets", "paper"},
-    "matplotlib": {"plots", "paper"},
+    "sklearn": {"estimator", "imputer", "selection", "datasets", "paper", "digits", "cli"},
+    "matplotlib": {"plots", "paper", "digits"},
     "typer": {"cli"},
 }
 

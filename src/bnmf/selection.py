@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import clone
 from bnmf.data.folds import Fold, folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
+from bnmf.utils.progress import Display, Rate, Silent
 from bnmf.utils.seeds import as_seed
 from bnmf.utils.typing import Floats
 
@@ -45,6 +47,7 @@ def select_rank(
     observed: Any = None,
     n_folds: int = 5,
     random_state: Any = 0,
+    progress: bool = False,
 ) -> RankChoice:
     """Choose the number of components by cross-validation over entries.
 
@@ -67,6 +70,8 @@ def select_rank(
         Number of folds.
     random_state : int, RandomState, Generator or None, default=0
         Seed of folds and fits.
+    progress : bool, default=False
+        Show how many fits are done on standard error.
 
     Returns
     -------
@@ -88,15 +93,19 @@ def select_rank(
         raise ValueError(f"n_folds must be at least 2, got {n_folds}")
     estimator = BayesianNMF(n_chains=2, burn_in=200, n_draws=100) if estimator is None else estimator
     seed = as_seed(random_state)
-    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored)
+    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored, negative=estimator.offset is not None)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
     needed = {"keep_draws": True, "checkpoint": None}  # predictive densities need draws, and fits differ
-    scores = [
-        [_score(clone(estimator).set_params(n_components=k, **needed), fold, seed) for k in ks]
-        for fold in folds(data, n_folds, np.random.default_rng(seed))
-    ]
-    densities, squares = np.array(scores).transpose(2, 1, 0)
+    n_fits = n_folds * len(ks)
+    scores = []
+    with Display({"fits": n_fits}, unit="fits") if progress else Silent() as display:
+        rate = Rate(n_fits, 0)
+        for fold in folds(data, n_folds, np.random.default_rng(seed)):
+            for k in ks:
+                scores.append(_score(clone(estimator).set_params(n_components=k, **needed), fold, seed))
+                display.update("fits", len(scores), partial(rate.left, len(scores)))
+    densities, squares = np.array(scores).reshape(-1, len(ks), 2).transpose(2, 1, 0)
     return _choose(ks, densities, squares)
 
 

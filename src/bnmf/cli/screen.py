@@ -1,0 +1,123 @@
+"""What a command says, and where: plain lines, with colour only in a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bnmf.tables import Table
+
+N_SHOWN_NAMES = 3
+# Fraction of zeros among the observed entries from which it is worth to ask what they mean.
+MANY_ZEROS = 0.2
+# Columns of text where there is no terminal whose width could be asked.
+WIDTH_WITHOUT_TERMINAL = 100
+
+
+class Screen:
+    """Lines and tables for the reader.
+
+    Parameters
+    ----------
+    to_stderr : bool, default=False
+        Leave standard output to the data.
+    """
+
+    def __init__(self, to_stderr: bool = False) -> None:
+        from rich.console import Console
+
+        self.console = Console(stderr=to_stderr, highlight=False, markup=False)
+        if not self.console.is_terminal:
+            self.console = Console(stderr=to_stderr, highlight=False, markup=False, width=WIDTH_WITHOUT_TERMINAL)
+
+    def say(self, text: str = "", style: str | None = None) -> None:
+        """Show a paragraph, which the terminal may wrap."""
+        self.console.print(text, style=style, soft_wrap=not self.console.is_terminal)
+
+    def show(self, headings: list[str], rows: list[list[str]]) -> None:
+        """Show a small table, all columns but the first to the right."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table as Lines
+
+        lines = Lines(box=SIMPLE_HEAD, pad_edge=False)
+        for place, heading in enumerate(headings):
+            lines.add_column(heading, justify="left" if place == 0 else "right")
+        for row in rows:
+            lines.add_row(*row)
+        self.console.print(lines)
+
+    def describe(self, table: Table, source: Path | str) -> None:
+        """Say what a table holds before it is used: shape, names, observed, missing, range.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+        source : path-like
+            Where it came from.
+        """
+        self.say(f"{_label(source)}: {table.layout.description}", style="bold")
+        for line in facts_of(table):
+            self.say(f"  {line}")
+        for note in table.notes:
+            self.say(f"  Note: {note}.")
+
+
+def facts_of(table: Table) -> list[str]:
+    """Return what a table holds, in a few lines.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+
+    Returns
+    -------
+    list of str
+        Shape and names, observed and missing entries, and what may be a mistake.
+    """
+    import numpy as np
+
+    from bnmf.tables.table import repeated
+
+    n_rows, n_columns = table.shape
+    data = table.observed()
+    numbers = table.numbers()
+    n_missing = n_rows * n_columns - data.n_observed
+    lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
+    shown = f"{data.n_observed:,} entries observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
+    lines.append(f"{shown}, from {numbers.min():g} to {numbers.max():g}" if numbers.size else shown)
+    n_zeros = int((numbers == 0).sum()) + (data.n_observed - numbers.size)
+    if data.has_implicit_zeros:
+        lines.append(
+            f"{numbers.size:,} entries are stored; the others are zeros. If they mean missing, use --unstored missing."
+        )
+    elif data.n_observed and n_zeros >= MANY_ZEROS * data.n_observed:
+        share = n_zeros / data.n_observed
+        lines.append(
+            f"{share:.0%} of the observed entries are zero. Zeros are data: if they mean missing, use --missing 0."
+        )
+    for what, counts in (("row", data.rows.n_observed), ("column", data.columns.n_observed)):
+        empty = int(np.sum(np.asarray(counts) == 0))
+        if empty:
+            lines.append(
+                f"{empty:,} {what}{'s have' if empty > 1 else ' has'} no observed entry: only the prior fills it."
+            )
+    for what, names in (("row", table.row_names), ("column", table.column_names)):
+        twice = repeated(names)
+        if twice:
+            lines.append(f"Note: {len(twice)} {what} name(s) occur more than once, such as {twice[0]!r}.")
+    return lines
+
+
+def _count(number: int, noun: str, names: list[str] | None) -> str:
+    count = f"{number:,} {noun}{'s' * (number != 1)}"
+    if names is None:
+        return f"{count} without names"
+    more = ", ..." if len(names) > N_SHOWN_NAMES else ""
+    return f"{count} ({', '.join(names[:N_SHOWN_NAMES])}{more})"
+
+
+def _label(source: Path | str) -> str:
+    return "standard input" if str(source) == "-" else str(source)
