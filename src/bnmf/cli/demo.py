@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bnmf.cli import verdict
-from bnmf.cli.directory import make_report
+from bnmf.cli import directory, verdict
 from bnmf.cli.outcome import Debug, command
 from bnmf.cli.screen import Screen
 
@@ -61,5 +60,5 @@ def demo(
     draw_digits(digits, model, picture)
     data = digits.observed()
     named = replace(posterior, row_names=data.row_names, column_names=data.column_names)
-    make_report(report, named, data, "Digits with half of the pixels hidden", None)
+    directory.make_report(report, named, data, "Digits with half of the pixels hidden", None)
     screen.say(f"Open {picture} and {report}", style="bold")

@@ -61,7 +61,7 @@ class FitDirectory:
         """Return the settings of the fit."""
         try:
             settings = json.loads((self.path / "settings.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise WrongUse(f"{self.path} holds no fit: there is no settings.json") from None
         except ValueError as error:
             raise ValueError(f"{self.path / 'settings.json'} is damaged ({error})") from None

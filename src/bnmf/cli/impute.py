@@ -92,7 +92,7 @@ def impute(
     for path, values in _tables(out, posterior, rows, columns, interval):
         _write(path, table, rows, columns, values)
     if str(out) != "-":
-        also = f", and its {interval:.0%} intervals in {' and '.join(map(str, _ends(out)))}" if interval else ""
+        also = f", and their {interval:.0%} intervals in {' and '.join(map(str, _ends(out)))}" if interval else ""
         screen.say(f"Filled {len(rows):,} entries: {out}{also}", style="bold")
 
 

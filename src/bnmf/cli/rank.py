@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bnmf.cli import options
-from bnmf.cli.outcome import Debug, command
+from bnmf.cli.outcome import Debug, WrongUse, command
 from bnmf.cli.sampling import check_values, read
 from bnmf.cli.screen import Screen
 
@@ -21,7 +21,7 @@ def _numbers(text: str) -> list[int]:
     except ValueError:
         ks = []
     if not ks or min(ks) < 1:
-        raise typer.BadParameter(f"{text!r} is not a list of whole numbers from 1 on, such as 2,5,10.")
+        raise WrongUse(f"--ks takes whole numbers from 1 on, such as 2,5,10, got {text!r}")
     return ks
 
 
@@ -83,12 +83,12 @@ def rank(
 def _show(choice: RankChoice, screen: Screen) -> None:
     """Show the table and the choice in a sentence."""
     table = choice.table
+    best = table["log_density"].idxmax()
     rows = [
-        [str(k), f"{row.log_density:.4f}", f"{row.below_best:.4f} ± {row.standard_error:.4f}", f"{row.rmse:.4g}"]
+        [str(k), f"{row.log_density:.4f}", _distance(k == best, row), f"{row.rmse:.4g}"]
         for k, row in zip(table.index, table.itertuples(), strict=True)
     ]
     screen.show(["K", "log density of hidden entries", "below the best", "RMSE"], rows)
-    best = table["log_density"].idxmax()
     if best == choice.best_k:
         reason = "predicts hidden entries best" if len(table) > 1 else "is the only one that was tried"
     else:
@@ -96,3 +96,7 @@ def _show(choice: RankChoice, screen: Screen) -> None:
     screen.say(f"Take K = {choice.best_k}: it {reason}.", style="bold")
     if choice.best_k == table.index.max() and len(table) > 1:
         screen.say("It is also the largest that was tried: try larger ones with --ks.")
+
+
+def _distance(is_best: bool, row: Any) -> str:
+    return "best" if is_best else f"{row.below_best:.4f} ± {row.standard_error:.4f}"

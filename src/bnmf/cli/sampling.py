@@ -55,11 +55,10 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
     numbers = table.numbers()
     if table.observed().n_observed == 0:
         raise ValueError(f"{source}: all entries are missing, so there is nothing to learn from")
-    n_negative = int((numbers < 0).sum())
-    if n_negative and not negative:
+    if not negative and (numbers < 0).any():
         raise ValueError(
-            f"{source}: {n_negative:,} entries are negative, the lowest {numbers.min():g}, which the model does not "
-            "take: use --offset column"
+            f"{source}: the lowest entry is {numbers.min():g}, and the model takes nonnegative numbers: use --offset "
+            "column, which subtracts the minimum of each column first"
         )
 
 
@@ -103,12 +102,16 @@ def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: A
         raise Interrupted(f"Interrupted before the first draw. {how_to_go_on}".strip()) from None
     if model.message_.startswith("interrupted"):
         raise Interrupted(f"Interrupted. {how_to_go_on}".strip())
-    screen.say(f"Sampled in {duration(time.monotonic() - begin)}: {_length(model.posterior_)}.")
+    screen.say(f"Sampled in {duration(time.monotonic() - begin)}: {_length(model)}.")
     return model
 
 
-def _length(posterior: Posterior) -> str:
-    return f"{posterior.n_chains} chains of {posterior.n_draws} draws, K = {posterior.n_components}"
+def _length(model: BayesianNMF) -> str:
+    posterior = model.posterior_
+    length = f"{posterior.n_chains} chains of {posterior.n_draws} draws, K = {posterior.n_components}"
+    if model.message_.startswith("max_time"):
+        return f"{length}; stopped by --max-time"
+    return f"{length}; more would not fit into memory" if "memory" in model.message_ else length
 
 
 def with_names(posterior: Posterior, table: Table) -> Posterior:

@@ -40,12 +40,12 @@ class Screen:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table as Lines
 
-        lines = Lines(box=SIMPLE_HEAD, pad_edge=False)
+        lines = Lines(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for place, heading in enumerate(headings):
             lines.add_column(heading, justify="left" if place == 0 else "right")
         for row in rows:
             lines.add_row(*row)
-        self.console.print(lines)
+        self.console.print("", lines, "", sep="\n")
 
     def describe(self, table: Table, source: Path | str) -> None:
         """Say what a table holds before it is used: shape, names, observed, missing, range.
@@ -98,21 +98,27 @@ def facts_of(table: Table) -> list[str]:
         lines.append(
             f"{share:.0%} of the observed entries are zero. Zeros are data: if they mean missing, use --missing 0."
         )
+    if table.asked is not None and len(table.asked[0]):
+        lines.append(f"{_number(len(table.asked[0]), 'line')} without a value, which bnmf impute fills")
     for what, counts in (("row", data.rows.n_observed), ("column", data.columns.n_observed)):
         empty = int(np.sum(np.asarray(counts) == 0))
         if empty:
-            lines.append(
-                f"{empty:,} {what}{'s have' if empty > 1 else ' has'} no observed entry: only the prior fills it."
-            )
-    for what, names in (("row", table.row_names), ("column", table.column_names)):
+            have = "has" if empty == 1 else "have"
+            lines.append(f"{_number(empty, what)} {have} no observed entry, and will be filled by the prior alone.")
+    for what, names in (("row name", table.row_names), ("column name", table.column_names)):
         twice = repeated(names)
         if twice:
-            lines.append(f"Note: {len(twice)} {what} name(s) occur more than once, such as {twice[0]!r}.")
+            occurs = "occurs" if len(twice) == 1 else "occur"
+            lines.append(f"Note: {_number(len(twice), what)} {occurs} more than once, such as {twice[0]!r}.")
     return lines
 
 
+def _number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _count(number: int, noun: str, names: list[str] | None) -> str:
-    count = f"{number:,} {noun}{'s' * (number != 1)}"
+    count = _number(number, noun)
     if names is None:
         return f"{count} without names"
     more = ", ..." if len(names) > N_SHOWN_NAMES else ""

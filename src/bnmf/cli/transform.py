@@ -65,8 +65,13 @@ def transform(
     posterior = FitDirectory(directory).posterior()
     reading = {"triples": triples, "missing": missing or (), "unstored": unstored and unstored.value}
     given = read(rows, **reading, header=header, row_names=row_names)
+    screen.describe(given, rows)
     table = matched(given, posterior, str(rows))
-    screen.describe(table, rows)
+    absent = posterior.shape[1] - given.shape[1]
+    if absent:
+        screen.say(
+            f"  {absent:,} of the {posterior.shape[1]:,} columns of the fit are not there: they count as missing."
+        )
     if posterior.offset is None and posterior.lower_bound == 0 and (table.numbers() < 0).any():
         raise ValueError(f"{rows}: some entries are negative, and the fit in {directory} has no --offset column")
     new = posterior.for_rows(table.values, unstored=table.unstored, random_state=seed)
@@ -120,12 +125,6 @@ def matched(table: Table, posterior: Posterior, source: str) -> Table:
         raise ValueError(f"{source}: columns are matched by name, but {twice[0]!r} occurs more than once")
     place = {name: number for number, name in enumerate(fitted)}
     order = np.array([place[name] for name in table.column_names])
-    absent = n_columns - len(order)
-    notes = (
-        [*table.notes, f"{absent} of the {n_columns} columns of the fit are not there: missing"]
-        if absent
-        else table.notes
-    )
     values = np.full((table.shape[0], n_columns), np.nan)
     dense = table.values
     if isinstance(dense, sp.csr_array):
@@ -133,7 +132,7 @@ def matched(table: Table, posterior: Posterior, source: str) -> Table:
         coo, dense = dense.tocoo(), np.full(table.shape, filler)
         dense[coo.row, coo.col] = coo.data
     values[:, order] = dense
-    return replace(table, values=values, column_names=fitted, notes=notes)
+    return replace(table, values=values, column_names=fitted)
 
 
 def _spread(new: Posterior, interval: float | None) -> tuple[list[Floats], list[str]]:

@@ -30,12 +30,12 @@ def predictions(posterior: Posterior) -> tuple[str, bool]:
             f"{posterior.n_draws} draws are too few to tell whether the chains have converged: take at least 100.",
             False,
         )
-    change = f"endless sampling would change a prediction by about {error:.2g} of its uncertainty"
+    change = f"endless sampling would change one by about {error:.2g} of its uncertainty"
     if error <= PREDICTION_ERRORS[0]:
-        return f"Converged: {change}.", True
+        return f"The predictions have converged: {change}.", True
     if error <= PREDICTION_ERRORS[1]:
-        return f"Usable, not exact: {change}; more draws bring it below {PREDICTION_ERRORS[0]:g}.", True
-    return f"Not converged: {change}, so wait with conclusions and take more draws.", False
+        return f"The predictions are usable, but not exact: {change}. More draws make them better.", True
+    return f"The predictions have not converged: {change}. Wait with conclusions, and take more draws.", False
 
 
 def components(posterior: Posterior) -> str:
@@ -54,10 +54,11 @@ def components(posterior: Posterior) -> str:
     k, n_chains = posterior.n_components, posterior.n_chains
     if n_chains == 1:
         return f"One chain cannot tell whether another would find the same {k} components: use several."
+    chains = "both chains" if n_chains == 2 else f"all {n_chains} chains"
     agreed = int(posterior.alignment.agrees.all(axis=0).sum())
     if agreed == k:
-        return f"All {k} components are found by all {n_chains} chains."
+        return f"All {k} components are found by {chains}."
     return (
-        f"{agreed} of {k} components are found by all {n_chains} chains; the others are different ways to write "
+        f"{agreed} of {k} components are found by {chains}; the others are different ways to write "
         "the same table, so do not interpret them."
     )

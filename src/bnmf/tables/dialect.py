@@ -61,6 +61,8 @@ def decoded(content: bytes) -> str:
         Its text, with the byte order mark if there is one.
     """
     is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if b"\0" in content and not is_utf16:
+        raise TableError("this is neither text nor one of the formats that bnmf reads")
     try:
         text = content.decode("utf-16" if is_utf16 else "utf-8")
     except UnicodeDecodeError as error:
@@ -68,8 +70,6 @@ def decoded(content: bytes) -> str:
             f"byte {error.start + 1} is not UTF-8 text: save the file as UTF-8 (in Excel 'CSV UTF-8'), or convert it "
             "with iconv -f WINDOWS-1252 -t UTF-8"
         ) from None
-    if "\0" in text:
-        raise TableError("this is neither text nor one of the formats that bnmf reads")
     return text if "\n" in text else text.replace("\r", "\n")
 
 

@@ -194,7 +194,7 @@ def text_body(text: str, dialect: Dialect) -> list[list[str]]:
 
 
 def grid_bytes(values: Floats, row_names: list[str], column_names: list[str], corner: str = "") -> bytes:
-    """Return a table as CSV with a header and row names, numbers to the last digit.
+    """Return results as CSV with a header and row names, numbers with six digits.
 
     Parameters
     ----------
@@ -219,5 +219,5 @@ def grid_bytes(values: Floats, row_names: list[str], column_names: list[str], co
     """
     lines = [",".join(map(quoted, [corner, *column_names]))]
     for name, row in zip(row_names, values.tolist(), strict=True):
-        lines.append(",".join([quoted(name), *("" if x != x else repr(x) for x in row)]))
+        lines.append(",".join([quoted(name), *("" if x != x else written(x) for x in row)]))
     return ("\n".join(lines) + "\n").encode()
