@@ -146,8 +146,7 @@ def draw_digits(digits: HiddenDigits, model: BayesianNMF, path: Path) -> None:
 
     mean, sd = model.reconstruct(return_std=True)
     chosen = np.random.default_rng(1).choice(len(mean), N_SHOWN, replace=False)
-    grey = colormaps["gray_r"].copy()
-    grey.set_bad("#f2b8a2")
+    grey = colormaps["gray_r"].with_extremes(bad="#f2b8a2")
     rows = [
         ("original", digits.pixels, grey, MAX_VALUE),
         ("observed", digits.seen, grey, MAX_VALUE),

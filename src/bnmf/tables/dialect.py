@@ -133,7 +133,10 @@ def recognise(text: str, markers: Markers, header: bool | None = None, row_names
         What was found.
     """
     body = text.removeprefix(BYTE_ORDER_MARK)
-    delimiter = max(DELIMITERS, key=lambda sign: _consistency(sample(body, sign)))  # the first of equals
+    consistency = {sign: _consistency(sample(body, sign)) for sign in DELIMITERS}
+    delimiter = (
+        max(DELIMITERS, key=consistency.__getitem__) if any(consistency.values()) else ","
+    )  # the first of equals
     found = sample(body, delimiter)
     if not found:
         raise TableError("the file is empty")
