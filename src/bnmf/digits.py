@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
 
-from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
+from bnmf.tables.binary import NumpyArray
+from bnmf.tables.table import Table
 from bnmf.utils.atomic import replacing
 from bnmf.utils.typing import Bools, Floats
 
@@ -22,8 +20,6 @@ MAX_VALUE = 16.0
 HIDDEN_FRACTION = 0.5
 N_SHOWN = 8
 """Digits in the picture."""
-MAX_TIME = 30.0
-"""Seconds of sampling: the demonstration takes less than a minute."""
 
 
 class HiddenDigits(NamedTuple):
@@ -45,11 +41,11 @@ class HiddenDigits(NamedTuple):
         """The pixels with NaN where they are hidden."""
         return np.where(self.hidden, np.nan, self.pixels)
 
-    def observed(self) -> ObservedMatrix:
+    def table(self) -> Table:
         """Return what the model sees, with names."""
-        rows = pd.Index([f"digit {number}" for number in range(1, len(self.pixels) + 1)])
-        columns = pd.Index([f"pixel {row + 1},{column + 1}" for row in range(SIDE) for column in range(SIDE)])
-        return ObservedMatrix.from_data(self.seen).named(rows, columns)
+        rows = [f"digit {number}" for number in range(1, len(self.pixels) + 1)]
+        columns = [f"pixel {row},{column}" for row in range(1, SIDE + 1) for column in range(1, SIDE + 1)]
+        return Table(self.seen, NumpyArray(self.seen), rows, columns)
 
 
 class Score(NamedTuple):
@@ -83,27 +79,6 @@ def hidden_digits(n_digits: int | None = None) -> HiddenDigits:
     """
     pixels: Any = load_digits().data[:n_digits]
     return HiddenDigits(pixels, np.random.default_rng(0).random(pixels.shape) < HIDDEN_FRACTION)
-
-
-def restore(digits: HiddenDigits, max_time: float = MAX_TIME) -> BayesianNMF:
-    """Fit the pixels that are not hidden.
-
-    Parameters
-    ----------
-    digits : HiddenDigits
-        The digits.
-    max_time : float, default=30.0
-        Seconds of sampling.
-
-    Returns
-    -------
-    BayesianNMF
-        The fitted model.
-    """
-    model = BayesianNMF(burn_in=150, n_draws="auto", max_time=max_time, n_jobs=2, random_state=0, progress=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict reports it
-        return model.fit(digits.seen)
 
 
 def score(digits: HiddenDigits, model: BayesianNMF) -> Score:

@@ -203,7 +203,7 @@ from bnmf.cli import app, directory
 directory.make_report = lambda path, *rest: path.write_text("report")
 app(sys.argv[1:], prog_name="bnmf")
 """
-LONG = ("--burn-in", "10", "--chains", "2", "-k", "2", "--jobs", "1", "--draws")
+LONG = ("--burn-in", "2000", "--chains", "2", "-k", "2", "--jobs", "1", "--draws")
 
 
 def run(*arguments, **options):
@@ -212,15 +212,15 @@ def run(*arguments, **options):
 
 
 def begun(out, *arguments):
-    """Start a fit and wait until it has a checkpoint."""
+    """Start a fit and wait until its first chain is done and the second one is being drawn."""
     command = [sys.executable, "-c", PROGRAM, "fit", *map(str, arguments), "--out", str(out)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
     )
     deadline = time.monotonic() + 90
-    while not (out / "checkpoint" / "settings.json").exists() and time.monotonic() < deadline:
+    while not (out / "checkpoint" / "chain-0.npz").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
-    time.sleep(0.5)
+    time.sleep(0.1)
     return process
 
 
@@ -228,7 +228,7 @@ def begun(out, *arguments):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_fit_that_is_cut_off_goes_on_with_the_same_draws(how, reports, program, table, tmp_path):
     out = tmp_path / "out"
-    process = begun(out, table, *LONG, 4000)
+    process = begun(out, table, *LONG, 60)
     assert process.poll() is None, process.communicate()
     os.killpg(process.pid, how)
     stdout, stderr = process.communicate(timeout=60)
@@ -240,9 +240,9 @@ def test_a_fit_that_is_cut_off_goes_on_with_the_same_draws(how, reports, program
         assert "p0, p1" in stdout
     again = run("fit", "--resume", "--out", out)
     assert again.returncode == 0, again.stderr
-    assert program("fit", table, "--out", tmp_path / "whole", *LONG, 4000).exit_code == 0
+    assert program("fit", table, "--out", tmp_path / "whole", *LONG, 60).exit_code == 0
     resumed, whole = (Posterior.load(path / "posterior.npz") for path in (out, tmp_path / "whole"))
-    assert resumed.n_draws == 4000
+    assert resumed.n_draws == 60
     np.testing.assert_array_equal(resumed.W, whole.W)
     np.testing.assert_array_equal(resumed.Z, whole.Z)
     assert not list(out.rglob("*.tmp"))

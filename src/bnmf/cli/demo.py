@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bnmf.cli import directory, verdict
 from bnmf.cli.outcome import Debug, command
+from bnmf.cli.sampling import fitted, with_names
 from bnmf.cli.screen import Screen
+
+MAX_TIME = 30.0
+"""Seconds of sampling: the whole takes less than a minute, with compilation."""
 
 
 @command
@@ -27,20 +29,17 @@ def demo(
     Example:
       bnmf demo
     """
-    from bnmf.digits import draw_digits, hidden_digits, restore, score
-    from bnmf.utils.text import duration
+    from bnmf.digits import draw_digits, hidden_digits, score
 
     screen = Screen()
     out.mkdir(parents=True, exist_ok=True)
     digits = hidden_digits()
     hidden = digits.hidden.mean()
     screen.say(f"{len(digits.pixels):,} handwritten digits of 8 x 8 pixels, values 0 to 16; {hidden:.0%} are hidden.")
-    begin = time.monotonic()
-    model = restore(digits)
-    posterior = model.posterior_
-    screen.say(
-        f"Sampled in {duration(time.monotonic() - begin)}: {posterior.n_chains} chains of {posterior.n_draws} draws."
-    )
+    table = digits.table()
+    options: Any = {"n_draws": "auto", "burn_in": 150, "max_time": MAX_TIME, "random_state": 0, "n_jobs": -1}
+    model = fitted(table, screen, **options)
+    posterior = with_names(model.posterior_, table)
     found = score(digits, model)
     screen.show(
         ["hidden pixels predicted by", "error (RMSE)", "in 90% intervals"],
@@ -49,16 +48,13 @@ def demo(
             ["bnmf", f"{found.error:.2f}", f"{found.coverage:.1%}"],
         ],
     )
-    sentence, _ = verdict.predictions(posterior)
-    screen.say(f"{sentence} {verdict.components(posterior)}", style="bold")
-    screen.say(
+    screen.explain(f"{verdict.predictions(posterior)[0]} {verdict.components(posterior)}", style="bold")
+    screen.explain(
         f"In words: from half of its pixels a digit is restored with {found.error / found.mean_error:.0%} of the error "
         "of a guess by the mean, and each restored pixel has an interval that says how sure it is. A digit is written "
         f"as a sum of {posterior.n_components} parts, which the model found by itself."
     )
     picture, report = out / "digits.png", out / "report.html"
     draw_digits(digits, model, picture)
-    data = digits.observed()
-    named = replace(posterior, row_names=data.row_names, column_names=data.column_names)
-    directory.make_report(report, named, data, "Digits with half of the pixels hidden", None)
+    directory.make_report(report, posterior, table.observed(), "Digits with half of the pixels hidden", None)
     screen.say(f"Open {picture} and {report}", style="bold")

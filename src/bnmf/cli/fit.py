@@ -75,8 +75,8 @@ def fit(
     reading |= {"header": header, "row_names": row_names}
     if resume:
         settings, table = _resumed(context, directory, data, given, reading)
-        screen.say(f"Going on with the fit in {out}.")
-        screen.describe(table, settings["data"])
+        screen.say(f"Going on with the fit of {settings['data']} in {out}.")
+        screen.describe(table, out / "data.npz")
     elif data is None:
         raise WrongUse("name the table to fit: bnmf fit DATA --out DIR (only --resume needs none)")
     else:
@@ -152,11 +152,10 @@ def _sample(
     try:
         posterior = with_names(model.posterior_, table)
         sentence, is_usable = verdict.predictions(posterior)
-        screen.say(sentence)
-        screen.say(verdict.components(posterior))
+        screen.explain(f"{sentence} {verdict.components(posterior)}")
         if not is_usable:
             more = f"--max-time {10 * settings['max_time']:g}" if settings["draws"] == "auto" else "--draws auto"
-            screen.say(f"More draws: {again} {more}")
+            screen.say(f"Take more draws with: {again} {more}")
         directory.finish(posterior)
         report = directory.report(posterior)
     except KeyboardInterrupt:

@@ -86,14 +86,16 @@ def impute(
             n_jobs=jobs or -1,
         )
         posterior = model.posterior_
-        screen.say(verdict.predictions(posterior)[0])
+        sentence, is_usable = verdict.predictions(posterior)
+        screen.explain(sentence if is_usable else f"{sentence} Give it more time with --max-time {10 * max_time:g}.")
     else:
         screen.say("No entry is missing: the output is the input.")
     for path, values in _tables(out, posterior, rows, columns, interval):
         _write(path, table, rows, columns, values)
     if str(out) != "-":
         also = f", and their {interval:.0%} intervals in {' and '.join(map(str, _ends(out)))}" if interval else ""
-        screen.say(f"Filled {len(rows):,} entries: {out}{also}", style="bold")
+        entries = "1 entry" if len(rows) == 1 else f"{len(rows):,} entries"
+        screen.say(f"Filled {entries}: {out}{also}", style="bold")
 
 
 def _tables(

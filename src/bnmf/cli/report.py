@@ -29,8 +29,6 @@ def report(
     screen = Screen()
     fit = FitDirectory(directory)
     posterior = fit.posterior()
-    screen.say(
-        f"{posterior.shape[0]:,} x {posterior.shape[1]:,}, K = {posterior.n_components}. "
-        f"{verdict.predictions(posterior)[0]}"
-    )
+    screen.say(f"{posterior.shape[0]:,} rows x {posterior.shape[1]:,} columns, K = {posterior.n_components}")
+    screen.explain(f"{verdict.predictions(posterior)[0]} {verdict.components(posterior)}")
     screen.say(f"Report to open: {fit.report(posterior)}", style="bold")

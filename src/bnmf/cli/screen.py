@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 N_SHOWN_NAMES = 3
 # Fraction of zeros among the observed entries from which it is worth to ask what they mean.
 MANY_ZEROS = 0.2
-# Columns of text where there is no terminal whose width could be asked.
-WIDTH_WITHOUT_TERMINAL = 100
+# Columns of text in wide terminals, and where there is none.
+MAX_WIDTH = 100
 
 
 class Screen:
@@ -29,11 +29,15 @@ class Screen:
 
         self.console = Console(stderr=to_stderr, highlight=False, markup=False)
         if not self.console.is_terminal:
-            self.console = Console(stderr=to_stderr, highlight=False, markup=False, width=WIDTH_WITHOUT_TERMINAL)
+            self.console = Console(stderr=to_stderr, highlight=False, markup=False, width=MAX_WIDTH)
 
-    def say(self, text: str = "", style: str | None = None) -> None:
-        """Show a paragraph, which the terminal may wrap."""
-        self.console.print(text, style=style, soft_wrap=not self.console.is_terminal)
+    def say(self, text: str, style: str | None = None) -> None:
+        """Show a line as it is, so that paths in it can be copied."""
+        self.console.print(text, style=style, soft_wrap=True)
+
+    def explain(self, text: str, style: str | None = None) -> None:
+        """Show sentences, in lines that can be read."""
+        self.console.print(text, style=style, width=min(self.console.width, MAX_WIDTH))
 
     def show(self, headings: list[str], rows: list[list[str]]) -> None:
         """Show a small table, all columns but the first to the right."""
