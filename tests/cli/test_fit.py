@@ -61,9 +61,7 @@ def test_many_zeros_are_asked_about(program, reports, tmp_path):
     path = tmp_path / "counts.csv"
     path.write_text("a,b\n" + "0,3\n2,0\n1,1\n" * 4)
     result = program("fit", path, "--out", tmp_path / "zeros", *SHORT)
-    assert (
-        "33% of the observed entries are zero. Zeros are data: if they mean missing, use --missing 0." in result.stdout
-    )
+    assert "33% of them are zero. Zeros are data: if they mean missing, use --missing 0." in result.stdout
     result = program("fit", path, "--out", tmp_path / "missing", *SHORT, "--missing", "0")
     assert "16 entries observed, 8 missing" in result.stdout
     assert "Zeros are data" not in result.stdout

@@ -16,13 +16,15 @@ def test_names_in_order_of_appearance_and_unlisted_pairs_missing():
     assert table.values.nnz == 2
     np.testing.assert_array_equal(table.values.toarray(), [[4, 0, 0], [0, 0, 2]])
     assert table.unstored == "missing"
-    assert table.observed().n_observed == 2
+    assert table.n_observed == table.observed().n_observed == 2
+    assert [part.tolist() for part in table.counts()] == [[1, 1], [1, 0, 1]]
     assert table.notes == ["columns after the third are ignored"]
 
 
 def test_unlisted_pairs_as_zeros():
     table = read_triples(TEXT, Markers(), unstored="zero")
-    assert table.observed().n_observed == 4
+    assert table.n_observed == table.observed().n_observed == 4
+    assert [part.tolist() for part in table.counts()] == [[2, 2], [1, 1, 2]]
     assert np.isnan(table.values.toarray()).sum() == 2
 
 

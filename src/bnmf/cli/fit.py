@@ -97,7 +97,7 @@ def _plain(value: Any) -> Any:
 def _check(table: Table, settings: dict[str, Any]) -> None:
     negative = settings["offset"] == "column"
     check_values(table, settings["data"], negative=negative)
-    if negative and table.observed().has_implicit_zeros:
+    if negative and table.has_implicit_zeros:
         raise ValueError(
             "--offset column would store every zero of a sparse table: leave it out, or use --unstored missing"
         )

@@ -74,7 +74,7 @@ def impute(
     if len(rows):
         check_values(table, data, negative=True)
         # Subtracting a minimum would store every zero of a sparse table.
-        shift = None if table.observed().has_implicit_zeros else "column"
+        shift = None if table.has_implicit_zeros else "column"
         model = fitted(
             table,
             screen,

@@ -53,7 +53,7 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
         Whether negative numbers are allowed.
     """
     numbers = table.numbers()
-    if table.observed().n_observed == 0:
+    if table.n_observed == 0:
         raise ValueError(f"{source}: all entries are missing, so there is nothing to learn from")
     if not negative and (numbers < 0).any():
         raise ValueError(

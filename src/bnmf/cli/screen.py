@@ -86,26 +86,23 @@ def facts_of(table: Table) -> list[str]:
     from bnmf.tables.table import repeated
 
     n_rows, n_columns = table.shape
-    data = table.observed()
-    numbers = table.numbers()
-    n_missing = n_rows * n_columns - data.n_observed
+    of_rows, of_columns = table.counts()
+    numbers, n_observed = table.numbers(), int(of_rows.sum())
+    n_missing = n_rows * n_columns - n_observed
     lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
-    shown = f"{data.n_observed:,} entries observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
+    shown = f"{n_observed:,} entries observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
     lines.append(f"{shown}, from {numbers.min():g} to {numbers.max():g}" if numbers.size else shown)
-    n_zeros = int((numbers == 0).sum()) + (data.n_observed - numbers.size)
-    if data.has_implicit_zeros:
+    zeros = float(np.mean(numbers == 0)) if numbers.size else 0.0
+    if table.has_implicit_zeros:
         lines.append(
             f"{numbers.size:,} entries are stored; the others are zeros. If they mean missing, use --unstored missing."
         )
-    elif data.n_observed and n_zeros >= MANY_ZEROS * data.n_observed:
-        share = n_zeros / data.n_observed
-        lines.append(
-            f"{share:.0%} of the observed entries are zero. Zeros are data: if they mean missing, use --missing 0."
-        )
+    elif zeros >= MANY_ZEROS:
+        lines.append(f"{zeros:.0%} of them are zero. Zeros are data: if they mean missing, use --missing 0.")
     if table.asked is not None and len(table.asked[0]):
         lines.append(f"{_number(len(table.asked[0]), 'line')} without a value, which bnmf impute fills")
-    for what, counts in (("row", data.rows.n_observed), ("column", data.columns.n_observed)):
-        empty = int(np.sum(np.asarray(counts) == 0))
+    for what, counts in (("row", of_rows), ("column", of_columns)):
+        empty = int(np.sum(counts == 0))
         if empty:
             have = "has" if empty == 1 else "have"
             lines.append(f"{_number(empty, what)} {have} no observed entry, and will be filled by the prior alone.")

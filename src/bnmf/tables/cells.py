@@ -126,13 +126,20 @@ def numbers_of(cells: list[str], decimal: str, markers: Markers) -> list[float]:
     NotANumber
         If a cell is neither a number nor missing.
     """
-    if decimal == "." and "_" not in "".join(cells):
+    is_plain = decimal == "." and "_" not in "".join(cells)
+    if is_plain:
         try:
             return list(map(float, cells))
         except ValueError:
             pass  # some are missing, in quotes, or wrong
     found = []
     for place, cell in enumerate(cells):
+        if is_plain and cell:  # most cells of most tables
+            try:
+                found.append(float(cell))
+                continue
+            except ValueError:
+                pass
         cell = unquoted(cell)
         value = math.nan if markers.is_missing(cell) else number(cell, decimal)
         if value is None:

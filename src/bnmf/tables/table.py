@@ -98,9 +98,37 @@ class Table:
         """Names of the columns as pandas has them."""
         return None if self.column_names is None else pd.Index(self.column_names)
 
+    @property
+    def has_implicit_zeros(self) -> bool:
+        """Whether values are sparse, and the entries that they do not store are zeros."""
+        return isinstance(self.values, sp.csr_array) and self.unstored == "zero"
+
+    def counts(self) -> tuple[Indices, Indices]:
+        """Return the number of observed entries of each row and of each column."""
+        if not isinstance(self.values, sp.csr_array):
+            seen = ~np.isnan(self.values)
+            return seen.sum(axis=1), seen.sum(axis=0)
+        coo = self.values.tocoo()
+        is_missing = np.isnan(coo.data)
+        listed = is_missing if self.has_implicit_zeros else ~is_missing
+        counts = [np.bincount(at[listed], minlength=n) for at, n in zip((coo.row, coo.col), self.shape, strict=True)]
+        if self.has_implicit_zeros:
+            return self.shape[1] - counts[0], self.shape[0] - counts[1]
+        return counts[0], counts[1]
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed entries."""
+        return int(self.counts()[0].sum())
+
     def to_fill(self) -> tuple[Indices, Indices]:
         """Return rows and columns of the entries that imputation fills."""
-        return self.observed().missing_entries() if self.asked is None else self.asked
+        if self.asked is not None:
+            return self.asked
+        if isinstance(self.values, sp.csr_array):
+            return self.observed().missing_entries()
+        rows, columns = np.nonzero(np.isnan(self.values))
+        return rows, columns
 
     def numbers(self) -> Floats:
         """Return the numbers that the file holds, without NaN."""

@@ -120,14 +120,15 @@ class _Listed:
 
     def add(self, line: int, cells: list[str], decimal: str, markers: Markers) -> None:
         """Append the triple of one record."""
-        if len(cells) < 2 or not unquoted(cells[0]) or not unquoted(cells[1]):
+        row, column = (unquoted(cell) for cell in (*cells[:2], "")[:2])
+        if not row or not column:
             raise TableError(f"line {line} does not name a row and a column")
         try:
             self.values.extend(numbers_of(cells[2:3] or [""], decimal, markers))
         except NotANumber:
             raise TableError(f"line {line}: the value {unquoted(cells[2])!r} is not a number") from None
-        self.rows.append(self.row_names.setdefault(unquoted(cells[0]), len(self.row_names)))
-        self.columns.append(self.column_names.setdefault(unquoted(cells[1]), len(self.column_names)))
+        self.rows.append(self.row_names.setdefault(row, len(self.row_names)))
+        self.columns.append(self.column_names.setdefault(column, len(self.column_names)))
         self.lines.append(line)
 
     def arrays(self, markers: Markers) -> tuple[Indices, Indices, Floats]:
