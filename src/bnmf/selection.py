@@ -112,6 +112,8 @@ def select_rank(
 def _score(model: BayesianNMF, fold: Fold, seed: int) -> tuple[float, float]:
     """Return mean log predictive density and mean squared error of the hidden entries."""
     posterior = model._fit_observed(fold.rest, seed).posterior_
+    if model._run_.interruption():  # a fit keeps what it has, but the choice needs all
+        raise KeyboardInterrupt
     density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values)
     squares = (fold.values - posterior.mean(fold.rows, fold.columns)) ** 2
     return np.average(density, weights=fold.weights), np.average(squares, weights=fold.weights)
