@@ -86,8 +86,22 @@ def test_nothing_missing_gives_the_same_file(program, tmp_path):
     path.write_bytes(b"a;b\r\n1,50;2\r\n3;4\r\n")
     result = program("impute", path, "-o", out)
     assert result.exit_code == 0
-    assert "No entry is missing" in result.stdout
+    assert "There is nothing to fill" in result.stdout
     assert out.read_bytes() == path.read_bytes()
+
+
+def test_a_column_without_any_entry_is_left_as_it_is(program, tmp_path):
+    path, out = tmp_path / "x.csv", tmp_path / "y.csv"
+    path.write_text("a,b,\n1,2,\n3,,NA\n2,3,\n")
+    result = program("impute", path, "-o", out, "--interval", "0.5")
+    assert result.exit_code == 0, result.output
+    assert "1 column has no observed entry: nothing tells what belongs there." in result.stdout
+    assert "Not filled, because nothing in them is observed: columns 'column 3'" in result.stdout
+    lines = out.read_text().splitlines()
+    assert lines[:2] == ["a,b,", "1,2,"]
+    assert lines[2].startswith("3,")
+    assert lines[2].endswith(",NA")
+    assert "Filled 1 entry" in result.stdout
 
 
 def test_a_pipe_carries_only_the_table(table, small):

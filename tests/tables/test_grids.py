@@ -80,6 +80,7 @@ def test_the_user_overrides_what_is_judged():
         ("a,b,c,d\n1,2\n3,4\n", "the header has 4 cells, but line 2 has 2"),
         ("i,kind,a\n1,red,2\n2,blue,3\n", "column 'kind' holds text, such as 'red' in line 2: remove it"),
         ("i,p,q,a\n1,red,x,2\n2,blue,y,3\n", "column 'p', column 'q' hold text, such as 'red' in line 2: remove them"),
+        ("n,a,b\nx,1,5%\ny,2,6%\n", "column 'b' holds text, such as '5%' .* no signs of units or thousands"),
         ("a,b\n1,1_000\n2,3\n4,5\n", "'1_000' is not a number"),
         ("a,b\n1,inf\n2,3\n", "line 2, column 'b': the number is infinite"),
         ("a;b\n1.234,5;2\n3,5;4\n", "'1.234,5' has a point, but other cells have decimal commas"),

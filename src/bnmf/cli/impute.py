@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Entries whose draws are in memory at a time.
 N_ENTRIES_AT_ONCE = 20_000
+N_LISTED_COLUMNS = 5
 
 
 @command
@@ -69,7 +70,7 @@ def impute(
     table = read(data, **reading, header=header, row_names=row_names, keep_cells=True)
     _check_output(out, data, table)
     screen.describe(table, data)
-    rows, columns = table.to_fill()
+    rows, columns = _fillable(table, screen)
     posterior = None
     if len(rows):
         check_values(table, data, negative=True)
@@ -89,13 +90,25 @@ def impute(
         sentence, is_usable = verdict.predictions(posterior)
         screen.explain(sentence if is_usable else f"{sentence} Give it more time with --max-time {10 * max_time:g}.")
     else:
-        screen.say("No entry is missing: the output is the input.")
+        screen.say("There is nothing to fill: the output is the input.")
     for path, values in _tables(out, posterior, rows, columns, interval):
         _write(path, table, rows, columns, values)
     if str(out) != "-":
         also = f", and their {interval:.0%} intervals in {' and '.join(map(str, _ends(out)))}" if interval else ""
         entries = "1 entry" if len(rows) == 1 else f"{len(rows):,} entries"
         screen.say(f"Filled {entries}: {out}{also}", style="bold")
+
+
+def _fillable(table: Table, screen: Screen) -> tuple[Indices, Indices]:
+    """Return the entries to fill: not those of a column without any observed entry, whose numbers would be made up."""
+    rows, columns = table.to_fill()
+    known = table.counts()[1] > 0
+    empty = [i for i in range(len(known)) if not known[i]]
+    if empty:
+        names = table.column_names or [str(number) for number in range(1, len(known) + 1)]
+        listed = ", ".join(repr(names[i]) for i in empty[:N_LISTED_COLUMNS]) + ", ..." * (len(empty) > N_LISTED_COLUMNS)
+        screen.say(f"  Not filled, because nothing in them is observed: columns {listed}")
+    return rows[known[columns]], columns[known[columns]]
 
 
 def _tables(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ class Screen:
 
     def explain(self, text: str, style: str | None = None) -> None:
         """Show sentences, in lines that can be read."""
-        self.console.print(text, style=style, width=min(self.console.width, MAX_WIDTH))
+        self.say(textwrap.fill(text, min(self.console.width, MAX_WIDTH), break_on_hyphens=False), style)
 
     def show(self, headings: list[str], rows: list[list[str]]) -> None:
         """Show a small table, all columns but the first to the right."""
@@ -101,11 +102,13 @@ def facts_of(table: Table) -> list[str]:
         lines.append(f"{zeros:.0%} of them are zero. Zeros are data: if they mean missing, use --missing 0.")
     if table.asked is not None and len(table.asked[0]):
         lines.append(f"{_number(len(table.asked[0]), 'line')} without a value, which bnmf impute fills")
-    for what, counts in (("row", of_rows), ("column", of_columns)):
+    for what, counts, then in (
+        ("row", of_rows, "a typical row is predicted"),
+        ("column", of_columns, "nothing tells what belongs there"),
+    ):
         empty = int(np.sum(counts == 0))
         if empty:
-            have = "has" if empty == 1 else "have"
-            lines.append(f"{_number(empty, what)} {have} no observed entry, and will be filled by the prior alone.")
+            lines.append(f"{_number(empty, what)} {'has' if empty == 1 else 'have'} no observed entry: {then}.")
     for what, names in (("row name", table.row_names), ("column name", table.column_names)):
         twice = repeated(names)
         if twice:

@@ -151,9 +151,11 @@ class _Reader:
             listed = ", ".join(self._name(other) for other in text_columns[:N_LISTED_COLUMNS])
             more = f" and {len(text_columns) - N_LISTED_COLUMNS} more" if len(text_columns) > N_LISTED_COLUMNS else ""
             verb, what = ("hold", "them") if len(text_columns) > 1 else ("holds", "it")
+            # Perhaps it was meant as a number: 12% or 1,234.50.
+            plain = ", which have no signs of units or thousands" if any(map(str.isdigit, example)) else ""
             return (
                 f"{listed}{more} {verb} text, such as {example!r} in line {line}: remove {what}, or code {what} as "
-                "numbers"
+                f"numbers{plain}"
             )
         where = f"row {unquoted(cells[0])!r} (line {line})" if self.skipped else f"line {line}"
         if self.dialect.decimal == "," and "." in example:

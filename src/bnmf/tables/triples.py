@@ -41,9 +41,12 @@ class Triples:
         return f"triples (row, column, value) with {NAMES[self.dialect.delimiter]}, {header}"
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the text with numbers in place of empty values; the fills are in the order of `Table.asked`."""
+        """Return the text with numbers in place of empty values."""
         cells = list(self.cells)
-        for place, value in zip(self.places, fills.values.tolist(), strict=True):
+        rows, columns = (part.tolist() for part in table.to_fill())
+        places = dict(zip(zip(rows, columns, strict=True), self.places, strict=True))
+        for row, column, value in zip(*(part.tolist() for part in fills), strict=True):
+            place = places[row, column]
             filled = list(cells[place]) + [""] * (3 - len(cells[place]))
             cells[place] = [*filled[:2], written(value, self.dialect.decimal), *filled[3:]]
         end = self.dialect.line_end
