@@ -57,6 +57,21 @@ def test_the_screen_counts_what_is_missing_before_the_fit(program, reports, tabl
     assert "\x1b" not in result.output
 
 
+def test_names_are_shown_as_they_are(program, reports, tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text("n,[red]a,:cat:,é\n[bold]x,1,2,3\n:smile:,3,4,5\n")
+    result = program("fit", path, "--out", tmp_path / "out", *SHORT)
+    assert result.exit_code == 0, result.output
+    assert "2 rows ([bold]x, :smile:) x 3 columns ([red]a, :cat:, é)" in result.stdout
+
+
+@pytest.mark.parametrize("text", ["a,b,c\n1,2,3\n", "a\n1\n2\n3\n", "n,a,b\nx,1,\ny,2,\nz,,\n"])
+def test_tables_of_one_row_one_column_or_empty_parts(program, reports, tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    result = program("fit", tmp_path / "x.csv", "--out", tmp_path / "out", *SHORT, "-k", "auto")
+    assert result.exit_code == 0, result.output
+
+
 def test_many_zeros_are_asked_about(program, reports, tmp_path):
     path = tmp_path / "counts.csv"
     path.write_text("a,b\n" + "0,3\n2,0\n1,1\n" * 4)

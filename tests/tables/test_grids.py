@@ -37,6 +37,7 @@ def grid(text, *missing, **options):
         ("a,b\n?,2\n3,4\n5,6\n", ",", ".", True, False),
         ("day,a\n2024-01-01,1\n2024-01-02,2\n", ",", ".", True, True),
         ("a\n1\n2\n", ",", ".", True, False),
+        ('"x","y\t1"\n1,2\n', ",", ".", True, False),
     ],
 )
 def test_dialect_is_recognised(text, delimiter, decimal, header, row_names):

@@ -67,6 +67,7 @@ CONTENT = {
     "npz": npz(X=VALUES),
     "sparse": sparse_npz(stored(VALUES).tocsr()),
     "coo": sparse_npz(stored(VALUES)),
+    "dia": sparse_npz(sp.dia_array(stored(VALUES))),
     "mtx": market(stored(VALUES)),
     "dense mtx": market(VALUES),
     "parquet": parquet(pd.DataFrame(VALUES, columns=["a", "b", "c"])),
@@ -193,6 +194,8 @@ def test_parquet_without_pyarrow_says_what_to_install(monkeypatch, tmp_path):
 
 # --- properties
 
+PROPERTY = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_characters="\0\r", exclude_categories=["Cs"]), min_size=1, max_size=8
 )
@@ -218,7 +221,7 @@ def as_text(values, rows, columns, delimiter):
     return "\n".join(lines) + "\n"
 
 
-@settings(max_examples=60, deadline=None)
+@PROPERTY
 @given(tables(), st.sampled_from([",", "\t", ";", "|"]))
 def test_text_gives_back_the_same_table(table, delimiter):
     values, rows, columns = table
@@ -229,7 +232,7 @@ def test_text_gives_back_the_same_table(table, delimiter):
     assert found.render(Fills(*(np.empty(0, int),) * 2, np.empty(0))).decode() == text
 
 
-@settings(max_examples=40, deadline=None)
+@PROPERTY
 @given(tables())
 def test_array_formats_give_back_the_same_table(table):
     values, rows, columns = table
@@ -250,7 +253,7 @@ def test_array_formats_give_back_the_same_table(table):
         np.testing.assert_array_equal(kept.values.toarray() if sp.issparse(kept.values) else kept.values, values)
 
 
-@settings(max_examples=20, deadline=None)
+@PROPERTY
 @given(tables())
 def test_parquet_gives_back_the_same_table(table):
     values, rows, columns = table
@@ -263,7 +266,7 @@ def test_parquet_gives_back_the_same_table(table):
         assert (found.row_names, found.column_names) == (rows, columns)
 
 
-@settings(max_examples=40, deadline=None)
+@PROPERTY
 @given(tables())
 def test_triples_give_back_the_same_table(table):
     values, rows, columns = table

@@ -110,7 +110,7 @@ def _length(model: BayesianNMF) -> str:
     posterior = model.posterior_
     length = f"{posterior.n_chains} chains of {posterior.n_draws} draws, K = {posterior.n_components}"
     if model.message_.startswith("max_time"):
-        return f"{length}; stopped by --max-time"
+        return f"{length}; time was up"
     return f"{length}; more would not fit into memory" if "memory" in model.message_ else length
 
 

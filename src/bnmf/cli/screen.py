@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bnmf.tables import Table
@@ -28,9 +28,10 @@ class Screen:
     def __init__(self, to_stderr: bool = False) -> None:
         from rich.console import Console
 
-        self.console = Console(stderr=to_stderr, highlight=False, markup=False)
+        plain: Any = {"stderr": to_stderr, "highlight": False, "markup": False, "emoji": False}
+        self.console = Console(**plain)
         if not self.console.is_terminal:
-            self.console = Console(stderr=to_stderr, highlight=False, markup=False, width=MAX_WIDTH)
+            self.console = Console(**plain, width=MAX_WIDTH)
 
     def say(self, text: str, style: str | None = None) -> None:
         """Show a line as it is, so that paths in it can be copied."""

@@ -19,8 +19,6 @@ from bnmf.utils.typing import Array
 
 NAME_ARRAYS = ("row_names", "column_names")
 """Arrays of an .npz file that hold names."""
-SPARSE_ARRAYS = ("format", "shape", "data", "indices", "indptr", "row", "col")
-"""Arrays by which SciPy stores a sparse matrix in an .npz file."""
 
 
 def _filled(values: Array, fills: Fills) -> Array:
@@ -176,8 +174,9 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
         arrays = {name: file[name] for name in file.files}
     names = {name: arrays.pop(name).astype(str).tolist() for name in NAME_ARRAYS if name in arrays}
     if "format" in arrays and "shape" in arrays:
-        buffer = io.BytesIO(npz_bytes({name: arrays[name] for name in SPARSE_ARRAYS if name in arrays}))
-        table = _sparse_table(sp.load_npz(buffer), SparseFile(is_market=False), markers, unstored)
+        table = _sparse_table(
+            sp.load_npz(io.BytesIO(npz_bytes(arrays))), SparseFile(is_market=False), markers, unstored
+        )
     else:
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
         if len(matrices) != 1 or len(arrays) != 1:
@@ -191,7 +190,7 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
 
 def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
     """Read a Matrix Market file."""
-    matrix = scipy.io.mmread(io.BytesIO(content), spmatrix=False)
+    matrix = scipy.io.mmread(io.BytesIO(content))
     if sp.issparse(matrix):
         return _sparse_table(matrix, SparseFile(is_market=True), markers, unstored)
     return _dense_table(matrix, SparseFile(is_market=True, is_dense=True), markers)

@@ -170,10 +170,11 @@ def sample(text: str, delimiter: str) -> list[list[str]]:
 
 
 def _consistency(found: list[list[str]]) -> float:
-    """Return the fraction of records with the most common number of cells, 0 if that is one."""
+    """Return the fraction of records with the most common number of cells and no torn quotes, 0 if that is one."""
     counts = Counter(map(len, found[1:] or found))
     if not counts:
         return 0.0
     width, _ = counts.most_common(1)[0]
-    fitting = sum(len(cells) == width for cells in found[1:]) + (len(found[0]) in (width, width - 1))
+    widths = [len(cells) if all(cell.count('"') % 2 == 0 for cell in cells) else 0 for cells in found]
+    fitting = sum(each == width for each in widths[1:]) + (widths[0] in (width, width - 1))
     return fitting / len(found) if width > 1 else 0.0
