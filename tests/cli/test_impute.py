@@ -1,6 +1,7 @@
 """``bnmf impute``: the numbers of NMFImputer, observed cells as they were, the same kind of file."""
 
 import gzip
+import os
 import subprocess
 import sys
 import warnings
@@ -131,6 +132,13 @@ def test_wrong_use(program, table, monkeypatch, arguments, message):
     result = program("impute", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_read_only_directory_is_found_before_the_fit(program, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode, **options: mode != os.W_OK)
+    monkeypatch.setattr(BayesianNMF, "fit", None)
+    result = program("impute", table, "-o", tmp_path / "f.csv")
+    assert (result.exit_code, result.stderr) == (1, f"Error: {tmp_path / 'f.csv'}: Permission denied\n")
 
 
 def test_ctrl_c_writes_nothing(program, table, tmp_path, monkeypatch):

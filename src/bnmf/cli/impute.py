@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -143,6 +145,8 @@ def _check_output(out: Path, data: Path, table: Table) -> None:
         raise WrongUse(f"{out} is the input: choose another name for the filled table")
     if not out.parent.is_dir():
         raise WrongUse(f"there is no directory {out.parent}")
+    if not os.access(out.parent, os.W_OK):  # better now than after the fit
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out))
     ending = Path(out.name.removesuffix(".gz")).suffix.lower()
     others = {".csv", ".tsv", ".npy", ".npz", ".mtx", ".parquet", ".pq"} - set(table.layout.endings)
     if ending in others:
