@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bnmf import __version__
 from bnmf.cli import options, verdict
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
@@ -60,7 +61,7 @@ def fit(
     \b
     Examples:
       bnmf fit ratings.csv --out ratings              # defaults: K and everything else are learned
-      bnmf fit genes.tsv -k 20 --prior gl22 --out g   # 20 components, a model of the paper
+      bnmf fit genes.tsv -k 20 --prior gl22 --out g   # 20 components, half-normal prior
       bnmf fit counts.mtx --unstored missing --out c  # sparse: unstored entries are missing
       bnmf fit votes.csv --triples --out v            # lines of row, column, value
       bnmf fit --resume --out g --draws 1000          # go on, or take more draws
@@ -71,21 +72,21 @@ def fit(
     screen = Screen()
     directory = FitDirectory(out)
     given = {name: _plain(context.params[name]) for name in (*FIXED, *CHANGEABLE)}
-    reading = {"triples": triples, "missing": missing or (), "unstored": unstored and unstored.value}
-    reading |= {"header": header, "row_names": row_names}
+    reading = options.reading(triples, missing, unstored, header, row_names)
     if resume:
         settings, table = _resumed(context, directory, data, given, reading)
         screen.say(f"Going on with the fit of {settings['data']} in {out}.")
         screen.describe(table, out / "data.npz")
+        directory.write_settings(settings)
     elif data is None:
         raise WrongUse("name the table to fit: bnmf fit DATA --out DIR (only --resume needs none)")
     else:
         directory.check_unused()
         table = read(data, **reading)
         screen.describe(table, data)
-        settings = {"data": str(data), "unstored": table.unstored, **given}
+        settings = {"bnmf": __version__, "data": str(data), "unstored": table.unstored, **given}
         _check(table, settings)
-    directory.begin(table, settings) if not resume else directory.write_settings(settings)
+        directory.begin(table, settings)
     _sample(table, settings, directory, screen, jobs, f"{context.find_root().info_name} fit --resume --out")
 
 

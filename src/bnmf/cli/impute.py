@@ -68,8 +68,8 @@ def impute(
         raise WrongUse(f"--interval is a probability between 0 and 1, such as 0.9, got {interval:g}")
     if interval is not None and str(out) == "-":
         raise WrongUse("--interval writes two more files, so -o must name a file")
-    reading = {"triples": triples, "missing": missing or (), "unstored": unstored and unstored.value}
-    table = read(data, **reading, header=header, row_names=row_names, keep_cells=True)
+    reading = options.reading(triples, missing, unstored, header, row_names)
+    table = read(data, **reading, keep_cells=True)
     _check_output(out, data, table)
     screen.describe(table, data)
     rows, columns = _fillable(table, screen)

@@ -102,12 +102,14 @@ Components = Annotated[
     typer.Option(
         "-k",
         "--components",
-        metavar="K",
+        metavar="K|auto",
         parser=_number_or_auto(1),
         help="Number of components; auto takes up to 20, of which superfluous ones vanish.",
     ),
 ]
-PriorOption = Annotated[PriorName, typer.Option("--prior", help="ard learns a rate for each component.")]
+PriorOption = Annotated[
+    PriorName, typer.Option("--prior", help="ard learns a rate for each component; the others are models of the paper.")
+]
 NoiseOption = Annotated[NoiseName, typer.Option("--noise", help="What has a noise variance of its own.")]
 ScaleOption = Annotated[ScaleName, typer.Option("--scale", help="The unit of the model: the size of each column.")]
 OffsetOption = Annotated[
@@ -123,7 +125,7 @@ Draws = Annotated[
     Any,
     typer.Option(
         "--draws",
-        metavar="N",
+        metavar="N|auto",
         parser=_number_or_auto(1),
         help="Draws of each chain; auto goes on until predictions are good or --max-time is over.",
     ),
@@ -133,6 +135,19 @@ MaxTime = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same draws.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Threads; by default one for each core.")]
+
+
+def reading(
+    triples: bool, missing: list[str] | None, unstored: Unstored | None, header: bool | None, row_names: bool | None
+) -> dict[str, Any]:
+    """Return the options of what is read, as :func:`bnmf.tables.read_table` takes them."""
+    return {
+        "triples": triples,
+        "missing": missing or (),
+        "unstored": None if unstored is None else unstored.value,
+        "header": header,
+        "row_names": row_names,
+    }
 
 
 def value_or_none(choice: StrEnum) -> str | None:

@@ -61,8 +61,8 @@ def rank(
 
     numbers = _numbers(ks)
     screen = Screen()
-    reading = {"triples": triples, "missing": missing or (), "unstored": unstored and unstored.value}
-    table = read(data, **reading, header=header, row_names=row_names)
+    reading = options.reading(triples, missing, unstored, header, row_names)
+    table = read(data, **reading)
     screen.describe(table, data)
     check_values(table, data, negative=offset is options.OffsetName.column)
     estimator = BayesianNMF(

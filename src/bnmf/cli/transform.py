@@ -63,8 +63,8 @@ def transform(
     if interval is not None and not 0 < interval < 1:
         raise WrongUse(f"--interval is a probability between 0 and 1, such as 0.9, got {interval:g}")
     posterior = FitDirectory(directory).posterior()
-    reading = {"triples": triples, "missing": missing or (), "unstored": unstored and unstored.value}
-    given = read(rows, **reading, header=header, row_names=row_names)
+    reading = options.reading(triples, missing, unstored, header, row_names)
+    given = read(rows, **reading)
     screen.describe(given, rows)
     table = matched(given, posterior, str(rows))
     absent = posterior.shape[1] - given.shape[1]
