@@ -93,6 +93,15 @@ def test_report_again(program, fit, reports):
     assert settings["components"] == 2
 
 
+def test_the_report_is_a_page_with_the_names_of_the_table(program, table, tmp_path):
+    pytest.importorskip("bnmf.report", reason="needs the report")
+    result = program("fit", table, "--out", tmp_path / "fit", *SHORT)
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "fit" / "report.html").read_text(encoding="utf-8")
+    assert "Fit of plants.csv" in page
+    assert "p11" in page
+
+
 def test_a_directory_without_a_finished_fit(program, fit, table, tmp_path):
     for command in (["report", tmp_path], ["transform", tmp_path, table], ["report", table]):
         result = program(*command)
