@@ -99,7 +99,7 @@ def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: A
             warnings.filterwarnings("ignore", "interrupted")
             model.fit(table.values)
     except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted before the first draw. {how_to_go_on}".strip()) from None
+        raise Interrupted(f"Interrupted. {how_to_go_on}".strip()) from None
     if model.message_.startswith("interrupted"):
         raise Interrupted(f"Interrupted. {how_to_go_on}".strip())
     screen.say(f"Sampled in {duration(time.monotonic() - begin)}: {_length(model)}.")
