@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/python examples/digits.py
+	$(BIN)/bnmf demo
 
 test: $(READY) lint
 	$(BIN)/python -m pytest -n auto -m 'not proof'

@@ -19,8 +19,8 @@ LAYERS = [
     {"model"},
     {"sampler"},
     {"posterior"},
-    {"estimator", "imputer", "selection", "datasets"},
-    {"plots", "paper"},
+    {"estimator", "imputer", "selection", "datasets", "tables"},
+    {"plots", "paper", "digits"},
     {"report"},
     {"cli", "__main__"},
 ]
@@ -30,8 +30,8 @@ LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 USERS = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
-    "sklearn": {"estimator", "imputer", "selection", "datasets", "paper"},
-    "matplotlib": {"plots", "report", "paper"},
+    "sklearn": {"estimator", "imputer", "selection", "datasets", "paper", "digits", "cli"},
+    "matplotlib": {"plots", "report", "paper", "digits"},
     "typer": {"cli"},
 }
 

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from bnmf import BayesianNMF, select_rank
+from bnmf.posterior.fitting import Run
 from bnmf.selection import _choose
 
 
@@ -85,3 +86,24 @@ def test_a_smaller_rank_wins_within_one_standard_error():
 def test_bad_settings(settings, words):
     with pytest.raises(ValueError, match=words):
         select_rank(example(), **settings)
+
+
+def test_ctrl_c_during_a_fit_ends_the_selection(monkeypatch):
+    fits = []
+    monkeypatch.setattr(Run, "interruption", lambda run: fits.append(run) or "interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        select_rank(np.ones((6, 4)), [1, 2], n_folds=2)
+    assert len({id(run) for run in fits}) == 1
+
+
+def test_negative_data_need_an_offset():
+    X = np.random.default_rng(0).normal(size=(12, 5))
+    model = BayesianNMF(n_chains=1, burn_in=5, n_draws=10)
+    with pytest.raises(ValueError, match="nonnegative"):
+        select_rank(X, [1], estimator=model, n_folds=2)
+    assert select_rank(X, [1, 2], estimator=model.set_params(offset="column"), n_folds=2).best_k in (1, 2)
+
+
+def test_progress_counts_the_fits(capsys):
+    select_rank(np.ones((6, 4)), [1, 2], n_folds=3, progress=True)
+    assert "6/6 fits" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from bnmf.estimator import BayesianNMF
 from bnmf.posterior import information
 from bnmf.utils import arguments
 from bnmf.utils.atomic import write_bytes
-from bnmf.utils.progress import Display, Silent
+from bnmf.utils.progress import Display, Rate, Silent
 from bnmf.utils.seeds import as_seed
 from bnmf.utils.svg import curve
 from bnmf.utils.typing import Floats
@@ -138,7 +139,7 @@ def select_rank(
     random_state : int, RandomState, Generator or None, default=0
         Seed of folds and fits.
     progress : bool, default=False
-        Show progress on standard error.
+        Show how many fits are done on standard error.
 
     Returns
     -------
@@ -229,12 +230,12 @@ def _tasks(
 def _run(tasks: Iterator[_Task], total: int, n_jobs: int | None, progress: bool) -> list[list[float]]:
     """Return the result of each task, in their order."""
     display = Display({FITS: total}, unit=FITS) if progress else Silent()
-    results = []
+    results, rate = [], Rate(total, 0)
     with display:
         jobs = (joblib.delayed(_result)(task) for task in tasks)
         for result in joblib.Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             results.append(result)
-            display.update(FITS, len(results), lambda: "cross-validation over entries")
+            display.update(FITS, len(results), partial(rate.left, len(results)))
     return results
 
 
@@ -256,6 +257,8 @@ def _score(task: _Task) -> list[float]:
     fold = task.fold
     assert fold is not None
     posterior = task.model._fit_observed(fold.rest, task.seed).posterior_
+    if task.model._run_.interruption():  # a fit keeps what it has, but the choice needs all
+        raise KeyboardInterrupt
     density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values)
     squares = (fold.values - posterior.mean(fold.rows, fold.columns)) ** 2
     return [float(np.average(x, weights=fold.weights)) for x in (density, squares)]

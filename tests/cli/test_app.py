@@ -1,8 +1,10 @@
 """The command line: help, version, and its entry points."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -35,8 +37,43 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.strip().endswith("[]")
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["reproduce", "--help"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["fit", "--help"]])
 def test_python_m_runs_the_same_program(arguments):
     done = subprocess.run([sys.executable, "-m", "bnmf", *arguments], capture_output=True, text=True, check=True)
     expected = runner.invoke(cli.app, arguments, prog_name="python -m bnmf").stdout
     assert done.stdout.split() == expected.split()
+
+
+COMMANDS = ["demo", "fit", "impute", "transform", "report", "rank", "reproduce"]
+
+
+def test_help_lists_the_commands_in_the_order_of_need():
+    listed = re.findall(r"^  ([a-z]+)  ", runner.invoke(cli.app, ["--help"]).stdout.split("Commands:")[1], re.MULTILINE)
+    assert listed == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS[:-1])
+def test_help_of_each_command_has_an_example_that_parses(command):
+    shown = runner.invoke(cli.app, [command, "--help"], prog_name="bnmf").stdout
+    examples = re.findall(rf"^    (?:cat \S+ \| )?bnmf {command}(.*?)(?:#.*|[|>].*)?$", shown, re.MULTILINE)
+    assert examples
+    for example in examples:
+        assert set(re.findall(r"--[a-z-]+", example)) <= set(re.findall(r"--[a-z-]+", shown))
+
+
+def test_options_in_the_docs_exist():
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    used = re.findall(r"^\$ (?:cat \S+ \| )?bnmf (\w+)(.*)$", page, re.MULTILINE)
+    assert {command for command, _ in used} >= {"demo", "impute", "fit", "transform", "rank"}
+    for command, arguments in used:
+        shown = runner.invoke(cli.app, [command, "--help"]).stdout
+        assert set(re.findall(r"--[a-z-]+", arguments)) <= set(re.findall(r"--[a-z-]+", shown))
+
+
+def test_shell_completion_knows_commands_and_choices():
+    def completed(words):
+        variables = {"_BNMF_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()))}
+        return runner.invoke(cli.app, [], prog_name="bnmf", env=variables).stdout.split()
+
+    assert completed("bnmf ") == COMMANDS
+    assert completed("bnmf fit --noise ") == ["column", "row", "both", "common"]

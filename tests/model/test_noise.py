@@ -46,7 +46,19 @@ def test_arguments_are_checked(name, value):
 
 @pytest.mark.parametrize(
     ("shape", "rate"),
-    [(2.0, 1.0), (5.0, 2.0), (40.0, 8.0), (40.0, 0.5), (3.0, 1e-9), (500.0, 1e-9), (1.0, 1e-6), (0.5, 0.02)],
+    [
+        (2.0, 1.0),
+        (5.0, 2.0),
+        (40.0, 8.0),
+        (40.0, 0.5),
+        (3.0, 1e-9),
+        (500.0, 1e-9),
+        (1.0, 1e-6),
+        (0.5, 0.02),
+        (3000.0, 499.8),
+        (3000.0, 450.0),
+        (40.0, 6.4),
+    ],  # the density is nearly flat at the bound
 )
 def test_bounded_gamma(shape, rate):
     """With nearly all of the mass below the bound, in part, or nearly none of it."""

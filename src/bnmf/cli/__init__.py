@@ -8,10 +8,15 @@ from typing import Annotated
 
 import typer
 
-from bnmf.cli import reproduce
+from bnmf.cli import demo, fit, impute, rank, report, reproduce, transform
 
 # Plain help, because the boxes of rich take longer to import than everything else.
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 110},
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -28,7 +33,22 @@ def main(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Bayesian nonnegative matrix factorisation of matrices with missing entries."""
+    """Bayesian nonnegative matrix factorisation of tables with missing entries.
+
+    \b
+    Start with:
+      bnmf demo                                 # see what it does
+      bnmf impute survey.csv -o filled.csv      # fill the gaps of a table
+      bnmf fit survey.csv --out survey          # components, predictions, a report
+      bnmf fit --help                           # every command explains itself
+    """
 
 
+# In the order in which a newcomer needs them.
+app.command("demo", short_help="See what it does, in less than a minute.")(demo.demo)
+app.command("fit", short_help="Factorise a table: predictions, components, and a report.")(fit.fit)
+app.command("impute", short_help="Fill the missing entries of a table.")(impute.impute)
+app.command("transform", short_help="Weights of new rows in the components of a fit.")(transform.transform)
+app.command("report", short_help="Write the report of a fit again.")(report.report)
+app.command("rank", short_help="Choose the number of components.")(rank.rank)
 app.command("reproduce", short_help="Reproduce the experiments of the paper.")(reproduce.reproduce)

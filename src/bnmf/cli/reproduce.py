@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from bnmf.cli.outcome import INTERRUPTED, Debug, command
+
 
 class Experiment(StrEnum):
     """The experiments that can be run."""
@@ -19,6 +21,7 @@ class Experiment(StrEnum):
     all = "all"
 
 
+@command
 def reproduce(
     experiment: Annotated[Experiment, typer.Argument(help="The experiment to run.")] = Experiment.all,
     data_dir: Annotated[
@@ -34,6 +37,7 @@ def reproduce(
         int | None, typer.Option(min=1, metavar="N", help="Number of parallel processes; by default one per core.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random seed.")] = 0,
+    debug: Debug = False,
 ) -> None:
     """Run the experiments of the paper and compare the results with its printed numbers.
 
@@ -42,7 +46,6 @@ def reproduce(
     """
     import joblib
 
-    from bnmf.datasets import DatasetError
     from bnmf.paper import inputs, protocol
     from bnmf.paper.reproduce import EXPERIMENTS, FITS_DIRECTORY, needed_datasets
     from bnmf.paper.reproduce import reproduce as run
@@ -52,11 +55,7 @@ def reproduce(
     settings = protocol.Settings(repeats=repeats, seed=seed)
     if quick:
         settings = protocol.quick(settings)
-    try:
-        datasets = inputs.load_datasets(needed_datasets(experiments, settings), data_dir)
-    except (DatasetError, ImportError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from None
+    datasets = inputs.load_datasets(needed_datasets(experiments, settings), data_dir)
     for dataset in datasets.values():
         if dataset.stand_in:
             typer.echo(f"{dataset.title}: using a stand-in for the original data, marked in all results", err=True)
@@ -65,5 +64,5 @@ def reproduce(
     except KeyboardInterrupt as interrupt:
         done = f"{interrupt} and kept in {out / FITS_DIRECTORY}. " if isinstance(interrupt, Interrupted) else ""
         typer.echo(f"\nInterrupted. {done}Run the same command again to continue.", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     typer.echo(f"Results: {page}")

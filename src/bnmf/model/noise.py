@@ -36,6 +36,8 @@ NOISE_NAMES = ("common", "column", "row", "both")
 # Rounds of proposals for precisions that are still pending, most of which are accepted in each. Only numbers beyond the
 # range of floating point need more; what is pending then is NaN.
 MAX_ROUNDS = 200
+# Probability of a precision below its bound from which the distribution function is inverted.
+MIN_INVERTED_MASS = 1e-6
 SCALE_SHAPE = SCALE_RATE = 0.5
 """Gamma prior of s."""
 
@@ -485,9 +487,9 @@ def _log_gammas(strengths: Floats, scale: float, precision: Floats) -> Floats:
 def draw_bounded_gamma(shape: Array, rate: Array, bound: Array, rng: np.random.Generator) -> Floats:
     """Draw from Gamma(shape, rate) below a bound, exactly.
 
-    Draws above the bound are replaced. Where the density is decreasing at the bound, by inversion of the distribution
-    function. Where it is increasing there, and all the mass may be beyond, by rejection: the log density is concave,
-    and proposals fall off exponentially below the bound along its tangent.
+    Draws above the bound are replaced, by inversion of the distribution function where there is mass below it. Where
+    there is none to speak of, the bound is far in the tail: proposals fall off exponentially below it along the tangent
+    of the log density, which is concave, and nearly all are accepted.
     """
     out = rng.gamma(shape) / rate
     beyond = out > bound
@@ -495,10 +497,11 @@ def draw_bounded_gamma(shape: Array, rate: Array, bound: Array, rng: np.random.G
         return out
     shape, rate, bound = np.broadcast_arrays(shape, rate, bound)
     slope = (shape - 1.0) / bound - rate  # of the log density at the bound
-    inverted = beyond & (slope <= 0)
+    mass = gammainc(shape, rate * bound)
+    inverted = beyond & ((slope <= 0) | (mass > MIN_INVERTED_MASS))
     k, r, b = shape[inverted], rate[inverted], bound[inverted]
-    out[inverted] = np.minimum(gammaincinv(k, rng.uniform(size=k.size) * gammainc(k, r * b)) / r, b)
-    pending = np.flatnonzero(beyond & (slope > 0))
+    out[inverted] = np.minimum(gammaincinv(k, rng.uniform(size=k.size) * mass[inverted]) / r, b)
+    pending = np.flatnonzero(beyond & ~inverted)
     for _ in range(MAX_ROUNDS):
         if not pending.size:
             break

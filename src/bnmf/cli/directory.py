@@ -1,0 +1,128 @@
+"""The directory of a fit: its settings, its data, its checkpoint and its results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bnmf.cli.outcome import WrongUse
+
+if TYPE_CHECKING:
+    from bnmf.posterior import Posterior
+    from bnmf.tables import Table
+
+RESULTS = ("posterior.npz", "W.csv", "Z.csv", "report.html")
+
+
+class FitDirectory:
+    """Where `bnmf fit` keeps everything of one fit.
+
+    Parameters
+    ----------
+    path : Path
+        The directory; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoint = path / "checkpoint"
+
+    # --- the beginning of a fit
+
+    def check_unused(self) -> None:
+        """Raise an error if the directory holds a fit, or files that a fit would replace."""
+        if (self.path / "settings.json").exists():
+            raise WrongUse(
+                f"{self.path} holds a fit: go on with it by --resume, or choose another directory with --out"
+            )
+        taken = [name for name in RESULTS if (self.path / name).exists()]
+        if taken:
+            raise WrongUse(f"{self.path} has a file {taken[0]}, which the fit would replace: choose another --out")
+
+    def begin(self, table: Table, settings: dict[str, Any]) -> None:
+        """Create the directory with the data and the settings of a fit, the settings last."""
+        from bnmf.tables.binary import table_bytes
+        from bnmf.utils.atomic import write_bytes
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_bytes(self.path / "data.npz", table_bytes(table))
+        self.write_settings(settings)
+
+    def write_settings(self, settings: dict[str, Any]) -> None:
+        """Replace the settings."""
+        from bnmf.utils.atomic import write_bytes
+
+        write_bytes(self.path / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())
+
+    # --- what is there
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the fit."""
+        try:
+            settings = json.loads((self.path / "settings.json").read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise WrongUse(f"{self.path} holds no fit: there is no settings.json") from None
+        except ValueError as error:
+            raise ValueError(f"{self.path / 'settings.json'} is damaged ({error})") from None
+        if not isinstance(settings, dict) or "data" not in settings:
+            raise WrongUse(f"{self.path} holds no fit: its settings.json is not one of bnmf")
+        return settings
+
+    def table(self) -> Table:
+        """Return the data of the fit."""
+        from bnmf.tables import read_table
+
+        return read_table(self.path / "data.npz", unstored=self.settings()["unstored"])
+
+    def posterior(self) -> Posterior:
+        """Return the posterior of a finished fit."""
+        from bnmf.posterior import Posterior
+
+        self.settings()
+        if not (self.path / "posterior.npz").exists():
+            raise WrongUse(f"the fit in {self.path} is not finished: go on with bnmf fit --resume --out {self.path}")
+        return Posterior.load(self.path / "posterior.npz")
+
+    # --- the end of a fit
+
+    def finish(self, posterior: Posterior) -> None:
+        """Write the posterior, the factors with names, and the report."""
+        from bnmf.tables.grids import grid_bytes
+        from bnmf.utils.atomic import write_bytes
+
+        posterior.save(self.path / "posterior.npz")
+        W, Z = posterior.factor_means()
+        names = component_names(posterior.n_components)
+        write_bytes(self.path / "W.csv", grid_bytes(W, names_of(posterior.row_names, len(W)), names))
+        write_bytes(self.path / "Z.csv", grid_bytes(Z, names, names_of(posterior.column_names, Z.shape[1])))
+
+    def report(self, posterior: Posterior) -> Path:
+        """Write the report of a finished fit, and return its path."""
+        settings = self.settings()
+        path = self.path / "report.html"
+        make_report(path, posterior, self.table().observed(), f"Fit of {Path(settings['data']).name}", settings)
+        return path
+
+
+def make_report(path: Path, posterior: Posterior, data: Any, title: str, settings: dict[str, Any] | None) -> None:
+    """Write the report of a fit: the one place that calls for it."""
+    from bnmf.report import write_report
+
+    write_report(path, posterior, data, title=title, settings=settings)
+
+
+def component_names(number: int) -> list[str]:
+    """Return the names of the components.
+
+    Examples
+    --------
+    >>> component_names(2)
+    ['component 1', 'component 2']
+    """
+    return [f"component {k}" for k in range(1, number + 1)]
+
+
+def names_of(names: Any, size: int) -> list[str]:
+    """Return names as text, numbers from 1 on if there are none."""
+    return [str(number) for number in range(1, size + 1)] if names is None else [str(name) for name in names]

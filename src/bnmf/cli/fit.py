@@ -1,0 +1,165 @@
+"""``bnmf fit``: sample the posterior of a table and keep everything in a directory."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bnmf import __version__
+from bnmf.cli import options, verdict
+from bnmf.cli.directory import FitDirectory
+from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
+from bnmf.cli.sampling import check_values, fitted, read, with_names
+from bnmf.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from bnmf.tables import Table
+
+FIXED = ("components", "prior", "noise", "scale", "offset", "burn_in", "seed")
+"""Settings that a fit keeps when it goes on."""
+CHANGEABLE = ("chains", "draws", "max_time")
+"""Settings that may change when it goes on."""
+
+
+@command
+def fit(
+    context: typer.Context,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for the results.", show_default=False)],
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", help="The table; - for standard input. Not needed with --resume."),
+    ] = None,
+    triples: options.IsTriples = False,
+    missing: options.Missing = None,
+    unstored: options.UnstoredOption = None,
+    header: options.Header = None,
+    row_names: options.RowNames = None,
+    components: options.Components = "auto",
+    prior: options.PriorOption = options.PriorName.ard,
+    noise: options.NoiseOption = options.NoiseName.column,
+    scale: options.ScaleOption = options.ScaleName.column,
+    offset: options.OffsetOption = options.OffsetName.none,
+    chains: options.Chains = 4,
+    burn_in: options.BurnIn = 300,
+    draws: options.Draws = "auto",
+    max_time: options.MaxTime = 60.0,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the fit in DIR, or take more draws.", show_default=False)
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Factorise a table: predictions, components, and a report.
+
+    DATA is CSV or other delimited text, NumPy (.npy, .npz), sparse (.npz of SciPy, Matrix Market) or Parquet, which is
+    recognised by its content; it may be compressed by gzip. Row and column names are kept.
+
+    \b
+    Examples:
+      bnmf fit ratings.csv --out ratings              # defaults: K and everything else are learned
+      bnmf fit genes.tsv -k 20 --prior gl22 --out g   # 20 components, half-normal prior
+      bnmf fit counts.mtx --unstored missing --out c  # sparse: unstored entries are missing
+      bnmf fit votes.csv --triples --out v            # lines of row, column, value
+      bnmf fit --resume --out g --draws 1000          # go on, or take more draws
+
+    DIR then holds report.html, the factors W.csv and Z.csv, posterior.npz, settings.json and the data. If the fit is
+    cut off, by Ctrl-C or worse, --resume goes on where it was and gives the draws of an uninterrupted run.
+    """
+    screen = Screen()
+    directory = FitDirectory(out)
+    given = {name: _plain(context.params[name]) for name in (*FIXED, *CHANGEABLE)}
+    reading = options.reading(triples, missing, unstored, header, row_names)
+    if resume:
+        settings, table = _resumed(context, directory, data, given, reading)
+        screen.say(f"Going on with the fit of {settings['data']} in {out}.")
+        screen.describe(table, out / "data.npz")
+        directory.write_settings(settings)
+    elif data is None:
+        raise WrongUse("name the table to fit: bnmf fit DATA --out DIR (only --resume needs none)")
+    else:
+        directory.check_unused()
+        table = read(data, **reading)
+        screen.describe(table, data)
+        settings = {"bnmf": __version__, "data": str(data), "unstored": table.unstored, **given}
+        _check(table, settings)
+        directory.begin(table, settings)
+    _sample(table, settings, directory, screen, jobs, f"{context.find_root().info_name} fit --resume --out")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of an option as JSON holds it."""
+    return str(value.value) if hasattr(value, "value") else value
+
+
+def _check(table: Table, settings: dict[str, Any]) -> None:
+    negative = settings["offset"] == "column"
+    check_values(table, settings["data"], negative=negative)
+    if negative and table.has_implicit_zeros:
+        raise ValueError(
+            "--offset column would store every zero of a sparse table: leave it out, or use --unstored missing"
+        )
+
+
+def _resumed(
+    context: typer.Context, directory: FitDirectory, data: Path | None, given: dict[str, Any], reading: dict[str, Any]
+) -> tuple[dict[str, Any], Table]:
+    """Return settings and data of the fit in a directory, with what may change replaced by what the user gave."""
+    settings, table = directory.settings(), directory.table()
+    for name in (*FIXED, *CHANGEABLE):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "DEFAULT":
+            continue
+        if name in FIXED and given[name] != settings[name]:
+            option = name.replace("_", "-")
+            raise WrongUse(f"--{option} is {settings[name]} in {directory.path}: another value needs another --out")
+        settings[name] = given[name]
+    if data is not None and not _same(read(data, **reading), table):
+        raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
+    return settings, table
+
+
+def _same(a: Table, b: Table) -> bool:
+    from bnmf.data.identity import fingerprint
+
+    names = (a.row_names, a.column_names) == (b.row_names, b.column_names)
+    return names and fingerprint(a.observed()) == fingerprint(b.observed())
+
+
+def _sample(
+    table: Table, settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, how: str
+) -> None:
+    """Fit, write the results, and say what they are worth."""
+    again = f"{how} {shlex.quote(str(directory.path))}"
+    parameters = {
+        "n_components": settings["components"],
+        "prior": settings["prior"],
+        "noise": settings["noise"],
+        "scale": None if settings["scale"] == "none" else settings["scale"],
+        "offset": None if settings["offset"] == "none" else settings["offset"],
+        "n_chains": settings["chains"],
+        "burn_in": settings["burn_in"],
+        "n_draws": settings["draws"],
+        "max_time": settings["max_time"] if settings["draws"] == "auto" else None,
+        "random_state": settings["seed"],
+        "n_jobs": jobs or -1,
+        "checkpoint": directory.checkpoint,
+    }
+    go_on = f"What was drawn is kept; go on with: {again}"
+    model = fitted(table, screen, go_on, **parameters)
+    try:
+        posterior = with_names(model.posterior_, table)
+        sentence, is_usable = verdict.predictions(posterior)
+        screen.explain(f"{sentence} {verdict.components(posterior)}")
+        if not is_usable:
+            more = f"--max-time {10 * settings['max_time']:g}" if settings["draws"] == "auto" else "--draws auto"
+            screen.say(f"Take more draws with: {again} {more}")
+        directory.finish(posterior)
+        report = directory.report(posterior)
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted. {go_on}") from None
+    screen.say(f"Report to open: {report}", style="bold")
+    screen.say(f"Also in {directory.path}: W.csv, Z.csv, posterior.npz, data.npz, settings.json")

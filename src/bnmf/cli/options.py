@@ -1,0 +1,155 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class PriorName(StrEnum):
+    """Priors by name."""
+
+    ard = "ard"
+    gee = "gee"
+    gl12 = "gl12"
+    gl22 = "gl22"
+    glinf = "glinf"
+    gl22inf = "gl22inf"
+    exponential = "exponential"
+    half_normal = "half-normal"
+
+
+class NoiseName(StrEnum):
+    """What has a noise variance of its own."""
+
+    column = "column"
+    row = "row"
+    both = "both"
+    common = "common"
+
+
+class ScaleName(StrEnum):
+    """The unit of the model."""
+
+    column = "column"
+    matrix = "matrix"
+    none = "none"
+
+
+class OffsetName(StrEnum):
+    """What is subtracted first."""
+
+    column = "column"
+    none = "none"
+
+
+class Unstored(StrEnum):
+    """Meaning of what a sparse file does not store."""
+
+    zero = "zero"
+    missing = "missing"
+
+
+def _number_or_auto(least: int) -> Any:
+    def parse(text: str | int) -> int | str:
+        if text == "auto":
+            return "auto"
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise typer.BadParameter(f"{text!r} is neither 'auto' nor a whole number of at least {least}.")
+        return number
+
+    return parse
+
+
+# --- what is read
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="The table; - for standard input.", show_default=False)]
+IsTriples = Annotated[
+    bool, typer.Option("--triples", help="A text with a row, a column and a value in each line.", show_default=False)
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        metavar="VALUE",
+        help="Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?. May be repeated.",
+        show_default=False,
+    ),
+]
+UnstoredOption = Annotated[
+    Unstored | None,
+    typer.Option("--unstored", help="What sparse files do not store: zeros, or (with --triples) missing."),
+]
+Header = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="Whether the first line holds names; judged by default.")
+]
+RowNames = Annotated[
+    bool | None,
+    typer.Option("--row-names/--no-row-names", help="Whether the first column holds names; judged by default."),
+]
+
+# --- the model
+
+Components = Annotated[
+    Any,
+    typer.Option(
+        "-k",
+        "--components",
+        metavar="K|auto",
+        parser=_number_or_auto(1),
+        help="Number of components; auto takes up to 20, of which superfluous ones vanish.",
+    ),
+]
+PriorOption = Annotated[
+    PriorName, typer.Option("--prior", help="ard learns a rate for each component; the others are models of the paper.")
+]
+NoiseOption = Annotated[NoiseName, typer.Option("--noise", help="What has a noise variance of its own.")]
+ScaleOption = Annotated[ScaleName, typer.Option("--scale", help="The unit of the model: the size of each column.")]
+OffsetOption = Annotated[
+    OffsetName,
+    typer.Option("--offset", help="column subtracts the minimum of each column, and so allows negative numbers."),
+]
+
+# --- sampling
+
+Chains = Annotated[int, typer.Option("--chains", min=1, metavar="N", help="Number of chains.")]
+BurnIn = Annotated[int, typer.Option("--burn-in", min=0, metavar="N", help="Sweeps that each chain discards.")]
+Draws = Annotated[
+    Any,
+    typer.Option(
+        "--draws",
+        metavar="N|auto",
+        parser=_number_or_auto(1),
+        help="Draws of each chain; auto goes on until predictions are good or --max-time is over.",
+    ),
+]
+MaxTime = Annotated[
+    float, typer.Option("--max-time", min=0.001, metavar="SECONDS", help="Time after which no more draws are taken.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same draws.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Threads; by default one for each core.")]
+
+
+def reading(
+    triples: bool, missing: list[str] | None, unstored: Unstored | None, header: bool | None, row_names: bool | None
+) -> dict[str, Any]:
+    """Return the options of what is read, as :func:`bnmf.tables.read_table` takes them."""
+    return {
+        "triples": triples,
+        "missing": missing or (),
+        "unstored": None if unstored is None else unstored.value,
+        "header": header,
+        "row_names": row_names,
+    }
+
+
+def value_or_none(choice: StrEnum) -> str | None:
+    """Return the value of a choice, None for "none"."""
+    return None if choice.value == "none" else choice.value

@@ -1,0 +1,91 @@
+"""How a command ends: exit codes, and one line for each error."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+"""Exit codes; 0 is done."""
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.", show_default=False)]
+
+
+class WrongUse(Exception):
+    """The command was called with what it cannot take."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with what was kept and how to go on."""
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a function a command: errors become one line on standard error and an exit code.
+
+    Parameters
+    ----------
+    function : callable
+        The command, with an option `debug` that lets errors through.
+
+    Returns
+    -------
+    callable
+        The command to register.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, **options: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where: typer.echo(f"Note: {message}", err=True)
+            try:
+                function(*args, **options)
+            except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+                raise
+            except KeyboardInterrupt as interrupt:
+                if options["debug"]:
+                    raise
+                typer.echo(f"\n{interrupt if isinstance(interrupt, Interrupted) else 'Interrupted.'}", err=True)
+                raise typer.Exit(INTERRUPTED) from None
+            except Exception as error:
+                if options["debug"]:
+                    raise
+                typer.echo(f"Error: {one_line(error)}", err=True)
+                raise typer.Exit(WRONG_USE if isinstance(error, WrongUse) else FAILED) from None
+
+    return run
+
+
+def one_line(error: Exception) -> str:
+    """Return what an error says in one line.
+
+    Parameters
+    ----------
+    error : Exception
+        The error.
+
+    Returns
+    -------
+    str
+        Its message, with its type if it is one that nobody expects.
+
+    Examples
+    --------
+    >>> one_line(PermissionError(13, "Permission denied", "out/.W.csv.41-7.tmp"))
+    'out/W.csv: Permission denied'
+    >>> one_line(KeyError("x"))
+    "KeyError: 'x' (--debug shows where)"
+    """
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        # A file is written beside its place and renamed; its name is what the user knows.
+        name = re.sub(r"\.([^/]+)\.\d+-\d+\.tmp$", r"\1", str(error.filename))
+        return f"{name}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: take fewer draws or components"
+    text = " ".join(str(error).split()) or type(error).__name__
+    expected = (WrongUse, ValueError, TypeError, OSError, ImportError, FloatingPointError)
+    return text if isinstance(error, expected) else f"{type(error).__name__}: {text} (--debug shows where)"

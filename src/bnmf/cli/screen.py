@@ -1,0 +1,134 @@
+"""What a command says, and where: plain lines, with colour only in a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bnmf.tables import Table
+
+N_SHOWN_NAMES = 3
+# Fraction of zeros among the observed entries from which it is worth to ask what they mean.
+MANY_ZEROS = 0.2
+# Columns of text in wide terminals, and where there is none.
+MAX_WIDTH = 100
+
+
+class Screen:
+    """Lines and tables for the reader.
+
+    Parameters
+    ----------
+    to_stderr : bool, default=False
+        Leave standard output to the data.
+    """
+
+    def __init__(self, to_stderr: bool = False) -> None:
+        from rich.console import Console
+
+        plain: Any = {"stderr": to_stderr, "highlight": False, "markup": False, "emoji": False}
+        self.console = Console(**plain)
+        if not self.console.is_terminal:
+            self.console = Console(**plain, width=MAX_WIDTH)
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """Show a line as it is, so that paths in it can be copied."""
+        self.console.print(text, style=style, soft_wrap=True)
+
+    def explain(self, text: str, style: str | None = None) -> None:
+        """Show sentences, in lines that can be read."""
+        self.say(textwrap.fill(text, min(self.console.width, MAX_WIDTH), break_on_hyphens=False), style)
+
+    def show(self, headings: list[str], rows: list[list[str]]) -> None:
+        """Show a small table, all columns but the first to the right."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table as Lines
+
+        lines = Lines(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for place, heading in enumerate(headings):
+            lines.add_column(heading, justify="left" if place == 0 else "right")
+        for row in rows:
+            lines.add_row(*row)
+        self.console.print("", lines, "", sep="\n")
+
+    def describe(self, table: Table, source: Path | str) -> None:
+        """Say what a table holds before it is used: shape, names, observed, missing, range.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+        source : path-like
+            Where it came from.
+        """
+        self.say(f"{_label(source)}: {table.layout.description}", style="bold")
+        for line in facts_of(table):
+            self.say(f"  {line}")
+        for note in table.notes:
+            self.say(f"  Note: {note}.")
+
+
+def facts_of(table: Table) -> list[str]:
+    """Return what a table holds, in a few lines.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+
+    Returns
+    -------
+    list of str
+        Shape and names, observed and missing entries, and what may be a mistake.
+    """
+    import numpy as np
+
+    from bnmf.tables.table import repeated
+
+    n_rows, n_columns = table.shape
+    of_rows, of_columns = table.counts()
+    numbers, n_observed = table.numbers(), int(of_rows.sum())
+    n_missing = n_rows * n_columns - n_observed
+    lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
+    shown = f"{n_observed:,} entries observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
+    lines.append(f"{shown}, from {numbers.min():g} to {numbers.max():g}" if numbers.size else shown)
+    zeros = float(np.mean(numbers == 0)) if numbers.size else 0.0
+    if table.has_implicit_zeros:
+        lines.append(
+            f"{numbers.size:,} entries are stored; the others are zeros. If they mean missing, use --unstored missing."
+        )
+    elif zeros >= MANY_ZEROS:
+        lines.append(f"{zeros:.0%} of them are zero. Zeros are data: if they mean missing, use --missing 0.")
+    if table.asked is not None and len(table.asked[0]):
+        lines.append(f"{_number(len(table.asked[0]), 'line')} without a value, which bnmf impute fills")
+    for what, counts, then in (
+        ("row", of_rows, "a typical row is predicted"),
+        ("column", of_columns, "nothing tells what belongs there"),
+    ):
+        empty = int(np.sum(counts == 0))
+        if empty:
+            lines.append(f"{_number(empty, what)} {'has' if empty == 1 else 'have'} no observed entry: {then}.")
+    for what, names in (("row name", table.row_names), ("column name", table.column_names)):
+        twice = repeated(names)
+        if twice:
+            occurs = "occurs" if len(twice) == 1 else "occur"
+            lines.append(f"Note: {_number(len(twice), what)} {occurs} more than once, such as {twice[0]!r}.")
+    return lines
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _count(number: int, noun: str, names: list[str] | None) -> str:
+    count = _number(number, noun)
+    if names is None:
+        return f"{count} without names"
+    more = ", ..." if len(names) > N_SHOWN_NAMES else ""
+    return f"{count} ({', '.join(names[:N_SHOWN_NAMES])}{more})"
+
+
+def _label(source: Path | str) -> str:
+    return "standard input" if str(source) == "-" else str(source)

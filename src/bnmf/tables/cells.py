@@ -1,0 +1,184 @@
+"""Cells of text: which are missing, which are numbers, and how numbers are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+# In any case of letters; "nan" is a number for `float`, and so is not listed.
+MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "null", "none"})
+
+
+class NotANumber(ValueError):
+    """A cell is neither a number nor missing; `place` is its position in the row."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+class Markers:
+    """What counts as missing beside the usual words.
+
+    Parameters
+    ----------
+    extra : sequence of str
+        Words, or numbers: "0" stands for every way to write zero.
+
+    Examples
+    --------
+    >>> markers = Markers(["0", "?"])
+    >>> markers.is_missing(" ? "), markers.is_missing("NA"), markers.is_missing("1")
+    (True, True, False)
+    >>> markers.hide(np.array([0.0, 2.0]))
+    array([nan,  2.])
+    """
+
+    def __init__(self, extra: Sequence[str] = ()) -> None:
+        self.words = MISSING_WORDS | {word.strip().lower() for word in extra}
+        numbers = (number(word) for word in extra)
+        self.numbers = [x for x in numbers if x is not None and math.isfinite(x)]
+
+    def is_missing(self, cell: str) -> bool:
+        """Return whether a cell is one of the words."""
+        return cell.strip().lower() in self.words
+
+    def hide(self, values: Any) -> Any:
+        """Return numbers with NaN in place of those that stand for missing entries.
+
+        Parameters
+        ----------
+        values : ndarray or csr_array
+            The numbers.
+
+        Returns
+        -------
+        ndarray or csr_array
+            A copy if anything changed.
+        """
+        stored = values.data if isinstance(values, sp.csr_array) else values
+        hidden = np.isin(stored, self.numbers) if self.numbers else np.zeros(0, bool)
+        if not hidden.any():
+            return values
+        values = values.copy()
+        if isinstance(values, sp.csr_array):
+            values.data[hidden] = np.nan
+        else:
+            values[hidden] = np.nan
+        return values
+
+
+def number(cell: str, decimal: str = ".") -> float | None:
+    """Return the number that a cell holds, None if it is not one.
+
+    Parameters
+    ----------
+    cell : str
+        The text.
+    decimal : {".", ","}, default="."
+        The decimal sign.
+
+    Returns
+    -------
+    float or None
+        The number.
+
+    Examples
+    --------
+    >>> number("1.5e3"), number("1,5", decimal=","), number("1_000"), number("1.234,5", decimal=",")
+    (1500.0, 1.5, None, None)
+    """
+    if decimal == ",":
+        if "." in cell:  # it separates thousands, or the file is mixed
+            return None
+        cell = cell.replace(",", ".")
+    if "_" in cell:  # which Python allows in numbers
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def numbers_of(cells: list[str], decimal: str, markers: Markers) -> list[float]:
+    """Return the numbers of a row of cells, NaN where a cell is missing.
+
+    Parameters
+    ----------
+    cells : list of str
+        The cells, quotes included.
+    decimal : {".", ","}
+        The decimal sign.
+    markers : Markers
+        What is missing.
+
+    Returns
+    -------
+    list of float
+        The numbers.
+
+    Raises
+    ------
+    NotANumber
+        If a cell is neither a number nor missing.
+    """
+    is_plain = decimal == "." and "_" not in "".join(cells)
+    if is_plain:
+        try:
+            return list(map(float, cells))
+        except ValueError:
+            pass  # some are missing, in quotes, or wrong
+    found = []
+    for place, cell in enumerate(cells):
+        if is_plain and cell:  # most cells of most tables
+            try:
+                found.append(float(cell))
+                continue
+            except ValueError:
+                pass
+        cell = unquoted(cell)
+        value = math.nan if markers.is_missing(cell) else number(cell, decimal)
+        if value is None:
+            raise NotANumber(place)
+        found.append(value)
+    return found
+
+
+def unquoted(cell: str) -> str:
+    """Return the content of a cell, without quotes and blanks around it.
+
+    Examples
+    --------
+    >>> unquoted(' "Smith, ""Jo"" " '), unquoted("x")
+    ('Smith, "Jo" ', 'x')
+    """
+    cell = cell.strip()
+    return cell[1:-1].replace('""', '"') if len(cell) >= 2 and cell[0] == cell[-1] == '"' else cell
+
+
+def quoted(text: str, delimiter: str = ",") -> str:
+    """Return a cell with this content, in quotes if it needs them.
+
+    Examples
+    --------
+    >>> quoted("plain"), quoted('a "b", c')
+    ('plain', '"a ""b"", c"')
+    """
+    needs = any(sign in text for sign in (delimiter, '"', "\n", "\r")) or text != text.strip()
+    return '"' + text.replace('"', '""') + '"' if needs else text
+
+
+def written(value: float, decimal: str = ".") -> str:
+    """Return a prediction as text: six digits, which is more than any is exact to.
+
+    Examples
+    --------
+    >>> written(2 / 3), written(1234567.8), written(1.5, decimal=","), written(3e-9)
+    ('0.666667', '1234568', '1,5', '3e-09')
+    """
+    text = f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
+    return text.replace(".", decimal)

@@ -1,0 +1,57 @@
+"""What tests of commands share: a runner, a small table, and a stand-in for the report."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bnmf import cli
+from bnmf.cli import directory
+
+
+class Program:
+    """Runs `bnmf` in this process."""
+
+    def __init__(self):
+        self.runner = CliRunner()
+
+    def __call__(self, *arguments, **options):
+        return self.runner.invoke(cli.app, [str(argument) for argument in arguments], prog_name="bnmf", **options)
+
+
+@pytest.fixture
+def program():
+    return Program()
+
+
+@pytest.fixture
+def reports(monkeypatch):
+    """Replace the report by a file of one line, and return what it was called with."""
+    calls = []
+
+    def write(path, posterior, data, title, settings):
+        calls.append((path, posterior, data, title, settings))
+        path.write_text("report")
+
+    monkeypatch.setattr(directory, "make_report", write)
+    return calls
+
+
+@pytest.fixture
+def small():
+    """A table of 12 rows and 5 columns with missing entries."""
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(12, 2)) @ rng.exponential(size=(2, 5)) + 0.1 * rng.random((12, 5))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[3, 2] = np.nan
+    return X.round(3)
+
+
+@pytest.fixture
+def table(small, tmp_path):
+    """The same as a CSV file with names."""
+    lines = ["plant,a,b,c,d,e"]
+    for number, row in enumerate(small.tolist()):
+        lines.append(",".join([f"p{number}", *("NA" if x != x else f"{x:.3f}" for x in row)]))
+    path = tmp_path / "plants.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path

@@ -1,0 +1,36 @@
+"""``bnmf rank``: the table and the choice of select_rank."""
+
+import numpy as np
+
+from bnmf import BayesianNMF, select_rank
+
+SHORT = ("--draws", "20", "--burn-in", "20", "--folds", "2", "--jobs", "1")
+
+
+def test_choice_of_select_rank(program, table, small):
+    result = program("rank", table, "--ks", "1,2,4", *SHORT)
+    assert result.exit_code == 0, result.output
+    model = BayesianNMF(n_chains=2, burn_in=20, n_draws=20)
+    choice = select_rank(small, [1, 2, 4], estimator=model, n_folds=2)
+    assert f"Take K = {choice.best_k}: it " in result.stdout
+    for density in choice.table["log_density"]:
+        assert f"{density:.4f}" in result.stdout
+    assert "6/6 fits" in result.stderr
+
+
+def test_negative_numbers_with_an_offset(program, small, tmp_path):
+    np.save(tmp_path / "x.npy", small - 1)
+    result = program("rank", tmp_path / "x.npy", "--ks", "2", *SHORT)
+    assert result.exit_code == 1
+    assert "use --offset column" in result.stderr
+    result = program("rank", tmp_path / "x.npy", "--ks", "2", *SHORT, "--offset", "column")
+    assert result.exit_code == 0, result.output
+    assert "it is the only one that was tried" in result.stdout
+
+
+def test_a_wrong_list(program, table):
+    result = program("rank", table, "--ks", "2,x")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "Error: --ks takes whole numbers from 1 on, such as 2,5,10, got '2,x'\n",
+    )

@@ -1,0 +1,116 @@
+"""``bnmf transform`` and ``bnmf report``: what a directory of a fit is good for later."""
+
+import numpy as np
+import pytest
+
+from bnmf import Posterior
+from bnmf.tables import read_table
+
+SHORT = ("--draws", "30", "--burn-in", "20", "--chains", "2", "-k", "2", "--jobs", "1")
+
+
+@pytest.fixture
+def fit(program, reports, table, tmp_path):
+    assert program("fit", table, "--out", tmp_path / "fit", *SHORT).exit_code == 0
+    return tmp_path / "fit"
+
+
+def weights(program, fit, text, tmp_path, *more):
+    (tmp_path / "new.csv").write_text(text)
+    result = program("transform", fit, tmp_path / "new.csv", "-o", tmp_path / "w.csv", *more)
+    assert result.exit_code == 0, result.output
+    return read_table(tmp_path / "w.csv")
+
+
+def test_fitted_rows_keep_their_weights(program, fit, table, tmp_path):
+    found = weights(program, fit, table.read_text(), tmp_path)
+    expected = read_table(fit / "W.csv")
+    np.testing.assert_allclose(found.values[:, :2], expected.values, rtol=1e-5)
+    assert found.row_names == expected.row_names
+    assert found.column_names == ["component 1", "component 2", "component 1 sd", "component 2 sd"]
+    posterior = Posterior.load(fit / "posterior.npz")
+    agrees = posterior.alignment.agrees[:, 0]
+    sd = posterior.align().W[agrees, :, :, 0].reshape(-1, 12).std(axis=0)
+    np.testing.assert_allclose(found.values[:, 2], sd, rtol=1e-5)
+
+
+def test_columns_are_matched_by_name(program, fit, tmp_path):
+    ordered = weights(program, fit, "n,a,b,c,d,e\nx,1,2,,0.5,\n", tmp_path)
+    other = weights(program, fit, "n,d,b,a\nx,0.5,2,1\n", tmp_path)
+    np.testing.assert_array_equal(ordered.values, other.values)
+    assert other.row_names == ["x"]
+
+
+def test_intervals_contain_the_weights(program, fit, tmp_path):
+    found = weights(program, fit, "a,b,c,d,e\n1,2,1,0.5,1\n", tmp_path, "--interval", "0.9").values[0]
+    lower, upper = found[2:4], found[4:6]
+    assert np.all((lower < found[:2]) & (found[:2] < upper))
+
+
+def test_weights_go_to_standard_output_and_messages_elsewhere(program, fit, table):
+    result = program("transform", fit, table)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == ",component 1,component 2,component 1 sd,component 2 sd"
+    assert len(result.stdout.splitlines()) == 13
+    assert "12 rows" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,x,y\n1,2,3,4\n", "the fit has no column 'x', 'y'"),
+        ("1,2,3\n4,5,6\n", "the fit has 5 columns, these rows have 3"),
+        ("a,b,a\n1,2,3\n", "'a' occurs more than once"),
+        ("a,b\n1,-2\n", "some entries are negative"),
+    ],
+)
+def test_rows_that_do_not_fit(program, fit, tmp_path, text, message):
+    (tmp_path / "new.csv").write_text(text)
+    result = program("transform", fit, tmp_path / "new.csv")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_sparse_rows_by_name(program, fit, tmp_path):
+    (tmp_path / "new.csv").write_text("x,e,1.5\nx,a,2\ny,b,1\n")
+    result = program("transform", fit, tmp_path / "new.csv", "--triples", "-o", tmp_path / "t.csv")
+    assert result.exit_code == 0, result.output
+    wide = weights(program, fit, "n,a,b,e\nx,2,,1.5\ny,,1,\n", tmp_path)
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv").values, wide.values)
+
+
+def test_report_again(program, fit, reports):
+    (fit / "report.html").unlink()
+    reports.clear()
+    result = program("report", fit)
+    assert result.exit_code == 0, result.output
+    assert f"Report to open: {fit / 'report.html'}" in result.stdout
+    ((path, posterior, data, title, settings),) = reports
+    assert path.exists()
+    assert title == "Fit of plants.csv"
+    assert data.shape == posterior.shape == (12, 5)
+    assert settings["components"] == 2
+
+
+def test_the_report_is_a_page_with_the_names_of_the_table(program, table, tmp_path):
+    pytest.importorskip("bnmf.report", reason="needs the report")
+    result = program("fit", table, "--out", tmp_path / "fit", *SHORT)
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "fit" / "report.html").read_text(encoding="utf-8")
+    assert "Fit of plants.csv" in page
+    assert "p11" in page
+
+
+def test_a_directory_without_a_finished_fit(program, fit, table, tmp_path):
+    for command in (["report", tmp_path], ["transform", tmp_path, table], ["report", table]):
+        result = program(*command)
+        assert result.exit_code == 2
+        assert "holds no fit" in result.stderr
+    (fit / "posterior.npz").unlink()
+    result = program("report", fit)
+    assert result.exit_code == 2
+    assert f"is not finished: go on with bnmf fit --resume --out {fit}" in result.stderr
+    (fit / "posterior.npz").write_bytes(b"PK\x03\x04")
+    result = program("report", fit)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)

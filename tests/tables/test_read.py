@@ -1,0 +1,284 @@
+"""Files of every kind: recognised by their content, and the same table after writing and reading."""
+
+import gzip
+import io
+import math
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from bnmf.tables import TableError, read_table
+from bnmf.tables.binary import read_market, read_npy, read_npz, read_parquet, table_bytes
+from bnmf.tables.cells import Markers
+from bnmf.tables.grids import read_grid
+from bnmf.tables.table import Fills
+from bnmf.tables.triples import read_triples
+
+nan = math.nan
+VALUES = np.array([[0.1, nan, 3.0], [1 / 3, 5e-324, nan]])
+
+
+def npy(values):
+    buffer = io.BytesIO()
+    np.save(buffer, values)
+    return buffer.getvalue()
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def sparse_npz(matrix):
+    buffer = io.BytesIO()
+    sp.save_npz(buffer, matrix)
+    return buffer.getvalue()
+
+
+def market(matrix):
+    buffer = io.BytesIO()
+    scipy.io.mmwrite(buffer, matrix)
+    return buffer.getvalue()
+
+
+def parquet(frame):
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer)
+    return buffer.getvalue()
+
+
+def stored(matrix):
+    """A sparse matrix that stores every entry, also zeros and NaN."""
+    return sp.coo_array((matrix.ravel(), np.unravel_index(np.arange(matrix.size), matrix.shape)), shape=matrix.shape)
+
+
+CONTENT = {
+    "csv": b"0.1,,3.0\n0.3333333333333333,5e-324,NA\n",
+    "npy": npy(VALUES),
+    "npz": npz(X=VALUES),
+    "sparse": sparse_npz(stored(VALUES).tocsr()),
+    "coo": sparse_npz(stored(VALUES)),
+    "dia": sparse_npz(sp.dia_array(stored(VALUES))),
+    "mtx": market(stored(VALUES)),
+    "dense mtx": market(VALUES),
+    "parquet": parquet(pd.DataFrame(VALUES, columns=["a", "b", "c"])),
+}
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("kind", CONTENT)
+def test_kind_is_recognised_by_its_content(kind, compressed, tmp_path):
+    path = tmp_path / "table.data"
+    path.write_bytes(gzip.compress(CONTENT[kind]) if compressed else CONTENT[kind])
+    table = read_table(path)
+    values = table.values.toarray() if sp.issparse(table.values) else table.values
+    np.testing.assert_array_equal(values, VALUES)
+    assert table.shape == (2, 3)
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CONTENT["npy"])))
+    np.testing.assert_array_equal(read_table("-").values, VALUES)
+
+
+def test_unstored_entries_and_zeros_that_mean_missing():
+    matrix = sp.csr_array(np.array([[1.0, 0.0], [0.0, 2.0]]))
+    content = sparse_npz(matrix)
+    zeros, missing = (read_npz(content, Markers(), unstored) for unstored in ("zero", "missing"))
+    assert (zeros.observed().n_observed, missing.observed().n_observed) == (4, 2)
+    assert read_npz(content, Markers(["0"]), "zero").observed().n_observed == 2
+    assert read_npy(npy(np.array([[1, 0], [0, 2]])), Markers(["0"])).observed().n_observed == 2
+
+
+def test_names_in_parquet_and_npz():
+    frame = pd.DataFrame({"id": ["r", "s"], "a": [1, 2], "b": [0.5, None]})
+    for content in (parquet(frame), parquet(frame.set_index("id"))):
+        table = read_parquet(content, Markers())
+        assert (table.row_names, table.column_names) == (["r", "s"], ["a", "b"])
+        np.testing.assert_array_equal(table.values, [[1, 0.5], [2, nan]])
+    assert read_npz(table_bytes(table), Markers(), "zero").row_names == ["r", "s"]
+    assert read_parquet(parquet(frame[["a", "b"]]), Markers()).row_names is None
+
+
+def test_parquet_fills_keep_index_types_and_other_columns():
+    frame = pd.DataFrame({"a": [1, 2], "b": np.array([0.5, nan], np.float32), "c": [True, False]}, index=["r", "s"])
+    table = read_parquet(parquet(frame), Markers())
+    back = pd.read_parquet(io.BytesIO(table.render(Fills(*table.to_fill(), np.array([2.5])))))
+    expected = frame.assign(b=np.array([0.5, 2.5], np.float32))
+    pd.testing.assert_frame_equal(back, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_array_fills_keep_the_precision(dtype):
+    values = np.array([[0.1, nan]], dtype)
+    for content, read in ((npy(values), read_npy), (npz(Y=values), lambda *a: read_npz(*a, "zero"))):
+        table = read(content, Markers())
+        written = np.load(io.BytesIO(table.render(Fills(*table.to_fill(), np.array([2.0])))))
+        back = written["Y"] if isinstance(written, np.lib.npyio.NpzFile) else written
+        assert back.dtype == dtype
+        np.testing.assert_array_equal(back, np.array([[0.1, 2.0]], dtype))
+
+
+def test_whole_numbers_become_real_where_they_are_filled():
+    table = read_npy(npy(np.array([[0, 3]])), Markers(["0"]))
+    np.testing.assert_array_equal(
+        np.load(io.BytesIO(table.render(Fills(*table.to_fill(), np.array([1.5]))))), [[1.5, 3]]
+    )
+
+
+@pytest.mark.parametrize("write", [sparse_npz, market])
+def test_sparse_fills_are_stored_and_zeros_stay_unstored(write):
+    matrix = sp.csr_array(np.array([[1.0, 0.0], [nan, 2.0]]))
+    read = read_npz if write is sparse_npz else read_market
+    table = read(write(matrix), Markers(), "zero")
+    back = read(table.render(Fills(*table.to_fill(), np.array([0.25]))), Markers(), "zero")
+    np.testing.assert_array_equal(back.values.toarray(), [[1, 0], [0.25, 2]])
+    assert back.values.nnz == 3
+
+
+def workbook():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("xl/workbook.xml", "<workbook/>")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (workbook(), "an Excel workbook: save its sheet as CSV"),
+        (npz(a=VALUES, b=VALUES), "must hold one matrix of numbers, this one holds a, b"),
+        (npz(X=VALUES, row_names=np.array(["a"])), "row_names has 1 names, the matrix needs 2"),
+        (npy(np.zeros(3)), r"this array has shape \(3,\)"),
+        (npy(np.zeros((0, 3))), "the table is empty"),
+        (npy(np.array([[1.0, np.inf]])), "row 1, column 2 is infinite"),
+        (sparse_npz(sp.csr_array(np.array([[0, 0], [0, -np.inf]]))), "row 2, column 2 is infinite"),
+        (npy(np.array([["a"]])), "this array has shape"),
+        (npy(VALUES)[:-3], "cannot be read, or is damaged"),
+        (CONTENT["parquet"][:50], "cannot be read, or is damaged"),
+        (b"PK\x03\x04", "cannot be read, or is damaged"),
+        (gzip.compress(b"a,b\n1,2\n")[:-9], "the compressed file is damaged"),
+        (parquet(pd.DataFrame({"a": [1, 2], "kind": ["x", "y"]})), "do not hold numbers: 'kind'"),
+    ],
+)
+def test_errors_name_the_file(content, message, tmp_path):
+    path = tmp_path / "table.data"
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=f"table.data: .*{message}"):
+        read_table(path)
+
+
+def test_pickled_objects_are_not_executed(tmp_path):
+    path = tmp_path / "objects.npy"
+    np.save(path, np.array([[print, len]], dtype=object), allow_pickle=True)
+    with pytest.raises(TableError, match="cannot be read"):
+        read_table(path)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(monkeypatch, tmp_path):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(CONTENT["parquet"])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(TableError, match=r"pip install 'bnmf\[parquet\]'"):
+        read_table(path)
+
+
+# --- properties
+
+PROPERTY = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+
+NAMES = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0\r", exclude_categories=["Cs"]), min_size=1, max_size=8
+)
+NAMES = NAMES.map(str.strip).filter(lambda name: name and not name.isspace())
+NUMBERS = st.one_of(st.just(nan), st.floats(allow_nan=False, allow_infinity=False))
+
+
+@st.composite
+def tables(draw):
+    shape = draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    values = draw(hnp.arrays(float, shape, elements=NUMBERS))
+    rows = draw(st.lists(NAMES.map("row {}".format), min_size=shape[0], max_size=shape[0]))
+    columns = draw(st.lists(NAMES.map("column {}".format), min_size=shape[1], max_size=shape[1]))
+    return values, rows, columns
+
+
+def as_text(values, rows, columns, delimiter):
+    quote = lambda text: '"' + text.replace('"', '""') + '"'  # noqa: E731
+    decimal = "," if delimiter == ";" else "."
+    number = lambda x: "" if x != x else repr(x).replace(".", decimal)  # noqa: E731
+    lines = [delimiter.join(map(quote, ["", *columns]))]
+    lines += [delimiter.join([quote(name), *map(number, row)]) for name, row in zip(rows, values.tolist(), strict=True)]
+    return "\n".join(lines) + "\n"
+
+
+@PROPERTY
+@given(tables(), st.sampled_from([",", "\t", ";", "|"]))
+def test_text_gives_back_the_same_table(table, delimiter):
+    values, rows, columns = table
+    text = as_text(values, rows, columns, delimiter)
+    found = read_grid(text, Markers(), keep_cells=True)
+    np.testing.assert_array_equal(found.values, values)
+    assert (found.row_names, found.column_names) == (rows, columns)
+    assert found.render(Fills(*(np.empty(0, int),) * 2, np.empty(0))).decode() == text
+
+
+@PROPERTY
+@given(tables())
+def test_array_formats_give_back_the_same_table(table):
+    values, rows, columns = table
+    nothing = Fills(*(np.empty(0, int),) * 2, np.empty(0))
+    kinds = [
+        (npy(values), read_npy),
+        (npz(X=values, row_names=np.array(rows), column_names=np.array(columns)), lambda *a: read_npz(*a, "zero")),
+        (sparse_npz(stored(values).tocsr()), lambda *a: read_npz(*a, "zero")),
+        (market(stored(values)), lambda *a: read_market(*a, "zero")),
+    ]
+    for content, read in kinds:
+        for again in (content, read(content, Markers()).render(nothing)):
+            found = read(again, Markers())
+            back = found.values.toarray() if sp.issparse(found.values) else found.values
+            np.testing.assert_array_equal(back, values)
+            assert found.row_names in (None, rows)
+        kept = read_npz(table_bytes(found), Markers(), "zero")
+        np.testing.assert_array_equal(kept.values.toarray() if sp.issparse(kept.values) else kept.values, values)
+
+
+@PROPERTY
+@given(tables())
+def test_parquet_gives_back_the_same_table(table):
+    values, rows, columns = table
+    columns = [f"{number} {name}" for number, name in enumerate(columns)]  # Parquet needs different names
+    content = parquet(pd.DataFrame(values, index=rows, columns=columns))
+    nothing = Fills(*(np.empty(0, int),) * 2, np.empty(0))
+    for again in (content, read_parquet(content, Markers()).render(nothing)):
+        found = read_parquet(again, Markers())
+        np.testing.assert_array_equal(found.values, values)
+        assert (found.row_names, found.column_names) == (rows, columns)
+
+
+@PROPERTY
+@given(tables())
+def test_triples_give_back_the_same_table(table):
+    values, rows, columns = table
+    rows, columns = ([f"{n} {name}" for n, name in enumerate(names)] for names in (rows, columns))
+    quote = lambda text: '"' + text.replace('"', '""') + '"'  # noqa: E731
+    lines = ["row,column,value"]
+    for i, row in enumerate(values.tolist()):
+        lines += [f"{quote(rows[i])},{quote(columns[j])},{'' if x != x else repr(x)}" for j, x in enumerate(row)]
+    found = read_triples("\n".join(lines) + "\n", Markers())
+    back = np.full(found.shape, nan)
+    coo = found.values.tocoo()
+    back[coo.row, coo.col] = coo.data
+    np.testing.assert_array_equal(back, values)
+    assert (found.row_names, found.column_names) == (rows, columns)
+    assert len(found.to_fill()[0]) == np.isnan(values).sum()

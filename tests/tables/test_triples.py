@@ -1,0 +1,67 @@
+"""Triples: names, missing pairs, errors, and lines without a value that are filled."""
+
+import numpy as np
+import pytest
+
+from bnmf.tables.cells import Markers
+from bnmf.tables.table import Fills, TableError
+from bnmf.tables.triples import read_triples
+
+TEXT = "user,film,stars,time\nann,Up,4.0,11\nben,Up,,12\nann,Heat,NA,13\nben,Jaws,2,14\n"
+
+
+def test_names_in_order_of_appearance_and_unlisted_pairs_missing():
+    table = read_triples(TEXT, Markers())
+    assert (table.row_names, table.column_names) == (["ann", "ben"], ["Up", "Heat", "Jaws"])
+    assert table.values.nnz == 2
+    np.testing.assert_array_equal(table.values.toarray(), [[4, 0, 0], [0, 0, 2]])
+    assert table.unstored == "missing"
+    assert table.n_observed == table.observed().n_observed == 2
+    assert [part.tolist() for part in table.counts()] == [[1, 1], [1, 0, 1]]
+    assert table.notes == ["columns after the third are ignored"]
+
+
+def test_unlisted_pairs_as_zeros():
+    table = read_triples(TEXT, Markers(), unstored="zero")
+    assert table.n_observed == table.observed().n_observed == 4
+    assert [part.tolist() for part in table.counts()] == [[2, 2], [1, 1, 2]]
+    assert np.isnan(table.values.toarray()).sum() == 2
+
+
+@pytest.mark.parametrize(("text", "header"), [("a\tx\t1\nb\ty\t2\n", False), ("u\ti\tr\na\tx\t1\nb\ty\t2\n", True)])
+def test_header_is_judged_by_the_value(text, header):
+    table = read_triples(text, Markers())
+    assert table.layout.dialect.header == header
+    assert table.shape == (2, 2)
+
+
+def test_lines_without_a_value_are_filled_and_others_written_back():
+    table = read_triples(TEXT, Markers(), keep_cells=True)
+    rows, columns = table.to_fill()
+    assert [(table.row_names[i], table.column_names[j]) for i, j in zip(rows, columns, strict=True)] == [
+        ("ben", "Up"),
+        ("ann", "Heat"),
+    ]
+    filled = table.render(Fills(rows, columns, np.array([3.5, 1.0]))).decode()
+    assert filled == TEXT.replace("ben,Up,,", "ben,Up,3.5,").replace("ann,Heat,NA", "ann,Heat,1")
+
+
+def test_a_line_may_end_after_the_names():
+    table = read_triples("u,i,r\na,x,1\nb,x\n", Markers(), keep_cells=True)
+    assert table.render(Fills(*table.to_fill(), np.array([2.5]))) == b"u,i,r\na,x,1\nb,x,2.5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "triples need three columns"),
+        ("u,i,r\n", "a header and nothing below it"),
+        ("u,i,r\na,x,1\nb,x,good\n", "line 3: the value 'good' is not a number"),
+        ("u,i,r\na,x,1\n,x,2\n", "line 3 does not name a row and a column"),
+        ("u,i,r\na,x,1\nb,x,2\na,x,3\n", "row 'a', column 'x' has values in lines 2 and 4"),
+        ("u,i,r\na,x,1\nb,x,inf\n", "line 3: the value is infinite"),
+    ],
+)
+def test_errors_say_where(text, message):
+    with pytest.raises(TableError, match=message):
+        read_triples(text, Markers())
