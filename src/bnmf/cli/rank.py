@@ -90,7 +90,7 @@ def _show(choice: RankChoice, screen: Screen) -> None:
         for k, row in zip(table.index, table.itertuples(), strict=True)
     ]
     screen.show(["K", "log density of hidden entries", "below the best", "RMSE"], rows)
-    screen.say(f"Take K = {choice.best_k}. {choice.sentence}", style="bold")
+    screen.say(choice.sentence, style="bold")
 
 
 def _distance(is_best: bool, row: Any) -> str:

@@ -20,8 +20,9 @@ def predictions(posterior: Posterior) -> tuple[str, bool]:
     Returns
     -------
     tuple of (str, bool)
-        The sentence; False if more draws are needed.
+        The sentence, after what is wrong with the fit as such; False if it cannot be used as it is.
     """
+    from bnmf.posterior.diagnostics import sentences
     from bnmf.posterior.posterior import PREDICTION_ERRORS
 
     error = posterior.prediction_error()
@@ -30,12 +31,13 @@ def predictions(posterior: Posterior) -> tuple[str, bool]:
             f"{posterior.n_draws} draws are too few to tell whether the chains have converged: take at least 100.",
             False,
         )
+    notes = "".join(f"{note} " for note in sentences(posterior.notes))
     change = f"endless sampling would change one by about {error:.2g} of its uncertainty"
     if error <= PREDICTION_ERRORS[0]:
-        return f"The predictions have converged: {change}.", True
+        return f"{notes}The predictions have converged: {change}.", not notes
     if error <= PREDICTION_ERRORS[1]:
-        return f"The predictions are usable, but not exact: {change}. More draws make them better.", True
-    return f"The predictions have not converged: {change}. Wait with conclusions, and take more draws.", False
+        return f"{notes}The predictions are usable, but not exact: {change}. More draws make them better.", not notes
+    return f"{notes}The predictions have not converged: {change}. Wait with conclusions, and take more draws.", False
 
 
 def components(posterior: Posterior) -> str:
