@@ -300,3 +300,10 @@ def test_text_has_contrast_in_light_dark_and_print():
             for ground in ("paper", "tint"):
                 levels = sorted([luminance(theme[ink]), luminance(theme[ground])])
                 assert (levels[1] + 0.05) / (levels[0] + 0.05) >= 4.5, (ink, ground)
+
+
+def test_notes_come_first(tmp_path):
+    posterior = fake(notes=("one entry of column '<b>x</b>' is far too large",))
+    html = written(tmp_path, posterior, observed(table_of(posterior)))
+    assert "One entry of column &#x27;&lt;b&gt;x&lt;/b&gt;&#x27; is far too large." in html
+    assert html.index("is far too large.") < html.index('class="verdict ')

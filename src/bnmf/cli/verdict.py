@@ -20,7 +20,7 @@ def predictions(posterior: Posterior) -> tuple[str, bool]:
     Returns
     -------
     tuple of (str, bool)
-        The sentence, after what is wrong with the fit as such; False if it cannot be used as it is.
+        The sentence, after what is wrong with the fit as such; False if more draws are needed.
     """
     from bnmf.posterior.diagnostics import sentences
     from bnmf.posterior.posterior import PREDICTION_ERRORS
@@ -34,9 +34,9 @@ def predictions(posterior: Posterior) -> tuple[str, bool]:
     notes = "".join(f"{note} " for note in sentences(posterior.notes))
     change = f"endless sampling would change one by about {error:.2g} of its uncertainty"
     if error <= PREDICTION_ERRORS[0]:
-        return f"{notes}The predictions have converged: {change}.", not notes
+        return f"{notes}The predictions have converged: {change}.", True
     if error <= PREDICTION_ERRORS[1]:
-        return f"{notes}The predictions are usable, but not exact: {change}. More draws make them better.", not notes
+        return f"{notes}The predictions are usable, but not exact: {change}. More draws make them better.", True
     return f"{notes}The predictions have not converged: {change}. Wait with conclusions, and take more draws.", False
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
+from bnmf.posterior.diagnostics import sentences
 from bnmf.report.entries import entries, imputed_entries
 from bnmf.report.heat_image import matrix_maps, share_maps
 from bnmf.report.markup import percent
@@ -98,7 +99,7 @@ def _page(posterior: Posterior, data: ObservedMatrix, title: str, settings: Mapp
         title=escape(title),
         date=f"{date.today():%d %B %Y}".lstrip("0"),
         lead=_lead(overview, components),
-        banner=_banner(judged, sharpness(uncertainty)),
+        banner=_banner(judged, sharpness(uncertainty), posterior.notes),
         verdicts="".join(verdict.card() for verdict in judged),
         links="".join(f'<a href="#{anchors[heading]}">{heading}</a>' for heading in sections),
         sections="\n".join(
@@ -125,7 +126,8 @@ def _lead(overview: Overview, components: Components) -> str:
     )
 
 
-def _banner(judged: list[Verdict], sharp: str) -> str:
+def _banner(judged: list[Verdict], sharp: str, notes: tuple[str, ...]) -> str:
     values, _, patterns = judged
     kind = values.level.replace(" ", "-")
-    return f'<p class="banner {kind}"><strong>{values.headline}</strong> {sharp} {patterns.headline}</p>'
+    warnings = "".join(f'<p class="banner usable">{escape(sentence)}</p>' for sentence in sentences(notes))
+    return f'{warnings}<p class="banner {kind}"><strong>{values.headline}</strong> {sharp} {patterns.headline}</p>'
