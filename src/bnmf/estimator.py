@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bnmf.data.containers import as_floats, check_positions
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
+from bnmf.model.fixed import Fixed
 from bnmf.model.known_noise import at_observed, noise_factor
 from bnmf.model.model import Model
 from bnmf.model.noise import KnownNoise, StudentT, as_noise
@@ -63,8 +64,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Number of components K. "auto" takes 20, or the smaller side of X if that is less: superfluous components
-        vanish under the default prior.
+        Number of components K, fixed ones included. "auto" takes 20, or the smaller side of X if that is less, beside
+        those that are fixed: superfluous components vanish under the default prior.
     prior : str, Prior or pair of them, default="ard"
         "ard" is ``L1(by="component")``: exponential factors with one learned rate for each component, by which
         superfluous components vanish. "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the paper with
@@ -92,6 +93,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Sweeps from one kept draw to the next.
     init : "random" or pair of arrays, default="random"
         Draws from the prior, or starting values W0 (rows, K) and Z0 (K, columns), so that W0 Z0 is in the units of X.
+    fixed_components : array-like of shape (n, n_features), optional
+        The first n rows of Z, which stay as given, in the units of X: known signatures, beside which the other
+        components are learned.
+    fixed_weights : array-like of shape (n_samples, n), optional
+        The last n columns of W, which stay as given. A column of ones gives each column of X an offset that is learned.
     unstored : {"zero", "missing"}, default="zero"
         Meaning of the entries that a sparse X does not store.
     checkpoint : path-like, optional
@@ -160,6 +166,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "thinning": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"random"}), tuple, list],
+        "fixed_components": ["array-like", None],
+        "fixed_weights": ["array-like", None],
         "unstored": [StrOptions({"zero", "missing"})],
         "checkpoint": [str, os.PathLike, None],
         "keep_draws": ["boolean"],
@@ -183,6 +191,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_draws: int | str = 200,
         thinning: int = 1,
         init: Any = "random",
+        fixed_components: Any = None,
+        fixed_weights: Any = None,
         unstored: str = "zero",
         checkpoint: Any = None,
         keep_draws: bool = True,
@@ -202,6 +212,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_draws = n_draws
         self.thinning = thinning
         self.init = init
+        self.fixed_components = fixed_components
+        self.fixed_weights = fixed_weights
         self.unstored = unstored
         self.checkpoint = checkpoint
         self.keep_draws = keep_draws
@@ -291,9 +303,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         factor = noise_factor(data, units, noise, noise_scale, sample_weight)
         precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
         n_components: Any = self.n_components
+        fixed = Fixed.of(self.fixed_components, self.fixed_weights, data.shape)
         if n_components == "auto":
-            n_components = min(MAX_AUTO_COMPONENTS, *data.shape)
-        model = Model(shifted, n_components, self.prior, noise, units, precision)
+            n_fixed = sum(fixed.counts)
+            n_components = max(n_fixed, min(MAX_AUTO_COMPONENTS + n_fixed, *data.shape))
+        model = Model(shifted, n_components, self.prior, noise, units, precision, fixed)
         kept = {"dtype": dtype, "keep_draws": self.keep_draws, "checkpoint": self.checkpoint}
         if factor is not None and isinstance(noise, KnownNoise):
             factor = factor * units.scale

@@ -11,6 +11,7 @@ import numpy as np
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
+from bnmf.model.fixed import NOTHING_FIXED, Fixed
 from bnmf.model.noise import NoiseState
 from bnmf.model.units import NO_UNITS, Units
 from bnmf.sampler.gibbs import step
@@ -42,10 +43,11 @@ class Problem:
     missing: float = 0.3
     units: Units = NO_UNITS
     has_known_precisions: bool = False
+    n_fixed: tuple[int, int] = (0, 0)
 
-    def model(self, data: ObservedMatrix) -> Model:
+    def model(self, data: ObservedMatrix, fixed: Fixed = NOTHING_FIXED) -> Model:
         known = self.known_precisions[data.mask()] if self.has_known_precisions else None
-        return Model(data, self.n_components, self.prior, self.noise, self.units, known)
+        return Model(data, self.n_components, self.prior, self.noise, self.units, known, fixed)
 
     @property
     def known_precisions(self) -> np.ndarray:
@@ -85,7 +87,12 @@ class Problem:
         if self.has_known_precisions:
             sd = sd / np.sqrt(self.known_precisions)
         A = (truth.W @ truth.Zt.T + sd * rng.normal(size=self.shape)) * self.units.scale
-        model = self.model(ObservedMatrix.from_data(A, observed, negative=True))
+        n_components, n_weights = self.n_fixed
+        fixed = Fixed(
+            truth.Zt.T[:n_components] * self.units.scale if n_components else None,
+            truth.W[:, self.n_components - n_weights :] if n_weights else None,
+        )
+        model = self.model(ObservedMatrix.from_data(A, observed, negative=True), fixed)
         return model, State(truth.W, truth.Zt, noise, truth.rates, 0.0, 0.0, 0)
 
 

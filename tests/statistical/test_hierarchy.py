@@ -35,6 +35,11 @@ PROBLEMS = {
     "Student's t by column": Problem(L2Squared(1.0), StudentT(5.0), units=SCALED),
     "Student's t by both, learned": Problem(L1(HYPER), StudentT(None, "both")),
     "Student's t by row, known precisions": Problem(L1(1.0), StudentT(2.0, "row"), has_known_precisions=True),
+    "a fixed component": Problem(L1(1.0), "column", n_components=3, units=SCALED, n_fixed=(1, 0)),
+    "fixed weights": Problem(L2Squared(1.0) + LInf(1.0), "common", n_components=3, n_fixed=(0, 1)),
+    "fixed in both, rates by component": Problem(L1(HYPER, by="component"), "row", n_components=4, n_fixed=(1, 1)),
+    "fixed, one rate": Problem(L2Squared(HYPER), "common", n_components=3, n_fixed=(1, 0), missing=0.0),
+    "fixed, pairs": Problem(L1Squared(1.0), "common", n_components=3, n_fixed=(2, 0), missing=0.0),
     "rate of Z alone": Problem((L1(1.0), LInf(HYPER)), "row"),
 }
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
+from bnmf.model.fixed import NOTHING_FIXED, Fixed
 from bnmf.model.noise import MAX_PRECISION, NoiseModel, NoiseState, StudentT, as_noise, log_student_t, max_precisions
 from bnmf.model.units import NO_UNITS, Units
 from bnmf.priors.base import Coefficients, Prior, Term
@@ -57,6 +58,8 @@ class Model:
         The model is one of the data divided by their scale; by default in the user's units.
     entry_precision : ndarray of shape (observed entries,), optional
         Known factor of the precision of each observed entry, row by row.
+    fixed : Fixed, optional
+        Components that are given in one of the factors.
     """
 
     data: ObservedMatrix
@@ -65,6 +68,7 @@ class Model:
     noise: Any = "common"
     units: Units = NO_UNITS
     entry_precision: Floats | None = None
+    fixed: Fixed = NOTHING_FIXED
 
     def __post_init__(self) -> None:
         k = self.n_components
@@ -82,6 +86,7 @@ class Model:
             )
         if self.is_weighted:
             object.__setattr__(self, "data", self.data.listed())
+        self.fixed.check(self)
         # Raise errors now, rather than in the first sweep.
         _ = self.noise_model, self.coefficients(self.starting_rates)
 
@@ -178,6 +183,12 @@ class Model:
         return (n_rows, self.n_components), (n_columns, self.n_components)
 
     @cached_property
+    def drawn(self) -> dict[str, tuple[int, int]]:
+        """First component of W and of Z that is drawn, and the one after the last: the others are fixed."""
+        n_components, n_weights = self.fixed.counts
+        return {"W": (0, self.n_components - n_weights), "Z": (n_components, self.n_components)}
+
+    @cached_property
     def learned_rates(self) -> list[LearnedRate]:
         """The rates that are learned."""
         terms = [prior.learned for prior in as_pair(self.prior)]
@@ -215,9 +226,10 @@ class Model:
 
     def draw_rates(self, W: Floats, Zt: Floats, rng: np.random.Generator) -> Rates:
         """Draw the learned rates given the factors."""
-        factors = (W, Zt)
+        factors, parts = (W, Zt), [slice(*self.drawn[half]) for half in ("W", "Z")]
         return tuple(
-            learned.term.draw_rate([factors[i] for i in learned.factors], rng) for learned in self.learned_rates
+            learned.term.draw_rate([factors[i] for i in learned.factors], rng, [parts[i] for i in learned.factors])
+            for learned in self.learned_rates
         )
 
     # --- density

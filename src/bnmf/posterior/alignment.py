@@ -45,6 +45,15 @@ class Alignment:
         """Whether a chain has found a component of the reference, (chain, K)."""
         return self.similarity >= MIN_SIMILARITY
 
+    def among(self, n_components: int, free: slice) -> Alignment:
+        """Return this alignment for components of which only those of a slice were aligned; the others stay."""
+        shape = self.order.shape[:2]
+        order = np.tile(np.arange(n_components), (*shape, 1))
+        scale, similarity = np.ones((*shape, n_components)), np.ones((shape[0], n_components))
+        order[:, :, free] = self.order + free.start
+        scale[:, :, free], similarity[:, free] = self.scale, self.similarity
+        return Alignment(order, scale, similarity, self.reference)
+
     def apply_W(self, W: Array) -> Array:
         """Return draws of W (chain, draw, rows, K) in order and scale."""
         return np.take_along_axis(W, self.order[:, :, None, :], axis=3) / self.scale[:, :, None, :]

@@ -64,6 +64,7 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
         "nonnegative": draws.lower_bound == 0.0,
         "thinning": draws.thinning,
         "notes": list(draws.notes),
+        "n_fixed": list(draws.n_fixed),
     }
     arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS}
     for name in (*OPTIONAL, "row_ids"):
@@ -151,6 +152,9 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
     notes = header["notes"]
     if not isinstance(notes, list) or not all(isinstance(note, str) and note for note in notes):
         raise ValueError("its notes are not sentences")
+    fixed = header["n_fixed"]
+    if not isinstance(fixed, list) or [type(n) for n in fixed] != [int, int] or min(fixed) < 0 or sum(fixed) > k:
+        raise ValueError(f"n_fixed is {fixed!r}")
     n_sweeps = arrays["train_mse"].shape[1]
     if not fits or arrays["train_mse"].shape[0] != n_chains or n_sweeps < n_draws * thinning:
         raise ValueError("the shapes of its arrays do not match")
@@ -173,6 +177,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         lower_bound=0.0 if header["nonnegative"] else -math.inf,
         thinning=thinning,
         notes=tuple(notes),
+        n_fixed=(fixed[0], fixed[1]),
     )
 
 

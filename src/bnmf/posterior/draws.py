@@ -57,6 +57,8 @@ class Draws:
         Draws of the degrees of freedom of Student's t, whose squared scales are then the variances above.
     noise_factor : ndarray of shape (1 or rows, columns), optional
         Known relative standard deviation of the noise of each entry.
+    n_fixed : tuple of (int, int), default=(0, 0)
+        How many of the first components have a fixed row of Z, and how many of the last a fixed column of W.
     """
 
     W: Array
@@ -80,6 +82,7 @@ class Draws:
     notes: tuple[str, ...] = ()
     df: Floats | None = None
     noise_factor: Floats | None = None
+    n_fixed: tuple[int, int] = (0, 0)
 
     @property
     def shape(self) -> tuple[int, int]:

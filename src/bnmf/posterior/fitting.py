@@ -212,6 +212,7 @@ class Run:
             scale=scale,
             thinning=self.schedule.thinning,
             noise_factor=self.noise_factor,
+            n_fixed=model.fixed.counts,
         )
 
     def peak_bytes(self, schedule: Schedule, n_jobs: int) -> int:

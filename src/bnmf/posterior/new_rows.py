@@ -81,7 +81,8 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
                     key = stream.key(sweep, DRAW_W)
                     errors = gibbs.half_sweep(
                         rows, weights, Zt, prior, variance, noise, key, workers, ids,
-                        needs_errors=row_noise is not None, roots=np.sqrt(entry * known) if is_weighted else None,
+                        drawn=(0, fitted.n_components - fitted.n_fixed[1]), needs_errors=row_noise is not None,
+                        roots=np.sqrt(entry * known) if is_weighted else None,
                     )  # fmt: skip
                     if row_noise is not None and fitted.row_strength is not None:
                         strength = float(fitted.row_strength[chain, draw])

@@ -79,6 +79,9 @@ class Posterior(Draws, BasePosterior):
         Draws of the degrees of freedom of Student's t, whose squared scales are then the variances above.
     noise_factor : ndarray of shape (1 or rows, columns), optional
         Known relative standard deviation of the noise of each entry.
+    n_fixed : tuple of (int, int), default=(0, 0)
+        How many of the first components have a fixed row of Z, and how many of the last a fixed column of W. They keep
+        their places and scales when components are aligned.
     """
 
     # Posteriors of new rows use the alignment of the fitted ones.
@@ -411,6 +414,8 @@ class Posterior(Draws, BasePosterior):
                 raise ValueError("this posterior does not hold the prior of W, which new rows need")
             if self.prior_W.is_by_entry:
                 raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
+            if self.n_fixed[1] and np.ptp(self.W[0, 0, :, -self.n_fixed[1] :], axis=0).any():
+                raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
             weighted = self.df is not None or factor is not None
             rows = (data.listed() if weighted else data).rows.select(new)
             drawn = new_rows.draw(rows, ids[new], replace(self, noise_factor=_of_rows(factor, new)), seed)
@@ -440,7 +445,10 @@ class Posterior(Draws, BasePosterior):
             return self._fitted.alignment
         fit = [mse[np.isfinite(mse)][-self.n_draws :].mean() for mse in self.train_mse]
         # Components are compared in the units of the fit, so that no column dominates by its unit.
-        return align(self.W, self.Z, int(np.argmin(fit)), 1.0 if self.scale is None else self.scale)
+        free = slice(self.n_fixed[0], self.n_components - self.n_fixed[1])
+        scale = 1.0 if self.scale is None else self.scale
+        found = align(self.W[..., free], self.Z[:, :, free], int(np.argmin(fit)), scale)
+        return found.among(self.n_components, free) if any(self.n_fixed) else found
 
     def factor_means(self) -> tuple[Floats, Floats]:
         """Return the posterior means of the aligned factors.

@@ -41,6 +41,10 @@ class Coefficients:
             self.linear * rate, self.quadratic * rate, self.pairwise * joint, self.max_rate * joint, self.paper_rule
         )
 
+    def of_components(self, first: int, end: int) -> Coefficients:
+        """Return the coefficients of some components of a separable prior, without that of their sum or maximum."""
+        return Coefficients(*(np.ascontiguousarray(x[:, first:end]) for x in (self.linear, self.quadratic)))
+
     def __add__(self, other: Coefficients) -> Coefficients:
         return Coefficients(
             self.linear + other.linear,
@@ -224,7 +228,7 @@ class Term(Prior):
         rate = (n_components * self.unit_mean(n_components) ** 2) ** (0.5 * self.degree)
         return np.full(n_components if self.is_by_component else 1, rate)
 
-    def draw_rate(self, factors: list[Floats], rng: np.random.Generator) -> Floats:
+    def draw_rate(self, factors: list[Floats], rng: np.random.Generator, drawn: list[slice] | None = None) -> Floats:
         """Draw the rate from its conditional, given the factors that have it, or without any from its prior.
 
         Parameters
@@ -233,14 +237,22 @@ class Term(Prior):
             W, Z transposed, or both if they share the rate.
         rng : numpy.random.Generator
             Source of randomness.
+        drawn : list of slice, optional
+            The components of each factor that have this prior: not those that are fixed. All by default.
 
         Returns
         -------
         ndarray of shape (1,) or (K,)
             One rate, or one for each component.
         """
-        penalty = np.atleast_1d(sum(self.unit_penalty(W) for W in factors))
-        n_entries = sum(len(W) if self.is_by_component else W.size for W in factors)
+        penalty, n_entries = np.zeros(1), np.zeros(1)
+        for W, part in zip(factors, drawn or [slice(None)] * len(factors), strict=True):
+            size = W.shape[1] if self.is_by_component else 1
+            of_factor, count = np.zeros(size), np.zeros(size)
+            where = part if self.is_by_component else slice(None)
+            of_factor[where] = self.unit_penalty(W[:, part])
+            count[where] = len(W) if self.is_by_component else W[:, part].size
+            penalty, n_entries = penalty + of_factor, n_entries + count
         shape = self._rate.shape + n_entries / self.degree
         return rng.gamma(shape, size=penalty.shape) / (self._rate.rate + penalty)
 

@@ -222,6 +222,7 @@ def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]
         "prior_Z": _describe_prior(model.priors[1]),
         "rates": [list(learned.factors) for learned in model.learned_rates],
         "noise": {"kind": type(model.noise_model).__name__, **asdict(model.noise_model)},
+        "fixed": [None if x is None else digests.of_arrays(x) for x in (model.fixed.components, model.fixed.weights)],
         "known_noise": None if model.entry_precision is None else digests.of_arrays(model.entry_precision),
         "units": _digest_or_number(model.units.scale),
         "offset": None if model.units.offset is None else digests.of_arrays(model.units.offset),

@@ -66,6 +66,7 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
         W, Zt = (prior.draw(shape, rng) for prior, shape in zip(priors, model.factor_shapes, strict=True))
     else:
         W, Zt = _given_start(init, model)
+    model.fixed.apply(W, Zt, model.units.scale)
     noise = model.noise_model.start(model.data.shape)
     errors = np.empty(0)
     if isinstance(model.noise_model, StudentT):
@@ -132,7 +133,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         is_used = half in model.noise_model.updated_after
         errors = half_sweep(
             view, given, other, prior, row_variance, entry_variance, key, workers, needs_errors=is_used,
-            n_passes=moves.n_passes, roots=roots[half],
+            n_passes=moves.n_passes, roots=roots[half], drawn=model.drawn[half],
         )  # fmt: skip
         if is_used:
             rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])
@@ -152,17 +153,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     if rates:
         rates = model.draw_rates(W, Zt, stream.generator(keys[RATES]))
         prior_W, prior_Z = model.coefficients(rates)
-    if moves.rescale or moves.n_partners:
-        separable_W, max_W = _kernel_prior(prior_W)
-        separable_Z, max_Z = _kernel_prior(prior_Z)
-        priors = separable_W, separable_Z, max_W, max_Z
-        if moves.rescale:
-            has_max = max_W is not None or max_Z is not None
-            rescale(W, Zt, *priors, *keys[RESCALE], workers.numbers(rescale_size(len(W), *Zt.shape) if has_max else 1))
-        if moves.n_partners and W.shape[1] > 1:
-            partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
-            numbers = workers.numbers(shear_size(W, Zt, separable_W, separable_Z))
-            shear(W, Zt, *priors, keys[SHEAR], partners, numbers)
+    _move(W, Zt, prior_W, prior_Z, model, keys, moves, sweep, workers)
     if log_likelihood is None:
         log_likelihood = _log_likelihood(model, noise, errors)
     return State(W, Zt, noise, rates, squared_error, log_likelihood, sweep)
@@ -185,6 +176,53 @@ def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -
             f"draws left the range of floating-point numbers in {where}. Divide the data by a number of their size, or "
             "use another prior: one of the scale of the data, and not LInf(rule='paper'), which is known to diverge"
         )
+
+
+def _move(
+    W: Floats,
+    Zt: Floats,
+    prior_W: Coefficients,
+    prior_Z: Coefficients,
+    model: Model,
+    keys: Words,
+    moves: Moves,
+    sweep: int,
+    workers: Workers,
+) -> None:
+    """Rescale and shear the components in place, apart from those that are fixed in a factor."""
+    first, end = model.drawn["Z"][0], model.drawn["W"][1]
+    if end - first < W.shape[1]:
+        if end <= first or any(prior.pairwise or prior.max_rate for prior in (prior_W, prior_Z)):
+            return  # the penalty of a row depends on what is fixed, which the moves do not know
+        free_W, free_Zt = np.ascontiguousarray(W[:, first:end]), np.ascontiguousarray(Zt[:, first:end])
+        free_priors = prior_W.of_components(first, end), prior_Z.of_components(first, end)
+        _move_all(free_W, free_Zt, *free_priors, keys, moves, sweep, workers)
+        W[:, first:end], Zt[:, first:end] = free_W, free_Zt
+    else:
+        _move_all(W, Zt, prior_W, prior_Z, keys, moves, sweep, workers)
+
+
+def _move_all(
+    W: Floats,
+    Zt: Floats,
+    prior_W: Coefficients,
+    prior_Z: Coefficients,
+    keys: Words,
+    moves: Moves,
+    sweep: int,
+    workers: Workers,
+) -> None:
+    """Rescale and shear all components in place."""
+    separable_W, max_W = _kernel_prior(prior_W)
+    separable_Z, max_Z = _kernel_prior(prior_Z)
+    priors = separable_W, separable_Z, max_W, max_Z
+    if moves.rescale:
+        has_max = max_W is not None or max_Z is not None
+        rescale(W, Zt, *priors, *keys[RESCALE], workers.numbers(rescale_size(len(W), *Zt.shape) if has_max else 1))
+    if moves.n_partners and W.shape[1] > 1:
+        partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
+        numbers = workers.numbers(shear_size(W, Zt, separable_W, separable_Z))
+        shear(W, Zt, *priors, keys[SHEAR], partners, numbers)
 
 
 def _half(half: str, model: Model, W: Floats, Zt: Floats) -> tuple[ScaledView, Floats, Floats]:

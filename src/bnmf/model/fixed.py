@@ -1,0 +1,101 @@
+"""Components that are given in one of the factors: known signatures, or a column of ones as an offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bnmf.utils.typing import Floats, Shape
+
+if TYPE_CHECKING:
+    from bnmf.model.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """Rows of Z and columns of W that stay as they are given.
+
+    The components of a model begin with those whose row of Z is fixed, and end with those whose column of W is.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n, columns), optional
+        The first rows of Z, in the user's units.
+    weights : ndarray of shape (rows, n), optional
+        The last columns of W.
+    """
+
+    components: Floats | None = None
+    weights: Floats | None = None
+
+    @classmethod
+    def of(cls, components: Any, weights: Any, shape: Shape) -> Fixed:
+        """Return what a user has fixed, checked against the shape of the data.
+
+        Parameters
+        ----------
+        components : array-like of shape (n, columns) or None
+            Rows of Z.
+        weights : array-like of shape (rows, n) or None
+            Columns of W.
+        shape : tuple of int
+            Rows and columns of the data.
+
+        Returns
+        -------
+        Fixed
+            Copies of both.
+        """
+        if components is None and weights is None:
+            return NOTHING_FIXED
+        return cls(
+            _checked(components, "fixed_components", f"(n, {shape[1]})", 1, shape[1]),
+            _checked(weights, "fixed_weights", f"({shape[0]}, n)", 0, shape[0]),
+        )
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Numbers of fixed components and of fixed columns of weights."""
+        return 0 if self.components is None else len(
+            self.components
+        ), 0 if self.weights is None else self.weights.shape[1]
+
+    def check(self, model: Model) -> None:
+        """Raise an error if a model has no room for what is fixed, or cannot learn its rates beside it."""
+        if not any(self.counts):
+            return
+        if sum(self.counts) > model.n_components:
+            raise ValueError(
+                f"n_components counts fixed components too, and must be at least {sum(self.counts)}, got "
+                f"{model.n_components}"
+            )
+        for learned in model.learned_rates:
+            coefficients = learned.term.with_rate(1.0).coefficients((1, model.n_components))
+            if coefficients.pairwise or coefficients.max_rate:
+                raise ValueError(
+                    "a learned rate of L1Squared or LInf cannot be combined with fixed components: give it a number"
+                )
+
+    def apply(self, W: Floats, Zt: Floats, scale: Floats) -> None:
+        """Write what is fixed into factors, in units of the model."""
+        n_components, n_weights = self.counts
+        if self.components is not None:
+            Zt[:, :n_components] = (self.components / scale).T
+        if self.weights is not None:
+            W[:, W.shape[1] - n_weights :] = self.weights
+
+
+def _checked(given: Any, name: str, wanted: str, axis: int, size: int) -> Floats | None:
+    if given is None:
+        return None
+    array = np.array(given, dtype=np.float64)
+    if array.ndim != 2 or array.shape[axis] != size or array.size == 0:
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(f"{name} must be finite and nonnegative")
+    return array
+
+
+NOTHING_FIXED = Fixed()

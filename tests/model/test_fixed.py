@@ -1,0 +1,112 @@
+"""Components that are fixed in one of the factors: they stay, the others are learned beside them."""
+
+import numpy as np
+import pytest
+
+from bnmf import BayesianNMF, Posterior
+from bnmf.priors import L1, L1Squared, LInf
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def signatures(noise=0.05, seed=0):
+    """Return data of three components, their rows of Z and columns of W."""
+    rng = np.random.default_rng(seed)
+    W, Z = rng.exponential(size=(60, 3)), rng.exponential(size=(3, 15))
+    X = W @ Z + noise * rng.standard_normal((60, 15))
+    X = np.abs(X)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X, W, Z
+
+
+def quick(**settings):
+    return BayesianNMF(**{"n_chains": 2, "burn_in": 100, "n_draws": 50, "random_state": 0} | settings)
+
+
+@pytest.mark.parametrize("scale", [None, "column", "matrix"])
+@pytest.mark.parametrize("prior", ["ard", "gl22inf", "gl12"])
+def test_what_is_fixed_stays_and_keeps_its_place(prior, scale):
+    X, W, Z = signatures()
+    model = quick(n_components=4, prior=prior, scale=scale, fixed_components=Z[:1], fixed_weights=W[:, 2:]).fit(X)
+    draws = model.posterior_
+    np.testing.assert_allclose(draws.Z[:, :, 0], np.broadcast_to(Z[0], draws.Z[:, :, 0].shape), rtol=1e-12)
+    np.testing.assert_array_equal(draws.W[..., -1], np.broadcast_to(W[:, 2], draws.W[..., -1].shape))
+    np.testing.assert_allclose(model.components_[0], Z[0], rtol=1e-12)
+    assert np.ptp(draws.W[..., 0], axis=1).min() > 0  # the weights of a fixed component are drawn
+    assert np.ptp(draws.Z[:, :, -1], axis=1).min() > 0
+    assert np.ptp(draws.Z[:, :, 1:3], axis=1).min() > 0
+
+
+def test_known_signatures_beside_an_unknown_one():
+    """Given two of three signatures, the weights of all and the third signature are found up to its scale."""
+    X, W, Z = signatures()
+    model = quick(n_components=3, fixed_components=Z[:2]).fit(X)
+    weights = model.transform(X)
+    for k in range(2):
+        assert np.corrcoef(weights[:, k], W[:, k])[0, 1] > 0.99
+        assert weights[:, k].mean() == pytest.approx(W[:, k].mean(), rel=0.05)  # in the scale of what was given
+    assert np.corrcoef(model.components_[2], Z[2])[0, 1] > 0.99
+
+
+def test_a_column_of_ones_is_an_offset_of_each_column():
+    rng = np.random.default_rng(1)
+    offset = np.array([5.0, 50.0, 0.0, 20.0, 1.0, 9.0])
+    X = rng.exponential(size=(80, 1)) @ rng.exponential(size=(1, 6)) + offset + 0.1 * rng.standard_normal((80, 6)) ** 2
+    model = quick(n_components=2, scale="matrix", fixed_weights=np.ones((80, 1))).fit(X)
+    np.testing.assert_allclose(model.components_[-1], offset, atol=0.6)
+    # New rows have the same weight.
+    new = model.posterior_of(X[:3] + 0.01)
+    np.testing.assert_array_equal(new.W[..., -1], np.ones(new.W.shape[:3]))
+
+
+def test_auto_counts_what_is_fixed_beside_the_others():
+    X = np.random.default_rng(0).exponential(size=(30, 25))
+    assert quick(fixed_components=np.ones((2, 25)), n_draws=5, burn_in=5).fit(X).n_components_ == 22
+    assert quick(fixed_components=np.ones((8, 25)), n_draws=5, burn_in=5).fit(X).n_components_ == 25
+
+
+def test_everything_fixed_in_one_factor():
+    X, W, Z = signatures()
+    model = quick(n_components=3, fixed_components=Z).fit(X)
+    assert np.corrcoef(model.transform(X).ravel(), W.ravel())[0, 1] > 0.99
+
+
+def test_files_and_checkpoints(tmp_path):
+    X, W, Z = signatures()
+    settings = {"n_components": 4, "fixed_components": Z[:1], "fixed_weights": W[:, 2:]}
+    model = quick(**settings, checkpoint=tmp_path / "c").fit(X)
+    np.testing.assert_array_equal(quick(**settings).fit(X).posterior_.W, model.posterior_.W)
+    model.posterior_.save(tmp_path / "posterior.npz")
+    loaded = Posterior.load(tmp_path / "posterior.npz")
+    assert loaded.n_fixed == (1, 1)
+    np.testing.assert_array_equal(loaded.alignment.order, model.posterior_.alignment.order)
+    with pytest.raises(ValueError, match="fixed was"):
+        quick(**settings | {"fixed_components": Z[1:2]}, checkpoint=tmp_path / "c").fit(X)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"fixed_components": np.ones((2, 3))}, r"fixed_components must have shape \(n, 15\), got \(2, 3\)"),
+        ({"fixed_components": np.ones(15)}, r"fixed_components must have shape \(n, 15\), got \(15,\)"),
+        ({"fixed_weights": np.ones((2, 3))}, r"fixed_weights must have shape \(60, n\), got \(2, 3\)"),
+        ({"fixed_components": -np.ones((1, 15))}, "fixed_components must be finite and nonnegative"),
+        ({"fixed_weights": np.full((60, 1), np.nan)}, "fixed_weights must be finite and nonnegative"),
+        ({"fixed_components": np.ones((3, 15)), "n_components": 2}, "n_components counts fixed components too"),
+        ({"fixed_components": np.ones((1, 15)), "prior": L1Squared()}, "a learned rate of L1Squared or LInf"),
+        ({"fixed_components": np.ones((1, 15)), "prior": (L1(1.0), LInf())}, "a learned rate of L1Squared or LInf"),
+        ({"fixed_components": "all"}, "'fixed_components' parameter"),
+    ],
+)
+def test_bad_settings(settings, words):
+    X, _, _ = signatures()
+    with pytest.raises(ValueError, match=words):
+        quick(**settings).fit(X)
+
+
+def test_new_rows_with_unknown_weights_are_refused():
+    X, W, _ = signatures()
+    model = quick(n_components=3, fixed_weights=W[:, :1]).fit(X)
+    np.testing.assert_array_equal(model.transform(X[:5]), model.transform(X)[:5])  # those of fitted rows are known
+    with pytest.raises(ValueError, match="fixed_weights differ between rows"):
+        model.transform(X[:5] + 0.1)
