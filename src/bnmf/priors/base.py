@@ -43,7 +43,9 @@ class Coefficients:
 
     def of_components(self, first: int, end: int) -> Coefficients:
         """Return the coefficients of some components of a separable prior, without that of their sum or maximum."""
-        return Coefficients(*(np.ascontiguousarray(x[:, first:end]) for x in (self.linear, self.quadratic)))
+        return Coefficients(
+            np.ascontiguousarray(self.linear[:, first:end]), np.ascontiguousarray(self.quadratic[:, first:end])
+        )
 
     def __add__(self, other: Coefficients) -> Coefficients:
         return Coefficients(
