@@ -107,3 +107,99 @@ def test_negative_data_need_an_offset():
 def test_progress_counts_the_fits(capsys):
     select_rank(np.ones((6, 4)), [1, 2], n_folds=3, progress=True)
     assert "6/6 fits" in capsys.readouterr().err
+
+
+def moderate(seed, noise):
+    """Return data of 5 components with moderate noise, of which a fifth is missing."""
+    return example(5, noise, seed)
+
+
+def test_five_components_are_found_in_nearly_all_runs():
+    """In 19 of 20 runs, with shorter chains than by default."""
+    quick = BayesianNMF(n_chains=1, burn_in=150, n_draws=80)
+    found = [select_rank(moderate(seed, 0.5), [3, 5, 8], estimator=quick, n_folds=3).best_k for seed in range(20)]
+    assert sum(4 <= k <= 6 for k in found) >= 19
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("noise", [0.5, 1.0])
+def test_ard_finds_five_of_twenty_components(noise):
+    for seed in range(5):
+        model = BayesianNMF(20, n_chains=2, random_state=0).fit(moderate(seed, noise))
+        assert 4 <= model.posterior_.n_active_components() <= 6
+
+
+def test_leave_one_out_densities_agree_with_hidden_entries():
+    X = example()
+    choice = select_rank(X, [1, 3], n_folds=5, loo=True)
+    table = choice.table
+    for name in ("loo", "waic"):
+        # Without one entry a model knows more than without a fifth of them.
+        assert (table[name] > table["log_density"]).all()
+        np.testing.assert_allclose(table[name], table["log_density"], atol=0.25)
+        assert table.loc[3, name] > table.loc[1, name]
+    assert (table["loo_unreliable"] < 0.2).all()
+    assert (table[["loo_se", "waic_se"]] > 0).all(axis=None)
+
+
+def test_a_selection_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    quick = BayesianNMF(n_chains=1, burn_in=10, n_draws=50)
+    settings = {"ks": [1, 2], "n_folds": 2, "n_repeats": 2, "loo": True, "estimator": quick, "checkpoint": tmp_path}
+    X = example()
+    whole = select_rank(X, **settings | {"checkpoint": None}).table
+    fit, count = BayesianNMF._fit_observed, []
+
+    def counted(model, *arguments):
+        count.append(1)
+        if len(count) == 6:
+            raise KeyboardInterrupt
+        return fit(model, *arguments)
+
+    monkeypatch.setattr(BayesianNMF, "_fit_observed", counted)
+    with pytest.raises(KeyboardInterrupt):
+        select_rank(X, **settings)
+    assert len(list(tmp_path.iterdir())) == 5
+    pd.testing.assert_frame_equal(select_rank(X, **settings).table, whole)
+    assert len(count) == 6 + 2 * 2 * 2 + 2 - 5
+    next(tmp_path.iterdir()).write_text("damaged")
+    pd.testing.assert_frame_equal(select_rank(X, **settings).table, whole)
+    assert len(count) == 6 + 2 * 2 * 2 + 2 - 5 + 1
+    # Other data are not those of the directory.
+    assert not select_rank(X + 1.0, **settings).table.equals(whole)
+
+
+def test_fits_side_by_side_give_the_same():
+    settings = {"ks": [1, 2], "n_folds": 2, "estimator": BayesianNMF(n_chains=1, burn_in=10, n_draws=10)}
+    pd.testing.assert_frame_equal(
+        select_rank(example(), n_jobs=2, **settings).table, select_rank(example(), **settings).table
+    )
+
+
+def test_sentence():
+    densities = np.array([[-2.0, -2.0, -2.0], [-1.0, -0.95, -0.94], [-1.0, -0.9, -0.98]])
+    within = _choose([1, 2, 3], densities, np.ones((3, 3)))
+    assert within.sentence.startswith("K = 2 is the smallest number of components within one standard error of the")
+    assert "below that of K = 3" in within.sentence
+    best = _choose([1, 2, 3], densities - np.array([[0.0], [0.5], [0.0]]), np.ones((3, 3))).sentence
+    assert best.startswith("K = 3 predicts hidden entries best (log density -0.96); every smaller K")
+    assert best.endswith("It is the largest that was tried: try larger ones too.")
+    assert "only number of components" in _choose([4], densities[:1], np.ones((1, 3))).sentence
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"ks": 3}, TypeError, "ks must be a sequence of numbers of components, got 3"),
+        ({"ks": "23"}, TypeError, "ks must be a sequence"),
+        ({"ks": [0]}, ValueError, "every number in ks must be at least 1, got 0"),
+        ({"ks": [1.5]}, TypeError, "every number in ks must be a whole number, got 1.5"),
+        ({"ks": [1], "n_repeats": 0}, ValueError, "n_repeats must be at least 1"),
+        ({"ks": [1], "estimator": "gee"}, TypeError, "estimator must be a BayesianNMF"),
+        ({"ks": [1], "checkpoint": ""}, ValueError, "checkpoint must be the name of a directory"),
+        ({"ks": [1], "loo": "yes"}, TypeError, "loo must be True or False"),
+        ({"ks": [1], "progress": 1}, TypeError, "progress must be True or False"),
+    ],
+)
+def test_clear_errors(settings, error, words):
+    with pytest.raises(error, match=words):
+        select_rank(example(), **settings)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests.statistical.checks import assert_counts
 
 from bnmf.data import ObservedMatrix
-from bnmf.data.folds import folds
+from bnmf.data.folds import balanced_folds, folds
 
 NAN = np.nan
 
@@ -184,3 +184,33 @@ def test_zeros_are_sampled_uniformly():
     assert counts[1] == 600
     assert counts[7] == 0  # missing
     assert_counts(np.delete(counts, [1, 7]), np.full(10, 0.1))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.5, 0.9])
+def test_balanced_folds_leave_every_row_and_column_something(missing):
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(40, 15))
+    X[rng.random(X.shape) < missing] = np.nan
+    X[3], X[3, 2] = np.nan, 1.0  # a row with one entry
+    data = ObservedMatrix.from_data(X)
+    hidden = np.zeros(X.shape, int)
+    for fold in balanced_folds(data, 3, np.random.default_rng(1)):
+        rest = fold.rest.mask()
+        np.testing.assert_array_equal(rest.any(axis=0), data.mask().any(axis=0))
+        np.testing.assert_array_equal(rest.any(axis=1), data.mask().any(axis=1))
+        np.testing.assert_array_equal(fold.values, X[fold.rows, fold.columns])
+        assert not rest[fold.rows, fold.columns].any()
+        assert rest.sum() + len(fold.rows) == data.n_observed
+        hidden[fold.rows, fold.columns] += 1
+    assert hidden.max() == 1
+    assert hidden[3, 2] == 0
+    alone = data.n_observed - hidden.sum()
+    assert alone <= (1 if missing < 0.9 else 25)  # nearly all entries are hidden once
+    assert np.ptp([hidden[i].sum() - data.mask()[i].sum() for i in range(40)]) <= 3 or missing > 0.5
+
+
+def test_too_many_folds():
+    X = np.full((3, 3), np.nan)
+    X[[0, 1, 2, 0], [0, 1, 2, 1]] = 1.0
+    with pytest.raises(ValueError, match="n_folds=3 is too many"):
+        list(balanced_folds(ObservedMatrix.from_data(X), 3, np.random.default_rng(0)))

@@ -13,6 +13,8 @@ from bnmf.utils.typing import Bools, Floats, Indices
 
 # Shape of the Pareto distribution of importance weights above which they are not reliable.
 MAX_SHAPE = 0.7
+# Draws that the fit of a tail needs.
+MIN_DRAWS = 50
 
 
 class LeaveOneOut(NamedTuple):
@@ -53,10 +55,15 @@ def leave_one_out(posterior: Posterior, rows: Indices, columns: Indices, values:
     from arviz_stats.base import array_stats
 
     n_draws = posterior.n_chains * posterior.n_draws
+    if n_draws < MIN_DRAWS:
+        raise ValueError(f"leave-one-out densities need at least {MIN_DRAWS} draws in all, got {n_draws}")
     loo, waic, shape = (np.empty(len(rows)) for _ in range(3))
     for part in tiles(len(rows), 64 * n_draws):
         terms = posterior.log_likelihood(rows[part], columns[part], values[part]).reshape(n_draws, -1).T
-        weights, shape[part] = array_stats.psislw(-terms, axis=-1)
-        loo[part] = logsumexp(weights + terms, axis=1)
+        loo[part], shape[part] = terms.mean(axis=1), -np.inf
+        varies = np.ptp(terms, axis=1) > 0.0
+        if varies.any():
+            weights, shapes = array_stats.psislw(terms[varies], axis=-1)
+            loo[part][varies], shape[part][varies] = logsumexp(weights + terms[varies], axis=1), shapes
         waic[part] = logsumexp(terms, axis=1) - np.log(n_draws) - terms.var(axis=1, ddof=1)
     return LeaveOneOut(loo, waic, shape > MAX_SHAPE)

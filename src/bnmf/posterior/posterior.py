@@ -11,7 +11,7 @@ import numpy as np
 
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior import archive, diagnostics, inference_data, new_rows, notebook, predictions
+from bnmf.posterior import archive, components, diagnostics, inference_data, new_rows, notebook, predictions
 from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
@@ -459,6 +459,29 @@ class Posterior(Draws, BasePosterior):
             Means over the chains that agree on a component, scaled so that columns of the fitted W have mean 1.
         """
         return self.alignment.means(self.W, self.Z)
+
+    def n_active_components(self) -> int:
+        """Return how many components stand out from the noise: a guess at the rank of the data.
+
+        With ``prior="ard"`` superfluous components shrink, and what is left of them fits noise. The others are counted
+        in each draw: those that are at least twice as strong as the strongest one that pure noise is expected to have.
+
+        Returns
+        -------
+        int
+            The median over the draws.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bnmf import BayesianNMF
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.exponential(size=(60, 3)) @ rng.exponential(size=(3, 20)) + 0.5 * rng.standard_normal((60, 20))
+        >>> model = BayesianNMF(10, n_chains=2, random_state=0).fit(np.maximum(X, 0.0))
+        >>> model.posterior_.n_active_components()
+        3
+        """
+        return int(np.median(components.n_active(*self.flat)))
 
     def align(self) -> Posterior:
         """Return this posterior with the components of all draws in one order and scale.
