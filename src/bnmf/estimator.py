@@ -438,8 +438,10 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "pass out= a memory map, or ask posterior_.mean(rows, columns) for the entries that you need",
             )
             filled = np.empty(data.shape)
-        elif getattr(out, "shape", None) != data.shape or out.dtype.kind != "f":
-            raise ValueError(f"out must be an array of floats of shape {data.shape}")
+        elif not isinstance(out, np.ndarray) or out.shape != data.shape or out.dtype.kind != "f":
+            raise ValueError(f"out must be an array of floats of shape {data.shape}, got {type(out).__name__}")
+        elif not out.flags.writeable:
+            raise ValueError("out must be an array that can be written to")
         else:
             filled = out
         for rows, block in data.blocks():

@@ -1,6 +1,7 @@
 """Saved posteriors: complete, or a clear error; nothing in a file is executed."""
 
 import io
+import json
 import pickle
 import warnings
 import zipfile
@@ -12,7 +13,7 @@ import pytest
 
 from bnmf import BayesianNMF, Posterior
 from bnmf.posterior.archive import PosteriorFileError
-from bnmf.priors import Gamma, L2Squared
+from bnmf.priors import L1, Gamma, L2Squared
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +231,18 @@ def edited_header(old, new):
     return lambda header: np.frombuffer(bytes(header).replace(old, new), np.uint8)
 
 
+def header_with(**values):
+    """Return a function that gives a header other values."""
+    return lambda header: np.frombuffer(json.dumps(json.loads(bytes(header)) | values).encode(), np.uint8)
+
+
+def changed(array, value):
+    """Return an array with one number of another value."""
+    array = array.copy()
+    array.flat[array.size // 2] = value
+    return array
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -247,6 +260,25 @@ def edited_header(old, new):
         ({"row_ids": lambda ids: ids[1:]}, "row_ids has dtype uint64 and shape"),
         ({"header": edited_header(b"L1Squared", b"L9Squared")}, "unknown prior"),
         ({"header": edited_header(b'"rate": 0.1', b'"rate": -1')}, "rate of L1Squared must be finite"),
+        ({"header": edited_header(b'"cell 0"', b'["cell 0"]')}, "not a list of words and numbers"),
+        ({"header": edited_header(b'"thinning": 1', b'"thinning": 0')}, "thinning is 0"),
+        ({"header": edited_header(b'"thinning": 1', b'"thinning": true')}, "thinning is True"),
+        ({"header": edited_header(b'"n_observed": ', b'"n_observed": -')}, "n_observed is -"),
+        ({"header": edited_header(b'"n_observed": ', b'"n_observed": 999')}, "n_observed 999"),
+        ({"header": edited_header(b'"nonnegative": true', b'"nonnegative": 1')}, "nonnegative is 1"),
+        ({"header": header_with(notes=[3])}, "its notes are not sentences"),
+        ({"header": header_with(notes=[""])}, "its notes are not sentences"),
+        ({"header": header_with(notes="abc")}, "its notes are not sentences"),
+        ({"header": header_with(row_names="abcdefghijkl")}, "not a list of words and numbers"),
+        ({"header": lambda header: np.frombuffer(b"[1, 2]", np.uint8)}, "is not a posterior of bnmf, or it is damaged"),
+        ({"W": lambda W: changed(W, np.nan)}, "W holds numbers that are not finite"),
+        ({"Z": lambda Z: changed(Z, np.inf)}, "Z holds numbers that are not finite"),
+        ({"W": lambda W: changed(W, -1e-9)}, "W holds numbers that are not nonnegative"),
+        ({"train_mse": lambda mse: changed(mse, -1.0)}, "train_mse holds numbers that are not nonnegative"),
+        ({"noise_variance": lambda variance: changed(variance, 0.0)}, "noise_variance holds .* not positive"),
+        ({"log_density": lambda density: changed(density, np.nan)}, "log_density holds numbers that are not finite"),
+        (dict.fromkeys(("W", "Z", "noise_variance", "log_density"), lambda draws: draws[:, :0]), "is empty"),
+        (dict.fromkeys(("W", "Z", "noise_variance", "log_density", "train_mse"), lambda draws: draws[:0]), "is empty"),
     ],
 )
 def test_foreign_content(tmp_path, model, changes, words):
@@ -254,4 +286,44 @@ def test_foreign_content(tmp_path, model, changes, words):
     model.posterior_.save(path)
     rewrite(path, **changes)
     with pytest.raises(PosteriorFileError, match=words):
+        Posterior.load(path)
+
+
+def test_a_prior_of_another_number_of_components(tmp_path):
+    path = tmp_path / "posterior.npz"
+    fitted = BayesianNMF(2, prior=L1([1.0, 2.0]), n_chains=1, burn_in=1, n_draws=4, random_state=0).fit(np.ones((5, 4)))
+    fitted.posterior_.save(path)
+    assert Posterior.load(path).for_rows(np.ones((1, 4))).W.shape == (1, 4, 1, 2)
+    rewrite(path, header=edited_header(b"[1.0, 2.0]", b"[1.0, 2.0, 3.0]"))
+    with pytest.raises(PosteriorFileError, match="rate of L1"):
+        Posterior.load(path)
+
+
+@pytest.mark.parametrize("name", ["header", "W", "foreign"])
+def test_compressed_members_are_not_opened(tmp_path, model, name):
+    """Of a small file that would fill the memory."""
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: archive.read(member) for member in archive.infolist()}
+    members[f"{name}.npy"] = np.lib.format.magic(1, 0) + bytes(10**6)
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content, zipfile.ZIP_DEFLATED if member == f"{name}.npy" else zipfile.ZIP_STORED)
+    with pytest.raises(PosteriorFileError, match=f"{name}.npy is compressed"):
+        Posterior.load(path)
+
+
+def test_a_member_that_claims_to_be_huge(tmp_path, model):
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**4)})
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: archive.read(member) for member in archive.infolist()}
+    members["W.npy"] = header.getvalue() + bytes(100)
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    with pytest.raises(PosteriorFileError, match="damaged"):
         Posterior.load(path)

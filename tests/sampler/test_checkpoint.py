@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
@@ -24,6 +25,7 @@ from bnmf.sampler.schedule import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
+Usage = namedtuple("Usage", "free")
 SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 300, "n_draws": 1200, "random_state": 3}
 SETTINGS |= {"prior": "gl22", "noise": "common", "scale": None}
 SCRIPT = """
@@ -368,3 +370,108 @@ def test_a_shared_rate_is_not_that_of_each_factor(tmp_path, shared_first):
 def test_numbers_of_numpy_in_settings(tmp_path, settings):
     first = quick(checkpoint=tmp_path, burn_in=1, n_draws=4, **settings).fit(data())
     assert_same(quick(checkpoint=tmp_path, burn_in=1, n_draws=4, **settings).fit(data()), first)
+
+
+# --- whose files they are
+
+
+@pytest.mark.parametrize("checkpoint", ["", b"", b"directory", 3, ["a"]])
+def test_names_that_are_no_directory(checkpoint):
+    with pytest.raises((ValueError, TypeError), match="checkpoint"):
+        quick(checkpoint=checkpoint).fit(data())
+
+
+def test_draws_on_disk_cannot_be_changed(tmp_path):
+    posterior = quick(checkpoint=tmp_path).fit(data()).posterior_
+    for draws_on_disk in (posterior.W, posterior.Z):
+        with pytest.raises(ValueError, match="read-only"):
+            draws_on_disk[0, 0, 0, 0] = 1.0
+
+
+FOREIGN = [
+    ".something.tmp",
+    ".W.npy.mine.tmp",
+    ".notes.npy.tmp",
+    ".chain-a.npz.1-2.tmp",
+    "notes.txt",
+    ".hidden",
+    "W.csv",
+]
+
+
+def test_foreign_files_are_left_alone(tmp_path):
+    foreign = {name: f"content of {name}".encode() for name in [*FOREIGN, "lock"]}
+    for name, content in foreign.items():
+        (tmp_path / name).write_bytes(content)
+    quick(checkpoint=tmp_path).fit(data())
+    (tmp_path / "mine.npy").write_bytes(b"mine")  # comes later
+    for settings in ({}, {"n_draws": 30}, {"n_chains": 3}):
+        quick(checkpoint=tmp_path, **settings).fit(data())
+    assert {name: (tmp_path / name).read_bytes() for name in foreign} == foreign
+    assert (tmp_path / "mine.npy").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["W.npy", "chain-0.npz", "settings.json", "mine.npy"])
+def test_a_directory_with_files_of_these_names_is_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(CheckpointError, match="use another directory"):
+        quick(checkpoint=tmp_path).fit(data())
+    assert (tmp_path / name).read_bytes() == b"{}"
+
+
+def test_unfinished_files_of_a_killed_process_are_removed(tmp_path):
+    quick(checkpoint=tmp_path).fit(data())
+    names = [".W.npy.123-140230.tmp", ".chain-0.npz.123-140230.tmp", ".settings.json.1-2.tmp"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"half")
+    quick(checkpoint=tmp_path).fit(data())
+    assert not any((tmp_path / name).exists() for name in names)
+
+
+@pytest.mark.parametrize("name", ["settings.json", "W.npy", "chain-1.npz", "lock"])
+def test_a_directory_in_place_of_a_file(tmp_path, name):
+    quick(checkpoint=tmp_path).fit(data())
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    with pytest.raises((CheckpointError, IsADirectoryError), match=r"remove|use a directory"):
+        quick(checkpoint=tmp_path).fit(data())
+
+
+def test_a_file_that_was_cut_off_is_not_filled_with_zeros(tmp_path):
+    quick(checkpoint=tmp_path).fit(data())
+    path = tmp_path / "W.npy"
+    path.write_bytes(path.read_bytes()[:-8])
+    n_bytes = path.stat().st_size
+    with pytest.raises(CheckpointError, match=r"W.npy .* cannot be read .*; remove the directory"):
+        quick(checkpoint=tmp_path, n_draws=10).fit(data())
+    assert path.stat().st_size == n_bytes
+
+
+def test_a_changed_number_is_found(tmp_path):
+    quick(checkpoint=tmp_path).fit(data())
+    file = np.lib.format.open_memmap(tmp_path / "W.npy", mode="r+")
+    file[1, 7, 3, 2] = np.nextafter(file[1, 7, 3, 2], 2.0)
+    file.flush()
+    with pytest.raises(CheckpointError, match=r"W.npy, sweeps 1 to 40 of chain 1.* is damaged; remove chain-1.npz"):
+        quick(checkpoint=tmp_path).fit(data())
+    (tmp_path / "chain-1.npz").unlink()  # what the message says
+    assert_same(quick(checkpoint=tmp_path).fit(data()), quick().fit(data()))
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs the number of blocks of a file")
+def test_the_room_of_every_file_is_reserved(tmp_path, monkeypatch):
+    """Before the first draw: the fit fails in its first sweep, and no file has holes."""
+    fail_after(monkeypatch, 0)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        quick(checkpoint=tmp_path, n_draws=500).fit(data())
+    files = list(tmp_path.glob("*.npy"))
+    assert len(files) >= 4
+    for path in files:
+        assert 512 * path.stat().st_blocks >= path.stat().st_size
+
+
+def test_a_disk_without_room_is_refused_before_the_first_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(10_000))
+    with pytest.raises(OSError, match=r"no room on disk: the draws in checkpoint=.* needs .* kB, and 9.8 kB are free"):
+        quick(checkpoint=tmp_path).fit(data())
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]

@@ -93,6 +93,7 @@ def load(path: str | os.PathLike[str]) -> Draws:
         raise FileNotFoundError(f"no such file: {os.fspath(path)!r}")
     try:
         with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
+            _refuse_compressed(file)
             header = json.loads(bytes(file["header"]))
             if header.get("kind") != KIND:
                 raise PosteriorFileError(f"{os.fspath(path)!r} is not a posterior of bnmf")
@@ -100,7 +101,6 @@ def load(path: str | os.PathLike[str]) -> Draws:
                 raise PosteriorFileError(
                     f"{os.fspath(path)!r} has format {header['format']}, and this version of bnmf reads {FORMAT}"
                 )
-            _refuse_compressed(file)
             names = [name for name in (*ARRAYS, *OPTIONAL, "row_ids") if name in ARRAYS or name in file.files]
             arrays = {name: file[name] for name in names}
         return _validated(header, arrays)
@@ -201,6 +201,8 @@ def _names(names: pd.Index | None) -> list[Any] | None:
 def _index(names: list[Any] | None, size: int) -> pd.Index | None:
     if names is None:
         return None
+    if not isinstance(names, list) or not all(isinstance(name, (str, int, float)) for name in names):
+        raise ValueError("its names of rows or columns are not a list of words and numbers")
     if len(names) != size:
         raise ValueError(f"{len(names)} names for {size} rows or columns")
     return pd.Index(names)
