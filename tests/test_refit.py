@@ -118,5 +118,5 @@ def test_impute_into_something_else(out):
 def test_an_array_that_cannot_be_written_to():
     out = np.empty((10, 4))
     out.flags.writeable = False
-    with pytest.raises(ValueError, match="out must be .* that can be written to"):
+    with pytest.raises(ValueError, match=r"out must be .* that can be written to"):
         quick().fit(frame()).impute(out=out)

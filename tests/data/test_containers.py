@@ -225,9 +225,9 @@ def with_positions_outside(kind, where):
 @pytest.mark.parametrize("where", [-1, 100, 10**6])
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil", "dok"])
 def test_positions_outside_are_refused(kind, where):
-    with pytest.raises(ValueError, match="^X is not a valid sparse matrix: "):
+    with pytest.raises(ValueError, match=r"^X is not a valid sparse matrix: "):
         check_positions(with_positions_outside(kind, where))
-    with pytest.raises(ValueError, match="^X is not a valid sparse matrix: "):
+    with pytest.raises(ValueError, match=r"^X is not a valid sparse matrix: "):
         as_csr(with_positions_outside(kind, where))
 
 
@@ -245,7 +245,7 @@ def test_pointers_outside_are_refused(change):
         given.indptr[-1] = 10**6
     else:
         given.indptr = given.indptr[:-1]
-    with pytest.raises(ValueError, match="^X is not a valid sparse matrix: "):
+    with pytest.raises(ValueError, match=r"^X is not a valid sparse matrix: "):
         as_csr(given)
 
 

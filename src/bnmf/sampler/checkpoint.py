@@ -140,9 +140,7 @@ class DiskStore(DrawStore):
     def _mapped(self, path: Path) -> np.memmap[Any, Any]:
         """Return a memory map of a file that must be there."""
         try:
-            np.lib.format.open_memmap(
-                path, mode="r"
-            )  # refuses a file that was cut off, which "r+" would fill with holes
+            np.lib.format.open_memmap(path, mode="r")  # refuses a file that was cut off; "r+" would fill it
             return np.lib.format.open_memmap(path, mode="r+")
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{self._what(path.name)} cannot be read ({error}); {AGAIN}") from error
