@@ -189,7 +189,13 @@ def test_wrong_sparse_matrices(wrong, error, words):
 def test_values_that_pass():
     check_values(np.zeros(0), negative=False)
     check_values(np.array([0.0, -0.0, 3.0]), negative=False)
-    check_values(np.array([0.0, -1e300, 3.0]), negative=True)
+    check_values(np.array([0.0, -1e144, 1e144]), negative=True)
+
+
+@pytest.mark.parametrize("value", [1.1e144, -1.1e144, 1e300])
+def test_values_that_cannot_be_squared(value):
+    with pytest.raises(ValueError, match=r"X must not exceed 1e\+144, got an entry of size 1.*: .* divide X by a constant"):
+        check_values(np.array([0.0, value, 3.0]), negative=True)
 
 
 @pytest.mark.parametrize("negative", [True, False])

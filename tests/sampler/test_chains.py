@@ -251,6 +251,17 @@ def test_a_chain_that_is_not_finite_is_an_error(model, monkeypatch, value):
     assert not [event for event in store.events if event[1] == 1 and event[2] > 3]  # neither recorded nor checkpointed
 
 
+@pytest.mark.parametrize("variance", [0.0, np.inf, np.nan, 1e200])
+def test_a_variance_that_is_not_finite_is_an_error(model, monkeypatch, variance):
+    def change(chain, state):
+        noise = state.noise._replace(row=np.full(8, variance), column=np.full(6, 1e200 if variance == 1e200 else 1.0))
+        return state._replace(noise=noise) if (chain, state.sweep) == (1, 4) else state
+
+    change_step(monkeypatch, change)
+    with pytest.raises(FloatingPointError, match="range of floating-point numbers in sweep 4"):
+        run(model, SCHEDULE, Continued(model, SCHEDULE), SEED)
+
+
 @pytest.fixture
 def interrupted(model, monkeypatch):
     """Return a function that runs chains of which each waits for Ctrl-C in a given sweep."""

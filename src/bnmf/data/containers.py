@@ -10,6 +10,9 @@ import scipy.sparse as sp
 
 from bnmf.utils.typing import Bools, Floats
 
+# Sizes of data whose squares, and sums of them, are floating-point numbers.
+LARGEST, SMALLEST = 1e144, 1e-144
+
 
 def as_floats(X: Any) -> Floats:
     """Return a dense X as a two-dimensional float array with NaN for missing entries.
@@ -93,12 +96,17 @@ def check_positions(X: Any) -> None:
 
 
 def check_values(values: Floats, *, negative: bool) -> None:
-    """Raise an error if observed values are infinite or, unless allowed, negative."""
+    """Raise an error if observed values are infinite, too large to be squared or, unless allowed, negative."""
     if values.size == 0:
         return
     if not np.isfinite(values).all():
         raise ValueError(f"X must be finite where it is observed, got {np.isinf(values).sum()} infinite entries")
-    lowest = values.min()
+    lowest, highest = values.min(), values.max()
+    if max(-lowest, highest) > LARGEST:
+        raise ValueError(
+            f"X must not exceed {LARGEST:g}, got an entry of size {max(-lowest, highest):g}: squares of such numbers "
+            "leave the range of floating-point numbers, so divide X by a constant"
+        )
     if lowest < 0 and not negative:
         raise ValueError(
             f"X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest {lowest:g} (noise around "

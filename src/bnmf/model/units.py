@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.data.containers import SMALLEST
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Floats
 
@@ -68,9 +69,10 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any) -> tuple[Units, Obse
     if offset is not None:
         lowest = data.column_minima()
         data = data.shifted(lowest)
+    sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
+    _refuse_tiny(sizes)
     if scale is None:
         return Units(np.ones(1), lowest), data
-    sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
     matrix_scale = _root_mean_square(sizes, counts)
     if scale == "matrix":
         return Units(np.array([matrix_scale]), lowest), data
@@ -83,3 +85,13 @@ def _root_mean_square(sizes: Floats, counts: Any) -> float:
     if largest == 0:
         return 1.0
     return float(largest * np.sqrt(np.average((sizes / largest) ** 2, weights=counts)))
+
+
+def _refuse_tiny(sizes: Floats) -> None:
+    """Raise an error if a column is so small that its squares are zero."""
+    tiny = np.flatnonzero((sizes > 0.0) & (sizes < SMALLEST))
+    if len(tiny):
+        raise ValueError(
+            f"X must have columns of zeros or of sizes above {SMALLEST:g}, got {sizes[tiny[0]]:g} in column {tiny[0]}: "
+            "squares of such numbers leave the range of floating-point numbers, so multiply X by a constant"
+        )

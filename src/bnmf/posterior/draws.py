@@ -123,6 +123,10 @@ class NoiseDraws:
         row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
         return self.column[:, None, :] * row[:, :, None]
 
+    def largest_deviations(self) -> Floats:
+        """Return a bound of the standard deviations in each column, (1 or columns,)."""
+        return np.sqrt(self.column.max(axis=0)) * np.sqrt(self.row.max())
+
     def at(self, rows: Indices, columns: Indices) -> Floats:
         """Return draws of the variances at paired positions, (S, 1 or n)."""
         column = self.column if self.column.shape[1] == 1 else self.column[:, columns]

@@ -395,6 +395,11 @@ class Posterior(Draws, BasePosterior):
             if self.prior_W.is_by_entry:
                 raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
             drawn = new_rows.draw(data.rows.select(new), ids[new], self, seed)
+            if not np.isfinite(drawn.W).all():
+                raise FloatingPointError(
+                    "X has rows so much larger than the fitted ones that their weights leave the range of "
+                    "floating-point numbers: see whether they are in the same unit"
+                )
             W[:, :, new] = drawn.W
             if row_noise is not None:
                 row_noise[:, :, new] = drawn.row_noise

@@ -74,7 +74,10 @@ def quantiles(
     out = np.empty((len(probabilities), n_rows, Z.shape[2]))
     # In units of components and columns, single precision has more digits than any number of draws can give.
     of_W = _power_of_two(_largest(W, (0, 1)))
-    unit = _power_of_two(_largest(Z, (0,)).T @ of_W)
+    largest = _largest(Z, (0,)).T @ of_W
+    if noise is not None:
+        largest = np.maximum(largest, noise.largest_deviations())
+    unit = _power_of_two(largest)
     scaled_Z = (Z * of_W[:, None] / unit).astype(np.float32)
     lowest = (lower_bound - offset) / unit
     size = max(1, min(ROWS_PER_NOISE, TILE_BYTES // (4 * n_draws * Z.shape[2])))

@@ -9,6 +9,8 @@ import warnings
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
+import numpy as np
+
 from bnmf.kernels.compile import announced
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
@@ -158,7 +160,7 @@ class _Job:
             while state.sweep < self.schedule.n_sweeps and not self.stop.is_set():
                 model = self.warm_up if state.sweep < self.n_warm_up else self.model
                 state = gibbs.step(model, state, stream, workers, self.moves)
-                _check_finite(state)
+                _check_finite(self.model, state)
                 self.sweeps[chain] = state.sweep
                 self.store.record(chain, state)
                 if rate is None:
@@ -214,8 +216,13 @@ def largest_block(counts: list[int]) -> tuple[list[int], int]:
     return [chain for chain, count in enumerate(counts) if count >= n_draws], n_draws
 
 
-def _check_finite(state: State) -> None:
-    if not math.isfinite(state.squared_error):
+def _check_finite(model: Model, state: State) -> None:
+    """Raise an error if a state, or a variance in the user's units, is not a positive finite number."""
+    row, column = state.noise.row, state.noise.column
+    with np.errstate(over="ignore", under="ignore"):
+        of_columns = column * model.units.scale**2
+        smallest, largest = of_columns.min() * row.min(), of_columns.max() * row.max()
+    if not (math.isfinite(state.squared_error) and smallest > 0.0 and math.isfinite(largest)):
         raise FloatingPointError(
             f"the chain left the range of floating-point numbers in sweep {state.sweep}. Data of extreme size need a "
             "prior of their scale; and LInf(rule='paper') is known to diverge"
