@@ -194,7 +194,9 @@ def test_values_that_pass():
 
 @pytest.mark.parametrize("value", [1.1e144, -1.1e144, 1e300])
 def test_values_that_cannot_be_squared(value):
-    with pytest.raises(ValueError, match=r"X must not exceed 1e\+144, got an entry of size 1.*: .* divide X by a constant"):
+    with pytest.raises(
+        ValueError, match=r"X must not exceed 1e\+144, got an entry of size 1.*: .* divide X by a constant"
+    ):
         check_values(np.array([0.0, value, 3.0]), negative=True)
 
 

@@ -60,7 +60,12 @@ def _read_only(X: np.ndarray) -> np.ndarray:
 def cases(draw: Callable[[Any], Any]) -> dict[str, Any]:
     """Draw what a case consists of; its numbers come from a seed."""
     pick = lambda options: draw(st.sampled_from(options))  # noqa: E731
-    case = {"shape": pick(SHAPES), "values": pick(VALUES), "missing": pick(MISSING), "numbers": draw(st.integers(0, 999))}
+    case = {
+        "shape": pick(SHAPES),
+        "values": pick(VALUES),
+        "missing": pick(MISSING),
+        "numbers": draw(st.integers(0, 999)),
+    }
     case["exponents"] = [pick(EXPONENTS)] if draw(st.integers(0, 3)) else [pick(EXPONENTS), pick(EXPONENTS)]
     case["container"] = pick([*DENSE, *SPARSE])
     case["unstored"] = pick(["zero", "missing"])

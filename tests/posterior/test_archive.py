@@ -247,7 +247,7 @@ def changed(array, value):
     ("changes", "words"),
     [
         ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is not a posterior of bnmf"),
-        ({"header": edited_header(b'"format": 4', b'"format": 9')}, "format 9, and this version of bnmf reads 4"),
+        ({"header": edited_header(b'"format": 5', b'"format": 9')}, "format 9, and this version of bnmf reads 5"),
         ({"header": edited_header(b'"cell 0", ', b"")}, "11 names for 12"),
         ({"W": lambda W: W[:, :-1]}, r"log_density has dtype float64 and shape \(2, 6\)"),
         ({"Z": lambda Z: Z[:, :-1]}, "do not match"),
@@ -257,6 +257,12 @@ def changed(array, value):
         ({"train_mse": lambda mse: mse[:1]}, "do not match"),
         ({"Z": lambda Z: Z[0]}, "Z has dtype float64 and 3 dimensions"),
         ({"W": lambda W: W.astype(str)}, "W has dtype"),
+        ({"W": lambda W: W.astype(np.float16)}, "W has dtype float16"),
+        ({"Z": lambda Z: Z.astype(">f8")}, "Z has dtype >f8"),
+        ({"Z": lambda Z: changed(Z, 1e200)}, "its predictions leave the range of floating-point numbers"),
+        ({"train_mse": lambda mse: changed(mse, 1e307)}, "train_mse holds numbers that are too large"),
+        ({"W": lambda W: changed(W, 0.125)}, "its arrays are not those that were saved together"),
+        ({"row_ids": lambda ids: ids[::-1]}, "its arrays are not those that were saved together"),
         ({"row_ids": lambda ids: ids[1:]}, "row_ids has dtype uint64 and shape"),
         ({"header": edited_header(b"L1Squared", b"L9Squared")}, "unknown prior"),
         ({"header": edited_header(b'"rate": 0.1', b'"rate": -1')}, "rate of L1Squared must be finite"),
@@ -328,4 +334,22 @@ def test_a_member_that_claims_to_be_huge(tmp_path, model):
         for member, content in members.items():
             archive.writestr(member, content)
     with pytest.raises(PosteriorFileError, match="damaged"):
+        Posterior.load(path)
+
+
+@pytest.mark.parametrize("name", ["offset", "scale", "row_noise", "row_ids"])
+def test_a_lost_array_is_not_taken_for_none(tmp_path, name):
+    path = tmp_path / "posterior.npz"
+    X = np.random.default_rng(0).exponential(size=(9, 4))
+    settings = {"noise": "both", "offset": "column", "n_chains": 1, "burn_in": 2, "n_draws": 4, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        BayesianNMF(2, **settings).fit(X).posterior_.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: archive.read(member) for member in archive.infolist()}
+    del members[f"{name}.npy"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    with pytest.raises(PosteriorFileError, match="its arrays are not those that were saved together"):
         Posterior.load(path)

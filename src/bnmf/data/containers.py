@@ -12,6 +12,7 @@ from bnmf.utils.typing import Bools, Floats
 
 # Sizes of data whose squares, and sums of them, are floating-point numbers.
 LARGEST, SMALLEST = 1e144, 1e-144
+LARGEST_SQUARE = 1e304
 
 
 def as_floats(X: Any) -> Floats:

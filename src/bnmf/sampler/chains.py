@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.kernels.compile import announced
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
@@ -222,7 +223,7 @@ def _check_finite(model: Model, state: State) -> None:
     with np.errstate(over="ignore", under="ignore"):
         of_columns = column * model.units.scale**2
         smallest, largest = of_columns.min() * row.min(), of_columns.max() * row.max()
-    if not (math.isfinite(state.squared_error) and smallest > 0.0 and math.isfinite(largest)):
+    if not (math.isfinite(state.squared_error) and smallest > 0.0 and largest < LARGEST_SQUARE):
         raise FloatingPointError(
             f"the chain left the range of floating-point numbers in sweep {state.sweep}. Data of extreme size need a "
             "prior of their scale; and LInf(rule='paper') is known to diverge"

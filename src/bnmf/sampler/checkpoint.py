@@ -89,7 +89,9 @@ class DiskStore(DrawStore):
         else:
             _refuse_foreign_files(self.directory)
             disk.require(self.directory, stored_bytes(model, schedule, dtype), self._what("the draws"))
-            write_bytes(self.directory / SETTINGS_FILE, json.dumps(settings, indent=2).encode())
+            content = json.dumps(settings, indent=2).encode()
+            with disk.explained(len(content), self._what(SETTINGS_FILE), self.directory):
+                write_bytes(self.directory / SETTINGS_FILE, content)
         self._has_states = any(self.directory.glob("chain-*.npz"))
         self._files: dict[str, np.memmap[Any, Any]] = {}  # with all chains and draws that they have
         self._checksums: dict[int, Checksums] = {}
@@ -142,7 +144,7 @@ class DiskStore(DrawStore):
         try:
             np.lib.format.open_memmap(path, mode="r")  # refuses a file that was cut off; "r+" would fill it
             return np.lib.format.open_memmap(path, mode="r+")
-        except (OSError, ValueError) as error:
+        except Exception as error:  # a damaged header can raise almost anything
             raise CheckpointError(f"{self._what(path.name)} cannot be read ({error}); {AGAIN}") from error
 
     def _create(self, path: Path, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> None:
