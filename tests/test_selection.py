@@ -85,3 +85,9 @@ def test_a_smaller_rank_wins_within_one_standard_error():
 def test_bad_settings(settings, words):
     with pytest.raises(ValueError, match=words):
         select_rank(example(), **settings)
+
+
+@pytest.mark.parametrize(("ks", "words"), [(3, "ks must be a list"), ([], "ks must name at least one"), ([0], "ks")])
+def test_wrong_numbers_of_components(ks, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        select_rank(example(), ks)

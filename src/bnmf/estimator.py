@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler.checkpoint import stored_seed
 from bnmf.sampler.schedule import Schedule
-from bnmf.utils import memory
+from bnmf.utils import arguments, memory
 from bnmf.utils.seeds import as_seed
 from bnmf.utils.typing import Floats
 
@@ -50,6 +51,16 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
+    """Return X after scikit-learn's checks, whose errors do not always say that they are about X."""
+    try:
+        return validate_data(estimator, X, **options)
+    except (TypeError, ValueError) as error:
+        if re.search(r"\bX\b", str(error)):
+            raise
+        raise type(error)(f"X must be a matrix of numbers: {error}") from error
 
 
 class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -268,9 +279,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _fit_observed(self, data: ObservedMatrix, seed: int) -> BayesianNMF:
         """Fit data in the form of the sampler."""
         self._validate_params()
-        dtype = np.dtype(self.draws_dtype)
+        try:
+            dtype = np.dtype(self.draws_dtype)
+        except TypeError:
+            dtype = None
         if dtype not in (np.float32, np.float64):
-            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
+            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r:.80}")
         schedule = self._schedule()
         units, shifted = units_of(data, self.scale, self.offset)
         n_components: Any = self.n_components
@@ -328,7 +342,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             check_positions(X)
         # Entries that were not observed may be anything, infinities included, so only the others are checked.
         finite: Any = "allow-nan" if observed is None else False
-        array: Any = validate_data(
+        array: Any = checked(
             self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
         )
         values = array if isinstance(array, np.ndarray) else array.data
@@ -385,6 +399,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Mean, and standard deviation if asked for.
         """
         check_is_fitted(self)
+        arguments.flag(return_std, "return_std")
         mean = self.posterior_.mean()
         return (mean, self.posterior_.std()) if return_std else mean
 
@@ -521,7 +536,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Their product with `components_`, plus `offset_`.
         """
         check_is_fitted(self)
-        weights = np.asarray(X, dtype=np.float64)
+        weights = arguments.floats(X, "X")
         if weights.ndim != 2 or weights.shape[1] != len(self.components_):
             raise ValueError(f"X must have shape (n_samples, {len(self.components_)}), got {weights.shape}")
         return weights @ self.components_ + (0.0 if self.offset_ is None else self.offset_)

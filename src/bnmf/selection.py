@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from sklearn.base import clone
 from bnmf.data.folds import Fold, folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
+from bnmf.utils.arguments import whole_number
 from bnmf.utils.seeds import as_seed
 from bnmf.utils.typing import Floats
 
@@ -81,7 +82,9 @@ def select_rank(
     >>> select_rank(X, ks=[1, 2, 4], n_folds=3).best_k
     2
     """
-    ks = sorted(set(ks))
+    if not isinstance(ks, Iterable):
+        raise TypeError(f"ks must be a list of numbers of components, got {ks!r}")
+    ks = sorted({whole_number(k, "a number of ks", 1) for k in ks})
     if not ks:
         raise ValueError("ks must name at least one number of components")
     if n_folds < 2:

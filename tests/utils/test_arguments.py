@@ -1,9 +1,19 @@
 """Checks of arguments: right values pass unchanged, and an error names the argument and what it got."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from bnmf.utils import arguments
+
+
+class PureBytes(os.PathLike):
+    """A path of bytes."""
+
+    def __fspath__(self):
+        return b"a"
 
 
 @pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])
@@ -61,3 +71,45 @@ def test_flags(value):
 def test_no_flags(value):
     with pytest.raises(TypeError, match="noise must be True or False, got"):
         arguments.flag(value, "noise")
+
+
+def test_floats():
+    np.testing.assert_array_equal(arguments.floats([1, 2], "values"), [1.0, 2.0])
+    given = np.ones(3)
+    assert arguments.floats(given, "values") is given
+
+
+@pytest.mark.parametrize("value", ["a", None, [[1], [2, 3]], 1j, {}, [None], np.array(["a"])])
+def test_no_floats(value):
+    with pytest.raises(TypeError, match="values must hold real numbers, got"):
+        arguments.floats(value, "values")
+
+
+@pytest.mark.parametrize("value", ["a.npz", Path("a.npz")])
+def test_paths(value):
+    assert arguments.path(value, "path") == Path("a.npz")
+
+
+@pytest.mark.parametrize("value", ["", "a\0b", None, 3, b"a", ["a"], PureBytes()])
+def test_no_paths(value):
+    with pytest.raises((TypeError, ValueError), match="path must be the name of a file, got"):
+        arguments.path(value, "path")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "error", "words"),
+    [
+        ([0], None, ValueError, "give both or neither"),
+        ([0], [0, 1], ValueError, r"paired lists, got shapes \(1,\) and \(2,\)"),
+        ([[0]], [[0]], ValueError, "paired lists"),
+        ([2], [0], IndexError, "rows must be whole numbers below 2"),
+        ([0], [-4], IndexError, "columns must be whole numbers below 3"),
+        ([0.0], [0], IndexError, "rows must be whole numbers"),
+        ([True], [0], IndexError, "rows must be whole numbers"),
+        ([0], [[1], [2, 3]], IndexError, "columns must be whole numbers"),
+        (slice(None), [0], IndexError, "rows must be whole numbers"),
+    ],
+)
+def test_positions(rows, columns, error, words):
+    with pytest.raises(error, match=words):
+        arguments.positions(rows, columns, (2, 3))

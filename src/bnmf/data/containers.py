@@ -53,7 +53,10 @@ def as_floats(X: Any) -> Floats:
 
 def as_mask(observed: Any, shape: tuple[int, ...]) -> Bools:
     """Return the argument `observed` as a boolean array of the shape of X."""
-    mask = np.asarray(observed)
+    try:
+        mask = np.asarray(observed)
+    except ValueError as error:
+        raise ValueError(f"observed must have the shape of X, {shape}, got lists of unequal length") from error
     if mask.shape != shape:
         raise ValueError(f"observed must have the shape of X, {shape}, got {mask.shape}")
     if mask.dtype != bool:
