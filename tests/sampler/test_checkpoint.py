@@ -18,7 +18,7 @@ from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, GroupedNoise
 from bnmf.priors import L1, Gamma, L2Squared
-from bnmf.sampler import chains
+from bnmf.sampler import chains, checkpoint
 from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, PLAIN
 from bnmf.sampler.schedule import Schedule
@@ -375,10 +375,10 @@ def test_numbers_of_numpy_in_settings(tmp_path, settings):
 # --- whose files they are
 
 
-@pytest.mark.parametrize("checkpoint", ["", b"", b"directory", 3, ["a"]])
-def test_names_that_are_no_directory(checkpoint):
+@pytest.mark.parametrize("name", ["", b"", b"directory", 3, ["a"]])
+def test_names_that_are_no_directory(name):
     with pytest.raises((ValueError, TypeError), match="checkpoint"):
-        quick(checkpoint=checkpoint).fit(data())
+        quick(checkpoint=name).fit(data())
 
 
 def test_draws_on_disk_cannot_be_changed(tmp_path):
@@ -475,3 +475,18 @@ def test_a_disk_without_room_is_refused_before_the_first_file(tmp_path, monkeypa
     with pytest.raises(OSError, match=r"no room on disk: the draws in checkpoint=.* needs .* kB, and 9.8 kB are free"):
         quick(checkpoint=tmp_path).fit(data())
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
+    """Every state is written after all files of draws were, since the state before."""
+    events = []
+    flush, write = np.memmap.flush, checkpoint.write_bytes
+    monkeypatch.setattr(np.memmap, "flush", lambda array: (events.append("flush"), flush(array))[1])
+    monkeypatch.setattr(checkpoint, "write_bytes", lambda *args: (events.append(args[0].name), write(*args))[1])
+    monkeypatch.setattr(chains, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    quick(checkpoint=tmp_path, burn_in=1, n_draws=3).fit(data())
+    states = [i for i, event in enumerate(events) if event.startswith("chain-")]
+    assert len(states) == 2 * 4
+    n_files = len(list(tmp_path.glob("*.npy")))
+    for i in states:
+        assert events[i - n_files : i] == ["flush"] * n_files
