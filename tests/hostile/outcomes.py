@@ -43,6 +43,7 @@ def judged(attempt: Callable[[], Any], what: str, kinds: tuple[type[BaseExceptio
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", category=RuntimeWarning)  # of NumPy, which tell a user nothing
             attempt()
     except kinds as error:
         if re.search(words, str(error)):

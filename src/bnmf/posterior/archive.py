@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bnmf.data.containers import LARGEST, LARGEST_SQUARE
+from bnmf.data.containers import LARGEST, LARGEST_SQUARE, SMALLEST
 from bnmf.posterior.draws import Draws
 from bnmf.priors.records import from_record, to_record
 from bnmf.utils import digests
@@ -191,6 +191,8 @@ def _check_numbers(arrays: dict[str, Any]) -> None:
             raise ValueError(f"{name} holds numbers that are not {'positive' if name in POSITIVE else 'nonnegative'}")
         if max(-lowest, float(np.max(array))) > (LARGEST if name in ("offset", "scale") else LARGEST_SQUARE):
             raise ValueError(f"{name} holds numbers that are too large")
+        if name == "scale" and lowest < SMALLEST:
+            raise ValueError(f"{name} holds numbers that are too small")
 
 
 def _check_predictions(arrays: dict[str, Any]) -> None:

@@ -79,7 +79,7 @@ def quantiles(
         largest = np.maximum(largest, noise.largest_deviations())
     unit = _power_of_two(largest)
     scaled_Z = (Z * of_W[:, None] / unit).astype(np.float32)
-    lowest = (lower_bound - offset) / unit
+    lowest = np.maximum((lower_bound - offset) / unit, np.finfo(np.float32).min).astype(np.float32)
     size = max(1, min(ROWS_PER_NOISE, TILE_BYTES // (4 * n_draws * Z.shape[2])))
     parts = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
@@ -87,7 +87,7 @@ def quantiles(
         draws = np.matmul((W[:, rows] / of_W).astype(np.float32), scaled_Z)
         if noise is not None:
             draws += _noise(noise.of_rows(rows), unit, (n_draws, 1, Z.shape[2]), rng)
-            np.maximum(draws, lowest.astype(np.float32), out=draws)
+            np.maximum(draws, lowest, out=draws)
         draws = np.ascontiguousarray(draws.reshape(n_draws, -1).T)
         found = _sorted_quantiles(draws, probabilities).reshape(len(probabilities), -1, Z.shape[2])
         out[:, rows] = found * unit + offset
