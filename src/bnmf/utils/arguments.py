@@ -44,8 +44,8 @@ def probabilities(value: Any, name: str) -> Floats:
     array([0.5])
     """
     try:
-        found = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
+        found = np.atleast_1d(floats(value, name))
+    except TypeError:
         found = np.empty(0)
     if found.ndim != 1 or found.size == 0 or not np.all((found >= 0) & (found <= 1)):
         raise ValueError(f"{name} must be a number between 0 and 1, or a list of them, got {value!r}")
