@@ -60,7 +60,8 @@ def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     except (TypeError, ValueError) as error:
         if re.search(r"\bX\b", str(error)):
             raise
-        raise type(error)(f"X must be a matrix of numbers: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X must be a matrix of numbers: {error}") from error
 
 
 class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -42,6 +42,13 @@ def test_booleans_and_lists():
     np.testing.assert_array_equal(found, [[1.0, 2.0], [3.0, NAN]])
 
 
+def test_lists_of_unequal_length():
+    with pytest.raises(ValueError, match="X must be a matrix, got lists of unequal length"):
+        as_floats([[1.0, 2.0], [3.0]])
+    with pytest.raises(ValueError, match=r"observed must have the shape of X, .* got lists of unequal length"):
+        as_mask([[True, False], [True]], (2, 2))
+
+
 def test_a_float_array_is_not_copied():
     assert as_floats(X) is X
 

@@ -41,7 +41,10 @@ def as_floats(X: Any) -> Floats:
     elif isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "fiub":
         array = np.ma.filled(X.astype(np.float64), np.nan)
     else:
-        array = np.asarray(X)
+        try:
+            array = np.asarray(X)
+        except ValueError as error:
+            raise ValueError(f"X must be a matrix, got lists of unequal length ({error})") from error
     if array.dtype.kind not in "fiub":
         raise TypeError(f"X must hold real numbers, got an array of dtype {array.dtype}")
     if array.ndim != 2:
