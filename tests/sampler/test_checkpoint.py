@@ -490,3 +490,21 @@ def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
     n_files = len(list(tmp_path.glob("*.npy")))
     for i in states:
         assert events[i - n_files : i] == ["flush"] * n_files
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("has_run", [True, False])
+def test_a_directory_that_cannot_be_written_to(tmp_path, has_run):
+    """As root: tests/hostile/interruptions.py, on a disk that is mounted read-only."""
+    directory = tmp_path / "run"
+    directory.mkdir()
+    if has_run:
+        quick(checkpoint=directory).fit(data())
+        (directory / "lock").unlink()
+    directory.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError, match=r"checkpoint=.* cannot be written to \(Permission denied\): use a"):
+            quick(checkpoint=directory).fit(data())
+    finally:
+        directory.chmod(0o700)
+    assert_same(quick(checkpoint=directory).fit(data()), quick().fit(data()))
