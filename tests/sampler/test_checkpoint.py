@@ -508,3 +508,8 @@ def test_a_directory_that_cannot_be_written_to(tmp_path, has_run):
     finally:
         directory.chmod(0o700)
     assert_same(quick(checkpoint=directory).fit(data()), quick().fit(data()))
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    with pytest.raises(OSError, match=r"checkpoint=.* cannot be written to \(File name too long\): use a directory"):
+        quick(checkpoint=tmp_path / ("a" * 300)).fit(data())
