@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, diagnostics, inference_data, new_rows, predictions
@@ -387,9 +388,12 @@ class Posterior(Draws, BasePosterior):
             if self.prior_W.is_by_entry:
                 raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
             drawn = new_rows.draw(data.rows.select(new), ids[new], self, seed)
-            if not np.isfinite(drawn.W).all():
+            spread = 1.0 if drawn.row_noise is None else float(drawn.row_noise.max())
+            # Numbers of Python: their product is infinite without a warning.
+            is_finite = float(np.max(self.noise_variance)) * spread < LARGEST_SQUARE
+            if not (is_finite and np.isfinite(drawn.W).all()):
                 raise FloatingPointError(
-                    "X has rows so much larger than the fitted ones that their weights leave the range of "
+                    "X has rows so much larger than the fitted ones that their weights or noise leave the range of "
                     "floating-point numbers: see whether they are in the same unit"
                 )
             W[:, :, new] = drawn.W

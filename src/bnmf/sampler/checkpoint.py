@@ -132,7 +132,7 @@ class DiskStore(DrawStore):
             self._create(path, shape, dtype, fill)
         array = self._mapped(path)
         if array.ndim != len(shape) or array.shape[2:] != shape[2:] or array.dtype != dtype:
-            raise CheckpointError(f"{self._what(path.name)} does not belong to this run")
+            raise CheckpointError(f"{self._what(path.name)} does not belong to this run; {AGAIN}")
         if lacks_room(array, shape):
             self._create(path, room_for(array, shape), dtype, fill, array)
             array = self._mapped(path)
