@@ -1,5 +1,6 @@
 """Checkpoints whose files are damaged, lost or exchanged: the right draws, or an error that says what to do."""
 
+import atexit
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -69,6 +70,7 @@ def unfinished(directory: Path, n_sweeps: int, **settings: Any) -> None:
 def runs() -> dict[str, Path]:
     """Return directories of runs, made once: finished, at several stages, and one of another seed."""
     root = Path(tempfile.mkdtemp(prefix="hostile-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
     found = {"finished": root / "finished", "other": root / "other"}
     fit(found["finished"])
     fit(found["other"], random_state=2)
