@@ -293,7 +293,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             n_components = min(MAX_AUTO_COMPONENTS, *data.shape)
         model = Model(shifted, n_components, self.prior, self.noise, units)
         kept = {"dtype": dtype, "keep_draws": self.keep_draws, "checkpoint": self.checkpoint}
-        run = Run(model, seed, init=self.init, original=data, **kept)
+        init = self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init)
+        run = Run(model, seed, init=init, original=data, **kept)
         options = {"n_jobs": effective_n_jobs(self.n_jobs), "progress": bool(self.progress)}
         if self.n_draws == "auto":
             max_time = MAX_TIME if self.max_time is None else self.max_time

@@ -257,7 +257,7 @@ class Run:
 
 def _directory(checkpoint: Any) -> Path:
     """Return the directory of a checkpoint. A relative path would be another one when a run goes on from elsewhere."""
-    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint):
+    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint) or "\0" in str(checkpoint):
         raise ValueError(f"checkpoint must be the name of a directory, got {checkpoint!r}")
     return Path(checkpoint).absolute()
 
