@@ -8,7 +8,7 @@ NEWEST := .venv-newest
 # Tried in this order by test-oldest and test-newest.
 PYTHONS ?= python3.14 python3.13 python3.12 python3.11
 
-.PHONY: demo test test-oldest test-newest proofs mutations lint format bench bench-quick clean
+.PHONY: demo test test-oldest test-newest proofs mutations hostile lint format bench bench-quick clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,10 @@ proofs: $(READY)
 mutations: $(READY)
 	$(BIN)/python -m tests.mutations
 
+# Random inputs, damaged files, kills, full disks and wrong calls, counted in docs/promises.md.
+hostile: $(READY)
+	$(BIN)/python -m tests.hostile --minutes 10 --write docs/promises.md
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -66,5 +70,5 @@ bench-quick: $(READY)
 	$(BIN)/python -m benchmarks --quick
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(NEWEST) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(NEWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

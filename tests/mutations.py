@@ -29,7 +29,8 @@ ROWS, RESIDUALS, SYSTEMS = "kernels/rows.py", "kernels/residuals.py", "kernels/s
 PRODUCTS, VECTORS, PROCESSOR = "kernels/products.py", "kernels/vectors.py", "kernels/processor.py"
 LANES, RESCALE, SHEAR = "kernels/lanes.py", "kernels/rescale.py", "kernels/shear.py"
 RANDOM, TRUNCATED = "kernels/random.py", "kernels/truncated_normal.py"
-GIBBS = "tests/sampler/test_gibbs.py"
+CHECKSUMS, ARCHIVE = "sampler/checksums.py", "posterior/archive.py"
+GIBBS, CHECKPOINT = "tests/sampler/test_gibbs.py", "tests/sampler/test_checkpoint.py"
 CONDITIONAL = "tests/kernels/test_sweep.py::test_one_entry_against_the_joint_density"
 FROM_SCRATCH = "tests/kernels/test_sweep.py::test_conditionals_from_scratch"
 REFERENCE = "tests/kernels/test_sweep.py::test_reference_agrees"
@@ -315,6 +316,66 @@ MUTATIONS = [
     Mutation("units forgotten in one half", "model/model.py",
              "return ScaledView(self.data.columns, row_scale=self._factor)", "return ScaledView(self.data.columns)",
              f"{HIERARCHY}[columns in other units]"),
+    # What keeps files and results safe.
+    Mutation("checksum not compared", CHECKSUMS, "if self._sum(name, quantities[name], begin, end) != value:",
+             "if False:", f"{CHECKPOINT}::test_a_changed_number_is_found"),
+    Mutation("checksum of any run", CHECKSUMS, 'f"{self.identity} {name} {begin} {end}"', 'f"{name} {begin} {end}"',
+             "tests/sampler/test_checksums.py::test_other_chains_and_runs_are_told_apart"),
+    Mutation("checksums of draws by sweeps", CHECKSUMS, "        if name != SWEEPS:\n", "        if False:\n",
+             "tests/sampler/test_checksums.py::test_the_last_bit_of_any_number_matters"),
+    Mutation("state written before its draws", "sampler/checkpoint.py",
+             "        for array in self._files.values():\n            array.flush()\n", "",
+             f"{CHECKPOINT}::test_draws_are_on_disk_before_their_state"),
+    Mutation("room not reserved", "sampler/checkpoint.py", "            disk.reserve(temporary)\n", "",
+             f"{CHECKPOINT}::test_the_room_of_every_file_is_reserved"),
+    Mutation("room not looked for", "utils/disk.py", "if shutil.disk_usage(directory).free < needed:", "if False:",
+             f"{CHECKPOINT}::test_a_disk_without_room_is_refused_before_the_first_file"),
+    Mutation("full disk not explained", "utils/disk.py", "if error.errno not in NO_ROOM:", "if True:",
+             "tests/utils/test_disk.py::test_errors_of_a_full_disk_are_explained"),
+    Mutation("file that was cut off filled with zeros", "sampler/checkpoint.py", 'open_memmap(path, mode="r")',
+             'open_memmap(path, mode="r+")', f"{CHECKPOINT}::test_a_file_that_was_cut_off_is_not_filled_with_zeros"),
+    Mutation("foreign temporary files removed", "sampler/checkpoint.py", "ABANDONED.fullmatch(path.name)",
+             'path.name.endswith(".tmp")', f"{CHECKPOINT}::test_foreign_files_are_left_alone"),
+    Mutation("foreign files overwritten", "sampler/checkpoint.py", "    if found:\n        raise CheckpointError(",
+             "    if False:\n        raise CheckpointError(",
+             f"{CHECKPOINT}::test_a_directory_with_files_of_these_names_is_refused"),
+    Mutation("draws on disk writable", "posterior/fitting.py", "W.flags.writeable = Z.flags.writeable = False", "pass",
+             f"{CHECKPOINT}::test_draws_on_disk_cannot_be_changed"),
+    Mutation("long run not announced", "sampler/chains.py", "if left > LONG_RUN_SECONDS:", "if False:",
+             "tests/sampler/test_chains.py::test_a_long_run_is_announced_once"),
+    Mutation("infinite variances accepted", "sampler/chains.py", " and smallest > 0.0 and largest < LARGEST_SQUARE", "",
+             "tests/sampler/test_chains.py::test_a_variance_that_is_not_finite_is_an_error"),
+    Mutation("estimator not restored after a failed fit", "estimator.py",
+             "        vars(estimator).update(before)\n", "",
+             "tests/test_refit.py::test_a_failed_refit_changes_nothing"),
+    Mutation("attributes of a failed fit left", "estimator.py", "        vars(estimator).clear()\n", "",
+             "tests/test_refit.py::test_a_failed_first_fit_leaves_nothing"),
+    Mutation("results larger than memory", "utils/memory.py",
+             "    if free is not None and needed > free:\n", "    if False:\n",
+             "tests/utils/test_memory.py::test_results_that_do_not_fit_are_refused_with_another_way"),
+    Mutation("positions of sparse data not checked", "data/containers.py", "    check_positions(X)\n", "",
+             "tests/data/test_containers.py::test_positions_outside_are_refused"),
+    Mutation("data that cannot be squared", "data/containers.py", "    if max(-lowest, highest) > LARGEST:\n",
+             "    if False:\n", "tests/data/test_containers.py::test_values_that_cannot_be_squared"),
+    Mutation("columns that cannot be squared", "model/units.py", "    if len(tiny):\n", "    if False:\n",
+             "tests/model/test_units.py::test_columns_that_cannot_be_squared"),
+    Mutation("noise beyond single precision", "posterior/predictions.py",
+             "        largest = np.maximum(largest, noise.largest_deviations())\n", "        pass\n",
+             "tests/posterior/test_predictions.py::test_quantiles_of_noise_that_is_far_larger_than_the_signal"),
+    Mutation("lost arrays of a file taken for none", ARCHIVE,
+             'raise ValueError("its arrays are not those that were saved together")', "pass",
+             "tests/posterior/test_archive.py::test_a_lost_array_is_not_taken_for_none"),
+    Mutation("compressed members opened", ARCHIVE, "if member.compress_type != zipfile.ZIP_STORED:", "if False:",
+             "tests/posterior/test_archive.py::test_compressed_members_are_not_opened"),
+    Mutation("numbers of a file not checked", ARCHIVE,
+             '    _check_numbers({name: array for name, array in arrays.items() if name != "row_ids"})\n', "",
+             "tests/posterior/test_archive.py::test_foreign_content"),
+    Mutation("pickles in a file run", ARCHIVE, "np.load(content, allow_pickle=False)",
+             "np.load(content, allow_pickle=True)", "tests/posterior/test_archive.py::test_nothing_in_a_file_is_run"),
+    Mutation("a useless fit not noted", "posterior/notes.py", "    if not error > WORSE * trivial:\n", "    if True:\n",
+             "tests/posterior/test_notes.py::test_a_fit_that_explains_nothing"),
+    Mutation("an outlier not noted", "posterior/notes.py", "(share > OUTLIER_SHARE)", "(share > 2.0)",
+             "tests/posterior/test_notes.py::test_an_outlier_is_named"),
 ]  # fmt: skip
 
 

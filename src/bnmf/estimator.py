@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler.checkpoint import stored_seed
 from bnmf.sampler.schedule import Schedule
-from bnmf.utils import memory
+from bnmf.utils import arguments, memory
 from bnmf.utils.seeds import as_seed
 from bnmf.utils.typing import Floats
 
@@ -53,6 +54,17 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
+    """Return X after scikit-learn's checks, whose errors do not always say that they are about X."""
+    try:
+        return validate_data(estimator, X, **options)
+    except (TypeError, ValueError) as error:
+        if re.search(r"\bX\b", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X must be a matrix of numbers: {error}") from error
 
 
 class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -294,9 +306,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ) -> BayesianNMF:
         """Fit data in the form of the sampler."""
         self._validate_params()
-        dtype = np.dtype(self.draws_dtype)
+        try:
+            dtype = np.dtype(self.draws_dtype)
+        except TypeError:
+            dtype = None
         if dtype not in (np.float32, np.float64):
-            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r}")
+            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r:.80}")
         schedule = self._schedule()
         noise = as_noise(self.noise)
         units, shifted = units_of(data, self.scale, self.offset, robust=isinstance(noise, StudentT))
@@ -311,7 +326,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         kept = {"dtype": dtype, "keep_draws": self.keep_draws, "checkpoint": self.checkpoint}
         if factor is not None and isinstance(noise, KnownNoise):
             factor = factor * units.scale
-        run = Run(model, seed, init=self.init, original=data, noise_factor=factor, **kept)
+        init = self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init)
+        run = Run(model, seed, init=init, original=data, noise_factor=factor, **kept)
         options = {"n_jobs": effective_n_jobs(self.n_jobs), "progress": bool(self.progress)}
         if self.n_draws == "auto":
             max_time = MAX_TIME if self.max_time is None else self.max_time
@@ -361,7 +377,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             check_positions(X)
         # Entries that were not observed may be anything, infinities included, so only the others are checked.
         finite: Any = "allow-nan" if observed is None else False
-        array: Any = validate_data(
+        array: Any = checked(
             self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
         )
         values = array if isinstance(array, np.ndarray) else array.data
@@ -418,6 +434,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Mean, and standard deviation if asked for.
         """
         check_is_fitted(self)
+        arguments.flag(return_std, "return_std")
         mean = self.posterior_.mean()
         return (mean, self.posterior_.std()) if return_std else mean
 
@@ -471,8 +488,10 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "pass out= a memory map, or ask posterior_.mean(rows, columns) for the entries that you need",
             )
             filled = np.empty(data.shape)
-        elif getattr(out, "shape", None) != data.shape or out.dtype.kind != "f":
-            raise ValueError(f"out must be an array of floats of shape {data.shape}")
+        elif not isinstance(out, np.ndarray) or out.shape != data.shape or out.dtype.kind != "f":
+            raise ValueError(f"out must be an array of floats of shape {data.shape}, got {type(out).__name__}")
+        elif not out.flags.writeable:
+            raise ValueError("out must be an array that can be written to")
         else:
             filled = out
         for rows, block in data.blocks():
@@ -552,7 +571,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Their product with `components_`, plus `offset_`.
         """
         check_is_fitted(self)
-        weights = np.asarray(X, dtype=np.float64)
+        weights = arguments.floats(X, "X")
         if weights.ndim != 2 or weights.shape[1] != len(self.components_):
             raise ValueError(f"X must have shape (n_samples, {len(self.components_)}), got {weights.shape}")
         return weights @ self.components_ + (0.0 if self.offset_ is None else self.offset_)

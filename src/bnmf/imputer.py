@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from bnmf.data.containers import as_floats
-from bnmf.estimator import BayesianNMF, all_or_nothing
+from bnmf.estimator import BayesianNMF, all_or_nothing, checked
 from bnmf.posterior import predictions
+from bnmf.utils.arguments import whole_number
 from bnmf.utils.seeds import as_generator
 from bnmf.utils.typing import Array
 
@@ -130,8 +131,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         array = self._array(X, reset=False)
         posterior = self.estimator_.posterior_of(array)
         W, _, noise = posterior.flat
-        if not 1 <= n_imputations <= len(W):
-            raise ValueError(f"n_imputations must be between 1 and the {len(W)} draws, got {n_imputations}")
+        if whole_number(n_imputations, "n_imputations", 1) > len(W):
+            raise ValueError(f"n_imputations must be at most the {len(W)} draws, got {n_imputations}")
         rng = as_generator(random_state)
         chosen = rng.permutation(len(W))[:n_imputations]
         rows, columns = np.nonzero(np.isnan(array))
@@ -148,7 +149,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _array(self, X: Any, *, reset: bool) -> Array:
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
-        array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         if np.any(array < 0) and self._model().offset is None:
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator "

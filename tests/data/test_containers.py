@@ -1,12 +1,17 @@
 """From containers to checked arrays."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from bnmf.data.containers import as_csr, as_floats, as_mask, check_values
+from bnmf.data.containers import as_csr, as_floats, as_mask, check_positions, check_values
 
+ROOT = Path(__file__).resolve().parents[2]
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0], [2.5, 3.0, -4.0]])
 WHOLE = np.array([[1, 0, 7], [2, 3, 4]])
@@ -35,6 +40,13 @@ def test_booleans_and_lists():
     found = as_floats([[1, 2], [3, NAN]])
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, [[1.0, 2.0], [3.0, NAN]])
+
+
+def test_lists_of_unequal_length():
+    with pytest.raises(ValueError, match="X must be a matrix, got lists of unequal length"):
+        as_floats([[1.0, 2.0], [3.0]])
+    with pytest.raises(ValueError, match=r"observed must have the shape of X, .* got lists of unequal length"):
+        as_mask([[True, False], [True]], (2, 2))
 
 
 def test_a_float_array_is_not_copied():
@@ -184,7 +196,15 @@ def test_wrong_sparse_matrices(wrong, error, words):
 def test_values_that_pass():
     check_values(np.zeros(0), negative=False)
     check_values(np.array([0.0, -0.0, 3.0]), negative=False)
-    check_values(np.array([0.0, -1e300, 3.0]), negative=True)
+    check_values(np.array([0.0, -1e144, 1e144]), negative=True)
+
+
+@pytest.mark.parametrize("value", [1.1e144, -1.1e144, 1e300])
+def test_values_that_cannot_be_squared(value):
+    with pytest.raises(
+        ValueError, match=r"X must not exceed 1e\+144, got an entry of size 1.*: .* divide X by a constant"
+    ):
+        check_values(np.array([0.0, value, 3.0]), negative=True)
 
 
 @pytest.mark.parametrize("negative", [True, False])
@@ -196,3 +216,79 @@ def test_infinite_values(negative):
 def test_negative_values():
     with pytest.raises(ValueError, match=r"got 2 negative entries, the lowest -3.5 \(.*negative=True"):
         check_values(np.array([1.0, -3.5, 0.0, -1.0]), negative=False)
+
+
+# --- positions outside the shape, which compiled code would read from memory
+
+
+def with_positions_outside(kind, where):
+    """Return a 4 x 3 matrix in a sparse format with one position outside of it."""
+    if kind == "coo":
+        given = sp.coo_array(([1.0, 2.0], ([0, 1], [0, 1])), shape=(4, 3))
+        given.coords[1][1] = where
+        return given
+    given = sp.csr_array(np.ones((4, 3))).asformat(kind)
+    if kind == "lil":
+        given.rows[2][1] = where
+    elif kind == "dok":
+        given._dict[(2, where)] = 1.0
+    else:
+        given.indices[2] = where
+    return given
+
+
+@pytest.mark.parametrize("where", [-1, 100, 10**6])
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil", "dok"])
+def test_positions_outside_are_refused(kind, where):
+    with pytest.raises(ValueError, match=r"^X is not a valid sparse matrix: "):
+        check_positions(with_positions_outside(kind, where))
+    with pytest.raises(ValueError, match=r"^X is not a valid sparse matrix: "):
+        as_csr(with_positions_outside(kind, where))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil", "dok", "dia"])
+def test_positions_inside_pass(kind):
+    check_positions(sp.csr_array(np.ones((4, 3))).asformat(kind))
+
+
+@pytest.mark.parametrize("change", ["order", "end", "length"])
+def test_pointers_outside_are_refused(change):
+    given = sp.csr_array(np.ones((4, 3)))
+    if change == "order":
+        given.indptr[2] = 11
+    elif change == "end":
+        given.indptr[-1] = 10**6
+    else:
+        given.indptr = given.indptr[:-1]
+    with pytest.raises(ValueError, match=r"^X is not a valid sparse matrix: "):
+        as_csr(given)
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import scipy.sparse as sp
+from bnmf import BayesianNMF
+from tests.data.test_containers import with_positions_outside
+
+model = BayesianNMF(1, n_chains=1, burn_in=1, n_draws=4, random_state=0, unstored=sys.argv[1])
+fitted = BayesianNMF(1, n_chains=1, burn_in=1, n_draws=4, random_state=0).fit(np.ones((4, 3)))
+for kind in ("csr", "csc", "bsr", "coo", "lil", "dok"):
+    for where in (-1, 100, 10**6, 2**31 - 1):
+        for call in (model.fit, fitted.transform, fitted.impute, fitted.score, fitted.posterior_.for_rows):
+            try:
+                call(with_positions_outside(kind, where))
+            except ValueError as error:
+                assert "not a valid sparse matrix" in str(error), error
+            else:
+                raise AssertionError((kind, where, call))
+print("all refused")
+"""
+
+
+@pytest.mark.parametrize("unstored", ["zero", "missing"])
+def test_positions_outside_end_no_process(unstored):
+    """In a process of its own, which a wrong position would end."""
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, unstored]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.stdout == "all refused\n", done.stderr

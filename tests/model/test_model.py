@@ -13,6 +13,7 @@ from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, NoiseState, as_noise, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
+from bnmf.utils import memory
 
 
 @pytest.fixture
@@ -253,3 +254,12 @@ def test_shared_noise_keeps_everything_else(noise):
     assert model.noise_model == as_noise(noise)
     assert shared.columns is model.columns
     assert shared.max_precisions is model.max_precisions
+
+
+def test_more_components_than_fit_into_memory(monkeypatch):
+    with pytest.raises(MemoryError, match=r"one draw with n_components=10{30} takes .* GB, .*: take fewer components"):
+        Model(ObservedMatrix.from_data(np.ones((3, 2))), 10**30)
+    monkeypatch.setattr(memory, "available", lambda: 8 * 2 * 5)
+    Model(ObservedMatrix.from_data(np.ones((3, 2))), 2)
+    with pytest.raises(MemoryError, match="take fewer components"):
+        Model(ObservedMatrix.from_data(np.ones((3, 3))), 2)

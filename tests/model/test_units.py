@@ -80,3 +80,14 @@ def test_pickles():
     again = pickle.loads(pickle.dumps(units_of(data, None, "column")[0]))
     assert again is not NO_UNITS
     np.testing.assert_array_equal(again.offset, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("scale", ["column", "matrix", None])
+def test_columns_that_cannot_be_squared(scale):
+    X = np.ones((4, 3))
+    X[:, 1] = 1e-150
+    with pytest.raises(ValueError, match=r"sizes above 1e-144, got 1e-150 in column 1: .* multiply X by a constant"):
+        units_of(ObservedMatrix.from_data(X), scale, None)
+    X[0, 1] = 1e-140  # the others of its column are as good as zero
+    X[:, 2] = 0.0
+    units_of(ObservedMatrix.from_data(X), scale, None)

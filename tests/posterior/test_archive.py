@@ -1,6 +1,7 @@
 """Saved posteriors: complete, or a clear error; nothing in a file is executed."""
 
 import io
+import json
 import pickle
 import warnings
 import zipfile
@@ -12,7 +13,7 @@ import pytest
 
 from bnmf import BayesianNMF, Posterior
 from bnmf.posterior.archive import PosteriorFileError
-from bnmf.priors import Gamma, L2Squared
+from bnmf.priors import L1, Gamma, L2Squared
 
 
 @pytest.fixture(scope="module")
@@ -230,11 +231,23 @@ def edited_header(old, new):
     return lambda header: np.frombuffer(bytes(header).replace(old, new), np.uint8)
 
 
+def header_with(**values):
+    """Return a function that gives a header other values."""
+    return lambda header: np.frombuffer(json.dumps(json.loads(bytes(header)) | values).encode(), np.uint8)
+
+
+def changed(array, value):
+    """Return an array with one number of another value."""
+    array = array.copy()
+    array.flat[array.size // 2] = value
+    return array
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is not a posterior of bnmf"),
-        ({"header": edited_header(b'"format": 4', b'"format": 9')}, "format 9, and this version of bnmf reads 4"),
+        ({"header": edited_header(b'"format": 5', b'"format": 9')}, "format 9, and this version of bnmf reads 5"),
         ({"header": edited_header(b'"cell 0", ', b"")}, "11 names for 12"),
         ({"W": lambda W: W[:, :-1]}, r"log_density has dtype float64 and shape \(2, 6\)"),
         ({"Z": lambda Z: Z[:, :-1]}, "do not match"),
@@ -244,9 +257,34 @@ def edited_header(old, new):
         ({"train_mse": lambda mse: mse[:1]}, "do not match"),
         ({"Z": lambda Z: Z[0]}, "Z has dtype float64 and 3 dimensions"),
         ({"W": lambda W: W.astype(str)}, "W has dtype"),
+        ({"W": lambda W: W.astype(np.float16)}, "W has dtype float16"),
+        ({"Z": lambda Z: Z.astype(">f8")}, "Z has dtype >f8"),
+        ({"Z": lambda Z: changed(Z, 1e200)}, "its predictions leave the range of floating-point numbers"),
+        ({"train_mse": lambda mse: changed(mse, 1e307)}, "train_mse holds numbers that are too large"),
+        ({"W": lambda W: changed(W, 0.125)}, "its arrays are not those that were saved together"),
+        ({"row_ids": lambda ids: ids[::-1]}, "its arrays are not those that were saved together"),
         ({"row_ids": lambda ids: ids[1:]}, "row_ids has dtype uint64 and shape"),
         ({"header": edited_header(b"L1Squared", b"L9Squared")}, "unknown prior"),
         ({"header": edited_header(b'"rate": 0.1', b'"rate": -1')}, "rate of L1Squared must be finite"),
+        ({"header": edited_header(b'"cell 0"', b'["cell 0"]')}, "not a list of words and numbers"),
+        ({"header": edited_header(b'"thinning": 1', b'"thinning": 0')}, "thinning is 0"),
+        ({"header": edited_header(b'"thinning": 1', b'"thinning": true')}, "thinning is True"),
+        ({"header": edited_header(b'"n_observed": ', b'"n_observed": -')}, "n_observed is -"),
+        ({"header": edited_header(b'"n_observed": ', b'"n_observed": 999')}, "n_observed 999"),
+        ({"header": edited_header(b'"nonnegative": true', b'"nonnegative": 1')}, "nonnegative is 1"),
+        ({"header": header_with(notes=[3])}, "its notes are not sentences"),
+        ({"header": header_with(notes=[""])}, "its notes are not sentences"),
+        ({"header": header_with(notes="abc")}, "its notes are not sentences"),
+        ({"header": header_with(row_names="abcdefghijkl")}, "not a list of words and numbers"),
+        ({"header": lambda header: np.frombuffer(b"[1, 2]", np.uint8)}, "is not a posterior of bnmf, or it is damaged"),
+        ({"W": lambda W: changed(W, np.nan)}, "W holds numbers that are not finite"),
+        ({"Z": lambda Z: changed(Z, np.inf)}, "Z holds numbers that are not finite"),
+        ({"W": lambda W: changed(W, -1e-9)}, "W holds numbers that are not nonnegative"),
+        ({"train_mse": lambda mse: changed(mse, -1.0)}, "train_mse holds numbers that are not nonnegative"),
+        ({"noise_variance": lambda variance: changed(variance, 0.0)}, "noise_variance holds .* not positive"),
+        ({"log_density": lambda density: changed(density, np.nan)}, "log_density holds numbers that are not finite"),
+        (dict.fromkeys(("W", "Z", "noise_variance", "log_density"), lambda draws: draws[:, :0]), "is empty"),
+        (dict.fromkeys(("W", "Z", "noise_variance", "log_density", "train_mse"), lambda draws: draws[:0]), "is empty"),
     ],
 )
 def test_foreign_content(tmp_path, model, changes, words):
@@ -254,4 +292,64 @@ def test_foreign_content(tmp_path, model, changes, words):
     model.posterior_.save(path)
     rewrite(path, **changes)
     with pytest.raises(PosteriorFileError, match=words):
+        Posterior.load(path)
+
+
+def test_a_prior_of_another_number_of_components(tmp_path):
+    path = tmp_path / "posterior.npz"
+    fitted = BayesianNMF(2, prior=L1([1.0, 2.0]), n_chains=1, burn_in=1, n_draws=4, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted.fit(np.ones((5, 4))).posterior_.save(path)
+    assert Posterior.load(path).for_rows(np.ones((1, 4))).W.shape == (1, 4, 1, 2)
+    rewrite(path, header=edited_header(b"[1.0, 2.0]", b"[1.0, 2.0, 3.0]"))
+    with pytest.raises(PosteriorFileError, match="rate of L1"):
+        Posterior.load(path)
+
+
+@pytest.mark.parametrize("name", ["header", "W", "foreign"])
+def test_compressed_members_are_not_opened(tmp_path, model, name):
+    """Of a small file that would fill the memory."""
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: archive.read(member) for member in archive.infolist()}
+    members[f"{name}.npy"] = np.lib.format.magic(1, 0) + bytes(10**6)
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content, zipfile.ZIP_DEFLATED if member == f"{name}.npy" else zipfile.ZIP_STORED)
+    with pytest.raises(PosteriorFileError, match=f"{name}.npy is compressed"):
+        Posterior.load(path)
+
+
+def test_a_member_that_claims_to_be_huge(tmp_path, model):
+    path = tmp_path / "posterior.npz"
+    model.posterior_.save(path)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**4)})
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: archive.read(member) for member in archive.infolist()}
+    members["W.npy"] = header.getvalue() + bytes(100)
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    with pytest.raises(PosteriorFileError, match="damaged"):
+        Posterior.load(path)
+
+
+@pytest.mark.parametrize("name", ["offset", "scale", "row_noise", "row_ids"])
+def test_a_lost_array_is_not_taken_for_none(tmp_path, name):
+    path = tmp_path / "posterior.npz"
+    X = np.random.default_rng(0).exponential(size=(9, 4))
+    settings = {"noise": "both", "offset": "column", "n_chains": 1, "burn_in": 2, "n_draws": 4, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        BayesianNMF(2, **settings).fit(X).posterior_.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: archive.read(member) for member in archive.infolist()}
+    del members[f"{name}.npy"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    with pytest.raises(PosteriorFileError, match="its arrays are not those that were saved together"):
         Posterior.load(path)

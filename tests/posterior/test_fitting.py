@@ -294,3 +294,11 @@ def test_memory_warning(model, monkeypatch, options, n_bytes, words):
 def test_no_memory_warning_with_a_checkpoint(model, monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "available", lambda: 1)
     sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("options", [{}, {"keep_draws": False}])
+@pytest.mark.parametrize("change", [{"n_draws": 10**17}, {"n_chains": 10**30}, {"burn_in": 10**30}])
+@pytest.mark.filterwarnings("ignore::bnmf.utils.memory.MemoryWarning")
+def test_draws_that_no_machine_can_hold(model, options, change):
+    with pytest.raises(MemoryError, match=r"takes .* GB, .* see whether n_components, n_chains, burn_in, n_draws and"):
+        sample_posterior(model, Schedule(**{"n_chains": 1, "burn_in": 1, "n_draws": 1} | change), 0, **options)

@@ -6,7 +6,7 @@ from scipy import stats
 from tests.statistical.checks import assert_follows, assert_uniform, grid_cdf
 
 from bnmf.data import ObservedMatrix
-from bnmf.posterior import new_rows
+from bnmf.posterior import Posterior, new_rows
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.new_rows import draw, find_fitted
 from bnmf.priors import L1, L2Squared
@@ -298,3 +298,14 @@ def test_conditional_with_a_learned_rate(given):
         z, variance = Z[chain, number, 0, column], sigma2[chain, number]
         mean, sd = (values * z - rate[chain, number, 0] * variance) / z**2, np.sqrt(variance) / z
         assert_uniform(stats.truncnorm.cdf(drawn[chain, number, :, 0], -mean / sd, np.inf, loc=mean, scale=sd))
+
+
+def test_weights_that_are_not_finite_are_an_error(monkeypatch):
+    rng = np.random.default_rng(0)
+    posterior = Posterior(
+        rng.random((1, 4, 3, 2)), rng.random((1, 4, 2, 5)), np.ones((1, 4)), np.ones((1, 4)), 15, prior_W=L1(1.0)
+    )
+    infinite = new_rows.NewRows(np.full((1, 4, 2, 2), np.inf), None)
+    monkeypatch.setattr(new_rows, "draw", lambda *args: infinite)
+    with pytest.raises(FloatingPointError, match="X has rows so much larger than the fitted ones"):
+        posterior.for_rows(rng.random((2, 5)))

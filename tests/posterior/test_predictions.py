@@ -102,6 +102,19 @@ def test_quantiles_do_not_depend_on_units(of_W, of_Z):
     np.testing.assert_array_equal(found, plain * of_W * of_Z)
 
 
+def test_quantiles_of_noise_that_is_far_larger_than_the_signal():
+    """Its size over that of the signal is no number of single precision."""
+    noise = NoiseDraws(NOISE.column * 1e200, NOISE.row)
+    found = quantiles(W, Z, PROBABILITIES, noise, 0.0, -np.inf, np.random.default_rng(4))
+    expected = quantiles(0.0 * W, Z, PROBABILITIES, NOISE, 0.0, -np.inf, np.random.default_rng(4)) * 1e100
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_quantiles_of_a_signal_that_is_far_smaller_than_its_offset():
+    found = quantiles(W, Z, PROBABILITIES, NOISE, 1e60, 0.0, np.random.default_rng(4))
+    np.testing.assert_array_equal(found, np.full((3, M, N), 1e60))
+
+
 def test_quantiles_without_noise_are_not_cut():
     found = quantiles(W, Z, PROBABILITIES, None, 0.0, 1e3, np.random.default_rng(0))
     assert found.max() < 1e3

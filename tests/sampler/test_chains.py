@@ -2,6 +2,7 @@
 
 import threading
 import time
+import warnings
 from dataclasses import replace
 from itertools import product
 
@@ -255,6 +256,17 @@ def test_a_chain_that_is_not_finite_is_an_error(model, monkeypatch, name, value)
     assert not [event for event in store.events if event[1] == 1 and event[2] > 3]  # neither recorded nor checkpointed
 
 
+@pytest.mark.parametrize("variance", [0.0, np.inf, np.nan, 1e200])
+def test_a_variance_that_is_not_finite_is_an_error(model, monkeypatch, variance):
+    def change(chain, state):
+        noise = state.noise._replace(row=np.full(8, variance), column=np.full(6, 1e200 if variance == 1e200 else 1.0))
+        return state._replace(noise=noise) if (chain, state.sweep) == (1, 4) else state
+
+    change_step(monkeypatch, change)
+    with pytest.raises(FloatingPointError, match="range of floating-point numbers in sweep 4"):
+        run(model, SCHEDULE, Continued(model, SCHEDULE), SEED)
+
+
 @pytest.fixture
 def interrupted(model, monkeypatch):
     """Return a function that runs chains of which each waits for Ctrl-C in a given sweep."""
@@ -346,3 +358,40 @@ def test_largest_block_is_the_largest():
         kept, n_draws = largest_block(list(counts))
         assert kept == [chain for chain in range(4) if counts[chain] >= n_draws]
         assert len(kept) * n_draws == max(n * sum(count >= n for count in counts) for n in range(5))
+
+
+# --- long runs are announced
+
+
+def long_run(model, monkeypatch, seconds_left, **options):
+    """Run with sweeps that seem to take so long that some seconds are left, and return what was warned of."""
+    monkeypatch.setattr(chains, "SECONDS_BEFORE_ESTIMATE", 0.05)
+    monkeypatch.setattr(chains, "SECONDS_BETWEEN_WAITS", 0.01)
+    monkeypatch.setattr(chains, "LONG_RUN_SECONDS", seconds_left)
+    step = chains.gibbs.step
+
+    def slow(*args, **kwargs):
+        time.sleep(0.02)
+        return step(*args, **kwargs)
+
+    monkeypatch.setattr(chains.gibbs, "step", slow)
+    schedule = Schedule(n_chains=2, burn_in=0, n_draws=10)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(model, schedule, DrawStore(model, schedule), SEED, **options)
+    return [found for found in caught if found.category is chains.LongRunWarning]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_long_run_is_announced_once(model, monkeypatch, n_jobs):
+    (found,) = long_run(model, monkeypatch, 0.01, n_jobs=n_jobs)
+    assert "this run will take about" in str(found.message)
+    assert "progress=True" in str(found.message)
+    assert "checkpoint=DIRECTORY" in str(found.message)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "options"), [(600.0, {}), (0.01, {"progress": True}), (0.01, {"deadline": time.monotonic() + 1e6})]
+)
+def test_other_runs_are_not_announced(model, monkeypatch, capsys, seconds, options):
+    assert long_run(model, monkeypatch, seconds, **options) == []

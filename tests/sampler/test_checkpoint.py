@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
@@ -17,13 +18,14 @@ from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, GroupedNoise
 from bnmf.priors import L1, Gamma, L2Squared
-from bnmf.sampler import chains
+from bnmf.sampler import chains, checkpoint
 from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, PLAIN
 from bnmf.sampler.schedule import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
+Usage = namedtuple("Usage", "free")
 SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 300, "n_draws": 1200, "random_state": 3}
 SETTINGS |= {"prior": "gl22", "noise": "common", "scale": None}
 SCRIPT = """
@@ -368,3 +370,146 @@ def test_a_shared_rate_is_not_that_of_each_factor(tmp_path, shared_first):
 def test_numbers_of_numpy_in_settings(tmp_path, settings):
     first = quick(checkpoint=tmp_path, burn_in=1, n_draws=4, **settings).fit(data())
     assert_same(quick(checkpoint=tmp_path, burn_in=1, n_draws=4, **settings).fit(data()), first)
+
+
+# --- whose files they are
+
+
+@pytest.mark.parametrize("name", ["", b"", b"directory", 3, ["a"]])
+def test_names_that_are_no_directory(name):
+    with pytest.raises((ValueError, TypeError), match="checkpoint"):
+        quick(checkpoint=name).fit(data())
+
+
+def test_draws_on_disk_cannot_be_changed(tmp_path):
+    posterior = quick(checkpoint=tmp_path).fit(data()).posterior_
+    for draws_on_disk in (posterior.W, posterior.Z):
+        with pytest.raises(ValueError, match="read-only"):
+            draws_on_disk[0, 0, 0, 0] = 1.0
+
+
+FOREIGN = [
+    ".something.tmp",
+    ".W.npy.mine.tmp",
+    ".notes.npy.tmp",
+    ".chain-a.npz.1-2.tmp",
+    "notes.txt",
+    ".hidden",
+    "W.csv",
+]
+
+
+def test_foreign_files_are_left_alone(tmp_path):
+    foreign = {name: f"content of {name}".encode() for name in [*FOREIGN, "lock"]}
+    for name, content in foreign.items():
+        (tmp_path / name).write_bytes(content)
+    quick(checkpoint=tmp_path).fit(data())
+    (tmp_path / "mine.npy").write_bytes(b"mine")  # comes later
+    for settings in ({}, {"n_draws": 30}, {"n_chains": 3}):
+        quick(checkpoint=tmp_path, **settings).fit(data())
+    assert {name: (tmp_path / name).read_bytes() for name in foreign} == foreign
+    assert (tmp_path / "mine.npy").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["W.npy", "chain-0.npz", "settings.json", "mine.npy"])
+def test_a_directory_with_files_of_these_names_is_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(CheckpointError, match="use another directory"):
+        quick(checkpoint=tmp_path).fit(data())
+    assert (tmp_path / name).read_bytes() == b"{}"
+
+
+def test_unfinished_files_of_a_killed_process_are_removed(tmp_path):
+    quick(checkpoint=tmp_path).fit(data())
+    names = [".W.npy.123-140230.tmp", ".chain-0.npz.123-140230.tmp", ".settings.json.1-2.tmp"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"half")
+    quick(checkpoint=tmp_path).fit(data())
+    assert not any((tmp_path / name).exists() for name in names)
+
+
+@pytest.mark.parametrize("name", ["settings.json", "W.npy", "chain-1.npz", "lock"])
+def test_a_directory_in_place_of_a_file(tmp_path, name):
+    quick(checkpoint=tmp_path).fit(data())
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    with pytest.raises((CheckpointError, IsADirectoryError), match=r"remove|use a directory"):
+        quick(checkpoint=tmp_path).fit(data())
+
+
+def test_a_file_that_was_cut_off_is_not_filled_with_zeros(tmp_path):
+    quick(checkpoint=tmp_path).fit(data())
+    path = tmp_path / "W.npy"
+    path.write_bytes(path.read_bytes()[:-8])
+    n_bytes = path.stat().st_size
+    with pytest.raises(CheckpointError, match=r"W.npy .* cannot be read .*; remove the directory"):
+        quick(checkpoint=tmp_path, n_draws=10).fit(data())
+    assert path.stat().st_size == n_bytes
+
+
+def test_a_changed_number_is_found(tmp_path):
+    quick(checkpoint=tmp_path).fit(data())
+    file = np.lib.format.open_memmap(tmp_path / "W.npy", mode="r+")
+    file[1, 7, 3, 2] = np.nextafter(file[1, 7, 3, 2], 2.0)
+    file.flush()
+    with pytest.raises(CheckpointError, match=r"W.npy, sweeps 1 to 40 of chain 1.* is damaged; remove chain-1.npz"):
+        quick(checkpoint=tmp_path).fit(data())
+    (tmp_path / "chain-1.npz").unlink()  # what the message says
+    assert_same(quick(checkpoint=tmp_path).fit(data()), quick().fit(data()))
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs the number of blocks of a file")
+def test_the_room_of_every_file_is_reserved(tmp_path, monkeypatch):
+    """Before the first draw: the fit fails in its first sweep, and no file has holes."""
+    fail_after(monkeypatch, 0)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        quick(checkpoint=tmp_path, n_draws=500).fit(data())
+    files = list(tmp_path.glob("*.npy"))
+    assert len(files) >= 4
+    for path in files:
+        assert 512 * path.stat().st_blocks >= path.stat().st_size
+
+
+def test_a_disk_without_room_is_refused_before_the_first_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(10_000))
+    with pytest.raises(OSError, match=r"no room on disk: the draws in checkpoint=.* needs .* kB, and 9.8 kB are free"):
+        quick(checkpoint=tmp_path).fit(data())
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
+    """Every state is written after all files of draws were, since the state before."""
+    events = []
+    flush, write = np.memmap.flush, checkpoint.write_bytes
+    monkeypatch.setattr(np.memmap, "flush", lambda array: (events.append("flush"), flush(array))[1])
+    monkeypatch.setattr(checkpoint, "write_bytes", lambda *args: (events.append(args[0].name), write(*args))[1])
+    monkeypatch.setattr(chains, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    quick(checkpoint=tmp_path, burn_in=1, n_draws=3).fit(data())
+    states = [i for i, event in enumerate(events) if event.startswith("chain-")]
+    assert len(states) == 2 * 4
+    n_files = len(list(tmp_path.glob("*.npy")))
+    for i in states:
+        assert events[i - n_files : i] == ["flush"] * n_files
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("has_run", [True, False])
+def test_a_directory_that_cannot_be_written_to(tmp_path, has_run):
+    """As root: tests/hostile/interruptions.py, on a disk that is mounted read-only."""
+    directory = tmp_path / "run"
+    directory.mkdir()
+    if has_run:
+        quick(checkpoint=directory).fit(data())
+        (directory / "lock").unlink()
+    directory.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError, match=r"checkpoint=.* cannot be written to \(Permission denied\): use a"):
+            quick(checkpoint=directory).fit(data())
+    finally:
+        directory.chmod(0o700)
+    assert_same(quick(checkpoint=directory).fit(data()), quick().fit(data()))
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    with pytest.raises(OSError, match=r"checkpoint=.* cannot be written to \(File name too long\): use a directory"):
+        quick(checkpoint=tmp_path / ("a" * 300)).fit(data())

@@ -1,4 +1,4 @@
-"""A warning before a run that would exceed memory."""
+"""A warning before a run that would exceed memory, and an error before a result that does."""
 
 from pathlib import Path
 
@@ -53,7 +53,8 @@ def test_fit_names_the_options(monkeypatch):
     with pytest.warns(MemoryWarning) as caught:
         model.fit(X)
     message = str(caught[0].message)
-    assert "10.9 kB" in message  # 100 draws of (8 + 6) numbers of 8 bytes
+    # 100 draws of 8 + 6 factors and of 9 other numbers, 300 errors, and 4 (8 + 6) numbers to work with, of 8 bytes
+    assert "20.8 kB" in message
     for option in ("thinning", "float32", "checkpoint", "keep_draws=False"):
         assert option in message
     with pytest.warns(MemoryWarning, match="fewer chains"):
@@ -64,3 +65,35 @@ def test_draws_on_disk_need_no_memory(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "available", lambda: 1000)
     X = np.random.default_rng(0).exponential(size=(8, 6))
     BayesianNMF(1, n_chains=1, burn_in=200, n_draws=100, random_state=0, checkpoint=tmp_path).fit(X)
+
+
+def test_more_than_there_is_is_an_error(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 2048)
+    memory.require(2048, "it", "no")
+    with pytest.raises(MemoryError, match=r"^the table takes 3.0 kB, and 2.0 kB of memory are free: take less$"):
+        memory.require(3072, "the table", "take less")
+
+
+def test_unknown_memory_is_no_error(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: None)
+    memory.require(10**30, "it", "no")
+
+
+RESULTS = {
+    "mean": lambda model: model.posterior_.mean(),
+    "std": lambda model: model.posterior_.std(),
+    "quantile": lambda model: model.posterior_.quantile([0.1, 0.5]),
+    "interval": lambda model: model.interval(),
+    "reconstruct": lambda model: model.reconstruct(),
+    "impute": lambda model: model.impute(),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_that_do_not_fit_are_refused_with_another_way(monkeypatch, name):
+    model = BayesianNMF(2, n_chains=1, burn_in=2, n_draws=4, random_state=0).fit(np.ones((30, 20)))
+    monkeypatch.setattr(memory, "available", lambda: 8 * 30 * 20 - 1)
+    with pytest.raises(MemoryError, match=r"30 x 20 entries takes 4.7 kB, .* free: .*rows.*columns|memory map"):
+        RESULTS[name](model)
+    assert model.posterior_.mean([0, 1], [2, 3]).shape == (2,)
+    assert model.impute(out=np.empty((30, 20))).shape == (30, 20)

@@ -10,6 +10,10 @@ import scipy.sparse as sp
 
 from bnmf.utils.typing import Bools, Floats
 
+# Sizes of data whose squares, and sums of them, are floating-point numbers.
+LARGEST, SMALLEST = 1e144, 1e-144
+LARGEST_SQUARE = 1e304
+
 
 def as_floats(X: Any) -> Floats:
     """Return a dense X as a two-dimensional float array with NaN for missing entries.
@@ -37,7 +41,10 @@ def as_floats(X: Any) -> Floats:
     elif isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "fiub":
         array = np.ma.filled(X.astype(np.float64), np.nan)
     else:
-        array = np.asarray(X)
+        try:
+            array = np.asarray(X)
+        except ValueError as error:
+            raise ValueError(f"X must be a matrix, got lists of unequal length ({error})") from error
     if array.dtype.kind not in "fiub":
         raise TypeError(f"X must hold real numbers, got an array of dtype {array.dtype}")
     if array.ndim != 2:
@@ -49,7 +56,10 @@ def as_floats(X: Any) -> Floats:
 
 def as_mask(observed: Any, shape: tuple[int, ...]) -> Bools:
     """Return the argument `observed` as a boolean array of the shape of X."""
-    mask = np.asarray(observed)
+    try:
+        mask = np.asarray(observed)
+    except ValueError as error:
+        raise ValueError(f"observed must have the shape of X, {shape}, got lists of unequal length") from error
     if mask.shape != shape:
         raise ValueError(f"observed must have the shape of X, {shape}, got {mask.shape}")
     if mask.dtype != bool:
@@ -98,12 +108,17 @@ def has_nan(values: Floats) -> bool:
 
 
 def check_values(values: Floats, *, negative: bool) -> None:
-    """Raise an error if observed values are infinite or, unless allowed, negative."""
+    """Raise an error if observed values are infinite, too large to be squared or, unless allowed, negative."""
     if values.size == 0:
         return
     lowest, highest = values.min(), values.max()  # which need no memory, unlike a mask of all entries
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         raise ValueError(f"X must be finite where it is observed, got {np.isinf(values).sum()} infinite entries")
+    if max(-lowest, highest) > LARGEST:
+        raise ValueError(
+            f"X must not exceed {LARGEST:g}, got an entry of size {max(-lowest, highest):g}: squares of such numbers "
+            "leave the range of floating-point numbers, so divide X by a constant"
+        )
     if lowest < 0 and not negative:
         raise ValueError(
             f"X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest {lowest:g} (noise around "

@@ -81,7 +81,7 @@ class ObservedMatrix:
         ObservedMatrix
             The validated data.
         """
-        if unstored not in ("zero", "missing"):
+        if not isinstance(unstored, str) or unstored not in ("zero", "missing"):
             raise ValueError(f"unstored must be 'zero' or 'missing', got {unstored!r}")
         row_names, column_names = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
         if sp.issparse(X):

@@ -18,6 +18,7 @@ from bnmf.model.noise import MAX_PRECISION, NoiseModel, NoiseState, StudentT, as
 from bnmf.model.units import NO_UNITS, Units
 from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair
+from bnmf.utils import memory
 from bnmf.utils.typing import Floats, Shape
 
 Rates = tuple[Floats, ...]
@@ -77,6 +78,7 @@ class Model:
         k = int(k)
         if k < 1:
             raise ValueError(f"n_components must be at least 1, got {k}")
+        memory.require(8 * k * sum(self.data.shape), f"one draw with n_components={k}", "take fewer components")
         object.__setattr__(self, "n_components", k)
         if k > min(self.data.shape):
             warnings.warn(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.data.containers import SMALLEST
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Floats
 
@@ -74,9 +75,10 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = Fa
     if offset is not None:
         lowest = data.column_minima()
         data = data.shifted(lowest)
+    sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
+    _refuse_tiny(sizes)
     if scale is None:
         return Units(np.ones(1), lowest), data
-    sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
     if robust:
         sizes = np.array([_robust_size(data.columns.observed_values(column)) for column in range(len(sizes))])
     matrix_scale = _root_mean_square(sizes, counts)
@@ -100,3 +102,13 @@ def _root_mean_square(sizes: Floats, counts: Any) -> float:
     if largest == 0:
         return 1.0
     return float(largest * np.sqrt(np.average((sizes / largest) ** 2, weights=counts)))
+
+
+def _refuse_tiny(sizes: Floats) -> None:
+    """Raise an error if a column is so small that its squares are zero."""
+    tiny = np.flatnonzero((sizes > 0.0) & (sizes < SMALLEST))
+    if len(tiny):
+        raise ValueError(
+            f"X must have columns of zeros or of sizes above {SMALLEST:g}, got {sizes[tiny[0]]:g} in column {tiny[0]}: "
+            "squares of such numbers leave the range of floating-point numbers, so multiply X by a constant"
+        )

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bnmf.data.containers import LARGEST, LARGEST_SQUARE, SMALLEST
 from bnmf.posterior.draws import Draws
 from bnmf.priors.records import from_record, to_record
+from bnmf.utils import digests
 from bnmf.utils.atomic import npz_bytes, write_bytes
 
 KIND = "bnmf posterior"
-FORMAT = 4
+FORMAT = 5
 ARRAYS = {"W": (4,), "Z": (4,), "noise_variance": (2, 3), "train_mse": (2,)}
 """Arrays of every file with their possible numbers of dimensions."""
 OPTIONAL = {
@@ -54,6 +56,10 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
     draws : Draws
         What to write.
     """
+    arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS}
+    for name in (*OPTIONAL, "row_ids"):
+        if getattr(draws, name) is not None:
+            arrays[name] = np.asarray(getattr(draws, name))
     header = {
         "kind": KIND,
         "format": FORMAT,
@@ -65,11 +71,8 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
         "thinning": draws.thinning,
         "notes": list(draws.notes),
         "n_fixed": list(draws.n_fixed),
+        "digests": {name: digests.of_arrays(array) for name, array in arrays.items()},
     }
-    arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS}
-    for name in (*OPTIONAL, "row_ids"):
-        if getattr(draws, name) is not None:
-            arrays[name] = np.asarray(getattr(draws, name))
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     write_bytes(path, npz_bytes({"header": text, **arrays}))
 
@@ -96,6 +99,7 @@ def load(path: str | os.PathLike[str]) -> Draws:
         raise FileNotFoundError(f"no such file: {os.fspath(path)!r}")
     try:
         with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
+            _refuse_compressed(file)
             header = json.loads(bytes(file["header"]))
             if header.get("kind") != KIND:
                 raise PosteriorFileError(f"{os.fspath(path)!r} is not a posterior of bnmf")
@@ -103,7 +107,6 @@ def load(path: str | os.PathLike[str]) -> Draws:
                 raise PosteriorFileError(
                     f"{os.fspath(path)!r} has format {header['format']}, and this version of bnmf reads {FORMAT}"
                 )
-            _refuse_compressed(file)
             names = [name for name in (*ARRAYS, *OPTIONAL, "row_ids") if name in ARRAYS or name in file.files]
             arrays = {name: file[name] for name in names}
         return _validated(header, arrays)
@@ -125,7 +128,7 @@ def _refuse_compressed(file: Any) -> None:
 def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
     for name, n_dimensions in ARRAYS.items():
         array = arrays[name]
-        if array.ndim not in n_dimensions or array.dtype.kind != "f":
+        if array.ndim not in n_dimensions or array.dtype not in (np.float32, np.float64):
             raise ValueError(f"{name} has dtype {array.dtype} and {array.ndim} dimensions")
     n_chains, n_draws, n_rows, k = arrays["W"].shape
     n_columns = arrays["Z"].shape[3]
@@ -138,7 +141,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         shape, may_be_one = arrays[name].shape, name in ("rate_W", "rate_Z", "scale")
         if name == "noise_factor" and shape[:1] == (1,):  # the same for all rows
             expected = (1, *expected[1:])
-        if arrays[name].dtype.kind != "f" or not (shape == expected or (may_be_one and shape == (*expected[:-1], 1))):
+        if arrays[name].dtype != np.float64 or not (shape == expected or (may_be_one and shape == (*expected[:-1], 1))):
             raise ValueError(f"{name} has dtype {arrays[name].dtype} and shape {shape}")
     _check_numbers({name: array for name, array in arrays.items() if name != "row_ids"})
     ids = arrays.get("row_ids")
@@ -158,6 +161,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
     n_sweeps = arrays["train_mse"].shape[1]
     if not fits or arrays["train_mse"].shape[0] != n_chains or n_sweeps < n_draws * thinning:
         raise ValueError("the shapes of its arrays do not match")
+    _check_predictions(arrays)
     prior = None if header["prior_W"] is None else from_record(header["prior_W"])
     if prior is not None:
         learned = prior.learned
@@ -165,6 +169,9 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
             raise ValueError("the rate of its prior is learned, and there are no draws of it")
         # Raises an error if the rates have another shape.
         (prior if learned is None else learned.with_rate(1.0)).coefficients((n_rows, k))
+    # Last, because the errors above say more. Without it, a missing array of offsets would be taken for none.
+    if header["digests"] != {name: digests.of_arrays(array) for name, array in arrays.items()}:
+        raise ValueError("its arrays are not those that were saved together")
     optional: dict[str, Any] = {name: arrays.get(name) for name in OPTIONAL}
     return Draws(
         **{name: arrays[name] for name in ARRAYS},
@@ -191,6 +198,19 @@ def _check_numbers(arrays: dict[str, Any]) -> None:
             raise ValueError(f"{name} holds numbers that are not finite")
         if (lowest < 0.0 and name not in SIGNED) or (lowest == 0.0 and name in POSITIVE):
             raise ValueError(f"{name} holds numbers that are not {'positive' if name in POSITIVE else 'nonnegative'}")
+        if max(-lowest, float(np.max(array))) > (LARGEST if name in ("offset", "scale") else LARGEST_SQUARE):
+            raise ValueError(f"{name} holds numbers that are too large")
+        if name == "scale" and lowest < SMALLEST:
+            raise ValueError(f"{name} holds numbers that are too small")
+
+
+def _check_predictions(arrays: dict[str, Any]) -> None:
+    """Raise an error if predictions from numbers that are finite would not be."""
+    with np.errstate(over="ignore"):
+        products = (arrays["W"].max(axis=2).astype(np.float64) * arrays["Z"].max(axis=3)).sum(axis=2)
+        variance = arrays["noise_variance"].max() * (arrays["row_noise"].max() if "row_noise" in arrays else 1.0)
+    if not (products.max() < math.sqrt(LARGEST_SQUARE) and variance < LARGEST_SQUARE):
+        raise ValueError("its predictions leave the range of floating-point numbers")
 
 
 def _count(header: dict[str, Any], name: str) -> int:
@@ -210,6 +230,8 @@ def _names(names: pd.Index | None) -> list[Any] | None:
 def _index(names: list[Any] | None, size: int) -> pd.Index | None:
     if names is None:
         return None
+    if not isinstance(names, list) or not all(isinstance(name, (str, int, float)) for name in names):
+        raise ValueError("its names of rows or columns are not a list of words and numbers")
     if len(names) != size:
         raise ValueError(f"{len(names)} names for {size} rows or columns")
     return pd.Index(names)

@@ -143,6 +143,10 @@ class NoiseDraws:
             return variance
         return variance * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
 
+    def largest_deviations(self) -> Floats:
+        """Return a bound of the standard deviations in each column, (1 or columns,)."""
+        return np.sqrt(self.column.max(axis=0)) * np.sqrt(self.row.max())
+
     def at(self, rows: Indices, columns: Indices) -> Floats:
         """Return draws of the variances at paired positions, (S, 1 or n)."""
         column = self.column if self.column.shape[1] == 1 else self.column[:, columns]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import sys
 import time
 import warnings
 from dataclasses import replace
@@ -24,8 +25,9 @@ from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import SETTINGS_FILE, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.schedule import Schedule
-from bnmf.sampler.stores import DrawStore, MomentStore, stored_bytes, working_bytes
+from bnmf.sampler.stores import DrawStore, MomentStore, draw_bytes, stored_bytes, working_bytes
 from bnmf.utils.memory import warn_if_large
+from bnmf.utils.text import size
 from bnmf.utils.typing import Floats
 
 
@@ -180,9 +182,21 @@ class Run:
         if self.checkpoint is not None:
             settings = describe(self.model, self.seed, self.init, self.moves)
             return DiskStore(self.model, schedule, self.dtype, self.checkpoint, settings)
-        if self._store is not None:
-            return self._store.grown(schedule)
-        return DrawStore(self.model, schedule, self.dtype) if self.keep_draws else MomentStore(self.model, schedule)
+        needed = stored_bytes(self.model, schedule, self.dtype)
+        if not self.keep_draws:
+            needed -= draw_bytes(self.model, schedule, self.dtype)
+        try:
+            if needed > sys.maxsize:
+                raise MemoryError
+            if self._store is not None:
+                return self._store.grown(schedule)
+            return DrawStore(self.model, schedule, self.dtype) if self.keep_draws else MomentStore(self.model, schedule)
+        except MemoryError:
+            raise MemoryError(
+                f"what is kept of the draws takes {size(needed)}, which this machine does not give: see whether "
+                "n_components, n_chains, burn_in, n_draws and thinning are what you want; checkpoint=DIRECTORY keeps "
+                "them on disk"
+            ) from None
 
     def _posterior(self, store: DrawStore | MomentStore) -> Posterior | Moments:
         """Return the draws that are kept, without a copy if all chains are."""
@@ -251,7 +265,7 @@ class Run:
 
 def _directory(checkpoint: Any) -> Path:
     """Return the directory of a checkpoint. A relative path would be another one when a run goes on from elsewhere."""
-    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint):
+    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint) or "\0" in str(checkpoint):
         raise ValueError(f"checkpoint must be the name of a directory, got {checkpoint!r}")
     return Path(checkpoint).absolute()
 

@@ -82,7 +82,7 @@ class Moments(BasePosterior):
             The means.
         """
         mean = self._prediction.mean(axis=0) + self._offset
-        return mean if rows is None and columns is None else mean[rows, columns]
+        return mean if rows is None and columns is None else mean[arguments.positions(rows, columns, mean.shape)]
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows."""
@@ -106,7 +106,7 @@ class Moments(BasePosterior):
         # Each chain by its own count: after Ctrl-C some have more draws than the others.
         within = np.mean([squares / count for squares, count in zip(self._squares, self._counts, strict=True)], axis=0)
         variance = within + self._prediction.var(axis=0)
-        if noise:
+        if arguments.flag(noise, "noise"):
             by_column = self.noise_variance.reshape(self.noise_variance.shape[0] * self.n_draws, -1)
             by_row = np.ones((len(by_column), 1))
             if self._row_noise is not None:
@@ -116,7 +116,7 @@ class Moments(BasePosterior):
             of_noise = by_row.T @ by_column / len(by_column)
             variance = variance + (of_noise if self._noise_factor is None else of_noise * self._noise_factor**2)
         std = np.sqrt(variance)
-        return std if rows is None and columns is None else std[rows, columns]
+        return std if rows is None and columns is None else std[arguments.positions(rows, columns, std.shape)]
 
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
         """Return the central interval of each entry in the normal approximation: only two moments are known.

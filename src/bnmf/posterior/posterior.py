@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, components, diagnostics, inference_data, new_rows, notebook, predictions
@@ -114,9 +115,7 @@ class Posterior(Draws, BasePosterior):
             The later draws; `train_mse` still begins with the first sweep.
         """
         n_sweeps = self.train_mse.shape[1]
-        if isinstance(sweep, (bool, np.bool_)) or not isinstance(sweep, (int, np.integer)):
-            raise TypeError(f"sweep must be a whole number, got {sweep!r}")
-        if not 0 <= sweep < n_sweeps:
+        if not arguments.whole_number(sweep, "sweep", 0) < n_sweeps:
             raise ValueError(f"sweep must be at least 0 and less than the number of sweeps, {n_sweeps}, got {sweep}")
         first = self.n_draws - min((n_sweeps - int(sweep) - 1) // self.thinning + 1, self.n_draws)
         traces = ("noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z", "df")
@@ -177,6 +176,8 @@ class Posterior(Draws, BasePosterior):
         ndarray of shape (number of rows, columns)
             The means.
         """
+        if not isinstance(rows, slice):
+            raise TypeError(f"rows must be a slice, got {rows!r:.80}")
         W, Z, _ = self.flat
         return predictions.mean(W[:, rows], Z) + self._offset()
 
@@ -290,15 +291,7 @@ class Posterior(Draws, BasePosterior):
         return draws.reshape(self.n_chains, self.n_draws, -1)
 
     def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
-        if rows is None or columns is None:
-            raise ValueError("rows and columns go together: give both or neither")
-        rows, columns = (np.atleast_1d(np.asarray(x)) for x in (rows, columns))
-        if rows.shape != columns.shape or rows.ndim != 1:
-            raise ValueError(f"rows and columns must be paired lists, got shapes {rows.shape} and {columns.shape}")
-        for name, positions, size in (("rows", rows, self.shape[0]), ("columns", columns, self.shape[1])):
-            if positions.dtype.kind not in "iu" or np.any((positions < -size) | (positions >= size)):
-                raise IndexError(f"{name} must be whole numbers below {size}")
-        return rows.astype(np.intp), columns.astype(np.intp)
+        return arguments.positions(rows, columns, self.shape)
 
     def log_likelihood(self, rows: Any, columns: Any, values: Any) -> Floats:
         """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
@@ -339,7 +332,7 @@ class Posterior(Draws, BasePosterior):
 
     def _data(self, rows: Any, columns: Any, values: Any) -> tuple[Indices, Indices, Floats]:
         rows, columns = self._positions(rows, columns)
-        values = np.asarray(values, dtype=np.float64)
+        values = arguments.floats(values, "values")
         if values.shape != rows.shape:
             raise ValueError(f"values must be as many as rows and columns, {rows.size}, got shape {values.shape}")
         return rows, columns, values - self._offset(columns)
@@ -419,6 +412,14 @@ class Posterior(Draws, BasePosterior):
             weighted = self.df is not None or factor is not None
             rows = (data.listed() if weighted else data).rows.select(new)
             drawn = new_rows.draw(rows, ids[new], replace(self, noise_factor=_of_rows(factor, new)), seed)
+            spread = 1.0 if drawn.row_noise is None else float(drawn.row_noise.max())
+            # Numbers of Python: their product is infinite without a warning.
+            is_finite = float(np.max(self.noise_variance)) * spread < LARGEST_SQUARE
+            if not (is_finite and np.isfinite(drawn.W).all()):
+                raise FloatingPointError(
+                    "X has rows so much larger than the fitted ones that their weights or noise leave the range of "
+                    "floating-point numbers: see whether they are in the same unit"
+                )
             W[:, :, new] = drawn.W
             if row_noise is not None:
                 row_noise[:, :, new] = drawn.row_noise
@@ -590,7 +591,7 @@ class Posterior(Draws, BasePosterior):
         path : path-like
             File name, usually ending in ``.npz``. An existing file is replaced only when the new one is complete.
         """
-        archive.save(path, self)
+        archive.save(arguments.path(path, "path"), self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
@@ -606,7 +607,7 @@ class Posterior(Draws, BasePosterior):
         Posterior
             The posterior.
         """
-        draws = archive.load(path)
+        draws = archive.load(arguments.path(path, "path"))
         return cls(**{item.name: getattr(draws, item.name) for item in fields(draws)})
 
     def to_inference_data(

@@ -74,9 +74,12 @@ def quantiles(
     out = np.empty((len(probabilities), n_rows, Z.shape[2]))
     # In units of components and columns, single precision has more digits than any number of draws can give.
     of_W = _power_of_two(_largest(W, (0, 1)))
-    unit = _power_of_two(_largest(Z, (0,)).T @ of_W)
+    largest = _largest(Z, (0,)).T @ of_W
+    if noise is not None:
+        largest = np.maximum(largest, noise.largest_deviations())
+    unit = _power_of_two(largest)
     scaled_Z = (Z * of_W[:, None] / unit).astype(np.float32)
-    lowest = (lower_bound - offset) / unit
+    lowest = np.maximum((lower_bound - offset) / unit, np.finfo(np.float32).min).astype(np.float32)
     size = max(1, min(ROWS_PER_NOISE, TILE_BYTES // (4 * n_draws * Z.shape[2])))
     parts = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
@@ -85,7 +88,7 @@ def quantiles(
         if noise is not None:
             scale = (np.sqrt(noise.of_rows(rows)) / unit).astype(np.float32)
             draws += scale * noise.draw((n_draws, 1, Z.shape[2]), rng, np.float32)
-            np.maximum(draws, lowest.astype(np.float32), out=draws)
+            np.maximum(draws, lowest, out=draws)
         draws = np.ascontiguousarray(draws.reshape(n_draws, -1).T)
         found = _sorted_quantiles(draws, probabilities).reshape(len(probabilities), -1, Z.shape[2])
         out[:, rows] = found * unit + offset

@@ -8,6 +8,9 @@ import warnings
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
+import numpy as np
+
+from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.kernels.compile import announced
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
@@ -158,6 +161,7 @@ class _Job:
                 model = self.warm_up if state.sweep < self.n_warm_up else self.model
                 state = gibbs.step(model, state, stream, workers, self.moves)
                 gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)
+                _check_variances(self.model, state)
                 self.sweeps[chain] = state.sweep
                 self.store.record(chain, state)
                 if rate is None:
@@ -211,3 +215,16 @@ def largest_block(counts: list[int]) -> tuple[list[int], int]:
     """
     n_draws = max(counts, key=lambda n: n * sum(count >= n for count in counts))
     return [chain for chain, count in enumerate(counts) if count >= n_draws], n_draws
+
+
+def _check_variances(model: Model, state: State) -> None:
+    """Raise an error if a variance in the user's units is not a positive finite number."""
+    row, column = state.noise.row, state.noise.column
+    with np.errstate(over="ignore", under="ignore"):
+        of_columns = column * model.units.scale**2
+        smallest, largest = of_columns.min() * row.min(), of_columns.max() * row.max()
+    if not (smallest > 0.0 and largest < LARGEST_SQUARE):
+        raise FloatingPointError(
+            f"the chain left the range of floating-point numbers in sweep {state.sweep}. Data of extreme size need a "
+            "prior of their scale; and LInf(rule='paper') is known to diverge"
+        )

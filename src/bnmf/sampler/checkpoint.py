@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ NUMBERS = ("scale", "row_strength", "column_strength", "df", "squared_error", "l
 SETTINGS_FILE = "settings.json"
 OWN_FILES = (SETTINGS_FILE, "*.npy", "chain-*.npz")
 """Names of the files of a checkpoint beside its lock."""
+ABANDONED = re.compile(r"\.(settings\.json|\w+\.npy|chain-\d+\.npz)\.\d+-\d+\.tmp")
+"""Names of unfinished files of a process that was killed."""
+AGAIN = "remove the directory to draw everything again"
 
 
 class CheckpointError(ValueError):
@@ -79,13 +83,15 @@ class DiskStore(DrawStore):
         settings = {"format": FORMAT, **settings, **kept}
         if (self.directory / SETTINGS_FILE).exists():
             _compare(self.directory, settings)
-            for name in OWN_FILES:  # left by a process that was killed: the lock is ours now
-                for abandoned in self.directory.glob(f".{name}.*.tmp"):
-                    abandoned.unlink()
+            for path in self.directory.iterdir():
+                if ABANDONED.fullmatch(path.name) and path.is_file():  # the lock is ours now
+                    path.unlink()
         else:
             _refuse_foreign_files(self.directory)
             disk.require(self.directory, stored_bytes(model, schedule, dtype), self._what("the draws"))
-            write_bytes(self.directory / SETTINGS_FILE, json.dumps(settings, indent=2).encode())
+            content = json.dumps(settings, indent=2).encode()
+            with disk.explained(len(content), self._what(SETTINGS_FILE), self.directory):
+                write_bytes(self.directory / SETTINGS_FILE, content)
         self._has_states = any(self.directory.glob("chain-*.npz"))
         self._files: dict[str, np.memmap[Any, Any]] = {}  # with all chains and draws that they have
         self._checksums: dict[int, Checksums] = {}
@@ -97,10 +103,14 @@ class DiskStore(DrawStore):
 
     def _lock_directory(self) -> None:
         """Create the directory and take a lock on it, which ends with the process."""
-        if self.directory.exists() and not self.directory.is_dir():
-            raise CheckpointError(f"checkpoint={str(self.directory)!r} is a file: give a directory")
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._lock = open(self.directory / "lock", "a")  # noqa: SIM115 (kept open until `close`)
+        try:
+            if self.directory.exists() and not self.directory.is_dir():
+                raise CheckpointError(f"checkpoint={str(self.directory)!r} is a file: give a directory")
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.directory / "lock", "a")  # noqa: SIM115 (kept open until `close`)
+        except OSError as error:
+            what = f"checkpoint={str(self.directory)!r} cannot be written to ({error.strerror})"
+            raise OSError(error.errno, f"{what}: use a directory in which files can be created") from error
         try:
             import fcntl
         except ImportError:  # Windows has no such locks
@@ -122,7 +132,7 @@ class DiskStore(DrawStore):
             self._create(path, shape, dtype, fill)
         array = self._mapped(path)
         if array.ndim != len(shape) or array.shape[2:] != shape[2:] or array.dtype != dtype:
-            raise CheckpointError(f"{self._what(path.name)} does not belong to this run")
+            raise CheckpointError(f"{self._what(path.name)} does not belong to this run; {AGAIN}")
         if lacks_room(array, shape):
             self._create(path, room_for(array, shape), dtype, fill, array)
             array = self._mapped(path)
@@ -132,11 +142,10 @@ class DiskStore(DrawStore):
     def _mapped(self, path: Path) -> np.memmap[Any, Any]:
         """Return a memory map of a file that must be there."""
         try:
+            np.lib.format.open_memmap(path, mode="r")  # refuses a file that was cut off; "r+" would fill it
             return np.lib.format.open_memmap(path, mode="r+")
-        except (OSError, ValueError) as error:
-            raise CheckpointError(
-                f"{self._what(path.name)} cannot be read ({error}); remove the directory to draw everything again"
-            ) from error
+        except Exception as error:  # a damaged header can raise almost anything
+            raise CheckpointError(f"{self._what(path.name)} cannot be read ({error}); {AGAIN}") from error
 
     def _create(self, path: Path, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> None:
         """Write a file with room for all draws, and those of an old one in it."""
@@ -265,12 +274,11 @@ def _refuse_foreign_files(directory: Path) -> None:
 
 def _compare(directory: Path, settings: dict[str, Any]) -> None:
     """Raise an error that names the differences if a directory holds another run."""
-    again = "remove the directory to draw everything again"
     try:
         stored = json.loads((directory / SETTINGS_FILE).read_bytes())
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} cannot be read ({error}); {again}"
+            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} cannot be read ({error}); {AGAIN}"
         ) from error
     if not isinstance(stored, dict) or "format" not in stored:
         raise CheckpointError(

@@ -280,7 +280,8 @@ def half_sweep(
         precision, deviation = 1.0 / row_variance, np.sqrt(entry_variance)
         view = view.times(1.0 / deviation)
     else:
-        precision = 1.0 / (row_variance * entry_variance)
+        with np.errstate(over="ignore"):  # an infinite variance ends the chain after this sweep
+            precision = 1.0 / (row_variance * entry_variance)
     other = workers.other_factor(*Z.shape, is_scaled=view.entry_scale is not None)
     set_other(Z, deviation, NO_NUMBERS if view.entry_scale is None else view.entry_scale, other)
     data = rows.kernel_data(view.squares if needs_errors else rows.squares)

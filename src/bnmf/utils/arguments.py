@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bnmf.utils.typing import Floats
+from bnmf.utils.typing import Floats, Indices
 
 
 def whole_number(value: Any, name: str, lowest: int) -> int:
@@ -42,8 +44,8 @@ def probabilities(value: Any, name: str) -> Floats:
     array([0.5])
     """
     try:
-        found = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
+        found = np.atleast_1d(floats(value, name))
+    except TypeError:
         found = np.empty(0)
     if found.ndim != 1 or found.size == 0 or not np.all((found >= 0) & (found <= 1)):
         raise ValueError(f"{name} must be a number between 0 and 1, or a list of them, got {value!r}")
@@ -55,3 +57,50 @@ def flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def floats(value: Any, name: str) -> Floats:
+    """Return an array of real numbers."""
+    try:
+        found = np.asarray(value)
+        if found.dtype.kind in "fiub":
+            return found.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} must hold real numbers, got {value!r:.80}")
+
+
+def path(value: Any, name: str) -> Path:
+    """Return the name of a file or directory as a path."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be the name of a file, got {value!r:.80}")
+    found = os.fspath(value)
+    if not isinstance(found, str) or not found or "\0" in found:
+        raise ValueError(f"{name} must be the name of a file, got {value!r:.80}")
+    return Path(found)
+
+
+def positions(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[Indices, Indices]:
+    """Return paired positions in a matrix.
+
+    Examples
+    --------
+    >>> positions([0, 1], [2, -1], (2, 3))
+    (array([0, 1]), array([ 2, -1]))
+    """
+    if rows is None or columns is None:
+        raise ValueError("rows and columns go together: give both or neither")
+    found = [_whole_numbers(rows, "rows", shape[0]), _whole_numbers(columns, "columns", shape[1])]
+    if found[0].shape != found[1].shape or found[0].ndim != 1:
+        raise ValueError(f"rows and columns must be paired lists, got shapes {found[0].shape} and {found[1].shape}")
+    return found[0], found[1]
+
+
+def _whole_numbers(value: Any, name: str, size: int) -> Indices:
+    try:
+        found = np.atleast_1d(np.asarray(value))
+    except ValueError:
+        found = np.empty(0)
+    if found.dtype.kind not in "iu" or np.any((found < -size) | (found >= size)):
+        raise IndexError(f"{name} must be whole numbers below {size}")
+    return found.astype(np.intp)

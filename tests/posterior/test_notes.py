@@ -1,0 +1,98 @@
+"""Notes on a fit: said when something is wrong, and not otherwise."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from bnmf import BayesianNMF
+from bnmf.data import ObservedMatrix
+from bnmf.model import Model
+from bnmf.posterior import notes
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+class Predicts:
+    """A posterior with a given mean."""
+
+    def __init__(self, mean):
+        self._mean = np.asarray(mean)
+
+    def mean(self, rows, columns):
+        return self._mean[rows, columns]
+
+
+def low_rank(rows=40, columns=10):
+    rng = np.random.default_rng(0)
+    return rng.exponential(size=(rows, 2)) @ rng.exponential(size=(2, columns)) + 0.1
+
+
+def found(X, predictions=None, k=1, **settings):
+    data = ObservedMatrix.from_data(X)
+    dense = X.toarray() if sp.issparse(X) else X
+    return notes.of_fit(Predicts(dense if predictions is None else predictions), data, Model(data, k, **settings))
+
+
+def test_a_good_fit_has_none():
+    assert found(low_rank()) == ()
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_a_fit_that_explains_nothing(make):
+    X = low_rank()
+    (note,) = found(make(X), np.zeros_like(X))
+    assert note.startswith("the fit explains the observed entries worse than the mean of each column does: try")
+
+
+def test_the_means_of_columns_are_not_worse_than_themselves():
+    X = low_rank()
+    assert found(X, np.broadcast_to(X.mean(axis=0), X.shape)) == ()
+
+
+def test_missing_entries_are_not_compared():
+    X = low_rank()
+    predictions = X.copy()
+    X[::2, ::3] = np.nan
+    predictions[::2, ::3] = 1e9
+    assert found(X, predictions) == ()
+
+
+def test_more_parameters_than_entries():
+    X = low_rank(12, 8)
+    (note,) = found(X, k=5)  # 5 (12 + 8) = 100 parameters
+    assert note.startswith("5 components have 100 parameters for 96 observed entries: predictions rest on the prior")
+    assert found(X, k=4) == ()
+    assert found(X, k=5, prior="ard") == ()  # superfluous components vanish
+
+
+def test_an_outlier_is_named():
+    X = low_rank()
+    X[3, 4] = 1e6
+    (note,) = found(X)
+    assert note.startswith("one entry of column 4 is more than 632 times as large as the others usually are: it sets")
+    X[5, 7] = 1e6
+    (note,) = found(X)
+    assert "(and in 1 other columns)" in note
+
+
+def test_one_nonzero_entry_is_no_outlier():
+    X = low_rank()
+    X[:, 4] = 0.0
+    X[3, 4] = 1e6
+    assert found(X) == ()
+
+
+def test_few_entries_have_no_outlier():
+    X = low_rank()
+    X[4:, 4] = np.nan
+    X[3, 4] = 1e6
+    assert found(X) == ()
+
+
+def test_notes_are_problems_and_part_of_the_verdict():
+    model = BayesianNMF(6, prior="gee", n_chains=2, burn_in=50, n_draws=8, random_state=0).fit(low_rank(9, 6))
+    (note,) = model.posterior_.notes
+    assert note.startswith("6 components have 90 parameters for 54 observed entries")
+    assert note in model.posterior_.problems()
+    assert note[1:] in model.posterior_.summary().verdict
+    assert model.sample_more(4).posterior_.notes == (note,)
