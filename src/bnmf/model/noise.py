@@ -320,9 +320,13 @@ class StudentT:
         df = self.df
         if df is not None and not (isinstance(df, (int, float, np.number)) and 0 < df < math.inf):
             raise ValueError(f"df of StudentT must be a positive finite number or None, got {df!r}")
+        if df is not None:
+            object.__setattr__(self, "df", float(df))
         if self.by == "common" and self.strength is not None:
             raise ValueError("strength of StudentT is for scales that differ: leave it None with by='common'")
-        _ = self.base  # checks the strength
+        base = self.base  # checks the strength
+        if isinstance(base, GroupedNoise):
+            object.__setattr__(self, "strength", base.strength)
 
     @property
     def base(self) -> CommonNoise | GroupedNoise:
