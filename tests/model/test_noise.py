@@ -276,6 +276,7 @@ def test_arguments_of_student_t():
     given = StudentT(np.int64(5), "row", np.float32(2.0))
     assert (type(given.df), given.df, type(given.strength), given.strength) == (float, 5.0, float, 2.0)
     assert given.shared == StudentT(5.0, "row", float(STRENGTHS[-1]))
+    assert StudentT(by="common").shared == StudentT(by="common")
     for df in (0, -1.0, math.inf, math.nan, "4"):
         with pytest.raises(ValueError, match="df of StudentT must be a positive finite number or None, got"):
             StudentT(df)

@@ -66,7 +66,7 @@ def _checked_weights(sample_weight: Any, n_rows: int) -> Floats:
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one number for each row of X, shape ({n_rows},), got {weight.shape}")
     if not (np.isfinite(weight) & (weight > 0)).all():
-        raise ValueError(f"sample_weight must be positive and finite, got {_first_wrong(weight)!r}")
+        raise ValueError(f"sample_weight must be above zero and finite, got {_first_wrong(weight)!r}")
     return weight
 
 

@@ -345,7 +345,10 @@ class StudentT:
 
     @property
     def shared(self) -> StudentT:
-        """The same noise with nearly equal scales, for the first sweeps of a chain."""
+        """The same noise with nearly equal scales, for the first sweeps of a chain.
+
+        The tails stay heavy: nearly normal noise would give components to outliers, which they keep.
+        """
         return self if self.by == "common" else StudentT(self.df, self.by, float(STRENGTHS[-1]))
 
     @property
