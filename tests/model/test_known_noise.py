@@ -106,7 +106,7 @@ def test_known_noise_needs_its_standard_errors(weights):
         (np.where(ERRORS > 1.0, NAN, ERRORS), ValueError, "noise_scale is NaN where X was observed"),
         (np.array([1.0, NAN, 1.0]), ValueError, "noise_scale must be positive and finite, got nan"),
         (ERRORS - ERRORS[1, 1], ValueError, "noise_scale must be positive and finite, got -"),
-        (np.where(ERRORS == ERRORS[1, 1], 0.0, ERRORS), ValueError, "noise_scale must be positive and finite, got 0.0"),
+        (np.where(ERRORS[1, 1] == ERRORS, 0.0, ERRORS), ValueError, "noise_scale must be positive and finite, got 0.0"),
         (np.full(3, np.inf), ValueError, "noise_scale must be positive and finite, got inf"),
         ([["a", "b", "c"]], TypeError, "noise_scale must be an array of numbers, got list"),
         (sp.csr_array(ERRORS), TypeError, "noise_scale must be an array of numbers, got csr_array"),

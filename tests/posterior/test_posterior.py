@@ -398,7 +398,7 @@ def test_rows_of_the_fit_keep_their_factors(posterior):
 
 @pytest.mark.parametrize("df", [None, 4.0])
 def test_new_rows_have_the_noise_that_is_known(posterior, df):
-    """A factor of 3 for all entries is a variance that is 9 times as large, draw for draw; that of a column is its own."""
+    """A factor of 3 for all entries is a variance 9 times as large, draw for draw; a column may have its own."""
     X = np.random.default_rng(4).exponential(size=(4, 5))
     X[1, 2] = X[2] = np.nan
     given = replace(posterior, prior_W=L1(1.0), df=None if df is None else np.full((2, 50), df))

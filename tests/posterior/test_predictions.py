@@ -152,7 +152,7 @@ KINDS = ["common", "column", "row", "both", "known", "known by column", "t", "t 
 
 
 def noise_of(kind):
-    """Return draws of the noise, and the variance (for Student's t the squared scale) of every entry (S, rows, columns).
+    """Return draws of the noise, and the variance (squared scale of Student's t) of every entry (S, rows, columns).
 
     Those of Student's t have degrees of freedom of their own in each draw, all above 2.
     """
