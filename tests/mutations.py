@@ -271,7 +271,7 @@ MUTATIONS = [
     Mutation("root of a weight forgotten", "model/model.py", "root = np.sqrt(self._weights(noise))",
              "root = self._weights(noise)", f"{WEIGHTS}[gee-all observed-known]"),
     Mutation("weights of columns in the order of rows", "model/model.py", "root[self.data.column_order]", "root",
-             "tests/model/test_model.py::test_roots_of_weights"),
+             f"{HIERARCHY}[known precisions]"),
     Mutation("data not multiplied by the roots of their weights", RESIDUALS, "residuals[to + i] *= root",
              "residuals[to + i] *= 1.0", f"{WEIGHTED}[L1-1-1]"),
     Mutation("rows of Z not multiplied by the roots of weights in all lanes", RESIDUALS,

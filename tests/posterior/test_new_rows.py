@@ -317,7 +317,7 @@ def test_draws_follow_the_conditional_with_known_factors(given):
     rng = np.random.default_rng(7)
     X = np.stack([values, rng.exponential(2.0, size=N_ROWS)], axis=1)
     X[::3, 1] = np.nan
-    variance, factor = rng.uniform(0.1, 4.0, size=(2, 3, 2)), rng.uniform(0.2, 3.0, size=(N_ROWS, 2))
+    variance, factor = rng.uniform(0.1, 4.0, size=(2, 3, 2)), rng.uniform(2.0, 5.0, size=(N_ROWS, 2))
     drawn = draw_weighted(X, W, Z, variance, L1(0.7), noise_factor=factor)
     for chain, number in np.ndindex(2, 3):
         z, of_entry = Z[chain, number, 0], variance[chain, number] * factor**2
