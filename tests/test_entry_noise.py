@@ -136,6 +136,20 @@ def test_known_standard_errors_are_used():
     assert coverage["unknown"][1] < 0.85
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_small_known_noise_does_not_keep_chains_where_they_start(seed):
+    """All four find the fit: none has a log density that is hundreds below that of the best."""
+    rng = np.random.default_rng(seed)
+    mean = 3.0 + rng.exponential(size=(60, 2)) @ rng.exponential(size=(2, 15))
+    errors = rng.choice([0.1, 1.0], size=mean.shape)
+    X = np.maximum(mean + errors * rng.standard_normal(mean.shape), 0.0)
+    hidden = rng.random(X.shape) < 0.2
+    model = BayesianNMF(3, noise="known", random_state=0).fit(np.where(hidden, np.nan, X), noise_scale=errors)
+    densities = model.posterior_.log_density.mean(axis=1)
+    assert np.ptp(densities) < 30.0
+    assert not model.posterior_.problems()
+
+
 def test_rows_of_little_weight_change_little():
     """The components are those of the other rows, however large the noise of these is."""
     rng = np.random.default_rng(0)

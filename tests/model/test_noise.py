@@ -265,7 +265,11 @@ def test_prior_density_of_student_t():
 def test_known_noise_learns_nothing():
     model, rng = as_noise("known"), np.random.default_rng(0)
     noise = model.start((3, 2))
-    assert model.update("Z", noise, np.ones(2), np.ones(2, int), np.ones(1), rng) is noise
+    learned = model.shared.update("Z", noise, np.array([5.0, 0.0]), np.array([3, 0]), np.array([1e12]), rng)
+    assert learned.column.shape == (2,)  # in the first sweeps, also of a column without entries
+    assert np.isfinite(learned.column).all()
+    rng = np.random.default_rng(0)
+    assert model.update("Z", learned, np.ones(2), np.ones(2, int), np.ones(1), rng) == noise
     assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
     assert (noise.row.tolist(), noise.column.tolist()) == ([1.0], [1.0])
     assert model.log_density(noise) == 0.0

@@ -271,23 +271,26 @@ class KnownNoise:
     updated_after = ("Z",)
 
     @property
-    def shared(self) -> KnownNoise:
-        """The same noise."""
-        return self
+    def shared(self) -> GroupedNoise:
+        """Noise that is learned by column beside what is known, for the first sweeps of a chain.
+
+        Noise that is small from the start would keep a chain in a poor fit near to where it started.
+        """
+        return GroupedNoise("column")
 
     def start(self, shape: Shape) -> NoiseState:
-        """Return the only state."""
-        return common(1.0)
+        """Return the only state, from which noise by column can go on."""
+        return common(1.0)._replace(column_strength=float(STRENGTHS[len(STRENGTHS) // 2]))
 
     def update(
         self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
     ) -> NoiseState:
-        """Return the state as it is."""
-        return noise
+        """Return the only state, whatever the first sweeps have learned."""
+        return self.start((1, 1))
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Return the only state."""
-        return common(1.0)
+        return self.start(shape)
 
     def log_density(self, noise: NoiseState) -> float:
         """Return zero: there is nothing to draw."""
