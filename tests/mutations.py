@@ -46,6 +46,8 @@ GRAM = "tests/kernels/test_products.py::test_factor_and_its_gram_matrix"
 SAME_DRAWS = "tests/kernels/test_lanes.py::test_vector_draws_equal_scalar_draws"
 SAME_WITH_KINK = "tests/kernels/test_lanes.py::test_draws_with_a_kink_equal_scalar_draws"
 ADD_TILE = "tests/kernels/test_vectors.py::test_add_tile"
+WEIGHTED = "tests/kernels/test_residuals.py::test_weights"
+WEIGHTS = "tests/kernels/test_sweep.py::test_one_entry_with_weights_against_the_joint_density"
 PRIOR_INVARIANT = "tests/kernels/test_rescale.py::test_prior_is_invariant"
 SHEAR_CONDITIONAL = "tests/kernels/test_shear.py::test_shear_follows_its_conditional"
 RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
@@ -343,7 +345,7 @@ MUTATIONS = [
              f"{CHECKPOINT}::test_draws_on_disk_cannot_be_changed"),
     Mutation("long run not announced", "sampler/chains.py", "if left > LONG_RUN_SECONDS:", "if False:",
              "tests/sampler/test_chains.py::test_a_long_run_is_announced_once"),
-    Mutation("infinite variances accepted", "sampler/chains.py", " and smallest > 0.0 and largest < LARGEST_SQUARE", "",
+    Mutation("infinite variances accepted", "sampler/chains.py", "if not (smallest > 0.0 and largest < LARGEST_SQUARE):", "if False:",
              "tests/sampler/test_chains.py::test_a_variance_that_is_not_finite_is_an_error"),
     Mutation("estimator not restored after a failed fit", "estimator.py",
              "        vars(estimator).update(before)\n", "",
@@ -376,6 +378,40 @@ MUTATIONS = [
              "tests/posterior/test_notes.py::test_a_fit_that_explains_nothing"),
     Mutation("an outlier not noted", "posterior/notes.py", "(share > OUTLIER_SHARE)", "(share > 2.0)",
              "tests/posterior/test_notes.py::test_an_outlier_is_named"),
+    # Entries with precisions of their own.
+    Mutation("root of a weight forgotten", "model/model.py", "root = np.sqrt(self._weights(noise))",
+             "root = self._weights(noise)", f"{WEIGHTS}[gee-all observed-known]"),
+    Mutation("weights of columns in the order of rows", "model/model.py", "root[self.data.column_order]", "root",
+             f"{HIERARCHY}[known precisions]"),
+    Mutation("data not multiplied by the roots of their weights", RESIDUALS, "residuals[to + i] *= root",
+             "residuals[to + i] *= 1.0", f"{WEIGHTED}[L1-1-1]"),
+    Mutation("rows of Z not multiplied by the roots of weights in all lanes", RESIDUALS,
+             "z6 * root, z7 * root", "z6 * root, z7", f"{WEIGHTED}[L1-8-1]"),
+    Mutation("factor 2 in the shape of the factors of entries", "model/noise.py",
+             "rng.standard_gamma(0.5 * (df + 1.0), size=squares.size)",
+             "rng.standard_gamma(df + 1.0, size=squares.size)",
+             "tests/model/test_noise.py::test_factors_follow_their_conditional"),
+    Mutation("factors of entries forgotten in the variances", "sampler/gibbs.py",
+             "            rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])\n",
+             "            rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])\n"
+             "            errors = squared_errors(view, given, other, workers)\n",
+             f"{HIERARCHY}[Student's t]"),
+    Mutation("log density with the degrees of freedom before", "sampler/gibbs.py",
+             "model.log_likelihood_of(residuals, noise)",
+             "model.log_likelihood_of(residuals, noise._replace(df=state.noise.df))",
+             f"{GIBBS}::test_log_likelihood_of_every_state"),
+    Mutation("degrees of freedom forgotten in predictions", "posterior/draws.py",
+             "df = None if self.df is None else np.asarray(self.df).reshape(-1)", "df = None",
+             "tests/posterior/test_posterior.py::test_intervals_of_student_t_cover"),
+    Mutation("variance of Student's t taken for its squared scale", "posterior/predictions.py",
+             "(noise.of_rows(rows).T * noise.excess)", "noise.of_rows(rows).T",
+             "tests/posterior/test_predictions.py::test_std_with_noise_of_every_kind"),
+    Mutation("known noise of new rows not squared", "posterior/new_rows.py", "factor[row_of, view.indices] ** 2",
+             "factor[row_of, view.indices]",
+             "tests/posterior/test_new_rows.py::test_draws_follow_the_conditional_with_known_factors"),
+    Mutation("standard errors in the user's units", "model/known_noise.py",
+             "_checked(noise_scale, data) / units.scale", "_checked(noise_scale, data)",
+             "tests/test_entry_noise.py::test_known_noise_is_that_of_the_predictions"),
 ]  # fmt: skip
 
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -18,11 +20,15 @@ def test_examples_run():
     assert names["model"].posterior_.summary().verdict.startswith("Predictions: good")
 
 
-def test_examples_of_the_docs_run():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tables.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
+@pytest.mark.parametrize(("page", "n_blocks"), [("tables", 1), ("noise", 6)])
+def test_examples_of_the_docs_run(page, n_blocks):
+    """The blocks of a page one after the other, without a warning."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == n_blocks
+    names = {}
     for block in blocks:
-        exec(block, {})
+        exec(block, names)
 
 
 def test_tables_are_current():

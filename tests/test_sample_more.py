@@ -11,6 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from bnmf import BayesianNMF, NMFImputer
+from bnmf.model.noise import StudentT
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import CheckpointError
@@ -27,6 +28,8 @@ VARIANTS = {
     "rates of a pair": {"prior": (L1(by="component"), L2Squared()), "noise": "column"},
     "offset": {"offset": "column", "scale": "matrix"},
     "float32": {"draws_dtype": "float32"},
+    "Student's t": {"noise": StudentT(None, "both")},
+    "no draws, Student's t": {"noise": StudentT(), "keep_draws": False},
     "given start": {"init": (np.full((12, 2), 0.5), np.full((2, 7), 1.5)), "burn_in": 0},
 }
 
@@ -76,6 +79,16 @@ def test_the_same_as_one_longer_fit(settings, n_jobs):
     assert model.posterior_.n_draws == 10
     assert_same(model, quick(n_draws=10, **settings).fit(X))
     assert_same(model.sample_more(1), quick(n_draws=11, **settings).fit(X))
+
+
+@pytest.mark.parametrize("keep_draws", [True, False])
+@pytest.mark.parametrize("noise", ["known", "column", StudentT()], ids=str)
+def test_known_noise_goes_on(noise, keep_draws):
+    """Also in a copy that was pickled."""
+    X, known = data(), {"noise_scale": np.random.default_rng(1).uniform(0.5, 2.0, size=(12, 7))}
+    settings = {"noise": noise, "keep_draws": keep_draws}
+    model = pickle.loads(pickle.dumps(quick(**settings).fit(X, **known))).sample_more(4)
+    assert_same(model, quick(n_draws=10, **settings).fit(X, **known))
 
 
 @pytest.mark.parametrize("settings", [{}, {"thinning": 3, "noise": "both"}])

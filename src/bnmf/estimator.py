@@ -515,7 +515,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # --- scikit-learn's methods
 
-    def fit_transform(self, X: Any, y: Any = None, *, observed: Any = None) -> Floats:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, observed: Any = None, noise_scale: Any = None, sample_weight: Any = None
+    ) -> Floats:
         """Fit, and return the posterior mean of W.
 
         Parameters
@@ -526,13 +528,17 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Ignored.
         observed : array-like of bool, optional
             True where X was observed.
+        noise_scale : array-like, optional
+            Known standard errors, as for :meth:`fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
             Weights of the components, aligned with `components_`.
         """
-        return self.fit(X, observed=observed)._mean_W
+        return self.fit(X, observed=observed, noise_scale=noise_scale, sample_weight=sample_weight)._mean_W
 
     def transform(self, X: Any, *, observed: Any = None) -> Floats:
         """Return the posterior mean of W for rows of X, integrating over the draws of Z.

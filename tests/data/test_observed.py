@@ -210,3 +210,52 @@ def test_dense_rows(matrix, options):
     data = ObservedMatrix.from_data(matrix, **options)
     whole = np.concatenate([block for _, block in data.blocks()])
     np.testing.assert_array_equal(data.dense_rows(np.array([2, 0])), whole[[2, 0]])
+
+
+# --- entries that differ in how much they count
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options"),
+    [
+        (X, {}),
+        (np.asfortranarray(X), {}),
+        (FEW, {}),
+        (sp.csr_array(np.nan_to_num(FEW)), {"unstored": "missing"}),
+        (sp.csc_array(np.nan_to_num(X, nan=7.0)), {"unstored": "missing"}),
+        (np.full((3, 2), NAN), {"empty": True}),
+    ],
+    ids=["dense", "Fortran", "mostly missing", "sparse", "sparse, mostly stored", "empty"],
+)
+def test_listed(matrix, options):
+    """Every row and column lists what was observed, and the order of columns is that of their lists."""
+    data = ObservedMatrix.from_data(matrix, **options)
+    listed = data.listed()
+    assert_holds(listed, entries(data))
+    for view in (listed.rows, listed.columns):
+        assert view.matrix is None
+        assert not view.lists_missing.any()
+    rows, columns, values = listed.observed_entries()
+    np.testing.assert_array_equal(listed.listed_rows, rows)
+    np.testing.assert_array_equal(values, data.observed_entries()[2])
+    np.testing.assert_array_equal(listed.columns.values, values[listed.column_order])
+    np.testing.assert_array_equal(listed.columns.indices, rows[listed.column_order])
+    np.testing.assert_array_equal(np.repeat(np.arange(data.shape[1]), listed.columns.n_observed),
+                                  columns[listed.column_order])  # fmt: skip
+    assert listed.listed() is listed
+    assert (listed is data) == (data.rows.matrix is None)
+
+
+def test_listed_data_keep_names_and_negative_entries():
+    frame = pd.DataFrame(np.where(MASK, X - 3.0, NAN), index=list("abc"), columns=list("wxyz"))
+    data = ObservedMatrix.from_data(frame, negative=True)
+    listed = data.listed()
+    assert_holds(listed, frame.to_numpy())
+    assert (list(listed.row_names), list(listed.column_names)) == (list("abc"), list("wxyz"))
+    assert not listed.nonnegative
+
+
+def test_implicit_zeros_cannot_be_listed():
+    data = ObservedMatrix.from_data(sp.csr_array(np.nan_to_num(FEW)))
+    with pytest.raises(ValueError, match=r"implicit zeros of a sparse X .* pass a dense X, or unstored='missing'"):
+        data.listed()

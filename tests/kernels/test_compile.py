@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
+from bnmf.model.noise import StudentT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.streams import Stream
@@ -28,8 +29,8 @@ from bnmf.utils import digests
 
 draws = []
 
-def use(X, prior, **options):
-    model = Model(ObservedMatrix.from_data(X, **options), 2, prior)
+def use(X, prior, noise="common", precision=None, **options):
+    model = Model(ObservedMatrix.from_data(X, **options), 2, prior, noise, entry_precision=precision)
     *_, state = sample(model, Stream(0), n_sweeps=500)
     draws.extend([state.W, state.Zt])
 
@@ -47,6 +48,10 @@ if sys.argv[1] == "everything":
     use(S, "gee")
     use(S, "gl12", unstored="missing")
     use(S.astype(np.float32), "glinf")
+    use(X, "gee", StudentT(None, "both"))
+    precision = np.asfortranarray(np.ones((71, 2), np.float32))[:, 0]
+    precision.flags.writeable = False
+    use(X, "gl22inf", "known", precision)
 
 print("draws", digests.of_arrays(*draws))
 

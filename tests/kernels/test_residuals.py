@@ -9,7 +9,7 @@ from bnmf.kernels.rows import padded_length
 from bnmf.kernels.systems import min_sharing
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler import gibbs
-from tests.kernels.half_sweeps import direct_draws, drawn, problem, squared_errors, view_of
+from tests.kernels.half_sweeps import SIGMA2, direct_draws, drawn, problem, squared_errors, view_of
 
 PRIORS = {
     "L1": L1(0.5),
@@ -214,3 +214,59 @@ def test_nothing_is_observed_of_a_row_that_lists_missing_positions():
     A, mask, W, Z = problem(rows=9, columns=12, K=3)
     mask[5] = False
     assert_drawn_as_from_scratch(A, mask, W, Z, np.arange(9) % 4 < 2)
+
+
+# --- entries with weights of their own
+
+
+def assert_weighted_draws(A, mask, W, Z, prior=PRIORS["L1"], rtol=1e-8, rows=None, **options):
+    """Assert that entries count by their weights, from 1/400 to 400, in draws and in squared errors."""
+    weights = np.exp(np.random.default_rng(5).uniform(-6.0, 6.0, size=A.shape))
+    view = view_of(A, mask, "only observed stored")
+    coefficients = prior.coefficients(W.shape)
+    rows = np.arange(len(A)) if rows is None else rows
+    expected = direct_draws(A, mask, W, Z, coefficients, SIGMA2 / weights, rows=rows, **options)[rows]
+    got, errors = drawn(view, W, Z, coefficients, roots=np.sqrt(weights[mask]), **options)
+    np.testing.assert_allclose(got[rows], expected, rtol=rtol, atol=1e-2 * rtol)
+    assert np.isfinite(got).all()
+    np.testing.assert_allclose(errors, (weights * np.where(mask, A - got @ Z.T, 0.0) ** 2).sum(axis=1), rtol=10 * rtol)
+
+
+@pytest.mark.parametrize("n_passes", [1, 2])
+@pytest.mark.parametrize("K", [1, 8, 17])
+@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+def test_weights(prior, K, n_passes):
+    """A row is complete, one is empty, and there are as many rows as fill two vectors and a part of one."""
+    assert_weighted_draws(*problem(rows=19, columns=37, K=K), prior, n_passes=n_passes)
+
+
+@pytest.mark.parametrize("n_passes", [1, 2])
+def test_weights_in_several_panels(n_passes):
+    A, mask, W, Z = problem(rows=10, columns=6000, K=100, observed=0.5)
+    mask[:2] = mask[2:4, ::-1]
+    assert n_panels(mask[:8].sum(axis=1), 100) == 13
+    assert_weighted_draws(A, mask, W, Z, rtol=1e-6, rows=[0, 7, 8], n_passes=n_passes)
+
+
+@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+def test_weights_in_panels_of_several_vectors(prior):
+    A, mask, W, Z = problem(rows=8, columns=4000, K=35, observed=0.5)
+    mask[:2] = mask[2:4, ::-1]
+    assert n_panels(mask.sum(axis=1), 35) == 3
+    assert_weighted_draws(A, mask, W, Z, prior, rtol=1e-6, rows=[0, 1, 7])
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(7, 30_000), (3, 75_000)], ids=["few fit", "longer than fits"])
+def test_weights_of_long_lists(rows, columns):
+    A, mask, W, Z = problem(rows=rows, columns=columns, K=9, observed=0.5)
+    mask[:2] = mask[2, ::-1], ~mask[2]
+    assert (rows == 3) == (mask.sum(axis=1).min() * WIDTH > MAX_GATHERED)
+    assert_weighted_draws(A, mask, W, Z, rtol=1e-6)
+
+
+def test_weights_of_one_change_no_bit():
+    A, mask, W, Z = problem(rows=19, columns=37, K=9)
+    view, coefficients = view_of(A, mask, "only observed stored"), L1(0.5).coefficients(W.shape)
+    plain, weighted = (drawn(view, W, Z, coefficients, roots=roots) for roots in (None, np.ones(mask.sum())))
+    np.testing.assert_array_equal(weighted[0], plain[0])
+    np.testing.assert_array_equal(weighted[1], plain[1])

@@ -8,9 +8,10 @@ from scipy import stats
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
 from bnmf.kernels.random import stream_of
+from bnmf.kernels.rows import ROWS_PER_TILE
 from bnmf.kernels.truncated_normal import draw_two_piece
 from bnmf.model.model import Model
-from bnmf.model.noise import NoiseState, common
+from bnmf.model.noise import NoiseState, StudentT, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.priors.names import MODELS
@@ -93,6 +94,30 @@ def test_variances_and_scales_of_rows_and_columns(form, by_row, by_column, share
     direct = np.empty(len(A))
     view.squared_errors(got, Z, 0, len(A), direct)
     np.testing.assert_allclose(direct, (residuals**2).sum(axis=1), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize(("by_row", "by_column"), [(False, False), (True, False), (False, True), (True, True)])
+def test_weights_of_entries_beside_variances_and_scales(by_row, by_column, n_threads):
+    """Weights multiply the precisions of rows and columns, in data in other units, for more rows than a tile."""
+    A, mask, W, Z = problem(rows=2 * ROWS_PER_TILE + 5, columns=21, K=5)
+    rng = np.random.default_rng(3)
+    row_variance = rng.uniform(0.2, 3.0, size=len(A)) if by_row else np.array([0.7])
+    entry_variance = rng.uniform(0.2, 3.0, size=len(Z)) if by_column else np.array([1.3])
+    row_scale, entry_scale = rng.uniform(0.5, 2.0, size=len(A)), rng.uniform(0.5, 2.0, size=len(Z))
+    weights = rng.uniform(0.05, 20.0, size=A.shape)
+    coefficients = (L1(0.5) + L1Squared(0.1)).coefficients(W.shape)
+    expected = direct_draws(A, mask, W, Z, coefficients, row_variance[:, None] * entry_variance / weights)
+    view = ScaledView(view_of(A / np.outer(row_scale, entry_scale), mask, FORMS[-1]), entry_scale, row_scale)
+    got, roots = W.copy(), np.sqrt(weights[mask])
+    with Workers(n_threads) as workers:
+        errors = half_sweep(view, got, Z, coefficients, row_variance, entry_variance, KEY, workers, roots=roots)
+    np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
+    residuals = np.where(mask, A - got @ Z.T, 0.0)
+    np.testing.assert_allclose(errors, (weights * residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
+    listed = np.empty(mask.sum())
+    view.listed_residuals(got, Z, 0, len(A), listed)
+    np.testing.assert_allclose(listed, residuals[mask], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1, 0.6])
@@ -227,6 +252,31 @@ def test_one_entry_under_unequal_variances_against_the_joint_density(name, mask)
         view = ScaledView(view_of(A, masks, form), 1.0 / scale)
         half_sweep(view, W, GIVEN, prior.coefficients((1, 3)), np.full(ROWS, row[0]), column, KEY, Workers())
         assert_follows(W[:, 0], cdf)
+
+
+@pytest.mark.filterwarnings("ignore:n_components=3 is larger")
+@pytest.mark.parametrize("noise", ["both", "known", StudentT(3.0, "both")], ids=["both", "known", "Student's t"])
+@pytest.mark.parametrize("mask", [MASKS["all observed"], MASKS["one missing"]], ids=["all observed", "one missing"])
+@pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
+def test_one_entry_with_weights_against_the_joint_density(name, mask, noise):
+    """Known precisions of entries, and factors that are drawn, beside variances of rows and columns."""
+    prior, row, column = CONDITIONALS[name], np.array([0.6]), np.array([0.3, 2.0, 0.8, 1.5, 0.1])
+    if noise == "known":
+        row, column = np.ones(1), np.ones(1)
+    scale, seen = np.array([2.0, 0.5, 1.0, 3.0, 0.25]), np.array(mask, bool)
+    known, factor = np.array([0.2, 7.0, 1.0, 0.4, 2.5])[seen], np.array([3.0, 0.1, 0.5, 1.0, 4.0])[seen]
+    data = ObservedMatrix.from_data((ROW * scale)[None], seen[None])
+    model = Model(data, 3, (prior, L1(1.0)), noise, Units(scale), known)
+    state = NoiseState(row, column, 1.0, 1.0, 1.0)
+    if isinstance(noise, StudentT):
+        state = state._replace(df=3.0, entry=factor)
+    points = np.concatenate([np.linspace(0, max(OTHERS), 1000), np.linspace(max(OTHERS), 10, 800)[1:]])
+    cdf = grid_cdf(lambda grid: [model.log_joint(np.array([[w, *OTHERS]]), GIVEN, state) for w in grid], points)
+    W = np.tile([3.0, *OTHERS], (ROWS, 1))
+    view = ScaledView(view_of(np.tile(ROW * scale, (ROWS, 1)), np.tile(seen, (ROWS, 1)), FORMS[-1]), 1.0 / scale)
+    roots, by_row = np.tile(model.roots(state)["W"], ROWS), np.full(ROWS, row[0])
+    half_sweep(view, W, GIVEN, prior.coefficients((1, 3)), by_row, column, KEY, Workers(), roots=roots)
+    assert_follows(W[:, 0], cdf)
 
 
 @pytest.mark.filterwarnings("ignore:n_components=3 is larger")

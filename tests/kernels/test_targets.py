@@ -14,6 +14,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.processor import Tile
 from bnmf.kernels.systems import min_sharing
 from bnmf.model import Model
+from bnmf.model.noise import StudentT
 from bnmf.priors import L1Squared, L2Squared, LInf
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.streams import Stream
@@ -64,18 +65,18 @@ def test_older_processor_draws_the_same(settings, tile, tmp_path):
     np.testing.assert_allclose(got, half_sweep_on(), rtol=1e-9, atol=1e-12)
 
 
-def fit(prior):
+def fit(prior, is_weighted):
     """Return the factors and the noise of a few sweeps for data with complete rows and missing entries."""
     rng = np.random.default_rng(2)
     A = rng.exponential(size=(8, 2)) @ rng.exponential(size=(2, 6))
     A[4:][rng.uniform(size=(4, 6)) < 0.3] = np.nan
     A[7, 1:] = np.nan  # a row that lists its observed entries
-    model = Model(ObservedMatrix.from_data(A), 2, prior)
+    model = Model(ObservedMatrix.from_data(A), 2, prior, StudentT(by="common") if is_weighted else "common")
     states = list(sample(model, Stream(3), n_sweeps=4))
     return np.array([[*state.W.ravel(), *state.Zt.ravel(), state.sigma2, state.squared_error] for state in states])
 
 
-@pytest.mark.parametrize("prior", ["gee", "gl22inf"])
-def test_draws_without_the_compiler_are_the_same(prior, tmp_path):
-    got = run(f"fit({prior!r})", tmp_path, NUMBA_DISABLE_JIT="1")
-    np.testing.assert_allclose(got, fit(prior), rtol=1e-9, atol=1e-12)
+@pytest.mark.parametrize(("prior", "is_weighted"), [("gee", False), ("gl22inf", False), ("gl22inf", True)])
+def test_draws_without_the_compiler_are_the_same(prior, is_weighted, tmp_path):
+    got = run(f"fit({prior!r}, {is_weighted})", tmp_path, NUMBA_DISABLE_JIT="1")
+    np.testing.assert_allclose(got, fit(prior, is_weighted), rtol=1e-9, atol=1e-12)

@@ -10,7 +10,7 @@ from tests.statistical.checks import assert_follows
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, NoiseState, as_noise, common
+from bnmf.model.noise import CommonNoise, NoiseState, StudentT, as_noise, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
 from bnmf.utils import memory
@@ -187,6 +187,60 @@ def test_log_joint_with_unequal_noise(unequal, by):
     found = np.array([model.log_joint(*place) for place in places])
     expected = np.array([by_hand(*place) for place in places])
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("noise", ["known", "both", StudentT(None, "both"), StudentT(by="common")], ids=str)
+@pytest.mark.parametrize("is_known", [False, True])
+def test_log_joint_and_likelihood_with_weights(unequal, noise, is_known):
+    """By hand, for data of scaled columns: given the factors of entries, and with those integrated out."""
+    model, W, Zt, variances, scaled = unequal
+    known = np.random.default_rng(2).uniform(0.2, 5.0, size=(5, 4))
+    seen = ~np.isnan(scaled)
+    model = Model(model.data, 2, model.prior, noise, model.units, known[seen] if is_known else None)
+    has_t, rng = isinstance(noise, StudentT), np.random.default_rng(3)
+    by_both = noise == "both" or (has_t and noise.by == "both")
+    state = variances if by_both else common(1.0 if noise == "known" else 0.7)
+    places = []
+    for df, factors in ((4.0, 1.0), (12.0, 2.0)):
+        entry = rng.uniform(0.2, 3.0, size=(5, 4))
+        drawn = state._replace(df=df, entry=entry[seen]) if has_t else state
+        variance = np.broadcast_to(state.row, 5)[:, None] * np.broadcast_to(state.column, 4)
+        variance = variance / known if is_known else variance
+        residuals = (scaled - factors * W @ Zt.T)[seen]
+        given = stats.norm.logpdf(residuals, 0.0, np.sqrt((variance / entry if has_t else variance)[seen])).sum()
+        given += model.noise_model.log_density(drawn) - 0.5 * factors * W.sum() - (Zt**2).sum()
+        places.append((model.log_joint(factors * W, Zt, drawn), given))
+        if model.is_weighted:
+            law = stats.t(df) if has_t else stats.norm()
+            sd = np.sqrt(variance[seen])
+            expected = (law.logpdf(residuals / sd) - np.log(sd)).sum()
+            assert model.log_likelihood_of(residuals, drawn) == pytest.approx(expected, rel=1e-10)
+    (found, expected), (other, other_expected) = places
+    assert other - found == pytest.approx(other_expected - expected, rel=1e-9)
+
+
+def test_roots_of_weights(unequal):
+    """In the order of rows and in that of columns: known precisions times the factors of entries."""
+    model, _, _, state, scaled = unequal
+    seen, (known, entry) = ~np.isnan(scaled), np.random.default_rng(2).uniform(0.2, 5.0, size=(2, 5, 4))
+    student = Model(model.data, 2, noise=StudentT(), entry_precision=known[seen])
+    roots = student.roots(state._replace(df=4.0, entry=entry[seen]))
+    np.testing.assert_allclose(roots["W"], np.sqrt(known * entry)[seen], rtol=1e-15)
+    np.testing.assert_allclose(roots["Z"], np.sqrt(known * entry).T[seen.T], rtol=1e-15)
+    np.testing.assert_array_equal(student.roots(state)["W"], np.sqrt(known[seen]))
+    assert model.roots(state) == {"W": None, "Z": None}
+
+
+def test_known_precisions_are_checked_and_brought_into_one_form(data):
+    precision = np.asfortranarray(np.full((data.n_observed, 2), 2.0, np.float32))[:, 0]
+    model = Model(data, 2, noise="known", entry_precision=precision)
+    assert model.entry_precision.dtype == np.float64
+    assert model.entry_precision.flags.c_contiguous
+    roots = model.roots(model.noise_model.start(data.shape))
+    assert all(root.dtype == np.float64 and root.flags.c_contiguous for root in roots.values())
+    for wrong in (precision[1:], np.zeros(data.n_observed), np.full(data.n_observed, np.nan), np.ones(1)):
+        with pytest.raises(ValueError, match=r"entry_precision must be .* positive finite numbers"):
+            Model(data, 2, noise="known", entry_precision=wrong)
 
 
 @pytest.mark.parametrize("name", ["common", "column", "row", "both"])

@@ -6,18 +6,23 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from scipy.special import gammainc
 from tests.statistical.checks import assert_counts, assert_follows, grid_cdf
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import (
+    DEGREES_OF_FREEDOM,
     STRENGTHS,
     CommonNoise,
     GroupedNoise,
+    StudentT,
     as_noise,
+    common,
     draw_bounded_gamma,
     draw_scale,
     draw_strength,
+    log_student_t,
     max_precisions,
 )
 from bnmf.model.units import units_of
@@ -188,3 +193,119 @@ def test_a_constant_column_keeps_a_noise():
         variance = state.noise.column * model.units.scale**2
     assert variance[[0, 1, 2, 6, 7]].min() >= 1 / 12
     assert variance[3:6].min() > 0.01
+
+
+# --- Student's t and known noise
+
+
+def t_state(size, df=3.0):
+    """Return a state of Student's t with one variance, and factors that no draw may depend on."""
+    return common(1.0)._replace(df=df, entry=np.full(size, np.nan))
+
+
+@pytest.mark.parametrize("df", [0.5, 3.0, 40.0])
+@pytest.mark.parametrize("square", [0.0, 1.3, 400.0])
+def test_factors_follow_their_conditional(df, square):
+    """λ^(df/2 - 1) exp(-λ df/2) of the prior times λ^½ exp(-λ e²/2) of the entry, on a grid."""
+    squares, model = np.full(20_000, square), StudentT(df, "common")
+    after = model.update_entries(t_state(20_000, df), squares, np.random.default_rng(0))
+    assert after.df == df
+    points = np.exp(np.linspace(-40.0, 6.0, 200_001))
+    cdf = grid_cdf(lambda x: (0.5 * df - 1.0) * np.log(x) - 0.5 * df * x + 0.5 * np.log(x) - 0.5 * x * square, points)
+    assert_follows(after.entry, cdf)
+
+
+def test_each_factor_is_drawn_given_its_own_entry():
+    squares = np.tile([0.01, 100.0], 10_000)
+    entry = StudentT(3.0).update_entries(t_state(20_000), squares, np.random.default_rng(0)).entry
+    for part, square in ((entry[::2], 0.01), (entry[1::2], 100.0)):
+        assert_follows(part, stats.gamma(2.0, scale=2.0 / (3.0 + square)).cdf)
+
+
+def test_degrees_of_freedom_follow_their_conditional():
+    """On their grid, given the entries and not their factors; and the factors follow those that were drawn."""
+    squares, rng = stats.t(6.0).rvs(12, random_state=1) ** 2, np.random.default_rng(0)
+    logs = np.array([stats.t(df).logpdf(np.sqrt(squares)).sum() for df in DEGREES_OF_FREEDOM])
+    model, found, factors = StudentT(None), [], []
+    for _ in range(10_000):
+        after = model.update_entries(t_state(12), squares, rng)
+        found.append(after.df)
+        factors.append(gammainc(0.5 * (after.df + 1.0), after.entry[0] * 0.5 * (after.df + squares[0])))
+    expected = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    assert expected.min() > 1e-3
+    assert_counts([np.sum(np.array(found) == df) for df in DEGREES_OF_FREEDOM], expected)
+    assert_follows(factors, stats.uniform.cdf)
+
+
+@pytest.mark.parametrize("df", [0.7, 3.0, 100.0, 1e6])
+def test_density_of_student_t(df):
+    values = np.array([0.0, 1e-9, 0.3, 7.0, 1e5])
+    np.testing.assert_allclose(log_student_t(values**2, df), stats.t(df).logpdf(values), rtol=1e-9)
+
+
+def test_student_t_over_draws_is_its_own_density():
+    """A normal with factors from their prior is Student's t."""
+    noise = StudentT(5.0, "common").draw_prior((100, 200), np.random.default_rng(0))
+    entries = np.random.default_rng(1).normal(size=20_000) * np.sqrt(noise.column / noise.entry)
+    assert noise.df == 5.0
+    assert_follows(entries / np.sqrt(noise.column), stats.t(5.0).cdf)
+
+
+@pytest.mark.parametrize("by", ["common", "column", "row", "both"])
+def test_scales_of_student_t_are_drawn_as_variances(by):
+    """With the same errors and generator as Gaussian noise, and factors and degrees of freedom are kept."""
+    model, plain = StudentT(None, by), as_noise(by)
+    noise = model.start((5, 4))._replace(df=12.0, entry=np.arange(1.0, 21.0))
+    assert model.halves == plain.halves
+    assert model.updated_after == plain.updated_after
+    for half in model.updated_after:
+        size = 5 if half == "W" else 4
+        given = np.linspace(1.0, 9.0, size), np.arange(3, 3 + size), np.array([1e12])
+        found = model.update(half, noise, *given, np.random.default_rng(1))
+        expected = plain.update(half, plain.start((5, 4)), *given, np.random.default_rng(1))
+        for value, other in zip(found[:5], expected[:5], strict=True):
+            np.testing.assert_array_equal(value, other)
+        assert found.df == 12.0
+        np.testing.assert_array_equal(found.entry, np.arange(1.0, 21.0))
+
+
+def test_prior_density_of_student_t():
+    model, rng = StudentT(None, "column"), np.random.default_rng(0)
+    a, b = (model.draw_prior((4, 3), rng) for _ in range(2))
+    assert a.df != b.df
+
+    def direct(noise):
+        factors = stats.gamma(0.5 * noise.df, scale=2.0 / noise.df).logpdf(noise.entry).sum()
+        return GroupedNoise("column").log_density(noise) + factors
+
+    assert model.log_density(a) - model.log_density(b) == pytest.approx(direct(a) - direct(b), rel=1e-9)
+
+
+def test_known_noise_learns_nothing():
+    model, rng = as_noise("known"), np.random.default_rng(0)
+    noise = model.start((3, 2))
+    learned = model.shared.update("Z", noise, np.array([5.0, 0.0]), np.array([3, 0]), np.array([1e12]), rng)
+    assert learned.column.shape == (2,)  # in the first sweeps, also of a column without entries
+    assert np.isfinite(learned.column).all()
+    rng = np.random.default_rng(0)
+    assert model.update("Z", learned, np.ones(2), np.ones(2, int), np.ones(1), rng) == noise
+    assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
+    assert (noise.row.tolist(), noise.column.tolist()) == ([1.0], [1.0])
+    assert model.log_density(noise) == 0.0
+
+
+def test_arguments_of_student_t():
+    assert StudentT() == StudentT(4.0, "column", None)
+    given = StudentT(np.int64(5), "row", np.float32(2.0))
+    assert (type(given.df), given.df, type(given.strength), given.strength) == (float, 5.0, float, 2.0)
+    assert given.shared == StudentT(5.0, "row", float(STRENGTHS[-1]))
+    assert StudentT(by="common").shared == StudentT(by="common")
+    for df in (0, -1.0, math.inf, math.nan, "4"):
+        with pytest.raises(ValueError, match="df of StudentT must be a positive finite number or None, got"):
+            StudentT(df)
+    with pytest.raises(ValueError, match="by of StudentT must be 'column', 'row', 'both' or 'common', got 'cell'"):
+        StudentT(by="cell")
+    with pytest.raises(ValueError, match="strength of StudentT is for scales that differ"):
+        StudentT(by="common", strength=2.0)
+    with pytest.raises(ValueError, match="strength of GroupedNoise must be a positive finite number or None, got -1"):
+        StudentT(strength=-1)

@@ -65,6 +65,8 @@ def full():
         offset=rng.normal(size=4),
         scale=rng.exponential(size=4),
         thinning=2,
+        df=rng.uniform(3.0, 9.0, size=(2, 3)),
+        noise_factor=rng.uniform(0.5, 2.0, size=(5, 4)),
     )
 
 
@@ -72,7 +74,7 @@ def full():
 def test_round_trip_of_optional_arrays(tmp_path, scale):
     path, posterior = tmp_path / "posterior.npz", full()
     if scale == "matrix":
-        posterior = replace(posterior, scale=np.array([2.5]))
+        posterior = replace(posterior, scale=np.array([2.5]), noise_factor=posterior.noise_factor[:1])
     posterior.save(path)
     again = Posterior.load(path)
     for item in fields(Posterior):
@@ -96,6 +98,7 @@ def test_round_trip_of_optional_arrays(tmp_path, scale):
 def test_optional_arrays_that_are_not_there(tmp_path):
     path = tmp_path / "posterior.npz"
     none = dict.fromkeys(["log_density", "row_noise", "row_strength", "rate_W", "rate_Z", "offset", "scale"])
+    none |= {"df": None, "noise_factor": None}
     replace(full(), **none, prior_W=None, row_ids=None, lower_bound=0.0).save(path)
     again = Posterior.load(path)
     assert all(getattr(again, name) is None for name in (*none, "prior_W", "row_ids"))
@@ -121,6 +124,13 @@ def test_optional_arrays_that_are_not_there(tmp_path):
         ("scale", lambda x: x[:3]),
         ("scale", lambda x: x.astype(str)),
         ("row_ids", lambda x: x.astype(float)),
+        ("df", lambda x: x[:, :-1]),
+        ("df", lambda x: x[:1]),
+        ("df", lambda x: x.astype(int)),
+        ("noise_factor", lambda x: x[:, :-1]),
+        ("noise_factor", lambda x: x[:-1]),
+        ("noise_factor", lambda x: x[0]),
+        ("noise_factor", lambda x: x[:, :1]),
     ],
 )
 def test_optional_arrays_of_a_wrong_shape_or_type(tmp_path, name, change):

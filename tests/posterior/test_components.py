@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from bnmf import Posterior
 from bnmf.posterior.components import Components
@@ -46,7 +47,9 @@ def test_top_entries_are_compared_in_the_units_of_the_fit():
     np.testing.assert_allclose(columns.mean, [1.5, 15.0, 0.0], rtol=0.02)
 
 
-def test_subset_predicts_as_the_whole():
+@pytest.mark.parametrize("n_known", [None, 1, 4])
+def test_subset_predicts_as_the_whole(n_known):
+    """Also with known factors, of every row or the same for all, and Student's t."""
     rng = np.random.default_rng(1)
     posterior = posterior_of(
         W,
@@ -56,6 +59,8 @@ def test_subset_predicts_as_the_whole():
         offset=np.array([1.0, 2.0, 3.0]),
         scale=np.array([1.0, 2.0, 3.0]),
         row_names=pd.Index(list("abcd")),
+        noise_factor=None if n_known is None else rng.uniform(0.5, 2.0, size=(n_known, 3)),
+        df=None if n_known is None else rng.uniform(3.0, 9.0, size=(2, 10)),
     )
     part = subset(posterior, np.array([3, 0]), np.array([2, 1]))
     np.testing.assert_allclose(part.mean(), posterior.mean()[np.ix_([3, 0], [2, 1])])

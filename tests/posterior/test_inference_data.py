@@ -9,13 +9,17 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
+from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
+from bnmf.model.noise import StudentT
 from bnmf.model.units import units_of
 from bnmf.posterior import inference_data
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.fitting import sample_posterior
 from bnmf.sampler.schedule import Schedule
+
+T = [StudentT(by="common"), StudentT(None, "both")]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -151,7 +155,7 @@ def test_log_likelihood_with_noise_by_column_and_by_row(X):
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("settings", [{}, {"scale": "column", "offset": "column"}], ids=["plain", "units"])
-@pytest.mark.parametrize("noise", ["common", "column", "row", "both"])
+@pytest.mark.parametrize("noise", ["common", "column", "row", "both", *T], ids=str)
 def test_log_likelihoods_of_the_entries_add_up_to_the_log_density(X, noise, settings):
     """In the user's units, whatever those of the model."""
     data = ObservedMatrix.from_data(X)
@@ -161,6 +165,19 @@ def test_log_likelihoods_of_the_entries_add_up_to_the_log_density(X, noise, sett
     found = posterior.to_inference_data(X)
     total = found.log_likelihood["X"].sum("entry")
     np.testing.assert_allclose(total, found.sample_stats["log_density"], rtol=1e-8)
+    assert ("df" in found.posterior) == isinstance(noise, StudentT)
+    if isinstance(noise, StudentT):
+        assert found.posterior["df"].dims == ("chain", "draw")
+        np.testing.assert_array_equal(found.posterior["df"], posterior.df)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("noise", ["known", "both", *T], ids=str)
+def test_log_likelihoods_add_up_with_known_standard_errors(X, noise):
+    scale = np.random.default_rng(7).uniform(0.2, 2.0, size=X.shape)
+    model = BayesianNMF(1, noise=noise, offset="column", n_chains=2, burn_in=3, n_draws=4, random_state=0)
+    found = model.fit(X, noise_scale=scale, sample_weight=np.arange(1.0, len(X) + 1.0)).posterior_.to_inference_data(X)
+    np.testing.assert_allclose(found.log_likelihood["X"].sum("entry"), found.sample_stats["log_density"], rtol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
-from tests.statistical.checks import assert_follows, assert_uniform, grid_cdf
+from tests.statistical.checks import assert_follows, assert_same, assert_uniform, grid_cdf
 
 from bnmf.data import ObservedMatrix
 from bnmf.posterior import Posterior, new_rows
@@ -309,3 +309,85 @@ def test_weights_that_are_not_finite_are_an_error(monkeypatch):
     monkeypatch.setattr(new_rows, "draw", lambda *args: infinite)
     with pytest.raises(FloatingPointError, match="X has rows so much larger than the fitted ones"):
         posterior.for_rows(rng.random((2, 5)))
+
+
+# --- Student's t and known standard errors
+
+
+def draw_weighted(X, *given, ids=None, seed=1, **others):
+    """Return draws of W of rows in the form that lists what was observed."""
+    view = ObservedMatrix.from_data(X, empty=True).listed().rows.select(np.arange(len(X)))
+    W, Z, variance, prior = given
+    fitted = Draws(W, Z, variance, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
+    return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed).W
+
+
+def test_draws_follow_the_conditional_with_known_factors(given):
+    """Each entry has its own standard deviation beside the variance of its column."""
+    X, _, values, W, Z, _ = given
+    rng = np.random.default_rng(7)
+    X = np.stack([values, rng.exponential(2.0, size=N_ROWS)], axis=1)
+    X[::3, 1] = np.nan
+    variance, factor = rng.uniform(0.1, 4.0, size=(2, 3, 2)), rng.uniform(2.0, 5.0, size=(N_ROWS, 2))
+    drawn = draw_weighted(X, W, Z, variance, L1(0.7), noise_factor=factor)
+    for chain, number in np.ndindex(2, 3):
+        z, of_entry = Z[chain, number, 0], variance[chain, number] * factor**2
+        precision = np.nansum(z**2 / of_entry + 0.0 * X, axis=1)
+        mean, sd = (np.nansum(X * z / of_entry, axis=1) - 0.7) / precision, 1 / np.sqrt(precision)
+        assert_uniform(stats.truncnorm.cdf(drawn[chain, number, :, 0], -mean / sd, np.inf, loc=mean, scale=sd))
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_weight_of_a_row_under_student_t(by_column, is_known):
+    """exp(-λ w) times a density of Student's t for each entry, whose factors are integrated out, on a grid."""
+    a, rate, df = np.array([2.0, 0.3, 9.0]), 0.7, np.array([[1.5, 3.0, 20.0]])
+    Z = np.array([[[[1.0, 0.4, 2.0]], [[0.5, 0.1, 1.0]], [[2.0, 1.0, 0.3]]]])
+    variance = np.array([[[0.5, 0.1, 2.0]] * 3]) if by_column else np.full((1, 3), 0.4)
+    factor = np.array([[0.5, 2.0, 1.2]]) if is_known else None
+    X = np.tile(a, (N_ROWS, 1))
+    drawn = draw_weighted(X, np.ones((1, 3, 4, 1)), Z, variance, L1(rate), df=df, noise_factor=factor)
+    for number in range(3):
+        z, sd = Z[0, number, 0], np.sqrt(np.broadcast_to(variance[0, number], 3))
+        law = stats.t(df[0, number], 0.0, sd if factor is None else sd * factor[0])
+
+        def of_weight(w, z=z, law=law):
+            return law.logpdf(a - np.multiply.outer(w, z)).sum(axis=1) - rate * w
+
+        assert_follows(drawn[0, number, :, 0], grid_cdf(of_weight, np.linspace(0.0, 60.0, 40_000)))
+
+
+def test_two_weights_of_a_row_under_student_t():
+    """Against a sampler in plain NumPy that draws each weight on a grid, without factors of entries."""
+    a, z, sd, df = np.array([2.0, 0.3, 9.0, 1.0]), np.array([[1.0, 0.4, 2.0, 0.1], [0.3, 1.0, 0.8, 2.0]]), 0.6, 3.0
+    drawn = draw_weighted(np.tile(a, (N_ROWS, 1)), np.ones((1, 1, 4, 2)), z[None, None], np.full((1, 1), sd**2),
+                          L1(0.7), df=np.full((1, 1), df))[0, 0]  # fmt: skip
+    rng, points, w, kept = np.random.default_rng(0), np.linspace(0.0, 12.0, 1500), np.ones(2), []
+    for turn in range(6000):
+        for k in range(2):
+            rest = a - w[1 - k] * z[1 - k]
+            residuals = rest - np.multiply.outer(points, z[k])
+            logs = -0.5 * (df + 1.0) * np.log1p(residuals**2 / (df * sd**2)).sum(axis=1) - 0.7 * points
+            mass = np.cumsum(np.exp(logs - logs.max()))
+            w[k] = points[np.searchsorted(mass, rng.uniform() * mass[-1])] + rng.uniform(-0.5, 0.5) * points[1]
+        if turn % 6 == 0:  # the lag-6 autocorrelation is below 0.05
+            kept.append(np.abs(w))
+    for k in range(2):
+        assert_same(drawn[:, k], np.array(kept)[:, k])
+    assert_same(drawn @ z[:, 2], np.array(kept) @ z[:, 2])
+
+
+@pytest.mark.parametrize("has_row_noise", [False, True])
+def test_weighted_rows_have_streams_of_their_own(has_row_noise):
+    """A row drawn alone, or beside others in another order, has the same draws."""
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(6, 2))
+    X[2, 1] = X[3, 0] = X[3, 1] = np.nan
+    Z, variance, factor = rng.exponential(size=(1, 3, 1, 2)), rng.exponential(size=(1, 3)), rng.uniform(size=(6, 2))
+    others = {"df": np.array([[3.0, 4.0, 9.0]])} | (by_row() if has_row_noise else {})
+    given, ids = (np.ones((1, 3, 4, 1)), Z, variance, L1(1.0)), ids_of(6)
+    whole = draw_weighted(X, *given, noise_factor=factor, **others)
+    for chosen in ([0], [2], [4, 3, 2]):
+        some = draw_weighted(X[chosen], *given, ids=ids[chosen], noise_factor=factor[chosen], **others)
+        np.testing.assert_allclose(some, whole[:, :, chosen], rtol=1e-10)
+    assert len(np.unique(whole)) == whole.size

@@ -12,6 +12,7 @@ from bnmf import Posterior
 from bnmf.data import ObservedMatrix
 from bnmf.data.identity import row_ids
 from bnmf.model import Model
+from bnmf.model.noise import StudentT
 from bnmf.model.units import units_of
 from bnmf.posterior import predictions
 from bnmf.posterior.fitting import sample_posterior
@@ -384,6 +385,51 @@ def test_alignment_is_in_units_of_the_fit():
     np.testing.assert_allclose(other.factor_means()[1], posterior.factor_means()[1] * unit)
 
 
+def test_rows_of_the_fit_keep_their_factors(posterior):
+    """A new row has the median of each column; what is known by column goes for all rows."""
+    X, factor = (np.random.default_rng(seed).exponential(size=(6, 5)) for seed in (4, 5))
+    posterior = replace(posterior, row_ids=row_ids(ObservedMatrix.from_data(X)), prior_W=L1(1.0), noise_factor=factor)
+    some = posterior.for_rows(np.concatenate([X[[4, 1]], X[:1] + 1.0]))
+    np.testing.assert_array_equal(some.W[:, :, :2], posterior.W[:, :, [4, 1]])
+    np.testing.assert_array_equal(some.noise_factor, [factor[4], factor[1], np.median(factor, axis=0)])
+    same = replace(posterior, noise_factor=factor[:1]).for_rows(X[:2] + 1.0)
+    np.testing.assert_array_equal(same.noise_factor, factor[:1])
+
+
+@pytest.mark.parametrize("df", [None, 4.0])
+def test_new_rows_have_the_noise_that_is_known(posterior, df):
+    """A factor of 3 for all entries is a variance 9 times as large, draw for draw; a column may have its own."""
+    X = np.random.default_rng(4).exponential(size=(4, 5))
+    X[1, 2] = X[2] = np.nan
+    given = replace(posterior, prior_W=L1(1.0), df=None if df is None else np.full((2, 50), df))
+    variance = given.noise_variance
+    factor = np.array([[0.2, 3.0, 1.0, 0.7, 5.0]])
+    for known, other in ((np.full((1, 5), 3.0), 9.0 * variance), (factor, variance[:, :, None] * factor[0] ** 2)):
+        found = replace(given, noise_factor=known).for_rows(X)
+        # Variances by column enter in the same form as factors of entries, if that form is asked for.
+        expected = replace(given, noise_variance=other, noise_factor=np.ones((1, 5))).for_rows(X)
+        np.testing.assert_allclose(found.W, expected.W, rtol=1e-8)
+        np.testing.assert_allclose(found.std(noise=True), expected.std(noise=True), rtol=1e-8)
+    plain = given.for_rows(X)
+    assert not np.allclose(found.W[:, :, 0], plain.W[:, :, 0], rtol=1e-3)
+
+
+def test_intervals_of_student_t_cover():
+    """A posterior of known values: predictive quantiles are those of Student's t with the factor of the entry."""
+    factor, df = np.array([[1.0, 3.0], [0.5, 0.1]]), 3.0
+    known = Posterior(
+        np.ones((1, 20_000, 2, 1)), np.full((1, 20_000, 1, 2), 50.0), np.full((1, 20_000), 4.0), np.ones((1, 1)),
+        n_observed=1, df=np.full((1, 20_000), df), noise_factor=factor,
+    )  # fmt: skip
+    law = stats.t(df, 50.0, 2.0 * factor)
+    low, high = known.interval(0.9)
+    for end, prob in ((low, 0.05), (high, 0.95)):
+        np.testing.assert_allclose(law.cdf(end), prob, atol=0.008)  # the standard error is 0.0015
+        found = known.quantile(prob, [0, 1, 1], [1, 0, 1], noise=True)
+        np.testing.assert_allclose(stats.t(df, 50.0, 2.0 * factor[[0, 1, 1], [1, 0, 1]]).cdf(found), prob, atol=0.008)
+    np.testing.assert_allclose(known.std(noise=True), 2.0 * factor * np.sqrt(3.0))
+
+
 @pytest.mark.parametrize("kind", ["row", "both"])
 def test_rows_of_the_fit_keep_their_noise(posterior, kind):
     posterior, _ = noisy(posterior, kind)
@@ -431,7 +477,7 @@ def test_after_cuts_everything_that_has_draws(tmp_path, burn_in, thinning):
     """Counted sweep by sweep, for a posterior and for its file."""
     X = np.random.default_rng(0).exponential(size=(9, 6))
     units, data = units_of(ObservedMatrix.from_data(X), "column", "column")
-    model = Model(data, 2, (L1(by="component"), L1()), "both", units)
+    model = Model(data, 2, (L1(by="component"), L1()), StudentT(None, "both"), units)
     schedule = Schedule(n_chains=2, burn_in=0, n_draws=10, thinning=thinning)
     whole = sample_posterior(model, schedule, 0)
     whole.save(tmp_path / "file.npz")
@@ -442,7 +488,8 @@ def test_after_cuts_everything_that_has_draws(tmp_path, burn_in, thinning):
                 source.after(burn_in)
             continue
         later = source.after(burn_in)
-        for name in ("W", "Z", "noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z"):
+        traces = ("noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z", "df")
+        for name in ("W", "Z", *traces):
             np.testing.assert_array_equal(getattr(later, name), getattr(whole, name)[:, 10 - n_left :], err_msg=name)
         again = later.after(min(burn_in + 2, 10 * thinning - 1))
         np.testing.assert_array_equal(again.W, whole.after(min(burn_in + 2, 10 * thinning - 1)).W)

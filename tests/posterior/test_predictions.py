@@ -161,18 +161,30 @@ def test_entries():
 
 # --- variances by column and by row
 
-KINDS = ["common", "column", "row", "both"]
+KINDS = ["common", "column", "row", "both", "known", "known by column", "t", "t by both, known"]
 
 
 def noise_of(kind):
-    """Return draws of the noise, and the variance of every entry (S, rows, columns)."""
+    """Return draws of the noise, and the variance (squared scale of Student's t) of every entry (S, rows, columns).
+
+    Those of Student's t have degrees of freedom of their own in each draw, all above 2.
+    """
     rng = np.random.default_rng(5)
-    column = rng.uniform(0.2, 3.0, size=(S, N if kind in ("column", "both") else 1))
-    row = rng.uniform(0.2, 3.0, size=(S, M)) if kind in ("row", "both") else np.ones((1, 1))
+    column = rng.uniform(0.2, 3.0, size=(S, N if "column" in kind or "both" in kind else 1))
+    row = rng.uniform(0.2, 3.0, size=(S, M)) if "row" in kind or "both" in kind else np.ones((1, 1))
+    df = rng.uniform(2.5, 9.0, size=S) if kind.startswith("t") else None
+    factor = rng.uniform(0.3, 2.0, size=(1 if kind == "known by column" else M, N)) if "known" in kind else None
     variance = np.empty((S, M, N))
     for s, i, j in np.ndindex(S, M, N):
         variance[s, i, j] = column[s, j % column.shape[1]] * row[s % len(row), i % row.shape[1]]
-    return NoiseDraws(column, row), variance
+        if factor is not None:
+            variance[s, i, j] *= factor[i % len(factor), j] ** 2
+    return NoiseDraws(column, row, df, factor), variance
+
+
+def law_of(noise, draws=slice(None)):
+    """Return the distribution of noise of scale 1, with the draws along its first axis, at paired positions."""
+    return stats.norm() if noise.df is None else stats.t(noise.df[draws, None])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -180,31 +192,70 @@ def test_noise_of_some_rows(kind):
     noise, variance = noise_of(kind)
     for rows in (slice(0, M), slice(2, 5), slice(6, 7)):
         found = noise.of_rows(rows)
-        assert found.shape == (S, variance[0, rows].shape[0] if "row" in kind or kind == "both" else 1,
-                               N if kind in ("column", "both") else 1)  # fmt: skip
-        np.testing.assert_allclose(np.broadcast_to(found, variance[:, rows].shape), variance[:, rows], rtol=1e-15)
+        by_row = noise.row.size > 1 or (noise.factor is not None and len(noise.factor) > 1)
+        by_column = noise.column.shape[1] > 1 or noise.factor is not None
+        assert found.shape == (S, variance[0, rows].shape[0] if by_row else 1, N if by_column else 1)
+        np.testing.assert_allclose(np.broadcast_to(found, variance[:, rows].shape), variance[:, rows], rtol=1e-14)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_at_positions(kind):
     noise, variance = noise_of(kind)
     found = noise.at(ROWS, COLUMNS)
-    assert found.shape == (S, 1 if kind == "common" else len(ROWS))
-    np.testing.assert_allclose(np.broadcast_to(found, CHOSEN.shape), variance[:, ROWS, COLUMNS], rtol=1e-15)
+    assert found.shape == (S, 1 if kind in ("common", "t") else len(ROWS))
+    np.testing.assert_allclose(np.broadcast_to(found, CHOSEN.shape), variance[:, ROWS, COLUMNS], rtol=1e-14)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_of_some_draws(kind):
     noise, variance = noise_of(kind)
     draws = np.array([8, 0, 3, 3])
-    found = np.broadcast_to(noise.choose(draws).at(ROWS, COLUMNS), (4, len(ROWS)))
-    np.testing.assert_allclose(found, variance[draws][:, ROWS, COLUMNS], rtol=1e-15)
+    chosen = noise.choose(draws)
+    found = np.broadcast_to(chosen.at(ROWS, COLUMNS), (4, len(ROWS)))
+    np.testing.assert_allclose(found, variance[draws][:, ROWS, COLUMNS], rtol=1e-14)
+    squares = np.random.default_rng(0).exponential(size=(4, 3))
+    np.testing.assert_allclose(chosen.log_density(squares), law_of(noise, draws).logpdf(np.sqrt(squares)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_variance_of_noise_of_scale_one(kind):
+    noise, _ = noise_of(kind)
+    np.testing.assert_allclose(noise.excess, np.ravel(law_of(noise).var()), rtol=1e-12)
+
+
+def test_variance_of_student_t_is_infinite_up_to_two_degrees_of_freedom():
+    noise = NoiseDraws(np.ones((4, 1)), np.ones((1, 1)), np.array([0.5, 2.0, 2.0 + 1e-9, 3.0]))
+    assert noise.excess[:2].tolist() == [np.inf, np.inf]
+    np.testing.assert_allclose(noise.excess[2:], [2e9, 3.0], rtol=1e-6)
+    assert np.isinf(std(np.ones((4, 1, 1)), np.ones((4, 1, 1)), noise)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_noise_of_scale_one_follows_its_distribution(dtype):
+    """Each draw has its own degrees of freedom, along the first axis whatever the others are."""
+    df = np.array([2.5, 30.0])
+    found = NoiseDraws(np.ones((2, 1)), np.ones((1, 1)), df).draw((2, 5, 1000), np.random.default_rng(0), dtype)
+    assert found.dtype == dtype
+    for draw in range(2):
+        assert_follows(found[draw].ravel().astype(float), stats.t(df[draw]).cdf)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_data_follow_their_distribution(kind):
+    """At one entry, many times: the law of its noise around each draw of its mean."""
+    noise, variance = noise_of(kind)
+    rows, columns = np.full(2000, 3), np.full(2000, 2)
+    found = add_noise(np.zeros((S, 2000)), noise, rows, columns, -np.inf, np.random.default_rng(6))
+    for draw in range(S):
+        law = stats.norm() if noise.df is None else stats.t(noise.df[draw])
+        assert_follows(found[draw] / np.sqrt(variance[draw, 3, 2]), law.cdf)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_std_with_noise_of_every_kind(kind):
     noise, variance = noise_of(kind)
-    expected = np.sqrt(PRODUCTS.var(axis=0) + variance.mean(axis=0))
+    excess = 1.0 if noise.df is None else (noise.df / (noise.df - 2.0))[:, None, None]
+    expected = np.sqrt(PRODUCTS.var(axis=0) + (excess * variance).mean(axis=0))
     np.testing.assert_allclose(std(W, Z, noise), expected, rtol=1e-12)
     found = entry_std(W, Z, ROWS, COLUMNS, noise)
     np.testing.assert_allclose(found, expected[ROWS, COLUMNS], rtol=1e-12)
@@ -225,16 +276,20 @@ def test_quantiles_with_noise_of_every_kind(tile_bytes, kind, offset):
     for start, normals in zip(starts, np.random.default_rng(4).spawn(len(starts)), strict=True):
         part = slice(start, start + rows_each)
         draws = PRODUCTS[:, part] + offset
-        new = normals.standard_normal((S, 1, N), dtype=np.float32)
+        if noise.df is None:
+            new = normals.standard_normal((S, 1, N), dtype=np.float32)
+        else:
+            new = normals.standard_t(noise.df[:, None, None], size=(S, 1, N))
         draws = np.maximum(draws + np.sqrt(variance[:, part]) * new, 0.5)
         expected = np.quantile(draws, PROBABILITIES, axis=0, method="weibull")
-        np.testing.assert_allclose(found[:, part], expected, rtol=1e-5)
+        np.testing.assert_allclose(found[:, part], expected, rtol=2e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_log_likelihood_with_noise_of_every_kind(kind):
     noise, variance = noise_of(kind)
-    expected = stats.norm.logpdf(VALUES, CHOSEN, np.sqrt(variance[:, ROWS, COLUMNS]))
+    sd = np.sqrt(variance[:, ROWS, COLUMNS])
+    expected = law_of(noise).logpdf((VALUES - CHOSEN) / sd) - np.log(sd)
     np.testing.assert_allclose(log_likelihood(W, Z, noise, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
     found = log_predictive_density(W, Z, noise, ROWS, COLUMNS, VALUES)
     np.testing.assert_allclose(found, np.log(np.exp(expected).mean(axis=0)), rtol=1e-10)

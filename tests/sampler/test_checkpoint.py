@@ -16,7 +16,7 @@ import pytest
 from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, GroupedNoise
+from bnmf.model.noise import CommonNoise, GroupedNoise, StudentT
 from bnmf.priors import L1, Gamma, L2Squared
 from bnmf.sampler import chains, checkpoint
 from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, DiskStore, describe
@@ -271,6 +271,8 @@ VARIANTS = {
     "offset": {"offset": "column"},
     "rates by component": {"prior": L1(by="component")},
     "rates of a pair": {"prior": LEARNED},
+    "Student's t": {"noise": StudentT(by="column")},
+    "Student's t by both, learned": {"noise": StudentT(None, "both"), "scale": "column"},
     "everything": {"prior": LEARNED, "noise": "both", "scale": "column", "offset": "column"},
 }
 
@@ -327,6 +329,9 @@ def test_every_model_resumes_with_the_same_draws(tmp_path, monkeypatch, settings
         ({"noise": "column"}, {"noise": "both"}, "noise was"),
         ({"noise": "both"}, {"noise": GroupedNoise("both", 4.0)}, "noise was"),
         ({"noise": GroupedNoise("row", 3.0)}, {"noise": GroupedNoise("row", 4.0)}, "noise was"),
+        ({"noise": "column"}, {"noise": StudentT()}, "noise was"),
+        ({"noise": StudentT()}, {"noise": StudentT(5)}, "noise was"),
+        ({"noise": StudentT(np.int64(4))}, {"noise": StudentT(None)}, "noise was"),
         ({}, {"scale": "matrix"}, "units was 1.0"),
         ({"scale": "matrix"}, {"scale": "column"}, "units was"),
         ({}, {"offset": "column"}, "offset was None"),
@@ -513,3 +518,34 @@ def test_a_directory_that_cannot_be_written_to(tmp_path, has_run):
 def test_a_name_that_is_too_long(tmp_path):
     with pytest.raises(OSError, match=r"checkpoint=.* cannot be written to \(File name too long\): use a directory"):
         quick(checkpoint=tmp_path / ("a" * 300)).fit(data())
+
+
+# --- known standard errors
+
+
+def test_a_fit_with_known_noise_resumes_with_the_same_draws(tmp_path, monkeypatch):
+    scale = np.random.default_rng(2).uniform(0.5, 2.0, size=(30, 20))
+    for number, noise in enumerate(("known", "column", StudentT())):
+        settings = {"burn_in": 6, "n_draws": 8, "noise": noise}
+        directory = tmp_path / str(number)
+        fail_after(monkeypatch, 17)
+        with pytest.raises(RuntimeError, match="broken on purpose"):
+            quick(checkpoint=directory, **settings).fit(incomplete(), noise_scale=scale)
+        monkeypatch.undo()
+        resumed = quick(checkpoint=directory, **settings).fit(incomplete(), noise_scale=scale)
+        whole = quick(**settings).fit(incomplete(), noise_scale=scale)
+        found, expected = (arrays_of(model.posterior_) for model in (resumed, whole))
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_other_standard_errors_are_refused(tmp_path):
+    scale = np.random.default_rng(2).uniform(0.5, 2.0, size=(30, 20))
+    quick(checkpoint=tmp_path, noise="column").fit(data(), noise_scale=scale)
+    changed = scale.copy()
+    changed[3, 4] *= 1.001
+    for given in ({"noise_scale": changed}, {}, {"noise_scale": scale, "sample_weight": np.arange(1.0, 31.0)}):
+        with pytest.raises(CheckpointError, match="known_noise was"):
+            quick(checkpoint=tmp_path, noise="column").fit(data(), **given)
+    quick(checkpoint=tmp_path, noise="column").fit(data(), noise_scale=scale)

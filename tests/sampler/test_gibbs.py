@@ -14,7 +14,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.rows import ROWS_PER_TILE
 from bnmf.kernels.systems import min_sharing
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, common
+from bnmf.model.noise import CommonNoise, StudentT, common
 from bnmf.model.units import units_of
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler.gibbs import sample, start, step
@@ -379,3 +379,39 @@ def test_rows_with_the_same_pattern_share_their_sums_and_nothing_else():
         for d, state in zip((data, few), states, strict=True)
     ]
     np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-8)
+
+
+# --- entries with precisions of their own
+
+
+@pytest.mark.parametrize("noise", ["known", "common", "both", StudentT(by="row"), StudentT(None, "both")], ids=str)
+@pytest.mark.parametrize("is_known", [False, True])
+def test_log_likelihood_of_every_state(noise, is_known):
+    """That of its own factors, variances and degrees of freedom: the factors of entries are integrated out."""
+    A = some_data()
+    seen, known = ~np.isnan(A), np.random.default_rng(1).uniform(0.2, 5.0, size=A.shape)
+    data = ObservedMatrix.from_data(A)
+    model = Model(data, 3, noise=noise, units=units_of(data, "column", None)[0],
+                  entry_precision=known[seen] if is_known else None)  # fmt: skip
+    dfs = set()
+    for state in sample(model, Stream(0), n_sweeps=12, moves=PLAIN):
+        variance = np.broadcast_to(state.noise.row, 12)[:, None] * np.broadcast_to(state.noise.column, 9)
+        sd = np.sqrt(variance / known if is_known else variance)[seen]
+        residuals = (A / model.units.scale - state.W @ state.Zt.T)[seen]
+        law = stats.t(state.noise.df) if state.noise.df else stats.norm()
+        expected = (law.logpdf(residuals / sd) - np.log(sd)).sum()
+        assert state.log_likelihood == pytest.approx(expected, rel=1e-8)
+        assert state.squared_error == pytest.approx((residuals**2).sum(), rel=1e-8)
+        assert state.noise.entry.size == (seen.sum() if state.noise.df else 0)
+        dfs.add(state.noise.df)
+    assert (len(dfs) > 1) == (noise == StudentT(None, "both"))
+
+
+@pytest.mark.parametrize("noise", ["known", StudentT(None, "both")], ids=str)
+def test_two_threads_draw_the_same_bits_of_weighted_data(noise):
+    A = some_data(M=2 * ROWS_PER_TILE + 10, N=ROWS_PER_TILE + 5, missing=0.2)
+    data = ObservedMatrix.from_data(A)
+    model = Model(data, 4, "gl22inf", noise, entry_precision=np.random.default_rng(0).uniform(size=data.n_observed))
+    one, two = (last_state(model, 3, n_threads=n_threads) for n_threads in (1, 2))
+    assert_identical(one, two)
+    np.testing.assert_array_equal(one.noise.entry, two.noise.entry)

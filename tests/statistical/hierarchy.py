@@ -51,7 +51,7 @@ class Problem:
 
     @property
     def known_precisions(self) -> np.ndarray:
-        return np.exp(np.random.default_rng(0).normal(size=self.shape))
+        return np.exp(2.0 * np.random.default_rng(0).normal(size=self.shape))
 
     def truths(self, count: int, rng: np.random.Generator) -> list[Truth]:
         """Draw from the joint prior: rates, then factors of a homogeneous penalty by scaling those of rate 1."""

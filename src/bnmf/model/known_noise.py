@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.noise import KnownNoise, NoiseModel
@@ -39,17 +40,14 @@ def noise_factor(
         None if nothing is known.
     """
     is_known = isinstance(noise, KnownNoise)
+    if is_known and noise_scale is None:
+        raise ValueError("noise='known' needs noise_scale, the standard error of each entry")
     if noise_scale is None and sample_weight is None:
-        if is_known:
-            raise ValueError("noise='known' needs noise_scale, the standard error of each entry")
         return None
-    factor = np.ones((1, 1)) if noise_scale is None else _checked(noise_scale, data)
-    factor = factor / units.scale
+    # Weights alone have no unit: noise that is learned in units of the columns stays so.
+    factor = np.ones((1, 1)) if noise_scale is None else _checked(noise_scale, data) / units.scale
     if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != (data.shape[0],) or not (np.isfinite(weight) & (weight > 0)).all():
-            raise ValueError(f"sample_weight must be {data.shape[0]} positive numbers, one for each row of X")
-        factor = factor / np.sqrt(weight)[:, None]
+        factor = factor / np.sqrt(_checked_weights(sample_weight, data.shape[0]))[:, None]
     factor = np.broadcast_to(factor, (len(factor), data.shape[1]))
     if is_known:
         return np.ascontiguousarray(factor)
@@ -62,9 +60,36 @@ def at_observed(factor: Floats, data: ObservedMatrix) -> Floats:
     return factor[0 if len(factor) == 1 else rows, columns]
 
 
+def _checked_weights(sample_weight: Any, n_rows: int) -> Floats:
+    """Return weights of rows that are all positive."""
+    weight = _numbers(sample_weight, "sample_weight")
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have one number for each row of X, shape ({n_rows},), got {weight.shape}")
+    if not (np.isfinite(weight) & (weight > 0)).all():
+        raise ValueError(f"sample_weight must be above zero and finite, got {_first_wrong(weight)!r}")
+    return weight
+
+
+def _numbers(given: Any, name: str) -> Floats:
+    """Return an argument as an array of floats, NaN where it is masked or not available."""
+    if isinstance(given, (pd.DataFrame, pd.Series)):
+        given = given.to_numpy(na_value=np.nan)
+    if isinstance(given, np.ma.MaskedArray):
+        given = np.ma.filled(given.astype(np.float64), np.nan)
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers, got {type(given).__name__}") from None
+
+
+def _first_wrong(numbers: Floats) -> float:
+    """Return the first number that is not positive and finite."""
+    return float(numbers[~(np.isfinite(numbers) & (numbers > 0))][0])
+
+
 def _checked(noise_scale: Any, data: ObservedMatrix) -> Floats:
     """Return standard errors that are all positive, in two dimensions."""
-    scale = np.array(noise_scale, dtype=np.float64)
+    scale = _numbers(noise_scale, "noise_scale")
     scale = scale.reshape(1, -1) if scale.ndim == 1 else scale
     wanted = f"noise_scale must have the shape of X, {data.shape}, or one number for each column or each row (rows, 1)"
     if scale.ndim != 2 or any(n not in (1, size) for n, size in zip(scale.shape, data.shape, strict=True)):
@@ -79,5 +104,5 @@ def _checked(noise_scale: Any, data: ObservedMatrix) -> Floats:
             known[some] = np.nanmedian(scale[:, some], axis=0)
             scale = np.where(missing, known, scale)
     if not (np.isfinite(scale) & (scale > 0)).all():
-        raise ValueError("noise_scale must be positive and finite")
+        raise ValueError(f"noise_scale must be positive and finite, got {_first_wrong(scale)!r}")
     return scale

@@ -276,23 +276,26 @@ class KnownNoise:
     updated_after = ("Z",)
 
     @property
-    def shared(self) -> KnownNoise:
-        """The same noise."""
-        return self
+    def shared(self) -> GroupedNoise:
+        """Noise that is learned by column beside what is known, for the first sweeps of a chain.
+
+        Noise that is small from the start would keep a chain in a poor fit near to where it started.
+        """
+        return GroupedNoise("column")
 
     def start(self, shape: Shape) -> NoiseState:
-        """Return the only state."""
-        return common(1.0)
+        """Return the only state, from which noise by column can go on."""
+        return common(1.0)._replace(column_strength=float(STRENGTHS[len(STRENGTHS) // 2]))
 
     def update(
         self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
     ) -> NoiseState:
-        """Return the state as it is."""
-        return noise
+        """Return the only state, whatever the first sweeps have learned."""
+        return self.start((1, 1))
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Return the only state."""
-        return common(1.0)
+        return self.start(shape)
 
     def log_density(self, noise: NoiseState) -> float:
         """Return zero: there is nothing to draw."""
@@ -325,9 +328,13 @@ class StudentT:
         df = self.df
         if df is not None and not (isinstance(df, (int, float, np.number)) and 0 < df < math.inf):
             raise ValueError(f"df of StudentT must be a positive finite number or None, got {df!r}")
+        if df is not None:
+            object.__setattr__(self, "df", float(df))
         if self.by == "common" and self.strength is not None:
             raise ValueError("strength of StudentT is for scales that differ: leave it None with by='common'")
-        _ = self.base  # checks the strength
+        base = self.base  # checks the strength
+        if isinstance(base, GroupedNoise):
+            object.__setattr__(self, "strength", base.strength)
 
     @property
     def base(self) -> CommonNoise | GroupedNoise:
@@ -346,7 +353,10 @@ class StudentT:
 
     @property
     def shared(self) -> StudentT:
-        """The same noise with nearly equal scales, for the first sweeps of a chain."""
+        """The same noise with nearly equal scales, for the first sweeps of a chain.
+
+        The tails stay heavy: nearly normal noise would give components to outliers, which they keep.
+        """
         return self if self.by == "common" else StudentT(self.df, self.by, float(STRENGTHS[-1]))
 
     @property

@@ -145,7 +145,8 @@ class NoiseDraws:
 
     def largest_deviations(self) -> Floats:
         """Return a bound of the standard deviations in each column, (1 or columns,)."""
-        return np.sqrt(self.column.max(axis=0)) * np.sqrt(self.row.max())
+        factor = 1.0 if self.factor is None else self.factor.max(axis=0)
+        return np.sqrt(self.column.max(axis=0)) * np.sqrt(self.row.max()) * factor
 
     def at(self, rows: Indices, columns: Indices) -> Floats:
         """Return draws of the variances at paired positions, (S, 1 or n)."""

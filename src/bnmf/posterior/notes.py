@@ -46,8 +46,10 @@ def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Mod
     rows, columns, values = _sample(data)
     centre = data.columns.sums() / np.maximum(data.columns.n_observed, 1)
     scale = np.broadcast_to(model.units.scale, data.shape[1])[columns]
-    error = np.sum(((values - posterior.mean(rows, columns)) / scale) ** 2)
-    trivial = np.sum(((values - centre[columns]) / scale) ** 2)
+    # Outliers, which Student's t leaves unexplained, pull the means: they count by their size, not by its square.
+    power = 1 if isinstance(model.noise_model, StudentT) else 2
+    error = np.sum(np.abs((values - posterior.mean(rows, columns)) / scale) ** power)
+    trivial = np.sum(np.abs((values - centre[columns]) / scale) ** power)
     if not error > WORSE * trivial:
         return ""
     return (

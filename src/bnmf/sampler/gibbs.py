@@ -145,10 +145,10 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     log_likelihood = None
     if model.is_weighted:
         residuals = listed_residuals(model, W, Zt, workers)
-        squared_error, log_likelihood = float(residuals @ residuals), model.log_likelihood_of(residuals, noise)
         if isinstance(model.noise_model, StudentT):
             squares, _ = model.standardised_squares(residuals, noise)
             noise = model.noise_model.update_entries(noise, squares, stream.generator(keys[ENTRIES]))
+        squared_error, log_likelihood = float(residuals @ residuals), model.log_likelihood_of(residuals, noise)
     rates = state.rates
     if rates:
         rates = model.draw_rates(W, Zt, stream.generator(keys[RATES]))

@@ -1,0 +1,349 @@
+"""Noise that differs by entry, as users meet it: known standard errors, weights of rows, and outliers."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from bnmf import BayesianNMF, NMFImputer
+from bnmf.model.noise import GroupedNoise, KnownNoise, StudentT
+from bnmf.model.units import units_of
+from tests.statistical.checks import assert_follows
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+NOISES = {
+    "known": KnownNoise(),
+    "column, known ratios": GroupedNoise("column"),
+    "both, known ratios": GroupedNoise("both"),
+    "Student's t": StudentT(),
+    "Student's t by both, learned, known ratios": StudentT(None, "both"),
+    "Student's t, common": StudentT(by="common"),
+}
+
+
+def low_rank(rows=15, columns=8, missing=0.3, seed=0):
+    """Return data with NaN, and standard errors of all entries."""
+    rng = np.random.default_rng(seed)
+    mean = 3.0 + rng.exponential(size=(rows, 2)) @ rng.exponential(size=(2, columns))
+    scale = rng.uniform(0.1, 1.0, size=mean.shape)
+    X = np.maximum(mean + scale * rng.standard_normal(mean.shape), 0.0)
+    return np.where(rng.random(mean.shape) < missing, np.nan, X), scale
+
+
+def quick(**settings):
+    return BayesianNMF(**{"n_components": 2, "n_chains": 2, "burn_in": 8, "n_draws": 8, "random_state": 0} | settings)
+
+
+def known(name, scale):
+    """Return the arguments of `fit` for a kind of noise."""
+    return {"noise_scale": scale} if "known" in name else {}
+
+
+def same_draws(a, b):
+    names = ("W", "Z", "noise_variance", "log_density")
+    return all(np.array_equal(getattr(a.posterior_, name), getattr(b.posterior_, name)) for name in names)
+
+
+# --- what it is for
+
+
+def with_outliers(rows=80, columns=30, share=0.01, seed=0):
+    """Return the mean, data, the same with some entries multiplied by 1,000, and which are hidden of both."""
+    rng = np.random.default_rng(seed)
+    mean = rng.exponential(size=(rows, 3)) @ rng.exponential(size=(3, columns))
+    X = np.maximum(mean + 0.2 * rng.standard_normal(mean.shape), 0.0)
+    hidden = rng.random(X.shape) < 0.2
+    dirty = np.where(~hidden & (rng.random(X.shape) < share), 1000.0 * X, X)
+    return mean, X, dirty, hidden
+
+
+def error(noise, X, mean, hidden):
+    """Return the root mean square error at the hidden entries, and the model."""
+    model = BayesianNMF(3, noise=noise, n_chains=2, burn_in=300, n_draws=100, random_state=0)
+    fitted = model.fit(np.where(hidden, np.nan, X))
+    return np.sqrt(np.mean((fitted.reconstruct() - mean)[hidden] ** 2)), fitted
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05])
+@pytest.mark.parametrize("noise", [StudentT(), StudentT(None)], ids=["4 degrees of freedom", "learned"])
+def test_outliers_do_not_spoil_a_fit_with_student_t(noise, share):
+    mean, X, dirty, hidden = with_outliers(share=share)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)  # nothing is wrong with this fit
+        clean, (found, model) = error(noise, X, mean, hidden)[0], error(noise, dirty, mean, hidden)
+    assert found < 1.2 * clean
+    low, high = model.interval(0.9)
+    assert 0.85 < np.mean(((low <= X) & (high >= X))[hidden]) < 0.98
+
+
+def test_outliers_spoil_a_fit_with_gaussian_noise_which_says_so():
+    mean, X, dirty, hidden = with_outliers()
+    clean = error("column", X, mean, hidden)[0]
+    with pytest.warns(ConvergenceWarning, match=r"one entry of column .* or use noise=StudentT\(\)"):
+        found = error("column", dirty, mean, hidden)[0]
+    assert found > 10.0 * clean
+
+
+def test_few_rows_with_outliers_are_no_failed_fit():
+    """An outlier pulls the mean of its column, which then looks better than a fit that leaves it out."""
+    mean, _, dirty, _ = with_outliers(rows=12, columns=10, seed=3)
+    dirty[4, 5] = 5000.0 * mean.mean()
+    model = BayesianNMF(2, noise=StudentT(), n_chains=2, burn_in=200, n_draws=100, random_state=0).fit(dirty)
+    assert not any("worse than the mean" in note for note in model.posterior_.notes)
+
+
+@pytest.mark.parametrize("df", [3.0, None])
+def test_intervals_cover_data_with_the_noise_of_student_t(df):
+    """1,800 hidden entries: 0.9 ± 0.007, and what the uncertainty of the fit itself adds."""
+    rng = np.random.default_rng(1)
+    mean = 2.0 + rng.exponential(size=(150, 2)) @ rng.exponential(size=(2, 40))
+    X = np.maximum(mean + 0.3 * rng.standard_t(3.0, size=mean.shape), 0.0)
+    hidden = rng.random(X.shape) < 0.3
+    model = BayesianNMF(3, noise=StudentT(df), n_chains=2, burn_in=300, n_draws=200, random_state=0)
+    model.fit(np.where(hidden, np.nan, X))
+    assert np.sqrt(np.mean((model.reconstruct() - mean)[hidden] ** 2)) < 0.25
+    for prob in (0.5, 0.9):
+        low, high = model.interval(prob)
+        assert abs(np.mean(((low <= X) & (high >= X))[hidden]) - prob) < 0.04
+    assert model.posterior_.df.mean() < 4.5
+
+
+def test_known_standard_errors_are_used():
+    """With two sizes of noise mixed at random, what is known of them makes predictions and intervals right."""
+    rng = np.random.default_rng(0)
+    mean = 6.0 + rng.exponential(size=(120, 3)) @ rng.exponential(size=(3, 40))
+    scale = np.where(rng.random(mean.shape) < 0.5, 0.1, 2.0)
+    X = mean + scale * rng.standard_normal(mean.shape)
+    hidden = rng.random(X.shape) < 0.25  # about 600 of each size: a coverage of 0.9 ± 0.012
+    errors, coverage = {}, {}
+    for noise, given in (("known", scale), ("column", 7.0 * scale), ("column", None)):
+        model = BayesianNMF(4, noise=noise, n_chains=2, burn_in=300, n_draws=200, random_state=0)
+        model.fit(np.where(hidden, np.nan, X), noise_scale=given)
+        low, high = model.interval(0.9)
+        name = "unknown" if given is None else noise
+        errors[name] = np.sqrt(np.mean((model.reconstruct() - mean)[hidden] ** 2))
+        covered = (low <= X) & (high >= X)
+        coverage[name] = [covered[hidden & (scale == size)].mean() for size in (0.1, 2.0)]
+    for name in ("known", "column"):  # of which only ratios were used
+        assert errors["unknown"] > 1.5 * errors[name]
+        assert all(0.85 < share < 0.95 for share in coverage[name])
+    assert coverage["unknown"][0] > 0.98
+    assert coverage["unknown"][1] < 0.85
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_small_known_noise_does_not_keep_chains_where_they_start(seed):
+    """All four find the fit: none has a log density that is hundreds below that of the best."""
+    rng = np.random.default_rng(seed)
+    mean = 3.0 + rng.exponential(size=(60, 2)) @ rng.exponential(size=(2, 15))
+    errors = rng.choice([0.1, 1.0], size=mean.shape)
+    X = np.maximum(mean + errors * rng.standard_normal(mean.shape), 0.0)
+    hidden = rng.random(X.shape) < 0.2
+    model = BayesianNMF(3, noise="known", random_state=0).fit(np.where(hidden, np.nan, X), noise_scale=errors)
+    densities = model.posterior_.log_density.mean(axis=1)
+    assert np.ptp(densities) < 30.0
+    assert not model.posterior_.problems()
+
+
+def test_rows_of_little_weight_change_little():
+    """The components are those of the other rows, however large the noise of these is."""
+    rng = np.random.default_rng(0)
+    mean = 5.0 * rng.exponential(size=(60, 2)) @ rng.exponential(size=(2, 20))
+    X = np.maximum(mean + 0.1 * rng.standard_normal(mean.shape), 0.0)
+    X[40:] = np.maximum(mean[40:] + 10.0 * rng.standard_normal((20, 20)), 0.0)
+    weights = np.where(np.arange(60) < 40, 1.0, 1e-4)
+    settings = {"burn_in": 300, "n_draws": 100}
+    found = [quick(**settings).fit(X, sample_weight=given).reconstruct()[:40] for given in (weights, None)]
+    errors = [np.sqrt(np.mean((values - mean[:40]) ** 2)) for values in found]
+    assert errors[0] < 0.15
+    assert errors[1] > 1.5 * errors[0]
+
+
+# --- arguments
+
+
+@pytest.mark.parametrize("scale", [None, "matrix"])
+@pytest.mark.parametrize("noise", ["common", "both", StudentT()], ids=str)
+def test_a_weight_is_a_standard_error_of_its_row(noise, scale):
+    X, _ = low_rank()
+    weights = np.random.default_rng(1).uniform(0.2, 5.0, size=len(X))
+    model = quick(noise=noise, scale=scale)
+    by_weight = quick(noise=noise, scale=scale).fit(X, sample_weight=weights)
+    by_error = model.fit(X, noise_scale=1.0 / np.sqrt(weights)[:, None])
+    for name in ("W", "Z", "noise_variance", "log_density"):
+        found, expected = (getattr(fitted.posterior_, name) for fitted in (by_weight, by_error))
+        np.testing.assert_allclose(found, expected, rtol=1e-2)  # rounding grows from sweep to sweep
+    variance = by_weight.posterior_.noise_factor**2
+    np.testing.assert_allclose(variance[1:] / variance[:1], np.tile(weights[0] / weights[1:, None], (1, 8)))
+
+
+def test_equal_weights_are_no_weights():
+    """In columns of any unit, up to rounding of the other form in which the data are read."""
+    X = low_rank()[0] * 10.0 ** np.arange(-4.0, 4.0)
+    weighted, plain = quick().fit(X, sample_weight=np.full(15, 3.0)), quick().fit(X)
+    np.testing.assert_allclose(weighted.reconstruct(), plain.reconstruct(), rtol=1e-5)
+    np.testing.assert_allclose(weighted.noise_variance_, plain.noise_variance_, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("noise", "given", "words"),
+    [
+        ("known", {}, "noise='known' needs noise_scale"),
+        ("known", {"sample_weight": np.ones(15)}, "noise='known' needs noise_scale"),
+        ("column", {"noise_scale": np.ones((15, 7))}, r"noise_scale must have the shape of X, \(15, 8\)"),
+        ("column", {"noise_scale": np.zeros((15, 8))}, "noise_scale must be positive and finite, got 0.0"),
+        ("column", {"noise_scale": -np.ones(8)}, "noise_scale must be positive and finite, got -1.0"),
+        ("column", {"noise_scale": np.full((15, 8), np.nan)}, "noise_scale is NaN where X was observed"),
+        ("column", {"sample_weight": np.ones(8)}, r"sample_weight must have one number for each row of X"),
+        ("column", {"sample_weight": np.zeros(15)}, "sample_weight must be above zero and finite, got 0.0"),
+    ],
+)
+def test_wrong_arguments_leave_no_fit(noise, given, words):
+    model = quick(noise=noise)
+    with pytest.raises(ValueError, match=words):
+        model.fit(low_rank()[0], **given)
+    assert not hasattr(model, "posterior_")
+
+
+@pytest.mark.parametrize(
+    ("noise", "given"),
+    [
+        (StudentT(), {}),
+        ("column", {"sample_weight": np.ones(15)}),
+        ("column", {"noise_scale": np.ones((15, 8))}),
+        ("known", {"noise_scale": np.ones((15, 8))}),
+    ],
+)
+def test_implicit_zeros_are_refused(noise, given):
+    sparse = sp.csr_array(np.where(np.random.default_rng(0).random((15, 8)) < 0.2, 1.0, 0.0))
+    with pytest.raises(ValueError, match="noise that differs between entries needs a list of all that was observed"):
+        quick(noise=noise).fit(sparse, **given)
+
+
+def test_fit_transform_takes_them():
+    X, scale = low_rank()
+    given = {"noise_scale": scale, "sample_weight": np.arange(1.0, 16.0)}
+    model = quick(noise="known")
+    np.testing.assert_array_equal(model.fit_transform(X, **given), quick(noise="known").fit(X, **given)._mean_W)
+
+
+# --- the same in every form
+
+
+@pytest.mark.parametrize("missing", [0.2, 0.7])
+@pytest.mark.parametrize("name", NOISES)
+def test_containers_give_the_same_draws(name, missing):
+    X, scale = low_rank(missing=missing)
+    seen = ~np.isnan(X)
+    sparse = sp.coo_array((X[seen], np.nonzero(seen)), shape=X.shape)
+    model, noise = quick(noise=NOISES[name]).fit(X, **known(name, scale)), NOISES[name]
+    masked = quick(noise=noise).fit(np.where(seen, X, -1.0), observed=seen, **known(name, scale))
+    frame = quick(noise=noise).fit(pd.DataFrame(np.asfortranarray(X)), **known(name, pd.DataFrame(scale)))
+    listed = quick(noise=noise, unstored="missing").fit(sparse.tocsc(), **known(name, np.asfortranarray(scale)))
+    where_observed = quick(noise=noise, n_jobs=2).fit(X, **known(name, np.where(seen, scale, np.nan)))
+    for other in (masked, frame, listed, where_observed):
+        assert same_draws(model, other)
+
+
+@pytest.mark.parametrize("scale", ["matrix", "column"])
+@pytest.mark.parametrize("name", NOISES)
+def test_a_power_of_two_as_unit_changes_no_bit(name, scale):
+    X, errors = low_rank()
+    units = [2.0**20, 2.0**-20]
+    if scale == "column":
+        units.append(2.0 ** np.random.default_rng(0).integers(-20, 20, size=8))
+    model = quick(noise=NOISES[name], scale=scale)
+
+    def results(unit):
+        posterior = model.fit(unit * X, **known(name, unit * errors)).posterior_
+        return [posterior.mean(), posterior.std(noise=True), *posterior.interval()]
+
+    plain = results(1.0)
+    for unit in units:
+        for found, expected in zip(results(unit), plain, strict=True):
+            np.testing.assert_array_equal(found, unit * expected)
+
+
+@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("scale", [None, "matrix", "column"])
+def test_every_method(name, scale):
+    X, errors = low_rank()
+    settings = {"noise": NOISES[name], "scale": scale}
+    model = quick(**settings).fit(X, **known(name, errors))
+    posterior = model.posterior_
+    assert (posterior.df is None) == ("Student" not in name)
+    assert (posterior.noise_factor is None) == ("known" not in name)
+    low, high = model.interval()
+    new = model.posterior_of(X[:3] * 1.5)
+    for found in (
+        model.reconstruct(),
+        model.impute(),
+        posterior.std(noise=True),
+        low,
+        high,
+        new.mean(),
+        new.std(noise=True),
+    ):
+        assert np.isfinite(found).all()
+        assert (found >= 0).all()
+    assert np.isfinite(model.score(X))
+    rows, columns = np.nonzero(~np.isnan(X))
+    total = posterior.log_likelihood(rows, columns, X[rows, columns]).sum(axis=2)
+    np.testing.assert_allclose(total, posterior.log_density, rtol=1e-8)
+    squares = (X[rows, columns] - posterior.draws_of(rows, columns)) ** 2
+    if scale != "column":
+        np.testing.assert_allclose(posterior.train_mse[:, 8:], squares.mean(axis=2), rtol=1e-8)
+    moments = quick(**settings, keep_draws=False).fit(X, **known(name, errors))
+    np.testing.assert_allclose(moments.reconstruct(), model.reconstruct(), rtol=1e-8)
+    np.testing.assert_allclose(moments.posterior_.std(noise=True), posterior.std(noise=True), rtol=1e-8)
+    half = quick(**settings, draws_dtype="float32").fit(X, **known(name, errors)).posterior_
+    assert half.W.dtype == np.float32
+    np.testing.assert_allclose(half.std(noise=True), posterior.std(noise=True), rtol=1e-5)
+    np.testing.assert_array_equal(half.log_density, posterior.log_density)
+
+
+def test_known_noise_is_that_of_the_predictions():
+    """The standard errors as they were given, whatever the units of the model."""
+    X, errors = low_rank()
+    for scale in (None, "matrix", "column"):
+        posterior = quick(noise="known", scale=scale).fit(X, noise_scale=errors).posterior_
+        noise = posterior.std(noise=True) ** 2 - posterior.std() ** 2
+        np.testing.assert_allclose(np.sqrt(noise), errors, rtol=1e-6)
+        np.testing.assert_array_equal(posterior.noise_variance, np.ones((2, 8)))
+
+
+def test_multiple_imputations_have_the_noise_of_student_t():
+    rng = np.random.default_rng(0)
+    X = 1000.0 + rng.exponential(size=(60, 20))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    settings = {"n_chains": 2, "burn_in": 20, "n_draws": 20, "random_state": 0}
+    imputer = NMFImputer(BayesianNMF(2, noise=StudentT(2.5), **settings)).fit(X)
+    copies = imputer.multiple_imputations(X, n_imputations=40, random_state=5)
+    rows, columns = np.nonzero(np.isnan(X))
+    posterior = imputer.estimator_.posterior_
+    chosen = np.random.default_rng(5).permutation(40)
+    means = posterior.draws_of(rows, columns).reshape(40, -1)[chosen]
+    sd = np.sqrt(posterior.noise_variance.reshape(40, -1)[chosen][:, columns])
+    assert_follows((copies[:, rows, columns] - means) / sd, stats.t(2.5).cdf)
+
+
+# --- units
+
+
+def test_units_of_student_t_do_not_follow_outliers():
+    X = np.random.default_rng(0).exponential(size=(200, 3)) + 1.0
+    dirty = X.copy()
+    dirty[0, 0] *= 1e6
+    dirty[5:9, 1] *= 1e3
+    sizes = np.sqrt((X**2).mean(axis=0))
+    data = BayesianNMF()._validated(dirty, None, reset=True)
+    np.testing.assert_allclose(units_of(data, "column", None, robust=True)[0].scale / sizes, 1.0, atol=2.5)
+    assert (units_of(data, "column", None)[0].scale[:2] > 10.0 * sizes[:2]).all()
+    clean = BayesianNMF()._validated(X, None, reset=True)
+    robust, plain = (units_of(clean, "column", None, robust=robust)[0].scale for robust in (True, False))
+    np.testing.assert_allclose(robust, plain, rtol=1e-12)
