@@ -177,7 +177,7 @@ def test_sweeps_of_each_draw(given, monkeypatch):
     """30 half-sweeps before the first draw and 3 before each other, with the Z and σ² of that draw."""
     calls = []
 
-    def half_sweep(view, rows, Zt, prior, row_variance, entry_variance, key, *others, needs_errors, roots=None):
+    def half_sweep(view, rows, Zt, prior, row_variance, entry_variance, key, *others, needs_errors, **options):
         calls.append((Zt.copy(), float(entry_variance[0]), tuple(key)))
         rows += 1.0
 
