@@ -21,6 +21,7 @@ import pandas as pd
 
 from benchmarks.tables_of_packages import load_tables
 from bnmf import BayesianNMF, NMFImputer
+from bnmf.model.noise import StudentT
 from bnmf.priors import L1, L2Squared
 
 HIDDEN_FRACTION = 0.2
@@ -35,6 +36,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "K = 20": {"n_components": 20},
     "common noise": {"noise": "common"},
     "noise of rows and columns": {"noise": "both"},
+    "Student's t": {"noise": StudentT()},
+    "Student's t, learned": {"noise": StudentT(None)},
     "no offset": {"offset": None},
     "scale of the matrix": {"scale": "matrix"},
     "one learned rate": {"prior": L1()},

@@ -83,11 +83,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         superfluous components vanish. "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the paper with
         λ = 0.1 ("exponential" is "gee" and "half-normal" is "gl22"). Or a prior from :mod:`bnmf.priors`, or a pair of
         them for W and for Z.
-    noise : {"column", "row", "both", "common", "known"}, CommonNoise, GroupedNoise or StudentT, default="column"
+    noise : {"column", "row", "both", "common", "student-t", "known"} or noise model, default="column"
         Whether the variance of the noise is learned for each column, each row, each of both, once for all entries, or
         given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
-        a column with few entries borrows from the others. ``StudentT()`` is for data with outliers. The objects are in
-        :mod:`bnmf.model.noise`.
+        a column with few entries borrows from the others. "student-t", or ``StudentT()``, is for data with outliers. The
+        objects are in :mod:`bnmf.model.noise`.
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.

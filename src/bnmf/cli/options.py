@@ -29,6 +29,7 @@ class NoiseName(StrEnum):
     row = "row"
     both = "both"
     common = "common"
+    student_t = "student-t"
 
 
 class ScaleName(StrEnum):

@@ -426,7 +426,7 @@ def as_noise(noise: Any) -> NoiseModel:
 
     Parameters
     ----------
-    noise : {"common", "column", "row", "both", "known"}, CommonNoise, GroupedNoise, KnownNoise or StudentT
+    noise : {"common", "column", "row", "both", "student-t", "known"} or NoiseModel
         The noise.
 
     Returns
@@ -440,8 +440,10 @@ def as_noise(noise: Any) -> NoiseModel:
         return CommonNoise() if noise == "common" else GroupedNoise(noise)
     if isinstance(noise, str) and noise == "known":
         return KnownNoise()
+    if isinstance(noise, str) and noise == "student-t":
+        return StudentT()
     raise ValueError(
-        "noise must be 'common', 'column', 'row', 'both', 'known', or an object of bnmf.model.noise (CommonNoise, "
+        "noise must be 'common', 'column', 'row', 'both', 'student-t', 'known', or an object of bnmf.model.noise (CommonNoise, "
         f"GroupedNoise, StudentT), got {noise!r}"
     )
 
