@@ -1,6 +1,7 @@
 """Figures show what the posterior holds, for small and large data, with and without names."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -122,6 +123,18 @@ def test_common_noise_is_one_density_per_chain():
     posterior, _ = fake(10, 4)
     ax = plots.plot_noise(posterior, Figure().add_subplot())
     assert (np.diff(ax.lines[0].get_xdata()) >= 0).all()
+
+
+def test_noise_that_is_known_is_in_the_figure():
+    """Its root mean square of each column, in units of the column; of Student's t the scale."""
+    posterior, _ = fake(10, 4, by_column=False)
+    factor, unit = np.random.default_rng(0).uniform(0.5, 3.0, size=(10, 4)), np.array([1.0, 2.0, 5.0, 0.5])
+    known = replace(posterior, noise_variance=np.ones((2, 30)), noise_factor=factor, scale=unit)
+    ax = plots.plot_noise(known, Figure().add_subplot())
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), np.sort(np.sqrt((factor**2).mean(axis=0)) / unit))
+    assert ax.get_xlabel() == "noise over the scale of the column, sd"
+    ax = plots.plot_noise(replace(posterior, df=np.full((2, 30), 4.0)), Figure().add_subplot())
+    assert ax.get_xlabel().endswith("scale of Student's t")
 
 
 def test_weights_report_the_small_entries():

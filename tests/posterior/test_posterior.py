@@ -190,6 +190,14 @@ def test_prediction_error_is_the_spread_of_the_chains(posterior, distance):
     assert moved.prediction_error() == pytest.approx(np.sqrt(np.mean((between / sd) ** 2)), rel=1e-9)
 
 
+def test_prediction_error_of_noise_without_a_variance(posterior):
+    """It is in units of the scale of Student's t, and not zero."""
+    apart = shifted(posterior, 2.0)
+    found = replace(apart, df=np.full((2, 50), 2.0)).prediction_error()
+    assert found == pytest.approx(apart.prediction_error())
+    assert replace(apart, df=np.full((2, 50), 3.0)).prediction_error() < found
+
+
 def test_verdict_by_purpose(posterior):
     good, bad = shifted(posterior, 0.0), shifted(posterior, 30.0)
     assert good.summary().verdict.startswith("Predictions: good (Monte Carlo error 0.0")

@@ -163,6 +163,7 @@ def test_chains_with_other_patterns_and_single_chains_are_judged():
         (fake(500, 4, 2, noise_variance=np.full((2, 30), 0.04)), 0.5, False),
         (fake(offset=np.linspace(-3, 3, 12), scale=np.logspace(-2, 3, 12)), 0.2, True),
         (fake(row_noise=np.ones((2, 30, 40))), 0.2, True),
+        (fake(df=np.full((2, 30), 4.0), noise_factor=np.full((40, 12), 2.0)), 0.2, True),
     ],
 )
 def test_any_data_make_a_page(posterior, missing, names, tmp_path):
@@ -172,6 +173,22 @@ def test_any_data_make_a_page(posterior, missing, names, tmp_path):
     table[0, -1] = np.nan
     page = Page(written(tmp_path, posterior, observed(table)))
     assert "nan" not in re.sub(r"[a-zA-Z]nan|nan[a-zA-Z]", "", page.text)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"noise_factor": np.full((1, 12), 2.0)}, "of each column, times what is known of each entry"),
+        ({"noise_factor": np.full((40, 12), 7.25), "noise_variance": np.ones((2, 30))}, "known of each entry"),
+        ({"df": np.full((2, 30), 4.0)}, "Student's t, scale of each column"),
+    ],
+    ids=["ratios", "known", "Student's t"],
+)
+def test_noise_of_entries_is_named(tmp_path, options, words):
+    posterior = fake(**options)
+    page = Page(written(tmp_path, posterior, observed(table_of(posterior))))
+    assert words in page.text
+    assert ("7.25" in page.text) == (words == "known of each entry")  # the standard deviation of every column
 
 
 def test_without_missing_entries(tmp_path):

@@ -48,10 +48,14 @@ def plot_noise(posterior: Posterior, ax: Axes | None = None) -> Axes:
     10
     """
     ax = current_axes(ax)
-    sd = np.sqrt(posterior.noise_variance)
-    label = "noise, standard deviation"
+    variance = posterior.noise_variance
+    if posterior.noise_factor is not None:  # of a column as a whole
+        variance = variance.reshape(*variance.shape[:2], -1) * np.mean(posterior.noise_factor**2, axis=0)
+    sd = np.sqrt(variance)
+    kind = "sd" if posterior.df is None else "scale of Student's t"
+    label = "noise, standard deviation" if posterior.df is None else f"noise, {kind}"
     if posterior.scale is not None and len(posterior.scale) > 1:
-        sd, label = sd.reshape(*sd.shape[:2], -1) / posterior.scale, "noise over the scale of the column, sd"
+        sd, label = sd.reshape(*sd.shape[:2], -1) / posterior.scale, f"noise over the scale of the column, {kind}"
     if sd.ndim == 2 or np.allclose(sd, sd[:, :, :1]):  # common noise differs between columns by their scales only
         _densities(sd if sd.ndim == 2 else sd[:, :, 0], ax)
     else:

@@ -538,7 +538,10 @@ class Posterior(Draws, BasePosterior):
             half = self.n_draws // 2
             draws = draws[0, : 2 * half].reshape(2, half, -1)
         between = draws.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(len(draws))
-        return float(np.sqrt(np.mean((between / self.std(*self.monitored, noise=True)) ** 2)))
+        # Student's t with few degrees of freedom has no variance, by which any error would look small: take its scale.
+        is_finite = self.df is None or bool((self.df > 2.0).all())
+        spread = (self if is_finite else replace(self, df=None)).std(*self.monitored, noise=True)
+        return float(np.sqrt(np.mean((between / spread) ** 2)))
 
     def problems(self) -> list[str]:
         """Return a sentence if the predictions have not converged, with what to do about it.

@@ -64,9 +64,14 @@ def run_again(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
 
 def _noise(posterior: Posterior) -> str:
     by_column = posterior.noise_variance.ndim == 3
+    words = "of each column" if by_column else "common"
     if posterior.row_noise is not None:
-        return "of each row and column" if by_column else "of each row"
-    return "of each column" if by_column else "common"
+        words = "of each row and column" if by_column else "of each row"
+    if posterior.noise_factor is not None:
+        # Known noise is not learned: its variance is one in every draw, times the squares of what is known.
+        is_known = bool((posterior.noise_variance == 1.0).all())
+        words = "known of each entry" if is_known else f"{words}, times what is known of each entry"
+    return words if posterior.df is None else f"Student's t, scale {words}"
 
 
 def _version(library: str) -> str:

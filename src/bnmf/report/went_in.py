@@ -86,6 +86,8 @@ def _table(overview: Overview) -> str:
     variance = overview.posterior.noise_variance.mean(axis=(0, 1))
     if overview.posterior.row_noise is not None:
         variance = variance * overview.posterior.row_noise.mean()
+    if overview.posterior.noise_factor is not None:
+        variance = variance * np.mean(overview.posterior.noise_factor**2, axis=0)
     noise = np.sqrt(np.broadcast_to(variance, overview.data.shape[1]))
     rows = [
         [
@@ -102,12 +104,13 @@ def _table(overview: Overview) -> str:
     caption = "Columns, those with the most missing entries first"
     if hidden:
         caption += f" ({len(order):,} of {overview.data.shape[1]:,} are listed)"
+    spread = "standard deviation" if overview.posterior.df is None else "scale (of Student's t)"
     columns = [
         Column("column"),
         Column("missing", True, "number of missing entries"),
         Column("missing, %", True, "share of the rows in which it is missing"),
         Column("mean", True, "mean of the observed values"),
         Column("sd", True, "standard deviation of the observed values"),
-        Column("noise sd", True, "standard deviation of what the patterns leave unexplained, as the fit estimates it"),
+        Column("noise sd", True, f"{spread} of what the patterns leave unexplained, as the fit estimates it"),
     ]
     return html_table(caption, columns, rows)
