@@ -86,8 +86,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     noise : {"column", "row", "both", "common", "student-t", "known"} or noise model, default="column"
         Whether the variance of the noise is learned for each column, each row, each of both, once for all entries, or
         given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
-        a column with few entries borrows from the others. "student-t", or ``StudentT()``, is for data with outliers. The
-        objects are in :mod:`bnmf.model.noise`.
+        a column with few entries borrows from the others. "student-t" is for data with outliers. Noise models are in
+        :mod:`bnmf.model.noise`.
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.

@@ -443,8 +443,8 @@ def as_noise(noise: Any) -> NoiseModel:
     if isinstance(noise, str) and noise == "student-t":
         return StudentT()
     raise ValueError(
-        "noise must be 'common', 'column', 'row', 'both', 'student-t', 'known', or an object of bnmf.model.noise (CommonNoise, "
-        f"GroupedNoise, StudentT), got {noise!r}"
+        "noise must be 'common', 'column', 'row', 'both', 'student-t', 'known', or an object of bnmf.model.noise "
+        f"(CommonNoise, GroupedNoise, StudentT), got {noise!r}"
     )
 
 
