@@ -91,18 +91,18 @@ def clocked(clock: Clock) -> Iterator[None]:
             begin, end = tile * ROWS_PER_TILE, min((tile + 1) * ROWS_PER_TILE, len(dense))
             set_dense_product(dense, scaled, row_scale, begin, end, product)
 
-    def draw(W, other, data, scales, prior, max_term, streams, tiles, sharing, others, workspace, errors):
+    def draw(W, other, data, roots, scales, prior, max_term, streams, tiles, sharing, others, workspace):
         nonlocal product
-        common, n_rows = (W, other, data, scales, prior, max_term, streams, tiles), len(W)
+        common, n_rows = (W, other, data, roots, scales, prior, max_term, streams, tiles), len(W)
         dense, scaled = Data(*data).dense, Other(*other).scaled
         if dense.size:
             if product.size != ROWS_PER_TILE * scaled.shape[1]:
                 product = aligned_zeros(ROWS_PER_TILE * scaled.shape[1])
             clock.timed((PRODUCT, n_rows), multiply)(dense, scaled, Scales(*scales).row_scale, *tiles)
         if sharing is not None:
-            clock.timed((SHARING, n_rows), draw_tiles)(*common, sharing, None, workspace, errors)
+            clock.timed((SHARING, n_rows), draw_tiles)(*common, sharing, None, workspace)
         if others is not None:
-            clock.timed((RESIDUALS, n_rows), draw_tiles)(*common, None, others, workspace, errors)
+            clock.timed((RESIDUALS, n_rows), draw_tiles)(*common, None, others, workspace)
 
     gibbs.draw_tiles = draw
     gibbs.set_other = clock.timed((GRAM, 0), before["set_other"])

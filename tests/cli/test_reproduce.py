@@ -212,7 +212,7 @@ cli.app(["reproduce", "convergence", "--out", {str(tmp_path)!r}, "--jobs", "2"])
             time.sleep(0.1)
         n_finished = len(list((tmp_path / "fits").glob("[!.]*.npz")))
         os.killpg(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=180)
     assert process.returncode == 130, output
     assert n_finished >= 4, output
     assert re.search(r"Interrupted\. \d+ of \d+ fits are done and kept", output)

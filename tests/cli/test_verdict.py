@@ -19,7 +19,7 @@ from bnmf.cli import verdict
     ],
 )
 def test_predictions(error, beginning, usable):
-    sentence, is_usable = verdict.predictions(SimpleNamespace(prediction_error=lambda: error, n_draws=3))
+    sentence, is_usable = verdict.predictions(SimpleNamespace(prediction_error=lambda: error, n_draws=3, notes=()))
     assert sentence.startswith(beginning)
     assert is_usable == usable
 
