@@ -11,6 +11,12 @@ import scipy.sparse as sp
 from bnmf.utils.typing import Bools, Floats
 
 
+def is_sharded(X: Any) -> bool:
+    """Return whether X is on a cluster: a Dask collection, a future, row blocks, or a list of such. Loads no Dask."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else X
+    return type(first).__module__.startswith(("dask.", "distributed.", "bnmf.distributed."))
+
+
 def as_floats(X: Any) -> Floats:
     """Return a dense X as a two-dimensional float array with NaN for missing entries.
 

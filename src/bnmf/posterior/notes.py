@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
@@ -42,7 +44,7 @@ def of_fit(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> tupl
 
 def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> str:
     """Compare the posterior mean at some observed entries with the means of their columns."""
-    rows, columns, values = _sample(data)
+    rows, columns, values = sample_entries(data)
     centre = data.columns.sums() / np.maximum(data.columns.n_observed, 1)
     scale = np.broadcast_to(model.units.scale, data.shape[1])[columns]
     error = np.sum(((values - posterior.mean(rows, columns)) / scale) ** 2)
@@ -55,7 +57,8 @@ def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Mod
     )
 
 
-def _sample(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
+@singledispatch
+def sample_entries(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
     """Return rows, columns and values of some observed entries, from all parts of the data."""
     rng = np.random.default_rng(0)
     rows = np.sort(rng.choice(data.shape[0], min(MAX_ROWS, data.shape[0]), replace=False))

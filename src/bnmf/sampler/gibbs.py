@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,7 @@ def _state(
     return State(W, Zt, noise, rates, squared_error, float(-0.5 * (logs + fit)), sweep)
 
 
+@singledispatch
 def half_sweep(
     view: ScaledView,
     W: Floats,
@@ -204,6 +206,8 @@ def half_sweep(
     variances of the columns enter as a scaling of Z and of the data by their roots. The squared errors are divided by
     entry_variance; without `needs_errors` they are not to be used. Each row reads the random stream of its id, which
     is its number if `ids` is not given, and is drawn `n_passes` times.
+
+    Data that are not in this process register a function of their own, which calls this one where they are.
     """
     rows = view.view
     deviation = NO_NUMBERS
@@ -255,6 +259,7 @@ def _recompute_cancelled(view: ScaledView, W: Floats, padded: Floats, squared_er
             view.squared_errors(W, Z, row, row + 1, squared_error)
 
 
+@singledispatch
 def squared_errors(view: ScaledView, W: Floats, Z: Floats, workers: Workers) -> Floats:
     """Return Σ (a - w z)² over the observed entries of each row, from the residuals."""
     errors = np.empty(view.view.n_rows)
