@@ -19,6 +19,7 @@ LAYERS = [
     {"model"},
     {"sampler"},
     {"posterior"},
+    {"distributed"},
     {"estimator", "imputer", "selection", "datasets"},
     {"plots", "paper"},
     {"cli", "__main__"},
@@ -32,6 +33,8 @@ USERS = {
     "sklearn": {"estimator", "imputer", "selection", "datasets", "paper"},
     "matplotlib": {"plots", "paper"},
     "typer": {"cli"},
+    "dask": {"distributed"},
+    "distributed": {"distributed"},
 }
 
 
@@ -75,7 +78,7 @@ def test_one_meaning_for_each_module_name():
     assert sorted(set(names)) == sorted(names)
 
 
-HEAVY = ["numba", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "dask", "pooch"]
+HEAVY = ["numba", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "dask", "distributed", "pooch"]
 
 
 @pytest.mark.parametrize(

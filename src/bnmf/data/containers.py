@@ -81,6 +81,14 @@ def as_csr(X: Any) -> sp.csr_array:
     return matrix
 
 
+def as_dense(matrix: sp.csr_array, unstored: str) -> Floats:
+    """Return a sparse matrix as a dense array with NaN for missing entries, given what its unstored entries mean."""
+    array = np.full(matrix.shape, 0.0 if unstored == "zero" else np.nan)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    array[rows, matrix.indices] = matrix.data
+    return array
+
+
 def check_positions(X: Any) -> None:
     """Raise an error if a sparse X stores entries outside its shape, which compiled code would read from memory."""
     if X.ndim != 2:

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from bnmf.data import views
-from bnmf.data.containers import as_csr, as_floats, as_mask, check_values, is_sharded
+from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, is_sharded
 from bnmf.data.views import ROWS_PER_TILE, View
 from bnmf.utils.typing import Bools, Floats, Indices
 
@@ -61,6 +61,9 @@ class ObservedMatrix:
         """Whether the data are in blocks on a cluster."""
         return False
 
+    def release(self) -> None:
+        """Give back what data on a cluster hold there; nothing to do in memory."""
+
     @classmethod
     def from_data(
         cls, X: Any, observed: Any = None, *, unstored: str = "zero", negative: bool = False, empty: bool = False
@@ -89,8 +92,8 @@ class ObservedMatrix:
             raise ValueError(f"unstored must be 'zero' or 'missing', got {unstored!r}")
         if is_sharded(X):
             raise TypeError(
-                f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass rows "
-                "that fit into memory, for instance X[:1000].compute()"
+                f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass "
+                "rows that fit into memory, for instance X[:1000].compute()"
             )
         row_names, column_names = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
         if sp.issparse(X):
@@ -248,9 +251,7 @@ def _views_of_dense(array: Floats, mask: Bools, negative: bool) -> tuple[View, V
 def _views_of_sparse(matrix: sp.csr_array, unstored: str, negative: bool) -> tuple[View, View, int]:
     stored = matrix.nnz - (int(np.isnan(matrix.data).sum()) if unstored == "missing" else 0)
     if stored >= DENSE_FRACTION * matrix.shape[0] * matrix.shape[1]:
-        array = np.full(matrix.shape, 0.0 if unstored == "zero" else np.nan)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        array[rows, matrix.indices] = matrix.data
+        array = as_dense(matrix, unstored)
         mask = ~np.isnan(array)
         check_values(array[mask], negative=negative)
         return views.dense_views(array, mask)
