@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bnmf.data.containers import as_floats, check_positions, is_sharded
+from bnmf.data.containers import as_floats, check_positions, is_sharded, refuse_sharded
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
@@ -334,11 +334,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _validated(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
         """Return X in the form of the sampler, after scikit-learn's own checks."""
-        if is_sharded(X):
-            raise TypeError(
-                f"X is on a cluster (a {type(X).__name__}), and only fit takes such data: pass rows that fit into "
-                "memory, or map this method over blocks of rows"
-            )
+        refuse_sharded(X)
         names = X.index if isinstance(X, pd.DataFrame) else None
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
@@ -386,7 +382,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         data = self._data_
         if data.has_implicit_zeros or data.is_sharded:
             blocks = ((block, self.posterior_.mean_of_rows(rows)) for rows, block in data.blocks())
-            return math.sqrt(sum(np.nansum((block - mean) ** 2) for block, mean in blocks))
+            total = sum(np.nansum((block - mean) ** 2) for block, mean in blocks)
+            data.release()
+            return math.sqrt(total)
         rows, columns, values = data.observed_entries()
         return float(np.linalg.norm(values - self.posterior_.mean(rows, columns)))
 
@@ -481,6 +479,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             filled = out
         for rows, block in data.blocks():
             filled[rows] = np.where(np.isnan(block), posterior.mean_of_rows(rows), block)
+        data.release()
         if data.row_names is None or out is not None:
             return filled
         return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)

@@ -17,6 +17,15 @@ def is_sharded(X: Any) -> bool:
     return type(first).__module__.startswith(("dask.", "distributed.", "bnmf.distributed."))
 
 
+def refuse_sharded(X: Any) -> None:
+    """Raise an error if X is on a cluster: its conversion to an array would bring all of it here."""
+    if is_sharded(X):
+        raise TypeError(
+            f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass rows that "
+            "fit into memory, for instance X[:1000].compute()"
+        )
+
+
 def as_floats(X: Any) -> Floats:
     """Return a dense X as a two-dimensional float array with NaN for missing entries.
 

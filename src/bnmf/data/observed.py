@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from bnmf.data import views
-from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, is_sharded
+from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, refuse_sharded
 from bnmf.data.views import ROWS_PER_TILE, View
 from bnmf.utils.typing import Bools, Floats, Indices
 
@@ -90,11 +90,7 @@ class ObservedMatrix:
         """
         if unstored not in ("zero", "missing"):
             raise ValueError(f"unstored must be 'zero' or 'missing', got {unstored!r}")
-        if is_sharded(X):
-            raise TypeError(
-                f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass "
-                "rows that fit into memory, for instance X[:1000].compute()"
-            )
+        refuse_sharded(X)
         row_names, column_names = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
         if sp.issparse(X):
             if observed is not None:

@@ -288,15 +288,18 @@ class ScaledView:
         """Write Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals."""
         view = self.view
         entry_scale = np.ones(len(Z)) if self.entry_scale is None else self.entry_scale
-        if isinstance(view.matrix, sp.csr_array):
-            row_scale = self.row_scale if self.row_scale.size == 1 else self.row_scale[start:stop, None]
-            residuals = view.matrix[start:stop].toarray() * (entry_scale * row_scale) - W[start:stop] @ Z.T
-            residuals[~view.mask(start, stop, len(Z))] = 0.0
-            out[start:stop] = np.einsum("ij,ij->i", residuals, residuals)
-        else:
+        if not isinstance(view.matrix, sp.csr_array):
             squared_residuals(
                 W, Z, view.dense, view.indptr, view.indices, view.values, view.lists_missing, entry_scale,
                 self.row_scale, start, stop, out,
+            )  # fmt: skip
+            return
+        for first in range(start, stop, ROWS_PER_TILE):  # one tile is dense at a time
+            rows = slice(first, min(first + ROWS_PER_TILE, stop))
+            row_scale = self.row_scale[rows] if self.row_scale.size > 1 else self.row_scale
+            squared_residuals(
+                W[rows], Z, view.matrix[rows].toarray(), view.indptr[first:], view.indices, view.values,
+                view.lists_missing[rows], entry_scale, row_scale, 0, rows.stop - first, out[rows],
             )  # fmt: skip
 
 
