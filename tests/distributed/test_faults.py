@@ -14,8 +14,8 @@ from tests.distributed.clusters import assert_same_draws, low_rank, start_cluste
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X = low_rank((700, 300), missing=0.2)
-# Pieces of work after which something happens: the blocks are made, and the first chain is under way.
-N_BEFORE = 20
+# Half-sweeps after which something happens; there are 36 of them.
+N_BEFORE = 12
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +45,14 @@ def sharded():
 
 @pytest.fixture
 def in_the_middle(monkeypatch):
-    """Return a function that has another one called once, when work was submitted whose results are awaited."""
+    """Return a function that has another one called once, when a half-sweep was submitted and is awaited."""
     wait_for, n_calls = cluster.await_all, 0
 
     def plan(happens):
         def counted(client, futures):
             nonlocal n_calls
-            n_calls += 1
-            if n_calls == N_BEFORE:
+            n_calls += futures[0].key.startswith("draw_block")
+            if n_calls == N_BEFORE and futures[0].key.startswith("draw_block"):
                 happens(client)
             wait_for(client, futures)
 

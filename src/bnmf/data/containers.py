@@ -21,8 +21,8 @@ def refuse_sharded(X: Any) -> None:
     """Raise an error if X is on a cluster: its conversion to an array would bring all of it here."""
     if is_sharded(X):
         raise TypeError(
-            f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass rows that "
-            "fit into memory, for instance X[:1000].compute()"
+            f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass rows "
+            "that fit into memory, for instance X[:1000].compute()"
         )
 
 
