@@ -49,12 +49,12 @@ def in_the_middle(monkeypatch):
     wait_for, n_calls = cluster.await_all, 0
 
     def plan(happens):
-        def counted(client, futures):
+        def counted(client, futures, needed=()):
             nonlocal n_calls
             n_calls += futures[0].key.startswith("draw_block")
             if n_calls == N_BEFORE and futures[0].key.startswith("draw_block"):
                 happens(client)
-            wait_for(client, futures)
+            wait_for(client, futures, needed)
 
         monkeypatch.setattr(cluster, "await_all", counted)
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from dask.delayed import Delayed
@@ -187,27 +188,24 @@ class Cluster:
         client, placed = self.client, blocks.on(self.client, self.threads())
         place_of = {number: placed[number][1] for number in own}
         used = sorted(set(place_of.values()))
-        how = {"hash": False, "direct": self._direct()}
-        if shared is not None:
-            shared = client.scatter([shared], workers=used, broadcast=len(used) > 1, **how)[0]
-        sent: dict[int, Any] = {}
-        for worker in used:
-            here = [number for number in own if place_of[number] == worker and own[number] is not None]
-            if here:
-                sent |= zip(
-                    here, client.scatter([own[number] for number in here], workers=[worker], **how), strict=True
-                )
+        here = {worker: [number for number in own if place_of[number] == worker] for worker in used}
+        loads = [([shared], used)] if shared is not None else []
+        if any(given is not None for given in own.values()):
+            loads += [([own[number] for number in numbers], [worker]) for worker, numbers in here.items()]
+        sent: list[list[Future]] = client.sync(_scattered, client, loads, self._direct())
+        shared = sent.pop(0)[0] if shared is not None else None
+        own_of = dict(zip([number for numbers in here.values() for number in numbers], chain(*sent), strict=False))
         futures = [
             client.submit(
-                function, placed[number][0], shared, sent.get(number), **options,
-                workers=[place_of[number]], allow_other_workers=True, pure=False,
+                function, placed[number][0], shared, own_of.get(number), **options,
+                workers=[place_of[number]], pure=False,
             )
             for number in own
         ]  # fmt: skip
-        return self._results(futures)
+        return self._results(futures, used)
 
-    def _results(self, futures: list[Future]) -> list[Any]:
-        await_all(self.client, futures)
+    def _results(self, futures: list[Future], needed: Sequence[str] = ()) -> list[Any]:
+        await_all(self.client, futures, needed)
         return self.client.gather(futures, direct=self._direct())
 
     def _direct(self) -> bool:
@@ -271,19 +269,38 @@ class TaskError(Exception):
         self.cause = cause
 
 
-def await_all(client: Client, futures: list[Future]) -> None:
-    """Return when all futures are done, and raise an error if one has failed or all workers are gone."""
+def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ()) -> None:
+    """Return when all futures are done, and raise an error if one has failed.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client.
+    futures : list of Future
+        What is awaited.
+    needed : sequence of str, optional
+        Workers that no other can take the place of. Work on blocks is bound to them, because Dask would move blocks to
+        idle workers for it, which takes longer than the work.
+    """
     while True:
         try:
             wait(futures, timeout=SECONDS_BETWEEN_LOOKS)
             break
         except TimeoutError:
-            if not client.nthreads():
-                raise TimeoutError("the cluster has no workers") from None
+            workers = client.nthreads()
+            if not workers or not set(needed) <= set(workers):
+                raise TimeoutError("the cluster has lost workers") from None
     for future in futures:
         if future.status == "error":
             error = future.exception()
             raise error if isinstance(error, KilledWorker) else TaskError(error)
+
+
+async def _scattered(client: Client, loads: list[tuple[list[Any], list[str]]], direct: bool) -> list[list[Future]]:
+    """Send lists of objects, each to all of its workers, at the same time; return what they are there."""
+    how = {"hash": False, "direct": direct, "asynchronous": True}
+    sends = [client.scatter(objects, workers=to, broadcast=len(to) > 1, **how) for objects, to in loads]
+    return list(await asyncio.gather(*sends))
 
 
 async def _answers(address: str, arguments: dict[str, Any]) -> bool:
