@@ -13,6 +13,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -41,7 +42,7 @@ N_WARM_UP = 2
 def low_rank(n_rows: int, n_columns: int, missing: float) -> da.Array:
     """Return a matrix of low rank with noise and missing entries, which workers make chunk by chunk."""
     Z = np.random.default_rng(1).exponential(size=(RANK, n_columns))
-    rows_per_chunk = max(1, 2**22 // n_columns)
+    rows_per_chunk = max(1, 2**20 // n_columns)
 
     def make(block_info: dict) -> np.ndarray:
         (start, stop), _ = block_info[None]["array-location"]
@@ -94,12 +95,17 @@ def speed(options: argparse.Namespace) -> None:
     ):
         sharded = Chain.of(ShardedMatrix.from_dask(X), k)
         local = Chain.of(ObservedMatrix.from_data(X.compute()), k)
-        traffic = []
+        pair = [Chain(sharded.model, sharded.state, []) for _ in range(2)]
+        traffic, of_two = [], []
         for _ in range(options.sweeps + N_WARM_UP):
             local.sweep()
             before = sent()
             sharded.sweep()
             traffic.append(sent() - before)
+            began = time.perf_counter()
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(Chain.sweep, pair))
+            of_two.append((time.perf_counter() - began) / 2)
         before, began = sent(), time.perf_counter()
         time.sleep(2.0)
         idle = (sent() - before) / (time.perf_counter() - began)
@@ -108,8 +114,10 @@ def speed(options: argparse.Namespace) -> None:
     print(f"{options.rows:,} x {options.columns:,}, {options.missing:.0%} missing, K = {k}, {blocks} blocks")
     print(f"sweep of one thread in process: {local.median:.3f} s (fastest {min(local.seconds):.3f})")
     print(f"sweep of {n_workers} workers of one thread: {sharded.median:.3f} s (fastest {min(sharded.seconds):.3f})")
-    ratios = [a / b for a, b in zip(local.seconds, sharded.seconds, strict=True)][N_WARM_UP:]
-    print(f"ratio: {statistics.median(ratios):.2f} (median of {len(ratios)} pairs of sweeps); the draws are equal")
+    print(f"the same with two chains side by side, per chain: {statistics.median(of_two[N_WARM_UP:]):.3f} s")
+    for name, seconds in (("one chain", sharded.seconds), ("two chains", of_two)):
+        ratios = [a / b for a, b in zip(local.seconds, seconds, strict=True)][N_WARM_UP:]
+        print(f"times as fast as one thread, {name}: {statistics.median(ratios):.2f} (median of {len(ratios)} pairs)")
     least = (n_workers + 1) * (options.rows + options.columns) * k * 8
     measured = statistics.median(traffic[N_WARM_UP:]) - idle * sharded.median
     print(f"sent in a sweep: {measured / 1e6:.1f} MB, {measured / least:.2f} times the least, {least / 1e6:.1f} MB")
@@ -173,7 +181,7 @@ def main() -> None:
     parser.add_argument("--missing", type=float, default=0.2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--sweeps", type=int, default=10)
-    parser.add_argument("--limit", default="400MB", help="memory of a worker, for `memory`")
+    parser.add_argument("--limit", default="1GB", help="memory of a worker, for `memory`")
     parser.add_argument("--times", type=float, default=1.2, help="size of the matrix in limits, for `memory`")
     options = parser.parse_args()
     {"speed": speed, "memory": memory}[options.part](options)

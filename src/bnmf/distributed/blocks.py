@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from dask.sizeof import sizeof
 
 from bnmf.data.containers import as_csr, as_dense, as_floats
 from bnmf.data.identity import row_ids, tile_digests
@@ -15,9 +16,20 @@ from bnmf.priors.base import Coefficients
 from bnmf.sampler import gibbs
 from bnmf.sampler.streams import Key
 from bnmf.sampler.threads import Workers, single_threaded_blas
-from bnmf.utils.typing import Floats, Indices, Words
+from bnmf.utils.typing import Array, Floats, Indices, Words
 
 # --- the source
+
+
+@sizeof.register(View)
+def view_bytes(view: View) -> int:
+    """Return the memory of a block: Dask writes data to disk and chooses workers by their size."""
+    arrays: list[Array] = [view.indptr, view.indices, view.values, view.lists_missing, view.squares]
+    if isinstance(view.matrix, sp.csr_array):
+        arrays += [view.matrix.indptr, view.matrix.indices, view.matrix.data]
+    elif view.matrix is not None:
+        arrays.append(view.matrix)
+    return sum(array.nbytes for array in arrays)
 
 
 class Survey(NamedTuple):

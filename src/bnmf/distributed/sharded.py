@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
-import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
@@ -233,7 +232,7 @@ class ShardedMatrix(ObservedMatrix):
         cluster = Cluster(client)
         source = as_dask_array(X, client)
         shape = tuple(int(n) for n in source.shape)
-        tiles = source.rechunk((row_chunks(source), -1))
+        tiles = source.rechunk((row_chunks(source), -1), method="tasks")
         found = cluster.compute([delayed(on_workers.survey)(chunk, unstored) for chunk in chunks_of(tiles)])
         whole = joined(found)
         check_survey(whole, negative=negative)
@@ -276,7 +275,7 @@ class ShardedMatrix(ObservedMatrix):
             )
         assert self.source is not None
         assert self.cluster is not None
-        rows = self.source.rechunk((row_chunks(self.source), -1))
+        rows = self.source.rechunk((row_chunks(self.source), -1), method="tasks")
         found = self.cluster.compute([delayed(on_workers.column_minima)(chunk) for chunk in chunks_of(rows)])
         lowest = np.min(found, axis=0)
         return np.where(np.isfinite(lowest), lowest, 0.0)
@@ -408,9 +407,9 @@ def make_views(
     assert cluster is not None
     n_rows, n_columns = source.shape
     # Chunks that go through the disks of workers (the default of some clusters) are lost with a worker as a whole.
-    with dask.config.set({"array.rechunk.method": "tasks"}):
-        by_row = chunks_of(source.rechunk((tuple(np.diff(row_bounds).tolist()), -1)))
-        by_column = chunks_of(source.rechunk((-1, tuple(np.diff(column_bounds).tolist()))))
+    how: Any = {"method": "tasks", "block_size_limit": BLOCK_BYTES}
+    by_row = chunks_of(source.rechunk((tuple(np.diff(row_bounds).tolist()), -1), **how))
+    by_column = chunks_of(source.rechunk((-1, tuple(np.diff(column_bounds).tolist())), **how))
     make = delayed(on_workers.make_view, pure=False)
     shift = None if offset is None else delayed(offset)
     rows = [make(chunk, kind, unstored, shift, "row") for chunk in by_row]
