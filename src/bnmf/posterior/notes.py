@@ -45,7 +45,9 @@ def of_fit(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> tupl
 def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> str:
     """Compare the posterior mean at some observed entries with the means of their columns."""
     rows, columns, values = sample_entries(data)
-    centre = data.columns.sums() / np.maximum(data.columns.n_observed, 1)
+    centre = model.data.columns.sums() / np.maximum(model.data.columns.n_observed, 1)
+    if model.units.offset is not None:
+        centre += model.units.offset
     scale = np.broadcast_to(model.units.scale, data.shape[1])[columns]
     error = np.sum(((values - posterior.mean(rows, columns)) / scale) ** 2)
     trivial = np.sum(((values - centre[columns]) / scale) ** 2)
