@@ -89,7 +89,7 @@ def speed(options: argparse.Namespace) -> None:
     X = low_rank(options.rows, options.columns, options.missing)
     n_workers, k = options.workers, options.components
     with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None, memory_limit="8GB") as cluster,
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit="8GB") as cluster,
         Client(cluster),
         single_threaded_blas(),
     ):
@@ -159,7 +159,7 @@ def memory(options: argparse.Namespace) -> None:
     X = low_rank(rows, columns, options.missing)
     with (
         LocalCluster(
-            n_workers=options.workers, threads_per_worker=1, dashboard_address=None, memory_limit=limit
+            n_workers=options.workers, threads_per_worker=1, dashboard_address=":0", memory_limit=limit
         ) as cluster,
         Client(cluster) as client,
         watched(client) as seen,

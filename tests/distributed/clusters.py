@@ -6,7 +6,7 @@ from distributed import LocalCluster
 
 def start_cluster(n_workers):
     return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB"
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit="1GB"
     )
 
 
