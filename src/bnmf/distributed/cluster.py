@@ -24,11 +24,11 @@ from distributed.comm import connect
 # Seconds without any worker, or without a connection, after which a run stops.
 MAX_SECONDS_WITHOUT_WORKERS = 60.0
 # Times that a piece of work is lost, with workers there, after which the run stops.
-MAX_LOSSES = 5
+MAX_LOSSES = 10
 # Seconds between looks at the workers while results are awaited.
 SECONDS_BETWEEN_LOOKS = 2.0
-# Seconds in which a worker must answer the client to count as reachable.
-SECONDS_TO_REACH = 3.0
+# Seconds in which a worker must answer the client; Dask would wait half a minute for one that was killed.
+SECONDS_TO_REACH = 5.0
 # Errors of a connection or of a worker, after which work is run again.
 LOSSES = (
     asyncio.CancelledError,
@@ -298,7 +298,7 @@ def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ())
 
 async def _scattered(client: Client, loads: list[tuple[list[Any], list[str]]], direct: bool) -> list[list[Future]]:
     """Send lists of objects, each to all of its workers, at the same time; return what they are there."""
-    how = {"hash": False, "direct": direct, "asynchronous": True}
+    how = {"hash": False, "direct": direct, "asynchronous": True, "timeout": SECONDS_TO_REACH}
     sends = [client.scatter(objects, workers=to, broadcast=len(to) > 1, **how) for objects, to in loads]
     return list(await asyncio.gather(*sends))
 
