@@ -13,7 +13,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from dask.delayed import Delayed
@@ -189,15 +188,13 @@ class Cluster:
         place_of = {number: placed[number][1] for number in own}
         used = sorted(set(place_of.values()))
         here = {worker: [number for number in own if place_of[number] == worker] for worker in used}
-        loads = [([shared], used)] if shared is not None else []
-        if any(given is not None for given in own.values()):
-            loads += [([own[number] for number in numbers], [worker]) for worker, numbers in here.items()]
-        sent: list[list[Future]] = client.sync(_scattered, client, loads, self._direct())
-        shared = sent.pop(0)[0] if shared is not None else None
-        own_of = dict(zip([number for numbers in here.values() for number in numbers], chain(*sent), strict=False))
+        # One message for each worker. Dask's own broadcast would wait forever for a worker that is killed meanwhile.
+        loads = {worker: [shared, *(own[number] for number in numbers)] for worker, numbers in here.items()}
+        sent: dict[str, list[Future]] = client.sync(_scattered, client, loads, self._direct())
+        own_of = {number: sent[worker][1 + i] for worker in used for i, number in enumerate(here[worker])}
         futures = [
             client.submit(
-                function, placed[number][0], shared, own_of.get(number), **options,
+                function, placed[number][0], sent[place_of[number]][0], own_of[number], **options,
                 workers=[place_of[number]], pure=False,
             )
             for number in own
@@ -206,7 +203,7 @@ class Cluster:
 
     def _results(self, futures: list[Future], needed: Sequence[str] = ()) -> list[Any]:
         await_all(self.client, futures, needed)
-        return self.client.gather(futures, direct=self._direct())
+        return self.client.sync(_gathered, self.client, futures, self._direct(), needed)
 
     def _direct(self) -> bool:
         """Return whether the client can reach the workers; otherwise everything goes through the scheduler."""
@@ -296,11 +293,27 @@ def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ())
             raise error if isinstance(error, KilledWorker) else TaskError(error)
 
 
-async def _scattered(client: Client, loads: list[tuple[list[Any], list[str]]], direct: bool) -> list[list[Future]]:
-    """Send lists of objects, each to all of its workers, at the same time; return what they are there."""
+async def _scattered(client: Client, loads: dict[str, list[Any]], direct: bool) -> dict[str, list[Future]]:
+    """Send a list of objects to each worker, at the same time; return what they are there."""
     how = {"hash": False, "direct": direct, "asynchronous": True, "timeout": SECONDS_TO_REACH}
-    sends = [client.scatter(objects, workers=to, broadcast=len(to) > 1, **how) for objects, to in loads]
-    return list(await asyncio.gather(*sends))
+    sends = [client.scatter(objects, workers=[worker], **how) for worker, objects in loads.items()]
+    return dict(zip(loads, await _unless_lost(client, asyncio.gather(*sends), list(loads)), strict=True))
+
+
+async def _gathered(client: Client, futures: list[Future], direct: bool, needed: Sequence[str]) -> list[Any]:
+    """Return the results of futures."""
+    return await _unless_lost(client, client.gather(futures, direct=direct, asynchronous=True), needed)
+
+
+async def _unless_lost(client: Client, awaitable: Any, needed: Sequence[str]) -> Any:
+    """Return what is awaited, or raise an error if a needed worker is gone, for which Dask might wait forever."""
+    work = asyncio.ensure_future(awaitable)
+    while not work.done():
+        await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS)
+        if not work.done() and not set(needed) <= set(await client.scheduler.ncores()):
+            work.cancel()
+            raise TimeoutError("the cluster has lost workers")
+    return work.result()
 
 
 async def _answers(address: str, arguments: dict[str, Any]) -> bool:
