@@ -308,6 +308,7 @@ async def _gathered(client: Client, futures: list[Future], direct: bool, needed:
 async def _unless_lost(client: Client, awaitable: Any, needed: Sequence[str]) -> Any:
     """Return what is awaited, or raise an error if a needed worker is gone, for which Dask might wait forever."""
     work = asyncio.ensure_future(awaitable)
+    assert client.scheduler is not None
     while not work.done():
         await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS)
         if not work.done() and not set(needed) <= set(await client.scheduler.ncores()):
