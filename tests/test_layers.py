@@ -19,6 +19,7 @@ LAYERS = [
     {"model"},
     {"sampler"},
     {"posterior"},
+    {"distributed"},
     {"estimator", "imputer", "selection", "datasets", "tables"},
     {"plots", "paper", "digits"},
     {"report"},
@@ -33,6 +34,8 @@ USERS = {
     "sklearn": {"estimator", "imputer", "selection", "datasets", "paper", "digits", "cli"},
     "matplotlib": {"plots", "report", "paper", "digits"},
     "typer": {"cli"},
+    "dask": {"distributed"},
+    "distributed": {"distributed"},
 }
 
 
@@ -76,7 +79,7 @@ def test_one_meaning_for_each_module_name():
     assert sorted(set(names)) == sorted(names)
 
 
-HEAVY = ["numba", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "dask", "pooch"]
+HEAVY = ["numba", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "dask", "distributed", "pooch"]
 
 
 @pytest.mark.parametrize(

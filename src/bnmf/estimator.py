@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bnmf.data.containers import as_floats, check_positions
+from bnmf.data.containers import as_floats, check_positions, is_sharded, refuse_sharded
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.fixed import Fixed
@@ -245,7 +245,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Nonnegative data. NaN is missing; zero is not.
+            Nonnegative data. NaN is missing; zero is not. Or data on a cluster: a `dask.array`, a
+            :class:`bnmf.distributed.RowBlocks` or a list of delayed blocks of rows.
         y : None
             Ignored.
         observed : array-like of bool of shape (n_samples, n_features), optional
@@ -263,7 +264,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             This estimator, fitted.
         """
         with all_or_nothing(self):
-            data = self._validated(X, observed, reset=True)
+            on_cluster = is_sharded(X)
+            data = self._on_cluster(X, observed) if on_cluster else self._validated(X, observed, reset=True)
             self._fit_observed(data, self._seed(), noise_scale, sample_weight)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
             self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
@@ -286,9 +288,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             This estimator, with all draws in `posterior_`.
         """
         check_is_fitted(self)
-        options = {"n_jobs": effective_n_jobs(self.n_jobs), "progress": bool(self.progress)}
+        options: dict[str, Any] = {"n_jobs": self._n_jobs(self._data_), "progress": bool(self.progress)}
         with all_or_nothing(self):
-            self._set_run(self._run_.extended(n_draws, **options))
+            try:
+                self._set_run(self._run_.extended(n_draws, **options))
+            finally:
+                self._run_.model.data.release()
         self._warn_of_problems()
         return self
 
@@ -314,6 +319,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r:.80}")
         schedule = self._schedule()
         noise = as_noise(self.noise)
+        if isinstance(noise, (StudentT, KnownNoise)) or noise_scale is not None or sample_weight is not None:
+            data.check_listable()
         units, shifted = units_of(data, self.scale, self.offset, robust=isinstance(noise, StudentT))
         factor = noise_factor(data, units, noise, noise_scale, sample_weight)
         precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
@@ -328,15 +335,23 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             factor = factor * units.scale
         init = self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init)
         run = Run(model, seed, init=init, original=data, noise_factor=factor, **kept)
-        options = {"n_jobs": effective_n_jobs(self.n_jobs), "progress": bool(self.progress)}
-        if self.n_draws == "auto":
-            max_time = MAX_TIME if self.max_time is None else self.max_time
-            self._set_run(*sample_until_good(run, schedule, max_time=max_time, **options))
-        else:
-            self._set_run(run.sampled(schedule, **options))
+        options: dict[str, Any] = {"n_jobs": self._n_jobs(data), "progress": bool(self.progress)}
+        try:
+            if self.n_draws == "auto":
+                max_time = MAX_TIME if self.max_time is None else self.max_time
+                self._set_run(*sample_until_good(run, schedule, max_time=max_time, **options))
+            else:
+                self._set_run(run.sampled(schedule, **options))
+        finally:
+            shifted.release()
+            data.release()
         self._seed_, self._data_ = seed, data
         self.offset_ = units.offset
         return self
+
+    def _n_jobs(self, data: ObservedMatrix) -> int:
+        """Return the number of threads. On a cluster one for each chain, to hand out its work."""
+        return self.n_chains if data.is_sharded else effective_n_jobs(self.n_jobs)
 
     def _schedule(self) -> Schedule:
         """Return the validated schedule, with "auto" that of its first draws."""
@@ -370,6 +385,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _validated(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
         """Return X in the form of the sampler, after scikit-learn's own checks."""
+        refuse_sharded(X)
         names = X.index if isinstance(X, pd.DataFrame) else None
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
@@ -390,6 +406,20 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         columns = pd.Index(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
         return data.named(names, columns)
 
+    def _on_cluster(self, X: Any, observed: Any) -> ObservedMatrix:
+        """Return data on a cluster in the form of the sampler."""
+        if observed is not None:
+            raise ValueError("observed is for data in memory: data on a cluster have NaN where an entry is missing")
+        try:
+            from bnmf.distributed import ShardedMatrix
+        except ImportError as error:
+            raise ImportError(f"data on a cluster need Dask: pip install 'bnmf[dask]' ({error})") from error
+        data = ShardedMatrix.from_dask(X, unstored=self.unstored, negative=self.offset is not None)
+        self.n_features_in_ = data.shape[1]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return data
+
     def _seed(self) -> int:
         stored = None
         if self.random_state is None and self.checkpoint is not None:
@@ -401,9 +431,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Root of the squared error of the posterior mean on the observed entries."""
         check_is_fitted(self)
         data = self._data_
-        if data.has_implicit_zeros:
+        if data.has_implicit_zeros or data.is_sharded:
             blocks = ((block, self.posterior_.mean_of_rows(rows)) for rows, block in data.blocks())
-            return math.sqrt(sum(np.nansum((block - mean) ** 2) for block, mean in blocks))
+            total = sum(np.nansum((block - mean) ** 2) for block, mean in blocks)
+            data.release()
+            return math.sqrt(total)
         rows, columns, values = data.observed_entries()
         return float(np.linalg.norm(values - self.posterior_.mean(rows, columns)))
 
@@ -481,6 +513,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         is_sparse = self._imputes_sparse if X is None else sp.issparse(X) and self.unstored == "zero"
         if is_sparse and out is None:
             return self._impute_sparse(data, posterior)
+        if out is None and data.is_sharded:
+            raise ValueError(
+                "impute() of data on a cluster would bring them all to this machine: pass out= a memory map, or ask "
+                "posterior_.mean(rows, columns) for the entries that you need"
+            )
         if out is None:
             memory.require(
                 8 * data.shape[0] * data.shape[1],
@@ -496,6 +533,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             filled = out
         for rows, block in data.blocks():
             filled[rows] = np.where(np.isnan(block), posterior.mean_of_rows(rows), block)
+        data.release()
         if data.row_names is None or out is not None:
             return filled
         return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted
 
-from bnmf.data.containers import as_floats
+from bnmf.data.containers import as_floats, refuse_sharded
 from bnmf.estimator import BayesianNMF, all_or_nothing, checked
 from bnmf.posterior import predictions
 from bnmf.utils.arguments import whole_number
@@ -147,6 +147,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return BayesianNMF(offset="column") if self.estimator is None else clone(self.estimator)
 
     def _array(self, X: Any, *, reset: bool) -> Array:
+        refuse_sharded(X)
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
         array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")

@@ -15,6 +15,21 @@ LARGEST, SMALLEST = 1e144, 1e-144
 LARGEST_SQUARE = 1e304
 
 
+def is_sharded(X: Any) -> bool:
+    """Return whether X is on a cluster: a Dask collection, a future, row blocks, or a list of such. Loads no Dask."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else X
+    return type(first).__module__.startswith(("dask.", "distributed.", "bnmf.distributed."))
+
+
+def refuse_sharded(X: Any) -> None:
+    """Raise an error if X is on a cluster: its conversion to an array would bring all of it here."""
+    if is_sharded(X):
+        raise TypeError(
+            f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass rows "
+            "that fit into memory, for instance X[:1000].compute()"
+        )
+
+
 def as_floats(X: Any) -> Floats:
     """Return a dense X as a two-dimensional float array with NaN for missing entries.
 
@@ -83,6 +98,14 @@ def as_csr(X: Any) -> sp.csr_array:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
+
+
+def as_dense(matrix: sp.csr_array, unstored: str) -> Floats:
+    """Return a sparse matrix as a dense array with NaN for missing entries, given what its unstored entries mean."""
+    array = np.full(matrix.shape, 0.0 if unstored == "zero" else np.nan)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    array[rows, matrix.indices] = matrix.data
+    return array
 
 
 def check_positions(X: Any) -> None:

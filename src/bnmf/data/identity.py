@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import singledispatch
+
 import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import unsigned
+from bnmf.data.views import ROWS_PER_TILE, View, unsigned
 from bnmf.utils import digests
 from bnmf.utils.typing import Array, Floats, Words
 
 
+@singledispatch
 def fingerprint(data: ObservedMatrix) -> str:
     """Return a digest of the shape and of every observed entry."""
-    view = data.rows
-    arrays: list[Array] = [np.array(data.shape), view.indptr, view.indices, view.values, view.lists_missing]
+    return joined(data.shape, tile_digests(data.rows))
+
+
+def joined(shape: tuple[int, int], digests_of_tiles: Sequence[str]) -> str:
+    """Return the fingerprint of a matrix, given the digests of all its tiles of rows in order."""
+    return digests.of_json([list(shape), list(digests_of_tiles)])
+
+
+def tile_digests(view: View) -> list[str]:
+    """Return a digest of each tile of rows, so that blocks of rows can be digested where they are."""
+    return [_tile_digest(view, slice(start, start + ROWS_PER_TILE)) for start in range(0, view.n_rows, ROWS_PER_TILE)]
+
+
+def _tile_digest(view: View, rows: slice) -> str:
+    indptr = view.indptr[rows.start : rows.stop + 1]
+    listed = slice(indptr[0], indptr[-1])
+    arrays: list[Array] = [
+        indptr - indptr[0], view.indices[listed], view.values[listed], view.lists_missing[rows]
+    ]  # fmt: skip
     if isinstance(view.matrix, sp.csr_array):
-        arrays += [view.matrix.indptr.astype(np.int64), unsigned(view.matrix.indices), view.matrix.data]
+        stored = view.matrix[rows]
+        arrays += [stored.indptr.astype(np.int64), unsigned(stored.indices), stored.data]
     elif view.matrix is not None:
-        arrays.append(view.matrix)
+        arrays.append(view.matrix[rows])
     return digests.of_arrays(*arrays)
 
 
+@singledispatch
 def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
     """Return a hash of the content of each row, which does not depend on the container or on other rows.
 

@@ -12,7 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from bnmf.data import views
-from bnmf.data.containers import as_csr, as_floats, as_mask, check_values, has_nan
+from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan, refuse_sharded
 from bnmf.data.views import ROWS_PER_TILE, View
 from bnmf.utils.typing import Bools, Floats, Indices
 
@@ -57,6 +57,14 @@ class ObservedMatrix:
     column_names: pd.Index | None = None
     nonnegative: bool = True
 
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the data are in blocks on a cluster."""
+        return False
+
+    def release(self) -> None:
+        """Give back what data on a cluster hold there; nothing to do in memory."""
+
     @classmethod
     def from_data(
         cls, X: Any, observed: Any = None, *, unstored: str = "zero", negative: bool = False, empty: bool = False
@@ -83,6 +91,7 @@ class ObservedMatrix:
         """
         if not isinstance(unstored, str) or unstored not in ("zero", "missing"):
             raise ValueError(f"unstored must be 'zero' or 'missing', got {unstored!r}")
+        refuse_sharded(X)
         row_names, column_names = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
         if sp.issparse(X):
             if observed is not None:
@@ -115,18 +124,22 @@ class ObservedMatrix:
 
         Entries can have weights of their own only in this form.
         """
+        self.check_listable()
         if self.rows.matrix is None:
             return self
-        if self.has_implicit_zeros:
-            raise ValueError(
-                "noise that differs between entries needs a list of all that was observed, and implicit zeros of a "
-                "sparse X are too many: pass a dense X, or unstored='missing'"
-            )
         rows, columns, values = self.observed_entries()
         indptr = np.searchsorted(rows, np.arange(self.shape[0] + 1))
         matrix = sp.csr_array((values, columns, indptr), shape=self.shape)
         by_row, by_column, _ = views.listed_views(matrix, negative=True)
         return replace(self, rows=by_row, columns=by_column)
+
+    def check_listable(self) -> None:
+        """Raise an error if there is too much to list."""
+        if self.has_implicit_zeros:
+            raise ValueError(
+                "noise that differs between entries needs a list of all that was observed, and implicit zeros of a "
+                "sparse X are too many: pass a dense X, or unstored='missing'"
+            )
 
     @cached_property
     def listed_rows(self) -> Indices:
@@ -271,9 +284,7 @@ def _views_of_sparse(matrix: sp.csr_array, unstored: str, negative: bool) -> tup
     if unstored == "missing" and has_nan(matrix.data):
         stored -= int(np.isnan(matrix.data).sum())
     if stored >= DENSE_FRACTION * matrix.shape[0] * matrix.shape[1]:
-        array = np.full(matrix.shape, 0.0 if unstored == "zero" else np.nan)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        array[rows, matrix.indices] = matrix.data
+        array = as_dense(matrix, unstored)
         mask = ~np.isnan(array)
         check_values(array[mask], negative=negative)
         return views.dense_views(array, mask)

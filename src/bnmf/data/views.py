@@ -115,6 +115,10 @@ class View:
             self.squares[rows],
         )
 
+    def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
+        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
+        return ScaledView(self, entry_scale, row_scale)
+
     def product(self, start: int, stop: int, Z: Floats) -> Floats:
         """Return rows `start` to `stop` of the matrix times Z."""
         if self.matrix is None:
@@ -295,96 +299,111 @@ class ScaledView:
         """
         view = self.view
         entry_scale = np.ones(len(Z)) if self.entry_scale is None else self.entry_scale
-        if isinstance(view.matrix, sp.csr_array):
-            row_scale = self.row_scale if self.row_scale.size == 1 else self.row_scale[start:stop, None]
-            residuals = (
-                view.matrix[start:stop].toarray() * (entry_scale * row_scale) - W[start:stop] @ Z[:, : W.shape[1]].T
-            )
-            residuals[~view.mask(start, stop, len(Z))] = 0.0
-            out[start:stop] = np.einsum("ij,ij->i", residuals, residuals)
-        else:
+        if not isinstance(view.matrix, sp.csr_array):
             squared_residuals(
                 W, Z, view.dense, view.indptr, view.indices, view.values, view.lists_missing, entry_scale,
                 self.row_scale, start, stop, out,
+            )  # fmt: skip
+            return
+        for first in range(start, stop, ROWS_PER_TILE):  # one tile is dense at a time
+            rows = slice(first, min(first + ROWS_PER_TILE, stop))
+            row_scale = self.row_scale[rows] if self.row_scale.size > 1 else self.row_scale
+            squared_residuals(
+                W[rows], Z, view.matrix[rows].toarray(), view.indptr[first:], view.indices, view.values,
+                view.lists_missing[rows], entry_scale, row_scale, 0, rows.stop - first, out[rows],
             )  # fmt: skip
 
 
 def dense_views(array: Floats, mask: Bools) -> tuple[View, View, int]:
     """Return both views and the number of observed entries of a dense array, which stays dense."""
     filled = np.where(mask, array, 0.0)
+    return dense_view(filled, mask), dense_view(filled.T, mask.T), int(mask.sum())
 
-    def view(filled: Floats, mask: Bools) -> View:
-        filled = np.ascontiguousarray(filled)
-        lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
-        indptr, rows, columns = _positions(mask != lists_missing[:, None])
-        squares = np.einsum("ij,ij->i", filled, filled)
-        return View(filled, indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing, squares)
 
-    return view(filled, mask), view(filled.T, mask.T), int(mask.sum())
+def dense_view(filled: Floats, mask: Bools) -> View:
+    """Return the rows of a dense array with zeros in place of missing entries."""
+    filled = np.ascontiguousarray(filled)
+    lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
+    indptr, rows, columns = _positions(mask != lists_missing[:, None])
+    squares = np.einsum("ij,ij->i", filled, filled)
+    return View(filled, indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing, squares)
 
 
 def views_of_few(array: Floats, mask: Bools) -> tuple[View, View, int]:
     """Return both views and the number of observed entries of a dense array that is mostly missing."""
+    return listed_views(observed_csr(array, mask), negative=True)
+
+
+def observed_csr(array: Floats, mask: Bools) -> sp.csr_array:
+    """Return a sparse matrix that stores the observed entries of a dense array, zeros included."""
     indptr, rows, columns = _positions(mask)
-    matrix = sp.csr_array((array[rows, columns], columns.astype(np.int32), indptr), shape=array.shape)
-    return listed_views(matrix, negative=True)
+    return sp.csr_array((array[rows, columns], columns.astype(np.int32), indptr), shape=array.shape)
 
 
 def listed_views(matrix: sp.csr_array, *, negative: bool) -> tuple[View, View, int]:
     """Return both views and the number of observed entries of a sparse matrix whose unstored entries are missing."""
-    if has_nan(matrix.data):
-        missing = np.isnan(matrix.data)
-        lengths = np.diff(pointers(~missing)[matrix.indptr])
-        matrix = sp.csr_array((matrix.data[~missing], matrix.indices[~missing], pointers(lengths)), shape=matrix.shape)
+    matrix = without_nan(matrix)
     check_values(matrix.data, negative=negative)
+    return listed_view(matrix), listed_view(matrix.tocsc()), matrix.nnz
 
-    def view(compressed: Any, n_rows: int) -> View:
-        return View(
-            None,
-            compressed.indptr.astype(np.int64),
-            unsigned(compressed.indices),
-            np.require(compressed.data, requirements="W"),
-            np.zeros(n_rows, bool),
-            np.zeros(n_rows),
-        )
 
-    return view(matrix, matrix.shape[0]), view(matrix.tocsc(), matrix.shape[1]), matrix.nnz
+def without_nan(matrix: sp.csr_array) -> sp.csr_array:
+    """Return a sparse matrix that does not store missing entries."""
+    if not has_nan(matrix.data):
+        return matrix
+    missing = np.isnan(matrix.data)
+    lengths = np.diff(pointers(~missing)[matrix.indptr])
+    return sp.csr_array((matrix.data[~missing], matrix.indices[~missing], pointers(lengths)), shape=matrix.shape)
+
+
+def listed_view(compressed: sp.csr_array | sp.csc_array) -> View:
+    """Return the rows of a CSR matrix, or the columns of a CSC one, whose unstored entries are missing."""
+    n_rows = len(compressed.indptr) - 1
+    return View(
+        None,
+        compressed.indptr.astype(np.int64),
+        unsigned(compressed.indices),
+        np.require(compressed.data, requirements="W"),
+        np.zeros(n_rows, bool),
+        np.zeros(n_rows),
+    )
 
 
 def sparse_views(matrix: sp.csr_array, *, negative: bool) -> tuple[View, View, int]:
-    """Return both views and the number of observed entries of a sparse matrix whose unstored entries are zeros.
+    """Return both views and the number of observed entries of a sparse matrix whose unstored entries are zeros."""
+    missing = np.isnan(matrix.data)
+    check_values(matrix.data[~missing], negative=negative)
+    n_observed = matrix.shape[0] * matrix.shape[1] - int(missing.sum())
+    return sparse_view(matrix), sparse_view(matrix.T.tocsr()), n_observed
+
+
+def sparse_view(matrix: sp.csr_array) -> View:
+    """Return the rows of a sparse matrix whose unstored entries are zeros.
 
     Missing entries are those stored as NaN, and they are listed. A row that is mostly missing lists its observed
     entries instead, zeros included, as a dense one would: the sums over it would cancel in the other form. That takes
     less memory than its missing entries do.
     """
     missing = np.isnan(matrix.data)
-    check_values(matrix.data[~missing], negative=negative)
-
-    def view(matrix: sp.csr_array) -> View:
-        missing = np.isnan(matrix.data)
-        filled = sp.csr_array((np.where(missing, 0.0, matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
-        n_rows, n_columns = matrix.shape
-        lists_missing = 2 * np.diff(pointers(missing)[matrix.indptr]) < n_columns
-        row_of = np.repeat(np.arange(n_rows), np.diff(matrix.indptr))
-        listed_missing = missing & lists_missing[row_of]
-        mostly_missing = matrix[~lists_missing].toarray()
-        rows, columns = np.nonzero(~np.isnan(mostly_missing))
-        values = np.concatenate([np.zeros(int(listed_missing.sum())), mostly_missing[rows, columns]])
-        rows = np.concatenate([row_of[listed_missing], np.flatnonzero(~lists_missing)[rows]])
-        columns = np.concatenate([matrix.indices[listed_missing], columns])
-        order = np.argsort(rows, kind="stable")
-        return View(
-            filled,
-            pointers(np.bincount(rows, minlength=n_rows)),
-            columns[order].astype(np.uint32),
-            values[order],
-            lists_missing,
-            np.asarray(filled.multiply(filled).sum(axis=1)),
-        )
-
-    n_observed = matrix.shape[0] * matrix.shape[1] - int(missing.sum())
-    return view(matrix), view(matrix.T.tocsr()), n_observed
+    filled = sp.csr_array((np.where(missing, 0.0, matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
+    n_rows, n_columns = matrix.shape
+    lists_missing = 2 * np.diff(pointers(missing)[matrix.indptr]) < n_columns
+    row_of = np.repeat(np.arange(n_rows), np.diff(matrix.indptr))
+    listed_missing = missing & lists_missing[row_of]
+    mostly_missing = matrix[~lists_missing].toarray()
+    rows, columns = np.nonzero(~np.isnan(mostly_missing))
+    values = np.concatenate([np.zeros(int(listed_missing.sum())), mostly_missing[rows, columns]])
+    rows = np.concatenate([row_of[listed_missing], np.flatnonzero(~lists_missing)[rows]])
+    columns = np.concatenate([matrix.indices[listed_missing], columns])
+    order = np.argsort(rows, kind="stable")
+    return View(
+        filled,
+        pointers(np.bincount(rows, minlength=n_rows)),
+        columns[order].astype(np.uint32),
+        values[order],
+        lists_missing,
+        np.asarray(filled.multiply(filled).sum(axis=1)),
+    )
 
 
 def _positions(mask: Bools) -> tuple[Ints, Indices, Indices]:

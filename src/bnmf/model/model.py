@@ -110,13 +110,13 @@ class Model:
     def rows(self) -> ScaledView:
         """The data, as the half-sweep of W reads them."""
         if self.units.by_column:
-            return ScaledView(self.data.rows, entry_scale=1.0 / self.units.scale)
-        return ScaledView(self.data.rows, row_scale=self._factor)
+            return self.data.rows.scaled(entry_scale=1.0 / self.units.scale)
+        return self.data.rows.scaled(row_scale=self._factor)
 
     @cached_property
     def columns(self) -> ScaledView:
         """The transposed data, as the half-sweep of Z reads them."""
-        return ScaledView(self.data.columns, row_scale=self._factor)
+        return self.data.columns.scaled(row_scale=self._factor)
 
     @property
     def _factor(self) -> Floats | None:
@@ -275,7 +275,7 @@ class Model:
             return float(density - 0.5 * (squares * factor + np.log(variance / factor)).sum())
         # Rows of unequal variance weigh the residuals of a column: divide data and W by their root.
         root = 1.0 / np.sqrt(noise.row)
-        weighted = ScaledView(self.data.columns, np.broadcast_to(root, len(W)).copy(), self._factor)
+        weighted = self.data.columns.scaled(np.broadcast_to(root, len(W)).copy(), self._factor)
         errors = np.empty(self.data.shape[1])
         weighted.squared_errors(Zt, W * root[:, None], 0, len(errors), errors)
         counts = self.data.rows.n_observed, self.data.columns.n_observed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
@@ -43,8 +45,10 @@ def of_fit(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> tupl
 
 def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> str:
     """Compare the posterior mean at some observed entries with the means of their columns."""
-    rows, columns, values = _sample(data)
-    centre = data.columns.sums() / np.maximum(data.columns.n_observed, 1)
+    rows, columns, values = sample_entries(data)
+    centre = model.data.columns.sums() / np.maximum(model.data.columns.n_observed, 1)
+    if model.units.offset is not None:
+        centre += model.units.offset
     scale = np.broadcast_to(model.units.scale, data.shape[1])[columns]
     # Outliers, which Student's t leaves unexplained, pull the means: they count by their size, not by its square.
     power = 1 if isinstance(model.noise_model, StudentT) else 2
@@ -58,7 +62,8 @@ def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Mod
     )
 
 
-def _sample(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
+@singledispatch
+def sample_entries(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
     """Return rows, columns and values of some observed entries, from all parts of the data."""
     rng = np.random.default_rng(0)
     rows = np.sort(rng.choice(data.shape[0], min(MAX_ROWS, data.shape[0]), replace=False))

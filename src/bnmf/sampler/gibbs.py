@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -249,6 +250,7 @@ def _log_likelihood(model: Model, noise: NoiseState, errors: Floats) -> float:
     return float(-0.5 * (logs + fit))
 
 
+@singledispatch
 def half_sweep(
     view: ScaledView,
     W: Floats,
@@ -273,6 +275,8 @@ def half_sweep(
     is its number if `ids` is not given, and is drawn `n_passes` times. `roots` are the roots of the weights of the
     entries, for data whose rows list what was observed: each entry counts, in the squared errors too, as often as its
     weight says. `drawn` is the first component that is drawn and the one after the last: all by default.
+
+    Data that are not in this process register a function of their own, which calls this one where they are.
     """
     rows = view.view
     deviation = NO_NUMBERS
@@ -327,6 +331,7 @@ def _recompute_cancelled(view: ScaledView, W: Floats, padded: Floats, squared_er
             view.squared_errors(W, Z, row, row + 1, squared_error)
 
 
+@singledispatch
 def squared_errors(view: ScaledView, W: Floats, Z: Floats, workers: Workers) -> Floats:
     """Return Σ (a - w z)² over the observed entries of each row, from the residuals."""
     errors = np.empty(view.view.n_rows)

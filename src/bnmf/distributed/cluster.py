@@ -1,0 +1,340 @@
+"""Work on blocks that are kept on the workers of a cluster, and its recovery from what happens to clusters.
+
+The state of every chain is with the client and a half-sweep is a pure function of it, so whatever was lost is simply
+run again. Blocks are made again from their source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dask.delayed import Delayed
+from distributed import Client, Future, KilledWorker, wait
+from distributed.client import ClosedClientError
+from distributed.comm import connect
+
+# Seconds without any worker, or without a connection, after which a run stops.
+MAX_SECONDS_WITHOUT_WORKERS = 60.0
+# Times that a piece of work is lost, with workers there, after which the run stops.
+MAX_LOSSES = 10
+# Seconds between looks at the workers while results are awaited.
+SECONDS_BETWEEN_LOOKS = 2.0
+# Seconds in which a worker must answer the client; Dask would wait half a minute for one that was killed.
+SECONDS_TO_REACH = 5.0
+# Errors of a connection or of a worker, after which work is run again.
+LOSSES = (
+    asyncio.CancelledError,
+    concurrent.futures.CancelledError,
+    KilledWorker,
+    ClosedClientError,
+    OSError,  # which includes closed connections and timeouts
+)
+
+
+class ClusterLost(RuntimeError):
+    """A cluster has no workers, or it loses them again and again."""
+
+
+class Blocks:
+    """Blocks of rows on the workers, made when they are needed first and made again when they were lost.
+
+    Parameters
+    ----------
+    recipes : list of Delayed
+        How to make each block from the source.
+    """
+
+    def __init__(self, recipes: list[Delayed]) -> None:
+        self.recipes = recipes
+        self.release()
+
+    def release(self) -> None:
+        """Let the cluster forget the blocks."""
+        self._futures: list[Future] = []
+        self._places: list[str | None] = [None] * len(self.recipes)
+        self._lock = threading.Lock()
+
+    def on(self, client: Client, threads: Mapping[str, int]) -> list[tuple[Future, str]]:
+        """Return each block and the worker that is to work on it, given the threads of each worker."""
+        with self._lock:  # chains run side by side
+            if any(future.status in ("cancelled", "lost", "error") for future in self._futures):
+                self._futures = []
+            if not self._futures:
+                self._futures = client.compute(self.recipes)
+                await_all(client, self._futures)
+                held = client.who_has(self._futures)
+                self._places = [next(iter(held.get(future.key, ())), None) for future in self._futures]
+            places = spread(self._places, threads)
+            self._places = list(places)
+            return list(zip(self._futures, places, strict=True))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep the recipes only: blocks stay on their cluster."""
+        return {"recipes": self.recipes}
+
+    def __setstate__(self, content: dict[str, Any]) -> None:
+        self.__init__(**content)  # type: ignore[misc]
+
+
+def spread(held: Sequence[str | None], threads: Mapping[str, int]) -> list[str]:
+    """Return a worker for each block: the one that holds it, as long as it has no more than its share.
+
+    Parameters
+    ----------
+    held : sequence of str or None
+        The worker that each block is on.
+    threads : mapping of str to int
+        Threads of each worker.
+
+    Returns
+    -------
+    list of str
+        Workers get blocks in proportion to their threads, and few blocks move when workers come or go.
+
+    Examples
+    --------
+    >>> spread(["a", "a", "a", "b"], {"a": 1, "b": 1})
+    ['a', 'a', 'b', 'b']
+    """
+    total = sum(threads.values())
+    share = {worker: math.ceil(len(held) * n / total) for worker, n in threads.items()}
+    load: Counter[str] = Counter()
+    places: list[str | None] = []
+    for worker in held:
+        stays = worker is not None and load[worker] < share.get(worker, 0)
+        places.append(worker if stays else None)
+        load.update([worker] if stays and worker is not None else [])
+    out = []
+    for place in places:
+        worker = place or min(threads, key=lambda name: ((load[name] + 1) / threads[name], name))
+        load.update([] if place else [worker])
+        out.append(worker)
+    return out
+
+
+class Cluster:
+    """The workers behind a client.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the current one.
+    """
+
+    def __init__(self, client: Client | None = None) -> None:
+        self._client = client
+        self._reaches_workers: bool | None = None
+
+    @property
+    def client(self) -> Client:
+        """The client; after unpickling that of the new process."""
+        if self._client is None:
+            self._client = current_client()
+        return self._client
+
+    def threads(self) -> dict[str, int]:
+        """Return the number of threads of each worker."""
+        threads = self.client.nthreads()
+        if not threads:
+            raise TimeoutError("the cluster has no workers")
+        return threads
+
+    def compute(self, recipes: list[Delayed]) -> list[Any]:
+        """Return the values of delayed objects, in order."""
+        return self._until_done(lambda: self._results(self.client.compute(recipes)))
+
+    def over(
+        self,
+        blocks: Blocks,
+        function: Callable[..., Any],
+        own: Mapping[int, Any] | None = None,
+        shared: Any = None,
+        **options: Any,
+    ) -> list[Any]:
+        """Return ``function(block, shared, own, **options)`` of blocks, each computed where the block is.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The blocks.
+        function : callable
+            A pure function.
+        own : mapping of int to object, optional
+            Numbers of the blocks to work on, with what each is given for itself; by default all, with None.
+        shared : object, optional
+            What all are given; it is sent to each worker once.
+        **options : dict
+            Small arguments.
+
+        Returns
+        -------
+        list
+            The results, in the order of `own`.
+        """
+        given = dict.fromkeys(range(len(blocks.recipes))) if own is None else own
+        return self._until_done(lambda: self._over(blocks, function, given, shared, options))
+
+    def _over(
+        self, blocks: Blocks, function: Callable[..., Any], own: Mapping[int, Any], shared: Any, options: dict[str, Any]
+    ) -> list[Any]:
+        client, placed = self.client, blocks.on(self.client, self.threads())
+        place_of = {number: placed[number][1] for number in own}
+        used = sorted(set(place_of.values()))
+        here = {worker: [number for number in own if place_of[number] == worker] for worker in used}
+        # One message for each worker. Dask's own broadcast would wait forever for a worker that is killed meanwhile.
+        loads = {worker: [shared, *(own[number] for number in numbers)] for worker, numbers in here.items()}
+        sent: dict[str, list[Future]] = client.sync(_scattered, client, loads, self._direct())
+        own_of = {number: sent[worker][1 + i] for worker in used for i, number in enumerate(here[worker])}
+        futures = [
+            client.submit(
+                function, placed[number][0], sent[place_of[number]][0], own_of[number], **options,
+                workers=[place_of[number]], pure=False,
+            )
+            for number in own
+        ]  # fmt: skip
+        return self._results(futures, used)
+
+    def _results(self, futures: list[Future], needed: Sequence[str] = ()) -> list[Any]:
+        await_all(self.client, futures, needed)
+        return self.client.sync(_gathered, self.client, futures, self._direct(), needed)
+
+    def _direct(self) -> bool:
+        """Return whether the client can reach the workers; otherwise everything goes through the scheduler."""
+        if self._reaches_workers is None:
+            address = min(self.threads())
+            self._reaches_workers = bool(self.client.sync(_answers, address, self.client.connection_args))
+        return self._reaches_workers
+
+    def _until_done(self, work: Callable[[], list[Any]]) -> list[Any]:
+        """Return what work returns, and run it again if the cluster has lost it."""
+        losses = 0
+        while True:
+            try:
+                return work()
+            except TaskError as error:
+                raise error.cause from None
+            except LOSSES as error:
+                losses += 1
+                if losses >= MAX_LOSSES:
+                    raise ClusterLost(
+                        f"the cluster has lost the same work {losses} times, the last time with {error!r}: its workers "
+                        "may have too little memory. With checkpoint=DIRECTORY the same call of fit goes on from here"
+                    ) from error
+                self._wait_for_workers(error)
+
+    def _wait_for_workers(self, error: BaseException) -> None:
+        """Return when the client is connected and there are workers."""
+        deadline = time.monotonic() + MAX_SECONDS_WITHOUT_WORKERS
+        while time.monotonic() < deadline and self.client.status != "closed":
+            try:
+                if self.client.status == "running" and self.threads():
+                    return
+            except LOSSES:
+                pass  # not yet
+            time.sleep(0.1)
+        raise ClusterLost(
+            f"the cluster has no workers, or the connection to it is lost ({error!r}). Once there is a cluster again, "
+            "the same call of fit draws the same, and with checkpoint=DIRECTORY goes on from here"
+        ) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the client, which belongs to a process."""
+        return {}
+
+    def __setstate__(self, content: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+
+
+class TaskError(Exception):
+    """An error of a task, which would occur again, unlike those of the cluster.
+
+    Parameters
+    ----------
+    cause : BaseException
+        The error.
+    """
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(repr(cause))
+        self.cause = cause
+
+
+def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ()) -> None:
+    """Return when all futures are done, and raise an error if one has failed.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client.
+    futures : list of Future
+        What is awaited.
+    needed : sequence of str, optional
+        Workers that no other can take the place of. Work on blocks is bound to them, because Dask would move blocks to
+        idle workers for it, which takes longer than the work.
+    """
+    while True:
+        try:
+            wait(futures, timeout=SECONDS_BETWEEN_LOOKS)
+            break
+        except TimeoutError:
+            workers = client.nthreads()
+            if not workers or not set(needed) <= set(workers):
+                raise TimeoutError("the cluster has lost workers") from None
+    for future in futures:
+        if future.status == "error":
+            error = future.exception()
+            raise error if isinstance(error, KilledWorker) else TaskError(error)
+
+
+async def _scattered(client: Client, loads: dict[str, list[Any]], direct: bool) -> dict[str, list[Future]]:
+    """Send a list of objects to each worker, at the same time; return what they are there."""
+    how = {"hash": False, "direct": direct, "asynchronous": True, "timeout": SECONDS_TO_REACH}
+    sends = [client.scatter(objects, workers=[worker], **how) for worker, objects in loads.items()]
+    return dict(zip(loads, await _unless_lost(client, asyncio.gather(*sends), list(loads)), strict=True))
+
+
+async def _gathered(client: Client, futures: list[Future], direct: bool, needed: Sequence[str]) -> list[Any]:
+    """Return the results of futures."""
+    return await _unless_lost(client, client.gather(futures, direct=direct, asynchronous=True), needed)
+
+
+async def _unless_lost(client: Client, awaitable: Any, needed: Sequence[str]) -> Any:
+    """Return what is awaited, or raise an error if a needed worker is gone, for which Dask might wait forever."""
+    work = asyncio.ensure_future(awaitable)
+    assert client.scheduler is not None
+    while not work.done():
+        await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS)
+        if not work.done() and not set(needed) <= set(await client.scheduler.ncores()):
+            work.cancel()
+            raise TimeoutError("the cluster has lost workers")
+    return work.result()
+
+
+async def _answers(address: str, arguments: dict[str, Any]) -> bool:
+    """Return whether a worker accepts a connection."""
+    try:
+        comm = await connect(address, timeout=SECONDS_TO_REACH, **arguments)
+    except (TimeoutError, OSError):
+        return False
+    await comm.close()
+    return True
+
+
+def current_client() -> Client:
+    """Return the client of this process."""
+    try:
+        client = Client.current()
+    except ValueError:
+        raise RuntimeError(
+            "X is on a cluster, but there is no client of it: create a distributed.Client(...) first"
+        ) from None
+    if client.asynchronous:
+        raise RuntimeError("the distributed.Client is asynchronous: fit needs Client(..., asynchronous=False)")
+    return client

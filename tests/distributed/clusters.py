@@ -1,0 +1,30 @@
+"""What the tests of the cluster share: real processes on this machine, and data with a low-rank structure."""
+
+import numpy as np
+from distributed import LocalCluster
+
+
+def start_cluster(n_workers):
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit="1GB"
+    )
+
+
+def low_rank(shape=(700, 600), missing=0.0, seed=0):
+    """Return a matrix of rank 3 with noise, of which a part is missing at random."""
+    rng = np.random.default_rng(seed)
+    X = rng.exponential(size=(shape[0], 3)) @ rng.exponential(size=(3, shape[1])) + 0.1 * rng.random(shape)
+    X[rng.random(shape) < missing] = np.nan
+    return X
+
+
+def assert_same_draws(posterior, expected):
+    """Compare everything that is drawn or derived from the data, bit for bit."""
+    for name in ("W", "Z", "noise_variance", "log_density", "train_mse", "row_noise", "rate_W", "rate_Z", "offset"):
+        found, wanted = getattr(posterior, name), getattr(expected, name)
+        assert (found is None) == (wanted is None), name
+        if wanted is not None:
+            np.testing.assert_array_equal(found, wanted, err_msg=name)
+    np.testing.assert_array_equal(posterior.row_ids, expected.row_ids)
+    assert posterior.n_observed == expected.n_observed
+    assert posterior.lower_bound == expected.lower_bound

@@ -1,0 +1,158 @@
+"""Where blocks go, and what cannot be had of data on a cluster."""
+
+import pickle
+import warnings
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from dask import delayed
+
+from bnmf import BayesianNMF, NMFImputer, select_rank
+from bnmf.distributed import RowBlocks, ShardedMatrix, sharded
+from bnmf.distributed.cluster import spread
+from tests.distributed.clusters import low_rank
+
+
+def quick(**options):
+    return BayesianNMF(2, n_chains=1, burn_in=1, n_draws=2, random_state=0, **options)
+
+
+# --- where blocks go
+
+
+def test_blocks_stay_where_they_are():
+    assert spread(["a", "b", "b", "a"], {"a": 1, "b": 1}) == ["a", "b", "b", "a"]
+
+
+def test_blocks_of_a_lost_worker_go_to_the_others():
+    assert spread(["a", "b", "gone", None], {"a": 1, "b": 1}) == ["a", "b", "a", "b"]
+
+
+def test_a_new_worker_gets_its_share_by_threads():
+    places = spread(["a"] * 12, {"a": 2, "b": 4})
+    assert places == ["a"] * 4 + ["b"] * 8
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_bytes", "n_threads"), [(100, 1, 8), (5000, 2**30, 2), (5000, 1, 3), (2**20, 1, 1)]
+)
+def test_blocks_begin_at_tiles(n_rows, n_bytes, n_threads):
+    bounds = sharded.bounds_of(n_rows, n_bytes, n_threads)
+    assert (bounds[0], bounds[-1]) == (0, n_rows)
+    assert (np.diff(bounds) > 0).all()
+    assert not (bounds[:-1] % 256).any()
+
+
+# --- what a fit on a cluster can do, and what it cannot
+
+
+@pytest.fixture(scope="module")
+def array():
+    return low_rank((300, 40), missing=0.2)
+
+
+@pytest.fixture(scope="module")
+def fit(client, array):
+    with warnings.catch_warnings(action="ignore"):
+        return quick(offset="column").fit(da.from_array(array, chunks=(100, 40)))
+
+
+@pytest.fixture(scope="module")
+def local_fit(array):
+    with warnings.catch_warnings(action="ignore"):
+        return quick(offset="column").fit(array)
+
+
+def test_whole_matrix_is_refused_and_blocks_are_not(fit, local_fit, array):
+    with pytest.raises(ValueError, match="pass out= a memory map"):
+        fit.impute()
+    np.testing.assert_array_equal(fit.impute(out=np.empty(array.shape)), local_fit.impute())
+    for name in ("observed_entries", "missing_entries", "stored_entries", "mask"):
+        with pytest.raises(ValueError, match=r"posterior_\.mean"):
+            getattr(fit._data_, name)()
+    assert fit.reconstruction_err_ == pytest.approx(local_fit.reconstruction_err_, rel=1e-12)
+
+
+def test_new_rows_and_fitted_rows(fit, local_fit, array):
+    np.testing.assert_array_equal(fit.transform(array[:5]), local_fit.transform(array[:5]))
+    assert fit.n_features_in_ == 40
+    assert not hasattr(fit, "feature_names_in_")
+
+
+def test_nothing_stays_on_the_cluster_after_a_fit(fit, client):
+    assert not fit._data_.shards[0].blocks._futures
+    assert not fit._run_.model.data.shards[1].blocks._futures
+
+
+def test_fit_is_pickled_without_its_cluster(fit, local_fit):
+    copy = pickle.loads(pickle.dumps(fit))
+    np.testing.assert_array_equal(copy.components_, local_fit.components_)
+    with warnings.catch_warnings(action="ignore"):
+        np.testing.assert_array_equal(copy.sample_more(1).posterior_.W[:, :2], local_fit.posterior_.W)
+
+
+def test_only_fit_takes_data_on_a_cluster(fit, array):
+    X = da.from_array(array)
+    for method in (fit.transform, fit.score, fit.posterior_of, fit.impute):
+        with pytest.raises(TypeError, match="takes such data"):
+            method(X)
+    with pytest.raises(TypeError, match=r"only BayesianNMF\.fit takes such data"):
+        select_rank(X, [1, 2])
+    with pytest.raises(TypeError, match=r"only BayesianNMF\.fit takes such data"):
+        NMFImputer().fit(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (da.from_array(np.full((4, 3), np.nan)), ValueError, "no observed entry"),
+        (da.from_array(np.array([[1.0, -2.0]])), ValueError, "1 negative entries, the lowest -2"),
+        (da.from_array(np.array([[1.0, np.inf]])), ValueError, "1 infinite"),
+        (da.from_array(np.array([["a"]])), TypeError, "real numbers"),
+        (da.ones(3), ValueError, "two dimensions"),
+        (da.ones((3, 0)), ValueError, "must not be empty"),
+        (da.ones((4, 3))[da.arange(4) > 1], ValueError, "unknown size"),
+        (delayed(np.ones)((3, 3)), TypeError, "dask.array, a RowBlocks or a list"),
+        ([delayed(np.ones)((3, 3)), delayed(np.ones)((3, 4))], ValueError, "same columns"),
+        ([delayed(np.ones)((3, 3)), delayed(sp.eye_array)(3)], TypeError, "all sparse or all dense"),
+        (RowBlocks([]), ValueError, "at least one block"),
+        (RowBlocks([delayed(np.ones)((3, 3))], shapes=[(2, 3)]), ValueError, "shapes says"),
+        (RowBlocks([delayed(np.ones)((3, 3))], shapes=[(3, 3), (1, 3)]), ValueError, "one shape for each"),
+    ],
+)
+def test_wrong_data_are_refused(client, X, error, message):
+    with pytest.raises(error, match=message):
+        quick().fit(X)
+
+
+def test_errors_of_the_source_are_raised_at_once(client):
+    def fails():
+        raise FileNotFoundError("part 3 is not there")
+
+    with pytest.raises(FileNotFoundError, match="part 3"):
+        quick().fit(RowBlocks([delayed(fails)()], shapes=[(3, 3)]))
+
+
+def test_observed_and_offset_of_sparse_data_are_refused(client):
+    with pytest.raises(ValueError, match="observed is for data in memory"):
+        quick().fit(da.ones((4, 3)), observed=np.ones((4, 3)))
+    with pytest.raises(ValueError, match="offset='column' needs dense data"):
+        quick(offset="column").fit([delayed(sp.eye_array)(5, format="csr")])
+
+
+def test_futures_and_empty_blocks_are_taken(client):
+    X = sp.csr_array(np.triu(low_rank((40, 30)), 20))
+    blocks = client.scatter([X[:15], X[15:15], X[15:]])
+    data = ShardedMatrix.from_dask(blocks)
+    np.testing.assert_array_equal(data.dense_rows(0, 40), X.toarray())
+
+
+def test_without_a_client_the_error_says_what_to_do(monkeypatch):
+    def none():
+        raise ValueError("no clients")
+
+    monkeypatch.setattr("distributed.Client.current", none)
+    with pytest.raises(RuntimeError, match=r"create a distributed.Client"):
+        quick().fit(da.ones((4, 3)))
