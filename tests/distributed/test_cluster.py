@@ -146,7 +146,7 @@ def test_futures_and_empty_blocks_are_taken(client):
     X = sp.csr_array(np.triu(low_rank((40, 30)), 20))
     blocks = client.scatter([X[:15], X[15:15], X[15:]])
     data = ShardedMatrix.from_dask(blocks)
-    np.testing.assert_array_equal(data.dense_rows(0, 40), X.toarray())
+    np.testing.assert_array_equal(data.dense_rows(np.arange(0, 40)), X.toarray())
 
 
 def test_without_a_client_the_error_says_what_to_do(monkeypatch):

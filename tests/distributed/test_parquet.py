@@ -29,14 +29,14 @@ def test_triples(client, triples, shape):
     data = ShardedMatrix.from_dask(blocks, unstored="missing")
     assert data.shape == (shape or X.shape)
     assert data.n_observed == np.count_nonzero(X)
-    np.testing.assert_array_equal(np.nan_to_num(data.dense_rows(0, 120))[:, :30], X)
+    np.testing.assert_array_equal(np.nan_to_num(data.dense_rows(np.arange(0, 120)))[:, :30], X)
 
 
 def test_parts_with_whole_rows(client, tmp_path):
     X = low_rank((100, 7), missing=0.3)
     for part, rows in enumerate(np.array_split(np.arange(100), 4)):
         pd.DataFrame(X[rows]).add_prefix("f").to_parquet(tmp_path / f"part-{part}.parquet")
-    np.testing.assert_array_equal(ShardedMatrix.from_dask(read_blocks(tmp_path)).dense_rows(0, 100), X)
+    np.testing.assert_array_equal(ShardedMatrix.from_dask(read_blocks(tmp_path)).dense_rows(np.arange(0, 100)), X)
 
 
 def test_wrong_directories_are_refused(client, tmp_path):
