@@ -55,6 +55,7 @@ html_title = f"bnmf {release}"
 html_static_path = ["_static"]
 html_css_files = ["bnmf.css"]
 html_copy_source = False
+html_show_copyright = False
 html_show_sphinx = False
 
 # Pages that another branch brings. Until they are there, the start page does not list them and links to them are text.

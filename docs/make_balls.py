@@ -48,7 +48,9 @@ def main() -> None:
         column[1].set_aspect("equal")
         draw_conditionals(column[2], prior, weights)
         column[2].set_xlabel("$w_1$")
-    for ax, label in zip(axes[:, 0], ("penalty $R$\n\n$w_2$", "prior density\n\n$w_2$", "density of $w_1$"), strict=True):
+    for ax, label in zip(
+        axes[:, 0], ("penalty $R$\n\n$w_2$", "prior density\n\n$w_2$", "density of $w_1$"), strict=True
+    ):
         ax.set_ylabel(label)
     axes[2, 0].set_ylim(0, 2.5)
     axes[2, 0].legend(title="if $w_2$ is", fontsize=8, title_fontsize=8, frameon=False)

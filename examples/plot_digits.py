@@ -2,8 +2,8 @@
 Digits with hidden pixels
 =========================
 
-600 handwritten digits of 8 x 8 pixels come with scikit-learn. We hide half of the pixels, restore them, and ask three
-questions: how large are the errors, do the intervals hold, and what are the components?
+The data are the first 600 handwritten digits of 8 x 8 pixels that come with scikit-learn. We hide half of the pixels,
+restore them, and ask three questions: how large are the errors, do the intervals hold, and what are the components?
 """
 
 import numpy as np
@@ -20,20 +20,23 @@ print(model.posterior_.summary().verdict)
 # %%
 # Errors and intervals
 # --------------------
-# A pixel is a number from 0 to 16. The mean of each pixel over all digits is the error to beat; KNNImputer, which looks
-# for similar digits, is a strong competitor here, because a digit has many close neighbours. What bnmf adds is an
-# interval for each pixel.
+# A pixel is a number from 0 to 16. The mean of each pixel over all digits is the error to beat; KNNImputer, which
+# looks for similar digits, is a strong competitor here, because a digit has many close neighbours. What bnmf adds
+# is an interval for each pixel.
 
 hidden, truth = digits.hidden, digits.pixels[digits.hidden]
+predicted = model.reconstruct()[hidden]
 low, high = (end[hidden] for end in model.interval(0.9))
 guesses = {
-    "mean of the pixel": np.broadcast_to(np.nanmean(digits.seen, axis=0), hidden.shape),
-    "KNNImputer": KNNImputer(keep_empty_features=True).fit_transform(digits.seen),
-    "bnmf": model.reconstruct(),
+    "mean of the pixel": np.broadcast_to(np.nanmean(digits.seen, axis=0), hidden.shape)[hidden],
+    "KNNImputer": KNNImputer(keep_empty_features=True).fit_transform(digits.seen)[hidden],
+    "bnmf": predicted,
 }
 for name, guess in guesses.items():
-    print(f"{name:18} root mean squared error {np.sqrt(np.mean((guess[hidden] - truth) ** 2)):.2f}")
-print(f"in their 90% intervals: {np.mean((low <= truth) & (truth <= high)):.1%} of the hidden pixels")
+    error = np.sqrt(np.mean((guess - truth) ** 2))
+    print(f"{name:18} root mean squared error {error:.2f}")
+inside = np.mean((low <= truth) & (truth <= high))
+print(f"in their 90% intervals: {inside:.1%} of the hidden pixels")
 
 # %%
 # Restored digits
@@ -52,8 +55,9 @@ for (name, images), line in zip(rows.items(), axes, strict=True):
 # %%
 # Components
 # ----------
-# Each is a nonnegative picture, and a digit is a sum of them. The number after "Factors" above says how many of them all
-# chains have found: the others are one of several ways to write the same digits, and should not be interpreted.
+# Each is a nonnegative picture, and a digit is a sum of them. The number after "Factors" above says how many of
+# them all chains have found: the others are one of several ways to write the same digits, and should not be
+# interpreted.
 
 figure, axes = pyplot.subplots(2, 10, figsize=(8, 1.9), layout="constrained")
 for component, ax in zip(model.components_, axes.flat, strict=True):

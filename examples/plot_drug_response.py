@@ -20,28 +20,30 @@ except DatasetError:
     import pandas as pd
 
     table = pd.DataFrame(make_drug_response(random_state=0).data)
-    print("GDSC is not at hand: these are synthetic data of the same shape, made by make_drug_response.")
-print(f"{table.shape[0]} cell lines, {table.shape[1]} drugs, {table.notna().to_numpy().mean():.0%} observed")
+    print("GDSC is not at hand: a synthetic table of the same shape, by make_drug_response.")
+known = table.notna().to_numpy()
+print(f"{table.shape[0]} cell lines, {table.shape[1]} drugs, {known.mean():.0%} observed")
 
 # %%
 # Hide what is known
 # ------------------
-# To see how good predictions of unknown entries are, we hide a tenth of the known ones. ``noise="column"``, the default,
-# learns a noise variance for each drug: some never work, and their response is nearly constant.
+# To see how good predictions of unknown entries are, we hide a tenth of the known ones. ``noise="column"``, the
+# default, learns a noise variance for each drug: some never work, and their response is nearly constant.
 #
 # The verdict is by purpose. Here predictions are good while the noise is not: the chains have found different
 # factorisations, each with its own noise, and predictions that are averaged over all of them.
 
-known = table.notna().to_numpy()
 hidden = known & (np.random.default_rng(0).random(table.shape) < 0.1)
-model = BayesianNMF(n_components=10, n_chains=4, burn_in=200, n_draws=100, random_state=0).fit(table.mask(hidden))
+model = BayesianNMF(n_components=10, burn_in=200, n_draws=100, random_state=0)
+model.fit(table.mask(hidden))
 print(model.posterior_.summary().verdict)
 
 # %%
 # Are the intervals right?
 # ------------------------
-# The curve shows how many of the hidden entries lie in intervals of each probability. It lies above the diagonal for small
-# probabilities, because responses pile up at 0 and at 100, unlike Gaussian noise: those intervals are too wide.
+# The curve shows how many of the hidden entries lie in intervals of each probability. It lies above the diagonal
+# for small probabilities, because responses pile up at 0 and at 100, unlike Gaussian noise: those intervals are too
+# wide.
 
 rows, columns = np.nonzero(hidden)
 truth = table.to_numpy()[hidden]
@@ -51,22 +53,22 @@ plot_calibration(model.posterior_, rows, columns, truth, ax)
 # %%
 # Which predictions are useful?
 # -----------------------------
-# Sorted by the predictive standard deviation, the surest fifth has much smaller errors than the rest. That is what an
-# uncertainty is for: to know which imputed responses to use, and which to measure.
+# Sorted by the predictive standard deviation, the surest fifth has much smaller errors than the rest. That is what
+# an uncertainty is for: to know which imputed responses to use, and which to measure.
 
 sd = model.posterior_.std(rows, columns, noise=True)
-mean = model.posterior_.mean(rows, columns)
+predicted = model.posterior_.mean(rows, columns)
 order = np.argsort(sd)
 for part, entries in enumerate(np.array_split(order, 5), start=1):
-    error = np.sqrt(np.mean((mean[entries] - truth[entries]) ** 2))
-    print(f"fifth {part}: predictive sd up to {sd[entries].max():5.1f}, root mean squared error {error:5.1f}")
+    error = np.sqrt(np.mean((predicted[entries] - truth[entries]) ** 2))
+    print(f"fifth {part}: sd up to {sd[entries].max():5.1f}, root mean squared error {error:5.1f}")
 
 # %%
 # What to measure next
 # --------------------
-# Of the entries that were never measured, those of which the model is least sure, noise left out. A standard deviation
-# beyond the range of the data is that of a cell line with hardly any measurement: it comes from the prior, which does not
-# know that responses end at 100.
+# Of the entries that were never measured, those of which the model is least sure, noise left out. A standard
+# deviation beyond the range of the data is that of a cell line with hardly any measurement: it comes from the
+# prior, which does not know that responses end at 100.
 
 unknown = np.argwhere(~known)
 doubt = model.posterior_.std(*unknown.T)
