@@ -43,6 +43,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "within_subsection_order": "ExampleTitleSortKey",
     "abort_on_example_error": True,
+    "capture_repr": (),
     "show_memory": False,
     "show_signature": False,
     "download_all_examples": False,

@@ -30,8 +30,8 @@ print(f"{table.shape[0]} cell lines, {table.shape[1]} drugs, {known.mean():.0%} 
 # To see how good predictions of unknown entries are, we hide a tenth of the known ones. ``noise="column"``, the
 # default, learns a noise variance for each drug: some never work, and their response is nearly constant.
 #
-# The verdict is by purpose. Here predictions are good while the noise is not: the chains have found different
-# factorisations, each with its own noise, and predictions that are averaged over all of them.
+# The verdict is by purpose. On GDSC predictions are good while the noise is not: the chains have found different
+# factorisations, each with its own noise, while predictions are averaged over all of them.
 
 hidden = known & (np.random.default_rng(0).random(table.shape) < 0.1)
 model = BayesianNMF(n_components=10, burn_in=200, n_draws=100, random_state=0)
@@ -41,9 +41,8 @@ print(model.posterior_.summary().verdict)
 # %%
 # Are the intervals right?
 # ------------------------
-# The curve shows how many of the hidden entries lie in intervals of each probability. It lies above the diagonal
-# for small probabilities, because responses pile up at 0 and at 100, unlike Gaussian noise: those intervals are too
-# wide.
+# The curve shows how many of the hidden entries lie in intervals of each probability. On GDSC it lies above the
+# diagonal in the middle, because responses pile up at 0 and at 100, unlike Gaussian noise: these intervals are wide.
 
 rows, columns = np.nonzero(hidden)
 truth = table.to_numpy()[hidden]
