@@ -21,13 +21,13 @@ demo: $(READY)
 test: $(READY) lint
 	$(BIN)/python -m pytest -n auto -m 'not proof'
 
-# The site needs a few more packages, which nothing else does. Warnings are errors.
+# The site needs a few more packages, which nothing else does. Every page is read anew, and warnings are errors.
 $(VENV)/.ready-docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
 docs: $(VENV)/.ready-docs
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is ready. Open docs/_build/html/index.html"
 
 # $(call install,environment,options of pip): install on the first Python that has wheels of all those versions.
