@@ -8,7 +8,7 @@ NEWEST := .venv-newest
 # Tried in this order by test-oldest and test-newest.
 PYTHONS ?= python3.14 python3.13 python3.12 python3.11
 
-.PHONY: demo test test-oldest test-newest proofs mutations hostile lint format bench bench-quick clean
+.PHONY: demo docs test test-oldest test-newest proofs mutations hostile lint format bench bench-quick clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,15 @@ demo: $(READY)
 
 test: $(READY) lint
 	$(BIN)/python -m pytest -n auto -m 'not proof'
+
+# The site needs a few more packages, which nothing else does. Every page is read anew, and warnings are errors.
+$(VENV)/.ready-docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/.ready-docs
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
+	@echo "The documentation is ready. Open docs/_build/html/index.html"
 
 # $(call install,environment,options of pip): install on the first Python that has wheels of all those versions.
 define install
@@ -71,4 +80,5 @@ bench-quick: $(READY)
 
 clean:
 	rm -rf $(VENV) $(OLDEST) $(NEWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/_generated docs/gallery docs/sg_execution_times.rst
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,49 +1,36 @@
-"""The README: its examples run, its tables are current, and its links to files lead somewhere."""
+"""The README: its examples run, and the tables that it and the docs show are current."""
 
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
+from tests.pages import ROOT, blocks
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Longer than that it is no longer read: details are for the docs.
+MAX_LINES = 130
 
 
 def test_examples_run():
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    found = blocks(README, "python")
     names = {}
-    for block in blocks:
+    for block in found:
         exec(block, names)
-    assert len(blocks) == 4
+    assert len(found) == 2
     assert names["model"].posterior_.summary().verdict.startswith("Predictions: good")
+    assert not names["imputer"].transform(names["table"]).isna().to_numpy().any()
 
 
-@pytest.mark.parametrize(("page", "n_blocks"), [("tables", 1), ("noise", 6)])
-def test_examples_of_the_docs_run(page, n_blocks):
-    """The blocks of a page one after the other, without a warning."""
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == n_blocks
-    names = {}
-    for block in blocks:
-        exec(block, names)
+def test_it_is_short():
+    assert len(README.splitlines()) <= MAX_LINES
+    assert len(blocks(README, "python")[0].splitlines()) <= 12
+    assert (ROOT / "docs" / "digits.png").stat().st_size < 150_000
 
 
 def test_tables_are_current():
-    for mark in ("results", "benchmarks"):  # without its marks a table would not be checked
-        assert re.search(rf"<!-- {mark} -->\n\n.*?\| .*?\n<!-- /{mark} -->", README, re.DOTALL)
+    marked = {"comparison": "README.md", "benchmarks": "docs/benchmarks.md", "results": "docs/paper.md"}
+    for mark, page in marked.items():  # without its marks a table would not be checked
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert re.search(rf"<!-- {mark} -->\n\n.*?\| .*?\n\n<!-- /{mark} -->", text, re.DOTALL)
     command = [sys.executable, ROOT / "docs" / "update_readme.py", "--check"]
     assert subprocess.run(command, check=False).returncode == 0
-
-
-def test_links_lead_to_files_and_headings():
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", README)
-    assert len(links) >= 8
-    for file, anchor in links:
-        page = ROOT / (file or "README.md")
-        assert page.exists()
-        if anchor:
-            headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]

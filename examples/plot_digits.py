@@ -1,0 +1,65 @@
+"""
+Digits with hidden pixels
+=========================
+
+The data are the first 600 handwritten digits of 8 x 8 pixels that come with scikit-learn. We hide half of the pixels,
+restore them, and ask three questions: how large are the errors, do the intervals hold, and what are the components?
+"""
+
+import numpy as np
+from matplotlib import pyplot
+from sklearn.impute import KNNImputer
+
+from bnmf import BayesianNMF
+from bnmf.digits import hidden_digits
+
+digits = hidden_digits(600)
+model = BayesianNMF(n_components=20, random_state=0).fit(digits.seen)
+print(model.posterior_.summary().verdict)
+
+# %%
+# Errors and intervals
+# --------------------
+# A pixel is a number from 0 to 16. The mean of each pixel over all digits is the error to beat; KNNImputer, which
+# looks for similar digits, is a strong competitor here, because a digit has many close neighbours. What bnmf adds
+# is an interval for each pixel.
+
+hidden, truth = digits.hidden, digits.pixels[digits.hidden]
+predicted = model.reconstruct()[hidden]
+low, high = (end[hidden] for end in model.interval(0.9))
+guesses = {
+    "mean of the pixel": np.broadcast_to(np.nanmean(digits.seen, axis=0), hidden.shape)[hidden],
+    "KNNImputer": KNNImputer(keep_empty_features=True).fit_transform(digits.seen)[hidden],
+    "bnmf": predicted,
+}
+for name, guess in guesses.items():
+    error = np.sqrt(np.mean((guess - truth) ** 2))
+    print(f"{name:18} root mean squared error {error:.2f}")
+inside = np.mean((low <= truth) & (truth <= high))
+print(f"in their 90% intervals: {inside:.1%} of the hidden pixels")
+
+# %%
+# Restored digits
+# ---------------
+
+shown = slice(10, 20)
+rows = {"observed": digits.seen, "restored": model.impute(), "truth": digits.pixels}
+figure, axes = pyplot.subplots(3, 10, figsize=(8, 2.6), layout="constrained")
+colours = pyplot.get_cmap("gray_r").with_extremes(bad="#f2b8a2")
+for (name, images), line in zip(rows.items(), axes, strict=True):
+    for image, ax in zip(images[shown], line, strict=True):
+        ax.imshow(image.reshape(8, 8), cmap=colours, vmin=0, vmax=16)
+        ax.set(xticks=[], yticks=[])
+    line[0].set_ylabel(name)
+
+# %%
+# Components
+# ----------
+# Each is a nonnegative picture, and a digit is a sum of them. The number after "Factors" above says how many of
+# them all chains have found: the others are one of several ways to write the same digits, and should not be
+# interpreted.
+
+figure, axes = pyplot.subplots(2, 10, figsize=(8, 1.9), layout="constrained")
+for component, ax in zip(model.components_, axes.flat, strict=True):
+    ax.imshow(component.reshape(8, 8), cmap="gray_r")
+    ax.set(xticks=[], yticks=[])

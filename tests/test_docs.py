@@ -1,0 +1,149 @@
+"""The documentation: its pages are listed, its links lead somewhere, its code runs and its commands exist."""
+
+import importlib
+import os
+import pkgutil
+import re
+import runpy
+import shlex
+
+import click
+import numpy as np
+import pytest
+import typer
+from docs.make_cli import write_tables
+from matplotlib import pyplot
+from typer.testing import CliRunner
+
+import bnmf
+from bnmf import cli
+from bnmf.cli import directory
+from tests.conftest import GDSC
+from tests.pages import (
+    DOCS,
+    ROOT,
+    all_pages,
+    anchors,
+    blocks,
+    commands,
+    links,
+    name_of,
+    pages_of_the_site,
+    toctree,
+)
+
+# Packages whose names are not for users, or are those of `bnmf` itself.
+INTERNAL = {"bnmf.model", "bnmf.posterior"}
+# What users meet as arguments or results, in modules that hold more than that.
+FURTHER_NAMES = {
+    "bnmf.selection.RankChoice",
+    "bnmf.model.noise.CommonNoise",
+    "bnmf.model.noise.GroupedNoise",
+    "bnmf.model.noise.StudentT",
+}
+PROGRAM = typer.main.get_command(cli.app)
+
+
+def read(page):
+    return page.read_text(encoding="utf-8")
+
+
+def test_the_start_page_lists_every_page_once():
+    listed = toctree()
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in pages_of_the_site()}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == pages - {"index"} | {"gallery/index"}
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=name_of)
+def test_links_lead_to_files_and_headings(page):
+    for path, anchor in links(read(page)):
+        target = (page.parent / path).resolve() if path else page
+        if target == DOCS / "gallery" / "index.rst":  # made by the build from the scripts and this file
+            target = ROOT / "examples" / "README.rst"
+        assert target.exists(), f"{path} does not exist"
+        if anchor:
+            assert anchor in anchors(read(target)), f"{path} has no heading {anchor}"
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Run in an empty directory, draw without a screen, and find real data only where tests may."""
+    monkeypatch.chdir(tmp_path)
+    home = GDSC.parents[1] if GDSC.exists() else tmp_path
+    monkeypatch.setenv("BNMF_DATA", os.environ.get("BNMF_DATA", str(home)))
+    pyplot.switch_backend("Agg")
+    yield tmp_path
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("page", [page for page in pages_of_the_site() if blocks(read(page), "python")], ids=name_of)
+def test_examples_of_a_page_run(page, elsewhere):
+    names = {}
+    for block in blocks(read(page), "python"):
+        exec(block, names)
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=name_of)
+def test_scripts_of_the_gallery_run(script, elsewhere, capsys):
+    names = runpy.run_path(str(script))
+    predicted, truth = names["predicted"], names["truth"]
+    assert np.sqrt(np.mean((predicted - truth) ** 2)) < 0.95 * truth.std()
+    assert "root mean squared error" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", [page for page in all_pages() if commands(read(page))], ids=name_of)
+def test_commands_exist(page):
+    makefile = read(ROOT / "Makefile")
+    for command in commands(read(page)):
+        for part in re.split(r"[|;]|&&", command):
+            program, *rest = shlex.split(part)
+            if program == "make":
+                assert all(re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE) for target in rest), command
+            elif program == "bnmf":
+                assert_is_a_command(rest, command)
+            elif program == "python" and rest:
+                file = rest[1].replace(".", "/") if rest[0] == "-m" else rest[0].removesuffix(".py")
+                places = [ROOT / f"{file}.py", ROOT / file / "__main__.py", ROOT / "src" / file / "__main__.py"]
+                assert any(place.exists() for place in places), command
+
+
+def assert_is_a_command(arguments, line):
+    """Check that a command of `bnmf` exists, and has the options that it is given."""
+    options = {option for option in arguments if re.match(r"--?[a-z]", option)}
+    known = {"--help", "--version", "--install-completion"}
+    if arguments and not arguments[0].startswith("-"):
+        command = PROGRAM.get_command(click.Context(PROGRAM), arguments[0])
+        assert command is not None, line
+        known |= {name for parameter in command.params for name in [*parameter.opts, *parameter.secondary_opts]}
+    assert options <= known, line
+
+
+def test_commands_of_the_page_on_the_command_line_run(elsewhere, monkeypatch):
+    monkeypatch.setattr(directory, "make_report", lambda path, *_: path.write_text("report"))  # it has its own tests
+    write_tables(elsewhere)
+    shown = "".join(blocks(read(DOCS / "cli.md"), "console"))
+    runs = re.findall(r"^\$ bnmf ([^|\n]*)\n((?:(?!\$ ).*\n)*)", shown, re.MULTILINE)
+    assert len(runs) >= 8  # with those of which only the options are checked
+    for command, output in runs:
+        if command.split()[0] in ("demo", "rank"):  # take long, and have tests of their own
+            continue
+        done = CliRunner().invoke(cli.app, shlex.split(command), prog_name="bnmf")
+        assert done.exit_code == (2 if output.startswith("Error: ") else 0), done.output
+        assert output.splitlines()[0] in done.output
+
+
+def public_names():
+    """Return the full names in `__all__` of `bnmf` and of its packages for users."""
+    packages = (info.name for info in pkgutil.iter_modules(bnmf.__path__, "bnmf.") if info.ispkg)
+    modules = [bnmf, *(importlib.import_module(name) for name in packages if name not in INTERNAL)]
+    found = {f"{module.__name__}.{name}" for module in modules for name in getattr(module, "__all__", ())}
+    return {name for name in found if not name.rpartition(".")[2].startswith("_")} | FURTHER_NAMES
+
+
+def test_the_reference_lists_all_public_names_once():
+    listed = re.findall(r"^   (bnmf\.[\w.]+)$", read(DOCS / "api.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(public_names())
+    for name in listed:
+        module, _, attribute = name.rpartition(".")
+        assert getattr(importlib.import_module(module), attribute).__doc__
