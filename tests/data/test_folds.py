@@ -209,6 +209,15 @@ def test_balanced_folds_leave_every_row_and_column_something(missing):
     assert np.ptp([hidden[i].sum() - data.mask()[i].sum() for i in range(40)]) <= 3 or missing > 0.5
 
 
+def test_columns_of_two_entries_keep_one():
+    rng, X = np.random.default_rng(0), np.full((30, 200), np.nan)
+    for column in range(200):
+        X[rng.permutation(30)[:2], column] = 1.0
+    for fold in balanced_folds(ObservedMatrix.from_data(X), 2, np.random.default_rng(1)):
+        assert fold.rest.mask().any(axis=0).all()
+        assert fold.rest.mask().any(axis=1).all()
+
+
 def test_too_many_folds():
     X = np.full((3, 3), np.nan)
     X[[0, 1, 2, 0], [0, 1, 2, 1]] = 1.0
