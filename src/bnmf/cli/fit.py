@@ -11,6 +11,7 @@ import typer
 from bnmf import __version__
 from bnmf.cli import options, verdict
 from bnmf.cli.directory import FitDirectory
+from bnmf.cli.on_cluster import fit_parts
 from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
 from bnmf.cli.sampling import check_values, fitted, read, with_names
 from bnmf.cli.screen import Screen
@@ -48,6 +49,14 @@ def fit(
     max_time: options.MaxTime = 60.0,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Fit on a Dask cluster; DATA is then a directory of Parquet parts that all workers see.",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the fit in DIR, or take more draws.", show_default=False)
     ] = False,
@@ -65,6 +74,7 @@ def fit(
       bnmf fit counts.mtx --unstored missing --out c  # sparse: unstored entries are missing
       bnmf fit votes.csv --triples --out v            # lines of row, column, value
       bnmf fit --resume --out g --draws 1000          # go on, or take more draws
+      bnmf fit parts --triples --scheduler tcp://10.0.0.1:8786 --out v    # on a Dask cluster
 
     DIR then holds report.html, the factors W.csv and Z.csv, posterior.npz, settings.json and the data. If the fit is
     cut off, by Ctrl-C or worse, --resume goes on where it was and gives the draws of an uninterrupted run.
@@ -73,6 +83,15 @@ def fit(
     directory = FitDirectory(out)
     given = {name: _plain(context.params[name]) for name in (*FIXED, *CHANGEABLE)}
     reading = options.reading(triples, missing, unstored, header, row_names)
+    how = f"{context.find_root().info_name} fit --resume --out {shlex.quote(str(out))}"
+    if scheduler is not None:
+        settings = _of_parts(context, directory, data, given, resume) | {"scheduler": scheduler}
+        if not resume:
+            settings["triples"] = triples
+        directory.path.mkdir(parents=True, exist_ok=True)
+        directory.write_settings(settings)
+        fit_parts(settings, _parameters(settings, directory, jobs), directory, screen, how)
+        return
     if resume:
         settings, table = _resumed(context, directory, data, given, reading)
         screen.say(f"Going on with the fit of {settings['data']} in {out}.")
@@ -87,7 +106,7 @@ def fit(
         settings = {"bnmf": __version__, "data": str(data), "unstored": table.unstored, **given}
         _check(table, settings)
         directory.begin(table, settings)
-    _sample(table, settings, directory, screen, jobs, f"{context.find_root().info_name} fit --resume --out")
+    _sample(table, settings, directory, screen, jobs, how)
 
 
 def _plain(value: Any) -> Any:
@@ -108,7 +127,27 @@ def _resumed(
     context: typer.Context, directory: FitDirectory, data: Path | None, given: dict[str, Any], reading: dict[str, Any]
 ) -> tuple[dict[str, Any], Table]:
     """Return settings and data of the fit in a directory, with what may change replaced by what the user gave."""
-    settings, table = directory.settings(), directory.table()
+    settings, table = _changed(context, directory, given), directory.table()
+    if data is not None and not _same(read(data, **reading), table):
+        raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
+    return settings, table
+
+
+def _of_parts(
+    context: typer.Context, directory: FitDirectory, data: Path | None, given: dict[str, Any], resume: bool
+) -> dict[str, Any]:
+    """Return the settings of a fit of Parquet parts, which are not copied."""
+    if resume:
+        return _changed(context, directory, given)
+    directory.check_unused()
+    if data is None:
+        raise WrongUse("name the directory of Parquet parts: bnmf fit PARTS --scheduler ADDRESS --out DIR")
+    return {"bnmf": __version__, "data": str(data), **given}
+
+
+def _changed(context: typer.Context, directory: FitDirectory, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of the fit in a directory, with what may change replaced by what the user gave."""
+    settings = directory.settings()
     for name in (*FIXED, *CHANGEABLE):
         source = context.get_parameter_source(name)
         if source is not None and source.name == "DEFAULT":
@@ -117,9 +156,7 @@ def _resumed(
             option = name.replace("_", "-")
             raise WrongUse(f"--{option} is {settings[name]} in {directory.path}: another value needs another --out")
         settings[name] = given[name]
-    if data is not None and not _same(read(data, **reading), table):
-        raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
-    return settings, table
+    return settings
 
 
 def _same(a: Table, b: Table) -> bool:
@@ -130,26 +167,11 @@ def _same(a: Table, b: Table) -> bool:
 
 
 def _sample(
-    table: Table, settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, how: str
+    table: Table, settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, again: str
 ) -> None:
     """Fit, write the results, and say what they are worth."""
-    again = f"{how} {shlex.quote(str(directory.path))}"
-    parameters = {
-        "n_components": settings["components"],
-        "prior": settings["prior"],
-        "noise": settings["noise"],
-        "scale": None if settings["scale"] == "none" else settings["scale"],
-        "offset": None if settings["offset"] == "none" else settings["offset"],
-        "n_chains": settings["chains"],
-        "burn_in": settings["burn_in"],
-        "n_draws": settings["draws"],
-        "max_time": settings["max_time"] if settings["draws"] == "auto" else None,
-        "random_state": settings["seed"],
-        "n_jobs": jobs or -1,
-        "checkpoint": directory.checkpoint,
-    }
     go_on = f"What was drawn is kept; go on with: {again}"
-    model = fitted(table, screen, go_on, **parameters)
+    model = fitted(table, screen, go_on, **_parameters(settings, directory, jobs))
     try:
         posterior = with_names(model.posterior_, table)
         sentence, is_usable = verdict.predictions(posterior)
@@ -163,3 +185,21 @@ def _sample(
         raise Interrupted(f"Interrupted. {go_on}") from None
     screen.say(f"Report to open: {report}", style="bold")
     screen.say(f"Also in {directory.path}: W.csv, Z.csv, posterior.npz, data.npz, settings.json")
+
+
+def _parameters(settings: dict[str, Any], directory: FitDirectory, jobs: int | None) -> dict[str, Any]:
+    """Return the parameters of BayesianNMF."""
+    return {
+        "n_components": settings["components"],
+        "prior": settings["prior"],
+        "noise": settings["noise"],
+        "scale": None if settings["scale"] == "none" else settings["scale"],
+        "offset": None if settings["offset"] == "none" else settings["offset"],
+        "n_chains": settings["chains"],
+        "burn_in": settings["burn_in"],
+        "n_draws": settings["draws"],
+        "max_time": settings["max_time"] if settings["draws"] == "auto" else None,
+        "random_state": settings["seed"],
+        "n_jobs": jobs or -1,
+        "checkpoint": directory.checkpoint,
+    }

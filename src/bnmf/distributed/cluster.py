@@ -12,7 +12,8 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from dask.delayed import Delayed
@@ -22,6 +23,8 @@ from distributed.comm import connect
 
 # Seconds without any worker, or without a connection, after which a run stops.
 MAX_SECONDS_WITHOUT_WORKERS = 60.0
+# Seconds in which a scheduler must answer.
+CONNECTION_SECONDS = 20.0
 # Times that a piece of work is lost, with workers there, after which the run stops.
 MAX_LOSSES = 10
 # Seconds between looks at the workers while results are awaited.
@@ -36,6 +39,28 @@ LOSSES = (
     ClosedClientError,
     OSError,  # which includes closed connections and timeouts
 )
+
+
+@contextmanager
+def connected(address: str) -> Iterator[int]:
+    """Connect to a scheduler, and yield the number of threads of its workers.
+
+    Parameters
+    ----------
+    address : str
+        Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
+
+    Yields
+    ------
+    int
+        Threads of all workers.
+    """
+    try:
+        client = Client(address, timeout=CONNECTION_SECONDS)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"there is no Dask scheduler at {address}: {error}") from error
+    with client:
+        yield sum(client.nthreads().values())
 
 
 class ClusterLost(RuntimeError):
