@@ -54,7 +54,7 @@ test-newest:
 	NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST)/kernels $(NEWEST)/bin/python -m pytest -n auto -m 'not proof'
 
 proofs: $(READY)
-	$(BIN)/python -m pytest -n auto tests/statistical
+	$(BIN)/python -m pytest -n auto tests/statistical tests/kernels/test_targets.py
 
 mutations: $(READY)
 	$(BIN)/python -m tests.mutations

@@ -57,7 +57,11 @@ def half_sweep_on(tile=None):
 
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="plays older processors of its kind")
-@pytest.mark.parametrize(("settings", "tile"), [(AVX2, Tile(4, 1)), (SSE2, Tile(2, 1))], ids=["AVX2", "SSE2"])
+@pytest.mark.parametrize(
+    ("settings", "tile"),
+    [(AVX2, Tile(4, 1)), pytest.param(SSE2, Tile(2, 1), marks=pytest.mark.proof)],
+    ids=["AVX2", "SSE2"],
+)
 def test_older_processor_draws_the_same(settings, tile, tmp_path):
     if settings is AVX2 and not llvm.get_host_cpu_features().get("avx2"):
         pytest.skip("this processor is older than the one to play")
