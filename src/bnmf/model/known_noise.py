@@ -73,7 +73,7 @@ def _checked_weights(sample_weight: Any, n_rows: int) -> Floats:
 def _numbers(given: Any, name: str) -> Floats:
     """Return an argument as an array of floats, NaN where it is masked or not available."""
     if isinstance(given, (pd.DataFrame, pd.Series)):
-        given = given.to_numpy(na_value=np.nan)
+        given = given.astype(object).to_numpy(na_value=np.nan)
     if isinstance(given, np.ma.MaskedArray):
         given = np.ma.filled(given.astype(np.float64), np.nan)
     try:

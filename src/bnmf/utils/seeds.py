@@ -38,7 +38,7 @@ def as_seed(random_state: Any) -> int:
         seed = operator.index(random_state)
     except TypeError:
         seed = None
-    if seed is None or isinstance(random_state, bool):
+    if seed is None or isinstance(random_state, (bool, np.bool_)):
         raise ValueError(
             "random_state must be None, a whole number, a numpy.random.RandomState or a numpy.random.Generator, got "
             f"{random_state!r}"
