@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -169,7 +168,9 @@ def select_rank(
     if n_jobs not in (None, 1):
         needed["n_jobs"] = 1
     models = [clone(estimator).set_params(n_components=k, **needed) for k in ks]
-    directory = None if checkpoint is None else _directory(checkpoint)
+    directory = None if checkpoint is None else arguments.checkpoint_directory(checkpoint)
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
     settings = [fingerprint(data), n_folds, seed]
     tasks = _tasks(data, models, n_folds, n_repeats, arguments.flag(loo, "loo"), seed, directory, settings)
     total = len(ks) * (n_folds * n_repeats + loo)
@@ -190,14 +191,6 @@ def _numbers_of_components(ks: Any) -> list[int]:
     if not found:
         raise ValueError("ks must name at least one number of components")
     return found
-
-
-def _directory(checkpoint: Any) -> Path:
-    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint):
-        raise ValueError(f"checkpoint must be the name of a directory, got {checkpoint!r}")
-    path = Path(checkpoint)
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _tasks(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import sys
 import time
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from bnmf.sampler.checkpoint import SETTINGS_FILE, CheckpointError, DiskStore, d
 from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.stores import DrawStore, MomentStore, draw_bytes, stored_bytes, working_bytes
+from bnmf.utils.arguments import checkpoint_directory
 from bnmf.utils.memory import warn_if_large
 from bnmf.utils.text import size
 from bnmf.utils.typing import Floats
@@ -91,7 +90,7 @@ class Run:
             raise ValueError("checkpoint keeps the draws on disk: it cannot be combined with keep_draws=False")
         self.model, self.seed, self.init, self.moves = model, seed, init, moves
         self.dtype, self.keep_draws = dtype, keep_draws
-        self.checkpoint = None if checkpoint is None else _directory(checkpoint)
+        self.checkpoint = None if checkpoint is None else checkpoint_directory(checkpoint)
         self.original = model.data if original is None else original
         self.noise_factor = noise_factor
         self._store: DrawStore | MomentStore | None = None
@@ -261,13 +260,6 @@ class Run:
         if self._store is not None:
             self.posterior = self._posterior(self._store)
             self.posterior.notes = self.__dict__.pop("_notes")
-
-
-def _directory(checkpoint: Any) -> Path:
-    """Return the directory of a checkpoint. A relative path would be another one when a run goes on from elsewhere."""
-    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint) or "\0" in str(checkpoint):
-        raise ValueError(f"checkpoint must be the name of a directory, got {checkpoint!r}")
-    return Path(checkpoint).absolute()
 
 
 def sample_posterior(

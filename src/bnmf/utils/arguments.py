@@ -80,6 +80,13 @@ def path(value: Any, name: str) -> Path:
     return Path(found)
 
 
+def checkpoint_directory(value: Any) -> Path:
+    """Return the argument `checkpoint` as an absolute path: a relative one changes with the working directory."""
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
+        raise ValueError(f"checkpoint must be the name of a directory, got {value!r}")
+    return Path(value).absolute()
+
+
 def positions(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[Indices, Indices]:
     """Return paired positions in a matrix.
 
