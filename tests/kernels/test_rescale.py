@@ -17,7 +17,7 @@ U64 = np.uint64
 def coefficients(prior_W, prior_Z, M, N, K):
     """Return both priors in the form of the kernels: coefficients apart from the max terms, and max terms or None."""
     both = prior_W.coefficients((M, K)), prior_Z.transposed().coefficients((N, K))
-    separable = [(c.linear, c.quadratic, c.pairwise) for c in both]
+    separable = [(c.linear, c.quadratic, c.pairwise, c.absolute) for c in both]
     return *separable, *(MaxTerm(c.max_rate, c.paper_rule) if c.max_rate else None for c in both)
 
 

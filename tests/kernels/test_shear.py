@@ -18,7 +18,7 @@ from tests.statistical.prior_pairs import NAMES, pairs
 def kernel_priors(prior_W, prior_Z, M, N, K):
     """Return the priors as the kernel takes them."""
     both = prior_W.coefficients((M, K)), prior_Z.transposed().coefficients((N, K))
-    separable = [(c.linear, c.quadratic, c.pairwise) for c in both]
+    separable = [(c.linear, c.quadratic, c.pairwise, c.absolute) for c in both]
     return *separable, *(MaxTerm(c.max_rate, c.paper_rule) if c.max_rate else None for c in both)
 
 

@@ -1,4 +1,4 @@
-"""Vectorised versions of `draw_scaled` and `draw_two_piece`: eight rows at once, one per lane.
+"""Vectorised versions of `draw_scaled`, `draw_two_piece` and `draw_real`: eight rows at once, one per lane.
 
 The rows of a half-sweep are independent given the other factor, so eight of them are drawn in parallel. Each lane reads
 the words of its own row's stream, in the same order as the scalar draw, and gives the same values (tested).
@@ -24,7 +24,7 @@ from bnmf.kernels.random import (
     normal_edge,
     stream_of,
 )
-from bnmf.kernels.truncated_normal import TAIL_START, draw_two_piece
+from bnmf.kernels.truncated_normal import TAIL_START, draw_sign, draw_two_piece
 from bnmf.kernels.vectors import (
     absolute,
     add_product,
@@ -237,6 +237,45 @@ def draw_two_piece_lanes(b, p, inverse, scale, kink, rate, active, streams):
         drawn = select(pending, value, drawn)
         pending = pending & (rejected | (compared & (rates * excess > height)))
     return select(pending, broadcast(math.nan), drawn), streams
+
+
+@inlined
+def draw_real_lanes(b, p, inverse, scale, rate, active, streams):
+    """Draw from exp(b w - p w²/2 - rate |w|) on the real line in the lanes of a mask, as `draw_real` does."""
+    zero = broadcast(0.0)
+    with_kink = active & (rate > zero)
+    smooth = select(with_kink, zero > zero, active)
+    drawn = zero
+    if mask_to_bits(smooth) != NO_LANES:
+        drawn, streams = draw_normal_lanes(b, inverse, scale, smooth, streams)
+    if mask_to_bits(with_kink) != NO_LANES:
+        sign, streams = draw_signs(b, p, rate, mask_to_bits(with_kink), streams)
+        size, streams = draw_lanes(sign * b - rate, p, inverse, scale, with_kink, streams)
+        drawn = select(with_kink, sign * size, drawn)
+    return drawn, streams
+
+
+@inlined
+def draw_normal_lanes(b, inverse, scale, active, streams):
+    """Draw from exp(b w - p w²/2) on the real line in the lanes of a mask, given 1 / p and its root."""
+    strip_bits, first_strip, no_lane = broadcast(NORMAL_STRIP_BITS), broadcast(U64(0)), b > b
+    x, streams = propose(strip_bits, first_strip, active, no_lane, streams)
+    return x * scale + b * inverse, streams
+
+
+@kernel
+def draw_signs(b, p, rate, lanes, streams):
+    """Return the signs of draws in the lanes of the given bits, one by one, and 1 in the others."""
+    signs = broadcast(1.0)
+    s0, s1, s2, s3 = streams
+    for lane in range(WIDTH):
+        if (lanes >> U64(lane)) & U64(1):
+            stream = extract_lane(s0, lane), extract_lane(s1, lane), extract_lane(s2, lane), extract_lane(s3, lane)
+            sign, stream = draw_sign(extract_lane(b, lane), extract_lane(p, lane), extract_lane(rate, lane), stream)
+            signs = insert_lane(signs, lane, sign)
+            s0, s1 = insert_lane(s0, lane, stream[0]), insert_lane(s1, lane, stream[1])
+            s2, s3 = insert_lane(s2, lane, stream[2]), insert_lane(s3, lane, stream[3])
+    return signs, (s0, s1, s2, s3)
 
 
 @inlined

@@ -47,13 +47,15 @@ def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low, n
         Memory to work in, aligned; only a max term needs it.
     """
     n_components = W.shape[1]
-    linear_W, quadratic_W, pairwise_W = prior_W
-    linear_Z, quadratic_Z, pairwise_Z = prior_Z
+    linear_W, quadratic_W, pairwise_W, absolute_W = prior_W
+    linear_Z, quadratic_Z, pairwise_Z, absolute_Z = prior_Z
     scales, inverse = np.ones(n_components), np.ones(n_components)
     power = float(W.shape[0] - Z.shape[0])
     width = 3.0 / math.sqrt(W.shape[0] + Z.shape[0])
     sums_W, quadratics_W = separable_terms(W, linear_W, quadratic_W)
     sums_Z, quadratics_Z = separable_terms(Z, linear_Z, quadratic_Z)
+    add_absolute(W, absolute_W, sums_W)
+    add_absolute(Z, absolute_Z, sums_Z)
     of_W = pointer_at(numbers, 0)
     of_Z = pointer_at(numbers, (n_components + 1) * padded_length(W.shape[0]))
     columns_of(W, max_term_W, of_W)
@@ -134,6 +136,16 @@ def separable_terms(W, linear, quadratic):
             sums[k] += lin[k] * W[row, k]
             quadratics[k] += quad[k] * W[row, k] ** 2
     return sums, quadratics
+
+
+@inlined
+def add_absolute(W, absolute, sums):
+    """Add Σ absolute |w| over the rows to `sums`, for each component; `absolute` is None if entries are nonnegative."""
+    if absolute is not None:
+        for row in range(W.shape[0]):
+            rate = absolute[row if absolute.shape[0] > 1 else 0]
+            for k in range(W.shape[1]):
+                sums[k] += rate[k] * abs(W[row, k])
 
 
 @kernel

@@ -69,10 +69,11 @@ def max_listed(longest):
 
 
 @kernel
-def draw_rows(problem, max_term, roots, rows, n_rows, max_listed, numbers, words, offsets):
+def draw_rows(problem, max_term, absolute, roots, rows, n_rows, max_listed, numbers, words, offsets):
     """Draw rows of W that share nothing; `numbers`, `words` and `offsets` are memory to work in.
 
-    `roots` points to the root of the weight of each listed entry, or is None.
+    `absolute` is a pointer to the coefficients of |w| and the distance from row to row, or None; `roots` points to the
+    root of the weight of each listed entry, or is None.
     """
     n_components, side, gram = problem.n_components, problem.side, problem.gram
     lanes = lanes_in(numbers, words, side)
@@ -88,7 +89,7 @@ def draw_rows(problem, max_term, roots, rows, n_rows, max_listed, numbers, words
     lengths, complements = pointer_at(offsets, 0), pointer_at(offsets, WIDTH)
     offsets = pointer_at(offsets, 2 * WIDTH)
     exceeds_cache = problem.n_columns * side > MAX_CACHED_NUMBERS
-    set_common(problem, lanes)
+    set_common(problem, absolute, lanes)
     for k in range(side):
         store(zeros, k * WIDTH, broadcast(0.0))
     for lane in range(WIDTH):
@@ -105,7 +106,7 @@ def draw_rows(problem, max_term, roots, rows, n_rows, max_listed, numbers, words
             length = padded_length(problem.n_columns - length if is_complement else length)
             if n_lanes > 0 and (n_listed + length) * WIDTH > MAX_GATHERED:
                 break
-            set_lane(row, n_lanes, problem, lanes)
+            set_lane(row, n_lanes, problem, absolute, lanes)
             set_list(row, is_complement, length, problem, residuals, offsets, n_listed)
             if roots is not None:
                 multiply_list(row, length, problem, roots, residuals, listed_roots, n_listed)
@@ -159,7 +160,7 @@ def draw_rows(problem, max_term, roots, rows, n_rows, max_listed, numbers, words
                     product = load(lanes.products, k * WIDTH)
                     zr = product + sign * row_sums(partial, 0) - whole * (before + after)
                     new, change, largest, streams = draw_component(
-                        k, zr, total, largest, active, streams, problem, max_term, lanes
+                        k, zr, total, largest, active, streams, problem, max_term, absolute, lanes
                     )
                     total = total + change
                     of_gram = before + before + new * load_broadcast(gram, k * side + k)

@@ -2,7 +2,8 @@
 
 Rows are independent given the other factor. Within a row each draw depends on the one before, and a single row would
 leave most of the processor idle. Given Σ z r and Σ z² of a component, where r are the residuals of a row, its entry has
-the density exp(b w - p w²/2) on w >= 0, with a kink if the prior has a max term.
+the density exp(b w - p w²/2) on w >= 0, with a kink if the prior has a max term, or on the real line, with a kink at 0
+if the prior has a term in |w|.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bnmf.kernels.compile import both_ways, inlined
-from bnmf.kernels.lanes import draw_lanes, draw_two_piece_lanes
+from bnmf.kernels.lanes import draw_lanes, draw_real_lanes, draw_two_piece_lanes
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import stream_of
 from bnmf.kernels.vectors import broadcast, larger, load, load_broadcast, pointer_at, select, square_root, store
@@ -83,11 +84,15 @@ class Scales(NamedTuple):
 
 
 class Separable(NamedTuple):
-    """Coefficients of the prior apart from its max term: arrays of shape (1 or rows, K), and a number."""
+    """Coefficients of the prior apart from its max term: arrays of shape (1 or rows, K), and `pairwise`, a number.
+
+    `absolute`, coefficients of |w|, is None if entries are nonnegative.
+    """
 
     linear: Any
     quadratic: Any
     pairwise: Any
+    absolute: Any
 
 
 class MaxTerm(NamedTuple):
@@ -189,8 +194,9 @@ class Lanes(NamedTuple):
 
     Most fields hold one vector per component: `w`, the entries; `zz`, Σ z²; `linear` and `quadratic`, coefficients of
     the prior; `p`, `inverse` and `scale`, the precision p of an entry, 1 / p and √(1 / p); `products`, sums with the
-    data; `largest_after`, the largest of the entries that are drawn later. `squares`, `sums` and `precision` are single
-    vectors: Σ a² over each row, the sum of its entries, and the precision of its noise. `words` holds the streams.
+    data; `largest_after`, the largest of the entries that are drawn later; `absolute`, coefficients of |w|. `squares`,
+    `sums` and `precision` are single vectors: Σ a² over each row, the sum of its entries, and the precision of its
+    noise. `words` holds the streams.
     """
 
     w: Any
@@ -202,6 +208,7 @@ class Lanes(NamedTuple):
     scale: Any
     products: Any
     largest_after: Any
+    absolute: Any
     squares: Any
     sums: Any
     precision: Any
@@ -211,7 +218,7 @@ class Lanes(NamedTuple):
 @both_ways
 def lanes_size(side):
     """Return the number of floats in the fields of `Lanes`, for components padded to `side`."""
-    return 9 * WIDTH * side + 3 * WIDTH
+    return 10 * WIDTH * side + 3 * WIDTH
 
 
 @both_ways
@@ -242,25 +249,30 @@ def lanes_in(numbers, words, side):
         pointer_at(numbers, 7 * size),
         pointer_at(numbers, 8 * size),
         pointer_at(numbers, 9 * size),
-        pointer_at(numbers, 9 * size + WIDTH),
-        pointer_at(numbers, 9 * size + 2 * WIDTH),
+        pointer_at(numbers, 10 * size),
+        pointer_at(numbers, 10 * size + WIDTH),
+        pointer_at(numbers, 10 * size + 2 * WIDTH),
         pointer_at(words, 0),
     )
 
 
 @inlined
-def set_common(problem, lanes):
+def set_common(problem, absolute, lanes):
     """Write what is the same for all rows, and zeros as padding."""
     for k in range(problem.n_components):
         store(lanes.linear, k * WIDTH, load_broadcast(problem.linear, k))
         store(lanes.quadratic, k * WIDTH, load_broadcast(problem.quadratic, k))
+    if absolute is not None:
+        rates, _ = absolute
+        for k in range(problem.n_components):
+            store(lanes.absolute, k * WIDTH, load_broadcast(rates, k))
     for k in range(problem.n_components, problem.side):
         store(lanes.w, k * WIDTH, broadcast(0.0))
     store(lanes.precision, 0, load_broadcast(problem.precision, 0))
 
 
 @inlined
-def set_lane(row, lane, problem, lanes):
+def set_lane(row, lane, problem, absolute, lanes):
     """Write a row of W, its sum, its stream, and its coefficients and precision if those differ by row."""
     total = 0.0
     for k in range(problem.n_components):
@@ -277,6 +289,10 @@ def set_lane(row, lane, problem, lanes):
     if problem.quadratic_stride:
         for k in range(problem.n_components):
             lanes.quadratic[k * WIDTH + lane] = problem.quadratic[row * problem.quadratic_stride + k]
+    if absolute is not None:
+        rates, stride = absolute
+        for k in range(problem.n_components):
+            lanes.absolute[k * WIDTH + lane] = rates[row * stride + k]
     lanes.precision[lane] = problem.precision[row * problem.precision_stride]
 
 
@@ -316,10 +332,11 @@ def set_largest_after(n_components, max_term, lanes):
 
 
 @inlined
-def draw_component(k, zr, total, largest_before, active, streams, problem, max_term, lanes):
+def draw_component(k, zr, total, largest_before, active, streams, problem, max_term, absolute, lanes):
     """Draw entry k of the active rows given Σ z r, and return it with the streams and the largest entry up to k.
 
-    `total` is the sum of the entries of each row, and `largest_before` the largest of the entries before k.
+    `total` is the sum of the entries of each row, and `largest_before` the largest of the entries before k. Unless
+    `absolute` is None, entries are real numbers.
     """
     offset = k * WIDTH
     old = load(lanes.w, offset)
@@ -330,7 +347,9 @@ def draw_component(k, zr, total, largest_before, active, streams, problem, max_t
     if pairwise != 0.0:
         b = b - broadcast(pairwise) * (total - old)
     p, inverse, scale = load(lanes.p, offset), load(lanes.inverse, offset), load(lanes.scale, offset)
-    if max_term is None:
+    if absolute is not None:
+        new, streams = draw_real_lanes(b, p, inverse, scale, load(lanes.absolute, offset), active, streams)
+    elif max_term is None:
         new, streams = draw_lanes(b, p, inverse, scale, active, streams)
     else:
         kink, rate = larger(largest_before, load(lanes.largest_after, offset)), max_term.rate

@@ -1,8 +1,9 @@
 """The shear move: for pairs of components j and k, w_:j + ε w_:k together with z_k: - ε z_j:.
 
 The product W Z and the volume stay as they are, so the likelihood drops out: ε has the density of the priors along the
-shear, on the interval where both factors stay nonnegative. That is a truncated normal, drawn exactly; with a max term
-it is log-concave, and one slice sampling step updates it. Shears and rescaling together reach every W S, S⁻¹ Z.
+shear, on the interval where factors that must be nonnegative stay so. That is a truncated normal, drawn exactly; with a
+max term it is log-concave, and one slice sampling step updates it. Shears and rescaling together reach every W S, S⁻¹ Z.
+Factors with a term in |w| are not sheared.
 """
 
 import math
@@ -14,7 +15,7 @@ from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import exponential, stream_of, uniform
 from bnmf.kernels.rescale import MAX_SHRINKS
 from bnmf.kernels.rows import padded_length
-from bnmf.kernels.truncated_normal import draw_within
+from bnmf.kernels.truncated_normal import draw_real, draw_within
 from bnmf.kernels.vectors import add_product, broadcast, larger, load, pointer_at, select, store
 
 
@@ -37,6 +38,8 @@ class Columns(NamedTuple):
         The strides and steps: the length and 1, or WIDTH and 0 if coefficients are the same for all rows.
     pairwise : float
         The pairwise coefficient.
+    lowest : float
+        The smallest value of an entry: 0 or -inf.
     """
 
     length: Any
@@ -50,6 +53,7 @@ class Columns(NamedTuple):
     quadratic_stride: Any
     quadratic_step: Any
     pairwise: Any
+    lowest: Any
 
 
 @both_ways
@@ -93,7 +97,7 @@ def shear(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, partners, numbers
     """
     n_components = W.shape[1]
     columns_W = columns_of(W, prior_W, pointer_at(numbers, 0))
-    linear, quadratic, _ = prior_W
+    linear, quadratic, _, _ = prior_W
     size = columns_size(W.shape[0], n_components, linear.shape[0], quadratic.shape[0])
     columns_Z = columns_of(Z, prior_Z, pointer_at(numbers, size))
     for count in range(partners[0], partners[1]):
@@ -109,7 +113,7 @@ def shear(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, partners, numbers
 @kernel
 def columns_of(W, prior, numbers):
     """Copy a factor and the coefficients of its prior to columns."""
-    linear, quadratic, pairwise = prior
+    linear, quadratic, pairwise, absolute = prior
     n_rows, n_components = W.shape
     length = padded_length(n_rows)
     size = (n_components + 2) * length
@@ -126,6 +130,7 @@ def columns_of(W, prior, numbers):
         quadratic_stride,
         1 if quadratic.shape[0] > 1 else 0,
         pairwise,
+        0.0 if absolute is None else -math.inf,
     )
     copy_to_columns(W, columns.w, length)
     for i in range(0, length, WIDTH):
@@ -153,13 +158,12 @@ def shear_pair(j, k, n_components, W, Z, max_term_W, max_term_Z, stream):
     """Draw ε for w_:j + ε w_:k and z_k: - ε z_j:, and apply it."""
     slope_W, curvature_W, ratio_W = terms_along(j, k, W)
     slope_Z, curvature_Z, ratio_Z = terms_along(k, j, Z)
-    if ratio_W == 0.0 or ratio_Z == 0.0:  # a component that has underflowed to zero has nothing to move
+    low, high = -reach(ratio_W, curvature_W, W), reach(ratio_Z, curvature_Z, Z)
+    if low > 0.0 or high < 0.0:  # a component that has underflowed to zero has nothing to move
         return
-    low, high = -1.0 / ratio_W, 1.0 / ratio_Z
     b, p = slope_Z - slope_W, curvature_W + curvature_Z
     if max_term_W is None and max_term_Z is None:
-        change, stream = draw_within(b - p * low, p, high - low, stream)
-        epsilon = low + change
+        epsilon, stream = draw_between(b, p, low, high, stream)
     else:
         if max_term_W is not None:
             set_kinks(j, n_components, W.w, W.length, W.kinks)
@@ -185,6 +189,26 @@ def shear_pair(j, k, n_components, W, Z, max_term_W, max_term_Z, stream):
 
 
 @inlined
+def reach(ratio, curvature, columns):
+    """Return how far ε can go before an entry leaves its range; a negative number if there is nothing to add."""
+    if columns.lowest < 0.0:  # a normal prior, whose curvature is positive
+        return math.inf if curvature > 0.0 else -1.0
+    return 1.0 / ratio if ratio > 0.0 else -1.0
+
+
+@inlined
+def draw_between(b, p, low, high, stream):
+    """Draw from exp(b ε - p ε²/2) on an interval, each end of which may be infinite."""
+    if low > -math.inf:
+        change, stream = draw_within(b - p * low, p, high - low, stream)
+        return low + change, stream
+    if high < math.inf:
+        change, stream = draw_within(p * high - b, p, math.inf, stream)
+        return high - change, stream
+    return draw_real(b, p, 0.0, stream)
+
+
+@inlined
 def terms_along(j, k, columns):
     """Return slope and curvature of the penalty of w_:j + ε w_:k at ε = 0, and the largest w_:k / w_:j."""
     length = columns.length
@@ -206,11 +230,11 @@ def terms_along(j, k, columns):
 @inlined
 def add_column(j, k, epsilon, columns):
     """Add a multiple of column k to column j; what rounding makes negative is zero, and what is no number stays."""
-    length, factor, zero = columns.length, broadcast(epsilon), broadcast(0.0)
+    length, factor, lowest = columns.length, broadcast(epsilon), broadcast(columns.lowest)
     for i in range(0, length, WIDTH):
         old = load(columns.w, j * length + i)
         new = add_product(old, factor, load(columns.w, k * length + i))
-        new = select(new < zero, zero, new)
+        new = select(new < lowest, lowest, new)
         store(columns.w, j * length + i, new)
         store(columns.sums, i, load(columns.sums, i) + (new - old))
 

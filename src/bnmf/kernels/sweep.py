@@ -47,7 +47,7 @@ def draw_tiles(W, other, data, roots, scales, prior, max_term, streams, tiles, s
     Z, scaled, gram = other
     indptr, indices, values, lists_missing, dense, stored_indptr, stored_indices, stored_values, squares = data
     precision, entry_scale, row_scale = scales
-    linear, quadratic, pairwise = prior
+    linear, quadratic, pairwise, absolute = prior
     key_high, key_low, ids, n_passes, first_drawn, end_drawn = streams
     numbers, words, offsets, squared_error = workspace
     side = Z.shape[1]
@@ -95,14 +95,15 @@ def draw_tiles(W, other, data, roots, scales, prior, max_term, streams, tiles, s
             tile_indptr, rows, repeats = sharing
             first, n = tile_indptr[tile], tile_indptr[tile + 1] - tile_indptr[tile]
             draw_sharing_rows(
-                problem, max_term, pointer_at(rows, first), pointer_at(repeats, first), n, memory, pointer_at(words, 0)
-            )
+                problem, max_term, rates_or_none(absolute), pointer_at(rows, first), pointer_at(repeats, first), n,
+                memory, pointer_at(words, 0),
+            )  # fmt: skip
         if others is not None:
             tile_indptr, rows = others
             first, n = tile_indptr[tile], tile_indptr[tile + 1] - tile_indptr[tile]
             max_listed = offsets.size - 2 * WIDTH
             draw_rows(
-                problem, max_term, pointer_or_none(roots), pointer_at(rows, first), n,
+                problem, max_term, rates_or_none(absolute), pointer_or_none(roots), pointer_at(rows, first), n,
                 max_listed, memory, pointer_at(words, 0), pointer_at(offsets, 0),
             )  # fmt: skip
 
@@ -113,6 +114,14 @@ def pointer_or_none(array):
     if array is None:
         return None
     return pointer_at(array, 0)
+
+
+@inlined
+def rates_or_none(rates):
+    """Return a pointer to coefficients by component or by entry and the distance from row to row, or None."""
+    if rates is None:
+        return None
+    return pointer_at(rates, 0), stride(rates.shape[0], rates.shape[1])
 
 
 @both_ways

@@ -45,18 +45,18 @@ def workspace_size(side):
 
 
 @kernel
-def draw_sharing_rows(problem, max_term, rows, repeats, n_rows, numbers, words):
+def draw_sharing_rows(problem, max_term, absolute, rows, repeats, n_rows, numbers, words):
     """Draw rows of W that list their missing entries and share them with others.
 
     `repeats` says whether a row has the missing entries of the row before it. `numbers` and `words` are memory to work
-    in.
+    in. `absolute` is a pointer to the coefficients of |w| and the distance from row to row, or None.
     """
     n_components, side = problem.n_components, problem.side
     lanes = lanes_in(numbers, words, side)
     own = pointer_at(numbers, lanes_size(side))
     chunk = pointer_at(own, side * side)
     is_uniform = not (problem.linear_stride or problem.quadratic_stride or problem.precision_stride)
-    set_common(problem, lanes)
+    set_common(problem, absolute, lanes)
 
     system = problem.gram
     begin = np.int64(0)
@@ -73,7 +73,7 @@ def draw_sharing_rows(problem, max_term, rows, repeats, n_rows, numbers, words):
                 set_system(first, problem, chunk, own)
         for lane in range(n_lanes):
             row = rows[begin + lane]
-            set_lane(row, lane, problem, lanes)
+            set_lane(row, lane, problem, absolute, lanes)
             lanes.squares[lane] = problem.squares[row]
             for k in range(n_components):
                 lanes.products[k * WIDTH + lane] = problem.product[(row - problem.first_row) * side + k]
@@ -90,7 +90,7 @@ def draw_sharing_rows(problem, max_term, rows, repeats, n_rows, numbers, words):
             for k in range(n_components):
                 zr, zz = load(lanes.products, k * WIDTH), load(lanes.zz, k * WIDTH)
                 _, change, largest, streams = draw_component(
-                    k, zr, total, largest, active, streams, problem, max_term, lanes
+                    k, zr, total, largest, active, streams, problem, max_term, absolute, lanes
                 )
                 total = total + change
                 error = error - change * (zr + zr - zz * change)

@@ -135,6 +135,26 @@ def draw_two_piece(b, p, kink, max_rate, stream):
 
 
 @kernel
+def draw_real(b, p, rate, stream):
+    """Draw from exp(b w - p w²/2 - rate |w|) on the real line: the conditional of an entry that may be negative."""
+    if rate == 0.0:
+        x, stream = normal(stream)
+        inverse = 1.0 / p
+        return x * math.sqrt(inverse) + b * inverse, stream
+    sign, stream = draw_sign(b, p, rate, stream)
+    x, stream = draw_positive(sign * b - rate, p, stream)
+    return sign * x, stream
+
+
+@kernel
+def draw_sign(b, p, rate, stream):
+    """Return 1.0 or -1.0 with the masses of exp(b w - p w²/2 - rate |w|) on w > 0 and on w < 0."""
+    u, stream = uniform(stream)
+    ratio = math.exp(log_mass(-b - rate, p, math.inf) - log_mass(b - rate, p, math.inf))
+    return (1.0 if u * (1.0 + ratio) < 1.0 else -1.0), stream
+
+
+@kernel
 def scaled_erfc(x):
     """Return exp(x²) erfc(x) for x >= 0."""
     if x < 25.0:
@@ -205,6 +225,14 @@ def fill_two_piece(b, p, kink, max_rate, key_high, key_low, out):
     for i in range(out.size):
         stream = stream_of(key_high, key_low, i)
         out[i], _ = draw_two_piece(b[i], p[i], kink[i], max_rate[i], stream)
+
+
+@kernel
+def fill_real(b, p, rate, key_high, key_low, out):
+    """Fill `out` with draws of `draw_real`, entry i from the stream of row i."""
+    for i in range(out.size):
+        stream = stream_of(key_high, key_low, i)
+        out[i], _ = draw_real(b[i], p[i], rate[i], stream)
 
 
 @kernel

@@ -26,6 +26,8 @@ class Coefficients:
         Coefficient of the largest entry of a row.
     paper_rule : bool
         Whether the max term is sampled by the rule that the paper prints, which is not exact.
+    absolute : ndarray of shape (1 or rows, K), optional
+        Coefficients of |w| if entries are any real numbers. None if they are nonnegative.
     """
 
     linear: Floats
@@ -33,27 +35,42 @@ class Coefficients:
     pairwise: float = 0.0
     max_rate: float = 0.0
     paper_rule: bool = False
+    absolute: Floats | None = None
 
     def times(self, rate: Floats) -> Coefficients:
         """Return the coefficients multiplied by a rate: one number, or one for each component of a separable prior."""
         joint = float(rate[0])
         return Coefficients(
-            self.linear * rate, self.quadratic * rate, self.pairwise * joint, self.max_rate * joint, self.paper_rule
+            self.linear * rate,
+            self.quadratic * rate,
+            self.pairwise * joint,
+            self.max_rate * joint,
+            self.paper_rule,
+            None if self.absolute is None else self.absolute * rate,
         )
 
     def of_components(self, first: int, end: int) -> Coefficients:
         """Return the coefficients of some components of a separable prior, without that of their sum or maximum."""
         return Coefficients(
-            np.ascontiguousarray(self.linear[:, first:end]), np.ascontiguousarray(self.quadratic[:, first:end])
+            np.ascontiguousarray(self.linear[:, first:end]),
+            np.ascontiguousarray(self.quadratic[:, first:end]),
+            absolute=None if self.absolute is None else np.ascontiguousarray(self.absolute[:, first:end]),
         )
 
     def __add__(self, other: Coefficients) -> Coefficients:
+        """Return the coefficients of the sum of two penalties. Entries are nonnegative if one of them says so."""
+        absolute, linear = None, self.linear + other.linear
+        if self.absolute is not None and other.absolute is not None:
+            absolute = self.absolute + other.absolute
+        else:  # |w| is w
+            linear = linear + sum(part.absolute for part in (self, other) if part.absolute is not None)
         return Coefficients(
-            self.linear + other.linear,
+            linear,
             self.quadratic + other.quadratic,
             self.pairwise + other.pairwise,
             self.max_rate + other.max_rate,
             self.paper_rule or other.paper_rule,
+            absolute,
         )
 
 
@@ -71,6 +88,11 @@ class Prior:
     def is_by_entry(self) -> bool:
         """Whether some rate is a matrix, with a value for each entry of one particular factor."""
         return any(np.ndim(getattr(term, item.name)) == 2 for term in self.terms for item in fields(term))
+
+    @property
+    def is_real(self) -> bool:
+        """Whether entries may be negative: every term has to allow it."""
+        return all(term.allows_negative for term in self.terms)
 
     @property
     def learned(self) -> Term | None:
@@ -102,13 +124,17 @@ class Prior:
         """
         if self.learned is not None:
             raise ValueError(f"the rate of {self} is learned: its coefficients need a value, from `with_rate`")
-        zero = np.zeros((1, shape[1]))
-        total = sum((term.coefficients_of_term(shape) for term in self.terms), Coefficients(zero, zero))
-        if np.any((total.quadratic <= 0) & (total.linear + total.max_rate <= 0)):
+        first, *others = (term.coefficients_of_term(shape) for term in self.terms)
+        total = sum(others, first)
+        slope = total.linear + total.max_rate if total.absolute is None else total.absolute - np.abs(total.linear)
+        if np.any((total.quadratic <= 0) & (slope <= 0)):
             raise ValueError(f"improper prior: {self} gives some entries neither a positive rate nor a precision")
-        # A transposed matrix would make Numba compile every kernel again for its memory order.
+        # Numba would compile every kernel again for matrices that are transposed or read-only.
         return replace(
-            total, linear=np.ascontiguousarray(total.linear), quadratic=np.ascontiguousarray(total.quadratic)
+            total,
+            linear=np.array(total.linear, order="C"),
+            quadratic=np.array(total.quadratic, order="C"),
+            absolute=None if total.absolute is None else np.array(total.absolute, order="C"),
         )
 
     def log_density(self, W: Any) -> float:
@@ -117,7 +143,7 @@ class Prior:
         Parameters
         ----------
         W : array-like of shape (rows, K)
-            A factor; the log density is -inf if an entry is negative.
+            A factor; the log density is -inf if an entry is negative, unless the prior is one of real numbers.
 
         Returns
         -------
@@ -127,11 +153,13 @@ class Prior:
         W = np.asarray(W, dtype=np.float64)
         if W.ndim != 2:
             raise ValueError(f"a factor has two dimensions (rows, components), got shape {W.shape}")
-        if np.any(W < 0):
+        if np.any(W < 0) and not self.is_real:
             return -np.inf
         c = self.coefficients(W.shape)
         pairs = 0.5 * (W.sum(axis=1) ** 2 - (W**2).sum(axis=1))
         penalty = (c.linear * W).sum() + 0.5 * (c.quadratic * W**2).sum()
+        if c.absolute is not None:
+            penalty += (c.absolute * np.abs(W)).sum()
         return float(-(penalty + c.pairwise * pairs.sum() + c.max_rate * W.max(axis=1).sum()))
 
     def draw(self, shape: Shape, rng: np.random.Generator) -> Floats:
@@ -150,6 +178,8 @@ class Prior:
             One draw from the prior.
         """
         c = self.coefficients(shape)
+        if c.absolute is not None:
+            return exact_draws.draw_real(shape, c.linear, c.quadratic, c.absolute, rng)
         return exact_draws.draw(shape, c.linear, c.quadratic, c.pairwise, c.max_rate, rng)
 
 
@@ -168,19 +198,25 @@ class Term(Prior):
     """A prior with a name. Its rates may be numbers, vectors (by component), matrices (by entry) or learned."""
 
     allows_arrays: ClassVar[bool] = True
+    allows_negative: ClassVar[bool] = False
+    """Whether this term leaves entries that may be negative; any other restricts a sum to w >= 0."""
+    rate_name: ClassVar[str] = "rate"
+    """The parameter that can be learned."""
     degree: ClassVar[int] = 0
-    """The penalty of a rate is homogeneous of this degree in w; 0 if the prior has no such rate."""
+    """The normalising constant of an entry is proportional to the rate to the power of -1 / degree; 0 if the prior has
+    no such rate. That is the degree of a penalty that is homogeneous in w."""
 
     def __post_init__(self) -> None:
         if not self.degree:
             return
+        name, kind = self.rate_name, type(self).__name__
         rate = Gamma() if self._rate is None else self._rate
-        object.__setattr__(self, "rate", rate if isinstance(rate, Gamma) else self._validated("rate", rate))
+        object.__setattr__(self, name, rate if isinstance(rate, Gamma) else self._validated(name, rate))
         by = getattr(self, "by", "factor")
         if by not in ("factor", "component"):
-            raise ValueError(f"by of {type(self).__name__} must be 'factor' or 'component', got {by!r}")
+            raise ValueError(f"by of {kind} must be 'factor' or 'component', got {by!r}")
         if by == "component" and not self.is_learned:
-            raise ValueError(f"by='component' of {type(self).__name__} is for a learned rate, got rate={self._rate!r}")
+            raise ValueError(f"by='component' of {kind} is for a learned {name}, got {name}={self._rate!r}")
 
     @property
     def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
@@ -200,7 +236,7 @@ class Term(Prior):
     @property
     def _rate(self) -> Any:
         """λ, of a prior that has one."""
-        return getattr(self, "rate", None)
+        return getattr(self, self.rate_name, None) if self.degree else None
 
     @property
     def is_learned(self) -> bool:
@@ -214,7 +250,7 @@ class Term(Prior):
 
     def with_rate(self, rate: Any) -> Term:
         """Return this prior with a given rate in place of a learned one."""
-        fixed = {"rate": float(np.ravel(rate)[0]) if np.size(rate) == 1 else rate}
+        fixed = {self.rate_name: float(np.ravel(rate)[0]) if np.size(rate) == 1 else rate}
         return replace(self, **fixed, **({"by": "factor"} if self.is_by_component else {}))
 
     def unit_penalty(self, W: Floats) -> Floats:
@@ -222,7 +258,7 @@ class Term(Prior):
         raise NotImplementedError
 
     def unit_mean(self, n_components: int) -> float:
-        """Return the mean of an entry at λ = 1."""
+        """Return the mean of an entry at λ = 1, or its size if it may be negative."""
         raise NotImplementedError
 
     def starting_rate(self, n_components: int) -> Floats:

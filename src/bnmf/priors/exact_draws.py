@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import expit
 
 from bnmf.kernels.truncated_normal import fill_exponential, fill_log_mass, fill_within
 from bnmf.utils.typing import Floats, Indices, Shape
@@ -71,6 +72,36 @@ def draw(
         out[pending[accepted]] = w[accepted]
         pending = pending[~accepted]
     return out
+
+
+def draw_real(
+    shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats, rng: np.random.Generator
+) -> Floats:
+    """Draw a (rows, K) factor of real numbers: the sign of each entry by the masses of both half-lines, then its size.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows and components.
+    linear, quadratic, absolute : ndarray of shape (1 or rows, K)
+        Coefficients of w, w² / 2 and |w|.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape `shape`
+        The draw.
+    """
+    slope, precision, rate = (np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, absolute))
+    unbounded = np.full(slope.size, np.inf)
+    above, below, size = np.empty_like(slope), np.empty_like(slope), np.empty_like(slope)
+    fill_log_mass(slope - rate, precision, unbounded, above)
+    fill_log_mass(-slope - rate, precision, unbounded, below)
+    is_positive = rng.uniform(size=slope.size) < expit(above - below)
+    key = rng.integers(2**64, size=2, dtype=np.uint64)
+    fill_within(np.where(is_positive, slope, -slope) - rate, precision, unbounded, *key, size)
+    return np.where(is_positive, size, -size).reshape(shape)
 
 
 def _tangent_point(linear: Floats, rest: Floats, pairwise: float, max_rate: float, rng: np.random.Generator) -> Floats:

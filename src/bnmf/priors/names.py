@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bnmf.priors.base import Prior
+from bnmf.priors.normals import Laplace, Normal
 from bnmf.priors.norms import L1, L1Squared, L2Squared, LInf
 
 # λ of the paper's experiments.
@@ -21,7 +22,11 @@ MODELS: dict[str, Callable[[float], Prior]] = {
 """The models of the paper: from λ to the prior of both factors."""
 
 ALIASES = {"exponential": "gee", "half-normal": "gl22"}
-LEARNED: dict[str, Prior] = {"ard": L1(by="component")}
+LEARNED: dict[str, Prior] = {
+    "ard": L1(by="component"),
+    "normal": Normal(by="component"),
+    "laplace": Laplace(by="component"),
+}
 """Priors whose rates are learned."""
 
 
@@ -31,8 +36,9 @@ def as_prior(prior: Any) -> Prior:
     Parameters
     ----------
     prior : Prior or str
-        A prior; or "ard" for ``L1(by="component")``; or "gee", "gl12", "gl22", "glinf" or "gl22inf", the models
-        of the paper with λ = 0.1; or "exponential" for "gee" and "half-normal" for "gl22".
+        A prior; or "ard" for ``L1(by="component")``; or "normal" or "laplace" for `Normal` or `Laplace`, whose
+        entries may be negative, by component; or "gee", "gl12", "gl22", "glinf" or "gl22inf", the models of the paper
+        with λ = 0.1; or "exponential" for "gee" and "half-normal" for "gl22".
 
     Returns
     -------

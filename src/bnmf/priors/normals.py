@@ -1,15 +1,15 @@
-"""Normal priors truncated at zero, by the names that statisticians use."""
+"""Normal priors, truncated at zero or not, by the names that statisticians use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.norms import L1, L2Squared
-from bnmf.utils.typing import Shape
+from bnmf.utils.typing import Floats, Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +35,83 @@ class TruncatedNormal(Term):
         """Return the coefficients of this term."""
         precision = self._by_entry(self.precision, shape)
         return Coefficients(-precision * self._by_entry(self.mean, shape), precision)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Normal(Term):
+    """A normal of given mean and precision: entries are real numbers.
+
+    Parameters
+    ----------
+    mean : float or array-like, default=0.0
+        μ, as a number, a vector by component or a matrix by entry; one number if τ is learned.
+    precision : float, array-like, Gamma or None, default=None
+        τ, likewise. With None, or a :class:`~bnmf.priors.Gamma` prior of it, τ is learned.
+    by : {"factor", "component"}, default="factor"
+        Whether a learned τ is one number, or one for each component.
+    """
+
+    mean: Any = 0.0
+    precision: Any = None
+    by: str = "factor"
+    allows_negative: ClassVar[bool] = True
+    rate_name: ClassVar[str] = "precision"
+    degree: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "mean", self._validated("mean", self.mean, positive=False))
+        if not self.is_learned and np.any(np.asarray(self.precision) <= 0):
+            raise ValueError(f"precision of Normal must be positive, got {self.precision!r}")
+        if self.is_learned and np.ndim(self.mean):
+            raise ValueError(f"mean of Normal must be one number if its precision is learned, got {self.mean!r}")
+
+    def coefficients_of_term(self, shape: Shape) -> Coefficients:
+        """Return the coefficients of this term."""
+        precision = self._by_entry(self.precision, shape)
+        linear = -precision * self._by_entry(self.mean, shape)
+        return Coefficients(linear, precision, absolute=np.zeros((1, shape[1])))
+
+    def unit_penalty(self, W: Floats) -> Floats:
+        """Return ½ Σ (w - μ)², by component or in all."""
+        squares = (W - self.mean) ** 2
+        return 0.5 * (squares.sum(axis=0) if self.is_by_component else squares.sum())
+
+    def unit_mean(self, n_components: int) -> float:
+        """Return the root mean square of an entry with mean 0 and precision 1, as a size."""
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Laplace(Term):
+    """R = λ Σ |w|: a Laplace prior, which entries of either sign have.
+
+    Parameters
+    ----------
+    rate : float, array-like, Gamma or None, default=None
+        λ, as a number, a vector by component or a matrix by entry. With None, or a :class:`~bnmf.priors.Gamma` prior of
+        it, λ is learned.
+    by : {"factor", "component"}, default="factor"
+        Whether a learned λ is one number, or one for each component.
+    """
+
+    rate: Any = None
+    by: str = "factor"
+    allows_negative: ClassVar[bool] = True
+    degree: ClassVar[int] = 1
+
+    def coefficients_of_term(self, shape: Shape) -> Coefficients:
+        """Return the coefficients of this term."""
+        zero = np.zeros((1, shape[1]))
+        return Coefficients(zero, zero, absolute=self._by_entry(self.rate, shape))
+
+    def unit_penalty(self, W: Floats) -> Floats:
+        """Return Σ |w|, by component or in all."""
+        return np.abs(W).sum(axis=0) if self.is_by_component else np.abs(W).sum()
+
+    def unit_mean(self, n_components: int) -> float:
+        """Return the mean of |w| with rate 1."""
+        return 1.0
 
 
 def half_normal(precision: Any) -> Prior:

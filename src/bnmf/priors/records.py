@@ -9,10 +9,12 @@ import numpy as np
 
 from bnmf.priors.base import Prior, Sum, Term
 from bnmf.priors.hyperpriors import Gamma
-from bnmf.priors.normals import TruncatedNormal
+from bnmf.priors.normals import Laplace, Normal, TruncatedNormal
 from bnmf.priors.norms import L1, L1Squared, L2Squared, LInf
 
-KINDS: dict[str, type[Term]] = {kind.__name__: kind for kind in (L1, L1Squared, L2Squared, LInf, TruncatedNormal)}
+KINDS: dict[str, type[Term]] = {
+    kind.__name__: kind for kind in (L1, L1Squared, L2Squared, LInf, TruncatedNormal, Normal, Laplace)
+}
 """Every prior that a file can hold, by name."""
 
 

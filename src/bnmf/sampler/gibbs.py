@@ -220,10 +220,16 @@ def _move_all(
     if moves.rescale:
         has_max = max_W is not None or max_Z is not None
         rescale(W, Zt, *priors, *keys[RESCALE], workers.numbers(rescale_size(len(W), *Zt.shape) if has_max else 1))
-    if moves.n_partners and W.shape[1] > 1:
+    if moves.n_partners and W.shape[1] > 1 and _can_shear(prior_W, prior_Z):
         partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
         numbers = workers.numbers(shear_size(W, Zt, separable_W, separable_Z))
         shear(W, Zt, *priors, keys[SHEAR], partners, numbers)
+
+
+def _can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
+    """Return whether the density along a shear is smooth, or its interval is finite: what the move is made for."""
+    real = [prior.absolute for prior in (prior_W, prior_Z) if prior.absolute is not None]
+    return not real or not (any(rates.any() for rates in real) or prior_W.max_rate or prior_Z.max_rate)
 
 
 def _half(half: str, model: Model, W: Floats, Zt: Floats) -> tuple[ScaledView, Floats, Floats]:
@@ -319,7 +325,7 @@ def _kernel_prior(prior: Coefficients) -> tuple[tuple[Any, ...], MaxTerm | None]
     Code for a max term is compiled only if there is one.
     """
     max_term = MaxTerm(prior.max_rate, prior.paper_rule) if prior.max_rate else None
-    return (prior.linear, prior.quadratic, prior.pairwise), max_term
+    return (prior.linear, prior.quadratic, prior.pairwise, prior.absolute), max_term
 
 
 def _recompute_cancelled(view: ScaledView, W: Floats, padded: Floats, squared_error: Floats) -> None:
