@@ -32,6 +32,7 @@ from bnmf.posterior.automatic import MAX_TIME, N_FIRST_DRAWS, sample_until_good
 from bnmf.posterior.fitting import Run
 from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
+from bnmf.priors.names import allows_negative
 from bnmf.sampler.checkpoint import stored_seed
 from bnmf.sampler.schedule import Schedule
 from bnmf.utils import arguments, memory
@@ -81,8 +82,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     prior : str, Prior or pair of them, default="ard"
         "ard" is ``L1(by="component")``: exponential factors with one learned rate for each component, by which
         superfluous components vanish. "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the paper with
-        λ = 0.1 ("exponential" is "gee" and "half-normal" is "gl22"). Or a prior from :mod:`bnmf.priors`, or a pair of
-        them for W and for Z.
+        λ = 0.1 ("exponential" is "gee" and "half-normal" is "gl22"). "normal" and "laplace" are for factors that may be
+        negative, with one learned rate for each component; negative data are allowed then. Or a prior from
+        :mod:`bnmf.priors`, or a pair of them for W and for Z: ``("ard", "normal")`` for nonnegative W alone.
     noise : {"column", "row", "both", "common", "student-t", "known"} or noise model, default="column"
         Whether the variance of the noise is learned for each column, each row, each of both, once for all entries, or
         given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
@@ -383,6 +385,10 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return self._run_.posterior
 
+    @property
+    def _takes_negative(self) -> bool:
+        return self.offset is not None or allows_negative(self.prior)
+
     def _validated(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
         """Return X in the form of the sampler, after scikit-learn's own checks."""
         refuse_sharded(X)
@@ -397,10 +403,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
         )
         values = array if isinstance(array, np.ndarray) else array.data
-        negative = self.offset is not None
+        negative = self._takes_negative
         if not negative and observed is None and np.any(values < 0):
             raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless offset='column'"
+                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless "
+                "offset='column' or factors may be negative too, as with prior='normal'"
             )
         data = ObservedMatrix.from_data(array, observed, unstored=self.unstored, negative=negative, empty=not reset)
         columns = pd.Index(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
@@ -414,7 +421,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             from bnmf.distributed import ShardedMatrix
         except ImportError as error:
             raise ImportError(f"data on a cluster need Dask: pip install 'bnmf[dask]' ({error})") from error
-        data = ShardedMatrix.from_dask(X, unstored=self.unstored, negative=self.offset is not None)
+        data = ShardedMatrix.from_dask(X, unstored=self.unstored, negative=self._takes_negative)
         self.n_features_in_ = data.shape[1]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -445,7 +452,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.offset is None
+        tags.input_tags.positive_only = not self._takes_negative
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags

@@ -161,7 +161,7 @@ def select_rank(
     elif not isinstance(estimator, BayesianNMF):
         raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
     seed = as_seed(random_state)
-    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored, negative=estimator.offset is not None)
+    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored, negative=estimator._takes_negative)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
     needed = {"keep_draws": True, "checkpoint": None, "random_state": seed, "progress": False}

@@ -6,7 +6,7 @@ import numpy as np
 
 from bnmf.data.views import ScaledView, View
 from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import draw_positive, draw_two_piece
+from bnmf.kernels.truncated_normal import draw_positive, draw_real, draw_two_piece
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
@@ -86,7 +86,10 @@ def direct_draws(
             p = (z[:, k] / v) @ z[:, k] + quadratic[row, k]
             b = (z[:, k] / v) @ (a - z @ others) - linear[row, k] - prior.pairwise * others.sum()
             words, kink = tuple(map(np.uint64, stream)), others.max(initial=0.0)
-            if prior.max_rate and not prior.paper_rule:
+            if prior.absolute is not None:
+                rate = np.broadcast_to(prior.absolute, W.shape)[row, k]
+                W[row, k], stream = draw_real(b, p, rate, words)
+            elif prior.max_rate and not prior.paper_rule:
                 W[row, k], stream = draw_two_piece(b, p, kink, prior.max_rate, words)
             else:
                 b -= prior.max_rate if prior.paper_rule and old >= kink else 0.0

@@ -216,8 +216,10 @@ def first_entry_cdf(prior, mask):
         row = np.array([[w, *OTHERS]])
         return model.log_joint(row, GIVEN, common(SIGMA2)) if model else prior.log_density(row)
 
-    # The grid includes the kink of L∞.
+    # The grid includes the kinks of L∞ and of Laplace.
     points = np.concatenate([np.linspace(0, max(OTHERS), 100), np.linspace(max(OTHERS), 10, 800)[1:]])
+    if prior.is_real:
+        points = np.concatenate([np.linspace(-20, 0, 1500)[:-1], points, np.linspace(10, 20, 500)[1:]])
     return grid_cdf(lambda grid: [log_joint(w) for w in grid], points)
 
 

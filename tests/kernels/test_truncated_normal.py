@@ -1,4 +1,4 @@
-"""Draws from exp(b w - p w²/2) on intervals, with and without the kink of L∞, compared with their densities."""
+"""Draws from exp(b w - p w²/2) on intervals, with and without the kinks of L∞ and |w|, against their densities."""
 
 import numba
 import numpy as np
@@ -9,6 +9,7 @@ from bnmf.kernels.random import stream_of
 from bnmf.kernels.truncated_normal import (
     draw_positive,
     fill_log_mass,
+    fill_real,
     fill_two_piece,
     fill_within,
     scaled_erfc,
@@ -86,6 +87,29 @@ def test_draw_two_piece_with_extreme_b(b):
     draws = np.empty(100)
     fill_two_piece(np.full(100, b), np.ones(100), np.ones(100), np.ones(100), *KEY, draws)
     np.testing.assert_allclose(draws, b if b > 0 else 0.0, rtol=1e-6, atol=20 / abs(b))
+
+
+# The mode at zero and far from it, either side alone, a narrow peak at zero, no precision and no kink.
+@pytest.mark.parametrize(
+    ("b", "p", "rate"),
+    [
+        (0.0, 1.0, 1.0), (0.5, 1.0, 1.0), (-0.5, 2.0, 0.1), (5.0, 1.0, 3.0), (-9.0, 1.0, 8.0), (30.0, 1.0, 1.0),
+        (0.4, 0.01, 3.0), (100.0, 1e4, 50.0), (0.0, 0.0, 2.0), (1.0, 0.0, 1.5), (-2.0, 3.0, 0.0),
+    ],
+)  # fmt: skip
+def test_draw_real(b, p, rate):
+    draws = np.empty(N)
+    fill_real(np.full(N, b), np.full(N, p), np.full(N, rate), *KEY, draws)
+    below, above = support(-b - rate, p, 0.0, INF), support(b - rate, p, 0.0, INF)
+    points = np.concatenate([-np.linspace(*below, 20_001)[:0:-1], np.linspace(*above, 20_001)])
+    assert_follows(draws, grid_cdf(lambda w: (b - 0.5 * p * w) * w - rate * np.abs(w), points))
+
+
+@pytest.mark.parametrize("b", [1e12, -1e12, 1e160, -1e160])
+def test_draw_real_with_extreme_b(b):
+    draws = np.empty(100)
+    fill_real(np.full(100, b), np.ones(100), np.ones(100), *KEY, draws)
+    np.testing.assert_allclose(draws, b, rtol=1e-6)
 
 
 # Parameters for which no proposal is ever accepted: 1 / p overflows, or b is no number. One for each rejection loop.

@@ -119,7 +119,7 @@ def test_pairs():
         (lambda: L1(0.0).coefficients((4, 3)), ValueError, "improper prior: .* gives some entries neither"),
         (lambda: L1([1.0, 0.0]).coefficients((4, 2)), ValueError, "improper prior: .* gives some entries neither"),
         (lambda: L1(1.0).log_density(np.ones(3)), ValueError, r"two dimensions .* got shape \(3,\)"),
-        (lambda: as_prior("l2"), ValueError, "prior must be a Prior or one of 'ard', 'gee', .*'half-normal', got 'l2'"),
+        (lambda: as_prior("l2"), ValueError, "prior must be a Prior or one of 'ard', .*'half-normal', got 'l2'"),
         (lambda: as_prior(3), ValueError, "prior must be a Prior or one of .* got 3"),
         (lambda: as_pair(("gee", "gee", "gee")), ValueError, r"a pair \(for W, for Z\), got 3 of them"),
         (lambda: L1(1.0) + 1.0, TypeError, "unsupported operand"),

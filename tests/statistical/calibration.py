@@ -10,7 +10,7 @@ posterior given the data.
   must be independent, so they are thinned.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, common
-from bnmf.priors.exact_draws import draw
+from bnmf.priors.base import Coefficients
 from bnmf.priors.names import as_pair
 from bnmf.sampler.gibbs import step
 from bnmf.sampler.moves import MIXING, Moves
@@ -51,9 +51,8 @@ class Problem:
         factors = []
         for prior, side in ((prior_W, self.shape[0]), (prior_Z.transposed(), self.shape[1])):
             c = prior.coefficients((side, self.n_components))
-            rows = [(c.linear[[i % len(c.linear)]], c.quadratic[[i % len(c.quadratic)]]) for i in range(side)]
-            size = (count, self.n_components)
-            factors.append(np.stack([draw(size, *row, c.pairwise, c.max_rate, rng) for row in rows], axis=1))
+            rows = [coefficients_of_row(c, i) for i in range(side)]
+            factors.append(np.stack([row.draw((count, self.n_components), rng) for row in rows], axis=1))
         return factors[0], factors[1], NOISE.scale / rng.gamma(NOISE.shape, size=count)
 
     def posterior(self, W: np.ndarray, Zt: np.ndarray, sigma2: float, rng: np.random.Generator) -> tuple[Model, State]:
@@ -64,6 +63,12 @@ class Problem:
         data = ObservedMatrix.from_data(A, observed, negative=True)
         model = Model(data, self.n_components, self.prior, NOISE)
         return model, State(W, Zt, common(float(sigma2)), (), 0.0, 0.0, 0)
+
+
+def coefficients_of_row(c: Coefficients, row: int) -> Coefficients:
+    """Return the coefficients of one row of a factor."""
+    arrays = {name: getattr(c, name) for name in ("linear", "quadratic", "absolute")}
+    return replace(c, **{name: x[[row % len(x)]] for name, x in arrays.items() if x is not None})
 
 
 def statistics(W: np.ndarray, Zt: np.ndarray, sigma2: Any) -> np.ndarray:

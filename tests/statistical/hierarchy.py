@@ -59,7 +59,8 @@ class Problem:
         rates = []
         for learned in model.learned_rates:
             size = (count, self.n_components if learned.term.is_by_component else 1)
-            rates.append(rng.gamma(learned.term.rate.shape, size=size) / learned.term.rate.rate)
+            hyperprior = getattr(learned.term, learned.term.rate_name)
+            rates.append(rng.gamma(hyperprior.shape, size=size) / hyperprior.rate)
         factors = []
         for factor, (side, k) in enumerate(model.factor_shapes):
             prior = model.priors_at(tuple(np.ones(rate.shape[1]) for rate in rates))[factor]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bnmf.priors import L1, L1Squared, L2Squared, LInf, Prior, TruncatedNormal, rectified_normal
+from bnmf.priors import L1, L1Squared, L2Squared, Laplace, LInf, Normal, Prior, TruncatedNormal, rectified_normal
 
 
 def rates(rows: int, columns: int) -> np.ndarray:
@@ -24,6 +24,10 @@ def pairs(M: int, N: int, K: int) -> dict[str, tuple[Prior, Prior]]:
         "L1Squared + L1 + TruncatedNormal": L1Squared(0.5) + L1(0.3) + TruncatedNormal(1.5, 1.0),
         "TruncatedNormal + LInf": TruncatedNormal(1.5, 1.0) + LInf(1.0),
         "rectified normal": rectified_normal(0.5, 1.0, 0.3),
+        "normal": Normal(0.5, 1.0),
+        "Laplace": Laplace(1.0),
+        "normal + Laplace": Normal(0.5, rates(1, K)[0]) + Laplace(0.7),
+        "normal, restricted by L1": Normal(0.5, 1.0) + Laplace(0.2) + L1(0.3),
         "vector rates": L1(rates(1, K)[0]) + L2Squared(rates(1, K)[0][::-1]),
     }
     unlike = {
@@ -31,6 +35,10 @@ def pairs(M: int, N: int, K: int) -> dict[str, tuple[Prior, Prior]]:
         "matrix rates + LInf": (TruncatedNormal(rates(M, K), 1.0) + LInf(1.0), L1(rates(K, N)) + LInf(1.0)),
         "matrix rates + L1Squared": (L1(rates(M, K)) + L1Squared(1.0), L2Squared(rates(K, N)) + L1Squared(0.5)),
         "gee and gl22inf": (L1(1.0), L2Squared(1.0) + LInf(1.0)),
+        "gee and normal": (L1(1.0), Normal(0.3, 1.0)),
+        "normal and gl12": (Normal(0.3, 1.0), L1Squared(1.0)),
+        "Laplace and glinf": (Laplace(1.0), LInf(2.0)),
+        "normal and Laplace by entry": (Normal(rates(M, K), 1.0), Normal(0.0, 0.5) + Laplace(rates(K, N))),
         "gl12 and TruncatedNormal": (L1Squared(1.0), TruncatedNormal(0.5, 2.0)),
     }
     return {name: (prior, prior) for name, prior in both.items()} | unlike

@@ -5,7 +5,7 @@ import pytest
 
 from bnmf.model.noise import GroupedNoise, StudentT
 from bnmf.model.units import Units
-from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
+from bnmf.priors import L1, Gamma, L1Squared, L2Squared, Laplace, LInf, Normal
 from tests.statistical.checks import assert_same
 from tests.statistical.hierarchy import STATISTICS, Problem, returned_to_prior
 
@@ -40,6 +40,13 @@ PROBLEMS = {
     "fixed in both, rates by component": Problem(L1(HYPER, by="component"), "row", n_components=4, n_fixed=(1, 1)),
     "fixed, one rate": Problem(L2Squared(HYPER), "common", n_components=3, n_fixed=(1, 0), missing=0.0),
     "fixed, pairs": Problem(L1Squared(1.0), "common", n_components=3, n_fixed=(2, 0), missing=0.0),
+    "precision of a normal": Problem(Normal(0.0, HYPER), "column"),
+    "precisions of normals by component": Problem(
+        (L1(HYPER, by="component"), Normal(0.0, HYPER, by="component")), "column", units=SCALED, missing=0.0
+    ),
+    "rates of Laplace by component": Problem(Laplace(HYPER, by="component"), "common"),
+    "fixed components of a normal": Problem(Normal(0.0, HYPER), "row", n_components=3, n_fixed=(1, 1)),
+    "Student's t and Laplace": Problem((Laplace(HYPER), Normal(0.0, 1.0)), StudentT(4.0)),
     "rate of Z alone": Problem((L1(1.0), LInf(HYPER)), "row"),
 }
 

@@ -115,9 +115,11 @@ def _plain(value: Any) -> Any:
 
 
 def _check(table: Table, settings: dict[str, Any]) -> None:
-    negative = settings["offset"] == "column"
-    check_values(table, settings["data"], negative=negative)
-    if negative and table.has_implicit_zeros:
+    from bnmf.priors.names import allows_negative
+
+    shifted = settings["offset"] == "column"
+    check_values(table, settings["data"], negative=shifted or allows_negative(settings["prior"]))
+    if shifted and table.has_implicit_zeros:
         raise ValueError(
             "--offset column would store every zero of a sparse table: leave it out, or use --unstored missing"
         )

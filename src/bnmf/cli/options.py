@@ -13,6 +13,8 @@ class PriorName(StrEnum):
     """Priors by name."""
 
     ard = "ard"
+    normal = "normal"
+    laplace = "laplace"
     gee = "gee"
     gl12 = "gl12"
     gl22 = "gl22"
@@ -109,7 +111,12 @@ Components = Annotated[
     ),
 ]
 PriorOption = Annotated[
-    PriorName, typer.Option("--prior", help="ard learns a rate for each component; the others are models of the paper.")
+    PriorName,
+    typer.Option(
+        "--prior",
+        help="ard, normal and laplace learn a rate for each component; the last two allow negative numbers. The others "
+        "are models of the paper.",
+    ),
 ]
 NoiseOption = Annotated[NoiseName, typer.Option("--noise", help="What has a noise variance of its own.")]
 ScaleOption = Annotated[ScaleName, typer.Option("--scale", help="The unit of the model: the size of each column.")]

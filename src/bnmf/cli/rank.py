@@ -57,6 +57,7 @@ def rank(
       bnmf rank genes.csv --ks 2,5,10,20 --prior gl22
     """
     from bnmf.estimator import BayesianNMF
+    from bnmf.priors.names import allows_negative
     from bnmf.selection import select_rank
 
     numbers = _numbers(ks)
@@ -64,7 +65,7 @@ def rank(
     reading = options.reading(triples, missing, unstored, header, row_names)
     table = read(data, **reading)
     screen.describe(table, data)
-    check_values(table, data, negative=offset is options.OffsetName.column)
+    check_values(table, data, negative=offset is options.OffsetName.column or allows_negative(prior.value))
     estimator = BayesianNMF(
         prior=prior.value,
         noise=noise.value,

@@ -1,9 +1,9 @@
 """The shear move: for pairs of components j and k, w_:j + ε w_:k together with z_k: - ε z_j:.
 
 The product W Z and the volume stay as they are, so the likelihood drops out: ε has the density of the priors along the
-shear, on the interval where factors that must be nonnegative stay so. That is a truncated normal, drawn exactly; with a
-max term it is log-concave, and one slice sampling step updates it. Shears and rescaling together reach every W S, S⁻¹ Z.
-Factors with a term in |w| are not sheared.
+shear, on the interval where nonnegative factors stay so. That is a truncated normal, drawn exactly; with a max term it
+is log-concave, and one slice sampling step updates it. Shears and rescaling together reach every W S, S⁻¹ Z. Factors
+with a term in |w| are not sheared.
 """
 
 import math

@@ -71,6 +71,10 @@ class Fixed:
                 f"n_components counts fixed components too, and must be at least {sum(self.counts)}, got "
                 f"{model.n_components}"
             )
+        names = ("fixed_weights", self.weights), ("fixed_components", self.components)
+        for (name, given), prior in zip(names, model.priors, strict=True):
+            if given is not None and (given < 0).any() and not prior.is_real:
+                raise ValueError(f"{name} must be finite and nonnegative")
         for learned in model.learned_rates:
             coefficients = learned.term.with_rate(1.0).coefficients((1, model.n_components))
             if coefficients.pairwise or coefficients.max_rate:
@@ -93,8 +97,8 @@ def _checked(given: Any, name: str, wanted: str, axis: int, size: int) -> Floats
     array = np.array(given, dtype=np.float64)
     if array.ndim != 2 or array.shape[axis] != size or array.size == 0:
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(f"{name} must be finite and nonnegative")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite")
     return array
 
 

@@ -3,7 +3,8 @@
 Components have no order, and scale can move between W and Z. Two components are similar if their contributions w zᵀ to
 the prediction are: the similarity is cos(w, w') cos(z, z'), which is 1 for equal components whatever their scale.
 Every draw is matched with a reference by the assignment with the largest sum of similarities, and scaled so that each
-column of W has mean 1: a weight of 1 is that of an average row.
+column of W has mean 1: a weight of 1 is that of an average row. A column of weights that may be negative is scaled to a
+mean square of 1, and if Z may be negative too, both get the sign that they have in the reference.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ class Alignment:
         return mean_W / count, mean_Z / count[:, None]
 
 
-def align(W: Array, Z: Array, reference: int = 0, scale: Floats | float = 1.0) -> Alignment:
+def align(
+    W: Array, Z: Array, reference: int = 0, scale: Floats | float = 1.0, signed: tuple[bool, bool] = (False, False)
+) -> Alignment:
     """Match the components of all draws.
 
     Parameters
@@ -86,6 +89,8 @@ def align(W: Array, Z: Array, reference: int = 0, scale: Floats | float = 1.0) -
         The chain to match the others with.
     scale : ndarray of shape (1 or columns,), optional
         Units of the columns, in which components are compared.
+    signed : tuple of (bool, bool), default=(False, False)
+        Whether entries of W and of Z may be negative.
 
     Returns
     -------
@@ -94,25 +99,32 @@ def align(W: Array, Z: Array, reference: int = 0, scale: Floats | float = 1.0) -
     """
     n_chains, n_draws, _, n_components = W.shape
     order = np.empty((n_chains, n_draws, n_components), np.intp)
+    signs = np.ones((n_chains, n_draws, n_components))
     means = []
     for chain in range(n_chains):
         # Match with the last draw, then with the mean of the matched draws: a single draw is not a stable reference.
         target = _directions(W[chain, -1], Z[chain, -1] / scale)
         for _ in range(2):
             for draw in range(n_draws):
-                order[chain, draw] = _match(target, _directions(W[chain, draw], Z[chain, draw] / scale))
-            target = _mean_direction(W[chain], Z[chain], order[chain], scale)
+                directions = _directions(W[chain, draw], Z[chain, draw] / scale)
+                order[chain, draw] = _match(target, directions)
+                if all(signed):
+                    signs[chain, draw] = _signs(target, directions, order[chain, draw])
+            target = _mean_direction(W[chain], Z[chain], order[chain], signs[chain], scale)
         means.append(target)
 
     similarity = np.ones((n_chains, n_components))
     for chain in range(n_chains):
         between = _match(means[reference], means[chain])
         order[chain] = order[chain][:, between]
+        if all(signed):
+            signs[chain] = signs[chain][:, between] * _signs(means[reference], means[chain], between)
         similarity[chain] = np.diag(_similarity(means[reference], [part[:, between] for part in means[chain]]))
 
-    sizes = np.take_along_axis(np.asarray(W.mean(axis=2), dtype=np.float64), order, axis=2)
+    sizes = np.sqrt(np.einsum("cdik,cdik->cdk", W, W) / W.shape[2]) if signed[0] else W.mean(axis=2)
+    sizes = np.take_along_axis(np.asarray(sizes, dtype=np.float64), order, axis=2)
     sizes[sizes == 0.0] = 1.0
-    return Alignment(order, sizes, similarity, reference)
+    return Alignment(order, signs * sizes, similarity, reference)
 
 
 def _directions(W: Array, Z: Array) -> list[Array]:
@@ -133,9 +145,16 @@ def _match(target: list[Array], directions: list[Array]) -> Indices:
     return linear_sum_assignment(_similarity(target, directions), maximize=True)[1]
 
 
-def _mean_direction(W: Array, Z: Array, order: Indices, scale: Floats | float) -> list[Array]:
+def _signs(target: list[Array], directions: list[Array], order: Indices) -> Array:
+    """Return -1 for the components that point away from those of the target that they are matched with, else 1."""
+    (W, Zt), (other_W, other_Zt) = target, directions
+    cosines = (W * other_W[:, order]).sum(axis=0) + (Zt * other_Zt[:, order]).sum(axis=0)
+    return np.where(cosines < 0.0, -1.0, 1.0)
+
+
+def _mean_direction(W: Array, Z: Array, order: Indices, signs: Floats, scale: Floats | float) -> list[Array]:
     total = [np.zeros(W.shape[1:]), np.zeros(Z.shape[1:][::-1])]
     for draw in range(len(W)):
         for mean, direction in zip(total, _directions(W[draw], Z[draw] / scale), strict=True):
-            mean += direction[:, order[draw]]
+            mean += direction[:, order[draw]] * signs[draw]
     return _directions(total[0], total[1].T)

@@ -19,7 +19,7 @@ from bnmf.utils import digests
 from bnmf.utils.atomic import npz_bytes, write_bytes
 
 KIND = "bnmf posterior"
-FORMAT = 5
+FORMAT = 6
 ARRAYS = {"W": (4,), "Z": (4,), "noise_variance": (2, 3), "train_mse": (2,)}
 """Arrays of every file with their possible numbers of dimensions."""
 OPTIONAL = {
@@ -37,7 +37,7 @@ OPTIONAL = {
 
 
 SIGNED = ("log_density", "offset")
-"""Arrays whose numbers may be negative."""
+"""Arrays whose numbers may be negative, apart from factors of which the header says so."""
 POSITIVE = ("df", "noise_factor", "noise_variance", "row_noise", "row_strength", "rate_W", "rate_Z", "scale")
 """Arrays whose numbers are above zero."""
 
@@ -71,6 +71,7 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
         "thinning": draws.thinning,
         "notes": list(draws.notes),
         "n_fixed": list(draws.n_fixed),
+        "signed": list(draws.signed),
         "digests": {name: digests.of_arrays(array) for name, array in arrays.items()},
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -143,7 +144,11 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
             expected = (1, *expected[1:])
         if arrays[name].dtype != np.float64 or not (shape == expected or (may_be_one and shape == (*expected[:-1], 1))):
             raise ValueError(f"{name} has dtype {arrays[name].dtype} and shape {shape}")
-    _check_numbers({name: array for name, array in arrays.items() if name != "row_ids"})
+    signed = header["signed"]
+    if not isinstance(signed, list) or [type(x) for x in signed] != [bool, bool]:
+        raise ValueError(f"signed is {signed!r}")
+    may_be_negative = {*SIGNED, *(name for name, is_signed in zip("WZ", signed, strict=True) if is_signed)}
+    _check_numbers({name: array for name, array in arrays.items() if name != "row_ids"}, may_be_negative)
     ids = arrays.get("row_ids")
     if ids is not None and (ids.shape != (n_rows,) or ids.dtype != np.uint64):
         raise ValueError(f"row_ids has dtype {ids.dtype} and shape {ids.shape}")
@@ -185,10 +190,11 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         thinning=thinning,
         notes=tuple(notes),
         n_fixed=(fixed[0], fixed[1]),
+        signed=(signed[0], signed[1]),
     )
 
 
-def _check_numbers(arrays: dict[str, Any]) -> None:
+def _check_numbers(arrays: dict[str, Any], may_be_negative: set[str]) -> None:
     """Raise an error if an array holds numbers that no fit gives."""
     for name, array in arrays.items():
         if 0 in array.shape:
@@ -196,7 +202,7 @@ def _check_numbers(arrays: dict[str, Any]) -> None:
         lowest = float(np.min(array))  # NaN if there is one
         if not (math.isfinite(lowest) and math.isfinite(float(np.max(array)))):
             raise ValueError(f"{name} holds numbers that are not finite")
-        if (lowest < 0.0 and name not in SIGNED) or (lowest == 0.0 and name in POSITIVE):
+        if (lowest < 0.0 and name not in may_be_negative) or (lowest == 0.0 and name in POSITIVE):
             raise ValueError(f"{name} holds numbers that are not {'positive' if name in POSITIVE else 'nonnegative'}")
         if max(-lowest, float(np.max(array))) > (LARGEST if name in ("offset", "scale") else LARGEST_SQUARE):
             raise ValueError(f"{name} holds numbers that are too large")
@@ -207,7 +213,10 @@ def _check_numbers(arrays: dict[str, Any]) -> None:
 def _check_predictions(arrays: dict[str, Any]) -> None:
     """Raise an error if predictions from numbers that are finite would not be."""
     with np.errstate(over="ignore"):
-        products = (arrays["W"].max(axis=2).astype(np.float64) * arrays["Z"].max(axis=3)).sum(axis=2)
+        largest_W, largest_Z = (
+            np.maximum(arrays[name].max(axis=axis), -arrays[name].min(axis=axis)) for name, axis in (("W", 2), ("Z", 3))
+        )
+        products = (largest_W.astype(np.float64) * largest_Z).sum(axis=2)
         variance = arrays["noise_variance"].max() * (arrays["row_noise"].max() if "row_noise" in arrays else 1.0)
     if not (products.max() < math.sqrt(LARGEST_SQUARE) and variance < LARGEST_SQUARE):
         raise ValueError("its predictions leave the range of floating-point numbers")

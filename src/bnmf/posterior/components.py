@@ -75,7 +75,8 @@ class Components:
 
     Columns of W have mean 1. A weight of 2 is twice that of an average row, and entry (k, j) of Z is what component k
     adds to column j in an average row, in the units of the data. Columns are compared in the units of the fit, and
-    shares are of predictions above the offset.
+    shares are of predictions above the offset. Where entries may be negative, columns of W have a mean square of 1, and
+    shares and orders are those of magnitudes.
 
     Attributes
     ----------
@@ -116,9 +117,9 @@ class Components:
             In the order of the aligned posterior, which is that of ``BayesianNMF.components_``.
         """
         W, Z = posterior.factor_means()
-        scaled = Z if posterior.scale is None else Z / posterior.scale
-        by_row = W * scaled.sum(axis=1)
-        by_column = W.sum(axis=0)[:, None] * scaled
+        scaled = np.abs(Z if posterior.scale is None else Z / posterior.scale)
+        by_row = np.abs(W) * scaled.sum(axis=1)
+        by_column = np.abs(W).sum(axis=0)[:, None] * scaled
         return cls(
             W,
             Z,
@@ -164,7 +165,7 @@ class Components:
         TopEntries
             The rows.
         """
-        positions = np.argsort(-self.W[:, component], kind="stable")[:n]
+        positions = np.argsort(-np.abs(self.W[:, component]), kind="stable")[:n]
         alignment = self.posterior.alignment
         draws = []
         for chain in np.flatnonzero(alignment.agrees[:, component]):
@@ -193,7 +194,7 @@ class Components:
             The columns, with entries in the units of the data.
         """
         scale_of_columns = 1.0 if self.posterior.scale is None else self.posterior.scale
-        positions = np.argsort(-self.Z[component] / scale_of_columns, kind="stable")[:n]
+        positions = np.argsort(-np.abs(self.Z[component]) / scale_of_columns, kind="stable")[:n]
         alignment = self.posterior.alignment
         draws = []
         for chain in np.flatnonzero(alignment.agrees[:, component]):

@@ -59,6 +59,8 @@ class Draws:
         Known relative standard deviation of the noise of each entry.
     n_fixed : tuple of (int, int), default=(0, 0)
         How many of the first components have a fixed row of Z, and how many of the last a fixed column of W.
+    signed : tuple of (bool, bool), default=(False, False)
+        Whether entries of W and of Z may be negative.
     """
 
     W: Array
@@ -83,6 +85,7 @@ class Draws:
     df: Floats | None = None
     noise_factor: Floats | None = None
     n_fixed: tuple[int, int] = (0, 0)
+    signed: tuple[bool, bool] = (False, False)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -226,6 +226,7 @@ class Run:
             thinning=self.schedule.thinning,
             noise_factor=self.noise_factor,
             n_fixed=model.fixed.counts,
+            signed=(model.priors[0].is_real, model.priors[1].is_real),
         )
 
     def peak_bytes(self, schedule: Schedule, n_jobs: int) -> int:

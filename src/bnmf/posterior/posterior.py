@@ -83,6 +83,8 @@ class Posterior(Draws, BasePosterior):
     n_fixed : tuple of (int, int), default=(0, 0)
         How many of the first components have a fixed row of Z, and how many of the last a fixed column of W. They keep
         their places and scales when components are aligned.
+    signed : tuple of (bool, bool), default=(False, False)
+        Whether entries of W and of Z may be negative.
     """
 
     # Posteriors of new rows use the alignment of the fitted ones.
@@ -448,7 +450,7 @@ class Posterior(Draws, BasePosterior):
         # Components are compared in the units of the fit, so that no column dominates by its unit.
         free = slice(self.n_fixed[0], self.n_components - self.n_fixed[1])
         scale = 1.0 if self.scale is None else self.scale
-        found = align(self.W[..., free], self.Z[:, :, free], int(np.argmin(fit)), scale)
+        found = align(self.W[..., free], self.Z[:, :, free], int(np.argmin(fit)), scale, self.signed)
         return found.among(self.n_components, free) if any(self.n_fixed) else found
 
     def factor_means(self) -> tuple[Floats, Floats]:
@@ -457,7 +459,8 @@ class Posterior(Draws, BasePosterior):
         Returns
         -------
         tuple of ndarray of shape (rows, K) and (K, columns)
-            Means over the chains that agree on a component, scaled so that columns of the fitted W have mean 1.
+            Means over the chains that agree on a component, scaled so that columns of the fitted W have mean 1, or a
+            mean square of 1 if they may be negative.
         """
         return self.alignment.means(self.W, self.Z)
 

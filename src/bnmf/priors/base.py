@@ -57,6 +57,12 @@ class Coefficients:
             absolute=None if self.absolute is None else np.ascontiguousarray(self.absolute[:, first:end]),
         )
 
+    def draw(self, shape: Shape, rng: np.random.Generator) -> Floats:
+        """Draw a factor of `shape` exactly and independently."""
+        if self.absolute is not None:
+            return exact_draws.draw_real(shape, self.linear, self.quadratic, self.absolute, rng)
+        return exact_draws.draw(shape, self.linear, self.quadratic, self.pairwise, self.max_rate, rng)
+
     def __add__(self, other: Coefficients) -> Coefficients:
         """Return the coefficients of the sum of two penalties. Entries are nonnegative if one of them says so."""
         absolute, linear = None, self.linear + other.linear
@@ -177,10 +183,7 @@ class Prior:
         ndarray of shape `shape`
             One draw from the prior.
         """
-        c = self.coefficients(shape)
-        if c.absolute is not None:
-            return exact_draws.draw_real(shape, c.linear, c.quadratic, c.absolute, rng)
-        return exact_draws.draw(shape, c.linear, c.quadratic, c.pairwise, c.max_rate, rng)
+        return self.coefficients(shape).draw(shape, rng)
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,7 @@ def draw(
     return out
 
 
-def draw_real(
-    shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats, rng: np.random.Generator
-) -> Floats:
+def draw_real(shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats, rng: np.random.Generator) -> Floats:
     """Draw a (rows, K) factor of real numbers: the sign of each entry by the masses of both half-lines, then its size.
 
     Parameters

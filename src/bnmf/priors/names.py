@@ -64,6 +64,27 @@ def as_prior(prior: Any) -> Prior:
     raise ValueError(f"prior must be a Prior or one of {names}, got {prior!r}")
 
 
+def allows_negative(prior: Any) -> bool:
+    """Return whether W Z can be negative under a prior.
+
+    Parameters
+    ----------
+    prior : Prior, str or pair of them
+        One prior for both factors, or one for W and one for Z.
+
+    Returns
+    -------
+    bool
+        True if one of the factors has entries of both signs.
+
+    Examples
+    --------
+    >>> allows_negative(("ard", "normal")), allows_negative("ard")
+    (True, False)
+    """
+    return any(of_factor.is_real for of_factor in as_pair(prior))
+
+
 def as_pair(prior: Any) -> tuple[Prior, Prior]:
     """Return the priors of W and Z, given one for both or a pair.
 

@@ -90,12 +90,13 @@ def _given_start(init: Any, model: Model) -> tuple[Floats, Floats]:
         raise ValueError(f"init must be 'random' or a pair (W0, Z0), got {init!r}") from None
     shape_W, shape_Zt = model.factor_shapes
     factors = []
-    for name, given, shape in (("W0", W0, shape_W), ("Z0", Z0, shape_Zt[::-1])):
+    given_factors = ("W0", W0, shape_W, model.priors[0]), ("Z0", Z0, shape_Zt[::-1], model.priors[1])
+    for name, given, shape, prior in given_factors:
         factor = np.array(given, dtype=np.float64)
         if factor.shape != shape:
             raise ValueError(f"{name} of init must have shape {shape}, got {factor.shape}")
-        if not np.isfinite(factor).all() or (factor < 0).any():
-            raise ValueError(f"{name} of init must be finite and nonnegative")
+        if not np.isfinite(factor).all() or ((factor < 0).any() and not prior.is_real):
+            raise ValueError(f"{name} of init must be finite{'' if prior.is_real else ' and nonnegative'}")
         factors.append(factor)
     return np.ascontiguousarray(factors[0]), np.ascontiguousarray((factors[1] / model.units.scale).T)
 
@@ -220,13 +221,13 @@ def _move_all(
     if moves.rescale:
         has_max = max_W is not None or max_Z is not None
         rescale(W, Zt, *priors, *keys[RESCALE], workers.numbers(rescale_size(len(W), *Zt.shape) if has_max else 1))
-    if moves.n_partners and W.shape[1] > 1 and _can_shear(prior_W, prior_Z):
+    if moves.n_partners and W.shape[1] > 1 and can_shear(prior_W, prior_Z):
         partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
         numbers = workers.numbers(shear_size(W, Zt, separable_W, separable_Z))
         shear(W, Zt, *priors, keys[SHEAR], partners, numbers)
 
 
-def _can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
+def can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
     """Return whether the density along a shear is smooth, or its interval is finite: what the move is made for."""
     real = [prior.absolute for prior in (prior_W, prior_Z) if prior.absolute is not None]
     return not real or not (any(rates.any() for rates in real) or prior_W.max_rate or prior_Z.max_rate)
