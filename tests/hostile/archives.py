@@ -24,6 +24,7 @@ MODELS: list[dict[str, Any]] = [
     {"prior": "ard"},
     {"prior": L1([0.5, 1.5]), "noise": "both", "offset": "column"},
     {"prior": LInf(1.0), "noise": "common", "scale": None},
+    {"prior": ("laplace", "normal")},
 ]
 # What a field of the header, or a part of it, is replaced by.
 VALUES: list[Any] = [None, True, 0, -1, 3, 2.5, 10**30, "", "x", [], [1], ["a"] * 6, [[1]], {}, {"a": 1}, [None] * 6]

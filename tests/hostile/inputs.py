@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from bnmf import BayesianNMF
-from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, Normal, TruncatedNormal
+from bnmf.priors.names import as_pair
 from tests.hostile.outcomes import Outcome, judged, require
 
 CLEAR_ERRORS = (ValueError, TypeError, MemoryError, FloatingPointError)
@@ -22,13 +23,15 @@ VALUES = ["exponential", "counts", "booleans", "constant", "zeros", "sparse", "o
 EXPONENTS = [0, 0, 0, 3, -3, 30, -30, 100, -100, 130, -130, 140, -140, 154, -300, 300]
 MISSING = ["none", "none", "some", "rows", "columns", "most", "all but one"]
 PRIORS: dict[str, Any] = {
-    name: name for name in ("ard", "gee", "gl12", "gl22", "glinf", "gl22inf", "exponential", "half-normal")
+    name: name
+    for name in ("ard", "gee", "gl12", "gl22", "glinf", "gl22inf", "exponential", "half-normal", "normal", "laplace")
 } | {
     "learned L2Squared": L2Squared(),
     "learned by component": L2Squared(by="component"),
     "pair": (L1(1.0), LInf(2.0)),
     "sum": L1(0.5) + L1Squared(0.1),
     "truncated normal": TruncatedNormal(1.0, 2.0),
+    "normal and L1": (Normal(1.0, 2.0), L1()),
     "huge rate": L1(1e8),
     "tiny rate": L2Squared(1e-8),
 }
@@ -161,14 +164,15 @@ def check(case: dict[str, Any]) -> None:
 def _check_fit(model: BayesianNMF, X: np.ndarray, keeps_zeros: bool) -> None:
     k = model.n_components_
     require(model.components_.shape == (k, X.shape[1]), "shape of components_")
-    _finite("components_", model.components_, lowest=0.0)
+    lowest = [-np.inf if prior.is_real else 0.0 for prior in as_pair(model.prior)]
+    _finite("components_", model.components_, lowest=lowest[1])
     _finite("noise_variance_", model.noise_variance_, lowest=0.0)
     posterior = model.posterior_
     if hasattr(posterior, "W"):
         require(posterior.W.shape == (2, 4, X.shape[0], k), "shape of W")
         require(posterior.Z.shape == (2, 4, k, X.shape[1]), "shape of Z")
-        _finite("W", posterior.W, lowest=0.0)
-        _finite("Z", posterior.Z, lowest=0.0)
+        _finite("W", posterior.W, lowest=lowest[0])
+        _finite("Z", posterior.Z, lowest=lowest[1])
     _finite("train_mse", posterior.train_mse, lowest=0.0)
     low, high = model.interval()
     for name, found in {"mean": model.reconstruct(), "std": posterior.std(), "low": low, "high": high}.items():
@@ -187,7 +191,8 @@ def _check_fit(model: BayesianNMF, X: np.ndarray, keeps_zeros: bool) -> None:
 
 def _check_new_rows(model: BayesianNMF, X: np.ndarray) -> None:
     new = X[::-1] * 0.75
-    _finite("weights of new rows", model.transform(new), lowest=0.0)
+    lowest = -np.inf if as_pair(model.prior)[0].is_real else 0.0
+    _finite("weights of new rows", model.transform(new), lowest=lowest)
     filled = np.asarray(model.impute(new))
     _finite("imputed new rows", filled)
     observed = ~np.isnan(new)

@@ -40,6 +40,25 @@ def test_draws_are_brought_into_one_order_and_scale():
     assert np.sort((truth.T @ found / 2).max(axis=0)).min() > 0.97
 
 
+def test_signs_are_those_of_the_reference():
+    rng = np.random.default_rng(3)
+    W0, Z0 = rng.normal(size=(30, 3)), rng.normal(size=(3, 20))
+    signs = rng.choice([-1.0, 1.0], size=(2, 40, 3))
+    W, Z = W0 * signs[:, :, None], Z0 * signs[:, :, :, None]
+    alignment = align(W, Z, signed=(True, True))
+    aligned_W, aligned_Z = alignment.apply_W(W), alignment.apply_Z(Z)
+    assert aligned_W.std(axis=(0, 1)).max() < 1e-12
+    assert aligned_Z.std(axis=(0, 1)).max() < 1e-12
+    np.testing.assert_allclose((aligned_W**2).mean(axis=2), 1.0)
+    assert alignment.agrees.all()
+
+
+def test_no_sign_is_changed_where_one_factor_is_nonnegative():
+    rng = np.random.default_rng(4)
+    W, Z = rng.normal(size=(2, 40, 30, 3)), rng.exponential(size=(2, 40, 3, 20))
+    assert (align(W, Z, signed=(True, False)).scale > 0).all()
+
+
 def test_predictions_stay_as_they_are():
     _, _, W, Z = scrambled()
     alignment = align(W, Z)

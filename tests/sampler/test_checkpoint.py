@@ -271,6 +271,7 @@ VARIANTS = {
     "offset": {"offset": "column"},
     "rates by component": {"prior": L1(by="component")},
     "rates of a pair": {"prior": LEARNED},
+    "factors of both signs": {"prior": ("laplace", "normal"), "noise": "column"},
     "Student's t": {"noise": StudentT(by="column")},
     "Student's t by both, learned": {"noise": StudentT(None, "both"), "scale": "column"},
     "everything": {"prior": LEARNED, "noise": "both", "scale": "column", "offset": "column"},

@@ -27,7 +27,6 @@ def pairs(M: int, N: int, K: int) -> dict[str, tuple[Prior, Prior]]:
         "normal": Normal(0.5, 1.0),
         "Laplace": Laplace(1.0),
         "normal + Laplace": Normal(0.5, rates(1, K)[0]) + Laplace(0.7),
-        "normal, restricted by L1": Normal(0.5, 1.0) + Laplace(0.2) + L1(0.3),
         "vector rates": L1(rates(1, K)[0]) + L2Squared(rates(1, K)[0][::-1]),
     }
     unlike = {

@@ -22,7 +22,8 @@ def plot_component(
     """Draw the largest rows and columns of a component with their 90% intervals.
 
     A weight of 1 is that of an average row. The value of a column is what the component adds to it in an average row,
-    over the scale of the column where columns have scales of their own, and otherwise in the units of the data.
+    over the scale of the column where columns have scales of their own, and otherwise in the units of the data. Weights
+    that may be negative have a root mean square of 1.
 
     Parameters
     ----------
@@ -66,8 +67,9 @@ def plot_component(
     agreeing = components.n_chains_with[component]
     panels[0].set_title(f"component {component}, {components.sizes[component]:.0%} of all predictions", fontsize=10)
     panels[1].set_title(f"found by {agreeing} of {posterior.n_chains} chains", fontsize=10)
-    panels[0].set_xlabel("weight of the row (average row: 1)")
-    panels[1].set_xlabel("added in an average row" + (" (column scale: 1)" if own_scale else ""))
+    typical = "root mean square" if posterior.signed[0] else "average row"
+    panels[0].set_xlabel(f"weight of the row ({typical}: 1)")
+    panels[1].set_xlabel("added at weight 1" + (" (column scale: 1)" if own_scale else ""))
     return panels
 
 
@@ -76,5 +78,9 @@ def _intervals(ax: Axes, top: TopEntries, names: list[str]) -> None:
     ax.hlines(places, top.low, top.high, color=SOFT, linewidth=2.2)
     ax.plot(top.mean, places, "o", color=INK, markersize=5)
     name_ticks(ax.yaxis, names)
-    ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, None))
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    if top.low.min() < 0:
+        ax.axvline(0.0, color=SOFT, linewidth=0.8)
+    else:
+        ax.set_xlim(0, None)
     tidy(ax, grid="x")

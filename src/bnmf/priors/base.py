@@ -205,6 +205,8 @@ class Term(Prior):
     """Whether this term leaves entries that may be negative; any other restricts a sum to w >= 0."""
     rate_name: ClassVar[str] = "rate"
     """The parameter that can be learned."""
+    hyperprior: ClassVar[Gamma] = Gamma()
+    """The prior of that parameter, if a user gives none."""
     degree: ClassVar[int] = 0
     """The normalising constant of an entry is proportional to the rate to the power of -1 / degree; 0 if the prior has
     no such rate. That is the degree of a penalty that is homogeneous in w."""
@@ -213,7 +215,7 @@ class Term(Prior):
         if not self.degree:
             return
         name, kind = self.rate_name, type(self).__name__
-        rate = Gamma() if self._rate is None else self._rate
+        rate = self.hyperprior if self._rate is None else self._rate
         object.__setattr__(self, name, rate if isinstance(rate, Gamma) else self._validated(name, rate))
         by = getattr(self, "by", "factor")
         if by not in ("factor", "component"):

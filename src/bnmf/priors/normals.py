@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bnmf.priors.base import Coefficients, Prior, Term
+from bnmf.priors.hyperpriors import Gamma
 from bnmf.priors.norms import L1, L2Squared
 from bnmf.utils.typing import Floats, Shape
 
@@ -46,7 +47,8 @@ class Normal(Term):
     mean : float or array-like, default=0.0
         μ, as a number, a vector by component or a matrix by entry; one number if τ is learned.
     precision : float, array-like, Gamma or None, default=None
-        τ, likewise. With None, or a :class:`~bnmf.priors.Gamma` prior of it, τ is learned.
+        τ, likewise. With None, which is ``Gamma(1, 0.01)``, or another :class:`~bnmf.priors.Gamma` prior of it, τ is
+        learned.
     by : {"factor", "component"}, default="factor"
         Whether a learned τ is one number, or one for each component.
     """
@@ -56,6 +58,8 @@ class Normal(Term):
     by: str = "factor"
     allows_negative: ClassVar[bool] = True
     rate_name: ClassVar[str] = "precision"
+    # Room for precisions of some thousands, at which superfluous components vanish.
+    hyperprior: ClassVar[Gamma] = Gamma(1.0, 0.01)
     degree: ClassVar[int] = 2
 
     def __post_init__(self) -> None:

@@ -219,7 +219,7 @@ def _trimmed(values: Floats) -> tuple[float, float]:
 
 
 def intervals(names: Sequence[str], mean: Floats, low: Floats, high: Floats, title: str) -> str:
-    """Return points with intervals, one for each name, from zero on.
+    """Return points with intervals, one for each name, on an axis that includes zero.
 
     Parameters
     ----------
@@ -237,11 +237,12 @@ def intervals(names: Sequence[str], mean: Floats, low: Floats, high: Floats, tit
     """
     width, left, step = 250.0, 112.0, 17.0
     height = step * len(names) + 20
-    top = float(max(high.max(initial=0.0), 1e-300))
-    marks = ticks(0.0, top, 3)
+    bottom, top = float(low.min(initial=0.0)), float(high.max(initial=0.0))
+    top = max(top, bottom + 1e-300)
+    marks = ticks(bottom, top, 3)
 
     def across(value: float) -> float:
-        return left + (width - left - 14) * value / top
+        return left + (width - left - 14) * (value - bottom) / (top - bottom)
 
     parts = []
     for mark in marks:

@@ -42,12 +42,19 @@ def pattern_cards(overview: Overview, components: Components, heat_maps: str) ->
         if vanished
         else ""
     )
+    signs = {
+        (False, False): "none of them is negative",
+        (False, True): "profiles have both signs, and weights are not negative",
+        (True, False): "weights have both signs, and profiles are not negative",
+        (True, True): "both have positive and negative entries",
+    }[overview.posterior.signed]
+    typical = "root mean square is 1" if overview.posterior.signed[0] else "mean over the rows is 1"
     return f"""
 <p>Every prediction is a sum of patterns. A pattern is a profile over the columns, and a weight for each row that says
-how much of the profile that row has; none of them is negative. Patterns are numbered by how much of all predictions
-they make. A row’s <strong>weight</strong> is relative to an average row, which has weight 1. A column’s
-<strong>value</strong> is what the pattern adds to it in an average row, in the units of the data; the columns of a
-pattern are those where it is largest compared with the size of the column. Bars are 90% intervals.</p>
+how much of the profile that row has; {signs}. Patterns are numbered by how much of all predictions they make.
+<strong>Weights</strong> of rows are relative: their {typical}. A column’s <strong>value</strong> is what the pattern
+adds to it in a row of weight 1, in the units of the data; the columns of a pattern are those where it is largest
+compared with the size of the column. Bars are 90% intervals.</p>
 {left_out}
 {heat_maps}
 <h3>Pattern by pattern</h3>
@@ -115,9 +122,7 @@ def _table(
         Column("name"),
         Column("kind"),
         Column("pattern", True),
-        Column(
-            "weight or value", True, "weight of a row (average row: 1), or what is added to a column in an average row"
-        ),
+        Column("weight or value", True, "weight of a row, or what is added to a column in a row of weight 1"),
         Column("from", True, "lower end of the 90% interval"),
         Column("to", True, "upper end of the 90% interval"),
         Column("share", True, "share of the predictions of that row or column that the pattern makes"),
