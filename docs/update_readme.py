@@ -90,7 +90,7 @@ def comparison() -> str:
         f"{seconds('NMFImputer, default')} against {seconds('IterativeImputer')} |",
         "| gaps filled, few columns, related nonlinearly | IterativeImputer with trees | the error of bnmf is "
         f"{forest:.2f} of its error |",
-        "| factors that may be negative, or side information on rows and columns | SMURFF | bnmf has neither; a sweep "
+        "| side information on rows and columns, or tensors | SMURFF | bnmf has neither; a sweep "
         f"of SMURFF takes {ratio('GDSC, K = 20', 'SMURFF')} times that of bnmf on GDSC, and "
         f"{ratio('20 million ratings, K = 20, 2 threads', 'SMURFF')} times on 20 million ratings (2 threads) |",
         "",

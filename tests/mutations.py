@@ -69,7 +69,7 @@ MUTATIONS = [
              "log_mass(-b, p, math.inf)", "tests/kernels/test_truncated_normal.py::test_draw_real"),
     Mutation("rates of |w| of the first row for all", ROWS,
              "lanes.absolute[k * WIDTH + lane] = rates[row * stride + k]",
-             "lanes.absolute[k * WIDTH + lane] = rates[k]", f"{RETURN}[0.3-moves0-normal and Laplace by entry]"),
+             "lanes.absolute[k * WIDTH + lane] = rates[k]", f"{FROM_SCRATCH}[Laplace and normal by entry-default-1]"),
     Mutation("|w| left out of the rescaling", RESCALE, "sums[k] += rate[k] * abs(W[row, k])",
              "sums[k] += rate[k] * W[row, k]", PRIOR_INVARIANT),
     Mutation("a real factor sheared only as far as it stays nonnegative", SHEAR, "if columns.lowest < 0.0:",

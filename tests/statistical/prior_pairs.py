@@ -37,7 +37,7 @@ def pairs(M: int, N: int, K: int) -> dict[str, tuple[Prior, Prior]]:
         "gee and normal": (L1(1.0), Normal(0.3, 1.0)),
         "normal and gl12": (Normal(0.3, 1.0), L1Squared(1.0)),
         "Laplace and glinf": (Laplace(1.0), LInf(2.0)),
-        "normal and Laplace by entry": (Normal(rates(M, K), 1.0), Normal(0.0, 0.5) + Laplace(rates(K, N))),
+        "Laplace and normal by entry": (Normal(0.0, 0.5) + Laplace(rates(M, K)), Normal(rates(K, N), 1.0)),
         "gl12 and TruncatedNormal": (L1Squared(1.0), TruncatedNormal(0.5, 2.0)),
     }
     return {name: (prior, prior) for name, prior in both.items()} | unlike
