@@ -19,12 +19,9 @@ from bnmf.model.noise import (
     StudentT,
     as_noise,
     common,
-    draw_bounded_gamma,
-    draw_scale,
-    draw_strength,
     log_student_t,
-    max_precisions,
 )
+from bnmf.model.precisions import draw_bounded_gamma, draw_scale, draw_strength, max_precisions
 from bnmf.model.units import units_of
 from bnmf.priors import L1
 from bnmf.sampler.gibbs import sample

@@ -14,7 +14,8 @@ import numpy as np
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
-from bnmf.model.noise import MAX_PRECISION, NoiseModel, NoiseState, StudentT, as_noise, log_student_t, max_precisions
+from bnmf.model.noise import NoiseModel, NoiseState, StudentT, as_noise, log_student_t
+from bnmf.model.precisions import MAX_PRECISION, max_precisions
 from bnmf.model.units import NO_UNITS, Units
 from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair

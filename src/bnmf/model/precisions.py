@@ -1,0 +1,96 @@
+"""Draws of precisions that share a gamma distribution, of that distribution, and the bounds of precisions."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammainc, gammaincinv, gammaln
+
+from bnmf.utils.typing import Array, Floats, Ints
+
+# Largest precision of an entry, in units of the data: a noise of one millionth of the data.
+MAX_PRECISION = 1e12
+# Step, in units of the data, that is taken for a column whose entries are all equal, where no other column has one.
+CONSTANT_STEP = 0.1
+# Rounds of proposals for precisions that are still pending, most of which are accepted in each. Only numbers beyond the
+# range of floating point need more; what is pending then is NaN.
+MAX_ROUNDS = 200
+# Probability of a precision below its bound from which the distribution function is inverted.
+MIN_INVERTED_MASS = 1e-6
+SCALE_SHAPE = SCALE_RATE = 0.5
+"""Gamma prior of s."""
+
+
+def max_precisions(steps: Floats) -> Floats:
+    """Return the largest precision of rows or columns whose entries are recorded in steps: the rounding is noise.
+
+    Parameters
+    ----------
+    steps : ndarray
+        Steps in units of the model, 0 if there is none, and NaN if all entries are equal, which tell nothing about
+        their noise. Those get the median step of the others.
+
+    Returns
+    -------
+    ndarray
+        12 / step², the inverse variance of rounding, at most `MAX_PRECISION`.
+    """
+    known = steps[steps > 0]
+    steps = np.where(np.isnan(steps), np.median(known) if known.size else CONSTANT_STEP, steps)
+    return np.minimum(12.0 / np.maximum(steps, 1e-9) ** 2, MAX_PRECISION)
+
+
+def draw_precisions(
+    strength: float, scale: float, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+) -> Floats:
+    """Draw precisions with prior Gamma(strength, strength * scale), given squared errors and their counts."""
+    return draw_bounded_gamma(strength + 0.5 * counts, strength * scale + 0.5 * errors, bounds, rng)
+
+
+def draw_scale(strength: float, precision: Floats, rng: np.random.Generator) -> float:
+    """Draw s given the precisions."""
+    return float(rng.gamma(SCALE_SHAPE + strength * precision.size) / (SCALE_RATE + strength * precision.sum()))
+
+
+def draw_strength(strengths: Floats, scale: float, precision: Floats, rng: np.random.Generator) -> float:
+    """Draw α on its grid, given the precisions and their scale."""
+    log_weights = log_gammas(strengths, scale, precision)
+    weights = np.exp(log_weights - log_weights.max())
+    return float(strengths[np.searchsorted(np.cumsum(weights), rng.uniform() * weights.sum())])
+
+
+def log_gammas(strengths: Floats, scale: float, precision: Floats) -> Floats:
+    """Return Σ_j log Gamma(precision_j | α, α scale) for each α."""
+    rates = strengths * scale
+    logs = (strengths - 1.0) * np.log(precision).sum() - rates * precision.sum()
+    return logs + precision.size * (strengths * np.log(rates) - gammaln(strengths))
+
+
+def draw_bounded_gamma(shape: Array, rate: Array, bound: Array, rng: np.random.Generator) -> Floats:
+    """Draw from Gamma(shape, rate) below a bound, exactly.
+
+    Draws above the bound are replaced, by inversion of the distribution function where there is mass below it. Where
+    there is none to speak of, the bound is far in the tail: proposals fall off exponentially below it along the tangent
+    of the log density, which is concave, and nearly all are accepted.
+    """
+    out = rng.gamma(shape) / rate
+    beyond = out > bound
+    if not beyond.any():
+        return out
+    shape, rate, bound = np.broadcast_arrays(shape, rate, bound)
+    slope = (shape - 1.0) / bound - rate  # of the log density at the bound
+    mass = gammainc(shape, rate * bound)
+    inverted = beyond & ((slope <= 0) | (mass > MIN_INVERTED_MASS))
+    k, r, b = shape[inverted], rate[inverted], bound[inverted]
+    out[inverted] = np.minimum(gammaincinv(k, rng.uniform(size=k.size) * mass[inverted]) / r, b)
+    pending = np.flatnonzero(beyond & ~inverted)
+    for _ in range(MAX_ROUNDS):
+        if not pending.size:
+            break
+        k, r, b, tangent = shape[pending], rate[pending], bound[pending], slope[pending]
+        distance = rng.exponential(size=pending.size) / tangent
+        log_ratio = (k - 1.0) * np.log1p(-np.minimum(distance / b, 1.0 - 1e-16)) + (r + tangent) * distance
+        accepted = (distance < b) & (-rng.exponential(size=pending.size) < log_ratio)
+        out[pending[accepted]] = b[accepted] - distance[accepted]
+        pending = pending[~accepted]
+    out[pending] = np.nan
+    return out
