@@ -332,7 +332,7 @@ def sparse_with_zeros(missing=0.05, seed=0):
     """Return block-diagonal sparse data with some entries stored as NaN, and the same data as a dense array."""
     rng = np.random.default_rng(seed)
     parts = [np.outer(1 + rng.random(20), 1 + rng.random(8)) + 0.1 * rng.random((20, 8)) for _ in range(3)]
-    sparse = sp.csr_array(sp.block_diag(parts))
+    sparse = sp.csr_array(sp.block_diag([sp.coo_array(part) for part in parts]))
     sparse.data[rng.random(sparse.nnz) < missing] = np.nan
     assert np.isnan(sparse.data).any()
     return sparse, sparse.toarray()

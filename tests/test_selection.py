@@ -65,7 +65,7 @@ def test_sparse_data_with_implicit_zeros():
     """The rank of block-diagonal data, most of it zeros that are not stored, is found without a dense copy."""
     rng = np.random.default_rng(0)
     parts = [np.outer(1 + rng.random(30), 1 + rng.random(10)) for _ in range(3)]
-    X = sp.block_diag(parts, format="csr")
+    X = sp.block_diag([sp.coo_array(part) for part in parts], format="csr")
     X.data += 0.05 * rng.standard_normal(X.nnz)
     choice = select_rank(X, ks=[1, 3], n_folds=2)
     assert choice.best_k == 3

@@ -190,7 +190,7 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
 
 def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
     """Read a Matrix Market file."""
-    matrix = scipy.io.mmread(io.BytesIO(content))
+    matrix = scipy.io.mmread(io.BytesIO(content), spmatrix=False)
     if sp.issparse(matrix):
         return _sparse_table(matrix, SparseFile(is_market=True), markers, unstored)
     return _dense_table(matrix, SparseFile(is_market=True, is_dense=True), markers)
