@@ -21,8 +21,10 @@ import pandas as pd
 
 from benchmarks.tables_of_packages import load_tables
 from bnmf import BayesianNMF, NMFImputer
+from bnmf.imputer import ANY_TABLE
 from bnmf.model.noise import StudentT
-from bnmf.priors import L1, L2Squared
+from bnmf.priors import L1, L2Squared, Normal
+from bnmf.priors.names import allows_negative
 
 HIDDEN_FRACTION = 0.2
 # Trees are fitted column by column, ten times over: wider tables would take hours.
@@ -32,6 +34,12 @@ OTHERS = ("column mean", "KNNImputer", "IterativeImputer", "IterativeImputer, tr
 DEFAULT = "NMFImputer, default"
 CANDIDATES: dict[str, dict[str, Any]] = {
     DEFAULT: {},
+    "nonnegative factors": {"prior": "ard", "offset": "column"},
+    "nonnegative factors, no offset": {"prior": "ard", "offset": None},
+    "normal factors": {"prior": "normal"},
+    "Laplace factors": {"prior": "laplace"},
+    "Laplace profiles": {"prior": ("ard", "laplace")},
+    "minimum in place of the mean": {"offset": "column"},
     "K = 5": {"n_components": 5},
     "K = 20": {"n_components": 20},
     "common noise": {"noise": "common"},
@@ -40,10 +48,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "Student's t, learned": {"noise": StudentT(None)},
     "no offset": {"offset": None},
     "scale of the matrix": {"scale": "matrix"},
-    "one learned rate": {"prior": L1()},
-    "half-normal by component": {"prior": L2Squared(by="component")},
-    "exponential, λ = 0.1": {"prior": "gee"},
-    "half-normal, λ = 0.1": {"prior": "gl22"},
+    "one learned rate": {"prior": (L1(), Normal())},
+    "half-normal weights": {"prior": (L2Squared(by="component"), "normal")},
     "the paper's model": {"prior": "gl22", "noise": "common", "scale": None, "offset": None},
 }
 """Settings of the model, as changes of the defaults of NMFImputer."""
@@ -76,8 +82,8 @@ def measure(X: np.ndarray, method: str, seed: int) -> dict[str, float] | None:
                 return None
             filled, facts = fill(A), {}
         else:
-            settings = {"offset": "column"} | CANDIDATES[method]
-            if settings["offset"] is None and np.nanmin(X) < 0:
+            settings = ANY_TABLE | CANDIDATES[method]
+            if settings["offset"] is None and np.nanmin(X) < 0 and not allows_negative(settings["prior"]):
                 return None
             imputer = NMFImputer(BayesianNMF(**settings, random_state=seed)).fit(A)
             filled = imputer.transform(A)

@@ -93,9 +93,10 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
-    offset : {"column", None}, default=None
+    offset : {"column", "mean", None}, default=None
         Subtract the smallest observed entry of each column first, so that only the variation above it is factorised and
-        negative data are allowed. It is added again to predictions.
+        negative data are allowed; or the mean of the column, for priors of factors that may be negative. It is added
+        again to predictions.
     n_chains : int, default=4
         Number of chains, each with its own start.
     burn_in : int, default=300
@@ -174,7 +175,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "prior": "no_validation",
         "noise": "no_validation",
         "scale": [StrOptions({"column", "matrix"}), None],
-        "offset": [StrOptions({"column"}), None],
+        "offset": [StrOptions({"column", "mean"}), None],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -323,6 +324,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         noise = as_noise(self.noise)
         if isinstance(noise, (StudentT, KnownNoise)) or noise_scale is not None or sample_weight is not None:
             data.check_listable()
+        if self.offset == "mean" and not allows_negative(self.prior):
+            raise ValueError(
+                "offset='mean' leaves entries below zero, which factors that are not negative cannot explain: use "
+                "offset='column', or a prior such as 'normal' or ('ard', 'normal')"
+            )
         units, shifted = units_of(data, self.scale, self.offset, robust=isinstance(noise, StudentT))
         factor = noise_factor(data, units, noise, noise_scale, sample_weight)
         precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2

@@ -17,17 +17,22 @@ from bnmf.utils.arguments import whole_number
 from bnmf.utils.seeds import as_generator
 from bnmf.utils.typing import Array
 
+ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}
+"""Settings that fill tables of unlike columns best, chosen by ``python -m benchmarks.defaults``."""
+
 
 class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill missing entries of a table by Bayesian nonnegative matrix factorisation.
 
-    By default the smallest observed entry of each column is subtracted first, each column has its own unit and noise,
-    and superfluous components vanish, so that any table of numbers can be filled, negative ones included.
+    By default the mean of each column is subtracted first, weights of rows are nonnegative and profiles of columns have
+    both signs, each column has its own unit and noise, and superfluous components vanish. So any table of numbers can
+    be filled, negative ones included. Nonnegative factors alone, ``BayesianNMF(offset="column")``, have parts that can
+    be named, and larger errors on most tables.
 
     Parameters
     ----------
     estimator : BayesianNMF, optional
-        The model; by default ``BayesianNMF(offset="column")``.
+        The model; by default ``BayesianNMF(prior=("ard", "normal"), offset="mean")``.
     add_indicator : bool, default=False
         Append columns that tell which entries were missing, as scikit-learn's imputers do.
 
@@ -144,7 +149,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _model(self) -> BayesianNMF:
         """Return an unfitted model."""
-        return BayesianNMF(offset="column") if self.estimator is None else clone(self.estimator)
+        return BayesianNMF(**ANY_TABLE) if self.estimator is None else clone(self.estimator)
 
     def _array(self, X: Any, *, reset: bool) -> Array:
         refuse_sharded(X)

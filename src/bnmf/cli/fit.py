@@ -117,11 +117,12 @@ def _plain(value: Any) -> Any:
 def _check(table: Table, settings: dict[str, Any]) -> None:
     from bnmf.priors.names import allows_negative
 
-    shifted = settings["offset"] == "column"
+    shifted = settings["offset"] != "none"
     check_values(table, settings["data"], negative=shifted or allows_negative(settings["prior"]))
     if shifted and table.has_implicit_zeros:
         raise ValueError(
-            "--offset column would store every zero of a sparse table: leave it out, or use --unstored missing"
+            f"--offset {settings['offset']} would store every zero of a sparse table: leave it out, or use --unstored "
+            "missing"
         )
 
 

@@ -75,14 +75,16 @@ def impute(
     rows, columns = _fillable(table, screen)
     posterior = None
     if len(rows):
+        from bnmf.imputer import ANY_TABLE
+
         check_values(table, data, negative=True)
-        # Subtracting a minimum would store every zero of a sparse table.
-        shift = None if table.has_implicit_zeros else "column"
+        # Subtracting means would store every zero of a sparse table.
+        settings = {} if table.has_implicit_zeros else ANY_TABLE
         model = fitted(
             table,
             screen,
             n_components=components,
-            offset=shift,
+            **settings,
             n_draws="auto",
             max_time=max_time,
             random_state=seed,

@@ -46,6 +46,7 @@ class OffsetName(StrEnum):
     """What is subtracted first."""
 
     column = "column"
+    mean = "mean"
     none = "none"
 
 
@@ -122,7 +123,11 @@ NoiseOption = Annotated[NoiseName, typer.Option("--noise", help="What has a nois
 ScaleOption = Annotated[ScaleName, typer.Option("--scale", help="The unit of the model: the size of each column.")]
 OffsetOption = Annotated[
     OffsetName,
-    typer.Option("--offset", help="column subtracts the minimum of each column, and so allows negative numbers."),
+    typer.Option(
+        "--offset",
+        help="column subtracts the minimum of each column, and so allows negative numbers; mean subtracts the mean, "
+        "for --prior normal or laplace.",
+    ),
 ]
 
 # --- sampling

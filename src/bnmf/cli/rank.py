@@ -65,7 +65,7 @@ def rank(
     reading = options.reading(triples, missing, unstored, header, row_names)
     table = read(data, **reading)
     screen.describe(table, data)
-    check_values(table, data, negative=offset is options.OffsetName.column or allows_negative(prior.value))
+    check_values(table, data, negative=offset is not options.OffsetName.none or allows_negative(prior.value))
     estimator = BayesianNMF(
         prior=prior.value,
         noise=noise.value,

@@ -153,13 +153,17 @@ class ObservedMatrix:
 
     # --- columns in other units
 
+    def refuse_implicit_zeros(self, offset: str) -> None:
+        """Raise an error if an offset cannot be subtracted because zeros are not stored."""
+        if self.has_implicit_zeros:
+            raise ValueError(
+                f"offset={offset!r} needs dense data: subtracting it from implicit zeros would store them all"
+            )
+
     def column_minima(self) -> Floats:
         """Return the smallest observed entry of each column, 0 for a column without any."""
         lowest = np.full(self.shape[1], np.inf)
-        if self.has_implicit_zeros:
-            raise ValueError(
-                "offset='column' needs dense data: subtracting it from implicit zeros would store them all"
-            )
+        self.refuse_implicit_zeros("column")
         if self.rows.matrix is None:
             np.minimum.at(lowest, self.rows.indices, self.rows.values)
         else:

@@ -13,7 +13,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Floats
 
 SCALES = ("column", "matrix", None)
-OFFSETS = ("column", None)
+OFFSETS = ("column", "mean", None)
 # Ratio to the median from which an entry counts as an outlier when units are robust.
 MAX_RATIO = 20.0
 
@@ -56,11 +56,11 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = Fa
         The data.
     scale : {"column", "matrix", None}
         The root mean square of the observed entries of each column, or of all, is the unit; None keeps the user's.
-    offset : {"column", None}
-        Whether the smallest observed entry of each column is subtracted first.
+    offset : {"column", "mean", None}
+        What is subtracted first: the smallest observed entry of each column, or their mean.
     robust : bool, default=False
         Let no outlier set the unit of its column: entries of more than `MAX_RATIO` times the median of those that are
-        not zero count as that.
+        not zero count as that. Medians are subtracted in place of means.
 
     Returns
     -------
@@ -70,21 +70,31 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = Fa
     if scale not in SCALES:
         raise ValueError(f"scale must be 'column', 'matrix' or None, got {scale!r}")
     if offset not in OFFSETS:
-        raise ValueError(f"offset must be 'column' or None, got {offset!r}")
-    lowest = None
+        raise ValueError(f"offset must be 'column', 'mean' or None, got {offset!r}")
+    subtracted = None
     if offset is not None:
-        lowest = data.column_minima()
-        data = data.shifted(lowest)
+        subtracted = data.column_minima() if offset == "column" else _centres(data, robust)
+        data = data.shifted(subtracted)
     sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
     _refuse_tiny(sizes)
     if scale is None:
-        return Units(np.ones(1), lowest), data
+        return Units(np.ones(1), subtracted), data
     if robust:
         sizes = np.array([_robust_size(data.columns.observed_values(column)) for column in range(len(sizes))])
     matrix_scale = _root_mean_square(sizes, counts)
     if scale == "matrix":
-        return Units(np.array([matrix_scale]), lowest), data
-    return Units(np.where(sizes > 0, sizes, matrix_scale), lowest), data
+        return Units(np.array([matrix_scale]), subtracted), data
+    return Units(np.where(sizes > 0, sizes, matrix_scale), subtracted), data
+
+
+def _centres(data: ObservedMatrix, robust: bool) -> Floats:
+    """Return the mean of the observed entries of each column, or their median, and 0 for a column without any."""
+    data.refuse_implicit_zeros("mean")
+    columns, counts = data.columns, data.columns.n_observed
+    if robust:
+        found = [np.median(columns.observed_values(column)) if counts[column] else 0.0 for column in range(len(counts))]
+        return np.array(found)
+    return columns.sums() / np.maximum(counts, 1)
 
 
 def _robust_size(values: Floats) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior import predictions
 from bnmf.posterior.draws import NoiseDraws
 from bnmf.posterior.interface import BasePosterior
 from bnmf.sampler.stores import MomentStore
@@ -69,7 +70,7 @@ class Moments(BasePosterior):
         return self._factors
 
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
-        """Return the posterior mean of W Z.
+        """Return the posterior mean of W Z, or 0 where it is negative and the data are not.
 
         Parameters
         ----------
@@ -81,12 +82,12 @@ class Moments(BasePosterior):
         ndarray of shape (rows, columns) or (n,)
             The means.
         """
-        mean = self._prediction.mean(axis=0) + self._offset
+        mean = predictions.cut(self._prediction.mean(axis=0) + self._offset, self.lower_bound)
         return mean if rows is None and columns is None else mean[arguments.positions(rows, columns, mean.shape)]
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows."""
-        return self._prediction[:, rows].mean(axis=0) + self._offset
+        return predictions.cut(self._prediction[:, rows].mean(axis=0) + self._offset, self.lower_bound)
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
         """Return the posterior standard deviation of W Z.
@@ -134,7 +135,8 @@ class Moments(BasePosterior):
             Lower and upper ends, not below the lower bound of the data.
         """
         half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(noise=noise)
-        low, high = self.mean() - half, self.mean() + half
+        mean = self._prediction.mean(axis=0) + self._offset
+        low, high = mean - half, mean + half
         return np.maximum(low, self.lower_bound), np.maximum(high, self.lower_bound)
 
     def for_data(self, data: ObservedMatrix, seed: int) -> BasePosterior:

@@ -131,7 +131,7 @@ class Posterior(Draws, BasePosterior):
     # --- predictions
 
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
-        """Return the posterior mean of W Z.
+        """Return the posterior mean of W Z, or 0 where it is negative and the data are not.
 
         Parameters
         ----------
@@ -146,9 +146,9 @@ class Posterior(Draws, BasePosterior):
         W, Z, _ = self.flat
         if rows is None and columns is None:
             self._require_room(1)
-            return predictions.mean(W, Z) + self._offset()
+            return predictions.cut(predictions.mean(W, Z) + self._offset(), self.lower_bound)
         rows, columns = self._positions(rows, columns)
-        return predictions.entry_mean(W, Z, rows, columns) + self._offset(columns)
+        return predictions.cut(predictions.entry_mean(W, Z, rows, columns) + self._offset(columns), self.lower_bound)
 
     def _require_room(self, n_matrices: int) -> None:
         """Raise an error if so many matrices of the shape of the data do not fit into memory."""
@@ -181,7 +181,7 @@ class Posterior(Draws, BasePosterior):
         if not isinstance(rows, slice):
             raise TypeError(f"rows must be a slice, got {rows!r:.80}")
         W, Z, _ = self.flat
-        return predictions.mean(W[:, rows], Z) + self._offset()
+        return predictions.cut(predictions.mean(W[:, rows], Z) + self._offset(), self.lower_bound)
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
         """Return the posterior standard deviation of W Z.

@@ -33,6 +33,11 @@ def tiles(length: int, bytes_each: int) -> Iterator[slice]:
         yield slice(start, min(start + size, length))
 
 
+def cut(means: Floats, lower_bound: float) -> Floats:
+    """Return means that are no lower than the data can be; they are changed in place."""
+    return means if lower_bound == -np.inf else np.maximum(means, lower_bound, out=means)
+
+
 def mean(W: Array, Z: Array) -> Floats:
     """Return the mean of the products W Z over draws W (S, rows, K) and Z (S, K, columns)."""
     n_draws, n_rows, n_components = W.shape

@@ -38,7 +38,7 @@ def run_again(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
         ["sweeps from draw to draw", str(posterior.thinning)],
         ["noise", _noise(posterior)],
         ["scale", "of each column" if posterior.scale is not None and len(posterior.scale) > 1 else "common"],
-        ["minimum of each column subtracted", "no" if posterior.offset is None else "yes"],
+        ["offset of each column subtracted", "no" if posterior.offset is None else "yes"],
     ]
     if posterior.prior_W is not None:
         taken.append(["prior of W", str(posterior.prior_W)])
