@@ -25,6 +25,29 @@ def example(noise=0.2, missing=0.3):
     return np.where(rng.random(mean.shape) < missing, np.nan, complete), complete
 
 
+def test_random_state_is_that_of_the_model():
+    X = np.random.default_rng(0).exponential(size=(20, 6))
+    X[::3, ::2] = np.nan
+    settings = {"n_chains": 2, "burn_in": 30, "n_draws": 20}
+    first, same, other = (
+        NMFImputer(BayesianNMF(2, **settings, random_state=9), random_state=seed).fit_transform(X)
+        for seed in (1, 1, None)
+    )
+    own = NMFImputer(BayesianNMF(2, **settings, random_state=9)).fit_transform(X)
+    np.testing.assert_array_equal(first, same)
+    np.testing.assert_array_equal(other, own)
+    assert not np.array_equal(first, own)
+
+
+def test_the_default_explains_rows_by_profiles_around_the_mean():
+    rng = np.random.default_rng(1)
+    X = 1000.0 + rng.normal(size=(60, 2)) @ rng.normal(size=(2, 8))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = NMFImputer(random_state=0).fit(X).estimator_
+    np.testing.assert_allclose(model.offset_, np.nanmean(X, axis=0))
+    assert model.posterior_.signed == (False, True)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_passes_check_estimator():
     results = check_estimator(imputer(), on_fail=None)

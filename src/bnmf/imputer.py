@@ -35,6 +35,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The model; by default ``BayesianNMF(prior=("ard", "normal"), offset="mean")``.
     add_indicator : bool, default=False
         Append columns that tell which entries were missing, as scikit-learn's imputers do.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer makes the draws reproducible. None leaves what the estimator has.
 
     Attributes
     ----------
@@ -54,11 +56,18 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [BayesianNMF, None], "add_indicator": ["boolean"]}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [BayesianNMF, None],
+        "add_indicator": ["boolean"],
+        "random_state": "no_validation",
+    }
 
-    def __init__(self, estimator: BayesianNMF | None = None, *, add_indicator: bool = False) -> None:
+    def __init__(
+        self, estimator: BayesianNMF | None = None, *, add_indicator: bool = False, random_state: Any = None
+    ) -> None:
         self.estimator = estimator
         self.add_indicator = add_indicator
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> NMFImputer:
         """Fit the model.
@@ -149,7 +158,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _model(self) -> BayesianNMF:
         """Return an unfitted model."""
-        return BayesianNMF(**ANY_TABLE) if self.estimator is None else clone(self.estimator)
+        model = BayesianNMF(**ANY_TABLE) if self.estimator is None else clone(self.estimator)
+        return model if self.random_state is None else model.set_params(random_state=self.random_state)
 
     def _array(self, X: Any, *, reset: bool) -> Array:
         refuse_sharded(X)

@@ -46,7 +46,7 @@ class Draws:
     rate_W, rate_Z : ndarray of shape (chain, draw, 1 or K), optional
         Draws of the learned rates of the priors, one number or one for each component.
     offset : ndarray of shape (columns,), optional
-        What is added to W Z: the smallest observed entry of each column, if offsets were subtracted.
+        What is added to W Z: what was subtracted from each column before the fit.
     scale : ndarray of shape (1 or columns,), optional
         Scale of each column in the fit. Z and the noise are in the user's units.
     thinning : int, default=1

@@ -58,7 +58,7 @@ def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Mod
         return ""
     return (
         "the fit explains the observed entries worse than the mean of each column does: try other settings "
-        "(n_components, prior, offset='column') or see whether the data have a low-rank structure at all"
+        "(n_components, prior, offset) or see whether the data have a low-rank structure at all"
     )
 
 
