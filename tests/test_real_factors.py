@@ -81,12 +81,25 @@ def test_negative_data_need_such_a_prior():
     assert np.isfinite(NMFImputer(BayesianNMF(2, prior="normal", n_chains=2, random_state=0)).fit_transform(X)).all()
 
 
+def test_offset_is_the_mean():
+    _, X, hidden = table()
+    fits = [
+        BayesianNMF(4, prior=("ard", "normal"), offset="mean", n_chains=2, random_state=0).fit(X + shift).reconstruct()
+        for shift in (0.0, 1024.0)
+    ]
+    assert np.sqrt(np.mean((fits[1] - fits[0] - 1024.0)[hidden] ** 2)) < 0.2 * NOISE
+    with pytest.raises(ValueError, match="offset='mean' leaves entries below zero"):
+        BayesianNMF(2, offset="mean").fit(np.ones((4, 3)))
+
+
 def test_nonnegative_data_are_predicted_as_nonnegative():
-    X = np.random.default_rng(3).poisson(1.0, size=(30, 12)).astype(float)
+    rng = np.random.default_rng(3)
+    X = np.maximum(rng.normal(size=(30, 2)) @ rng.normal(size=(2, 12)), 0.0)
     X[::4, ::3] = np.nan
     model = BayesianNMF(2, prior="normal", n_chains=2, random_state=0).fit(X)
     assert model.posterior_.lower_bound == 0
     assert model.interval()[0].min() >= 0
+    assert model.reconstruct().min() >= 0 > (model.posterior_.W @ model.posterior_.Z).mean(axis=(0, 1)).min()
 
 
 @pytest.mark.parametrize("prior", [(Normal(0.0, 1.0), L1(1.0)), (L1(1.0), Normal(0.0, 1.0))], ids=str)

@@ -58,6 +58,27 @@ def test_offsets_are_minima(storage):
         np.testing.assert_array_equal(block, (X - lowest)[rows])
 
 
+@pytest.mark.parametrize("storage", ["dense", "listed"])
+@pytest.mark.parametrize("robust", [False, True])
+def test_offsets_are_means_or_medians(storage, robust):
+    data, X = storages()[storage]
+    units, shifted = units_of(data, "column", "mean", robust=robust)
+    centre = np.nanmedian(X, axis=0) if robust else np.nanmean(X, axis=0)
+    np.testing.assert_allclose(units.offset, centre, rtol=1e-12)
+    for rows, block in shifted.blocks():
+        np.testing.assert_array_equal(block, (X - units.offset)[rows])
+    if not robust:
+        np.testing.assert_allclose(units.scale, np.nanstd(X, axis=0), rtol=1e-12)
+
+
+def test_equal_entries_have_no_size_after_their_mean_was_subtracted():
+    X = np.column_stack([np.full(7, 0.1), np.arange(7.0), np.full(7, np.nan)])
+    units, _ = units_of(ObservedMatrix.from_data(X), "column", "mean")
+    size = np.sqrt(2.0)  # that of all entries
+    np.testing.assert_allclose(units.scale, [size, 2.0, size], rtol=1e-12)
+    np.testing.assert_allclose(units.offset, [0.1, 3.0, 0.0])
+
+
 def test_columns_without_a_size_get_that_of_the_matrix():
     X = np.array([[3.0, 0.0, np.nan], [4.0, 0.0, np.nan]])
     units, _ = units_of(ObservedMatrix.from_data(X), "column", None)
@@ -69,8 +90,9 @@ def test_columns_without_a_size_get_that_of_the_matrix():
 
 
 def test_implicit_zeros_have_no_offset():
-    with pytest.raises(ValueError, match="offset='column' needs dense data"):
-        units_of(storages()["sparse"][0], "column", "column")
+    for offset in ("column", "mean"):
+        with pytest.raises(ValueError, match=f"offset='{offset}' needs dense data"):
+            units_of(storages()["sparse"][0], "column", offset)
 
 
 def test_pickles():

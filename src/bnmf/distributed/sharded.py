@@ -272,10 +272,7 @@ class ShardedMatrix(ObservedMatrix):
 
     def column_minima(self) -> Floats:
         """Return the smallest observed entry of each column, 0 for a column without any."""
-        if self.has_implicit_zeros:
-            raise ValueError(
-                "offset='column' needs dense data: subtracting it from implicit zeros would store them all"
-            )
+        self.refuse_implicit_zeros("column")
         assert self.source is not None
         assert self.cluster is not None
         rows = self.source.rechunk((row_chunks(self.source), -1), method="tasks")

@@ -14,6 +14,8 @@ from bnmf.utils.typing import Floats
 
 SCALES = ("column", "matrix", None)
 OFFSETS = ("column", "mean", None)
+# Size of a column, as a part of what was subtracted from it, that counts as zero.
+ROUNDING = 1e-13
 # Ratio to the median from which an entry counts as an outlier when units are robust.
 MAX_RATIO = 20.0
 
@@ -76,6 +78,8 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = Fa
         subtracted = data.column_minima() if offset == "column" else _centres(data, robust)
         data = data.shifted(subtracted)
     sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
+    if subtracted is not None:  # of equal entries, only the rounding of their mean may be left
+        sizes = np.where(sizes < ROUNDING * np.abs(subtracted), 0.0, sizes)
     _refuse_tiny(sizes)
     if scale is None:
         return Units(np.ones(1), subtracted), data
