@@ -1,0 +1,99 @@
+"""How fast a local cluster of single-threaded processes is, and what goes over the network in a sweep.
+
+Sweeps of the cluster and of one thread in this process are taken in turn, so that other load on the machine meets both.
+What goes over the loopback interface is counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+from distributed import Client, LocalCluster
+
+from benchmarks.cluster import low_rank
+from bnmf.data.observed import ObservedMatrix
+from bnmf.distributed import ShardedMatrix
+from bnmf.model.model import Model
+from bnmf.model.units import units_of
+from bnmf.sampler import gibbs
+from bnmf.sampler.state import State
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import single_threaded_blas
+
+N_WARM_UP = 2
+
+
+@dataclass
+class Chain:
+    """A chain of the default model that is moved on sweep by sweep."""
+
+    model: Model
+    state: State
+    seconds: list[float]
+
+    @classmethod
+    def of(cls, data: ObservedMatrix, n_components: int) -> Chain:
+        units, shifted = units_of(data, "column", None)
+        model = Model(shifted, n_components, "ard", "column", units)
+        return cls(model, gibbs.start(model, Stream(0)), [])
+
+    def sweep(self) -> None:
+        began = time.perf_counter()
+        self.state = gibbs.step(self.model, self.state, Stream(0))
+        self.seconds.append(time.perf_counter() - began)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds[N_WARM_UP:])
+
+
+def sent() -> int:
+    """Return the bytes that processes of this machine have sent to each other over the network so far."""
+    return psutil.net_io_counters(pernic=True)["lo"].bytes_sent
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Compare sweeps, and count what is sent."""
+    X = low_rank(options.rows, options.columns, options.missing)
+    n_workers, k = options.workers, options.components
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit="8GB") as cluster,
+        Client(cluster),
+        single_threaded_blas(),
+    ):
+        sharded = Chain.of(ShardedMatrix.from_dask(X), k)
+        local = Chain.of(ObservedMatrix.from_data(X.compute()), k)
+        pair = [Chain(sharded.model, sharded.state, []) for _ in range(2)]
+        traffic, of_two = [], []
+        for _ in range(options.sweeps + N_WARM_UP):
+            local.sweep()
+            before = sent()
+            sharded.sweep()
+            traffic.append(sent() - before)
+            began = time.perf_counter()
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(Chain.sweep, pair))
+            of_two.append((time.perf_counter() - began) / 2)
+        before, began = sent(), time.perf_counter()
+        time.sleep(2.0)
+        idle = (sent() - before) / (time.perf_counter() - began)
+        assert np.array_equal(local.state.W, sharded.state.W)
+        blocks = [len(view.bounds) - 1 for view in sharded.model.data.shards]
+    print(f"{options.rows:,} x {options.columns:,}, {options.missing:.0%} missing, K = {k}, {blocks} blocks")
+    print(f"sweep of one thread in process: {local.median:.3f} s (fastest {min(local.seconds):.3f})")
+    print(f"sweep of {n_workers} workers of one thread: {sharded.median:.3f} s (fastest {min(sharded.seconds):.3f})")
+    print(f"the same with two chains side by side, per chain: {statistics.median(of_two[N_WARM_UP:]):.3f} s")
+    for name, seconds in (("one chain", sharded.seconds), ("two chains", of_two)):
+        ratios = [a / b for a, b in zip(local.seconds, seconds, strict=True)][N_WARM_UP:]
+        fastest = min(local.seconds) / min(seconds)
+        median = statistics.median(ratios)
+        print(f"times as fast as one thread, {name}: {fastest:.2f} (fastest sweeps), {median:.2f} (median of pairs)")
+    least = (n_workers + 1) * (options.rows + options.columns) * k * 8
+    measured = statistics.median(traffic[N_WARM_UP:]) - idle * sharded.median
+    print(f"sent in a sweep: {measured / 1e6:.1f} MB, {measured / least:.2f} times the least, {least / 1e6:.1f} MB")
