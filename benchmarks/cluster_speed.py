@@ -1,7 +1,7 @@
 """How fast a local cluster of single-threaded processes is, and what goes over the network in a sweep.
 
-Sweeps of the cluster and of one thread in this process are taken in turn, so that other load on the machine meets both.
-What goes over the loopback interface is counted.
+Sweeps of the cluster, of one thread in this process and of as many threads as there are workers are taken in turn, so
+that other load on the machine meets all of them. What goes over the loopback interface is counted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +23,7 @@ from bnmf.model.units import units_of
 from bnmf.sampler import gibbs
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
-from bnmf.sampler.threads import single_threaded_blas
+from bnmf.sampler.threads import Workers, single_threaded_blas
 
 N_WARM_UP = 2
 
@@ -43,14 +42,23 @@ class Chain:
         model = Model(shifted, n_components, "ard", "column", units)
         return cls(model, gibbs.start(model, Stream(0)), [])
 
-    def sweep(self) -> None:
+    def sweep(self, workers: Workers | None = None) -> None:
         began = time.perf_counter()
-        self.state = gibbs.step(self.model, self.state, Stream(0))
+        self.state = gibbs.step(self.model, self.state, Stream(0), workers)
         self.seconds.append(time.perf_counter() - began)
 
     @property
     def median(self) -> float:
         return statistics.median(self.seconds[N_WARM_UP:])
+
+    @property
+    def fastest(self) -> float:
+        return min(self.seconds[N_WARM_UP:])
+
+    def times_as_fast_as(self, other: Chain) -> str:
+        ratios = [a / b for a, b in zip(other.seconds, self.seconds, strict=True)][N_WARM_UP:]
+        fastest, median = other.fastest / self.fastest, statistics.median(ratios)
+        return f"{fastest:.2f} (fastest sweeps), {median:.2f} (median of pairs)"
 
 
 def sent() -> int:
@@ -66,34 +74,30 @@ def measure(options: argparse.Namespace) -> None:
         LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit="8GB") as cluster,
         Client(cluster),
         single_threaded_blas(),
+        Workers(n_workers) as threads,
     ):
         sharded = Chain.of(ShardedMatrix.from_dask(X), k)
         local = Chain.of(ObservedMatrix.from_data(X.compute()), k)
-        pair = [Chain(sharded.model, sharded.state, []) for _ in range(2)]
-        traffic, of_two = [], []
+        threaded = Chain(local.model, local.state, [])
+        traffic = []
         for _ in range(options.sweeps + N_WARM_UP):
             local.sweep()
             before = sent()
             sharded.sweep()
             traffic.append(sent() - before)
-            began = time.perf_counter()
-            with ThreadPoolExecutor(2) as pool:
-                list(pool.map(Chain.sweep, pair))
-            of_two.append((time.perf_counter() - began) / 2)
+            threaded.sweep(threads)
         before, began = sent(), time.perf_counter()
         time.sleep(2.0)
         idle = (sent() - before) / (time.perf_counter() - began)
         assert np.array_equal(local.state.W, sharded.state.W)
         blocks = [len(view.bounds) - 1 for view in sharded.model.data.shards]
     print(f"{options.rows:,} x {options.columns:,}, {options.missing:.0%} missing, K = {k}, {blocks} blocks")
-    print(f"sweep of one thread in process: {local.median:.3f} s (fastest {min(local.seconds):.3f})")
-    print(f"sweep of {n_workers} workers of one thread: {sharded.median:.3f} s (fastest {min(sharded.seconds):.3f})")
-    print(f"the same with two chains side by side, per chain: {statistics.median(of_two[N_WARM_UP:]):.3f} s")
-    for name, seconds in (("one chain", sharded.seconds), ("two chains", of_two)):
-        ratios = [a / b for a, b in zip(local.seconds, seconds, strict=True)][N_WARM_UP:]
-        fastest = min(local.seconds) / min(seconds)
-        median = statistics.median(ratios)
-        print(f"times as fast as one thread, {name}: {fastest:.2f} (fastest sweeps), {median:.2f} (median of pairs)")
+    chains = {f"{n_workers} workers of one thread": sharded, f"{n_workers} threads in process": threaded}
+    for name, chain in {"one thread in process": local, **chains}.items():
+        print(f"sweep of {name}: {chain.median:.3f} s (fastest {chain.fastest:.3f})")
+    for name, chain in chains.items():
+        print(f"{name}, times as fast as one thread: {chain.times_as_fast_as(local)}")
+    print(f"workers, times as fast as threads: {sharded.times_as_fast_as(threaded)}")
     least = (n_workers + 1) * (options.rows + options.columns) * k * 8
     measured = statistics.median(traffic[N_WARM_UP:]) - idle * sharded.median
     print(f"sent in a sweep: {measured / 1e6:.1f} MB, {measured / least:.2f} times the least, {least / 1e6:.1f} MB")

@@ -79,21 +79,8 @@ def test_one_meaning_for_each_module_name():
     assert sorted(set(names)) == sorted(names)
 
 
-HEAVY = [
-    "numba",
-    "pandas",
-    "sklearn",
-    "matplotlib",
-    "typer",
-    "rich",
-    "arviz",
-    "arviz_stats",
-    "dask",
-    "dask.array",
-    "distributed",
-    "pooch",
-    "bnmf.posterior",
-]
+HEAVY = ["numba", "pandas", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "pooch"]
+HEAVY += ["dask", "dask.array", "distributed", "bnmf.posterior"]
 
 
 @pytest.mark.parametrize(
