@@ -7,9 +7,10 @@ that other load on the machine meets all of them. What goes over the loopback in
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import psutil
@@ -34,18 +35,21 @@ class Chain:
 
     model: Model
     state: State
-    seconds: list[float]
+    processes: list[psutil.Process]
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
 
     @classmethod
-    def of(cls, data: ObservedMatrix, n_components: int) -> Chain:
+    def of(cls, data: ObservedMatrix, n_components: int, processes: list[psutil.Process]) -> Chain:
         units, shifted = units_of(data, "column", None)
         model = Model(shifted, n_components, "ard", "column", units)
-        return cls(model, gibbs.start(model, Stream(0)), [])
+        return cls(model, gibbs.start(model, Stream(0)), processes)
 
     def sweep(self, workers: Workers | None = None) -> None:
-        began = time.perf_counter()
+        began, used = time.perf_counter(), cpu_seconds(self.processes)
         self.state = gibbs.step(self.model, self.state, Stream(0), workers)
         self.seconds.append(time.perf_counter() - began)
+        self.cpu_seconds.append(cpu_seconds(self.processes) - used)
 
     @property
     def median(self) -> float:
@@ -61,6 +65,11 @@ class Chain:
         return f"{fastest:.2f} (fastest sweeps), {median:.2f} (median of pairs)"
 
 
+def cpu_seconds(processes: list[psutil.Process]) -> float:
+    """Return the processor time that some processes have used so far."""
+    return sum(sum(process.cpu_times()[:2]) for process in processes)
+
+
 def sent() -> int:
     """Return the bytes that processes of this machine have sent to each other over the network so far."""
     return psutil.net_io_counters(pernic=True)["lo"].bytes_sent
@@ -72,13 +81,16 @@ def measure(options: argparse.Namespace) -> None:
     n_workers, k = options.workers, options.components
     with (
         LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit="8GB") as cluster,
-        Client(cluster),
+        Client(cluster) as client,
         single_threaded_blas(),
         Workers(n_workers) as threads,
     ):
-        sharded = Chain.of(ShardedMatrix.from_dask(X), k)
-        local = Chain.of(ObservedMatrix.from_data(X.compute()), k)
-        threaded = Chain(local.model, local.state, [])
+        here = [psutil.Process()]
+        sharded = Chain.of(
+            ShardedMatrix.from_dask(X), k, here + [psutil.Process(pid) for pid in client.run(os.getpid).values()]
+        )
+        local = Chain.of(ObservedMatrix.from_data(X.compute()), k, here)
+        threaded = Chain(local.model, local.state, here)
         traffic = []
         for _ in range(options.sweeps + N_WARM_UP):
             local.sweep()
@@ -96,7 +108,8 @@ def measure(options: argparse.Namespace) -> None:
     for name, chain in {"one thread in process": local, **chains}.items():
         print(f"sweep of {name}: {chain.median:.3f} s (fastest {chain.fastest:.3f})")
     for name, chain in chains.items():
-        print(f"{name}, times as fast as one thread: {chain.times_as_fast_as(local)}")
+        used = min(chain.cpu_seconds[N_WARM_UP:]) / min(local.cpu_seconds[N_WARM_UP:])
+        print(f"{name}, times as fast as one thread: {chain.times_as_fast_as(local)}; {used:.2f} times its CPU time")
     print(f"workers, times as fast as threads: {sharded.times_as_fast_as(threaded)}")
     least = (n_workers + 1) * (options.rows + options.columns) * k * 8
     measured = statistics.median(traffic[N_WARM_UP:]) - idle * sharded.median
