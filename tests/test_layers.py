@@ -79,7 +79,8 @@ def test_one_meaning_for_each_module_name():
     assert sorted(set(names)) == sorted(names)
 
 
-HEAVY = ["numba", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "dask", "distributed", "pooch"]
+HEAVY = ["numba", "pandas", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "pooch"]
+HEAVY += ["dask", "dask.array", "distributed", "bnmf.posterior"]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +88,9 @@ HEAVY = ["numba", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stat
     [
         ("bnmf", set()),
         ("bnmf.sampler.gibbs", {"numba"}),
-        ("bnmf.posterior", {"numba"}),
-        ("bnmf.estimator", {"numba", "sklearn"}),
+        ("bnmf.distributed.blocks", {"numba", "dask"}),
+        ("bnmf.posterior", {"numba", "pandas", "bnmf.posterior"}),
+        ("bnmf.estimator", {"numba", "pandas", "sklearn", "bnmf.posterior"}),
     ],
 )
 def test_import_loads_nothing_heavy(module, allowed):

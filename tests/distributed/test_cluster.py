@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from dask import delayed
 
 from bnmf import BayesianNMF, NMFImputer, select_rank
-from bnmf.distributed import RowBlocks, ShardedMatrix, sharded
-from bnmf.distributed.cluster import spread
+from bnmf.distributed import RowBlocks, ShardedMatrix
+from bnmf.distributed.cluster import BLOCKS_IN_MEMORY, Cluster, spread
+from bnmf.distributed.layout import bounds_of
 from tests.distributed.clusters import low_rank
 
 
@@ -36,13 +37,19 @@ def test_a_new_worker_gets_its_share_by_threads():
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_bytes", "n_threads"), [(100, 1, 8), (5000, 2**30, 2), (5000, 1, 3), (2**20, 1, 1)]
+    ("n_rows", "n_bytes", "n_threads", "n_blocks"),
+    [(100, 1, 8, 1), (5000, 2**30, 2, 20), (5000, 1, 3, 6), (2**20, 1, 1, 2), (20000, 10 * 2**20, 4, 12)],
 )
-def test_blocks_begin_at_tiles(n_rows, n_bytes, n_threads):
-    bounds = sharded.bounds_of(n_rows, n_bytes, n_threads)
-    assert (bounds[0], bounds[-1]) == (0, n_rows)
-    assert (np.diff(bounds) > 0).all()
+def test_blocks_are_whole_tiles_of_about_the_same_number(n_rows, n_bytes, n_threads, n_blocks):
+    bounds = bounds_of(n_rows, n_bytes, n_threads, block_bytes=2**20)
+    assert (bounds[0], bounds[-1], len(bounds) - 1) == (0, n_rows, n_blocks)
     assert not (bounds[:-1] % 256).any()
+    n_tiles = -(-np.diff(bounds) // 256)
+    assert n_tiles.max() - n_tiles.min() <= 1
+
+
+def test_blocks_are_a_small_part_of_the_memory_of_a_worker(client):
+    assert Cluster(client).block_bytes() == 10**9 // BLOCKS_IN_MEMORY
 
 
 # --- what a fit on a cluster can do, and what it cannot

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
+from bnmf.utils.frames import is_pandas
 from bnmf.utils.typing import Bools, Floats
 
 # Sizes of data whose squares, and sums of them, are floating-point numbers.
@@ -43,8 +43,9 @@ def as_floats(X: Any) -> Floats:
     ndarray of float64 of shape (rows, columns)
         The same numbers.
     """
-    if isinstance(X, pd.DataFrame):
-        types = pd.api.types
+    if is_pandas(X, "DataFrame"):
+        from pandas.api import types
+
         wrong = [
             str(name)
             for name, kind in X.dtypes.items()

@@ -13,6 +13,9 @@ from bnmf.data.views import ROWS_PER_TILE, View, unsigned
 from bnmf.utils import digests
 from bnmf.utils.typing import Array, Floats, Words
 
+# Entries that are hashed at a time, unless those of the fewest rows are more.
+MAX_HASHES, MIN_ROWS = 2**18, 16
+
 
 @singledispatch
 def fingerprint(data: ObservedMatrix) -> str:
@@ -63,12 +66,14 @@ def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
         Equal for rows with equal content.
     """
     places = _scramble(np.arange(1, data.shape[1] + 1, dtype=np.uint64))
-    # Tile by tile, because the hashes of all entries would take more memory than the data.
     unit = np.ones(data.shape[1]) if scale is None else np.broadcast_to(1.0 / scale, data.shape[1])
-    return np.concatenate([_tile_ids(data, places, unit, start, stop) for start, stop in data.tiles()])
+    # Some rows at a time, because the hashes of all entries would take more memory than the data.
+    n_rows = ROWS_PER_TILE if data.rows.matrix is None else max(MIN_ROWS, min(ROWS_PER_TILE, MAX_HASHES // len(places)))
+    starts = range(0, data.shape[0], n_rows)
+    return np.concatenate([_ids(data, places, unit, start, min(start + n_rows, data.shape[0])) for start in starts])
 
 
-def _tile_ids(data: ObservedMatrix, places: Words, unit: Floats, start: int, stop: int) -> Words:
+def _ids(data: ObservedMatrix, places: Words, unit: Floats, start: int, stop: int) -> Words:
     view = data.rows
     indptr = view.indptr[start : stop + 1]
     listed = slice(indptr[0], indptr[-1])

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from bnmf.data import views
 from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan, refuse_sharded
 from bnmf.data.views import ROWS_PER_TILE, View
+from bnmf.utils.frames import is_pandas
 from bnmf.utils.typing import Bools, Floats, Indices
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # From this fraction of observed entries on, a dense array is smaller than lists of positions, and BLAS does most of
 # the work.
@@ -92,7 +95,7 @@ class ObservedMatrix:
         if not isinstance(unstored, str) or unstored not in ("zero", "missing"):
             raise ValueError(f"unstored must be 'zero' or 'missing', got {unstored!r}")
         refuse_sharded(X)
-        row_names, column_names = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
+        row_names, column_names = (X.index, X.columns) if is_pandas(X, "DataFrame") else (None, None)
         if sp.issparse(X):
             if observed is not None:
                 raise ValueError(

@@ -184,9 +184,10 @@ class View:
             for rows, row_of, values, _ in self._blocks():
                 total[rows] = np.bincount(row_of, (values / divisor[rows][row_of]) ** 2, minlength=len(total[rows]))
         else:
-            magnitude: Any = abs(self.matrix)  # sparse arrays stay sparse
-            relative = magnitude * (1.0 / np.where(largest > 0, largest, 1.0))[:, None]
-            total = np.asarray((relative**2).sum(axis=1)).ravel()
+            relative: Any = abs(self.matrix)  # sparse arrays stay sparse; dense ones are copied once
+            relative *= (1.0 / np.where(largest > 0, largest, 1.0))[:, None]
+            relative **= 2
+            total = np.asarray(relative.sum(axis=1)).ravel()
         return np.asarray(largest * np.sqrt(total / np.maximum(self.n_observed, 1)), dtype=np.float64)
 
     def row_sums(self, function: Callable[[Floats, Positions], Floats]) -> Floats:

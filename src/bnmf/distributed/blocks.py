@@ -111,9 +111,12 @@ def make_view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: s
             matrix = sp.csr_array((shifted, matrix.indices, matrix.indptr), shape=matrix.shape)
         return listed_view(matrix if by == "row" else matrix.tocsc())
     array = as_dense(as_csr(chunk), unstored) if sp.issparse(chunk) else as_floats(chunk)
-    mask = ~np.isnan(array)
-    filled = np.where(mask, array if offset is None else array - offset, 0.0)
-    return dense_view(filled, mask) if by == "row" else dense_view(filled.T, mask.T)
+    filled = np.array(array if by == "row" else array.T, order="C")  # the only copy: blocks may be all that fits
+    if offset is not None:
+        filled -= offset if by == "row" else offset[:, None]
+    mask = ~np.isnan(filled)
+    filled[~mask] = 0.0
+    return dense_view(filled, mask)
 
 
 def _observed(array: Floats) -> sp.csr_array:

@@ -27,6 +27,10 @@ MAX_SECONDS_WITHOUT_WORKERS = 60.0
 CONNECTION_SECONDS = 20.0
 # Times that a piece of work is lost, with workers there, after which the run stops.
 MAX_LOSSES = 10
+# Size of a block, in parts of the memory that a thread of a worker may use: making one takes a few times its size.
+BLOCKS_IN_MEMORY = 32
+# Largest size of a block in bytes that is aimed at.
+MAX_BLOCK_BYTES = 2**28
 # Seconds between looks at the workers while results are awaited.
 SECONDS_BETWEEN_LOOKS = 2.0
 # Seconds in which a worker must answer the client; Dask would wait half a minute for one that was killed.
@@ -170,6 +174,12 @@ class Cluster:
         if not threads:
             raise TimeoutError("the cluster has no workers")
         return threads
+
+    def block_bytes(self) -> int:
+        """Return the size that a block should not exceed, given the memory limits of the workers."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        shares = [worker["memory_limit"] // worker["nthreads"] for worker in workers if worker["memory_limit"]]
+        return min([MAX_BLOCK_BYTES, *(share // BLOCKS_IN_MEMORY for share in shares)])
 
     def compute(self, recipes: list[Delayed]) -> list[Any]:
         """Return the values of delayed objects, in order."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.noise import KnownNoise, NoiseModel
 from bnmf.model.units import Units
+from bnmf.utils.frames import is_pandas
 from bnmf.utils.typing import Floats
 
 
@@ -72,7 +72,7 @@ def _checked_weights(sample_weight: Any, n_rows: int) -> Floats:
 
 def _numbers(given: Any, name: str) -> Floats:
     """Return an argument as an array of floats, NaN where it is masked or not available."""
-    if isinstance(given, (pd.DataFrame, pd.Series)):
+    if is_pandas(given, "DataFrame", "Series"):
         given = given.astype(object).to_numpy(na_value=np.nan)
     if isinstance(given, np.ma.MaskedArray):
         given = np.ma.filled(given.astype(np.float64), np.nan)
