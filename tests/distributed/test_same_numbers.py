@@ -10,7 +10,7 @@ from bnmf import BayesianNMF
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
 from bnmf.distributed import RowBlocks, ShardedMatrix, sharded
-from bnmf.priors import L1, L2Squared, LInf
+from bnmf.priors import L1, L2Squared, Laplace, LInf, Normal
 from tests.distributed.clusters import assert_same_draws, low_rank
 
 SHAPE = (700, 600)  # three tiles of rows, and three of columns
@@ -40,6 +40,7 @@ def negative_with_constant_column():
 
 
 BY_ENTRY = L1(0.5 + np.random.default_rng(0).random((SHAPE[0], 3))), L1(0.5 + np.ones((3, SHAPE[1])))
+SIGNED = Normal(0.0, 1.0) + Laplace(0.5 + np.random.default_rng(1).random((3, SHAPE[1])))
 CASES = {
     "defaults": (low_rank(missing=0.2), {}),
     "shared patterns, max term": (shared_patterns(), {"prior": "gl22inf", "noise": "common", "scale": "matrix"}),
@@ -49,6 +50,7 @@ CASES = {
     "pair of priors": (low_rank(missing=0.1), {"prior": (LInf(0.3), L2Squared()), "noise": "common"}),
     "listed, offset": (low_rank(missing=0.7) - 1.0, {"noise": "column", "offset": "column", "prior": "gee"}),
     "listed, both": (low_rank(missing=0.7), {"noise": "both"}),
+    "both signs by entry, mean": (low_rank(missing=0.2) - 2.0, {"prior": (BY_ENTRY[0], SIGNED), "offset": "mean"}),
     "sparse, zeros": (sparse(0.1, nan=0.1), {"noise": "column"}),
     "sparse, zeros, both": (sparse(0.1, nan=0.1), {"noise": "both", "prior": "gl22"}),
     "sparse, missing": (sparse(0.2, nan=0.1), {"unstored": "missing", "noise": "row", "prior": "glinf"}),

@@ -41,7 +41,8 @@ def shear_first_pair(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, number
     """Shear with j = 0 and k = 1 only."""
     columns_W = columns_of(W, prior_W, pointer_at(numbers, 0))
     columns_Z = columns_of(Z, prior_Z, pointer_at(numbers, numbers.size // 2))
-    shear_pair(0, 1, W.shape[1], columns_W, columns_Z, max_term_W, max_term_Z, stream_of(U64(9), U64(key), 0))
+    stream = stream_of(U64(9), U64(key), 0)
+    shear_pair(0, 1, W.shape[1], columns_W, columns_Z, max_term_W, max_term_Z, prior_W[3], stream)
     copy_from_columns(columns_W.w, columns_W.length, W)
     copy_from_columns(columns_Z.w, columns_Z.length, Z)
 

@@ -129,7 +129,8 @@ def part(array: Any, rows: slice) -> Any:
 
 def prior_of(prior: Coefficients, rows: slice) -> Coefficients:
     """Return the prior of some rows."""
-    return replace(prior, linear=part(prior.linear, rows), quadratic=part(prior.quadratic, rows))
+    arrays = {name: getattr(prior, name) for name in ("linear", "quadratic", "absolute")}
+    return replace(prior, **{name: part(array, rows) for name, array in arrays.items() if array is not None})
 
 
 @gibbs.half_sweep.register(ShardedScaledView)

@@ -97,7 +97,8 @@ def shear(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, partners, numbers
     """
     n_components = W.shape[1]
     columns_W = columns_of(W, prior_W, pointer_at(numbers, 0))
-    linear, quadratic, _, _ = prior_W
+    linear, quadratic, _, absolute_W = prior_W
+    _, _, _, absolute_Z = prior_Z
     size = columns_size(W.shape[0], n_components, linear.shape[0], quadratic.shape[0])
     columns_Z = columns_of(Z, prior_Z, pointer_at(numbers, size))
     for count in range(partners[0], partners[1]):
@@ -105,9 +106,18 @@ def shear(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, partners, numbers
         for j in range(n_components):
             stream = stream_of(key[0], key[1], (count - partners[0]) * n_components + j)
             k = (j + distance) % n_components
-            shear_pair(j, k, n_components, columns_W, columns_Z, max_term_W, max_term_Z, stream)
+            real = first_given(absolute_W, absolute_Z)
+            shear_pair(j, k, n_components, columns_W, columns_Z, max_term_W, max_term_Z, real, stream)
     copy_from_columns(columns_W.w, columns_W.length, W)
     copy_from_columns(columns_Z.w, columns_Z.length, Z)
+
+
+@inlined
+def first_given(x, y):
+    """Return the first of two arguments that is not None, or None."""
+    if x is None:
+        return y
+    return x
 
 
 @kernel
@@ -154,8 +164,8 @@ def set_coefficients(coefficients, to, stride):
 
 
 @kernel
-def shear_pair(j, k, n_components, W, Z, max_term_W, max_term_Z, stream):
-    """Draw ε for w_:j + ε w_:k and z_k: - ε z_j:, and apply it."""
+def shear_pair(j, k, n_components, W, Z, max_term_W, max_term_Z, real, stream):
+    """Draw ε for w_:j + ε w_:k and z_k: - ε z_j:, and apply it; `real` is None if both factors are nonnegative."""
     slope_W, curvature_W, ratio_W = terms_along(j, k, W)
     slope_Z, curvature_Z, ratio_Z = terms_along(k, j, Z)
     low, high = -reach(ratio_W, curvature_W, W), reach(ratio_Z, curvature_Z, Z)
@@ -163,7 +173,11 @@ def shear_pair(j, k, n_components, W, Z, max_term_W, max_term_Z, stream):
         return
     b, p = slope_Z - slope_W, curvature_W + curvature_Z
     if max_term_W is None and max_term_Z is None:
-        epsilon, stream = draw_between(b, p, low, high, stream)
+        if real is None:
+            change, stream = draw_within(b - p * low, p, high - low, stream)
+            epsilon = low + change
+        else:
+            epsilon, stream = draw_between(b, p, low, high, stream)
     else:
         if max_term_W is not None:
             set_kinks(j, n_components, W.w, W.length, W.kinks)
