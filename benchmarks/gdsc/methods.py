@@ -22,11 +22,11 @@ from bnmf.utils.typing import Floats, Indices
 
 PROBABILITY = 0.9
 """Probability of the intervals."""
-KS = (5, 10, 15)
+KS = (5, 10, 20)
 """Numbers of components to choose from."""
-# Fits for that choice are many, and need to be good enough to tell the K apart.
+# Fits for that choice are short, but of several chains: the mean of one chain errs more, and the more the larger K is.
 INNER_FOLDS = 3
-CHOOSING = {"n_chains": 1, "burn_in": 200, "n_draws": 100}
+CHOOSING = {"n_chains": 3, "burn_in": 150, "n_draws": 50}
 # The variance of a baseline's errors in a column counts as many entries with the variance of all columns as well, so
 # that a column without any error has no variance of 0.
 ENTRIES_OF_ALL_COLUMNS = 2.0
@@ -154,7 +154,7 @@ _FEW = tuple({"K": k} for k in (1, 2, 3, 4, 6, 8))
 _PAPER = {"scale": None, "noise": "common"}
 _RAW = {"scale": "matrix", "noise": "common"}
 _HALF_NORMAL = L2Squared(by="component")
-_STUDENT = StudentT(None)
+_CAP = 100.0  # of the published data
 
 METHODS: dict[str, Model | Baseline] = {
     # Models of the paper that bnmf implements: λ = 0.1, the units of the data, one variance of the noise.
@@ -170,9 +170,14 @@ METHODS: dict[str, Model | Baseline] = {
     "linf": Model("L∞, rate learned", {"prior": LInf()}, KS),
     "default": Model("default settings"),
     "default-common": Model("default, one variance and unit", _RAW),
-    "default-student": Model("default, Student's t", {"noise": _STUDENT}),
+    "default-student": Model("default, Student's t", {"noise": StudentT(None)}),
+    "student-both": Model("default, Student's t by row and column", {"noise": StudentT(None, by="both")}),
     "half-normal": Model("half-normal by component", {"prior": _HALF_NORMAL}, KS),
     "half-normal-common": Model("half-normal by component, one variance and unit", {"prior": _HALF_NORMAL, **_RAW}, KS),
+    "below-cap": Model("default prior on 100 - IC50, one variance and unit", _RAW, below=_CAP),
+    "below-cap-half-normal": Model(
+        "half-normal by component on 100 - IC50, one variance and unit", {"prior": _HALF_NORMAL, **_RAW}, KS, _CAP
+    ),
     # Real-valued factors.
     "normal": Model("normal by component", {"prior": "normal"}, KS),
     "normal-common": Model("normal by component, one variance and unit", {"prior": "normal", **_RAW}, KS),

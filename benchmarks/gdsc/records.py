@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 
-from benchmarks.gdsc.methods import PROBABILITY, Baseline, Forecast, Hidden, Model
+from benchmarks.gdsc.methods import CHOOSING, INNER_FOLDS, PROBABILITY, Baseline, Forecast, Hidden, Model
 from bnmf.data.folds import balanced_folds
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
@@ -46,7 +46,8 @@ def tasks(X: Floats, methods: dict[str, Model | Baseline], n_folds: int) -> list
 def _essence(method: Model | Baseline) -> tuple[Any, ...]:
     """Return what a result depends on: a new label is no reason to fit again."""
     if isinstance(method, Model):
-        return (sorted(method.settings.items()), method.ks, method.below)
+        choosing = (method.ks, INNER_FOLDS, sorted(CHOOSING.items())) if method.ks else ()
+        return (sorted(method.settings.items()), choosing, method.below)
     return (method.fill.__name__, method.options)
 
 
