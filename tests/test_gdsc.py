@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 from benchmarks.gdsc import __main__ as command
-from benchmarks.gdsc import methods, page, records
+from benchmarks.gdsc import methods, page, records, whole_numbers
 from benchmarks.gdsc.methods import Baseline, Forecast, Hidden, Model
 from benchmarks.gdsc.published import PUBLISHED
+from scipy import stats
 
 from bnmf.paper import baselines
 from tests.pages import DOCS
@@ -82,14 +83,35 @@ def test_other_settings_are_other_results(run, monkeypatch):
 
 def test_scores_of_a_known_forecast():
     values = np.array([1.0, 3.0])
-    forecast = Forecast(np.array([2.0, 3.0]), np.array([-1.0, -3.0]), np.array([1.5, 2.0]), np.array([3.0, 4.0]), "", 0)
+    low, high, logs = np.array([1.5, 2.0]), np.array([3.0, 4.0]), np.array([-1.0, -3.0])
+    forecast = Forecast(np.array([2.0, 3.0]), logs, 2 * logs, low, high, "", 0.0)
     found = records.scores(forecast, values)
     assert found["mse"] == 0.5
     assert found["r2"] == 0.5
     assert found["log_density"] == -2.0
+    assert found["log_probability"] == -4.0
     assert found["coverage"] == 0.5
     assert found["width"] == 1.75
     assert found["interval_score"] == 1.75 + 20 * 0.25  # half of the entries lie 0.5 below
+
+
+@pytest.mark.parametrize("df", [None, 4.0])
+def test_probabilities_of_all_whole_numbers_add_up_to_one(df):
+    top, rng = 6.0, np.random.default_rng(0)
+    mean, sd = rng.normal(3.0, 3.0, size=(5, 1)), rng.exponential(2.0, size=(5, 1))
+    low, high = whole_numbers.bounds(np.arange(top + 1.0), top)
+    logs = whole_numbers.log_probability(mean, sd, low, high, None if df is None else np.full(5, df))
+    law = stats.norm if df is None else stats.t(df)
+    assert np.exp(logs).sum() == pytest.approx(1.0)
+    assert np.exp(logs[2]) == pytest.approx((law.cdf((3.0 - mean) / sd) - law.cdf((2.0 - mean) / sd)).mean())
+    assert np.exp(logs[0]) == pytest.approx(law.cdf((1.0 - mean) / sd).mean())
+
+
+def test_a_whole_number_far_in_the_tail_keeps_its_log_probability():
+    low, high = whole_numbers.bounds(np.array([50.0]), 100.0)
+    for mean in (-950.0, 1051.0):  # the nearer edge is 1000 standard deviations off
+        found = whole_numbers.log_probability(np.array([[mean]]), np.ones((1, 1)), low, high)
+        assert found == pytest.approx(stats.norm.logsf(1000.0), rel=1e-6)
 
 
 def test_a_model_of_the_distance_below_a_cap_predicts_the_data_themselves():
@@ -100,6 +122,7 @@ def test_a_model_of_the_distance_below_a_cap_predicts_the_data_themselves():
     assert forecast.mean == pytest.approx(20.0 - mirrored.mean)
     assert forecast.log_density == pytest.approx(mirrored.log_density)
     assert forecast.low == pytest.approx(np.maximum(20.0 - mirrored.high, 0.0))
+    assert np.all(forecast.log_probability < 0.0)
     assert np.mean((forecast.mean - hidden.values) ** 2) < 0.2 * hidden.values.var()
 
 

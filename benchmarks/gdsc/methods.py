@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from benchmarks.gdsc.whole_numbers import bounds, log_probability, log_probability_of
 from bnmf import BayesianNMF, select_rank
 from bnmf.data.folds import balanced_folds
 from bnmf.data.observed import ObservedMatrix
@@ -37,6 +38,7 @@ class Forecast(NamedTuple):
 
     mean: Floats
     log_density: Floats
+    log_probability: Floats
     low: Floats
     high: Floats
     choice: str
@@ -67,8 +69,9 @@ class Model:
         """Choose K, fit, and predict."""
         settings: dict[str, Any] = {"n_jobs": 1, "random_state": seed, **self.settings}
         rows, columns, values = hidden
+        at_least, below = bounds(values, np.nanmax(A))
         if self.below is not None:
-            A, values = self.below - A, self.below - values
+            A, values, at_least, below = self.below - A, self.below - values, self.below - below, self.below - at_least
         with warnings.catch_warnings(action="ignore"):
             if self.ks:
                 cheap = BayesianNMF(**(settings | CHOOSING))
@@ -79,9 +82,10 @@ class Model:
             seconds = time.perf_counter() - began
         mean, (low, high) = posterior.mean(rows, columns), posterior.interval(PROBABILITY, rows, columns)
         density = posterior.log_predictive_density(rows, columns, values)
+        probability = log_probability_of(posterior, rows, columns, at_least, below)
         if self.below is not None:  # no less than 0, as all the other intervals
             mean, low, high = self.below - mean, np.maximum(self.below - high, 0.0), self.below - low
-        return Forecast(mean, density, low, high, f"K = {posterior.n_components}", seconds)
+        return Forecast(mean, density, probability, low, high, f"K = {posterior.n_components}", seconds)
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ class Baseline:
         return Forecast(
             mean,
             np.asarray(stats.norm.logpdf(values, mean, sd)),
+            log_probability(mean[None], sd[None], *bounds(values, np.nanmax(A))),
             np.maximum(mean - reach, 0.0),  # as our intervals, and as the data
             np.maximum(mean + reach, 0.0),
             ", ".join(f"{name} = {value}" for name, value in self.options[best].items()),

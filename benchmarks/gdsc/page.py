@@ -12,9 +12,9 @@ from benchmarks.gdsc.records import Record
 
 MARK = "gdsc"
 OURS, BASELINE, THEIRS = "bnmf", "baseline", "Brouwer and Lió"
-MEASURES = ("mse", "r2", "log_density", "coverage", "width", "interval_score", "seconds")
+MEASURES = ("mse", "r2", "log_density", "log_probability", "coverage", "interval_score", "seconds")
 HEADER = (
-    "| | by | K | mean squared error | R² | log density | coverage | width | interval score | seconds |\n"
+    "| | by | K | mean squared error | R² | log density | log probability | coverage | interval score | seconds |\n"
     "|---|---|---|---|---|---|---|---|---|---|"
 )
 
@@ -76,7 +76,7 @@ def tables(records: Sequence[Record], methods: dict[str, Model | Baseline], n_fo
 
 
 def _line(row: "pd.Series[float]") -> str:
-    digits = {"r2": 3, "log_density": 2, "coverage": 3, "width": 1, "interval_score": 1, "seconds": 1}
+    digits = {"r2": 3, "log_density": 2, "log_probability": 3, "coverage": 3, "interval_score": 1, "seconds": 1}
     cells = ["" if np.isnan(row[name]) else f"{row[name]:.{n}f}" for name, n in digits.items()]
     error = f"{row['mse']:.1f} ± {row['mse_se']:.1f}"
     label = f"**{row['label']}**" if row["by"] == OURS else row["label"]
@@ -85,24 +85,23 @@ def _line(row: "pd.Series[float]") -> str:
 
 def _firsts(ours: pd.DataFrame, both: pd.DataFrame) -> list[str]:
     """Return who is first in each measure, in a sentence each."""
-    best = {str(by): of.sort_values("mse").iloc[0] for by, of in both.groupby("by")}
-    error = "; ".join(f"{row['label']} with {row['mse']:.1f} ({by})" for by, row in best.items())
-    density = ours.sort_values("log_density", ascending=False)
-    of_baselines = density[density["by"] == BASELINE]
+    best = [of.iloc[0] for _, of in both.groupby("by", sort=False)]
+    error = "; ".join(_named(row, "mse", 1) for row in best)
     lines = [f"- Smallest mean squared error of each group: {error}."]
-    lines.append(f"- Highest log density: {_named(density.iloc[0], 'log_density', 2)}")
-    if len(of_baselines):
-        lines[-1] += f"; of the baselines {_named(of_baselines.iloc[0], 'log_density', 2)}"
-    score = ours.sort_values("interval_score")
-    nearest = ours.iloc[int((ours["coverage"] - PROBABILITY).abs().to_numpy().argmin())]
-    lines[-1] += "."
-    lines.append(f"- Smallest interval score: {_named(score.iloc[0], 'interval_score', 1)}.")
-    lines.append(f"- Coverage nearest to {PROBABILITY:.0%}: {_named(nearest, 'coverage', 3)}.")
+    for measure, title, digits in (("log_density", "log density", 2), ("log_probability", "log probability", 3)):
+        ordered = ours.sort_values(measure, ascending=False)
+        groups = [of.iloc[0] for _, of in ordered.groupby("by", sort=False)]
+        lines.append(f"- Highest {title}: {'; '.join(_named(row, measure, digits) for row in groups)}.")
+    groups = [of.iloc[0] for _, of in ours.sort_values("interval_score").groupby("by", sort=False)]
+    lines.append(f"- Smallest interval score: {'; '.join(_named(row, 'interval_score', 1) for row in groups)}.")
+    nearest = ours.iloc[(ours["coverage"] - PROBABILITY).abs().argsort().to_numpy()]
+    groups = [of.iloc[0] for _, of in nearest.groupby("by", sort=False)]
+    lines.append(f"- Coverage nearest to {PROBABILITY:.0%}: {'; '.join(_named(row, 'coverage', 3) for row in groups)}.")
     return lines
 
 
 def _named(row: "pd.Series[float]", measure: str, digits: int) -> str:
-    return f"{row['label']} with {row[measure]:.{digits}f}"
+    return f"{row['label']} with {row[measure]:.{digits}f} ({row['by']})"
 
 
 def with_tables(page: str, text: str) -> str:

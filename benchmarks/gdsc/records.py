@@ -79,6 +79,7 @@ def scores(forecast: Forecast, values: Floats) -> Record:
         "mse": round(float(squares.mean()), 3),
         "r2": round(1.0 - float(squares.mean() / values.var()), 5),
         "log_density": round(float(forecast.log_density.mean()), 4),
+        "log_probability": round(float(forecast.log_probability.mean()), 4),
         "coverage": round(float(inside.mean()), 4),
         "width": round(float(width.mean()), 2),
         "interval_score": round(float((width + 2.0 / (1.0 - PROBABILITY) * beyond).mean()), 2),
