@@ -136,11 +136,11 @@ def _column_mean(A: Floats) -> Floats:
     return baselines.column_mean(A)
 
 
-def _iterative(A: Floats) -> Floats:
+def _iterative(A: Floats, nearest: int | None = None) -> Floats:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
     from sklearn.impute import IterativeImputer
 
-    return IterativeImputer(min_value=0.0, random_state=0).fit_transform(A)
+    return IterativeImputer(n_nearest_features=nearest, min_value=0.0, random_state=0).fit_transform(A)
 
 
 def _nmf(A: Floats, K: int) -> Floats:
@@ -159,6 +159,7 @@ _FEW = tuple({"K": k} for k in (1, 2, 3, 4, 6, 8))
 _PAPER = {"scale": None, "noise": "common"}
 _RAW = {"scale": "matrix", "noise": "common"}
 _HALF_NORMAL = L2Squared(by="component")
+_BOTH = {"prior": _HALF_NORMAL, "noise": "both"}
 _CAP = 100.0  # of the published data
 
 METHODS: dict[str, Model | Baseline] = {
@@ -179,6 +180,8 @@ METHODS: dict[str, Model | Baseline] = {
     "student-both": Model("default, Student's t by row and column", {"noise": StudentT(None, by="both")}),
     "half-normal": Model("half-normal by component", {"prior": _HALF_NORMAL}, KS),
     "half-normal-common": Model("half-normal by component, one variance and unit", {"prior": _HALF_NORMAL, **_RAW}, KS),
+    "half-normal-both": Model("half-normal by component, noise by row and column", _BOTH, KS),
+    "student10-both": Model("default, Student's t by row and column, 10 df", {"noise": StudentT(10.0, by="both")}),
     "below-cap": Model("default prior on 100 - IC50, one variance and unit", _RAW, below=_CAP),
     "below-cap-half-normal": Model(
         "half-normal by component on 100 - IC50, one variance and unit", {"prior": _HALF_NORMAL, **_RAW}, KS, _CAP
@@ -194,6 +197,9 @@ METHODS: dict[str, Model | Baseline] = {
     "additive": Baseline("row + column means", baselines.row_column_mean),
     "neighbours": Baseline("KNNImputer", _neighbours, tuple({"rows": n} for n in (10, 20, 40, 80))),
     "iterative": Baseline("IterativeImputer", _iterative),
+    "iterative-nearest": Baseline(
+        "IterativeImputer, some columns for each", _iterative, tuple({"nearest": n} for n in (10, 20, 40))
+    ),
     "nmf": Baseline("NMF by least squares", _nmf, _FEW),
     "nmf-divergence": Baseline("NMF by divergence", _nmf_divergence, _FEW),
 }

@@ -34,6 +34,8 @@ def summary(records: Sequence[Record], methods: dict[str, Model | Baseline], n_f
             **measured.mean(),
             **_standard_errors(measured),
         }
+        if getattr(methods[name], "below", None) is not None:  # those intervals end at the cap, and others do not
+            rows[name]["interval_score"] = np.nan
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -65,7 +67,7 @@ def tables(records: Sequence[Record], methods: dict[str, Model | Baseline], n_fo
     both = pd.concat([ours, published()]).sort_values("mse")
     lines = [
         f"Means over {n_folds} folds and, for the error, standard errors of them. Intervals have probability "
-        f"{PROBABILITY:.0%}; K is what was chosen in the folds, or the number of neighbours of KNNImputer.",
+        f"{PROBABILITY:.0%}; K is what was chosen in the folds, or the number of rows of KNNImputer and of columns of IterativeImputer.",
         "",
         HEADER,
         *(_line(row) for _, row in both.iterrows()),
