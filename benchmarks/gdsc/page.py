@@ -67,7 +67,8 @@ def tables(records: Sequence[Record], methods: dict[str, Model | Baseline], n_fo
     both = pd.concat([ours, published()]).sort_values("mse")
     lines = [
         f"Means over {n_folds} folds and, for the error, standard errors of them. Intervals have probability "
-        f"{PROBABILITY:.0%}; K is what was chosen in the folds, or the number of rows of KNNImputer and of columns of IterativeImputer.",
+        f"{PROBABILITY:.0%}; K is what was chosen in the folds, or the number of rows of KNNImputer and of columns of "
+        "IterativeImputer.",
         "",
         HEADER,
         *(_line(row) for _, row in both.iterrows()),
