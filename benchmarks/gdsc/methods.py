@@ -183,6 +183,14 @@ METHODS: dict[str, Model | Baseline] = {
     "half-normal-both": Model("half-normal by component, noise by row and column", _BOTH, KS),
     "student10-both": Model("default, Student's t by row and column, 10 df", {"noise": StudentT(10.0, by="both")}),
     "below-cap": Model("default prior on 100 - IC50, one variance and unit", _RAW, below=_CAP),
+    "below-cap-30": Model(
+        "default prior on 100 - IC50, one variance and unit, K = 30", {"n_components": 30, **_RAW}, below=_CAP
+    ),
+    "below-cap-student10": Model(
+        "default prior on 100 - IC50, one unit, Student's t by row and column, 10 df",
+        {"noise": StudentT(10.0, by="both"), "scale": "matrix"},
+        below=_CAP,
+    ),
     "below-cap-half-normal": Model(
         "half-normal by component on 100 - IC50, one variance and unit", {"prior": _HALF_NORMAL, **_RAW}, KS, _CAP
     ),
