@@ -1,0 +1,41 @@
+"""Log probabilities of whole numbers between 0 and a cap, many of which are at the ends.
+
+A response is a number that was cut to that range and truncated. More than half of them are 0 or the cap, and a density
+may be as high as it likes at a value that many entries share. A probability may not: that of v is the one of all
+numbers from v to v + 1, that of 0 of all below 1, and that of the cap of all from there on.
+"""
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp, stdtr
+
+from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.predictions import entries, tiles
+from bnmf.utils.typing import Floats, Indices
+
+
+def bounds(values: Floats, top: float) -> tuple[Floats, Floats]:
+    """Return the range of numbers that each value stands for."""
+    low = np.floor(values)
+    return np.where(low <= 0.0, -np.inf, low), np.where(low >= np.floor(top), np.inf, low + 1.0)
+
+
+def log_probability(mean: Floats, sd: Floats, low: Floats, high: Floats, df: Floats | None = None) -> Floats:
+    """Return the log probability of each range (n,), averaged over draws (S, n) of the mean, the scale and the law."""
+    below, above = (low - mean) / sd, (high - mean) / sd
+    flip = below > 0.0  # tails to the left keep their digits
+    below, above = np.where(flip, -above, below), np.where(flip, -below, above)
+    with np.errstate(divide="ignore", invalid="ignore"):  # log 0 below all numbers, and in a tail beyond them
+        small, large = (log_ndtr(z) if df is None else np.log(stdtr(df[:, None], z)) for z in (below, above))
+        terms = np.where(np.isneginf(large), -np.inf, large + np.log1p(-np.exp(small - large)))
+    return logsumexp(terms, axis=0) - np.log(len(terms))
+
+
+def log_probability_of(posterior: Posterior, rows: Indices, columns: Indices, low: Floats, high: Floats) -> Floats:
+    """Return the log posterior predictive probability of a range for each entry."""
+    W, Z, noise = posterior.flat
+    out = np.empty(len(rows))
+    for part in tiles(len(rows), 64 * len(W)):
+        sd = np.sqrt(noise.at(rows[part], columns[part]))
+        mean = entries(W, Z, rows[part], columns[part])
+        out[part] = log_probability(mean, sd, low[part], high[part], noise.df)
+    return out
