@@ -13,7 +13,6 @@ from pathlib import Path
 
 from benchmarks.gdsc import methods, page, records
 from benchmarks.gdsc.methods import Baseline, Model
-from bnmf.priors.names import as_pair
 from bnmf.utils.atomic import write_bytes
 from bnmf.utils.typing import Floats
 
@@ -30,21 +29,12 @@ def load(data_dir: Path | None) -> Floats:
 
 
 def chosen(names: str | None) -> dict[str, Model | Baseline]:
-    """Return methods by name, all by default, without those whose prior this version does not have."""
+    """Return methods by name, all by default."""
     wanted = list(methods.METHODS) if names is None else names.split(",")
     unknown = [name for name in wanted if name not in methods.METHODS]
     if unknown:
         raise SystemExit(f"--models must be among {', '.join(methods.METHODS)}, got {', '.join(unknown)}")
-    found = {}
-    for name in wanted:
-        method = methods.METHODS[name]
-        try:
-            as_pair(method.settings.get("prior", "ard") if isinstance(method, Model) else "ard")
-        except ValueError as error:
-            print(f"{name} is left out: {error}")
-        else:
-            found[name] = method
-    return found
+    return {name: methods.METHODS[name] for name in wanted}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

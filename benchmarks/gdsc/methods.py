@@ -16,6 +16,7 @@ from benchmarks.gdsc.whole_numbers import bounds, log_probability, log_probabili
 from bnmf import BayesianNMF, select_rank
 from bnmf.data.folds import balanced_folds
 from bnmf.data.observed import ObservedMatrix
+from bnmf.imputer import ANY_TABLE
 from bnmf.model.noise import StudentT
 from bnmf.paper import baselines
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
@@ -158,6 +159,8 @@ def _neighbours(A: Floats, rows: int) -> Floats:
 _FEW = tuple({"K": k} for k in (1, 2, 3, 4, 6, 8))
 _PAPER = {"scale": None, "noise": "common"}
 _RAW = {"scale": "matrix", "noise": "common"}
+_AROUND_MEAN = {"offset": "mean", **_RAW}
+_STUDENT = {"noise": StudentT(10.0, by="both")}
 _HALF_NORMAL = L2Squared(by="component")
 _BOTH = {"prior": _HALF_NORMAL, "noise": "both"}
 _CAP = 100.0  # of the published data
@@ -181,7 +184,7 @@ METHODS: dict[str, Model | Baseline] = {
     "half-normal": Model("half-normal by component", {"prior": _HALF_NORMAL}, KS),
     "half-normal-common": Model("half-normal by component, one variance and unit", {"prior": _HALF_NORMAL, **_RAW}, KS),
     "half-normal-both": Model("half-normal by component, noise by row and column", _BOTH, KS),
-    "student10-both": Model("default, Student's t by row and column, 10 df", {"noise": StudentT(10.0, by="both")}),
+    "student10-both": Model("default, Student's t by row and column, 10 df", _STUDENT),
     "below-cap": Model("default prior on 100 - IC50, one variance and unit", _RAW, below=_CAP),
     "below-cap-30": Model(
         "default prior on 100 - IC50, one variance and unit, K = 30", {"n_components": 30, **_RAW}, below=_CAP
@@ -194,13 +197,22 @@ METHODS: dict[str, Model | Baseline] = {
     "below-cap-half-normal": Model(
         "half-normal by component on 100 - IC50, one variance and unit", {"prior": _HALF_NORMAL, **_RAW}, KS, _CAP
     ),
-    # Real-valued factors.
-    "normal": Model("normal by component", {"prior": "normal"}, KS),
+    # Factors of both signs.
     "normal-common": Model("normal by component, one variance and unit", {"prior": "normal", **_RAW}, KS),
-    "laplace": Model("Laplace by component", {"prior": "laplace"}, KS),
     "laplace-common": Model("Laplace by component, one variance and unit", {"prior": "laplace", **_RAW}, KS),
-    "semi": Model("exponential W, normal Z", {"prior": ("ard", "normal")}, KS),
     "semi-common": Model("exponential W, normal Z, one variance and unit", {"prior": ("ard", "normal"), **_RAW}, KS),
+    "normal-mean": Model(
+        "normal around the mean, one variance and unit", {"prior": "normal", "offset": "mean", **_RAW}
+    ),
+    "laplace-mean": Model(
+        "Laplace around the mean, one variance and unit", {"prior": "laplace", "offset": "mean", **_RAW}
+    ),
+    "any-table": Model("settings of NMFImputer", ANY_TABLE),
+    "any-table-common": Model("settings of NMFImputer, one variance and unit", {**ANY_TABLE, **_RAW}),
+    "any-table-student": Model(
+        "settings of NMFImputer, Student's t by row and column, 10 df",
+        {**ANY_TABLE, "noise": StudentT(10.0, by="both")},
+    ),
     "column-mean": Baseline("column means", _column_mean),
     "additive": Baseline("row + column means", baselines.row_column_mean),
     "neighbours": Baseline("KNNImputer", _neighbours, tuple({"rows": n} for n in (10, 20, 40, 80))),

@@ -33,9 +33,10 @@ def log_probability(mean: Floats, sd: Floats, low: Floats, high: Floats, df: Flo
 def log_probability_of(posterior: Posterior, rows: Indices, columns: Indices, low: Floats, high: Floats) -> Floats:
     """Return the log posterior predictive probability of a range for each entry."""
     W, Z, noise = posterior.flat
+    offset = np.zeros(posterior.shape[1]) if posterior.offset is None else posterior.offset
     out = np.empty(len(rows))
     for part in tiles(len(rows), 64 * len(W)):
         sd = np.sqrt(noise.at(rows[part], columns[part]))
-        mean = entries(W, Z, rows[part], columns[part])
+        mean = entries(W, Z, rows[part], columns[part]) + offset[columns[part]]
         out[part] = log_probability(mean, sd, low[part], high[part], noise.df)
     return out
