@@ -88,7 +88,7 @@ class Normal(Term):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Laplace(Term):
-    """R = λ Σ |w|: a Laplace prior, which entries of either sign have.
+    """R = λ times the sum of magnitudes: a Laplace prior, whose entries have either sign.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ class Laplace(Term):
         return Coefficients(zero, zero, absolute=self._by_entry(self.rate, shape))
 
     def unit_penalty(self, W: Floats) -> Floats:
-        """Return Σ |w|, by component or in all."""
+        """Return the sum of magnitudes, by component or in all."""
         return np.abs(W).sum(axis=0) if self.is_by_component else np.abs(W).sum()
 
     def unit_mean(self, n_components: int) -> float:
-        """Return the mean of |w| with rate 1."""
+        """Return the mean magnitude of an entry with rate 1."""
         return 1.0
 
 
