@@ -18,7 +18,8 @@ COMPLETE_SMALL, COMPLETE_LARGE, INCOMPLETE = "complete-160x254", "complete-5000x
 SCATTERED = "scattered-1000x400-80"
 PLAIN = f"{variants.PLAIN}, plain residuals"
 AVX2 = ", AVX2"  # ends the label of a contestant on that processor
-COMMON_NOISE, COLUMN_NOISE, HALF_NORMAL, WITH_MAX_TERM = "common noise", "noise by column", "GL2²", "GL2²,∞"
+COMMON_NOISE, COLUMN_NOISE = "common noise", "noise by column"
+HALF_NORMAL, WITH_MAX_TERM, NORMAL, LAPLACE = "GL2²", "GL2²,∞", "normal", "Laplace"
 DEFAULT_MOVES = "default moves"
 EXPONENT = "exponent of K"
 FIRST_FIT = "first fit of a 50 x 20 matrix, nothing compiled"
@@ -187,6 +188,8 @@ def sweeps(context: Context) -> Outcome:
         priors = [
             fastest("gdsc", 20, HALF_NORMAL, prior="gl22"),
             fastest("gdsc", 20, WITH_MAX_TERM, prior="gl22inf"),
+            fastest("gdsc", 20, NORMAL, prior="normal"),
+            fastest("gdsc", 20, LAPLACE, prior="laplace"),
         ]
         compete(context, outcome, priors, baseline=HALF_NORMAL, unit=unit)
     outcome.notes.append(

@@ -25,6 +25,8 @@ from benchmarks.sections import (
     COMMON_NOISE,
     DEFAULT_MOVES,
     HALF_NORMAL,
+    LAPLACE,
+    NORMAL,
     OURS,
     PLAIN,
     WITH_MAX_TERM,
@@ -38,7 +40,13 @@ HEADER = [
     "matrix", "K", "bnmf", f"bnmf / {PLAIN_COMMIT}", "AVX2: bnmf", f"AVX2: bnmf / {PLAIN_COMMIT}", "AVX2 / native",
 ]  # fmt: skip
 # Ratios on GDSC with K = 20.
-PAIRS = ((WITH_MAX_TERM, HALF_NORMAL), (COLUMN_NOISE, COMMON_NOISE), (DEFAULT_MOVES, COMMON_NOISE))
+PAIRS = (
+    (WITH_MAX_TERM, HALF_NORMAL),
+    (NORMAL, HALF_NORMAL),
+    (LAPLACE, HALF_NORMAL),
+    (COLUMN_NOISE, COMMON_NOISE),
+    (DEFAULT_MOVES, COMMON_NOISE),
+)
 
 
 def measure(settings: Settings, data_dir: Path, say: Callable[[str], None]) -> Outcome:

@@ -53,6 +53,14 @@ def test_signs_are_those_of_the_reference():
     assert alignment.agrees.all()
 
 
+def test_the_reference_agrees_with_itself_where_signs_cancel():
+    W = np.array([1.0, -1.0] * 10).reshape(1, 20, 1, 1)
+    alignment = align(W, np.ones((1, 20, 1, 1)), signed=(True, False))
+    assert alignment.agrees.all()
+    mean_W, mean_Z = alignment.means(W, np.ones((1, 20, 1, 1)))
+    np.testing.assert_allclose([mean_W[0, 0], mean_Z[0, 0]], [0.0, 1.0])
+
+
 def test_no_sign_is_changed_where_one_factor_is_nonnegative():
     rng = np.random.default_rng(4)
     W, Z = rng.normal(size=(2, 40, 30, 3)), rng.exponential(size=(2, 40, 3, 20))

@@ -121,6 +121,7 @@ def align(
             signs[chain] = signs[chain][:, between] * _signs(means[reference], means[chain], between)
         similarity[chain] = np.diag(_similarity(means[reference], [part[:, between] for part in means[chain]]))
 
+    similarity[reference] = 1.0  # also where draws of both signs cancel in the mean
     sizes = np.sqrt(np.einsum("cdik,cdik->cdk", W, W) / W.shape[2]) if signed[0] else W.mean(axis=2)
     sizes = np.take_along_axis(np.asarray(sizes, dtype=np.float64), order, axis=2)
     sizes[sizes == 0.0] = 1.0
