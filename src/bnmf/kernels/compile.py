@@ -31,7 +31,7 @@ def _cache_file(compiled):
 
 def _can_cache() -> bool:
     """Return whether compiled kernels can be kept on disk, and warn if not."""
-    every_process = "every process compiles its kernels again, which takes about 10 s"
+    every_process = "every process compiles its kernels again, which takes 10 to 20 s"
     try:
         probe = numba.njit(cache=True)(_fingerprint)
     except RuntimeError as error:
@@ -99,7 +99,7 @@ class _FirstCompilation(event.Listener):
         show, self._show = self._show, None
         if show is not None:
             where = "machine" if CACHED else "process"
-            show(f"Compiling for this kind of data and prior (once per {where}, about 10 s) ...")
+            show(f"Compiling for this kind of data and prior (once per {where}, 10 to 20 s) ...")
 
     def on_end(self, event: Any) -> None:
         pass
