@@ -19,6 +19,13 @@ from bnmf.tables import read_table
 SHORT = ("--draws", "12", "--burn-in", "8", "--chains", "2", "-k", "2", "--jobs", "1")
 
 
+def test_means_are_subtracted_only_for_factors_of_both_signs(program, table, tmp_path):
+    result = program("fit", table, "--out", tmp_path / "fit", "--offset", "mean")
+    assert result.exit_code == 1
+    assert "--offset mean leaves entries below zero: it needs --prior normal or laplace" in result.output
+    assert not (tmp_path / "fit").exists()
+
+
 def test_results_are_those_of_the_estimator_with_names(program, reports, table, small, tmp_path):
     out = tmp_path / "out"
     result = program("fit", table, "--out", out, *SHORT, "--prior", "gl22", "--seed", "3")

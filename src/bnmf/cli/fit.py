@@ -117,8 +117,10 @@ def _plain(value: Any) -> Any:
 def _check(table: Table, settings: dict[str, Any]) -> None:
     from bnmf.priors.names import allows_negative
 
-    shifted = settings["offset"] != "none"
-    check_values(table, settings["data"], negative=shifted or allows_negative(settings["prior"]))
+    shifted, both_signs = settings["offset"] != "none", allows_negative(settings["prior"])
+    if settings["offset"] == "mean" and not both_signs:
+        raise ValueError("--offset mean leaves entries below zero: it needs --prior normal or laplace")
+    check_values(table, settings["data"], negative=shifted or both_signs)
     if shifted and table.has_implicit_zeros:
         raise ValueError(
             f"--offset {settings['offset']} would store every zero of a sparse table: leave it out, or use --unstored "

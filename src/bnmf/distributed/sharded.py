@@ -190,7 +190,8 @@ def check_survey(whole: Survey, *, negative: bool) -> None:
         raise ValueError(f"X must be finite where it is observed, got {whole.n_infinite} infinite entries")
     if whole.n_negative and not negative:
         raise ValueError(
-            f"X must be nonnegative unless offset='column', got {whole.n_negative} negative entries, the lowest "
+            "X must be nonnegative unless an offset or the prior allows others, got "
+            f"{whole.n_negative} negative entries, the lowest "
             f"{whole.lowest:g}"
         )
 
