@@ -79,6 +79,12 @@ class Clock:
         self.now = {}
 
 
+@numba.njit(nogil=True)
+def dense_product(dense, scaled, row_scale, begin, end, product):
+    """Call what only kernels call in the package."""
+    set_dense_product(dense, scaled, row_scale, begin, end, product)
+
+
 @contextmanager
 def clocked(clock: Clock) -> Iterator[None]:
     """Put clocks around the kernels that a sweep calls. Parts of a half-sweep are kept apart by its number of rows."""
@@ -89,7 +95,7 @@ def clocked(clock: Clock) -> Iterator[None]:
     def multiply(dense: Floats, scaled: Floats, row_scale: Floats, first: int, last: int) -> None:
         for tile in range(first, last):
             begin, end = tile * ROWS_PER_TILE, min((tile + 1) * ROWS_PER_TILE, len(dense))
-            set_dense_product(dense, scaled, row_scale, begin, end, product)
+            dense_product(dense, scaled, row_scale, begin, end, product)
 
     def draw(W, other, data, roots, scales, prior, max_term, streams, tiles, sharing, others, workspace):
         nonlocal product

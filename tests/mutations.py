@@ -278,7 +278,7 @@ MUTATIONS = [
     Mutation("infinite factors not noticed", "kernels/finite.py", "numbers[i] - numbers[i] != 0.0",
              "numbers[i] != numbers[i]",
              "tests/kernels/test_finite.py::test_numbers_that_are_not_finite_are_found_wherever_they_are"),
-    Mutation("one factor not checked", "sampler/gibbs.py", "all_finite(W) and all_finite(Zt)", "all_finite(W)",
+    Mutation("one factor not checked", "sampler/gibbs.py", "all_finite(W.ravel()) and all_finite(Zt.ravel())", "all_finite(W.ravel())",
              "tests/sampler/test_chains.py::test_a_chain_that_is_not_finite_is_an_error"),
     # The model and the sampler.
     Mutation("missing ½ of the squared error", "model/noise.py", "0.5 * squared_error", "squared_error",

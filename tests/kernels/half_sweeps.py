@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.views import ScaledView, View
-from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import draw_positive, draw_real, draw_two_piece
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
+from tests.kernels.compiled import draw_positive, draw_real, draw_two_piece, stream_of
 
 KEY = np.uint64(21), np.uint64(4)
 SIGMA2 = 0.7

@@ -11,7 +11,9 @@ import pytest
 
 import bnmf
 from bnmf.kernels import compile as compilation
+from bnmf.kernels import linking
 from bnmf.kernels.random import set_keys
+from tests.kernels.compiled import compiled
 
 # Samples with one or with every kind of data and prior. Prints a digest of the draws, the number of kernels loaded from
 # the cache, the number compiled, and the kernels with several compiled variants for the same optional arguments.
@@ -92,12 +94,12 @@ except RuntimeError:
 """
 
 DISABLED = """
-from bnmf.kernels.compile import both_ways, inlined, kernel
+from bnmf.kernels.compile import inlined, kernel, linked
 
 def double(x):
     return 2 * x
 
-for decorate in (kernel, inlined, both_ways):
+for decorate in (kernel, inlined, linked):
     assert decorate(double)(3) == 6
     assert not hasattr(decorate(double), "signatures")
 """
@@ -164,6 +166,26 @@ def test_no_cache_if_numba_has_renamed_them(monkeypatch):
     assert double.stats.cache_path is None
 
 
+def half_of_cube(decorate):
+    cube = decorate(lambda x: x**3)
+    return decorate(lambda x: cube(x) / 2.0)
+
+
+def test_linked_functions(monkeypatch):
+    """They give kernels the same numbers whether or not Numba has the names by which they are linked."""
+    assert linking.can_link()
+    monkeypatch.setattr(linking, "PRIVATE_NAMES", (*linking.PRIVATE_NAMES, "_renamed"))
+    assert not linking.can_link()
+    usual = {name: option for name, option in compilation.LINKED_OPTIONS.items() if name != "pipeline_class"}
+    assert len(usual) == len(compilation.LINKED_OPTIONS) - 1
+    for options in (compilation.LINKED_OPTIONS, usual):
+        monkeypatch.setattr(compilation, "LINKED_OPTIONS", options)
+        for decorate in (compilation.linked, compilation.inlined):
+            half = half_of_cube(decorate)
+            assert half(3.0) == 13.5  # as a function of Python
+            assert compiled(half)(3.0) == 13.5
+
+
 def test_no_directory_for_the_cache(tmp_path):
     """A fit works without a directory that can be written to, with one warning that says what to set."""
     shutil.copytree(Path(bnmf.__file__).parent, tmp_path / "bnmf", ignore=shutil.ignore_patterns("__pycache__"))
@@ -182,7 +204,7 @@ def test_no_directory_for_the_cache(tmp_path):
 def test_compilation_is_announced(tmp_path):
     """In the first process and not in the second one, which finds everything in the cache."""
     first, second = (run(FIT, "progress", NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))
-    assert first.startswith("Compiling for this kind of data and prior (once per machine, 10 to 20 s) ...\nchain ")
+    assert first.startswith("Compiling for this kind of data and prior (once per machine, 5 to 15 s) ...\nchain ")
     assert first.count("Compiling") == 1
     assert "Compiling" not in second
     assert "300/300 sweeps" in second
@@ -195,7 +217,7 @@ def test_announcement_is_made_once_and_without_a_cache_for_this_process_only(mon
         for factor in (2.0, 3.0):
             numba.njit(lambda x, factor=factor: factor * x)(1.0)
     numba.njit(lambda x: 4.0 * x)(1.0)
-    assert shown == ["Compiling for this kind of data and prior (once per process, 10 to 20 s) ..."]
+    assert shown == ["Compiling for this kind of data and prior (once per process, 5 to 15 s) ..."]
 
 
 def test_compiler_disabled():

@@ -4,11 +4,11 @@ import numba
 import numpy as np
 import pytest
 
-from bnmf.kernels.lanes import draw_two_piece_lanes, exp_of_negative, fill_lanes, first_lanes, load_streams
+from bnmf.kernels.lanes import draw_two_piece_lanes, fill_lanes, first_lanes, load_streams
 from bnmf.kernels.processor import WIDTH
-from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import draw_positive, fill_two_piece
+from bnmf.kernels.truncated_normal import fill_two_piece
 from bnmf.kernels.vectors import broadcast, load, mask_to_bits, square_root, store
+from tests.kernels.compiled import draw_positive, exp_of_negative, stream_of
 
 KEY = np.uint64(9), np.uint64(27)
 

@@ -5,15 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.kernels.processor import TILE
-from bnmf.kernels.products import (
-    LINES_PER_CHUNK,
-    add_outer_products,
-    set_dense_product,
-    set_other,
-    set_sparse_product,
-)
+from bnmf.kernels.products import LINES_PER_CHUNK, set_other
 from bnmf.kernels.rows import aligned_zeros, padded_length
 from bnmf.sampler.threads import Workers
+from tests.kernels.compiled import add_outer_products, set_dense_product, set_sparse_product
 
 RANKS = [1, 2, 7, 8, 9, 15, 16, 17, 23, 24, 25, 33, 41, 48]
 NONE = np.zeros(0)

@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from bnmf.kernels import random
-from bnmf.kernels.random import exponential, key_of, mix, next_word, normal, stream_of, uniform
+from bnmf.kernels.random import key_of
+from tests.kernels.compiled import compiled, exponential, mix, next_word, normal, stream_of, uniform
 from tests.statistical.checks import assert_counts, assert_follows
 
 U64 = np.uint64
@@ -110,5 +111,5 @@ def test_tail_beyond_the_base_strip(draw, distribution, start):
 
 def test_normal_tail():
     start = random.NORMAL_X[1]
-    draws = draws_of_one_stream(random.normal_tail, 5, 200_000)
+    draws = draws_of_one_stream(compiled(random.normal_tail), 5, 200_000)
     assert_follows(draws, lambda x: 1.0 - stats.norm.sf(x) / stats.norm.sf(start))

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 from bnmf.kernels.columns import copy_from_columns
-from bnmf.kernels.random import U64, stream_of
+from bnmf.kernels.random import U64
 from bnmf.kernels.rows import MaxTerm, aligned_zeros
 from bnmf.kernels.shear import columns_of, shear, shear_pair, workspace_size
 from bnmf.kernels.vectors import pointer_at
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 from bnmf.sampler.gibbs import can_shear
+from tests.kernels.compiled import stream_of
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs

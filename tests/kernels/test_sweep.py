@@ -7,9 +7,7 @@ from scipy import stats
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
-from bnmf.kernels.random import stream_of
 from bnmf.kernels.rows import ROWS_PER_TILE
-from bnmf.kernels.truncated_normal import draw_two_piece
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, StudentT, common
 from bnmf.model.units import Units
@@ -17,6 +15,7 @@ from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.priors.names import MODELS
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
+from tests.kernels.compiled import draw_two_piece, stream_of
 from tests.kernels.half_sweeps import (
     FORMS,
     KEY,

@@ -5,12 +5,13 @@ import pytest
 
 from bnmf.data.views import ScaledView
 from bnmf.kernels.rows import Problem, padded_length
-from bnmf.kernels.systems import MIN_REMAINING_FRACTION, ROWS_PER_CHUNK, min_sharing, set_system
+from bnmf.kernels.systems import MIN_REMAINING_FRACTION, ROWS_PER_CHUNK, min_sharing
 from bnmf.priors import L1, L2Squared
 from bnmf.priors.names import MODELS
 from bnmf.sampler import gibbs
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
+from tests.kernels.compiled import set_system
 from tests.kernels.half_sweeps import (
     KEY,
     SIGMA2,

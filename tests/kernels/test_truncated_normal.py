@@ -5,15 +5,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from bnmf.kernels.random import stream_of
-from bnmf.kernels.truncated_normal import (
-    draw_positive,
-    fill_log_mass,
-    fill_real,
-    fill_two_piece,
-    fill_within,
-    scaled_erfc,
-)
+from bnmf.kernels.truncated_normal import fill_log_mass, fill_real, fill_two_piece, fill_within
+from tests.kernels.compiled import draw_positive, scaled_erfc, stream_of
 from tests.statistical.checks import assert_follows, grid_cdf, support, two_piece_cdf
 
 KEY = np.uint64(3), np.uint64(5)

@@ -3,12 +3,12 @@
 Moves that change whole components read them so. `w` points to the first column, and column k starts at k * length.
 """
 
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.compile import inlined, linked
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.vectors import broadcast, extract_lane, larger, load, store
 
 
-@kernel
+@linked
 def copy_to_columns(W, w, length):
     """Copy a factor to columns of `length` rows."""
     n_rows, n_components = W.shape

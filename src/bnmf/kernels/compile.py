@@ -11,6 +11,7 @@ import numpy as np
 from numba.core import event
 from numba.extending import is_jitted, register_jitable
 
+from bnmf.kernels.linking import LinkedCompiler, can_link
 from bnmf.utils import digests
 
 
@@ -31,7 +32,7 @@ def _cache_file(compiled):
 
 def _can_cache() -> bool:
     """Return whether compiled kernels can be kept on disk, and warn if not."""
-    every_process = "every process compiles its kernels again, which takes 10 to 20 s"
+    every_process = "every process compiles its kernels again, which takes 5 to 15 s"
     try:
         probe = numba.njit(cache=True)(_fingerprint)
     except RuntimeError as error:
@@ -58,20 +59,19 @@ FINGERPRINT = _fingerprint()
 CACHED = _can_cache()
 
 
-def kernel(function, inline=False):
-    """Compile `function` without the GIL and cache it on disk; with NUMBA_DISABLE_JIT=1, leave it to Python.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+LINKED_OPTIONS = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+if can_link():
+    LINKED_OPTIONS["pipeline_class"] = LinkedCompiler
 
-    The compiler may not reorder or fuse operations. A function that several others call is compiled with each of them,
-    and which of these variants runs differs between a process that compiles and one that reads the disk cache: with
-    reordering, so would the last digits of the draws.
+
+def kernel(function):
+    """Compile `function` for Python, without the GIL, and cache it on disk; NUMBA_DISABLE_JIT=1 leaves it as it is.
+
+    The compiler may not reorder or fuse operations: draws are the same on every processor, and however it divides the
+    code into functions.
     """
-    compiled = numba.njit(
-        cache=CACHED,
-        nogil=True,
-        error_model="numpy",
-        boundscheck=False,
-        forceinline=inline,
-    )(function)
+    compiled = numba.njit(cache=CACHED, **OPTIONS)(function)
     if not is_jitted(compiled):  # words wrap around and 1 / 0 is infinite without a warning, as when compiled
         return np.errstate(all="ignore")(function)
     if CACHED:
@@ -79,14 +79,14 @@ def kernel(function, inline=False):
     return compiled
 
 
+def linked(function):
+    """Compile `function` as a part of the kernels that call it, and leave it to Python as it is."""
+    return register_jitable(**LINKED_OPTIONS)(function)
+
+
 def inlined(function):
-    """Compile `function` into its callers, for functions called once per entry, where call overhead matters."""
-    return kernel(function, inline=True)
-
-
-def both_ways(function):
-    """Leave `function` to Python, and compile it into kernels that call it: for the sizes that both need."""
-    return register_jitable(function)
+    """Compile `function` as a part of its callers, without a call: for what runs once per entry."""
+    return register_jitable(forceinline=True, **LINKED_OPTIONS)(function)
 
 
 class _FirstCompilation(event.Listener):
@@ -99,7 +99,7 @@ class _FirstCompilation(event.Listener):
         show, self._show = self._show, None
         if show is not None:
             where = "machine" if CACHED else "process"
-            show(f"Compiling for this kind of data and prior (once per {where}, 10 to 20 s) ...")
+            show(f"Compiling for this kind of data and prior (once per {where}, 5 to 15 s) ...")
 
     def on_end(self, event: Any) -> None:
         pass

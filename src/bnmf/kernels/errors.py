@@ -28,7 +28,7 @@ def squared_residuals(
 ):
     """Write the squared error of rows `start` to `stop`, computed from the residuals: slow, but nothing cancels.
 
-    The arguments are those of `sweep_rows`; `dense` is the data with zeros in place of missing entries.
+    The arguments are those of `draw_tiles`; `dense` is the data with zeros in place of missing entries.
     """
     for row in range(start, stop):
         total = 0.0
@@ -40,9 +40,11 @@ def squared_residuals(
                     i += 1
                 else:
                     value = dense[row, column] * (entry_scale[column] * scale)
-                    total += (value - dot(W[row], Z[column])) ** 2
+                    residual = value - dot(W[row], Z[column])
+                    total += residual * residual
         else:
             for i in range(indptr[row], indptr[row + 1]):
                 column = indices[i]
-                total += (values[i] * (entry_scale[column] * scale) - dot(W[row], Z[column])) ** 2
+                residual = values[i] * (entry_scale[column] * scale) - dot(W[row], Z[column])
+                total += residual * residual
         squared_error[row] = total

@@ -4,12 +4,11 @@ from bnmf.kernels.compile import kernel
 
 
 @kernel
-def all_finite(W):
-    """Return whether all numbers of a matrix are finite.
+def all_finite(numbers):
+    """Return whether all numbers of a one-dimensional array are finite.
 
     The count of the others is vectorised by the compiler; a sum of floats, whose order is fixed, is not.
     """
-    numbers = W.ravel()
     n_others = 0
     for i in range(numbers.size):
         n_others += numbers[i] - numbers[i] != 0.0

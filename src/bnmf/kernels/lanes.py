@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.compile import inlined, kernel, linked
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import (
     EXPONENTIAL_INSIDE,
@@ -135,7 +135,7 @@ def propose(strip_bits, first_strip, pending, in_tail, streams):
     return x, streams
 
 
-@kernel
+@linked
 def finish_edges(x, word, at_edge, strip_bits, first_strip, in_tail, streams):
     """Finish the lanes whose word fell near the end of a strip, as `normal_edge` and `exponential_edge` do."""
     zero = broadcast(0.0)
@@ -178,7 +178,7 @@ def exp_of_negative(x):
     return total
 
 
-@kernel
+@linked
 def finish_bases(x, word, at_base, in_tail, streams):
     """Finish the lanes whose word fell beyond the end of the base strip, one by one."""
     bases, tails = mask_to_bits(at_base), mask_to_bits(in_tail)
@@ -263,7 +263,7 @@ def draw_normal_lanes(b, inverse, scale, active, streams):
     return x * scale + b * inverse, streams
 
 
-@kernel
+@linked
 def draw_signs(b, p, rate, lanes, streams):
     """Return the signs of draws in the lanes of the given bits, one by one, and 1 in the others."""
     signs = broadcast(1.0)
@@ -289,7 +289,7 @@ def select_streams(where, x, y):
     )
 
 
-@kernel
+@linked
 def draw_pieces_by_mass(b, p, kink, rate, lanes, streams):
     """Draw in the lanes of the given bits, one by one: neither piece is close to the whole density there."""
     x = broadcast(0.0)

@@ -6,7 +6,7 @@ on every processor and with every number of threads.
 
 import numpy as np
 
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.compile import inlined, kernel, linked
 from bnmf.kernels.processor import TILE, WIDTH
 from bnmf.kernels.vectors import add_product, add_tile, broadcast, load, pointer_at, store
 
@@ -45,7 +45,7 @@ def set_other(given, deviation, entry_scale, other):
             system[k * side + j] = system[j * side + k]
 
 
-@kernel
+@linked
 def add_outer_products(factor, lines, n, system, side):
     """Add factor * Σ z zᵀ over n lines to the 8 x 8 submatrices on and above the diagonal of a matrix."""
     for k in range(0, side, TILE_ROWS):
@@ -65,7 +65,7 @@ def add_outer_products(factor, lines, n, system, side):
                 j += WIDTH
 
 
-@kernel
+@linked
 def set_dense_product(dense, scaled, row_scale, start, stop, product):
     """Write rows `start` to `stop` of A Z, given Z with the scales of the columns."""
     side, n_columns = scaled.shape[1], dense.shape[1]
@@ -88,7 +88,7 @@ def set_dense_product(dense, scaled, row_scale, start, stop, product):
     scale_rows(row_scale, start, stop, side, product)
 
 
-@kernel
+@linked
 def set_sparse_product(indptr, indices, values, scaled, row_scale, start, stop, product):
     """Write rows `start` to `stop` of A Z for a matrix in CSR form."""
     side, z = scaled.shape[1], pointer_at(scaled, 0)

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.compile import inlined, kernel, linked
 
 U64 = np.uint64
 # Increment of SplitMix64: 2**64 divided by the golden ratio, rounded to an odd number.
@@ -21,7 +21,7 @@ TO_UNIT = 2.0**-53
 MAX_PROPOSALS = 1000
 
 
-@kernel
+@linked
 def mix(x):
     """Apply the finaliser of SplitMix64: a bijection of 64-bit words in which each bit affects all others."""
     x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
@@ -29,7 +29,7 @@ def mix(x):
     return x ^ (x >> U64(31))
 
 
-@kernel
+@linked
 def stream_of(key_high, key_low, row):
     """Return the stream of a row, given the 128-bit key of the half-sweep."""
     high = key_high + U64(row) * GOLDEN_GAMMA
@@ -133,7 +133,7 @@ def normal(stream):
     return normal_edge(word, stream)
 
 
-@kernel
+@linked
 def normal_edge(word, stream):
     """Finish a normal whose `word` fell near the end of a strip, which about one in a hundred does."""
     for _ in range(MAX_PROPOSALS):
@@ -154,7 +154,7 @@ def normal_edge(word, stream):
     return math.nan, stream
 
 
-@kernel
+@linked
 def normal_tail(stream):
     """Return a normal in the right tail, beyond the base strip (Marsaglia 1964)."""
     start = NORMAL_X[1]
@@ -178,7 +178,7 @@ def exponential(stream):
     return exponential_edge(word, stream)
 
 
-@kernel
+@linked
 def exponential_edge(word, stream):
     """Finish an exponential whose `word` fell near the end of a strip."""
     offset = 0.0

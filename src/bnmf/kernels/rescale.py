@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from bnmf.kernels.columns import copy_to_columns, lane_maximum, lane_sum, set_kinks
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.compile import inlined, kernel, linked
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import exponential, stream_of, uniform
 from bnmf.kernels.rows import padded_length
@@ -100,7 +100,7 @@ def rescale(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key_high, key_low, n
     scale_columns(Z, inverse)
 
 
-@kernel
+@linked
 def log_density(u, terms, max_W, max_Z):
     """Return the log density of the log scale u, up to a constant.
 
@@ -124,7 +124,7 @@ def max_penalty(s, column):
     return rate * lane_sum(total)
 
 
-@kernel
+@linked
 def separable_terms(W, linear, quadratic):
     """Return Σ linear w and Σ quadratic w² over the rows, for each component."""
     sums = np.zeros(W.shape[1])
@@ -134,7 +134,7 @@ def separable_terms(W, linear, quadratic):
         quad = quadratic[row if quadratic.shape[0] > 1 else 0]
         for k in range(W.shape[1]):
             sums[k] += lin[k] * W[row, k]
-            quadratics[k] += quad[k] * W[row, k] ** 2
+            quadratics[k] += quad[k] * (W[row, k] * W[row, k])
     return sums, quadratics
 
 
@@ -148,7 +148,7 @@ def add_absolute(W, absolute, sums):
                 sums[k] += rate[k] * abs(W[row, k])
 
 
-@kernel
+@linked
 def pairwise_term(W, scales, k, pairwise):
     """Return pairwise * Σ_m w_mk Σ_{j≠k} scales_j w_mj."""
     if pairwise == 0.0:
@@ -202,7 +202,7 @@ def scale_column(scale, column):
             store(w, i, broadcast(scale) * load(w, i))
 
 
-@kernel
+@linked
 def scale_columns(W, scales):
     """Multiply column k by scales[k]."""
     for row in range(W.shape[0]):

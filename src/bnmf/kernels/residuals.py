@@ -15,7 +15,7 @@ the last change and its own. A row costs O(listed K) operations, and K²/8 more 
 
 import numpy as np
 
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.compile import inlined, linked
 from bnmf.kernels.lanes import NO_LANES, first_lanes, load_streams
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import U64
@@ -44,6 +44,8 @@ from bnmf.kernels.vectors import (
     transposed,
 )
 
+# Numbers in the partial sums of a vector of rows.
+N_PARTIAL = WIDTH**3
 # Numbers of the gathered rows of Z that are kept at a time, so that they stay in the L2 cache.
 MAX_GATHERED = 2**18
 # Numbers in a factor that is assumed to fit the L2 cache; rows of larger factors are prefetched.
@@ -55,7 +57,7 @@ PREFETCH_DISTANCE = 24
 def workspace_size(side, longest):
     """Return the number of floats that `draw_rows` needs if the longest list has `longest` entries."""
     gathered = max(MAX_GATHERED, WIDTH * padded_length(longest))
-    return lanes_size(side) + 3 * WIDTH + WIDTH**3 + 2 * WIDTH * side + 2 * max_listed(longest) + gathered
+    return lanes_size(side) + 3 * WIDTH + N_PARTIAL + 2 * WIDTH * side + 2 * max_listed(longest) + gathered
 
 
 def offsets_size(longest):
@@ -68,7 +70,7 @@ def max_listed(longest):
     return max(MAX_GATHERED // WIDTH, padded_length(longest))
 
 
-@kernel
+@linked
 def draw_rows(problem, max_term, absolute, roots, rows, n_rows, max_listed, numbers, words, offsets):
     """Draw rows of W that share nothing; `numbers`, `words` and `offsets` are memory to work in.
 
@@ -81,7 +83,7 @@ def draw_rows(problem, max_term, absolute, roots, rows, n_rows, max_listed, numb
     whole_of = pointer_at(sign_of, WIDTH)  # 1 for rows that list missing positions, 0 for others
     changes = pointer_at(whole_of, WIDTH)
     partial = pointer_at(changes, WIDTH)  # vectors of partial sums
-    zeros = pointer_at(partial, WIDTH**3)
+    zeros = pointer_at(partial, N_PARTIAL)
     unused = pointer_at(zeros, WIDTH * side)
     residuals = pointer_at(unused, WIDTH * side)
     listed_roots = pointer_at(residuals, max_listed)
@@ -226,7 +228,7 @@ def subtract_from_gram(gram, side, n_components, sign, whole, lanes):
     return cancelled
 
 
-@kernel
+@linked
 def gather(factor, first, width, lists, roots, listed_roots, weights, exceeds_cache, residuals, z, partial, zz):
     """Copy components `first` to `first + width` of the listed rows of Z, one component after the other for each row.
 

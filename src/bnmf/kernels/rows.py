@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bnmf.kernels.compile import both_ways, inlined
+from bnmf.kernels.compile import inlined, linked
 from bnmf.kernels.lanes import draw_lanes, draw_real_lanes, draw_two_piece_lanes
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import stream_of
@@ -215,13 +215,13 @@ class Lanes(NamedTuple):
     words: Any
 
 
-@both_ways
+@linked
 def lanes_size(side):
     """Return the number of floats in the fields of `Lanes`, for components padded to `side`."""
     return 10 * WIDTH * side + 3 * WIDTH
 
 
-@both_ways
+@linked
 def padded_length(length):
     """Return `length` rounded up to a multiple of WIDTH."""
     return (length + WIDTH - 1) // WIDTH * WIDTH

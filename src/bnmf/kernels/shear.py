@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from bnmf.kernels.columns import copy_from_columns, copy_to_columns, lane_maximum, lane_sum, set_kinks
-from bnmf.kernels.compile import both_ways, inlined, kernel
+from bnmf.kernels.compile import inlined, kernel, linked
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.random import exponential, stream_of, uniform
 from bnmf.kernels.rescale import MAX_SHRINKS
@@ -56,14 +56,14 @@ class Columns(NamedTuple):
     lowest: Any
 
 
-@both_ways
+@linked
 def columns_size(n_rows, n_components, n_linear, n_quadratic):
     """Return the number of floats in `Columns` of a factor whose prior has so many rows of coefficients: one or all."""
     length = padded_length(n_rows)
     return (n_components + 2) * length + n_components * (stride_of(n_linear, length) + stride_of(n_quadratic, length))
 
 
-@both_ways
+@linked
 def stride_of(n_coefficients, length):
     """Return the distance between columns of coefficients that are the same for all rows, or differ."""
     return length if n_coefficients > 1 else WIDTH
@@ -120,7 +120,7 @@ def first_given(x, y):
     return x
 
 
-@kernel
+@linked
 def columns_of(W, prior, numbers):
     """Copy a factor and the coefficients of its prior to columns."""
     linear, quadratic, pairwise, absolute = prior
@@ -163,7 +163,7 @@ def set_coefficients(coefficients, to, stride):
             store(to, k * stride, broadcast(coefficients[0, k]))
 
 
-@kernel
+@linked
 def shear_pair(j, k, n_components, W, Z, max_term_W, max_term_Z, real, stream):
     """Draw ε for w_:j + ε w_:k and z_k: - ε z_j:, and apply it; `real` is None if both factors are nonnegative."""
     slope_W, curvature_W, ratio_W = terms_along(j, k, W)

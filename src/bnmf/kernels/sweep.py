@@ -6,7 +6,7 @@ two ways to draw: rows with the same missing entries share their sums (`systems`
 """
 
 from bnmf.kernels import residuals, systems
-from bnmf.kernels.compile import both_ways, inlined, kernel
+from bnmf.kernels.compile import inlined, kernel, linked
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.products import set_dense_product, set_sparse_product
 from bnmf.kernels.residuals import draw_rows
@@ -124,7 +124,7 @@ def rates_or_none(rates):
     return pointer_at(rates, 0), stride(rates.shape[0], rates.shape[1])
 
 
-@both_ways
+@linked
 def stride(n_rows, length):
     """Return the distance between rows of an array that may have one row for all."""
     return length if n_rows > 1 else 0

@@ -8,7 +8,7 @@ all have the same pattern.
 
 import numpy as np
 
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.compile import inlined, linked
 from bnmf.kernels.lanes import first_lanes, load_streams
 from bnmf.kernels.processor import WIDTH
 from bnmf.kernels.products import add_outer_products
@@ -44,7 +44,7 @@ def workspace_size(side):
     return lanes_size(side) + side * side + ROWS_PER_CHUNK * side
 
 
-@kernel
+@linked
 def draw_sharing_rows(problem, max_term, absolute, rows, repeats, n_rows, numbers, words):
     """Draw rows of W that list their missing entries and share them with others.
 
@@ -132,7 +132,7 @@ def set_residual_products(system, side, n_components, lanes):
     return error
 
 
-@kernel
+@linked
 def set_system(row, problem, chunk, system):
     """Write the system of a row, on and above the diagonal: ZᵀZ minus the sum over its missing positions."""
     side, gram, z, indices = problem.side, problem.gram, problem.Z, problem.indices

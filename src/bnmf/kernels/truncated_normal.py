@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from bnmf.kernels.compile import inlined, kernel
+from bnmf.kernels.compile import inlined, kernel, linked
 from bnmf.kernels.random import MAX_PROPOSALS, exponential, normal, stream_of, uniform
 
 # Distance of zero above the mean, in standard deviations, from which an exponential proposal is accepted more often
@@ -21,7 +21,7 @@ LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 SQRT_PI = math.sqrt(math.pi)
 
 
-@kernel
+@linked
 def draw_positive(b, p, stream):
     """Draw from exp(b w - p w²/2) on w >= 0."""
     inverse = 1.0 / p
@@ -54,7 +54,7 @@ def draw_scaled(b, p, inverse, scale, stream):
     return math.nan, stream
 
 
-@kernel
+@linked
 def draw_within(b, p, width, stream):
     """Draw from exp(b w - p w²/2) on 0 <= w <= width; the width may be infinite."""
     if b > p * width:  # increasing on the whole interval: mirror it
@@ -81,7 +81,7 @@ def draw_within(b, p, width, stream):
     return math.nan, stream
 
 
-@kernel
+@linked
 def draw_decreasing(b, p, width, stream):
     """Draw within [0, width] if the density is decreasing there (b <= 0)."""
     if (0.5 * p * width - b) * width < 1.0:
@@ -99,7 +99,7 @@ def draw_decreasing(b, p, width, stream):
     return math.nan, stream
 
 
-@kernel
+@linked
 def draw_two_piece(b, p, kink, max_rate, stream):
     """Draw from exp(b w - p w²/2 - max_rate max(w, kink)) on w >= 0: the conditional of an entry under L∞.
 
@@ -134,7 +134,7 @@ def draw_two_piece(b, p, kink, max_rate, stream):
     return kink + x, stream
 
 
-@kernel
+@linked
 def draw_real(b, p, rate, stream):
     """Draw from exp(b w - p w²/2 - rate |w|) on the real line: the conditional of an entry that may be negative."""
     if rate == 0.0:
@@ -146,7 +146,7 @@ def draw_real(b, p, rate, stream):
     return sign * x, stream
 
 
-@kernel
+@linked
 def draw_sign(b, p, rate, stream):
     """Return 1.0 or -1.0 with the masses of exp(b w - p w²/2 - rate |w|) on w > 0 and on w < 0."""
     u, stream = uniform(stream)
@@ -154,7 +154,7 @@ def draw_sign(b, p, rate, stream):
     return (1.0 if u * (1.0 + ratio) < 1.0 else -1.0), stream
 
 
-@kernel
+@linked
 def scaled_erfc(x):
     """Return exp(x²) erfc(x) for x >= 0."""
     if x < 25.0:
@@ -163,7 +163,7 @@ def scaled_erfc(x):
     return (1.0 - q * (1.0 - 3.0 * q * (1.0 - 5.0 * q * (1.0 - 7.0 * q)))) / (x * SQRT_PI)
 
 
-@kernel
+@linked
 def log_mass(b, p, width):
     """Return the log of the integral of exp(b w - p w²/2) over 0 <= w <= width; the width may be infinite."""
     if width <= 0.0:
@@ -184,7 +184,7 @@ def log_mass(b, p, width):
     return 0.5 * b * mode + math.log(0.5 * SQRT_PI * area / sqrt_half_p)
 
 
-@kernel
+@linked
 def log_mass_decreasing(b, p, width):
     """Return the log mass if the density is decreasing, by a factor of at least e over [0, width]."""
     if p == 0.0:

@@ -173,7 +173,7 @@ def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -
     squared_error : float, default=0.0
         Σ (a - w z)² over the observed entries.
     """
-    if not (math.isfinite(squared_error) and all_finite(W) and all_finite(Zt)):
+    if not (math.isfinite(squared_error) and all_finite(W.ravel()) and all_finite(Zt.ravel())):
         raise FloatingPointError(
             f"draws left the range of floating-point numbers in {where}. Divide the data by a number of their size, or "
             "use another prior: one of the scale of the data, and not LInf(rule='paper'), which is known to diverge"
