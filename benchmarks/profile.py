@@ -80,9 +80,9 @@ class Clock:
 
 
 @numba.njit(nogil=True)
-def dense_product(dense, scaled, row_scale, begin, end, product):
+def dense_product(dense, scaled, n_components, row_scale, begin, end, product):
     """Call what only kernels call in the package."""
-    set_dense_product(dense, scaled, row_scale, begin, end, product)
+    set_dense_product(dense, scaled, n_components, row_scale, begin, end, product)
 
 
 @contextmanager
@@ -92,10 +92,10 @@ def clocked(clock: Clock) -> Iterator[None]:
     draw_tiles = before["draw_tiles"]
     product = np.zeros(0)
 
-    def multiply(dense: Floats, scaled: Floats, row_scale: Floats, first: int, last: int) -> None:
+    def multiply(dense: Floats, scaled: Floats, n_components: int, row_scale: Floats, first: int, last: int) -> None:
         for tile in range(first, last):
             begin, end = tile * ROWS_PER_TILE, min((tile + 1) * ROWS_PER_TILE, len(dense))
-            dense_product(dense, scaled, row_scale, begin, end, product)
+            dense_product(dense, scaled, n_components, row_scale, begin, end, product)
 
     def draw(W, other, data, roots, scales, prior, max_term, streams, tiles, sharing, others, workspace):
         nonlocal product
@@ -104,7 +104,8 @@ def clocked(clock: Clock) -> Iterator[None]:
         if dense.size:
             if product.size != ROWS_PER_TILE * scaled.shape[1]:
                 product = aligned_zeros(ROWS_PER_TILE * scaled.shape[1])
-            clock.timed((PRODUCT, n_rows), multiply)(dense, scaled, Scales(*scales).row_scale, *tiles)
+            row_scale = Scales(*scales).row_scale
+            clock.timed((PRODUCT, n_rows), multiply)(dense, scaled, W.shape[1], row_scale, *tiles)
         if sharing is not None:
             clock.timed((SHARING, n_rows), draw_tiles)(*common, sharing, None, workspace)
         if others is not None:
@@ -221,7 +222,7 @@ def main() -> None:
     os.environ["BNMF_DATA"] = str(parser.parse_args().data_dir)
     registers = registers_of(platform.machine(), target_features())
     print(
-        f"{registers.number} registers of {registers.lanes} numbers, tiles of {TILE.rows} x {TILE.vectors} vectors.\n"
+        f"{registers.number} registers of {registers.lanes} numbers, tiles of {TILE.rows} x {TILE.columns} numbers.\n"
     )
     for name, n_components in MATRICES:
         A = make(name)

@@ -3,7 +3,16 @@
 import llvmlite.binding as llvm
 import pytest
 
-from bnmf.kernels.processor import TILE, WIDTH, Registers, Tile, registers_of, target_features, tile_of
+from bnmf.kernels.processor import (
+    TILE,
+    WIDTH,
+    Registers,
+    Tile,
+    registers_in_use,
+    registers_of,
+    target_features,
+    tile_of,
+)
 
 AVX512, AVX2, SSE2, NEON = Registers(32, 8), Registers(16, 4), Registers(16, 2), Registers(32, 2)
 FEATURES = {
@@ -24,31 +33,36 @@ def test_registers(machine, features, expected):
     assert registers_of(machine, features) == expected
 
 
-def registers_in_use(tile, registers):
-    """Return how many registers hold the sums, the vectors of one line, and one broadcast number."""
-    per_vector = WIDTH // registers.lanes
-    return tile.rows * tile.vectors * per_vector + tile.vectors * per_vector + 1
-
-
 @pytest.mark.parametrize(
     ("registers", "expected"),
-    [(AVX512, Tile(8, 3)), (AVX2, Tile(4, 1)), (SSE2, Tile(2, 1)), (NEON, Tile(4, 1))],
+    [(AVX512, Tile(8, 24, 20)), (AVX2, Tile(4, 8, 12)), (SSE2, Tile(2, 8, 4)), (NEON, Tile(4, 8, 12))],
     ids=["AVX-512", "AVX2", "SSE2", "NEON"],
 )
 def test_largest_tile_that_fits(registers, expected):
     tile = tile_of(registers)
     assert tile == expected
-    assert registers_in_use(tile, registers) < registers.number
+    assert registers_in_use(tile.rows, tile.columns, registers) < registers.number
+    assert registers_in_use(tile.rows, tile.odd_columns, registers) <= registers.number
     assert WIDTH % tile.rows == 0  # submatrices of a system start at whole vectors
-    larger = [Tile(rows, vectors) for rows in (1, 2, 4, 8) for vectors in (1, 2, 3)]
-    for other in larger:
-        if other.rows * other.vectors > tile.rows * tile.vectors:
-            assert registers_in_use(other, registers) >= registers.number
+    for rows in (1, 2, 4, 8):
+        for columns in (WIDTH, 2 * WIDTH, 3 * WIDTH):
+            if rows * columns > tile.rows * tile.columns:
+                assert registers_in_use(rows, columns, registers) >= registers.number
 
 
 def test_tile_of_this_processor():
     assert TILE.rows in (1, 2, 4, 8)
-    assert TILE.vectors in (1, 2, 3)
+    assert TILE.columns in (8, 16, 24)
+    assert TILE.odd_columns in (4, 12, 20)
+
+
+@pytest.mark.parametrize(
+    ("registers", "rows", "columns", "expected"),
+    [(AVX512, 8, 24, 24 + 3 + 1), (AVX512, 8, 20, 24 + 3 + 1), (AVX2, 4, 12, 12 + 3 + 1), (SSE2, 2, 8, 8 + 4 + 1)],
+)
+def test_registers_in_use(registers, rows, columns, expected):
+    """Those of the sums, of one line, and of one broadcast number."""
+    assert registers_in_use(rows, columns, registers) == expected
 
 
 def test_features_can_be_set(monkeypatch):

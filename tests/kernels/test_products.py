@@ -108,7 +108,7 @@ def test_dense_product(K, n_columns):
     for row_scale in (np.ones(1), np.full(1, 0.5), rng.uniform(0.5, 2.0, size=31)):
         for start, stop in RANGES:
             found, behind = products(
-                lambda *rest: set_dense_product(A, Z, *rest), 31, K, row_scale, start, stop
+                lambda *rest: set_dense_product(A, Z, K, *rest), 31, K, row_scale, start, stop
             )  # fmt: skip
             expected = (np.broadcast_to(row_scale, 31)[:, None] * (A @ Z[:-1]))[start:stop]
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

@@ -59,7 +59,7 @@ def half_sweep_on(tile=None):
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="plays older processors of its kind")
 @pytest.mark.parametrize(
     ("settings", "tile"),
-    [(AVX2, Tile(4, 1)), pytest.param(SSE2, Tile(2, 1), marks=pytest.mark.proof)],
+    [(AVX2, Tile(4, 8, 12)), pytest.param(SSE2, Tile(2, 8, 4), marks=pytest.mark.proof)],
     ids=["AVX2", "SSE2"],
 )
 def test_older_processor_draws_the_same(settings, tile, tmp_path):

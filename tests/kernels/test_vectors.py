@@ -324,24 +324,28 @@ def test_row_sums_keep_rows_apart():
 # --- tiles
 
 
-@pytest.mark.parametrize(("rows", "vectors"), sorted({(1, 1), (2, 1), (4, 1), (3, 2), (8, 3), tuple(TILE)}))
-def test_add_tile(rows, vectors):
+SIZES = {(1, 8), (2, 8), (4, 8), (3, 16), (8, 24), (1, 4), (4, 12), (8, 20), (2, 28)}
+SIZES |= {(TILE.rows, TILE.columns), (TILE.rows, TILE.odd_columns)}
+
+
+@pytest.mark.parametrize(("rows", "columns"), sorted(SIZES))
+def test_add_tile(rows, columns):
     @numba.njit
     def add(x, line_x, step_x, y, line_y, n, factor, out, line_out):
         add_tile(
             pointer_at(x, 0), line_x, step_x, pointer_at(y, 0), line_y, n, factor, pointer_at(out, 0), line_out,
-            rows, vectors,
+            rows, columns,
         )  # fmt: skip
 
     x, y = some_numbers(600), some_numbers(2000, seed=1)
     # Lines of x and y next to each other or apart; numbers of a line of x side by side, or one for each row.
-    for line_x, step_x, line_y, line_out in [(8, 1, 24, 24), (11, 1, 40, 32), (1, 50, 24, 56), (0, 3, 24, 25)]:
+    for line_x, step_x, line_y, line_out in [(8, 1, 24, 28), (11, 1, 40, 32), (1, 50, 24, 56), (0, 3, 24, 29)]:
         for n in (0, 1, 2, 31):
             for factor in (1.0, -1.0, 0.25):
                 found = some_numbers(600, seed=2)
                 expected = found.copy()
                 add(x, line_x, step_x, y, line_y, n, factor, found, line_out)
-                sizes = line_x, step_x, y, line_y, n, factor, expected, line_out, rows, vectors
+                sizes = line_x, step_x, y, line_y, n, factor, expected, line_out, rows, columns
                 add_tile.__wrapped__(x, *sizes)
                 np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
                 if n == 0:
@@ -351,11 +355,11 @@ def test_add_tile(rows, vectors):
 def test_meaning_of_a_tile():
     """The NumPy version against two loops and an index for each number."""
     x, y, out = some_numbers(40), some_numbers(60, seed=1), np.zeros(40)
-    add_tile.__wrapped__(x, 5, 2, y, 9, 4, -0.5, out, 20, 2, 2)
+    add_tile.__wrapped__(x, 5, 2, y, 9, 4, -0.5, out, 20, 2, 12)
     expected = np.zeros(40)
     for i in range(4):
         for row in range(2):
-            for column in range(2 * WIDTH):
+            for column in range(12):
                 expected[row * 20 + column] -= 0.5 * x[i * 5 + row * 2] * y[i * 9 + column]
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-14)
 

@@ -8,6 +8,8 @@ from numba import config
 
 # Lanes of a vector. It takes one AVX-512 register, two AVX2 registers or four NEON registers.
 WIDTH = 8
+# Sums are computed for whole vectors of components, the last of which may be half as wide.
+HALF = WIDTH // 2
 
 
 class Registers(NamedTuple):
@@ -26,10 +28,21 @@ class Registers(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A submatrix whose sums stay in registers: `rows` numbers by `vectors` vectors."""
+    """A submatrix whose sums stay in registers.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of any tile.
+    columns : int
+        Most columns of a tile of whole vectors.
+    odd_columns : int
+        Most columns of a tile whose last vector is half as wide.
+    """
 
     rows: int
-    vectors: int
+    columns: int
+    odd_columns: int
 
 
 def registers_of(machine, features):
@@ -43,13 +56,19 @@ def registers_of(machine, features):
 
 
 def tile_of(registers):
-    """Return the largest tile that fits: its sums, the vectors of one line and one broadcast number."""
-    per_vector = WIDTH // registers.lanes
-    tiles = [Tile(rows, vectors) for vectors in (3, 2, 1) for rows in (8, 4, 2, 1)]
-    return max(
-        (tile for tile in tiles if (tile.rows + 1) * tile.vectors * per_vector + 1 < registers.number),
-        key=lambda tile: (tile.rows * tile.vectors, tile.rows),
+    """Return the largest tile that fits: its sums, the numbers of one line and one broadcast number."""
+    sizes = [(rows, vectors * WIDTH) for vectors in (3, 2, 1) for rows in (8, 4, 2, 1)]
+    rows, columns = max(
+        (size for size in sizes if registers_in_use(*size, registers) < registers.number),
+        key=lambda size: (size[0] * size[1], size[0]),
     )
+    odd = [HALF + vectors * WIDTH for vectors in (0, 1, 2)]
+    return Tile(rows, columns, max(size for size in odd if registers_in_use(rows, size, registers) <= registers.number))
+
+
+def registers_in_use(rows, columns, registers):
+    """Return how many registers hold the sums of a tile, the numbers of one line and one broadcast number."""
+    return (rows + 1) * -(-columns // registers.lanes) + 1
 
 
 def target_features():

@@ -7,10 +7,13 @@ on every processor and with every number of threads.
 import numpy as np
 
 from bnmf.kernels.compile import inlined, kernel, linked
-from bnmf.kernels.processor import TILE, WIDTH
+from bnmf.kernels.processor import HALF, TILE, WIDTH
 from bnmf.kernels.vectors import add_product, add_tile, broadcast, load, pointer_at, store
 
-TILE_ROWS, TILE_VECTORS = TILE
+TILE_ROWS, TILE_COLUMNS, TILE_ODD_COLUMNS = TILE
+# Columns of tiles of three, two and one vectors, and of those that end with half a vector.
+THREE, TWO, ONE = 3 * WIDTH, 2 * WIDTH, WIDTH
+TWO_AND_HALF, ONE_AND_HALF = TWO + HALF, ONE + HALF
 # Rows of the factor that are summed at a time, so that they stay in the cache.
 LINES_PER_CHUNK = 128
 
@@ -53,23 +56,23 @@ def add_outer_products(factor, lines, n, system, side):
         x = pointer_at(lines, k)
         while j < side:
             y, to = pointer_at(lines, j), pointer_at(system, k * side + j)
-            left = (side - j) // WIDTH
-            if TILE_VECTORS >= 3 and left >= 3:
-                add_tile(x, side, 1, y, side, n, factor, to, side, TILE_ROWS, 3)
-                j += 3 * WIDTH
-            elif TILE_VECTORS >= 2 and left >= 2:
-                add_tile(x, side, 1, y, side, n, factor, to, side, TILE_ROWS, 2)
-                j += 2 * WIDTH
+            if TILE_COLUMNS >= THREE and side - j >= THREE:
+                add_tile(x, side, 1, y, side, n, factor, to, side, TILE_ROWS, THREE)
+                j += THREE
+            elif TILE_COLUMNS >= TWO and side - j >= TWO:
+                add_tile(x, side, 1, y, side, n, factor, to, side, TILE_ROWS, TWO)
+                j += TWO
             else:
-                add_tile(x, side, 1, y, side, n, factor, to, side, TILE_ROWS, 1)
-                j += WIDTH
+                add_tile(x, side, 1, y, side, n, factor, to, side, TILE_ROWS, ONE)
+                j += ONE
 
 
 @linked
-def set_dense_product(dense, scaled, row_scale, start, stop, product):
-    """Write rows `start` to `stop` of A Z, given Z with the scales of the columns."""
+def set_dense_product(dense, scaled, n_components, row_scale, start, stop, product):
+    """Write rows `start` to `stop` of A Z, given Z with the scales of the columns and zeros after its components."""
     side, n_columns = scaled.shape[1], dense.shape[1]
     z = pointer_at(scaled, 0)
+    width = (n_components + HALF - 1) // HALF * HALF
     for i in range(0, (stop - start) * side, WIDTH):
         store(product, i, broadcast(0.0))
     for begin in range(0, n_columns, LINES_PER_CHUNK):
@@ -78,12 +81,12 @@ def set_dense_product(dense, scaled, row_scale, start, stop, product):
         while row < stop:
             a, to = pointer_at(dense, row * n_columns + begin), pointer_at(product, (row - start) * side)
             if row + TILE_ROWS <= stop:
-                add_row_products(a, n_columns, pointer_at(z, begin * side), n, to, side)
+                add_row_products(a, n_columns, pointer_at(z, begin * side), n, to, side, width)
                 row += TILE_ROWS
             else:
                 for j in range(0, side, WIDTH):
                     y = pointer_at(z, begin * side + j)
-                    add_tile(a, 1, 1, y, side, n, 1.0, pointer_at(to, j), side, 1, 1)
+                    add_tile(a, 1, 1, y, side, n, 1.0, pointer_at(to, j), side, 1, ONE)
                 row += 1
     scale_rows(row_scale, start, stop, side, product)
 
@@ -113,17 +116,31 @@ def scale_rows(row_scale, start, stop, side, product):
 
 
 @inlined
-def add_row_products(a, line_a, z, n, to, side):
-    """Add the products of n numbers of TILE_ROWS rows with n lines of Z."""
+def add_row_products(a, line_a, z, n, to, side, width):
+    """Add the products of n numbers of TILE_ROWS rows with the first `width` numbers of n lines of Z.
+
+    The width is a multiple of half a vector. A tile with the odd half comes first, because alone it would be too small
+    to keep the processor busy.
+    """
     j = 0
-    while j < side:
-        left = (side - j) // WIDTH
-        if TILE_VECTORS >= 3 and left >= 3:
-            add_tile(a, 1, line_a, pointer_at(z, j), side, n, 1.0, pointer_at(to, j), side, TILE_ROWS, 3)
-            j += 3 * WIDTH
-        elif TILE_VECTORS >= 2 and left >= 2:
-            add_tile(a, 1, line_a, pointer_at(z, j), side, n, 1.0, pointer_at(to, j), side, TILE_ROWS, 2)
-            j += 2 * WIDTH
+    while j < width:
+        left, y, out = width - j, pointer_at(z, j), pointer_at(to, j)
+        if left % WIDTH:
+            if TILE_ODD_COLUMNS >= TWO_AND_HALF and left >= TWO_AND_HALF:
+                add_tile(a, 1, line_a, y, side, n, 1.0, out, side, TILE_ROWS, TWO_AND_HALF)
+                j += TWO_AND_HALF
+            elif TILE_ODD_COLUMNS >= ONE_AND_HALF and left >= ONE_AND_HALF:
+                add_tile(a, 1, line_a, y, side, n, 1.0, out, side, TILE_ROWS, ONE_AND_HALF)
+                j += ONE_AND_HALF
+            else:
+                add_tile(a, 1, line_a, y, side, n, 1.0, out, side, TILE_ROWS, HALF)
+                j += HALF
+        elif TILE_COLUMNS >= THREE and left >= THREE:
+            add_tile(a, 1, line_a, y, side, n, 1.0, out, side, TILE_ROWS, THREE)
+            j += THREE
+        elif TILE_COLUMNS >= TWO and left >= TWO:
+            add_tile(a, 1, line_a, y, side, n, 1.0, out, side, TILE_ROWS, TWO)
+            j += TWO
         else:
-            add_tile(a, 1, line_a, pointer_at(z, j), side, n, 1.0, pointer_at(to, j), side, TILE_ROWS, 1)
-            j += WIDTH
+            add_tile(a, 1, line_a, y, side, n, 1.0, out, side, TILE_ROWS, ONE)
+            j += ONE

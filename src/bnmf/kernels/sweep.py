@@ -55,7 +55,7 @@ def draw_tiles(W, other, data, roots, scales, prior, max_term, streams, tiles, s
     for tile in range(tiles[0], tiles[1]):
         start, stop = tile * ROWS_PER_TILE, min((tile + 1) * ROWS_PER_TILE, n_rows)
         if dense.size:
-            set_dense_product(dense, scaled, row_scale, start, stop, product)
+            set_dense_product(dense, scaled, n_components, row_scale, start, stop, product)
         elif stored_values.size:
             set_sparse_product(stored_indptr, stored_indices, stored_values, scaled, row_scale, start, stop, product)
         problem = Problem(

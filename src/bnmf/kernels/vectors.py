@@ -133,10 +133,10 @@ def _store(builder, value, address):
     builder.store(value, address, align=8)
 
 
-def _broadcast(builder, number):
-    undefined = ir.Constant(ir.VectorType(number.type, WIDTH), ir.Undefined)
+def _broadcast(builder, number, width=WIDTH):
+    undefined = ir.Constant(ir.VectorType(number.type, width), ir.Undefined)
     first = builder.insert_element(undefined, number, ir.Constant(_INT, 0))
-    return builder.shuffle_vector(first, undefined, _int_vector([0] * WIDTH))
+    return builder.shuffle_vector(first, undefined, _int_vector([0] * width))
 
 
 def _int_vector(numbers):
@@ -145,7 +145,7 @@ def _int_vector(numbers):
 
 
 def _add_product(builder, x, y, z):
-    return _call_llvm(builder, f"llvm.fmuladd.v{WIDTH}f64", _VECTOR, [y, z, x])
+    return _call_llvm(builder, f"llvm.fmuladd.v{x.type.count}f64", x.type, [y, z, x])
 
 
 def _call_llvm(builder, name, result, args, **flags):
@@ -470,8 +470,10 @@ def row_sums(array, index):
 # --- a tile of sums
 
 
-def _type_add_tile(typing, x, line_x, step_x, y, line_y, n, factor, out, line_out, rows, vectors):
-    tile_rows, tile_vectors = rows.literal_value, vectors.literal_value
+def _type_add_tile(typing, x, line_x, step_x, y, line_y, n, factor, out, line_out, rows, columns):
+    tile_rows, tile_columns = rows.literal_value, columns.literal_value
+    starts = range(0, tile_columns, WIDTH)  # of the vectors of a line, the last of which may be half as wide
+    kinds = [ir.VectorType(_DOUBLE, min(WIDTH, tile_columns - start)) for start in starts]
 
     def generate(context, builder, signature, args):
         x, line_x, step_x, y, line_y, n, factor, out, line_out = args[:9]
@@ -492,45 +494,50 @@ def _type_add_tile(typing, x, line_x, step_x, y, line_y, n, factor, out, line_ou
 
         builder.position_at_end(loop)
         i = builder.phi(n.type)
-        sums = [builder.phi(_VECTOR) for _ in range(tile_rows * tile_vectors)]
+        sums = [builder.phi(kind) for _ in range(tile_rows) for kind in kinds]
         of_x, of_y = builder.mul(i, line_x), builder.mul(i, line_y)
-        ys = [_load(builder, element(y, of_y, ir.Constant(n.type, v * WIDTH)), _VECTOR) for v in range(tile_vectors)]
+        ys = [
+            _load(builder, element(y, of_y, ir.Constant(n.type, start)), kind)
+            for start, kind in zip(starts, kinds, strict=True)
+        ]
         added = []
         for row in range(tile_rows):
-            number = _broadcast(builder, _load(builder, element(x, of_x, times(row, step_x)), _DOUBLE))
-            added += [_add_product(builder, sums[row * tile_vectors + v], number, ys[v]) for v in range(tile_vectors)]
+            number = _load(builder, element(x, of_x, times(row, step_x)), _DOUBLE)
+            of_row = sums[row * len(ys) : (row + 1) * len(ys)]
+            added += [
+                _add_product(builder, total, _broadcast(builder, number, kind.count), line)
+                for total, kind, line in zip(of_row, kinds, ys, strict=True)
+            ]
         following = builder.add(i, ir.Constant(n.type, 1))
         builder.cbranch(builder.icmp_signed("<", following, n), loop, after)
 
         builder.position_at_end(after)
-        totals = [builder.phi(_VECTOR) for _ in sums]
-        for phi, first, new in (
-            (i, zero, following),
-            *((phi, ir.Constant(_VECTOR, [0.0] * WIDTH), new) for phi, new in zip(sums, added, strict=True)),
-            *((phi, ir.Constant(_VECTOR, [0.0] * WIDTH), new) for phi, new in zip(totals, added, strict=True)),
-        ):
-            phi.add_incoming(first, before)
+        totals = [builder.phi(phi.type) for phi in sums]
+        i.add_incoming(zero, before)
+        i.add_incoming(following, loop)
+        for phi, new in zip(sums + totals, added + added, strict=True):
+            phi.add_incoming(ir.Constant(phi.type, [0.0] * phi.type.count), before)
             phi.add_incoming(new, loop)
-        sign = _broadcast(builder, factor)
         for number, total in enumerate(totals):
-            row, v = divmod(number, tile_vectors)
-            to = element(out, times(row, line_out), ir.Constant(n.type, v * WIDTH))
-            _store(builder, _add_product(builder, _load(builder, to, _VECTOR), sign, total), to)
+            row, place = divmod(number, len(kinds))
+            to = element(out, times(row, line_out), ir.Constant(n.type, starts[place]))
+            sign = _broadcast(builder, factor, total.type.count)
+            _store(builder, _add_product(builder, _load(builder, to, total.type), sign, total), to)
         return context.get_dummy_value()
 
     floats, whole = types.CPointer(types.float64), types.intp
-    arguments = floats, whole, whole, floats, whole, whole, types.float64, floats, whole, rows, vectors
+    arguments = floats, whole, whole, floats, whole, whole, types.float64, floats, whole, rows, columns
     return types.void(*arguments), generate
 
 
 @_compiled_by(_type_add_tile, prefer_literal=True)
-def add_tile(x, line_x, step_x, y, line_y, n, factor, out, line_out, rows, vectors):
-    """Add factor * Σ x yᵀ, summed over n lines, to a tile of `rows` numbers by `vectors` vectors.
+def add_tile(x, line_x, step_x, y, line_y, n, factor, out, line_out, rows, columns):
+    """Add factor * Σ x yᵀ, summed over n lines, to a tile of `rows` by `columns`, a multiple of half a vector.
 
     Lines of x, y and `out` are `line_x`, `line_y` and `line_out` numbers apart, and the numbers in a line of x are
     `step_x` apart. The sums stay in registers, so each loaded number is used many times.
     """
     lines = np.arange(n)[:, None]
     xs = x[lines * line_x + np.arange(rows) * step_x]
-    ys = y[lines * line_y + np.arange(vectors * WIDTH)]
-    out[np.arange(rows)[:, None] * line_out + np.arange(vectors * WIDTH)] += factor * (xs.T @ ys)
+    ys = y[lines * line_y + np.arange(columns)]
+    out[np.arange(rows)[:, None] * line_out + np.arange(columns)] += factor * (xs.T @ ys)
