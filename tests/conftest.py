@@ -1,11 +1,15 @@
-"""What several tests share: the real data, where it is there."""
+"""What several tests share: the real data, where it is there, and what Ctrl-C does."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 GDSC = Path(__file__).resolve().parents[2] / "shared" / "data" / "gdsc" / "ic50.txt"
+
+# A shell lets the commands that it runs in the background ignore Ctrl-C, which the tests send to themselves.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
