@@ -101,12 +101,12 @@ def shear(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, partners, numbers
     _, _, _, absolute_Z = prior_Z
     size = columns_size(W.shape[0], n_components, linear.shape[0], quadratic.shape[0])
     columns_Z = columns_of(Z, prior_Z, pointer_at(numbers, size))
+    real = first_given(absolute_W, absolute_Z)
     for count in range(partners[0], partners[1]):
         distance = 1 + count % (n_components - 1)
         for j in range(n_components):
             stream = stream_of(key[0], key[1], (count - partners[0]) * n_components + j)
             k = (j + distance) % n_components
-            real = first_given(absolute_W, absolute_Z)
             shear_pair(j, k, n_components, columns_W, columns_Z, max_term_W, max_term_Z, real, stream)
     copy_from_columns(columns_W.w, columns_W.length, W)
     copy_from_columns(columns_Z.w, columns_Z.length, Z)
