@@ -68,8 +68,8 @@ if can_link():
 def kernel(function):
     """Compile `function` for Python, without the GIL, and cache it on disk; NUMBA_DISABLE_JIT=1 leaves it as it is.
 
-    The compiler may not reorder or fuse operations: draws are the same on every processor, and however it divides the
-    code into functions.
+    The compiler may not reorder operations, nor fuse them beyond what `add_product` asks for: the draws of a machine do
+    not depend on how it divides the code into functions.
     """
     compiled = numba.njit(cache=CACHED, **OPTIONS)(function)
     if not is_jitted(compiled):  # words wrap around and 1 / 0 is infinite without a warning, as when compiled
