@@ -67,6 +67,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.mutations --check
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -1,7 +1,8 @@
 """Break the package on purpose, one line at a time, and see that the named test fails each time.
 
 Run from the root of the repository: python -m tests.mutations [words that the name must hold]. Every mutation is
-made in a temporary copy of the package, so the repository itself is not changed.
+made in a temporary copy of the package, so the repository itself is not changed. With --check it only tells which
+mutations no longer fit the code.
 """
 
 import os
@@ -489,6 +490,22 @@ def caught(mutation: Mutation) -> bool:
         return done.returncode == 1
 
 
+def check() -> int:
+    """Print the mutations that no longer fit the code or name no test, and return how many there are."""
+    wrong = []
+    for mutation in MUTATIONS:
+        path, _, function = mutation.test.partition("::")
+        source = (ROOT / "src" / "bnmf" / mutation.file).read_text(encoding="utf-8")
+        if source.count(mutation.right) != 1 or mutation.wrong == mutation.right:
+            wrong.append(
+                f"{mutation.name}: {mutation.file} has {mutation.right!r} {source.count(mutation.right)} times"
+            )
+        if f"def {function.partition('[')[0]}" not in (ROOT / path).read_text(encoding="utf-8"):
+            wrong.append(f"{mutation.name}: there is no {mutation.test}")
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    return len(wrong)
+
+
 def main(words: list[str]) -> int:
     """Try every mutation whose name holds all the words, and return the number that nothing caught."""
     survivors = 0
@@ -501,4 +518,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check() if sys.argv[1:] == ["--check"] else main(sys.argv[1:]))

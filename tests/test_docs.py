@@ -119,6 +119,15 @@ def assert_is_a_command(arguments, line):
     assert options <= known, line
 
 
+def test_promises_name_the_tests_that_hold_them():
+    page = read(DOCS / "promises.md")
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page)
+    assert [(file, test) for file, test in named if f"def {test}" not in read(ROOT / file)] == []
+    tables = [line for line in page.split("## What is checked")[0].splitlines() if re.match(r"\| [a-z]", line)]
+    assert tables
+    assert [line for line in tables if "held by" not in line and "`tests/" not in line] == []
+
+
 def test_commands_of_the_page_on_the_command_line_run(elsewhere, monkeypatch):
     monkeypatch.setattr(directory, "make_report", lambda path, *_: path.write_text("report"))  # it has its own tests
     write_tables(elsewhere)

@@ -182,6 +182,20 @@ def test_a_weight_is_a_standard_error_of_its_row(noise, scale):
     np.testing.assert_allclose(variance[1:] / variance[:1], np.tile(weights[0] / weights[1:, None], (1, 8)))
 
 
+@pytest.mark.parametrize("noise", ["column", "student-t"])
+def test_a_row_of_weight_zero_does_not_count(noise):
+    X, _ = low_rank()
+    weights = np.where(np.arange(15) % 4 == 1, 0.0, 2.0)
+    without = np.where(weights[:, None] == 0.0, np.nan, X)
+    found = quick(noise=noise).fit(X, sample_weight=weights)
+    expected = quick(noise=noise).fit(without, sample_weight=np.where(weights == 0.0, 1.0, weights))
+    for name in ("W", "Z", "noise_variance"):
+        np.testing.assert_array_equal(getattr(found.posterior_, name), getattr(expected.posterior_, name))
+    np.testing.assert_array_equal(found.transform(X), expected.transform(X))  # as new rows, given their entries
+    np.testing.assert_array_equal(found.impute()[~np.isnan(X)], X[~np.isnan(X)])
+    assert np.isfinite(found.interval(0.9)).all()
+
+
 def test_equal_weights_are_no_weights():
     """In columns of any unit, up to rounding of the other form in which the data are read."""
     X = low_rank()[0] * 10.0 ** np.arange(-4.0, 4.0)
@@ -200,7 +214,8 @@ def test_equal_weights_are_no_weights():
         ("column", {"noise_scale": -np.ones(8)}, "noise_scale must be positive and finite, got -1.0"),
         ("column", {"noise_scale": np.full((15, 8), np.nan)}, "noise_scale is NaN where X was observed"),
         ("column", {"sample_weight": np.ones(8)}, r"sample_weight must have one number for each row of X"),
-        ("column", {"sample_weight": np.zeros(15)}, "sample_weight must be above zero and finite, got 0.0"),
+        ("column", {"sample_weight": np.zeros(15)}, "sample_weight must be above zero for at least one row"),
+        ("column", {"sample_weight": np.arange(15.0) - 1.0}, "sample_weight must be finite and not negative, got -1.0"),
     ],
 )
 def test_wrong_arguments_leave_no_fit(noise, given, words):

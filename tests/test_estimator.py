@@ -48,11 +48,6 @@ def test_passes_check_estimator():
     assert sum(result["status"] == "passed" for result in results) > 40
 
 
-def test_default_settings_are_those_of_the_paper():
-    model = BayesianNMF()
-    assert (model.burn_in, model.n_draws) == (300, 200)
-
-
 def test_every_container_gives_the_same_draws():
     X, complete = low_rank(missing=0.3)
     seen = ~np.isnan(X)

@@ -61,22 +61,17 @@ def test_layers_name_what_exists():
     assert {owner(path) for path in MODULES} == set(LAYER_OF)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_module_imports_only_from_earlier_layers(path):
-    home = owner(path)
-    for name in imported(path):
-        library, *rest = name.split(".")
-        if library == "bnmf" and rest and rest[0] in LAYER_OF:
-            assert LAYER_OF[rest[0]] <= LAYER_OF[home], f"{home} imports {rest[0]}, which is a later layer"
-        if library in USERS:
-            assert home in USERS[library], f"{library} is only for {', '.join(sorted(USERS[library]))}"
-
-
-def test_one_meaning_for_each_module_name():
-    """A module name occurs once; a package may hold a module of its own name."""
-    names = [path.stem for path in MODULES if path.stem not in ("__init__", "__main__", path.parent.name)]
-    names.remove("reproduce")  # the command, and the experiments that it runs
-    assert sorted(set(names)) == sorted(names)
+def test_modules_import_only_from_earlier_layers():
+    wrong = []
+    for path in MODULES:
+        home = owner(path)
+        for name in imported(path):
+            library, *rest = name.split(".")
+            if library == "bnmf" and rest and rest[0] in LAYER_OF and LAYER_OF[rest[0]] > LAYER_OF[home]:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {name}, which is in a later layer")
+            if library in USERS and home not in USERS[library]:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {library}, which is only for {USERS[library]}")
+    assert wrong == []
 
 
 HEAVY = ["numba", "pandas", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "pooch"]

@@ -24,7 +24,7 @@ from bnmf.data.containers import as_floats, check_positions, is_sharded, refuse_
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.fixed import Fixed
-from bnmf.model.known_noise import at_observed, noise_factor
+from bnmf.model.known_noise import at_observed, noise_factor, uncounted_rows
 from bnmf.model.model import Model
 from bnmf.model.noise import KnownNoise, StudentT, as_noise
 from bnmf.model.units import units_of
@@ -259,7 +259,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             multiplied by a learned one with other noise. NaN, where X was not observed, stands for the median of the
             column.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts: a row of weight 2 has half the variance of the noise.
+            How much each row counts: a row of weight 2 has half the variance of the noise. A row of weight 0 does not
+            count: the fit does not see it, and :meth:`transform` treats it as a new row.
 
         Returns
         -------
@@ -329,9 +330,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "offset='mean' leaves entries below zero, which factors that are not negative cannot explain: use "
                 "offset='column', or a prior such as 'normal' or ('ard', 'normal')"
             )
-        units, shifted = units_of(data, self.scale, self.offset, robust=isinstance(noise, StudentT))
-        factor = noise_factor(data, units, noise, noise_scale, sample_weight)
-        precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
+        counted = data
+        if sample_weight is not None and len(uncounted := uncounted_rows(sample_weight, data.shape[0])):
+            counted = data.without_rows(uncounted)
+        units, shifted = units_of(counted, self.scale, self.offset, robust=isinstance(noise, StudentT))
+        factor = noise_factor(counted, units, noise, noise_scale, sample_weight)
+        precision = None if factor is None else 1.0 / at_observed(factor, counted) ** 2
         n_components: Any = self.n_components
         fixed = Fixed.of(self.fixed_components, self.fixed_weights, data.shape)
         if n_components == "auto":
@@ -342,7 +346,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if factor is not None and isinstance(noise, KnownNoise):
             factor = factor * units.scale
         init = self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init)
-        run = Run(model, seed, init=init, original=data, noise_factor=factor, **kept)
+        run = Run(model, seed, init=init, original=counted, noise_factor=factor, **kept)
         options: dict[str, Any] = {"n_jobs": self._n_jobs(data), "progress": bool(self.progress)}
         try:
             if self.n_draws == "auto":

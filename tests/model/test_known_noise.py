@@ -123,9 +123,9 @@ def test_wrong_standard_errors(given, error, words):
         (WEIGHTS[:3], ValueError, r"sample_weight must have one number for each row of X, shape \(4,\), got \(3,\)"),
         (WEIGHTS[:, None], ValueError, r"sample_weight must have one number for each row of X.* got \(4, 1\)"),
         (2.0, ValueError, r"sample_weight must have one number for each row of X.* got \(\)"),
-        (WEIGHTS - 1.0, ValueError, "sample_weight must be above zero and finite, got 0.0"),
-        (-WEIGHTS, ValueError, "sample_weight must be above zero and finite, got -1.0"),
-        (WEIGHTS * NAN, ValueError, "sample_weight must be above zero and finite, got nan"),
+        (WEIGHTS * 0.0, ValueError, "sample_weight must be above zero for at least one row"),
+        (-WEIGHTS, ValueError, "sample_weight must be finite and not negative, got -"),
+        (WEIGHTS * NAN, ValueError, "sample_weight must be finite and not negative, got nan"),
         (list("abcd"), TypeError, "sample_weight must be an array of numbers, got list"),
     ],
 )

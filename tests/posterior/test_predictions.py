@@ -34,7 +34,7 @@ PRODUCTS = np.einsum("smk,skn->smn", W, Z)
 CHOSEN = PRODUCTS[:, ROWS, COLUMNS]
 
 
-@pytest.fixture(params=[1, 150, 500, 2**26], autouse=True)
+@pytest.fixture(params=[1, 150, 2**26])
 def tile_bytes(request, monkeypatch):
     monkeypatch.setattr(predictions, "TILE_BYTES", request.param)
     return request.param
@@ -52,15 +52,18 @@ def test_tiles(tile_bytes, length, bytes_each):
         assert len(set(sizes[:-1])) == 1
 
 
+@pytest.mark.usefixtures("tile_bytes")
 def test_mean():
     np.testing.assert_allclose(mean(W, Z), PRODUCTS.mean(axis=0), rtol=1e-12)
 
 
+@pytest.mark.usefixtures("tile_bytes")
 def test_std():
     np.testing.assert_allclose(std(W, Z), PRODUCTS.std(axis=0), rtol=1e-12)
     np.testing.assert_allclose(std(W, Z, NOISE), np.sqrt(PRODUCTS.var(axis=0) + VARIANCE.mean()), rtol=1e-12)
 
 
+@pytest.mark.usefixtures("tile_bytes")
 def test_quantiles():
     expected = np.quantile(PRODUCTS, PROBABILITIES, axis=0, method="weibull")
     found = quantiles(W, Z, PROBABILITIES, None, 0.0, 0.0, np.random.default_rng(0))
@@ -83,6 +86,7 @@ def test_quantiles_of_new_data(tile_bytes, offset):
         np.testing.assert_allclose(found[:, start : start + rows_each], expected, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("tile_bytes")
 def test_quantiles_of_new_data_at_positions():
     found = entry_quantiles(W, Z, ROWS, COLUMNS, PROBABILITIES, NOISE, 0.0, -np.inf, np.random.default_rng(4))
     noise = np.random.default_rng(4)
@@ -151,6 +155,7 @@ def test_noise_follows_its_distribution():
     assert_follows(((found - 2.0) / np.sqrt(variance))[0], stats.norm.cdf)
 
 
+@pytest.mark.usefixtures("tile_bytes")
 def test_entries():
     np.testing.assert_allclose(entries(W, Z, ROWS, COLUMNS), CHOSEN, rtol=1e-12)
     np.testing.assert_allclose(entry_mean(W, Z, ROWS, COLUMNS), CHOSEN.mean(axis=0), rtol=1e-12)
@@ -295,6 +300,7 @@ def test_log_likelihood_with_noise_of_every_kind(kind):
     np.testing.assert_allclose(found, np.log(np.exp(expected).mean(axis=0)), rtol=1e-10)
 
 
+@pytest.mark.usefixtures("tile_bytes")
 def test_no_entries():
     none = np.zeros(0, np.intp)
     assert entries(W, Z, none, none).shape == (S, 0)
@@ -303,11 +309,13 @@ def test_no_entries():
     assert log_predictive_density(W, Z, NOISE, none, none, np.zeros(0)).shape == (0,)
 
 
+@pytest.mark.usefixtures("tile_bytes")
 def test_log_likelihood():
     expected = stats.norm.logpdf(VALUES, CHOSEN, np.sqrt(VARIANCE)[:, None])
     np.testing.assert_allclose(log_likelihood(W, Z, NOISE, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
 
 
+@pytest.mark.usefixtures("tile_bytes")
 def test_log_predictive_density():
     density = stats.norm.pdf(VALUES, CHOSEN, np.sqrt(VARIANCE)[:, None]).mean(axis=0)
     found = log_predictive_density(W, Z, NOISE, ROWS, COLUMNS, VALUES)

@@ -269,6 +269,12 @@ class ObservedMatrix:
         rest = sp.coo_array((values, (at, to)), shape=self.shape).tocsr()
         return ObservedMatrix.from_data(rest, unstored=unstored, negative=not self.nonnegative, empty=True)
 
+    def without_rows(self, rows: Indices) -> ObservedMatrix:
+        """Return the data with nothing observed in some rows (not with implicit zeros)."""
+        at, to, _ = self.observed_entries()
+        hidden = np.isin(at, rows)
+        return self.without(at[hidden], to[hidden]).named(self.row_names, self.column_names)
+
     def flat(self, rows: Any, columns: Any) -> Indices:
         """Return positions as single numbers, counted row by row."""
         return np.asarray(rows, np.int64) * self.shape[1] + np.asarray(columns, np.int64)

@@ -10,7 +10,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.noise import KnownNoise, NoiseModel
 from bnmf.model.units import Units
 from bnmf.utils.frames import is_pandas
-from bnmf.utils.typing import Floats
+from bnmf.utils.typing import Floats, Indices
 
 
 def noise_factor(
@@ -47,7 +47,8 @@ def noise_factor(
     # Weights alone have no unit: noise that is learned in units of the columns stays so.
     factor = np.ones((1, 1)) if noise_scale is None else _checked(noise_scale, data) / units.scale
     if sample_weight is not None:
-        factor = factor / np.sqrt(_checked_weights(sample_weight, data.shape[0]))[:, None]
+        weight = _checked_weights(sample_weight, data.shape[0])
+        factor = factor / np.sqrt(np.where(weight == 0.0, 1.0, weight))[:, None]  # predictions of the others: weight 1
     factor = np.broadcast_to(factor, (len(factor), data.shape[1]))
     if is_known:
         return np.ascontiguousarray(factor)
@@ -60,13 +61,20 @@ def at_observed(factor: Floats, data: ObservedMatrix) -> Floats:
     return factor[0 if len(factor) == 1 else rows, columns]
 
 
+def uncounted_rows(sample_weight: Any, n_rows: int) -> Indices:
+    """Return the rows of weight zero, which a fit does not see."""
+    return np.flatnonzero(_checked_weights(sample_weight, n_rows) == 0.0)
+
+
 def _checked_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """Return weights of rows that are all positive."""
+    """Return weights of rows, not negative and not all zero."""
     weight = _numbers(sample_weight, "sample_weight")
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one number for each row of X, shape ({n_rows},), got {weight.shape}")
-    if not (np.isfinite(weight) & (weight > 0)).all():
-        raise ValueError(f"sample_weight must be above zero and finite, got {_first_wrong(weight)!r}")
+    if not (np.isfinite(weight) & (weight >= 0)).all():
+        raise ValueError(f"sample_weight must be finite and not negative, got {_first_wrong(weight)!r}")
+    if not weight.any():
+        raise ValueError("sample_weight must be above zero for at least one row: rows of weight zero do not count")
     return weight
 
 
@@ -83,8 +91,9 @@ def _numbers(given: Any, name: str) -> Floats:
 
 
 def _first_wrong(numbers: Floats) -> float:
-    """Return the first number that is not positive and finite."""
-    return float(numbers[~(np.isfinite(numbers) & (numbers > 0))][0])
+    """Return the first number that is not finite, or else the smallest."""
+    infinite = numbers[~np.isfinite(numbers)]
+    return float(infinite[0] if infinite.size else numbers.min())
 
 
 def _checked(noise_scale: Any, data: ObservedMatrix) -> Floats:
