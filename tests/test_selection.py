@@ -147,7 +147,7 @@ def test_a_selection_goes_on_where_it_stopped(tmp_path, monkeypatch):
     settings = {"ks": [1, 2], "n_folds": 2, "n_repeats": 2, "loo": True, "estimator": quick, "checkpoint": tmp_path}
     X = example()
     whole = select_rank(X, **settings | {"checkpoint": None}).table
-    fit, count = BayesianNMF._fit_observed, []
+    fit, count = BayesianNMF.fit_observed, []
 
     def counted(model, *arguments):
         count.append(1)
@@ -155,7 +155,7 @@ def test_a_selection_goes_on_where_it_stopped(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return fit(model, *arguments)
 
-    monkeypatch.setattr(BayesianNMF, "_fit_observed", counted)
+    monkeypatch.setattr(BayesianNMF, "fit_observed", counted)
     with pytest.raises(KeyboardInterrupt):
         select_rank(X, **settings)
     assert len(list(tmp_path.iterdir())) == 5
