@@ -196,7 +196,7 @@ def test_without_missing_entries(tmp_path):
     posterior = fake()
     page = Page(written(tmp_path, posterior, observed(table_of(posterior, 0.0))))
     assert "No entry was missing, so nothing was filled in." in page.text
-    assert "The fitted values can be used, with their intervals." in page.text
+    assert "The predictions and their intervals can be used." in page.text
 
 
 CONTAINERS = {
