@@ -159,7 +159,11 @@ class _Job:
             saved = time.monotonic()
             while state.sweep < self.schedule.n_sweeps and not self.stop.is_set():
                 model = self.warm_up if state.sweep < self.n_warm_up else self.model
-                state = gibbs.step(model, state, stream, workers, self.moves)
+                try:
+                    state = gibbs.step(model, state, stream, workers, self.moves)
+                except Exception:  # such as a cluster without workers: the run resumes from the last sweep
+                    self.store.checkpoint(chain, state)
+                    raise
                 gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)
                 _check_variances(self.model, state)
                 self.sweeps[chain] = state.sweep
