@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from bnmf import BayesianNMF, select_rank
-from bnmf.posterior.fitting import Run
+from bnmf.posterior.fitting import Ending, Run
 from bnmf.selection import _choose
 
 
@@ -90,10 +90,10 @@ def test_bad_settings(settings, words):
 
 def test_ctrl_c_during_a_fit_ends_the_selection(monkeypatch):
     fits = []
-    monkeypatch.setattr(Run, "interruption", lambda run: fits.append(run) or "interrupted")
+    monkeypatch.setattr(Run, "ending", property(lambda run: fits.append(run) or Ending.INTERRUPTED))
     with pytest.raises(KeyboardInterrupt):
         select_rank(np.ones((6, 4)), [1, 2], n_folds=2)
-    assert len({id(run) for run in fits}) == 1
+    assert len({id(run.model) for run in fits}) == 1
 
 
 def test_negative_data_need_an_offset():
