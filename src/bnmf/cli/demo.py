@@ -13,7 +13,7 @@ from bnmf.cli.sampling import fitted, with_names
 from bnmf.cli.screen import Screen
 
 MAX_TIME = 30.0
-"""Seconds of sampling: the whole takes less than a minute, with compilation."""
+"""Seconds of sampling: the whole takes less than a minute."""
 
 
 @command

@@ -31,7 +31,7 @@ PAGE_LEAD = (
     "half a unit of the last printed digit. ≈ (yellow): they differ by more than that, but by at most 3%. "
     "✗ (red): neither."
 )
-REPORTED_PACKAGES = ("bnmf", "numpy", "scipy", "numba", "scikit-learn", "pandas", "joblib", "matplotlib")
+REPORTED_PACKAGES = ("bnmf", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "matplotlib")
 FIGURES_DIRECTORY = "figures"
 TABLES_DIRECTORY = "tables"
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.containers import LARGEST_SQUARE
-from bnmf.kernels.compile import announced
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import MIXING, Moves
@@ -77,7 +76,6 @@ def run(
     job = _Job(model, schedule, store, seed, init, moves, max(1, n_jobs // schedule.n_chains), progress)
     with (
         job.display,
-        announced(job.display.message),
         single_threaded_blas(),  # once and from here: in every sweep of every chain it costs more than the sweep
         ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool,
     ):
