@@ -43,7 +43,7 @@ N_SCORE_FOLDS = 5
 # Calibration: one of so many folds of the entries is hidden, at most so many entries, for data of such a size.
 CALIBRATION_FOLDS, MAX_HIDDEN = 10, 20_000
 MIN_CALIBRATED, MAX_CALIBRATED = 200, 2_000_000
-# Part of the seed of the chain that entries are hidden from.
+# Part of the seed of the chains that entries are hidden from.
 CALIBRATION_KEY = 0xCA11B
 
 
@@ -135,8 +135,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         are taken in any case. How many draws a fit takes that runs out of time depends on the machine; the draws
         themselves do not.
     calibrate : bool or "auto", default="auto"
-        Hide a tenth of the observed entries from one more chain and see how well it predicts them: `calibration_`, and
-        the verdict. "auto" does that for 200 to 2 million observed entries and two or more chains of 100 draws.
+        Hide a tenth of the observed entries from two more chains and see how well they predict them: `calibration_`,
+        and the verdict. "auto" does that for 200 to 2 million observed entries and two or more chains of 100 draws.
 
     Attributes
     ----------
@@ -383,7 +383,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return {name: getattr(self, name) for name in names}
 
     def _is_calibrated(self, data: ObservedMatrix) -> bool:
-        """Return whether to hide entries from one more chain; "auto" leaves out quick fits and large data."""
+        """Return whether to hide entries from more chains; "auto" leaves out quick fits and large data."""
         if self.calibrate != "auto" or data.is_sharded:
             return self.calibrate is True and not data.is_sharded
         n_draws = N_FIRST_DRAWS if self.n_draws == "auto" else int(self.n_draws)
@@ -391,10 +391,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return not is_quick and MIN_CALIBRATED <= data.n_observed <= MAX_CALIBRATED
 
     def _calibration(self, data: ObservedMatrix, seed: int, given: dict[str, Any]) -> Calibration | None:
-        """Return how one more chain predicts entries that it does not see; None if that cannot be measured."""
+        """Return how two more chains predict entries that they do not see; None if that cannot be measured."""
         seed = int(np.random.SeedSequence([seed, CALIBRATION_KEY]).generate_state(1, np.uint64)[0])
         n_folds = max(CALIBRATION_FOLDS, data.n_observed // MAX_HIDDEN)
-        schedule = replace(self._schedule(), n_chains=1)
+        # Two chains, because one lacks the spread between modes; short ones, because coverage needs no exact quantiles.
+        full = self._schedule()
+        schedule = replace(full, n_chains=2, burn_in=2 * full.burn_in // 3, n_draws=min(full.n_draws, N_FIRST_DRAWS))
         try:
             fold = next(iter(balanced_folds(data, n_folds, np.random.default_rng(seed))))
             built = build(fold.rest, **self._parameters_of_the_model(), **given)

@@ -15,4 +15,6 @@ def padded_length(length):
 def draws(draw, key, *arguments):
     """Return draw(..., stream) for each row of the arguments, from the stream of that row."""
     rows = np.broadcast_arrays(*arguments)
-    return np.array([draw(*values, testing.stream_of(*key, row))[0] for row, values in enumerate(zip(*rows, strict=True))])
+    return np.array(
+        [draw(*values, testing.stream_of(*key, row))[0] for row, values in enumerate(zip(*rows, strict=True))]
+    )

@@ -10,43 +10,45 @@ from tests.statistical.checks import assert_same
 from tests.statistical.hierarchy import STATISTICS, Problem, returned_to_prior
 
 HYPER = Gamma(4.0, 3.0)
+# A floor of the noise depends on the data, and is not part of a prior that chains could return to.
+COLUMN, BOTH = GroupedNoise("column", floor=0.0), GroupedNoise("both", floor=0.0)
 SCALED = Units(np.array([2.0, 0.5, 7.0, 0.1]))
 PROBLEMS = {
-    "columns": Problem(L1(1.0), "column"),
-    "columns, all observed": Problem(L2Squared(1.0) + LInf(1.0), "column", missing=0.0),
-    "columns in other units": Problem(L2Squared(1.0), "column", units=SCALED),
-    "columns of given strength": Problem(L1(1.0), GroupedNoise("column", strength=0.7)),
+    "columns": Problem(L1(1.0), COLUMN),
+    "columns, all observed": Problem(L2Squared(1.0) + LInf(1.0), COLUMN, missing=0.0),
+    "columns in other units": Problem(L2Squared(1.0), COLUMN, units=SCALED),
+    "columns of given strength": Problem(L1(1.0), GroupedNoise("column", strength=0.7, floor=0.0)),
     "rows": Problem(L1(1.0), "row"),
     "rows, all observed": Problem(L2Squared(1.0), "row", missing=0.0),
     "rows, columns in other units": Problem(L1(1.0), "row", units=SCALED),
-    "both": Problem(L1(1.0), "both"),
-    "both, columns in other units": Problem(L1Squared(1.0), "both", missing=0.0, units=SCALED),
+    "both": Problem(L1(1.0), BOTH),
+    "both, columns in other units": Problem(L1Squared(1.0), BOTH, missing=0.0, units=SCALED),
     "rate of L1": Problem(L1(HYPER), "common"),
-    "rate of L2Squared": Problem(L2Squared(HYPER), "column"),
+    "rate of L2Squared": Problem(L2Squared(HYPER), COLUMN),
     "rate of L1Squared": Problem(L1Squared(HYPER), "common"),
     "rate of LInf": Problem(LInf(HYPER), "common"),
     "rates of L1 by component": Problem(L1(HYPER, by="component"), "common"),
-    "rates of L2Squared by component": Problem(L2Squared(HYPER, by="component"), "column", units=SCALED),
+    "rates of L2Squared by component": Problem(L2Squared(HYPER, by="component"), COLUMN, units=SCALED),
     "two rates": Problem((L1(HYPER), L2Squared(Gamma(3.0, 5.0))), "common"),
     "rate of W alone": Problem((L1(Gamma(4.0, 30.0), by="component"), L2Squared(1.0)), "common"),
     "known precisions": Problem(L1(1.0), "known", has_known_precisions=True),
-    "known precisions, learned variances": Problem(L2Squared(1.0) + LInf(1.0), "both", has_known_precisions=True),
+    "known precisions, learned variances": Problem(L2Squared(1.0) + LInf(1.0), BOTH, has_known_precisions=True),
     "Student's t": Problem(L1(1.0), StudentT(3.0, "common"), missing=0.0),
-    "Student's t by column": Problem(L2Squared(1.0), StudentT(5.0), units=SCALED),
-    "Student's t by both, learned": Problem(L1(HYPER), StudentT(None, "both")),
+    "Student's t by column": Problem(L2Squared(1.0), StudentT(5.0, floor=0.0), units=SCALED),
+    "Student's t by both, learned": Problem(L1(HYPER), StudentT(None, "both", floor=0.0)),
     "Student's t by row, known precisions": Problem(L1(1.0), StudentT(2.0, "row"), has_known_precisions=True),
-    "a fixed component": Problem(L1(1.0), "column", n_components=3, units=SCALED, n_fixed=(1, 0)),
+    "a fixed component": Problem(L1(1.0), COLUMN, n_components=3, units=SCALED, n_fixed=(1, 0)),
     "fixed weights": Problem(L2Squared(1.0) + LInf(1.0), "common", n_components=3, n_fixed=(0, 1)),
     "fixed in both, rates by component": Problem(L1(HYPER, by="component"), "row", n_components=4, n_fixed=(1, 1)),
     "fixed, one rate": Problem(L2Squared(HYPER), "common", n_components=3, n_fixed=(1, 0), missing=0.0),
     "fixed, pairs": Problem(L1Squared(1.0), "common", n_components=3, n_fixed=(2, 0), missing=0.0),
-    "precision of a normal": Problem(Normal(0.0, HYPER), "column"),
+    "precision of a normal": Problem(Normal(0.0, HYPER), COLUMN),
     "precisions of normals by component": Problem(
-        (L1(HYPER, by="component"), Normal(0.0, HYPER, by="component")), "column", units=SCALED, missing=0.0
+        (L1(HYPER, by="component"), Normal(0.0, HYPER, by="component")), COLUMN, units=SCALED, missing=0.0
     ),
     "rates of Laplace by component": Problem(Laplace(HYPER, by="component"), "common"),
     "fixed components of a normal": Problem(Normal(0.0, HYPER), "row", n_components=3, n_fixed=(1, 1)),
-    "Student's t and Laplace": Problem((Laplace(HYPER), Normal(0.0, 1.0)), StudentT(4.0)),
+    "Student's t and Laplace": Problem((Laplace(HYPER), Normal(0.0, 1.0)), StudentT(4.0, floor=0.0)),
     "rate of Z alone": Problem((L1(1.0), LInf(HYPER)), "row"),
 }
 

@@ -92,9 +92,7 @@ class HalfSweep:
     def draw(self, first: int, end: int, memory: Memory) -> None:
         """Draw the rows of tiles `first` to `end` - 1 in place, and write the squared error of each row."""
 
-def rescale(
-    W: Floats, Z: Floats, prior_W: Prior, prior_Z: Prior, key_high: int, key_low: int, memory: Memory
-) -> None:
+def rescale(W: Floats, Z: Floats, prior_W: Prior, prior_Z: Prior, key_high: int, key_low: int, memory: Memory) -> None:
     """Draw the scale of each component of W (M, K) and Z (N, K), in place."""
 
 def shear(

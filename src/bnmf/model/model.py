@@ -15,7 +15,13 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
 from bnmf.model.noise import NoiseModel, NoiseState, StudentT, as_noise, log_student_t
-from bnmf.model.precisions import MAX_PRECISION, max_precisions
+from bnmf.model.precisions import (
+    MAX_PRECISION,
+    MAX_REGRESSED_COLUMNS,
+    MAX_REGRESSED_ROWS,
+    max_precisions,
+    unexplained_variances,
+)
 from bnmf.model.units import NO_UNITS, Units
 from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair
@@ -130,12 +136,22 @@ class Model:
         if self.noise_model.by == "common":
             return {"W": none, "Z": none}
         steps = self.data.columns.resolutions() / self.units.scale
+        of_columns = np.minimum(max_precisions(steps), self._precisions_at_the_floor())
         if self.noise_model.by == "column":
-            return {"W": none, "Z": max_precisions(steps)}
+            return {"W": none, "Z": of_columns}
         # The entries of a row have units of their own, so that all rows share the median step of the columns.
         known = steps[steps > 0]
         of_rows = max_precisions(np.array([np.median(known) if known.size else 0.0]))
-        return {"W": of_rows, "Z": max_precisions(steps)}
+        return {"W": of_rows, "Z": of_columns}
+
+    def _precisions_at_the_floor(self) -> Floats:
+        """Return the precision of each column at the smallest noise that it may have."""
+        floor, (n_rows, n_columns) = self.noise_model.floor, self.data.shape
+        if floor == 0.0 or not 1 < n_columns <= MAX_REGRESSED_COLUMNS:
+            return np.full(n_columns, MAX_PRECISION)
+        some = self.data.dense_rows(np.arange(0, n_rows, -(-n_rows // MAX_REGRESSED_ROWS)))
+        smallest = floor**2 * unexplained_variances(some / self.units.scale)
+        return 1.0 / np.maximum(smallest, 1.0 / MAX_PRECISION)
 
     # --- entries that differ in how much they count
 

@@ -8,14 +8,16 @@ a gamma distribution whose scale s, and the strength α of the sharing, are lear
     α on a grid, each value equally likely
 
 With both, the rows have 1 / r_i ~ Gamma(α', α'), of mean 1. Precisions are bounded, so that no variance collapses to
-zero on data without noise: by the rounding of recorded data (`max_precisions`), and always by `MAX_PRECISION`. The
-bound is part of the joint density, so every conditional is exact.
+zero on data without noise, or where a component follows one column alone: by the rounding of recorded data
+(`max_precisions`), by a part of what the other columns leave unexplained (`unexplained_variances`), and always by
+`MAX_PRECISION`. The bound is part of the joint density, so every conditional is exact; as it depends on the data, the
+prior does too, unless ``floor=0``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from scipy.special import gammaln
 
 from bnmf.model.precisions import (
     MAX_PRECISION,
+    NOISE_FLOOR,
     SCALE_RATE,
     SCALE_SHAPE,
     draw_precisions,
@@ -97,6 +100,7 @@ class CommonNoise:
             object.__setattr__(self, name, float(value))
 
     by = "common"
+    floor = 0.0
     halves = ("W", "Z")
     updated_after = ("Z",)
 
@@ -154,14 +158,22 @@ class GroupedNoise:
         Whose variances differ.
     strength : float, optional
         α; learned by default.
+    floor : float, default=0.35
+        Smallest noise of a column, as a fraction of the standard deviation that a linear regression on the other
+        columns leaves unexplained; 0 for none. It keeps the noise of a column from vanishing where a component
+        follows that column alone. Not for variances of rows, and not for more than 500 columns.
     """
 
     by: str = "column"
     strength: float | None = None
+    floor: float = NOISE_FLOOR
 
     def __post_init__(self) -> None:
         if self.by not in ("column", "row", "both"):
             raise ValueError(f"by of GroupedNoise must be 'column', 'row' or 'both', got {self.by!r}")
+        if not (isinstance(self.floor, (int, float, np.number)) and 0 <= self.floor <= 1):
+            raise ValueError(f"floor of GroupedNoise must be a number from 0 to 1, got {self.floor!r}")
+        object.__setattr__(self, "floor", 0.0 if self.by == "row" else float(self.floor))
         value = self.strength
         if value is not None:
             if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
@@ -185,7 +197,7 @@ class GroupedNoise:
     @property
     def shared(self) -> GroupedNoise:
         """The same noise with nearly equal variances, for the first sweeps of a chain."""
-        return GroupedNoise(self.by, float(STRENGTHS[-1]))
+        return replace(self, strength=float(STRENGTHS[-1]))
 
     def start(self, shape: Shape) -> NoiseState:
         """Return a state to start from: the variance of the data, and a middling strength."""
@@ -268,6 +280,7 @@ class KnownNoise:
     """Noise whose variance is given for each entry: nothing is learned."""
 
     by = "common"
+    floor = 0.0
     halves = ("W", "Z")
     updated_after = ("Z",)
 
@@ -277,7 +290,7 @@ class KnownNoise:
 
         Noise that is small from the start would keep a chain in a poor fit near to where it started.
         """
-        return GroupedNoise("column")
+        return GroupedNoise("column", floor=0.0)
 
     def start(self, shape: Shape) -> NoiseState:
         """Return the only state, from which noise by column can go on."""
@@ -312,11 +325,14 @@ class StudentT:
         Whose scales differ, as for Gaussian noise.
     strength : float, optional
         α of those scales; learned by default.
+    floor : float, default=0.35
+        Smallest scale of a column, as for Gaussian noise.
     """
 
     df: float | None = 4.0
     by: str = "column"
     strength: float | None = None
+    floor: float = NOISE_FLOOR
 
     def __post_init__(self) -> None:
         if self.by not in NOISE_NAMES:
@@ -329,13 +345,14 @@ class StudentT:
         if self.by == "common" and self.strength is not None:
             raise ValueError("strength of StudentT is for scales that differ: leave it None with by='common'")
         base = self.base  # checks the strength
+        object.__setattr__(self, "floor", base.floor)
         if isinstance(base, GroupedNoise):
             object.__setattr__(self, "strength", base.strength)
 
     @property
     def base(self) -> CommonNoise | GroupedNoise:
         """The Gaussian noise whose variances are the squared scales of this one."""
-        return CommonNoise() if self.by == "common" else GroupedNoise(self.by, self.strength)
+        return CommonNoise() if self.by == "common" else GroupedNoise(self.by, self.strength, self.floor)
 
     @property
     def halves(self) -> tuple[str, str]:
@@ -353,7 +370,7 @@ class StudentT:
 
         The tails stay heavy: nearly normal noise would give components to outliers, which they keep.
         """
-        return self if self.by == "common" else StudentT(self.df, self.by, float(STRENGTHS[-1]))
+        return self if self.by == "common" else replace(self, strength=float(STRENGTHS[-1]))
 
     @property
     def _dfs(self) -> Floats:

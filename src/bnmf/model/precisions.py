@@ -11,6 +11,16 @@ from bnmf.utils.typing import Array, Floats, Ints
 MAX_PRECISION = 1e12
 # Step, in units of the data, that is taken for a column whose entries are all equal, where no other column has one.
 CONSTANT_STEP = 0.1
+# Smallest noise of a column by default, as a fraction of what the other columns leave unexplained of it (both standard
+# deviations). A component that follows one column alone cannot be told from its noise (a Heywood case), so the data do
+# not say how the two share that column; with hardly any noise, intervals would depend on the prior of weights alone.
+NOISE_FLOOR = 0.35
+# Rows that are used to regress columns on each other, and columns up to which that is done.
+MAX_REGRESSED_ROWS, MAX_REGRESSED_COLUMNS = 1000, 500
+# Rows of an identity matrix that are added to them, in units of the columns, and rounds that fill missing entries.
+RIDGE_ROWS, FILLING_ROUNDS = 0.1, 20
+# The unexplained variance is rounded to multiples of 2^(1/16), so that rounding errors of sums do not change any draw.
+STEPS_PER_DOUBLING = 16
 # Rounds of proposals for precisions that are still pending, most of which are accepted in each. Only numbers beyond the
 # range of floating point need more; what is pending then is NaN.
 MAX_ROUNDS = 200
@@ -37,6 +47,33 @@ def max_precisions(steps: Floats) -> Floats:
     known = steps[steps > 0]
     steps = np.where(np.isnan(steps), np.median(known) if known.size else CONSTANT_STEP, steps)
     return np.minimum(12.0 / np.maximum(steps, 1e-9) ** 2, MAX_PRECISION)
+
+
+def unexplained_variances(X: Floats) -> Floats:
+    """Return the variance of each column (NaN is missing) that a linear regression on the other columns leaves.
+
+    It is one over the diagonal of the inverse covariance matrix. Missing entries are filled by the regression, and the
+    variance that it leaves is added to the covariance for each of them, as the EM algorithm does.
+    """
+    missing = np.isnan(X)
+    n_missing, counts = missing.sum(axis=0), np.maximum((~missing).sum(axis=0), 1)
+    filled = np.where(missing, 0.0, X)
+    filled = np.where(missing, 0.0, filled - filled.sum(axis=0) / counts)
+    variance = (filled**2).sum(axis=0) / counts
+    filled /= np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    n_rows, n_columns = X.shape
+    ridge, diagonal = RIDGE_ROWS / n_rows, np.diag_indices(n_columns)
+    left = size = np.ones(n_columns)
+    for _ in range(FILLING_ROUNDS if n_missing.any() else 1):
+        covariance = filled.T @ filled / n_rows
+        covariance[diagonal] += n_missing * left / n_rows + ridge
+        inverse = np.linalg.inv(covariance)
+        left, size = 1.0 / inverse[diagonal], covariance[diagonal]
+        for column in np.flatnonzero(n_missing):
+            rows = missing[:, column]
+            filled[rows, column] -= (filled[rows] @ inverse[:, column]) * left[column]
+    share = np.clip((left - ridge) / size, np.finfo(float).tiny, 1.0)
+    return np.exp2(np.round(STEPS_PER_DOUBLING * np.log2(share)) / STEPS_PER_DOUBLING) * variance
 
 
 def draw_precisions(

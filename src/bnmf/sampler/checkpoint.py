@@ -26,7 +26,7 @@ from bnmf.utils import digests, disk
 from bnmf.utils.atomic import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
 
-FORMAT = 4
+FORMAT = 5
 NUMBERS = ("scale", "row_strength", "column_strength", "df", "squared_error", "log_likelihood", "sweep")
 """Numbers of a state, in the order in which its file holds them."""
 SETTINGS_FILE = "settings.json"
