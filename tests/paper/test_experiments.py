@@ -11,7 +11,7 @@ from bnmf.paper.methods import EXACT_MODELS
 from bnmf.paper.protocol import Settings, quick
 from bnmf.paper.run import run_fits
 
-DATASET_NAMES = {"gdsc": "made A", "methylation": "made B (stand-in)"}
+DATASET_NAMES = {"gdsc": "made A", "methylation": "made B"}
 SMALL_RUN = Settings(
     repeats=2,
     n_sweeps=30,
@@ -67,7 +67,7 @@ def test_convergence(results):
     assert len(ends) == 2 * 2 * 7
     assert ends["sweeps"].between(1, 30).all()
     shown = convergence.markdown(table, DATASET_NAMES, 10)
-    assert "made B (stand-in): training MSE after the burn-in" in shown
+    assert "made B: training MSE after the burn-in" in shown
     figure = convergence.figure(table[table["dataset"] == "gdsc"], "made A")
     assert [axis.get_title() for axis in figure.axes] == ["K = 2", "K = 3"]
 
@@ -105,10 +105,10 @@ def test_factors(results):
     density = factors.histogram(results)
     width = density["log10_w"].diff().iloc[1]
     np.testing.assert_allclose(density.groupby(["dataset", "k", "model"])["density"].sum() * width, 1.0)
-    figure = factors.figure(density[density["dataset"] == "methylation"], "made B (stand-in)")
-    assert figure.get_suptitle() == "made B (stand-in)"
+    figure = factors.figure(density[density["dataset"] == "methylation"], "made B")
+    assert figure.get_suptitle() == "made B"
     shown = factors.markdown(table, DATASET_NAMES)
-    assert "made B (stand-in): percentage of W below 0.1" in shown
+    assert "made B: percentage of W below 0.1" in shown
 
 
 def test_factors_with_the_printed_numbers(results):
@@ -127,7 +127,7 @@ def test_prediction(results, data):
     assert set(means["k"]) == {2, 3}
     assert {"column_mean", "knn", "nmf"} < set(means["model"])
     shown = prediction.markdown(table, DATASET_NAMES)
-    assert "made B (stand-in): MSE of the baselines on the same entries" in shown
+    assert "made B: MSE of the baselines on the same entries" in shown
     prediction.figure(table[table["dataset"] == "gdsc"], "made A").canvas.draw()
 
 

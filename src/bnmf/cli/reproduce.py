@@ -56,9 +56,6 @@ def reproduce(
     if quick:
         settings = protocol.quick(settings)
     datasets = inputs.load_datasets(needed_datasets(experiments, settings), data_dir)
-    for dataset in datasets.values():
-        if dataset.stand_in:
-            typer.echo(f"{dataset.title}: using a stand-in for the original data, marked in all results", err=True)
     try:
         page = run(experiments, datasets, settings, out, n_jobs=jobs or joblib.cpu_count(), progress=True)
     except KeyboardInterrupt as interrupt:

