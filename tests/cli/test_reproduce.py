@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from bnmf import cli
 from bnmf.datasets import DatasetError
-from bnmf.paper import inputs, protocol, run, style
+from bnmf.paper import experiments, figures, inputs, run
+from bnmf.paper.experiments import Settings
 from bnmf.paper.inputs import Dataset
-from bnmf.paper.protocol import Settings
 
 runner = CliRunner()
 
@@ -47,7 +47,7 @@ def small_run(monkeypatch):
             start_scenarios=((0.5, 3),),
         )
 
-    monkeypatch.setattr(protocol, "quick", tiny)
+    monkeypatch.setattr(experiments, "quick", tiny)
 
 
 def command(out, *more):
@@ -111,7 +111,7 @@ def test_an_interrupted_run_can_be_continued(small_run, tmp_path, monkeypatch):
         ran.append(fit)
         return original(fit, X)
 
-    monkeypatch.setattr(style, "save", lambda figure, path: None)  # slow, and tested above
+    monkeypatch.setattr(figures, "save", lambda figure, path: None)  # slow, and tested above
     monkeypatch.setattr(run, "run_fit", interrupted)
     result = command(tmp_path, "convergence")
     assert result.exit_code == 130
@@ -140,7 +140,7 @@ def test_an_interrupted_run_can_be_continued(small_run, tmp_path, monkeypatch):
 
 
 def test_agreement_counts_the_printed_numbers_that_were_run(small_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(style, "save", lambda figure, path: None)
+    monkeypatch.setattr(figures, "save", lambda figure, path: None)
     assert command(tmp_path, "factors").exit_code == 0
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     agreement = text[text.index("## Agreement") : text.index("## Data")]

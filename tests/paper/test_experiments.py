@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bnmf.paper import added_noise, convergence, factors, prediction, starts, style
+from bnmf.paper import added_noise, convergence, factors, figures, prediction, starts
+from bnmf.paper.experiments import Settings, quick
 from bnmf.paper.methods import EXACT_MODELS
-from bnmf.paper.protocol import Settings, quick
 from bnmf.paper.run import run_fits
 
 DATASET_NAMES = {"gdsc": "made A", "methylation": "made B"}
@@ -173,6 +173,6 @@ def test_starts(results):
 
 
 def test_figures_are_written_as_png_and_pdf(results, tmp_path):
-    style.save(added_noise.figure(added_noise.table(results), "made A"), tmp_path / "noise")
+    figures.save(added_noise.figure(added_noise.table(results), "made A"), tmp_path / "noise")
     assert (tmp_path / "noise.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "noise.pdf").read_bytes().startswith(b"%PDF")

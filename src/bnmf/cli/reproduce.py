@@ -46,18 +46,18 @@ def reproduce(
     """
     import joblib
 
-    from bnmf.paper import inputs, protocol
+    from bnmf.paper import experiments, inputs
     from bnmf.paper.reproduce import EXPERIMENTS, FITS_DIRECTORY, needed_datasets
     from bnmf.paper.reproduce import reproduce as run
     from bnmf.paper.run import Interrupted
 
-    experiments = EXPERIMENTS if experiment is Experiment.all else (experiment.value,)
-    settings = protocol.Settings(repeats=repeats, seed=seed)
+    chosen = EXPERIMENTS if experiment is Experiment.all else (experiment.value,)
+    settings = experiments.Settings(repeats=repeats, seed=seed)
     if quick:
-        settings = protocol.quick(settings)
-    datasets = inputs.load_datasets(needed_datasets(experiments, settings), data_dir)
+        settings = experiments.quick(settings)
+    datasets = inputs.load_datasets(needed_datasets(chosen, settings), data_dir)
     try:
-        page = run(experiments, datasets, settings, out, n_jobs=jobs or joblib.cpu_count(), progress=True)
+        page = run(chosen, datasets, settings, out, n_jobs=jobs or joblib.cpu_count(), progress=True)
     except KeyboardInterrupt as interrupt:
         done = f"{interrupt} and kept in {out / FITS_DIRECTORY}. " if isinstance(interrupt, Interrupted) else ""
         typer.echo(f"\nInterrupted. {done}Run the same command again to continue.", err=True)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bnmf.paper.experiments import Settings
 from bnmf.paper.fits import Fit, Result, as_matrix
 from bnmf.paper.grid import Cell, Grid, number
 from bnmf.paper.methods import in_order, label_of
-from bnmf.paper.protocol import Settings
 from bnmf.paper.run import run_fits
 
 if TYPE_CHECKING:
@@ -121,20 +121,20 @@ def figure(measured: pd.DataFrame, title: str) -> Figure:
     matplotlib.figure.Figure
         Means and ranges over the repeats.
     """
-    from bnmf.paper import style
+    from bnmf.paper import figures
 
-    drawn, axes = style.panels(2, title, "variance / MSE (higher is better)", columns=2)
+    drawn, axes = figures.panels(2, title, "variance / MSE (higher is better)", columns=2)
     titles = {"ratio": "against the noisy entries", "ratio_clean": "against the entries before noise"}
     levels = sorted(measured["noise"].unique())
     for axis, column in zip(axes, RATIO_CAPTIONS, strict=True):
         for model in in_order(measured["model"]):
             groups = measured[measured["model"] == model].groupby("noise")[column].agg(["mean", "min", "max"])
-            axis.plot(range(len(levels)), groups["mean"], **style.line(model))
-            axis.fill_between(range(len(levels)), groups["min"], groups["max"], **style.band(model))
+            axis.plot(range(len(levels)), groups["mean"], **figures.line(model))
+            axis.fill_between(range(len(levels)), groups["min"], groups["max"], **figures.band(model))
         axis.set_title(titles[column])
         axis.set_xticks(range(len(levels)), [f"{100 * level:g}%" for level in levels])
         axis.set_xlabel("variance of the noise / variance of the data")
-    style.legend(drawn, axes)
+    figures.legend(drawn, axes)
     return drawn
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bnmf.paper.experiments import Settings
 from bnmf.paper.fits import Fit, Result
 from bnmf.paper.grid import Cell, Grid, number
 from bnmf.paper.methods import in_order, label_of
-from bnmf.paper.protocol import Settings
 from bnmf.paper.run import experiment
 
 if TYPE_CHECKING:
@@ -146,21 +146,21 @@ def figure(measured: pd.DataFrame, title: str) -> Figure:
     matplotlib.figure.Figure
         Mean over the repeats on logarithmic axes; the first sweeps are outside the limits.
     """
-    from bnmf.paper import style
+    from bnmf.paper import figures
 
     averages = curves(measured)
     ks = sorted(averages["k"].unique())
-    drawn, axes = style.panels(len(ks), title, "training MSE")
+    drawn, axes = figures.panels(len(ks), title, "training MSE")
     for axis, k in zip(axes, ks, strict=True):
         at_k = averages[averages["k"] == k]
         for model in in_order(at_k["model"]):
             curve = at_k[at_k["model"] == model]
-            axis.plot(curve["sweep"], curve["mean"], **style.line(model, marker=False))
-            axis.fill_between(curve["sweep"], curve["min"], curve["max"], **style.band(model))
+            axis.plot(curve["sweep"], curve["mean"], **figures.line(model, marker=False))
+            axis.fill_between(curve["sweep"], curve["min"], curve["max"], **figures.band(model))
         axis.set(title=f"K = {k}", xlabel="sweep", xscale="log", yscale="log", ylim=_limits(at_k))
-        style.plain_numbers(axis.xaxis)
-        style.plain_numbers(axis.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
-    style.legend(drawn, axes)
+        figures.plain_numbers(axis.xaxis)
+        figures.plain_numbers(axis.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
+    figures.legend(drawn, axes)
     return drawn
 
 

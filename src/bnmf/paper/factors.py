@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from bnmf.paper import printed
-from bnmf.paper.compare import compare_tables, versus
 from bnmf.paper.convergence import plan
 from bnmf.paper.fits import BIN_EDGES, SPARSITY_THRESHOLD, Fit, Result
 from bnmf.paper.grid import Cell, Grid, number
 from bnmf.paper.methods import in_order, label_of
 from bnmf.paper.run import experiment
+from bnmf.paper.tables import compare_tables, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,20 +97,20 @@ def figure(density: pd.DataFrame, title: str) -> Figure:
     matplotlib.figure.Figure
         Densities over a logarithmic axis, with a line at 0.1.
     """
-    from bnmf.paper import style
+    from bnmf.paper import figures
 
     ks = sorted(density["k"].unique())
     seen = density.loc[(density["density"] > 0.01) & ~density["model"].str.endswith("published"), "log10_w"]
     limits = (10 ** max(seen.min(), -3.5), 10 ** (seen.max() + 0.1)) if len(seen) else (None, None)
-    drawn, axes = style.panels(len(ks), title, "density over log10 w")
+    drawn, axes = figures.panels(len(ks), title, "density over log10 w")
     for axis, k in zip(axes, ks, strict=True):
         at_k = density[density["k"] == k]
         for model in in_order(at_k["model"]):
             curve = at_k[at_k["model"] == model].iloc[1:-1]  # the first and last bins include the entries outside
-            axis.plot(10 ** curve["log10_w"], curve["density"], **style.line(model, marker=False))
+            axis.plot(10 ** curve["log10_w"], curve["density"], **figures.line(model, marker=False))
         axis.axvline(SPARSITY_THRESHOLD, color="#888888", linewidth=0.8, linestyle=":")
         axis.set(title=f"K = {k}", xlabel="entry of W", xscale="log", xlim=limits, ylim=(0, None))
-    style.legend(drawn, axes)
+    figures.legend(drawn, axes)
     return drawn
 
 

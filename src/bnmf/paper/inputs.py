@@ -113,14 +113,14 @@ def figure(datasets: Mapping[str, Dataset]) -> Figure:
     matplotlib.figure.Figure
         One panel for each data set.
     """
-    from bnmf.paper import style
+    from bnmf.paper import figures
 
-    drawn, axes = style.panels(len(datasets), "Distribution of the data", "fraction of entries", columns=2)
+    drawn, axes = figures.panels(len(datasets), "Distribution of the data", "fraction of entries", columns=2)
     for axis, dataset in zip(axes, datasets.values(), strict=True):
         X = as_matrix(dataset.data)
         values = pd.Series(X[~np.isnan(X)])
         edges = np.linspace(0.0, max(float(values.max()), 1.0) + 1.0, 22)
         axis.hist(values, bins=list(edges), weights=np.full(len(values), 1.0 / len(values)), color="#0072B2")
         axis.set(title=dataset.title, xlabel="value")
-    style.legend(drawn, axes)
+    figures.legend(drawn, axes)
     return drawn

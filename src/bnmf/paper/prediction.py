@@ -9,12 +9,12 @@ import pandas as pd
 
 from bnmf.paper import printed
 from bnmf.paper.baselines import BASELINES
-from bnmf.paper.compare import compare_tables, versus
+from bnmf.paper.experiments import Settings
 from bnmf.paper.fits import Fit, Result
 from bnmf.paper.grid import Cell, Grid, number
 from bnmf.paper.methods import in_order, label_of
-from bnmf.paper.protocol import Settings
 from bnmf.paper.run import experiment
+from bnmf.paper.tables import compare_tables, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,19 +129,19 @@ def figure(measured: pd.DataFrame, title: str) -> Figure:
     matplotlib.figure.Figure
         Means over the repeats; curves far above the others are cut off.
     """
-    from bnmf.paper import style
+    from bnmf.paper import figures
 
     means = averages(measured)
     ks = sorted(means["k"].unique())
-    drawn, axes = style.panels(len(ks), title, "MSE on held-out entries", columns=2)
+    drawn, axes = figures.panels(len(ks), title, "MSE on held-out entries", columns=2)
     low, high = _limits(means)
     for axis, k in zip(axes, ks, strict=True):
         at_k = means[means["k"] == k]
         for model in in_order(at_k["model"]):
             curve = at_k[at_k["model"] == model].sort_values("unobserved")
-            axis.plot(100 * curve["unobserved"], curve["mse"], **style.line(model))
+            axis.plot(100 * curve["unobserved"], curve["mse"], **figures.line(model))
         axis.set(title=f"K = {k}", xlabel="% of all entries unobserved", ylim=(low, high))
-    style.legend(drawn, axes)
+    figures.legend(drawn, axes)
     return drawn
 
 

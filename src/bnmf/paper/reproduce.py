@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bnmf.paper import added_noise, convergence, prediction, starts
+from bnmf.paper.experiments import Settings
 from bnmf.paper.finished import FinishedFits, data_fingerprint
 from bnmf.paper.fits import Fit
 from bnmf.paper.inputs import Dataset
-from bnmf.paper.protocol import Settings
 from bnmf.paper.run import run_fits
 from bnmf.utils.text import duration
 

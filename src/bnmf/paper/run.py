@@ -14,9 +14,9 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from bnmf.paper.experiments import Settings
 from bnmf.paper.finished import FinishedFits
 from bnmf.paper.fits import Fit, Result, as_matrix, run_fit
-from bnmf.paper.protocol import Settings
 from bnmf.utils.progress import Display, Rate, Silent
 from bnmf.utils.typing import Floats
 

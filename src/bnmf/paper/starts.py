@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bnmf.paper.experiments import Settings
 from bnmf.paper.fits import START_KINDS, Fit, Result
 from bnmf.paper.grid import Cell, Grid, number
 from bnmf.paper.prediction import PRINTED_DATASET
 from bnmf.paper.printed import prediction as printed_prediction
-from bnmf.paper.protocol import Settings
 from bnmf.paper.run import run_fits
 
 STUDIED_MODEL = "gl12"

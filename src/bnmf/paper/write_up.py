@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from bnmf.paper import added_noise, convergence, factors, inputs, prediction, printed, starts, style
-from bnmf.paper.compare import CLOSE_PERCENT, compare_tables
+from bnmf.paper import added_noise, convergence, factors, figures, inputs, prediction, printed, starts
+from bnmf.paper.experiments import Settings
 from bnmf.paper.fits import Fit, Result, sampler_fingerprint
 from bnmf.paper.grid import Cell, Grid
 from bnmf.paper.inputs import Dataset
 from bnmf.paper.methods import PAPER_MODELS, in_order, label_of
 from bnmf.paper.page import Picture, Section, to_html, to_markdown
-from bnmf.paper.protocol import Settings
+from bnmf.paper.tables import CLOSE_PERCENT, compare_tables
 from bnmf.utils.atomic import write_bytes
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class WriteUp:
         write_bytes(self.out / TABLES_DIRECTORY / f"{name}.csv", content.encode())
 
     def _picture(self, drawn: Figure, name: str, caption: str) -> Picture:
-        style.save(drawn, self.out / FIGURES_DIRECTORY / name)
+        figures.save(drawn, self.out / FIGURES_DIRECTORY / name)
         return Picture(f"{FIGURES_DIRECTORY}/{name}", caption)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bnmf.paper.compare import compare, compare_tables, versus
+from bnmf.paper.tables import compare, compare_tables, versus
 
 
 def test_verdicts():
