@@ -164,18 +164,6 @@ def test_tol_stops_early(made):
     assert lengths[0] < lengths[1] < lengths[2] == 301
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"loss": "huber"}, r"loss must be one of \['kullback-leibler', 'squared'\], got 'huber'"),
-        ({"init": (np.ones((2, 2)), np.ones((2, 2)))}, r"init must have shapes \(2, 10\) and \(10, 2\), got \(2, 2\)"),
-    ],
-)
-def test_invalid_settings_raise_an_error(settings, message):
-    with pytest.raises(ValueError, match=message):
-        masked_nmf(np.ones((2, 2)), **settings)
-
-
 def test_negative_data_raise_an_error():
     with pytest.raises(ValueError, match=r"X must be nonnegative for NMF, but its smallest entry is -2.0"):
         masked_nmf([[1.0, -2.0], [np.nan, 3.0]], 1)

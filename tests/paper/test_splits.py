@@ -98,8 +98,3 @@ def test_no_entry_is_left_to_test():
     X[:4] = np.nan
     with pytest.raises(ValueError, match=r"unobserved=0.4 leaves nothing to test: 0.4 of X is missing already"):
         hold_out(X, 0.4, np.random.default_rng(0))
-
-
-def test_one_dimension_raises_an_error():
-    with pytest.raises(ValueError, match=r"X must be a matrix \(2 dimensions\), got 1 dimensions"):
-        hold_out(np.ones(3), 0.5, np.random.default_rng(0))
