@@ -123,7 +123,6 @@ def test_the_start_nearest_to_the_paper():
     assert "draw from the prior of the model: 4.0 and 3.00" in found
     assert "the nearest start is: last state of a GEE chain." in found
     assert found.endswith("differ by at most 3%.")
-    assert tables.nearest_start(pd.concat(parts).assign(k=2)) == ""
 
 
 def test_prediction(results):
@@ -162,9 +161,9 @@ def test_starts(results):
     table = experiments.starts(results, SMALL_RUN)
     assert set(table["start"]) == set(START_KINDS)
     assert len(table) == 4 * 2
-    assert "last state of a GEE chain" in text(*tables.starts(table, "made"))
-    paragraphs = tables.explain_starts(table.assign(active=1))
-    assert len(paragraphs) == 2
-    assert "50% unobserved, K = 3" in paragraphs[1]
-    assert "In 8 of the 8 chains no component became active" in tables.explain_starts(table.assign(active=0))[2]
+    shown = text(*tables.starts(table.assign(unobserved=0.6, k=20), "made"))
+    assert "made: GL₁², 60% unobserved, K = 20, printed 880.36" in shown
+    assert "last state of a GEE chain" in shown
+    assert len(tables.explain_starts(table.assign(active=1))) == 1
+    assert "In 8 of the 8 chains no component became active" in tables.explain_starts(table.assign(active=0))[1]
     assert experiments.n_active([14135, 3299, 218, 198, 196, 151]) == 2

@@ -59,13 +59,6 @@ def test_prediction_is_the_mean_of_products(X):
     assert result["test_mse"] == result["test_mse_clean"]
 
 
-def test_the_settings_determine_the_result(X):
-    fit = Fit("made", "gl22inf", 3, 0, unobserved=0.5, **SHORT_CHAIN)
-    first, again = run_fit(fit, X), run_fit(fit, X)
-    other = run_fit(Fit("made", "gl22inf", 3, 1, unobserved=0.5, **SHORT_CHAIN), X)
-    assert first["test_mse"] == again["test_mse"] != other["test_mse"]
-
-
 def test_models_of_a_scenario_share_split_and_noise(X):
     gee, gl22 = (Fit("made", model, 3, 2, unobserved=0.5, noise=0.5) for model in ("gee", "gl22"))
     np.testing.assert_array_equal(fits.masks(gee, X)[0], fits.masks(gl22, X)[0])
@@ -109,14 +102,6 @@ def test_starting_points(start, X):
     assert run_fit(fit, X)["test_mse"] > 0
 
 
-def test_starting_points_give_different_results(X):
-    errors = {
-        float(run_fit(Fit("made", "gl12", 3, 0, unobserved=0.5, start=start, **SHORT_CHAIN), X)["test_mse"])
-        for start in fits.START_KINDS
-    }
-    assert len(errors) == len(fits.START_KINDS)
-
-
 def test_seeds_do_not_change_between_versions():
     assert fits.seed_of(0, "split", 3) == 6983916786341917709
     assert fits.seed_of(0, "chain", "gdsc", 10, None, 0.1, 2) == 3480689404638645337
@@ -133,11 +118,6 @@ def test_a_chain_ends_at_an_overflow(X, monkeypatch):
     assert np.isnan(result["train_mse"][2:]).all()
     assert np.isnan(result["w_mean"])
     assert "test_mse" not in result
-
-
-def test_settings_of_a_baseline_do_not_include_the_chain():
-    assert "n_sweeps" not in Fit("made", "nmf", 3, 0).settings()
-    assert Fit("made", "gee", 3, 0).settings()["n_sweeps"] == 500
 
 
 @pytest.mark.parametrize(
@@ -280,11 +260,6 @@ def test_progress_counts_and_estimates(X, monkeypatch):
         ("fits", 3, "1 min 48 s left"),
         ("fits", 4, "all done"),
     ]
-
-
-def test_no_progress_by_default(X, capsys):
-    run_fits(FOUR_FITS[:1], {"made": X})
-    assert capsys.readouterr() == ("", "")
 
 
 def test_only_the_error_of_a_shutdown_is_hidden(monkeypatch):

@@ -193,8 +193,6 @@ def factors_by_start(measured: pd.DataFrame, name: str) -> Table:
 def nearest_start(measured: pd.DataFrame) -> str:
     """Return a text on how near each starting point comes to the printed table of one data set."""
     wide = _means_by_start(measured).unstack("start").dropna()
-    if "printed" not in wide["sparsity"]:
-        return ""
     gaps = {
         start: [(wide[column][start] - wide[column]["printed"]).abs().mean() for column in ("sparsity", "mean")]
         for start in START_KINDS
@@ -251,9 +249,11 @@ def starts(measured: pd.DataFrame, name: str) -> list[Table]:
     """Return the results of GL1² by starting point for each scenario, and by the number of active components."""
     tables = []
     by_active: list[list[str | Cell]] = []
-    for (unobserved, k), scenario in _scenarios(measured):
-        behind = scenario["log_joint"] - scenario["log_joint"].max()
-        scenario = scenario.assign(behind=behind)
+    theirs = printed.prediction().query("model == 'gl12'").set_index(["unobserved", "k"])["mse"]
+    key: Any
+    for key, scenario in measured.groupby(["unobserved", "k"]):
+        unobserved, k = f"{key[0]:.0%}", str(key[1])
+        scenario = scenario.assign(behind=scenario["log_joint"] - scenario["log_joint"].max())
         rows: list[list[str | Cell]] = [
             [
                 START_NAMES[start],
@@ -264,17 +264,16 @@ def starts(measured: pd.DataFrame, name: str) -> list[Table]:
                 number(group["w_mean"].mean(), 3),
                 f"{group['behind'].mean():.0f}",
             ]
-            for start, group in _groups_by_start(scenario)
+            for start, group in ((start, scenario[scenario["start"] == start]) for start in START_KINDS)
         ]
-        caption = (
-            f"{name}: GL₁², {unobserved:.0%} unobserved, K = {k}{_printed_gl12(unobserved, k, ', printed {:.2f}')}"
-        )
+        compared_with = f", printed {theirs[key]:.2f}" if key in theirs.index else ""
+        caption = f"{name}: GL₁², {unobserved} unobserved, K = {k}{compared_with}"
         header = ["start", "held-out MSE", "range", "training MSE", "active", "mean of W", "log density"]
         tables.append(Table(header, rows, caption))
         by_active += [
             [
-                f"{unobserved:.0%}",
-                str(k),
+                unobserved,
+                k,
                 str(count),
                 str(len(group)),
                 number(group["mse"].mean()),
@@ -297,17 +296,6 @@ def explain_starts(measured: pd.DataFrame) -> list[str]:
         "components. The chains below share the data and the random numbers and differ only in their starting point; "
         "“log density” is that of data and last state together, relative to the best chain of the scenario."
     ]
-    for (unobserved, k), scenario in _scenarios(measured):
-        parts = []
-        for start, group in _groups_by_start(scenario):
-            few, many = group["active"].min(), group["active"].max()
-            count = f"{few}" if few == many else f"{few} to {many}"
-            parts.append(f"{START_NAMES[start]}: {group['mse'].mean():.0f}, {count} active")
-        theirs = _printed_gl12(unobserved, k, " (printed: {:.2f})")
-        paragraphs.append(
-            f"{unobserved:.0%} unobserved, K = {k}{theirs}. Mean held-out MSE by start, and number of active "
-            f"components at the end: {'; '.join(parts)}."
-        )
     best = measured.groupby(["unobserved", "k"])["log_joint"].transform("max")
     behind = (best - measured["log_joint"])[measured["active"] == 0]
     if len(behind):
@@ -319,17 +307,3 @@ def explain_starts(measured: pd.DataFrame) -> list[str]:
             "than how well the model predicts."
         )
     return paragraphs
-
-
-def _scenarios(measured: pd.DataFrame) -> Any:
-    return measured.groupby(["unobserved", "k"])
-
-
-def _groups_by_start(scenario: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    return [(start, scenario[scenario["start"] == start]) for start in START_KINDS]
-
-
-def _printed_gl12(unobserved: float, k: int, text: str) -> str:
-    """Return a text with the printed error of GL1², or nothing if none is printed."""
-    found = printed.prediction().query("model == 'gl12' and unobserved == @unobserved and k == @k")["mse"]
-    return "" if found.empty else text.format(found.iloc[0])
