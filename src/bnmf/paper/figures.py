@@ -27,7 +27,8 @@ def data(datasets: Mapping[str, Any]) -> Figure:
     for axis, dataset in zip(axes, datasets.values(), strict=True):
         X = np.asarray(dataset.data, dtype=float)
         values = X[~np.isnan(X)]
-        edges = np.linspace(0.0, max(float(values.max()), 1.0) + 1.0, 22)
+        end = max(int(values.max()), 1) + 1
+        edges = np.linspace(0.0, end, min(end, 21) + 1)  # a bin for each whole number where they are few
         axis.hist(values, bins=list(edges), weights=np.full(len(values), 1.0 / len(values)), color="#0072B2")
         axis.set(title=dataset.title, xlabel="value")
     return _with_legend(figure, axes)
