@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+BUILD := cmake nanobind ninja scikit-build-core
 OLDEST := .venv-oldest
 NEWEST := .venv-newest
 # Tried in this order by test-oldest and test-newest.
@@ -10,9 +12,11 @@ PYTHONS ?= python3.14 python3.13 python3.12 python3.11
 
 .PHONY: demo docs test test-oldest test-newest proofs mutations hostile lint format bench bench-quick clean
 
+# What builds the kernels stays in the environment, so that they are compiled again when a source has changed.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) $(BUILD)
+	$(PIP) --no-build-isolation -e '.[dev]'
 	touch $(READY)
 
 demo: $(READY)
@@ -23,7 +27,7 @@ test: $(READY) lint
 
 # The site needs a few more packages, which nothing else does. Every page is read anew, and warnings are errors.
 $(VENV)/.ready-docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(PIP) --no-build-isolation -e '.[docs]'
 	touch $@
 
 docs: $(VENV)/.ready-docs
@@ -43,15 +47,13 @@ endef
 $(OLDEST)/.ready: pyproject.toml tests/oldest.py
 	$(call install,$(OLDEST),-c $(OLDEST)/oldest.txt)
 
-# Compiled kernels are kept with their environment: those of another version of Numba would replace them.
 # Old versions warn of deprecations in the newer packages below them, which is nothing that bnmf could change.
 test-oldest: $(OLDEST)/.ready
-	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/kernels $(OLDEST)/bin/python -m pytest -n auto -m 'not proof' \
-		-W default::DeprecationWarning
+	$(OLDEST)/bin/python -m pytest -n auto -m 'not proof' -W default::DeprecationWarning
 
 test-newest:
 	$(call install,$(NEWEST),)
-	NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST)/kernels $(NEWEST)/bin/python -m pytest -n auto -m 'not proof'
+	$(NEWEST)/bin/python -m pytest -n auto -m 'not proof'
 
 proofs: $(READY)
 	$(BIN)/python -m pytest -n auto tests/statistical tests/kernels/test_targets.py

@@ -37,7 +37,6 @@ def measure(options: argparse.Namespace) -> None:
     X = low_rank(side, side, options.missing)
     model = BayesianNMF(options.components, n_chains=1, burn_in=2, n_draws=3, random_state=0)
     warnings.simplefilter("ignore", ConvergenceWarning)
-    model.fit(low_rank(300, 300, options.missing).compute())  # compiles: workers read compiled kernels from disk
     with (
         dask.config.set({"distributed.worker.memory.target": TARGET}),
         LocalCluster(

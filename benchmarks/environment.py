@@ -53,7 +53,7 @@ def versions() -> dict[str, str]:
         check=True,
     )
     installed = {package["name"].lower(): package["version"] for package in json.loads(answer.stdout)}
-    wanted = ["bnmf", "numpy", "scipy", "numba", "scikit-learn", "arviz-stats", *(s.split("==")[0] for s in _lines())]
+    wanted = ["bnmf", "numpy", "scipy", "scikit-learn", "arviz-stats", *(s.split("==")[0] for s in _lines())]
     return {name: installed[name] for name in wanted if name in installed}
 
 

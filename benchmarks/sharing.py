@@ -1,7 +1,7 @@
 """From how many rows with the same missing entries a shared system pays: ``python -m benchmarks.sharing``.
 
 Prints the time of a half-sweep with shared systems over that with residuals, for patterns shared by few rows. The rule
-`min_sharing` in `bnmf.kernels.systems` follows where the ratio falls below 1.
+`min_sharing` in `bnmf.data.patterns` follows where the ratio falls below 1.
 """
 
 from __future__ import annotations

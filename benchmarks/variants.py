@@ -10,10 +10,11 @@ from benchmarks.environment import ROOT
 
 # The commit with the plain residual kernel: one row at a time, without explicit vector operations.
 PLAIN = "cd62bac"
-# The environment variables that make Numba and OpenBLAS compile or choose code for a processor.
+# The environment variables that make bnmf, Numba in earlier versions of it, and OpenBLAS choose code for a processor.
 PROCESSORS = {
     "native": {},
     "AVX2": {
+        "BNMF_SIMD": "v3",
         "NUMBA_CPU_NAME": "znver3",
         "NUMBA_CPU_FEATURES": "+avx2,+fma,+avx,+bmi,+bmi2,+popcnt,-avx512f",
         "OPENBLAS_CORETYPE": "Zen",
@@ -26,7 +27,7 @@ class NotAvailable(Exception):
 
 
 def variables(directory: Path, processor: str, commit: str | None) -> dict[str, str]:
-    """Return the environment variables of a worker process; compiled code is kept apart in `directory`."""
+    """Return the environment variables of a worker process; what Numba compiled is kept apart in `directory`."""
     if processor != "native" and platform.machine().lower() not in ("x86_64", "amd64"):
         raise NotAvailable(f"a processor of type {platform.machine()} cannot play {processor}")
     found = dict(PROCESSORS[processor])

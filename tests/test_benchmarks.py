@@ -6,12 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from benchmarks import client, matrices, noise_models, profile, race, sections, sweeps, tables, targets, variants
-from benchmarks.__main__ import RESULTS_DIRECTORY
+from benchmarks import client, matrices, profile, race, sections, sweeps, tables, variants
 from benchmarks.client import Client, Contestant, PeerError
 from benchmarks.peers import PEERS, find
-from benchmarks.sections import Context, Outcome, Row, compete, peers_for
-from benchmarks.settings import FULL, QUICK
+from benchmarks.sections import Context, Outcome, Row
+from benchmarks.settings import QUICK
 from benchmarks.spread import exponent, ratios, spread
 
 # Peers without further requirements, and their options.
@@ -86,38 +85,11 @@ def test_race_alternates_and_rotates_the_order():
     assert [lane.seconds for lane in lanes] == [[1.0, 1.0], [1.0, 1.0]]
 
 
-def test_calibration_exceeds_the_overhead():
-    fast, heavy = contestant("fast", 1e-3), contestant("heavy", 1e-3, overhead=0.2)
-    (one, other), _ = race.run([fast, heavy], FakeClient(), QUICK, silent)
-    assert QUICK.repeat_seconds / 2 <= one.n * 1e-3 < 10 * QUICK.repeat_seconds
-    assert other.n * 1e-3 >= 0.2
-
-
-def test_slow_contestant_stops_at_its_budget():
-    (lane,), _ = race.run([contestant("slow", 100.0)], FakeClient(), QUICK, silent)
-    assert lane.seconds == [100.0] * QUICK.min_repeats + [None] * (QUICK.repeats - QUICK.min_repeats)
-
-
 def test_failure_does_not_affect_others():
     entered = [contestant("good", 1.0), contestant("crashes", None), contestant("absent", 1.0, peer="implicit")]
     lanes, failures = race.run(entered, FakeClient(), QUICK, silent, n=1)
     assert [lane.contestant.label for lane in lanes] == ["good"]
     assert failures == {"absent": "no such module", "crashes": "in repeat 1: crashed"}
-
-
-def test_nonpositive_differences_are_not_timings():
-    lanes, failures = race.run([contestant("noisy", -1.0)], FakeClient(), QUICK, silent, n=1)
-    assert not lanes
-    assert "too noisy" in failures["noisy"]
-
-
-def test_peer_that_is_not_installed_is_reported():
-    outcome = Outcome()
-    context = Context(FakeClient(), QUICK, {"smurff": "no wheel"}, silent)
-    entered = [contestant("bnmf", 1.0), contestant("SMURFF", 1.0, "smurff")]
-    compete(context, outcome, entered, baseline="bnmf", unit="s")
-    assert [row.label for row in outcome.rows] == ["bnmf"]
-    assert outcome.failures == [{"label": "SMURFF", "reason": "not installed: no wheel"}]
 
 
 def test_targets_compare_the_right_rows_in_the_right_direction():
@@ -126,18 +98,6 @@ def test_targets_compare_the_right_rows_in_the_right_direction():
     assert found["GDSC, K = 20: bnmf sweep / scikit-learn cd iteration"] == ["3x (2.2-3.8)", "≤ 1.6x", "", "no"]
     assert found["GDSC, K = 20: SMURFF sweep / bnmf sweep"] == ["30x", "≥ 25x", "", "yes"]
     assert found["GDSC, K = 20: NumPy reference sweep / bnmf sweep"] == ["", "≥ 150x", "", "not measured"]
-
-
-def test_growth_is_per_entry():
-    first, last = QUICK.growth_entries[0], QUICK.growth_entries[-1]
-    rows = [
-        Row(f"ratings-{n}", 20, 1, f"{n / 1e6:g} million entries", "s per iteration", [seconds])
-        for n, seconds in ((first, 1.0), (last, 1.2 * last / first))
-    ]
-    (target,) = (target for target in targets.targets(QUICK) if target.scale != 1)
-    found = target.measured({"growth": {"rows": [dataclasses.asdict(row) for row in rows]}})
-    assert found.median == pytest.approx(1.2)
-    assert target.verdict(found) == "yes"
 
 
 def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
@@ -151,21 +111,6 @@ def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "30x of bnmf" in shown
     assert "Not measured: cmfrec on GDSC, K = 20" in shown
-
-
-def test_other_ranks_keep_their_earlier_results():
-    earlier = {
-        "rows": [{"rank": 10, "threads": 1}, {"rank": 20, "threads": 1, "old": True}],
-        "failures": [{"rank": 10}],
-    }
-    measured = {"rows": [{"rank": 20, "threads": 1}], "failures": [], "date": "now"}
-    kept = tables.with_other_ranks(measured, earlier)
-    assert kept == {"rows": [{"rank": 10, "threads": 1}, *measured["rows"]], "failures": [{"rank": 10}], "date": "now"}
-
-
-def test_committed_results_are_current():
-    results = tables.load(FULL, RESULTS_DIRECTORY)
-    assert (RESULTS_DIRECTORY / "results.md").read_text(encoding="utf-8") == tables.markdown(results, FULL)
 
 
 @pytest.mark.parametrize(
@@ -195,18 +140,14 @@ def test_matrices_are_created_once(name, description, complete, tmp_path, monkey
     assert matrices.describe(name) == description
 
 
-@pytest.mark.parametrize("name", BUNDLED)
-def test_bundled_peers_measure(name):
-    X = matrices.make("complete-16x25")
-    measured = find(name)(X, 2, 1, **BUNDLED[name]).measure(8)
-    assert np.isfinite(measured["seconds"])
-    if name != "sklearn":  # its timing is a difference, which may be negative
-        assert measured["seconds"] > 0
-
-
-def test_bundled_peers_are_those_without_requirements():
+def test_bundled_peers_measure():
     assert set(BUNDLED) == {name for name, (_, package) in PEERS.items() if package is None}
-    assert {c.peer for data in ("gdsc", "complete-16x25", "ratings-2000") for c in peers_for(data, 2)} <= set(PEERS)
+    X = matrices.make("complete-16x25")
+    for name, options in BUNDLED.items():
+        measured = find(name)(X, 2, 1, **options).measure(8)
+        assert np.isfinite(measured["seconds"])
+        if name != "sklearn":  # its timing is a difference, which may be negative
+            assert measured["seconds"] > 0
 
 
 def test_workers_answer_and_report_errors(tmp_path, monkeypatch):
@@ -261,18 +202,11 @@ def test_table_of_sweeps(tmp_path, monkeypatch):
     assert found["GDSC, K = 20: sweep of GL2²,∞ / sweep of GL2²"] == ["1.4x", "≤ 1.5x", "", "yes"]
 
 
-def test_sweeps_go_on_without_the_earlier_commit(tmp_path, monkeypatch):
-    monkeypatch.setattr(variants, "PLAIN", "0000000")
-    page = sweeps.page(sections.sweeps(Context(FakeSweeps(tmp_path), QUICK, {}, silent)))
-    assert "| GDSC | 20 | 2000 µs |  | 2400 µs |  | 1.20 |" in page
-    assert "commit 0000000 is not in the history" in page
-
-
 def test_variants_have_code_of_their_own(tmp_path, monkeypatch):
     (tmp_path / "source-abc").mkdir()
     avx2, earlier = (variants.variables(tmp_path, *which) for which in (("AVX2", None), ("native", "abc")))
     assert variants.variables(tmp_path, "native", None) == {}
-    assert "-avx512f" in avx2["NUMBA_CPU_FEATURES"]
+    assert avx2["BNMF_SIMD"] == "v3"
     assert "PYTHONPATH" not in avx2
     assert earlier["PYTHONPATH"] == str(tmp_path / "source-abc" / "src")
     assert avx2["NUMBA_CACHE_DIR"] != earlier["NUMBA_CACHE_DIR"]
@@ -289,9 +223,3 @@ def test_parts_of_a_sweep_add_up(name):
     of_these, whole = parts.pop(profile.DRAWS), parts.pop(profile.WHOLE)
     assert sum(parts.values()) == pytest.approx(whole)
     assert of_these > 0
-
-
-def test_noise_models_can_be_timed():
-    X = matrices.make("scattered-10x8-20")
-    for settings in noise_models.VARIANTS.values():
-        assert noise_models.Chain(X, 2, **settings).seconds_of(1) > 0

@@ -29,8 +29,6 @@ LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
 # The packages that may import a library.
 USERS = {
-    "numba": {"kernels"},
-    "llvmlite": {"kernels"},
     "sklearn": {"estimator", "imputer", "selection", "datasets", "paper", "digits", "cli"},
     "matplotlib": {"plots", "report", "paper", "digits"},
     "typer": {"cli"},
@@ -74,7 +72,7 @@ def test_modules_import_only_from_earlier_layers():
     assert wrong == []
 
 
-HEAVY = ["numba", "pandas", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "pooch"]
+HEAVY = ["pandas", "sklearn", "matplotlib", "typer", "rich", "arviz", "arviz_stats", "pooch"]
 HEAVY += ["dask", "dask.array", "distributed", "bnmf.posterior"]
 
 
@@ -82,10 +80,10 @@ HEAVY += ["dask", "dask.array", "distributed", "bnmf.posterior"]
     ("module", "allowed"),
     [
         ("bnmf", set()),
-        ("bnmf.sampler.gibbs", {"numba"}),
-        ("bnmf.distributed.blocks", {"numba", "dask"}),
-        ("bnmf.posterior", {"numba", "pandas", "bnmf.posterior"}),
-        ("bnmf.estimator", {"numba", "pandas", "sklearn", "bnmf.posterior"}),
+        ("bnmf.sampler.gibbs", set()),
+        ("bnmf.distributed.blocks", {"dask"}),
+        ("bnmf.posterior", {"pandas", "bnmf.posterior"}),
+        ("bnmf.estimator", {"pandas", "sklearn", "bnmf.posterior"}),
     ],
 )
 def test_import_loads_nothing_heavy(module, allowed):

@@ -20,7 +20,3 @@ def test_pinned_versions_are_allowed():
     for name, (oldest, limit) in bounds().items():
         assert numbers(oldest) <= numbers(pinned[name])
         assert limit is None or numbers(pinned[name]) < numbers(limit)
-
-
-def test_numba_has_an_upper_bound():
-    assert bounds()["numba"][1] is not None

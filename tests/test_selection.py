@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from bnmf import BayesianNMF, select_rank
-from bnmf.posterior.fitting import Run
+from bnmf.posterior.fitting import Ending, Run
 from bnmf.selection import _choose
 
 
@@ -90,10 +90,10 @@ def test_bad_settings(settings, words):
 
 def test_ctrl_c_during_a_fit_ends_the_selection(monkeypatch):
     fits = []
-    monkeypatch.setattr(Run, "interruption", lambda run: fits.append(run) or "interrupted")
+    monkeypatch.setattr(Run, "ending", property(lambda run: fits.append(run) or Ending.INTERRUPTED))
     with pytest.raises(KeyboardInterrupt):
         select_rank(np.ones((6, 4)), [1, 2], n_folds=2)
-    assert len({id(run) for run in fits}) == 1
+    assert len({id(run.model) for run in fits}) == 1
 
 
 def test_negative_data_need_an_offset():
@@ -147,7 +147,7 @@ def test_a_selection_goes_on_where_it_stopped(tmp_path, monkeypatch):
     settings = {"ks": [1, 2], "n_folds": 2, "n_repeats": 2, "loo": True, "estimator": quick, "checkpoint": tmp_path}
     X = example()
     whole = select_rank(X, **settings | {"checkpoint": None}).table
-    fit, count = BayesianNMF._fit_observed, []
+    fit, count = BayesianNMF.fit_observed, []
 
     def counted(model, *arguments):
         count.append(1)
@@ -155,7 +155,7 @@ def test_a_selection_goes_on_where_it_stopped(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return fit(model, *arguments)
 
-    monkeypatch.setattr(BayesianNMF, "_fit_observed", counted)
+    monkeypatch.setattr(BayesianNMF, "fit_observed", counted)
     with pytest.raises(KeyboardInterrupt):
         select_rank(X, **settings)
     assert len(list(tmp_path.iterdir())) == 5

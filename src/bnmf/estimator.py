@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,18 +22,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.data.containers import as_floats, check_positions, is_sharded, refuse_sharded
-from bnmf.data.folds import folds
+from bnmf.data.folds import balanced_folds, folds
 from bnmf.data.observed import ObservedMatrix
-from bnmf.model.fixed import Fixed
-from bnmf.model.known_noise import at_observed, noise_factor, uncounted_rows
-from bnmf.model.model import Model
-from bnmf.model.noise import KnownNoise, StudentT, as_noise
-from bnmf.model.units import units_of
+from bnmf.model.build import build, check_offset
+from bnmf.model.noise import as_noise
 from bnmf.posterior.automatic import MAX_TIME, N_FIRST_DRAWS, sample_until_good
-from bnmf.posterior.fitting import Run
+from bnmf.posterior.calibration import Calibration, measure
+from bnmf.posterior.fitting import Ending, InterruptedRunWarning, Run
 from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
-from bnmf.priors.names import allows_negative
+from bnmf.priors.names import allows_negative, as_pair
 from bnmf.sampler.checkpoint import stored_seed
 from bnmf.sampler.schedule import Schedule
 from bnmf.utils import arguments, memory
@@ -41,8 +40,11 @@ from bnmf.utils.typing import Floats
 
 # Number of turns in which `score` hides the observed entries.
 N_SCORE_FOLDS = 5
-# Number of components with n_components="auto", if the data have as many rows and columns.
-MAX_AUTO_COMPONENTS = 20
+# Calibration: one of so many folds of the entries is hidden, at most so many entries, for data of such a size.
+CALIBRATION_FOLDS, MAX_HIDDEN = 10, 20_000
+MIN_CALIBRATED, MAX_CALIBRATED = 200, 2_000_000
+# Part of the seed of the chain that entries are hidden from.
+CALIBRATION_KEY = 0xCA11B
 
 
 @contextmanager
@@ -103,7 +105,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Sweeps discarded at the start of each chain.
     n_draws : int or "auto", default=200
         Draws kept of each chain. "auto" goes on until the predictions are good or `max_time` is over: with longer
-        chains, or with more of them where longer ones would go on to disagree. `message_` says how it ended.
+        chains, or with more of them where longer ones would still disagree. `ending_` says why it ended.
     thinning : int, default=1
         Sweeps from one kept draw to the next.
     init : "random" or pair of arrays, default="random"
@@ -132,6 +134,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Seconds after which ``n_draws="auto"`` takes no more draws, 60 by default. The burn-in and the first 100 draws
         are taken in any case. How many draws a fit takes that runs out of time depends on the machine; the draws
         themselves do not.
+    calibrate : bool or "auto", default="auto"
+        Hide a tenth of the observed entries from one more chain and see how well it predicts them: `calibration_`, and
+        the verdict. "auto" does that for 200 to 2 million observed entries and two or more chains of 100 draws.
 
     Attributes
     ----------
@@ -140,6 +145,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ``keep_draws=False``).
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
+    calibration_ : Calibration or None
+        Error and coverage of entries that were hidden for this purpose, of all and by column.
     n_components_ : int
         Number of components.
     offset_ : ndarray of shape (n_features,) or None
@@ -151,8 +158,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Root of the squared error of the posterior mean on the observed entries.
     n_iter_ : int
         Sweeps of each chain.
+    ending_ : {"complete", "interrupted", "max_time", "memory"}
+        Why sampling ended: all draws were taken (with ``n_draws="auto"``, as many as good predictions need), Ctrl-C,
+        the time was up, or more draws would not fit into memory.
     message_ : str
-        Why sampling ended.
+        The same as a sentence.
     n_features_in_, feature_names_in_
         Number of columns, and their names if X was a DataFrame.
 
@@ -168,6 +178,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     >>> bool(np.isnan(model.impute()).any())
     False
     """
+
+    _run_: Run
 
     # scikit-learn checks these when fitting; what it cannot express is checked where it is used.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -191,6 +203,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "random_state": "no_validation",
         "progress": ["boolean"],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
+        "calibrate": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -216,6 +229,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         random_state: Any = None,
         progress: bool = False,
         max_time: float | None = None,
+        calibrate: bool | str = "auto",
     ) -> None:
         self.n_components = n_components
         self.prior = prior
@@ -237,6 +251,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.random_state = random_state
         self.progress = progress
         self.max_time = max_time
+        self.calibrate = calibrate
 
     # --- fitting
 
@@ -268,9 +283,10 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             This estimator, fitted.
         """
         with all_or_nothing(self):
+            self.check_parameters()
             on_cluster = is_sharded(X)
             data = self._on_cluster(X, observed) if on_cluster else self._validated(X, observed, reset=True)
-            self._fit_observed(data, self._seed(), noise_scale, sample_weight)
+            self.fit_observed(data, self._seed(), noise_scale, sample_weight, calibrate=True)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
             self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
         self._warn_of_problems()
@@ -303,50 +319,34 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _warn_of_problems(self) -> None:
         """Warn, in the line that called a public method, if the run was interrupted or has not converged."""
-        if self._run_.interruption():
-            warnings.warn(self.message_, stacklevel=3)
-        also = " and a larger `max_time`" if self.n_draws == "auto" else ""
+        if self.ending_ == Ending.INTERRUPTED:
+            warnings.warn(str(self.message_), InterruptedRunWarning, stacklevel=3)
         for problem in self.posterior_.problems():
-            needs_draws = problem not in self.posterior_.notes
-            warnings.warn(f"{problem}{also if needs_draws else ''}", ConvergenceWarning, stacklevel=3)
+            warnings.warn(problem, ConvergenceWarning, stacklevel=3)
 
-    def _fit_observed(
-        self, data: ObservedMatrix, seed: int, noise_scale: Any = None, sample_weight: Any = None
-    ) -> BayesianNMF:
-        """Fit data in the form of the sampler."""
-        self._validate_params()
-        try:
-            dtype = np.dtype(self.draws_dtype)
-        except TypeError:
-            dtype = None
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r:.80}")
+    def fit_observed(
+        self,
+        data: ObservedMatrix,
+        seed: int,
+        noise_scale: Any = None,
+        sample_weight: Any = None,
+        *,
+        calibrate: bool = False,
+    ) -> Run:
+        """Sample data in the form of the sampler, whose parameters :meth:`check_parameters` has checked."""
+        given = {"noise_scale": noise_scale, "sample_weight": sample_weight}
+        built = build(data, **self._parameters_of_the_model(), **given)
+        run = Run(
+            built.model,
+            seed,
+            init=self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init),
+            original=built.data,
+            noise_factor=built.noise_factor,
+            dtype=np.dtype(self.draws_dtype),
+            keep_draws=self.keep_draws,
+            checkpoint=self.checkpoint,
+        )
         schedule = self._schedule()
-        noise = as_noise(self.noise)
-        if isinstance(noise, (StudentT, KnownNoise)) or noise_scale is not None or sample_weight is not None:
-            data.check_listable()
-        if self.offset == "mean" and not allows_negative(self.prior):
-            raise ValueError(
-                "offset='mean' leaves entries below zero, which factors that are not negative cannot explain: use "
-                "offset='column', or a prior such as 'normal' or ('ard', 'normal')"
-            )
-        counted = data
-        if sample_weight is not None and len(uncounted := uncounted_rows(sample_weight, data.shape[0])):
-            counted = data.without_rows(uncounted)
-        units, shifted = units_of(counted, self.scale, self.offset, robust=isinstance(noise, StudentT))
-        factor = noise_factor(counted, units, noise, noise_scale, sample_weight)
-        precision = None if factor is None else 1.0 / at_observed(factor, counted) ** 2
-        n_components: Any = self.n_components
-        fixed = Fixed.of(self.fixed_components, self.fixed_weights, data.shape)
-        if n_components == "auto":
-            n_fixed = sum(fixed.counts)
-            n_components = max(n_fixed, min(MAX_AUTO_COMPONENTS + n_fixed, *data.shape))
-        model = Model(shifted, n_components, self.prior, noise, units, precision, fixed)
-        kept = {"dtype": dtype, "keep_draws": self.keep_draws, "checkpoint": self.checkpoint}
-        if factor is not None and isinstance(noise, KnownNoise):
-            factor = factor * units.scale
-        init = self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init)
-        run = Run(model, seed, init=init, original=counted, noise_factor=factor, **kept)
         options: dict[str, Any] = {"n_jobs": self._n_jobs(data), "progress": bool(self.progress)}
         try:
             if self.n_draws == "auto":
@@ -354,12 +354,56 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 self._set_run(*sample_until_good(run, schedule, max_time=max_time, **options))
             else:
                 self._set_run(run.sampled(schedule, **options))
+            self.offset_ = built.model.units.offset
+            run = self._run_
+            if calibrate and run.ending != Ending.INTERRUPTED and self._is_calibrated(data):
+                self._run_ = run.calibrated(self._calibration(data, seed, given))
         finally:
-            shifted.release()
+            built.model.data.release()
             data.release()
         self._seed_, self._data_ = seed, data
-        self.offset_ = units.offset
-        return self
+        return self._run_
+
+    def check_parameters(self) -> None:
+        """Raise an error if a parameter is not what it may be, before any data are touched."""
+        self._validate_params()
+        try:
+            dtype = np.dtype(self.draws_dtype)
+        except TypeError:
+            dtype = None
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r:.80}")
+        self._schedule()
+        as_noise(self.noise)
+        as_pair(self.prior)
+        check_offset(self.offset, self.prior)
+
+    def _parameters_of_the_model(self) -> dict[str, Any]:
+        names = ("n_components", "prior", "noise", "scale", "offset", "fixed_components", "fixed_weights")
+        return {name: getattr(self, name) for name in names}
+
+    def _is_calibrated(self, data: ObservedMatrix) -> bool:
+        """Return whether to hide entries from one more chain; "auto" leaves out quick fits and large data."""
+        if self.calibrate != "auto" or data.is_sharded:
+            return self.calibrate is True and not data.is_sharded
+        n_draws = N_FIRST_DRAWS if self.n_draws == "auto" else int(self.n_draws)
+        is_quick = n_draws < N_FIRST_DRAWS or self.n_chains == 1
+        return not is_quick and MIN_CALIBRATED <= data.n_observed <= MAX_CALIBRATED
+
+    def _calibration(self, data: ObservedMatrix, seed: int, given: dict[str, Any]) -> Calibration | None:
+        """Return how one more chain predicts entries that it does not see; None if that cannot be measured."""
+        seed = int(np.random.SeedSequence([seed, CALIBRATION_KEY]).generate_state(1, np.uint64)[0])
+        n_folds = max(CALIBRATION_FOLDS, data.n_observed // MAX_HIDDEN)
+        schedule = replace(self._schedule(), n_chains=1)
+        try:
+            fold = next(iter(balanced_folds(data, n_folds, np.random.default_rng(seed))))
+            built = build(fold.rest, **self._parameters_of_the_model(), **given)
+            run = Run(built.model, seed, original=built.data, noise_factor=built.noise_factor)
+            run = run.sampled(schedule, n_jobs=self._n_jobs(data), progress=bool(self.progress))
+        except (KeyboardInterrupt, ValueError):  # too few entries to hide any
+            return None
+        assert isinstance(run.posterior, Posterior)
+        return measure(run.posterior, fold)
 
     def _n_jobs(self, data: ObservedMatrix) -> int:
         """Return the number of threads. On a cluster one for each chain, to hand out its work."""
@@ -377,12 +421,18 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError(f"max_time is for n_draws='auto' only: leave it None, got {max_time!r}")
         return Schedule(self.n_chains, self.burn_in, n_draws, self.thinning)
 
-    def _set_run(self, run: Run, message: str = "") -> None:
+    def _set_run(self, run: Run, ending: Ending | None = None) -> None:
         """Set all attributes that come from the draws."""
         self._run_ = run
         posterior = run.posterior
         n_chains, n_draws = posterior.noise_variance.shape[:2]
-        self.message_ = message or run.interruption() or f"all {n_draws} draws of {n_chains} chains were taken"
+        self.ending_ = run.ending if ending is None else ending
+        self.message_ = {
+            Ending.COMPLETE: f"{n_draws} draws of {n_chains} chains were taken",
+            Ending.INTERRUPTED: run.interruption(),
+            Ending.TIME: f"the time was up after {n_draws} draws of {n_chains} chains",
+            Ending.MEMORY: f"more than {n_draws} draws of {n_chains} chains would not fit into memory",
+        }[self.ending_]
         self._mean_W, self.components_ = posterior.factor_means()
         self.n_components_ = len(self.components_)
         noise_variance = posterior.noise_variance.mean(axis=(0, 1))
@@ -396,7 +446,13 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._run_.posterior
 
     @property
-    def _takes_negative(self) -> bool:
+    def calibration_(self) -> Calibration | None:
+        """Error and coverage of entries that were hidden for this purpose; None if that was not measured."""
+        return self.posterior_.calibration
+
+    @property
+    def takes_negative(self) -> bool:
+        """Whether the data may have negative entries."""
         return self.offset is not None or allows_negative(self.prior)
 
     def _validated(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
@@ -413,7 +469,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
         )
         values = array if isinstance(array, np.ndarray) else array.data
-        negative = self._takes_negative
+        negative = self.takes_negative
         if not negative and observed is None and np.any(values < 0):
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless "
@@ -431,7 +487,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             from bnmf.distributed import ShardedMatrix
         except ImportError as error:
             raise ImportError(f"data on a cluster need Dask: pip install 'bnmf[dask]' ({error})") from error
-        data = ShardedMatrix.from_dask(X, unstored=self.unstored, negative=self._takes_negative)
+        data = ShardedMatrix.from_dask(X, unstored=self.unstored, negative=self.takes_negative)
         self.n_features_in_ = data.shape[1]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -462,7 +518,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = not self._takes_negative
+        tags.input_tags.positive_only = not self.takes_negative
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags

@@ -166,7 +166,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
         array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-        if np.any(array < 0) and not self._model()._takes_negative:
+        if np.any(array < 0) and not self._model().takes_negative:
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator "
                 "has offset='column' or a prior that allows it, such as 'normal'"
@@ -193,6 +193,6 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = not self._model()._takes_negative
+        tags.input_tags.positive_only = not self._model().takes_negative
         tags.input_tags.allow_nan = True
         return tags

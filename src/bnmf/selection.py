@@ -19,6 +19,7 @@ from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
 from bnmf.posterior import information
+from bnmf.posterior.fitting import Ending
 from bnmf.utils import arguments
 from bnmf.utils.atomic import write_bytes
 from bnmf.utils.progress import Display, Rate, Silent
@@ -160,8 +161,9 @@ def select_rank(
         estimator = BayesianNMF(n_chains=2, burn_in=200, n_draws=100)
     elif not isinstance(estimator, BayesianNMF):
         raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
+    estimator.check_parameters()
     seed = as_seed(random_state)
-    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored, negative=estimator._takes_negative)
+    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored, negative=estimator.takes_negative)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
     needed = {"keep_draws": True, "checkpoint": None, "random_state": seed, "progress": False}
@@ -249,9 +251,10 @@ def _score(task: _Task) -> list[float]:
     """Return mean log predictive density and mean squared error of the hidden entries."""
     fold = task.fold
     assert fold is not None
-    posterior = task.model._fit_observed(fold.rest, task.seed).posterior_
-    if task.model._run_.interruption():  # a fit keeps what it has, but the choice needs all
+    run = task.model.fit_observed(fold.rest, task.seed)
+    if run.ending == Ending.INTERRUPTED:  # a fit keeps what it has, but the choice needs all
         raise KeyboardInterrupt
+    posterior: Any = run.posterior
     density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values)
     squares = (fold.values - posterior.mean(fold.rows, fold.columns)) ** 2
     return [float(np.average(x, weights=fold.weights)) for x in (density, squares)]
@@ -259,7 +262,7 @@ def _score(task: _Task) -> list[float]:
 
 def _leave_one_out(task: _Task) -> list[float]:
     """Return leave-one-out densities and WAIC of observed entries, with standard errors."""
-    posterior = task.model._fit_observed(task.data, task.seed).posterior_
+    posterior: Any = task.model.fit_observed(task.data, task.seed).posterior
     rng = np.random.default_rng(task.seed)
     rows, columns, values, weights = entries_to_score(task.data, rng)
     chosen = rng.permutation(len(rows))[:MAX_LOO_ENTRIES]

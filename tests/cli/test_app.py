@@ -26,7 +26,7 @@ def test_no_arguments_show_the_help():
 
 
 def test_help_loads_nothing_heavy():
-    heavy = ("numpy", "numba", "scipy", "pandas", "sklearn", "joblib", "matplotlib", "rich.progress")
+    heavy = ("numpy", "scipy", "pandas", "sklearn", "joblib", "matplotlib", "rich.progress")
     code = (
         "import sys; from bnmf.cli import app\n"
         "try: app(['--help'])\n"

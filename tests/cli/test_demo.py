@@ -20,7 +20,7 @@ def test_demo_shows_errors_a_verdict_and_where_to_look(program, reports, monkeyp
     found = first["score"]
     assert found.error < found.mean_error
     assert re.search(rf"bnmf +{found.error:.2f} +{found.coverage:.1%}", result.stdout)
-    assert re.search("The predictions (have|are)", result.stdout)
+    assert "Predictions: " in result.stdout
     assert (tmp_path / "demo" / "digits.png").read_bytes().startswith(b"\x89PNG")
     ((path, posterior, data, _, _),) = reports
     assert path == tmp_path / "demo" / "report.html"

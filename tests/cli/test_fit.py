@@ -59,7 +59,7 @@ def test_the_screen_counts_what_is_missing_before_the_fit(program, reports, tabl
     assert f"from {np.nanmin(small):g} to {np.nanmax(small):g}" in result.stdout
     assert "--missing 0" not in result.stdout
     assert "2 chains of 12 draws, K = 2" in result.stdout
-    assert "The predictions" in result.stdout
+    assert "Predictions: " in result.stdout
     assert f"Report to open: {tmp_path / 'out' / 'report.html'}" in result.stdout
     assert "\x1b" not in result.output
 

@@ -1,12 +1,16 @@
 """Views, and what ObservedMatrix reads from them, against a dense array with NaN."""
 
+import pickle
+from dataclasses import fields
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix, observed, views
 from bnmf.data.views import ScaledView, unsigned
-from bnmf.kernels.rows import Data, Others, Sharing
+from bnmf.kernels.compiled import Data, Split
 
 NAN = np.nan
 ROWS = 23
@@ -128,14 +132,12 @@ def test_squared_error(view_and_array):
         assert squared_error(view, W, Z, start, stop) == pytest.approx(expected, rel=1e-12)
 
 
-def test_squares_and_dense(view_and_array):
+def test_squares(view_and_array):
     view, X = view_and_array
     if view.matrix is None:
         assert view.squares.shape == (len(X),)
     else:
         np.testing.assert_allclose(view.squares, np.nansum(X**2, axis=1), rtol=1e-12)
-    expected = np.nan_to_num(X) if isinstance(view.matrix, np.ndarray) else np.zeros((0, 0))
-    np.testing.assert_array_equal(view.dense, expected)
 
 
 @pytest.mark.parametrize("chosen", [[3], [11, 5, 2], [4, 4, 10, 4], [0, 1, 2], []])
@@ -169,43 +171,23 @@ def test_ids(view_and_array):
 def test_kernel_data(view_and_array):
     """Lists, and the whole rows where some list their missing positions, in the types that the kernels take."""
     view, X = view_and_array
-    squares = np.arange(len(X), dtype=float)
-    data = Data(*view.kernel_data(squares))
-    assert data.squares is squares
-    assert [array.dtype for array in data] == [
-        np.int64, np.uint32, np.float64, np.uint8, np.float64, np.int64, np.uint32, np.float64, np.float64,
-    ]  # fmt: skip
-    assert all(array.flags.c_contiguous and array.flags.writeable for array in data)
+    data = SimpleNamespace(**view.kernel_arrays())
+    assert view.kernel_data is view.kernel_data  # the kernels take them
+    assert data.n_columns == (0 if view.matrix is None else X.shape[1])
     for row in range(len(X)):
         listed = slice(data.indptr[row], data.indptr[row + 1])
         which = np.isnan(X[row]) if data.lists_missing[row] else ~np.isnan(X[row])
         np.testing.assert_array_equal(data.indices[listed], np.flatnonzero(which))
         np.testing.assert_array_equal(data.values[listed], np.nan_to_num(X[row, which]))
     whole = np.zeros_like(X)
-    if data.dense.size:
+    if data.dense is not None:
         whole = data.dense
-        assert data.stored_values.size == 0
-    elif data.stored_values.size:
+        assert data.stored_values is None
+    elif data.stored_values is not None:
         whole = sp.csr_array((data.stored_values, data.stored_indices, data.stored_indptr), shape=X.shape).toarray()
     lists_missing = data.lists_missing == 1
     np.testing.assert_array_equal(whole[lists_missing], np.nan_to_num(X[lists_missing]))
-    assert (view.matrix is None) == (not data.dense.size and not data.stored_values.size)
-
-
-def test_longest_list(view_and_array):
-    """A row that lists missing positions may be drawn from all others, so that memory for a whole row is needed."""
-    view, X = view_and_array
-    n_listed = np.diff(view.indptr)
-    if view.matrix is None:
-        assert view.longest_list == n_listed.max()
-    else:
-        assert view.longest_list >= max(n_listed.max(), (X.shape[1] - n_listed[view.lists_missing]).max())
-
-
-def test_longest_list_of_no_rows():
-    for data, _ in STORAGES.values():
-        none = data.rows.select(np.array([], np.intp))
-        assert none.longest_list in (0, 8)
+    assert (view.matrix is None) == (data.dense is None and data.stored_values is None)
 
 
 # --- the rows that are drawn together
@@ -219,7 +201,6 @@ def test_split_by_hand():
     for row, name in enumerate("BACA" + "CCBA" + "AA"):
         X[row, patterns[name]] = NAN
     sharing, others = ObservedMatrix.from_data(X).rows.split(2)
-    sharing, others = Sharing(*sharing), Others(*others)
     np.testing.assert_array_equal(sharing.indptr, [0, 2, 4, 6])
     np.testing.assert_array_equal(sharing.rows, [1, 3, 4, 5, 8, 9])
     np.testing.assert_array_equal(sharing.repeats, [0, 1] * 3)
@@ -230,7 +211,6 @@ def test_split_by_hand():
 @pytest.mark.usefixtures("small_tiles")
 def test_nothing_is_shared_across_tiles():
     sharing, others = ObservedMatrix.from_data(np.ones((9, 3))).rows.split(2)
-    sharing, others = Sharing(*sharing), Others(*others)
     np.testing.assert_array_equal(sharing.rows, np.arange(8))
     np.testing.assert_array_equal(sharing.repeats, [0, 1, 1, 1, 0, 1, 1, 1])
     np.testing.assert_array_equal(others.rows, [8])  # alone in its tile
@@ -243,8 +223,8 @@ def test_rows_that_list_observed_entries_share_nothing():
     view = ObservedMatrix.from_data(np.hstack([X, np.ones((8, 1))])).rows
     np.testing.assert_array_equal(view.lists_missing, [False] * 6 + [True] * 2)
     sharing, others = view.split(2)
-    np.testing.assert_array_equal(Sharing(*sharing).rows, [6, 7])
-    np.testing.assert_array_equal(Others(*others).rows, np.arange(6))
+    np.testing.assert_array_equal(sharing.rows, [6, 7])
+    np.testing.assert_array_equal(others.rows, np.arange(6))
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -256,7 +236,7 @@ def test_split(name, least):
     lists = zip(view.indptr[:-1], view.indptr[1:], strict=True)
     listed = [tuple(view.indices[start:stop]) for start, stop in lists]
     sharing, _ = view.split(least)
-    together = set() if sharing is None else set(Sharing(*sharing).rows.tolist())
+    together = set() if sharing is None else set(sharing.rows.tolist())
     for row in range(ROWS):
         tile = range(row // 4 * 4, min(row // 4 * 4 + 4, ROWS))
         alike = sum(listed[other] == listed[row] and view.lists_missing[other] for other in tile)
@@ -397,10 +377,61 @@ def test_unsigned():
     np.testing.assert_array_equal(wide, [3, 0, 2**32 - 1])
 
 
-def test_unsigned_copies_what_is_read_only():
+def test_unsigned_takes_what_is_read_only():
     given = np.array([3, 0, 7], np.int32)
     given.setflags(write=False)
-    found = unsigned(given)
-    assert found.flags.writeable
-    assert not np.shares_memory(found, given)
-    np.testing.assert_array_equal(found, [3, 0, 7])
+    assert np.shares_memory(unsigned(given), given)
+
+
+# --- what the kernels refuse
+
+
+def arrays(**changed):
+    """Return the arguments of `Data` for three rows of four columns, two of which list their missing positions."""
+    given = {
+        "indptr": np.array([0, 1, 3, 4]), "indices": np.array([0, 1, 3, 2], np.uint32), "values": np.zeros(4),
+        "lists_missing": np.array([1, 0, 1], np.uint8), "dense": np.ones((3, 4)), "stored_indptr": None,
+        "stored_indices": None, "stored_values": None, "n_columns": 4,
+    }  # fmt: skip
+    return given | changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"indptr": np.array([0, 1, 3, 5])}, "indptr must ascend"),
+        ({"indptr": np.array([0, 3, 1, 4])}, "indptr must ascend"),
+        ({"indptr": np.array([-1, 1, 3, 4])}, "indptr must ascend"),
+        ({"indptr": np.array([0, 1, 4])}, "indptr must have 4 elements, got 3"),
+        ({"indices": np.array([0, 1, 4, 2], np.uint32)}, "positions must be less than n_columns"),
+        ({"values": np.zeros(3)}, "values must have 4 elements, got 3"),
+        ({"dense": np.ones((3, 3))}, "dense must have 12 elements, got 9"),
+        ({"dense": None}, "rows that list missing positions need a matrix"),
+        ({"dense": None, "stored_indptr": np.array([0, 0, 0, 1])}, "a sparse matrix needs"),
+    ],
+)
+def test_data_outside_of_their_arrays_are_refused(changed, message):
+    Data(**arrays())
+    with pytest.raises(ValueError, match=message):
+        Data(**arrays(**changed))
+
+
+@pytest.mark.parametrize("changed", [{"values": np.zeros(4, np.float32)}, {"dense": np.ones((4, 3)).T}])
+def test_data_of_other_types_are_refused(changed):
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        Data(**arrays(**changed))
+
+
+@pytest.mark.parametrize(("rows", "repeats"), [([0, 300], [0, 1]), ([0, -1], [0, 1]), ([0, 1], [0, 1]), ([0, 2], [0])])
+def test_rows_outside_of_their_tiles_are_refused(rows, repeats):
+    given = {"sharing_rows": np.array(rows), "repeats": np.array(repeats, np.uint8)}
+    with pytest.raises(ValueError, match="must"):
+        Split(data=Data(**arrays()), sharing_indptr=np.array([0, 2]), other_indptr=None, other_rows=None, **given)
+
+
+def test_a_view_is_sent_without_what_the_kernels_made_of_it(view_and_array):
+    view, _ = view_and_array
+    assert view.kernel_data is not None
+    sent = pickle.loads(pickle.dumps(view))
+    assert vars(sent).keys() == {field.name for field in fields(view)}
+    np.testing.assert_array_equal(sent.indptr, view.indptr)

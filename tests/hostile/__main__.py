@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.hostile import archives, calls, checkpoints, inputs, interruptions
 from tests.hostile.outcomes import BAD, CLEAR, RIGHT, Outcome
 
-# Seconds after which an attempt counts as hanging. The first ones compile.
+# Seconds after which an attempt counts as hanging. The first ones load everything.
 SECONDS_PER_ATTEMPT = 180
 BEGIN, END = "<!-- hostile: begin -->", "<!-- hostile: end -->"
 

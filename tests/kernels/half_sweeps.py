@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.views import ScaledView, View
+from bnmf.kernels.compiled import testing
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
-from tests.kernels.compiled import draw_positive, draw_real, draw_two_piece, stream_of
 
 KEY = np.uint64(21), np.uint64(4)
 SIGMA2 = 0.7
@@ -77,22 +77,22 @@ def direct_draws(
     variance = np.full(A.shape, SIGMA2) if variance is None else variance
     linear, quadratic = (np.broadcast_to(x, W.shape) for x in (prior.linear, prior.quadratic))
     for row in range(len(W)) if rows is None else rows:
-        stream = stream_of(*KEY, np.uint64(row))
+        stream = testing.stream_of(*KEY, row)
         z, a, v = Z[mask[row]], A[row, mask[row]], variance[row, mask[row]]
         for k in [*range(W.shape[1])] * n_passes:
             others = W[row].copy()
             old, others[k] = others[k], 0.0
             p = (z[:, k] / v) @ z[:, k] + quadratic[row, k]
             b = (z[:, k] / v) @ (a - z @ others) - linear[row, k] - prior.pairwise * others.sum()
-            words, kink = tuple(map(np.uint64, stream)), others.max(initial=0.0)
+            kink = others.max(initial=0.0)
             if prior.absolute is not None:
                 rate = np.broadcast_to(prior.absolute, W.shape)[row, k]
-                W[row, k], stream = draw_real(b, p, rate, words)
+                W[row, k], stream = testing.draw_real(b, p, rate, stream)
             elif prior.max_rate and not prior.paper_rule:
-                W[row, k], stream = draw_two_piece(b, p, kink, prior.max_rate, words)
+                W[row, k], stream = testing.draw_two_piece(b, p, kink, prior.max_rate, stream)
             else:
                 b -= prior.max_rate if prior.paper_rule and old >= kink else 0.0
-                W[row, k], stream = draw_positive(b, p, words)
+                W[row, k], stream = testing.draw_positive(b, p, stream)
     return W
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnmf.kernels.finite import all_finite
+from bnmf.kernels.compiled import all_finite
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 9), (1, 31)])

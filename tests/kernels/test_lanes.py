@@ -1,27 +1,34 @@
 """Vectorised draws equal the scalar draws, so the statistical tests of the scalar draws cover them as well."""
 
-import numba
 import numpy as np
 import pytest
 
-from bnmf.kernels.lanes import draw_two_piece_lanes, fill_lanes, first_lanes, load_streams
-from bnmf.kernels.processor import WIDTH
-from bnmf.kernels.truncated_normal import fill_two_piece
-from bnmf.kernels.vectors import broadcast, load, mask_to_bits, square_root, store
-from tests.kernels.compiled import draw_positive, exp_of_negative, stream_of
+from bnmf.kernels.compiled import testing
+from tests.kernels.draws import WIDTH, draws
 
-KEY = np.uint64(9), np.uint64(27)
+KEY = 9, 27
 
 
 def scalar_draws(b, p):
     """Draw from the same streams with the scalar kernel."""
-    streams = [tuple(map(np.uint64, stream_of(*KEY, np.uint64(i)))) for i in range(len(b))]
-    return np.array([draw_positive(b[i], p[i], stream)[0] for i, stream in enumerate(streams)])
+    return draws(testing.draw_positive, KEY, b, p)
+
+
+def streams_of_lanes(n):
+    """Return the words of n streams in the order in which vectors load them."""
+    streams = np.array([testing.stream_of(*KEY, i) for i in range(n)], np.uint64)
+    return streams.reshape(-1, WIDTH, 4).transpose(0, 2, 1).ravel().copy()
 
 
 def vector_draws(b, p):
-    out = np.empty(len(b))
-    fill_lanes(b, p, *KEY, out)
+    """Draw eight rows at a time; of the last vector, only the lanes that have a row."""
+    out, zeros = np.empty(len(b)), np.zeros(WIDTH)
+    words = streams_of_lanes(-(-len(b) // WIDTH) * WIDTH)
+    for i in range(0, len(b), WIDTH):
+        n, drawn = min(WIDTH, len(b) - i), np.empty(WIDTH)
+        given = [np.pad(x[i : i + n], (0, WIDTH - n), constant_values=1.0) for x in (b, p)]
+        testing.fill_lanes("positive", *given, zeros, zeros, n, words[4 * i : 4 * (i + WIDTH)], drawn)
+        out[i : i + n] = drawn[:n]
     return out
 
 
@@ -63,58 +70,29 @@ def test_lane_does_not_depend_on_other_lanes():
     np.testing.assert_array_equal(vector_draws(b, p)[1::2], expected[1::2])
 
 
-@numba.njit
-def fill_exp(x):
-    for i in range(0, x.size, WIDTH):
-        store(x, i, exp_of_negative(load(x, i)))
-
-
 def test_exponential_function():
     x = np.linspace(-10.0, 0.0, 8000)
     found = x.copy()
-    fill_exp(found)
+    testing.exp_of_negative(found)
     np.testing.assert_allclose(found, np.exp(x), rtol=2e-13)
 
 
 @pytest.mark.parametrize("n", range(WIDTH + 1))
 def test_first_lanes(n):
-    assert numba.njit(lambda n: mask_to_bits(first_lanes(n)))(n) == 2**n - 1
+    assert testing.first_lanes(n) == 2**n - 1
 
 
 # --- with a kink
 
 
-@numba.njit
-def fill_vectors(b, p, kink, rate, n_active, words, out):
-    """Draw vector by vector, each lane from its words, in the first `n_active` lanes; write the streams back."""
-    for i in range(0, out.size, WIDTH):
-        streams = words[4 * i : 4 * (i + WIDTH)]
-        inverse = broadcast(1.0) / load(p, i)
-        drawn, advanced = draw_two_piece_lanes(
-            load(b, i), load(p, i), inverse, square_root(inverse), load(kink, i), rate, first_lanes(n_active),
-            load_streams(streams),
-        )  # fmt: skip
-        store(out, i, drawn)
-        for j in range(4):
-            store(streams, j * WIDTH, advanced[j])
-
-
-def streams_of_lanes(n):
-    """Return the words of n streams in the order in which vectors load them."""
-    streams = np.array([stream_of(*KEY, np.uint64(i)) for i in range(n)], np.uint64)
-    return streams.reshape(-1, WIDTH, 4).transpose(0, 2, 1).ravel().copy()
-
-
 def two_piece_draws(b, p, kink, rate, n_active=WIDTH):
     out, words = np.empty(len(b)), streams_of_lanes(len(b))
-    fill_vectors(b, p, kink, rate, n_active, words, out)
+    testing.fill_lanes("two_piece", b, p, kink, np.full(len(b), rate), n_active, words, out)
     return out, words
 
 
 def scalar_two_piece_draws(b, p, kink, rate):
-    out = np.empty(len(b))
-    fill_two_piece(b, p, kink, np.full(len(b), rate), *KEY, out)
-    return out
+    return draws(testing.draw_two_piece, KEY, b, p, kink, rate)
 
 
 def regime(b, p, kink, rate):
@@ -156,3 +134,16 @@ def test_lanes_that_are_not_active_read_nothing(n):
     np.testing.assert_allclose(drawn[active], expected[active], rtol=1e-12)
     changed = (words != streams_of_lanes(80)).reshape(-1, 4, WIDTH).any(axis=1).ravel()
     np.testing.assert_array_equal(changed, active)
+
+
+# --- on the real line
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5, "mixed"])
+def test_real_draws_equal_scalar_draws(rate):
+    rng = np.random.default_rng(2)
+    b, p = 3.0 * rng.normal(size=8000), rng.exponential(size=8000) + 1e-2
+    rates = rng.choice([0.0, 0.3, 4.0], size=8000) if rate == "mixed" else np.full(8000, rate)
+    out, words = np.empty(8000), streams_of_lanes(8000)
+    testing.fill_lanes("real", b, p, np.zeros(8000), rates, WIDTH, words, out)
+    np.testing.assert_allclose(out, draws(testing.draw_real, KEY, b, p, rates), rtol=1e-12, atol=1e-14)

@@ -2,66 +2,55 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
-from bnmf.kernels import random
-from bnmf.kernels.random import key_of
-from tests.kernels.compiled import compiled, exponential, mix, next_word, normal, stream_of, uniform
+from bnmf.kernels.compiled import key_of, testing
 from tests.statistical.checks import assert_counts, assert_follows
 
-U64 = np.uint64
-KEY = U64(11), U64(7)
+KEY = 11, 7
+GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+NORMAL_TAIL, EXPONENTIAL_TAIL = testing.tail_start()
 N = 4_000_000
 DISTRIBUTIONS = {
-    "uniform": (uniform, stats.uniform),
-    "normal": (normal, stats.norm),
-    "exponential": (exponential, stats.expon),
+    "uniform": ("uniform", stats.uniform),
+    "normal": ("normal", stats.norm),
+    "exponential": ("exponential", stats.expon),
 }
 each_distribution = pytest.mark.parametrize(("draw", "distribution"), DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
 
 
-@numba.njit
 def draws_of_one_stream(draw, row, size):
-    stream = stream_of(U64(11), U64(7), row)
-    out = np.empty(size)
-    for i in range(size):
-        out[i], stream = draw(stream)
-    return out
+    out = np.empty((1, size))
+    testing.fill_standard(draw, *KEY, row, out)
+    return out[0]
 
 
-@numba.njit
 def first_draws_of_rows(draw, key_high, key_low, rows, draws):
     out = np.empty((rows, draws))
-    for row in range(rows):
-        stream = stream_of(key_high, key_low, row)
-        for i in range(draws):
-            out[row, i], stream = draw(stream)
+    testing.fill_standard(draw, key_high, key_low, 0, out)
     return out
 
 
 def test_next_word_is_xoshiro256_plus_plus():
-    stream = tuple(map(U64, (1, 2, 3, 4)))
-    words = []
+    stream, words = (1, 2, 3, 4), []
     for _ in range(5):
-        word, stream = next_word(stream)
-        stream = tuple(map(U64, stream))
-        words.append(int(word))
+        word, stream = testing.next_word(stream)
+        words.append(word)
     assert words == [41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205]
 
 
 def test_mix_is_the_splitmix64_finaliser():
-    assert mix(random.GOLDEN_GAMMA) == 0xE220A8397B1DCDAF
+    assert testing.mix(GOLDEN_GAMMA) == 0xE220A8397B1DCDAF
 
 
 def test_every_field_of_the_key_changes_the_stream():
     keys = list(itertools.product((0, 1), (0, 1), (0, 1, 2), (0, 1, 2), (0, 1, 2), (0, 1, 2, 255, 256)))
     streams = set()
     for high, low, chain, sweep, part, row in keys:
-        key = key_of(U64(high), U64(low), chain, sweep, part)
-        streams.add(stream_of(*map(U64, key), row))
+        key = key_of(high, low, chain, sweep, part)
+        streams.add(tuple(testing.stream_of(*key, row)))
     assert len(streams) == len(keys)
 
 
@@ -86,9 +75,9 @@ def test_neighbouring_rows_follow_the_distribution_and_are_independent(draw, dis
 def test_neighbouring_keys_are_independent(field):
     u = np.empty((20_000, 2))
     for i in range(len(u)):
-        fields = [U64(5), U64(6), 0, 0, 0]
-        fields[field] = U64(i) if field < 2 else i
-        u[i] = first_draws_of_rows(uniform, *map(U64, key_of(*fields)), 1, 2)
+        fields = [5, 6, 0, 0, 0]
+        fields[field] = i
+        u[i] = first_draws_of_rows("uniform", *key_of(*fields), 1, 2)
     assert_follows(u[:, 0], lambda x: x)
     for first, second in ((u[:, 0], u[:, 1]), (u[:-1, 0], u[1:, 0])):
         assert_counts(np.histogram2d(first, second, 8, [[0, 1], [0, 1]])[0].ravel(), np.full(64, 1 / 64))
@@ -96,7 +85,7 @@ def test_neighbouring_keys_are_independent(field):
 
 @pytest.mark.parametrize(
     ("draw", "distribution", "start"),
-    [(normal, stats.norm, random.NORMAL_X[1]), (exponential, stats.expon, random.EXPONENTIAL_X[1])],
+    [("normal", stats.norm, NORMAL_TAIL), ("exponential", stats.expon, EXPONENTIAL_TAIL)],
     ids=["normal", "exponential"],
 )
 def test_tail_beyond_the_base_strip(draw, distribution, start):
@@ -110,6 +99,5 @@ def test_tail_beyond_the_base_strip(draw, distribution, start):
 
 
 def test_normal_tail():
-    start = random.NORMAL_X[1]
-    draws = draws_of_one_stream(compiled(random.normal_tail), 5, 200_000)
-    assert_follows(draws, lambda x: 1.0 - stats.norm.sf(x) / stats.norm.sf(start))
+    draws = draws_of_one_stream("normal_tail", 5, 200_000)
+    assert_follows(draws, lambda x: 1.0 - stats.norm.sf(x) / stats.norm.sf(NORMAL_TAIL))

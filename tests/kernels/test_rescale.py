@@ -4,27 +4,22 @@ import numpy as np
 import pytest
 from scipy import interpolate, stats
 
-from bnmf.kernels.rescale import rescale, workspace_size
-from bnmf.kernels.rows import MaxTerm
+from bnmf.kernels.compiled import Memory, rescale
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
+from bnmf.sampler.gibbs import _kernel_prior
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
 
-U64 = np.uint64
-
 
 def coefficients(prior_W, prior_Z, M, N, K):
-    """Return both priors in the form of the kernels: coefficients apart from the max terms, and max terms or None."""
-    both = prior_W.coefficients((M, K)), prior_Z.transposed().coefficients((N, K))
-    separable = [(c.linear, c.quadratic, c.pairwise, c.absolute) for c in both]
-    return *separable, *(MaxTerm(c.max_rate, c.paper_rule) if c.max_rate else None for c in both)
+    """Return both priors in the form of the kernels."""
+    return _kernel_prior(prior_W.coefficients((M, K))), _kernel_prior(prior_Z.transposed().coefficients((N, K)))
 
 
 def rescaled(W, Zt, prior_W, prior_Z, key):
     W, Zt = W.copy(), Zt.copy()
-    numbers = np.full(workspace_size(len(W), *Zt.shape), np.nan)  # whatever is left of earlier work
-    rescale(W, Zt, *coefficients(prior_W, prior_Z, len(W), *Zt.shape), U64(9), U64(key), numbers)
+    rescale(W, Zt, *coefficients(prior_W, prior_Z, len(W), *Zt.shape), 9, key, Memory())
     return W, Zt
 
 
@@ -45,12 +40,12 @@ def test_product_is_unchanged(name):
 def test_prior_is_invariant(name, shape):
     prior = pairs(*shape, 3)[name]
     problem = Problem(prior, shape)
-    numbers, memory = coefficients(*prior, *shape, 3), np.empty(workspace_size(*shape, 3))
+    numbers, memory = coefficients(*prior, *shape, 3), Memory()
     rng = np.random.default_rng(NAMES.index(name))
     W, Zt, sigma2 = problem.truths(3000, rng)
     for i in range(len(W)):
         for again in range(3):
-            rescale(W[i], Zt[i], *numbers, U64(again), U64(i), memory)
+            rescale(W[i], Zt[i], *numbers, again, i, memory)
     fresh = statistics(*problem.truths(20_000, rng))
     for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
         assert_same(after, from_prior)
@@ -68,12 +63,12 @@ def test_prior_is_invariant(name, shape):
 )
 def test_scales_are_drawn_given_the_new_scales_of_other_components(prior, statistic, distribution):
     problem = Problem(prior, (1, 1))
-    numbers, memory = coefficients(prior, prior, 1, 1, 3), np.empty(workspace_size(1, 1, 3))
+    numbers, memory = coefficients(prior, prior, 1, 1, 3), Memory()
     rng = np.random.default_rng(8)
     W, Zt, _ = problem.truths(40_000, rng)
     for i in range(len(W)):
         for again in range(5):
-            rescale(W[i], Zt[i], *numbers, U64(again), U64(i), memory)
+            rescale(W[i], Zt[i], *numbers, again, i, memory)
     for factor in (W, Zt):
         assert_follows(statistic(factor), distribution.cdf)
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from bnmf.kernels.processor import WIDTH
-from bnmf.kernels.residuals import MAX_GATHERED, max_listed, offsets_size, workspace_size
-from bnmf.kernels.rows import padded_length
-from bnmf.kernels.systems import min_sharing
+from bnmf.data.patterns import min_sharing
+from bnmf.kernels.compiled import testing
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler import gibbs
+from tests.kernels.draws import WIDTH, padded_length
 from tests.kernels.half_sweeps import SIGMA2, direct_draws, drawn, problem, squared_errors, view_of
 
+MAX_GATHERED = testing.MAX_GATHERED
 PRIORS = {
     "L1": L1(0.5),
     "L1Squared + L1": L1Squared(0.2) + L1(0.5),
@@ -147,11 +147,10 @@ def test_memory_is_enough(longest):
     """For any number of rows whose lists are at most that long, drawn together or alone."""
     rows_together = max(1, min(WIDTH, MAX_GATHERED // WIDTH // max(padded_length(longest), 1)))
     n_listed = rows_together * padded_length(longest)
-    assert n_listed <= max_listed(longest)
-    assert offsets_size(longest) >= 2 * WIDTH + n_listed
+    assert n_listed <= testing.max_listed(longest)
     for side in (8, 24, 104):
         panel = max(WIDTH, min(side, MAX_GATHERED // (n_listed + 1) // WIDTH * WIDTH))
-        assert workspace_size(side, longest) >= n_listed * (panel + 1) + 9 * WIDTH * side + WIDTH**3
+        assert testing.residuals_size(side, longest) >= n_listed * (panel + 1) + 9 * WIDTH * side + WIDTH**3
 
 
 # --- rows that are drawn from their complement

@@ -1,17 +1,11 @@
 """The shear move leaves the product W Z and the prior distributions unchanged, and draws ε from its conditional."""
 
-import numba
 import numpy as np
 import pytest
 
-from bnmf.kernels.columns import copy_from_columns
-from bnmf.kernels.random import U64
-from bnmf.kernels.rows import MaxTerm, aligned_zeros
-from bnmf.kernels.shear import columns_of, shear, shear_pair, workspace_size
-from bnmf.kernels.vectors import pointer_at
+from bnmf.kernels.compiled import Memory, shear, testing
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
-from bnmf.sampler.gibbs import can_shear
-from tests.kernels.compiled import stream_of
+from bnmf.sampler.gibbs import _kernel_prior, can_shear
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
@@ -22,30 +16,18 @@ SHEARED = [
     if can_shear(prior_W.coefficients((2, 2)), prior_Z.coefficients((2, 2)))
 ]
 
+MEMORY = Memory()  # with what is left of earlier work
+
 
 def kernel_priors(prior_W, prior_Z, M, N, K):
     """Return the priors as the kernel takes them."""
-    both = prior_W.coefficients((M, K)), prior_Z.transposed().coefficients((N, K))
-    separable = [(c.linear, c.quadratic, c.pairwise, c.absolute) for c in both]
-    return *separable, *(MaxTerm(c.max_rate, c.paper_rule) if c.max_rate else None for c in both)
+    return _kernel_prior(prior_W.coefficients((M, K))), _kernel_prior(prior_Z.transposed().coefficients((N, K)))
 
 
 def sheared(W, Zt, priors, key, partners=(0, 4)):
     W, Zt = W.copy(), Zt.copy()
-    numbers = np.full(workspace_size(W, Zt, *priors[:2]), np.nan)  # whatever is left of earlier work
-    shear(W, Zt, *priors, np.array([9, key], np.uint64), partners, numbers)
+    shear(W, Zt, *priors, 9, key, *partners, MEMORY)
     return W, Zt
-
-
-@numba.njit
-def shear_first_pair(W, Z, prior_W, prior_Z, max_term_W, max_term_Z, key, numbers):
-    """Shear with j = 0 and k = 1 only."""
-    columns_W = columns_of(W, prior_W, pointer_at(numbers, 0))
-    columns_Z = columns_of(Z, prior_Z, pointer_at(numbers, numbers.size // 2))
-    stream = stream_of(U64(9), U64(key), 0)
-    shear_pair(0, 1, W.shape[1], columns_W, columns_Z, max_term_W, max_term_Z, prior_W[3], stream)
-    copy_from_columns(columns_W.w, columns_W.length, W)
-    copy_from_columns(columns_Z.w, columns_Z.length, Z)
 
 
 @pytest.mark.parametrize("name", SHEARED)
@@ -114,11 +96,11 @@ def test_shear_follows_its_conditional(prior_W, prior_Z):
     cdf = grid_cdf(lambda points: np.array([log_density(epsilon) for epsilon in points]), grid)
     # One step of slice sampling is not a draw, but from a draw it is one again.
     starts = np.interp(np.random.default_rng(5).uniform(size=6000), cdf(grid), grid)
-    priors, numbers = kernel_priors(prior_W, prior_Z, 6, 3, 2), aligned_zeros(1000)
+    priors = kernel_priors(prior_W, prior_Z, 6, 3, 2)
     drawn = np.empty(len(starts))
     for key, start in enumerate(starts):
         new_W, new_Z = moved(start)
-        shear_first_pair(new_W, new_Z, *priors, key, numbers)
+        testing.shear_pair(new_W, new_Z, *priors, 9, key)
         drawn[key] = (new_W[0, 0] - W[0, 0]) / W[0, 1]
         np.testing.assert_allclose(new_Z[:, 1], moved(drawn[key])[1][:, 1], atol=1e-12)
     assert_follows(drawn, cdf)

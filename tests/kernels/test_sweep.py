@@ -7,7 +7,7 @@ from scipy import stats
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
-from bnmf.kernels.rows import ROWS_PER_TILE
+from bnmf.kernels.compiled import ROWS_PER_TILE, testing
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, StudentT, common
 from bnmf.model.units import Units
@@ -15,7 +15,6 @@ from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.priors.names import MODELS
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
-from tests.kernels.compiled import draw_two_piece, stream_of
 from tests.kernels.half_sweeps import (
     FORMS,
     KEY,
@@ -146,14 +145,13 @@ def test_reference_agrees(model, form):
     coefficients = MODELS[model](0.3).coefficients(W.shape)
     got, _ = drawn(view_of(A, mask, form), W, Z, coefficients)
 
-    streams = [stream_of(*KEY, np.uint64(row)) for row in range(len(W))]
+    streams = [testing.stream_of(*KEY, row) for row in range(len(W))]
 
     def draw(b, p, kink, max_rate):
         new = np.empty(len(W))
         for row in range(len(W)):
-            stream = tuple(map(np.uint64, streams[row]))
             kink_of_row = kink[row] if max_rate else 0.0
-            new[row], streams[row] = draw_two_piece(b[row], p[row], kink_of_row, max_rate, stream)
+            new[row], streams[row] = testing.draw_two_piece(b[row], p[row], kink_of_row, max_rate, streams[row])
         return new
 
     expected = W.copy()

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from bnmf.data.patterns import min_sharing
 from bnmf.data.views import ScaledView
-from bnmf.kernels.rows import Problem, padded_length
-from bnmf.kernels.systems import MIN_REMAINING_FRACTION, ROWS_PER_CHUNK, min_sharing
+from bnmf.kernels.compiled import Data, testing
 from bnmf.priors import L1, L2Squared
 from bnmf.priors.names import MODELS
 from bnmf.sampler import gibbs
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
-from tests.kernels.compiled import set_system
+from tests.kernels.draws import padded_length
 from tests.kernels.half_sweeps import (
     KEY,
     SIGMA2,
@@ -22,6 +22,8 @@ from tests.kernels.half_sweeps import (
     squared_errors,
     view_of,
 )
+
+MIN_REMAINING_FRACTION, ROWS_PER_CHUNK = testing.MIN_REMAINING_FRACTION, testing.ROWS_PER_CHUNK
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +41,13 @@ def system_of(Z, missing):
     # Two rows come first, so that row 2 does not start at 0.
     indptr = np.array([0, 1, 3, 3 + len(missing)])
     indices = np.concatenate([[0, 0, 1], missing]).astype(np.uint32)
-    # Of the kernels' own type: the disk cache would look for a type of the tests in every process.
-    given = Problem(**dict.fromkeys(Problem._fields, 0))._replace(
-        n_components=K, side=side, n_columns=n_columns, Z=padded.ravel(), gram=(padded.T @ padded).ravel(),
-        indptr=indptr, indices=indices,
+    data = Data(
+        indptr=indptr, indices=indices, values=np.zeros(len(indices)), lists_missing=np.ones(3, np.uint8),
+        dense=np.zeros((3, n_columns)), stored_indptr=None, stored_indices=None, stored_values=None, n_columns=n_columns,
     )  # fmt: skip
-    chunk, system = np.full(ROWS_PER_CHUNK * side, np.nan), np.full(side * side, np.nan)
-    set_system(2, given, chunk, system)
-    return np.triu(system.reshape(side, side))
+    system = np.full((side, side), np.nan)
+    testing.set_system(2, data, padded, K, system)
+    return np.triu(system)
 
 
 def expected_system(Z, missing):

@@ -1,12 +1,11 @@
 """Draws from exp(b w - p w²/2) on intervals, with and without the kinks of L∞ and |w|, against their densities."""
 
-import numba
 import numpy as np
 import pytest
 from scipy import integrate, special
 
-from bnmf.kernels.truncated_normal import fill_log_mass, fill_real, fill_two_piece, fill_within
-from tests.kernels.compiled import draw_positive, scaled_erfc, stream_of
+from bnmf.kernels.compiled import fill_log_mass, fill_within, testing
+from tests.kernels.draws import draws as draws_of_rows
 from tests.statistical.checks import assert_follows, grid_cdf, support, two_piece_cdf
 
 KEY = np.uint64(3), np.uint64(5)
@@ -36,12 +35,6 @@ TWO_PIECES = [
 ]  # fmt: skip
 
 
-@numba.njit
-def fill_positive(b, p, key_high, key_low, out):
-    for i in range(out.size):
-        out[i], _ = draw_positive(b, p, stream_of(key_high, key_low, i))
-
-
 def interval_cdf(b, p, width):
     """Return the distribution function from a grid; exponents are relative to the mode, so that nothing cancels."""
     low, high = support(b, p, 0.0, width)
@@ -52,8 +45,7 @@ def interval_cdf(b, p, width):
 
 @pytest.mark.parametrize(("b", "p"), HALF_LINES)
 def test_draw_positive(b, p):
-    draws = np.empty(N)
-    fill_positive(b, p, *KEY, draws)
+    draws = draws_of_rows(testing.draw_positive, KEY, np.full(N, b), p)
     assert draws.min() >= 0
     assert_follows(draws, interval_cdf(b, p, INF))
 
@@ -69,16 +61,14 @@ def test_draw_within(b, p, width):
 
 @pytest.mark.parametrize(("b", "p", "kink", "max_rate"), TWO_PIECES)
 def test_draw_two_piece(b, p, kink, max_rate):
-    draws = np.empty(N)
-    fill_two_piece(np.full(N, b), np.full(N, p), np.full(N, kink), np.full(N, max_rate), *KEY, draws)
+    draws = draws_of_rows(testing.draw_two_piece, KEY, np.full(N, b), p, kink, max_rate)
     assert draws.min() >= 0
     assert_follows(draws, two_piece_cdf(b, p, kink, max_rate))
 
 
 @pytest.mark.parametrize("b", [1e12, -1e12, 1e160, -1e160])
 def test_draw_two_piece_with_extreme_b(b):
-    draws = np.empty(100)
-    fill_two_piece(np.full(100, b), np.ones(100), np.ones(100), np.ones(100), *KEY, draws)
+    draws = draws_of_rows(testing.draw_two_piece, KEY, np.full(100, b), 1.0, 1.0, 1.0)
     np.testing.assert_allclose(draws, b if b > 0 else 0.0, rtol=1e-6, atol=20 / abs(b))
 
 
@@ -91,8 +81,7 @@ def test_draw_two_piece_with_extreme_b(b):
     ],
 )  # fmt: skip
 def test_draw_real(b, p, rate):
-    draws = np.empty(N)
-    fill_real(np.full(N, b), np.full(N, p), np.full(N, rate), *KEY, draws)
+    draws = draws_of_rows(testing.draw_real, KEY, np.full(N, b), p, rate)
     below, above = support(-b - rate, p, 0.0, INF), support(b - rate, p, 0.0, INF)
     points = np.concatenate([-np.linspace(*below, 20_001)[:0:-1], np.linspace(*above, 20_001)])
     assert_follows(draws, grid_cdf(lambda w: (b - 0.5 * p * w) * w - rate * np.abs(w), points))
@@ -100,25 +89,21 @@ def test_draw_real(b, p, rate):
 
 @pytest.mark.parametrize("b", [1e12, -1e12, 1e160, -1e160])
 def test_draw_real_with_extreme_b(b):
-    draws = np.empty(100)
-    fill_real(np.full(100, b), np.ones(100), np.ones(100), *KEY, draws)
+    draws = draws_of_rows(testing.draw_real, KEY, np.full(100, b), 1.0, 1.0)
     np.testing.assert_allclose(draws, b, rtol=1e-6)
 
 
 # Parameters for which no proposal is ever accepted: 1 / p overflows, or b is no number. One for each rejection loop.
 @pytest.mark.parametrize(("b", "p"), [(-1e-300, 1e-310), (np.nan, 1.0)])
 def test_draws_beyond_the_range_of_floating_point_are_no_numbers(b, p):
-    draws = np.zeros(10)
-    fill_positive(b, p, *KEY, draws)
-    assert np.isnan(draws).all()
+    assert np.isnan(draws_of_rows(testing.draw_positive, KEY, np.full(10, b), p)).all()
+    draws = np.empty(10)
     for width in (0.5, 5.0, INF):
         draws[:] = 0.0
         fill_within(np.full(10, b), np.full(10, p), np.full(10, width), *KEY, draws)
         assert np.isnan(draws).all() or (b < 0 and width < INF)
     for kink, max_rate in ((1.0, 1e-320), (1e160, 1.0)):
-        draws[:] = 0.0
-        fill_two_piece(np.full(10, b), np.full(10, p), np.full(10, kink), np.full(10, max_rate), *KEY, draws)
-        assert np.isnan(draws).all()
+        assert np.isnan(draws_of_rows(testing.draw_two_piece, KEY, np.full(10, b), p, kink, max_rate)).all()
 
 
 @pytest.mark.parametrize(("b", "p", "width"), INTERVALS + [(b, p, INF) for b, p in HALF_LINES])
@@ -156,4 +141,4 @@ def test_log_mass_of_an_empty_interval():
 
 @pytest.mark.parametrize("x", [0.0, 0.3, 1.0, 5.0, 24.999, 25.0, 25.001, 100.0, 1e10])
 def test_scaled_erfc(x):
-    np.testing.assert_allclose(scaled_erfc(x), special.erfcx(x), rtol=1e-12)
+    np.testing.assert_allclose(testing.scaled_erfc(x), special.erfcx(x), rtol=1e-12)

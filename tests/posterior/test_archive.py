@@ -257,7 +257,7 @@ def changed(array, value):
     ("changes", "words"),
     [
         ({"header": edited_header(b"bnmf posterior", b"other posterior")}, "is not a posterior of bnmf"),
-        ({"header": edited_header(b'"format": 6', b'"format": 9')}, "format 9, and this version of bnmf reads 6"),
+        ({"header": edited_header(b'"format": 7', b'"format": 9')}, "format 9, and this version of bnmf reads 7"),
         ({"header": edited_header(b'"cell 0", ', b"")}, "11 names for 12"),
         ({"W": lambda W: W[:, :-1]}, r"log_density has dtype float64 and shape \(2, 6\)"),
         ({"Z": lambda Z: Z[:, :-1]}, "do not match"),

@@ -3,6 +3,7 @@
 import json
 import re
 import tracemalloc
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -11,13 +12,12 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior.components import Components
+from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.moments import Moments
 from bnmf.report import write_report
 from bnmf.report.entries import entries, imputed_entries
 from bnmf.report.markup import json_script, number, rounded
 from bnmf.report.overview import Overview
-from bnmf.report.trust import verdicts
 from tests.report.fits import EVIL, fake, observed, table_of
 
 VOID = {"meta", "link", "img", "br", "input"}
@@ -83,7 +83,7 @@ def test_it_tells_what_went_in(tmp_path):
     assert "40 rows and 12 columns" in page.text
     assert f"The {n_missing} entries that were missing" in page.text
     assert "n_components" in page.text
-    assert "numba" in page.text
+    assert "scikit-learn" in page.text
 
 
 def test_names_that_are_no_text(tmp_path):
@@ -131,27 +131,28 @@ def test_numbers_of_the_heat_map_are_those_of_the_posterior(tmp_path):
 @pytest.mark.parametrize(
     ("options", "level", "headline"),
     [
-        ({}, "good", "The filled-in values can be used, with their intervals."),
-        ({"apart": 0.025}, "usable", "The filled-in values can be used with care."),
-        ({"apart": 1.0}, "not yet", "The filled-in values should not be used yet."),
-        ({"n_draws": 3}, "unknown", "It cannot be told yet whether the filled-in values can be used."),
+        ({}, "good", "The predictions and their intervals can be used."),
+        ({"apart": 0.025}, "usable", "The predictions can be used with care."),
+        ({"apart": 1.0}, "poor", "Do not rely on the predictions and their intervals yet: see below."),
+        ({"n_draws": 3}, "unknown", "It cannot be told yet whether the predictions can be used."),
     ],
 )
-def test_verdict_follows_the_agreement_of_the_chains(options, level, headline, tmp_path):
+def test_cards_show_the_verdict(options, level, headline, tmp_path):
     posterior = fake(**options)
-    values, _, patterns = verdicts(posterior, Components.of(posterior), 0.5)
-    assert (values.level, values.headline) == (level, headline)
-    assert patterns.headline == "All 3 patterns can be interpreted."
-    assert headline in Page(written(tmp_path, posterior, observed(table_of(posterior)))).text
+    text = Page(written(tmp_path, posterior, observed(table_of(posterior)))).text
+    assert posterior.verdict["predictions"].level == level
+    assert headline in text
+    for finding in posterior.verdict:
+        assert " ".join(finding.text.split()) in " ".join(text.split())
 
 
-def test_chains_with_other_patterns_and_single_chains_are_judged():
-    posterior = fake()
-    posterior.Z[1] = posterior.Z[1][:, :, ::-1].copy()
-    patterns = verdicts(posterior, Components.of(posterior), 0.5)[2]
-    assert patterns.level in ("usable", "not yet")
-    one = fake(n_chains=1)
-    assert verdicts(one, Components.of(one), 0.5)[2].level == "unknown"
+def test_intervals_that_fail_are_said_first(tmp_path):
+    inside = np.arange(500) % 2 == 0
+    calibration = Calibration(np.zeros(500, int), inside, np.full(500, 0.1), np.ones(500))
+    posterior = replace(fake(), calibration=calibration)
+    text = Page(written(tmp_path, posterior, observed(table_of(posterior)))).text
+    assert "Do not rely on the predictions and their intervals yet" in text
+    assert "Of 500 entries hidden for this purpose 50% are inside their 90% intervals" in text
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_without_missing_entries(tmp_path):
     posterior = fake()
     page = Page(written(tmp_path, posterior, observed(table_of(posterior, 0.0))))
     assert "No entry was missing, so nothing was filled in." in page.text
-    assert "The fitted values can be used, with their intervals." in page.text
+    assert "The predictions and their intervals can be used." in page.text
 
 
 CONTAINERS = {

@@ -11,8 +11,8 @@ from tests.statistical.checks import assert_follows
 from tests.statistical.prior_pairs import NAMES, pairs
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.kernels.rows import ROWS_PER_TILE
-from bnmf.kernels.systems import min_sharing
+from bnmf.data.patterns import min_sharing
+from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, StudentT, common
 from bnmf.model.units import units_of

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from bnmf.kernels.residuals import offsets_size
-from bnmf.kernels.rows import ROWS_PER_TILE, Other, Workspace
-from bnmf.kernels.sweep import workspace_size
+from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.sampler.threads import TILES_PER_CALL, Workers, single_threaded_blas
 
 
@@ -73,45 +71,22 @@ def test_caller_does_not_wait_for_a_helper_that_has_nothing():
 # --- memory for the kernels
 
 
-def test_workspace_is_large_enough_aligned_and_used_again():
+def test_memory_is_used_again():
     workers = Workers()
-    for side, longest in [(8, 0), (24, 10), (8, 50_000)]:
-        workspace = Workspace(*workers.workspace(side, longest))
-        assert workspace.numbers.size >= workspace_size(side, longest)
-        assert workspace.offsets.size >= offsets_size(longest)
-        assert workspace.words.dtype == np.uint64
-        assert workspace.numbers.ctypes.data % 64 == 0
-        assert workers.workspace(side, longest)[0] is workspace.numbers
+    assert workers.memory is workers.memory
+    assert Workers().memory is not workers.memory
 
 
-def test_threads_have_workspaces_of_their_own():
+def test_threads_have_memory_of_their_own():
     meeting, found = threading.Barrier(2, timeout=30), []
 
     def work(first, last):
         meeting.wait()
-        found.append(workers.workspace(8, 10))
+        found.append(workers.memory)
 
     with Workers(2) as workers:
         workers.over_tiles(work, 2 * ROWS_PER_TILE)
-    for mine, other in zip(*found, strict=True):
-        assert not np.shares_memory(mine, other)
-
-
-@pytest.mark.parametrize("is_scaled", [False, True])
-@pytest.mark.parametrize(("n_components", "side"), [(1, 8), (8, 8), (9, 16)])
-def test_other_factor_is_padded_and_used_again(n_components, side, is_scaled):
-    workers = Workers()
-    other = Other(*workers.other_factor(5, n_components, is_scaled=is_scaled))
-    assert other.Z.shape == other.scaled.shape == (6, side)
-    assert other.gram.shape == (side, side)
-    assert other.Z.ctypes.data % 64 == 0
-    assert np.shares_memory(other.Z, other.scaled) == (not is_scaled)
-    assert workers.other_factor(5, n_components, is_scaled=is_scaled)[0] is other.Z
-    larger = workers.other_factor(50, n_components, is_scaled=is_scaled)
-    assert larger[0].shape == (51, side)
-    # Parts of a sweep that come one after the other share memory.
-    assert np.shares_memory(larger[0], workers.numbers(1))
-    assert np.shares_memory(workers.other_factor(5, n_components, is_scaled=is_scaled)[0], workers.numbers(1))
+    assert found[0] is not found[1]
 
 
 @pytest.mark.parametrize("n_threads", [0, -1])

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from bnmf.cli import directory, verdict
+from bnmf.cli import directory
 from bnmf.cli.outcome import Debug, command
 from bnmf.cli.sampling import fitted, with_names
 from bnmf.cli.screen import Screen
 
 MAX_TIME = 30.0
-"""Seconds of sampling: the whole takes less than a minute, with compilation."""
+"""Seconds of sampling: the whole takes less than a minute."""
 
 
 @command
@@ -48,7 +48,7 @@ def demo(
             ["bnmf", f"{found.error:.2f}", f"{found.coverage:.1%}"],
         ],
     )
-    screen.explain(f"{verdict.predictions(posterior)[0]} {verdict.components(posterior)}", style="bold")
+    screen.judge(posterior.verdict)
     screen.explain(
         f"In words: from half of its pixels a digit is restored with {found.error / found.mean_error:.0%} of the error "
         "of a guess by the mean, and each restored pixel has an interval that says how sure it is. A digit is written "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bnmf import __version__
-from bnmf.cli import options, verdict
+from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.on_cluster import fit_parts
 from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
@@ -179,9 +179,8 @@ def _sample(
     model = fitted(table, screen, go_on, **_parameters(settings, directory, jobs))
     try:
         posterior = with_names(model.posterior_, table)
-        sentence, is_usable = verdict.predictions(posterior)
-        screen.explain(f"{sentence} {verdict.components(posterior)}")
-        if not is_usable:
+        screen.judge(posterior.verdict)
+        if posterior.verdict["predictions"].level not in ("good", "usable"):
             more = f"--max-time {10 * settings['max_time']:g}" if settings["draws"] == "auto" else "--draws auto"
             screen.say(f"Take more draws with: {again} {more}")
         directory.finish(posterior)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bnmf.cli import options, verdict
+from bnmf.cli import options
 from bnmf.cli.outcome import Debug, WrongUse, command
 from bnmf.cli.sampling import check_values, fitted, read
 from bnmf.cli.screen import Screen
@@ -76,6 +76,7 @@ def impute(
     posterior = None
     if len(rows):
         from bnmf.imputer import ANY_TABLE
+        from bnmf.posterior.verdict import WARNED, Verdict
 
         check_values(table, data, negative=True)
         # Subtracting means would store every zero of a sparse table.
@@ -91,8 +92,9 @@ def impute(
             n_jobs=jobs or -1,
         )
         posterior = model.posterior_
-        sentence, is_usable = verdict.predictions(posterior)
-        screen.explain(sentence if is_usable else f"{sentence} Give it more time with --max-time {10 * max_time:g}.")
+        screen.judge(Verdict(tuple(finding for finding in posterior.verdict if finding.purpose in WARNED)))
+        if posterior.verdict["predictions"].level not in ("good", "usable"):
+            screen.say(f"Give it more time with: --max-time {10 * max_time:g}")
     else:
         screen.say("There is nothing to fill: the output is the input.")
     for path, values in _tables(out, posterior, rows, columns, interval):

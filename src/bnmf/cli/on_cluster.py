@@ -6,7 +6,6 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bnmf.cli import verdict
 from bnmf.cli.outcome import Interrupted, WrongUse
 from bnmf.cli.screen import Screen
 
@@ -37,6 +36,7 @@ def fit_parts(
     from bnmf.distributed import ClusterLost, read_blocks, read_triples
     from bnmf.distributed.cluster import connected
     from bnmf.estimator import BayesianNMF
+    from bnmf.posterior.fitting import Ending, InterruptedRunWarning
 
     parts = Path(settings["data"])
     if not parts.is_dir():
@@ -50,16 +50,15 @@ def fit_parts(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                warnings.filterwarnings("ignore", "interrupted")
+                warnings.simplefilter("ignore", InterruptedRunWarning)
                 model.fit(X)
         except KeyboardInterrupt:
             raise Interrupted(f"Interrupted. {go_on}") from None
         except ClusterLost as error:
             raise ValueError(f"{error}. {go_on}") from None
-    if model.message_.startswith("interrupted"):
+    if model.ending_ == Ending.INTERRUPTED:
         raise Interrupted(f"Interrupted. {go_on}")
     posterior = model.posterior_
-    sentence, _ = verdict.predictions(posterior)
-    screen.explain(f"{sentence} {verdict.components(posterior)}")
+    screen.judge(posterior.verdict)
     directory.finish(posterior)
     screen.say(f"In {directory.path}: W.csv, Z.csv, posterior.npz, settings.json", style="bold")

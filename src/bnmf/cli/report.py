@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from bnmf.cli import verdict
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, command
 from bnmf.cli.screen import Screen
@@ -30,5 +29,5 @@ def report(
     fit = FitDirectory(directory)
     posterior = fit.posterior()
     screen.say(f"{posterior.shape[0]:,} rows x {posterior.shape[1]:,} columns, K = {posterior.n_components}")
-    screen.explain(f"{verdict.predictions(posterior)[0]} {verdict.components(posterior)}")
+    screen.judge(posterior.verdict)
     screen.say(f"Report to open: {fit.report(posterior)}", style="bold")

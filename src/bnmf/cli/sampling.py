@@ -89,18 +89,19 @@ def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: A
     from sklearn.exceptions import ConvergenceWarning
 
     from bnmf.estimator import BayesianNMF
+    from bnmf.posterior.fitting import Ending, InterruptedRunWarning
     from bnmf.utils.text import duration
 
     begin = time.monotonic()
     model = BayesianNMF(unstored=table.unstored, progress=True, **parameters)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the commands say it in their own words
-            warnings.filterwarnings("ignore", "interrupted")
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the commands show the verdict
+            warnings.simplefilter("ignore", InterruptedRunWarning)
             model.fit(table.values)
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted. {how_to_go_on}".strip()) from None
-    if model.message_.startswith("interrupted"):
+    if model.ending_ == Ending.INTERRUPTED:
         raise Interrupted(f"Interrupted. {how_to_go_on}".strip())
     screen.say(f"Sampled in {duration(time.monotonic() - begin)}: {_length(model)}.")
     return model
@@ -109,9 +110,8 @@ def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: A
 def _length(model: BayesianNMF) -> str:
     posterior = model.posterior_
     length = f"{posterior.n_chains} chains of {posterior.n_draws} draws, K = {posterior.n_components}"
-    if model.message_.startswith("max_time"):
-        return f"{length}; time was up"
-    return f"{length}; more would not fit into memory" if "memory" in model.message_ else length
+    endings = {"max_time": "; the time was up", "memory": "; more would not fit into memory"}
+    return length + endings.get(model.ending_, "")
 
 
 def with_names(posterior: Posterior, table: Table) -> Posterior:

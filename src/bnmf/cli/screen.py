@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bnmf.posterior.verdict import Verdict
     from bnmf.tables import Table
 
 N_SHOWN_NAMES = 3
@@ -52,6 +54,12 @@ class Screen:
         for row in rows:
             lines.add_row(*row)
         self.console.print("", lines, "", sep="\n")
+
+    def judge(self, verdict: Verdict) -> None:
+        """Show the verdict on a fit, a paragraph for each finding. How to take more draws is for the command to say."""
+        for finding in verdict:
+            advised = finding if finding.purpose != "predictions" else replace(finding, advice="")
+            self.explain(str(advised), style="bold" if finding.level == "poor" else None)
 
     def describe(self, table: Table, source: Path | str) -> None:
         """Say what a table holds before it is used: shape, names, observed, missing, range.

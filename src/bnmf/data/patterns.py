@@ -5,10 +5,43 @@ Real data are often missing in blocks: a batch of cell lines on which some drugs
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from bnmf.kernels.rows import Others, Sharing
 from bnmf.utils.typing import Array, Bools, Indices, Ints
+
+
+class Sharing(NamedTuple):
+    """Rows that share their missing entries with others of the same tile.
+
+    Attributes
+    ----------
+    indptr, rows : ndarray of int64
+        Tile t has the rows `rows[indptr[t]:indptr[t + 1]]`.
+    repeats : ndarray of uint8
+        Whether a row has the missing entries of the row before it: 1 or 0.
+    """
+
+    indptr: Ints
+    rows: Ints
+    repeats: Array
+
+
+class Others(NamedTuple):
+    """All other rows, by tile as in `Sharing`."""
+
+    indptr: Ints
+    rows: Ints
+
+
+def min_sharing(n_components: int) -> int:
+    """Return the number of rows with the same missing entries from which a shared system pays.
+
+    Measured by ``python -m benchmarks.sharing``: the time to set up a system grows with K², and to draw a row that
+    carries its residuals with K.
+    """
+    return 3 + n_components // 25
 
 
 def number_patterns(indptr: Ints, indices: Array, rows: Indices) -> Ints:

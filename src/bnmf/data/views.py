@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -11,14 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import check_values, has_nan
-from bnmf.data.patterns import number_patterns, pointers, split_rows
-from bnmf.kernels.errors import listed_residuals, squared_residuals
-from bnmf.kernels.rows import ROWS_PER_TILE, Data
+from bnmf.data.patterns import Others, Sharing, number_patterns, pointers, split_rows
+from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split, listed_residuals, squared_residuals
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Words
 
 # Listed entries that are handled at a time in sums over all of them.
 ENTRIES_PER_BLOCK = 2**17
-_NO_MATRIX = np.zeros((0, 0))
 
 
 @dataclass(frozen=True)
@@ -59,46 +57,54 @@ class View:
         """Pattern of missing entries of each row that lists them, as a number; -1 for other rows."""
         return number_patterns(self.indptr, self.indices, np.flatnonzero(self.lists_missing))
 
-    def kernel_data(self, squares: Floats) -> tuple[Array, ...]:
-        """Return the rows in the form that the kernels read, with Σ a² of each row: the fields of `Data`."""
-        return *self._kernel_data[:-1], squares
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: what is computed of them is computed again where they are sent to."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def kernel_arrays(self) -> dict[str, Any]:
+        """Return the rows in the form that the kernels read: the arguments of `Data`."""
+        matrix = self.matrix
+        stored = None, None, None
+        if isinstance(matrix, sp.csr_array):
+            stored = matrix.indptr.astype(np.int64), unsigned(matrix.indices), matrix.data
+        return {
+            "indptr": self.indptr,
+            "indices": self.indices,
+            "values": self.values,
+            "lists_missing": self.lists_missing.view(np.uint8),
+            "dense": matrix if isinstance(matrix, np.ndarray) else None,
+            "stored_indptr": stored[0],
+            "stored_indices": stored[1],
+            "stored_values": stored[2],
+            "n_columns": 0 if matrix is None else matrix.shape[1],
+        }
 
     @cached_property
-    def _kernel_data(self) -> Data:
-        lists = self.indptr, self.indices, self.values, self.lists_missing.view(np.uint8)
-        return Data(*lists, self.dense, *self._stored, self.squares)
+    def kernel_data(self) -> Data:
+        """The rows in the form that the kernels read."""
+        return Data(**self.kernel_arrays())
 
     @cached_property
-    def _stored(self) -> tuple[Ints, Positions, Floats]:
-        """The matrix in CSR form if it is sparse, and an empty one otherwise."""
-        if not isinstance(self.matrix, sp.csr_array):
-            return np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0)
-        return self.matrix.indptr.astype(np.int64), unsigned(self.matrix.indices), self.matrix.data
-
-    @cached_property
-    def longest_list(self) -> int:
-        """Largest number of positions that the kernels may gather for a row: those listed, or all others."""
-        longest = int(np.diff(self.indptr).max(initial=0))
-        return longest if self.matrix is None else max(longest, self.matrix.shape[1])
-
-    @cached_property
-    def _splits(self) -> dict[int, tuple[tuple[Array, ...] | None, ...]]:
+    def _splits(self) -> dict[int, Split]:
         return {}
 
-    def split(self, min_sharing: int) -> tuple[tuple[Array, ...] | None, ...]:
-        """Return the rows that share their missing entries with `min_sharing` rows of their tile, and the others.
+    def split(self, min_sharing: int) -> tuple[Sharing | None, Others | None]:
+        """Return the rows that share their missing entries with `min_sharing` rows of their tile, and the others."""
+        return split_rows(self._patterns, ROWS_PER_TILE, min_sharing)
 
-        They are the fields of `Sharing` and `Others`, or None.
-        """
+    def kernel_split(self, min_sharing: int) -> Split:
+        """Return the rows of `split` in the form that the kernels read."""
         if min_sharing not in self._splits:
-            parts = split_rows(self._patterns, ROWS_PER_TILE, min_sharing)
-            self._splits[min_sharing] = tuple(None if part is None else tuple(part) for part in parts)
+            sharing, others = self.split(min_sharing)
+            self._splits[min_sharing] = Split(
+                data=self.kernel_data,
+                sharing_indptr=None if sharing is None else sharing.indptr,
+                sharing_rows=None if sharing is None else sharing.rows,
+                repeats=None if sharing is None else sharing.repeats,
+                other_indptr=None if others is None else others.indptr,
+                other_rows=None if others is None else others.rows,
+            )
         return self._splits[min_sharing]
-
-    @property
-    def dense(self) -> Floats:
-        """The matrix if it is a dense array, and an empty one otherwise."""
-        return self.matrix if isinstance(self.matrix, np.ndarray) else _NO_MATRIX
 
     def select(self, rows: Indices) -> View:
         """Return a view of some of the rows."""
@@ -287,32 +293,11 @@ class ScaledView:
 
     def listed_residuals(self, W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
         """Write a - w z at the listed positions of rows `start` to `stop`, which list what was observed."""
-        view = self.view
-        entry_scale = np.ones(len(Z)) if self.entry_scale is None else self.entry_scale
-        listed_residuals(
-            W, Z, view.indptr, view.indices, view.values, entry_scale, self.row_scale, start, stop, out
-        )  # fmt: skip
+        listed_residuals(W, Z, self.view.kernel_data, self.entry_scale, self.row_scale, start, stop, out)
 
     def squared_errors(self, W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
-        """Write Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals.
-
-        Z may have more components than W: padding, which is not read.
-        """
-        view = self.view
-        entry_scale = np.ones(len(Z)) if self.entry_scale is None else self.entry_scale
-        if not isinstance(view.matrix, sp.csr_array):
-            squared_residuals(
-                W, Z, view.dense, view.indptr, view.indices, view.values, view.lists_missing, entry_scale,
-                self.row_scale, start, stop, out,
-            )  # fmt: skip
-            return
-        for first in range(start, stop, ROWS_PER_TILE):  # one tile is dense at a time
-            rows = slice(first, min(first + ROWS_PER_TILE, stop))
-            row_scale = self.row_scale[rows] if self.row_scale.size > 1 else self.row_scale
-            squared_residuals(
-                W[rows], Z, view.matrix[rows].toarray(), view.indptr[first:], view.indices, view.values,
-                view.lists_missing[rows], entry_scale, row_scale, 0, rows.stop - first, out[rows],
-            )  # fmt: skip
+        """Write Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals."""
+        squared_residuals(W, Z, self.view.kernel_data, self.entry_scale, self.row_scale, start, stop, out)
 
 
 def dense_views(array: Floats, mask: Bools) -> tuple[View, View, int]:
@@ -414,9 +399,5 @@ def _positions(mask: Bools) -> tuple[Ints, Indices, Indices]:
 
 
 def unsigned(indices: Array) -> Positions:
-    """Return column numbers as the kernels take them, without a copy if they have 32 bits and are writable.
-
-    Kernels have one compiled variant, for writable arrays, so read-only arrays are copied here.
-    """
-    indices = np.require(indices, requirements="W")
+    """Return column numbers as the kernels take them, without a copy if they have 32 bits."""
     return indices.view(np.uint32) if indices.itemsize == 4 else indices.astype(np.uint32)

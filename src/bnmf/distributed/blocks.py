@@ -205,7 +205,7 @@ def errors_of_block(view: View, given: Given, own: Own) -> Floats:
 
 
 def writable(array: Floats) -> Floats:
-    """Return an array as the kernels take it: they have no variant for arrays that may not be written to."""
+    """Return an array as the kernels take it, by rows and writable: Dask sends arrays that are read-only."""
     return np.require(array, requirements=["C", "W"])
 
 

@@ -11,15 +11,19 @@ import concurrent.futures
 import math
 import threading
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from dask.delayed import Delayed
 from distributed import Client, Future, KilledWorker, wait
 from distributed.client import ClosedClientError
 from distributed.comm import connect
+from distributed.scheduler import NoValidWorkerError, NoWorkerError
+
+T = TypeVar("T")
 
 # Seconds without any worker, or without a connection, after which a run stops.
 MAX_SECONDS_WITHOUT_WORKERS = 60.0
@@ -27,6 +31,8 @@ MAX_SECONDS_WITHOUT_WORKERS = 60.0
 CONNECTION_SECONDS = 20.0
 # Times that a piece of work is lost, with workers there, after which the run stops.
 MAX_LOSSES = 10
+# Seconds before work is run again that was lost twice, and how much longer each time after that.
+SECONDS_BETWEEN_LOSSES = 0.1
 # Size of a block, in parts of the memory that a thread of a worker may use: making one takes a few times its size.
 BLOCKS_IN_MEMORY = 32
 # Largest size of a block in bytes that is aimed at.
@@ -35,11 +41,12 @@ MAX_BLOCK_BYTES = 2**28
 SECONDS_BETWEEN_LOOKS = 2.0
 # Seconds in which a worker must answer the client; Dask would wait half a minute for one that was killed.
 SECONDS_TO_REACH = 5.0
+# Errors of tasks whose worker is gone.
+LOST_TASKS = (concurrent.futures.CancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
 # Errors of a connection or of a worker, after which work is run again.
 LOSSES = (
+    *LOST_TASKS,
     asyncio.CancelledError,
-    concurrent.futures.CancelledError,
-    KilledWorker,
     ClosedClientError,
     OSError,  # which includes closed connections and timeouts
 )
@@ -95,6 +102,7 @@ class Blocks:
         with self._lock:  # chains run side by side
             if any(future.status in ("cancelled", "lost", "error") for future in self._futures):
                 self._futures = []
+                client.sync(asyncio.sleep, 0)  # Dask does not run a failed task again before it has forgotten it
             if not self._futures:
                 self._futures = client.compute(self.recipes)
                 await_all(client, self._futures)
@@ -170,20 +178,18 @@ class Cluster:
 
     def threads(self) -> dict[str, int]:
         """Return the number of threads of each worker."""
-        threads = self.client.nthreads()
-        if not threads:
-            raise TimeoutError("the cluster has no workers")
-        return threads
+        return self._until_done(lambda threads: threads)
 
     def block_bytes(self) -> int:
         """Return the size that a block should not exceed, given the memory limits of the workers."""
-        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        found = self._until_done(lambda _: self.client.scheduler_info(n_workers=-1))
+        workers = found["workers"].values()
         shares = [worker["memory_limit"] // worker["nthreads"] for worker in workers if worker["memory_limit"]]
         return min([MAX_BLOCK_BYTES, *(share // BLOCKS_IN_MEMORY for share in shares)])
 
     def compute(self, recipes: list[Delayed]) -> list[Any]:
         """Return the values of delayed objects, in order."""
-        return self._until_done(lambda: self._results(self.client.compute(recipes)))
+        return self._until_done(lambda _: self._results(self.client.compute(recipes)))
 
     def over(
         self,
@@ -214,12 +220,18 @@ class Cluster:
             The results, in the order of `own`.
         """
         given = dict.fromkeys(range(len(blocks.recipes))) if own is None else own
-        return self._until_done(lambda: self._over(blocks, function, given, shared, options))
+        return self._until_done(lambda threads: self._over(threads, blocks, function, given, shared, options))
 
     def _over(
-        self, blocks: Blocks, function: Callable[..., Any], own: Mapping[int, Any], shared: Any, options: dict[str, Any]
+        self,
+        threads: dict[str, int],
+        blocks: Blocks,
+        function: Callable[..., Any],
+        own: Mapping[int, Any],
+        shared: Any,
+        options: dict[str, Any],
     ) -> list[Any]:
-        client, placed = self.client, blocks.on(self.client, self.threads())
+        client, placed = self.client, blocks.on(self.client, threads)
         place_of = {number: placed[number][1] for number in own}
         used = sorted(set(place_of.values()))
         here = {worker: [number for number in own if place_of[number] == worker] for worker in used}
@@ -243,40 +255,67 @@ class Cluster:
     def _direct(self) -> bool:
         """Return whether the client can reach the workers; otherwise everything goes through the scheduler."""
         if self._reaches_workers is None:
-            address = min(self.threads())
-            self._reaches_workers = bool(self.client.sync(_answers, address, self.client.connection_args))
+            address = min(self._threads())
+            reached = bool(self.client.sync(_answers, address, self.client.connection_args))
+            if not reached and address not in self._threads():
+                raise WorkersLeft
+            self._reaches_workers = reached
         return self._reaches_workers
 
-    def _until_done(self, work: Callable[[], list[Any]]) -> list[Any]:
-        """Return what work returns, and run it again if the cluster has lost it."""
+    def _threads(self) -> dict[str, int]:
+        threads = self.client.nthreads()
+        if not threads:
+            raise WorkersLeft
+        return threads
+
+    def _until_done(self, work: Callable[[dict[str, int]], T]) -> T:
+        """Return what work returns, given the threads of each worker, and run it again if the cluster has lost it."""
+        # All that a fit asks of a cluster goes through here.
         losses = 0
         while True:
+            threads: dict[str, int] = {}
             try:
-                return work()
+                threads = self._threads()
+                return work(threads)
             except TaskError as error:
                 raise error.cause from None
-            except LOSSES as error:
+            except (Exception, asyncio.CancelledError) as error:
+                if not self._is_loss(error, threads):
+                    raise
                 losses += 1
                 if losses >= MAX_LOSSES:
                     raise ClusterLost(
                         f"the cluster has lost the same work {losses} times, the last time with {error!r}: its workers "
-                        "may have too little memory. With checkpoint=DIRECTORY the same call of fit goes on from here"
+                        "may have too little memory. With checkpoint=DIRECTORY the same call of fit resumes from here"
                     ) from error
+                traceback.clear_frames(error.__traceback__)  # their futures would keep Dask from running tasks again
+                time.sleep(SECONDS_BETWEEN_LOSSES * (losses - 1))
                 self._wait_for_workers(error)
+
+    def _is_loss(self, error: BaseException, workers: Iterable[str]) -> bool:
+        """Return whether an error means that one of the workers, or the connection, was lost."""
+        if isinstance(error, LOSSES):
+            return True
+        # Dask raises whatever its scheduler or client runs into then, such as the KeyError of an address: a loss if a
+        # worker is gone indeed. An error of another cause occurs again when the work is run again.
+        try:
+            return self.client.status != "running" or not set(workers) <= set(self._threads())
+        except (Exception, asyncio.CancelledError):
+            return True  # not even that can be asked
 
     def _wait_for_workers(self, error: BaseException) -> None:
         """Return when the client is connected and there are workers."""
         deadline = time.monotonic() + MAX_SECONDS_WITHOUT_WORKERS
         while time.monotonic() < deadline and self.client.status != "closed":
             try:
-                if self.client.status == "running" and self.threads():
+                if self.client.status == "running" and self._threads():
                     return
-            except LOSSES:
+            except (Exception, asyncio.CancelledError):
                 pass  # not yet
             time.sleep(0.1)
         raise ClusterLost(
             f"the cluster has no workers, or the connection to it is lost ({error!r}). Once there is a cluster again, "
-            "the same call of fit draws the same, and with checkpoint=DIRECTORY goes on from here"
+            "the same call of fit draws the same, and with checkpoint=DIRECTORY resumes from here"
         ) from error
 
     def __getstate__(self) -> dict[str, Any]:
@@ -285,6 +324,13 @@ class Cluster:
 
     def __setstate__(self, content: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]
+
+
+class WorkersLeft(TimeoutError):
+    """Workers that are needed are not there."""
+
+    def __init__(self) -> None:
+        super().__init__("the cluster has lost workers")
 
 
 class TaskError(Exception):
@@ -319,13 +365,19 @@ def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ())
             wait(futures, timeout=SECONDS_BETWEEN_LOOKS)
             break
         except TimeoutError:
-            workers = client.nthreads()
-            if not workers or not set(needed) <= set(workers):
-                raise TimeoutError("the cluster has lost workers") from None
+            check_present(needed, client.nthreads())
     for future in futures:
         if future.status == "error":
-            error = future.exception()
-            raise error if isinstance(error, KilledWorker) else TaskError(error)
+            error = future.exception()  # None if the future was cancelled meanwhile
+            if error is None or isinstance(error, LOST_TASKS):
+                raise error or WorkersLeft
+            raise TaskError(error)
+
+
+def check_present(needed: Sequence[str], workers: Collection[str]) -> None:
+    """Raise an error unless needed workers are there, and any at all."""
+    if not workers or not set(needed) <= set(workers):
+        raise WorkersLeft
 
 
 async def _scattered(client: Client, loads: dict[str, list[Any]], direct: bool) -> dict[str, list[Future]]:
@@ -344,11 +396,13 @@ async def _unless_lost(client: Client, awaitable: Any, needed: Sequence[str]) ->
     """Return what is awaited, or raise an error if a needed worker is gone, for which Dask might wait forever."""
     work = asyncio.ensure_future(awaitable)
     assert client.scheduler is not None
-    while not work.done():
-        await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS)
-        if not work.done() and not set(needed) <= set(await client.scheduler.ncores()):
-            work.cancel()
-            raise TimeoutError("the cluster has lost workers")
+    try:
+        while not work.done():
+            await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS)
+            if not work.done():
+                check_present(needed, await client.scheduler.ncores())
+    finally:
+        work.cancel()
     return work.result()
 
 

@@ -68,9 +68,8 @@ class ShardedMatrix(ObservedMatrix):
         ShardedMatrix
             The data. Every block was loaded once to check it.
         """
-        client = current_client()
-        cluster = Cluster(client)
-        source = as_dask_array(X, client)
+        cluster = Cluster(current_client())
+        source = as_dask_array(X, cluster)
         shape = tuple(int(n) for n in source.shape)
         found = cluster.compute([delayed(on_workers.survey)(chunk, unstored) for chunk in chunks_of(source)])
         whole = joined(found)

@@ -9,9 +9,9 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask import delayed
-from distributed import Client
 
 from bnmf.data.containers import as_csr, as_floats
+from bnmf.distributed.cluster import Cluster
 
 
 class RowBlocks:
@@ -40,15 +40,15 @@ class RowBlocks:
         return f"<RowBlocks: {len(self.blocks)} blocks>"
 
 
-def as_dask_array(X: Any, client: Client) -> da.Array:
+def as_dask_array(X: Any, cluster: Cluster) -> da.Array:
     """Return X as a Dask array of two dimensions and float64.
 
     Parameters
     ----------
     X : dask.array.Array, RowBlocks, or list of blocks
         The data.
-    client : distributed.Client
-        The cluster, which tells shapes that are not known.
+    cluster : Cluster
+        Its workers tell shapes that are not known.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def as_dask_array(X: Any, client: Client) -> da.Array:
     if isinstance(X, (list, tuple)):
         X = RowBlocks(X)
     if isinstance(X, RowBlocks):
-        return _joined(X, client)
+        return _joined(X, cluster)
     if not isinstance(X, da.Array):
         raise TypeError(
             "X must be a dask.array, a RowBlocks or a list of delayed blocks or futures, got a "
@@ -77,15 +77,15 @@ def as_dask_array(X: Any, client: Client) -> da.Array:
     return da.map_blocks(as_floats, X, dtype=np.float64, meta=np.empty((0, 0)))
 
 
-def _joined(X: RowBlocks, client: Client) -> da.Array:
+def _joined(X: RowBlocks, cluster: Cluster) -> da.Array:
     """Return blocks of rows as one Dask array."""
     if not len(X.blocks):
         raise ValueError("X must have at least one block of rows, got none")
     blocks = [delayed(_checked)(block) for block in X.blocks]
-    first_shape, is_sparse = client.gather(client.compute(delayed(_shape)(blocks[0])))
+    [(first_shape, is_sparse)] = cluster.compute([delayed(_shape)(blocks[0])])
     shapes = X.shapes
     if shapes is None:
-        found = client.gather(client.compute([delayed(_shape)(block) for block in blocks]))
+        found = cluster.compute([delayed(_shape)(block) for block in blocks])
         shapes = [shape for shape, _ in found]
         if len({is_sparse for _, is_sparse in found}) > 1:
             raise TypeError("the blocks of X must be all sparse or all dense, got both")

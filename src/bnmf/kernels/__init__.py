@@ -1,5 +1,5 @@
-"""Compiled kernels: functions of arrays and numbers, and the only Numba code of the package.
+"""Compiled kernels: C++ sources, and the module made of them for the level of this processor (`compiled`).
 
-Every kernel is serial and releases the GIL. The caller runs them in threads over ranges of rows. So no Numba threading
-layer is needed, each kernel is compiled once, and the draws do not depend on the number of threads.
+Every kernel is serial and releases the GIL. The caller runs them in threads over ranges of rows, so the draws do not
+depend on the number of threads. Numbers and shapes are checked before anything is read.
 """

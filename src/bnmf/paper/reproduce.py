@@ -39,7 +39,7 @@ PAGE_LEAD = (
     "the standard deviation of our n repeats, plus half a unit of the last printed digit. "
     f"Numbers from fewer than {tables.GRADED_REPEATS} repeats have no sign."
 )
-REPORTED_PACKAGES = ("bnmf", "numpy", "scipy", "numba", "scikit-learn", "pandas", "joblib", "matplotlib")
+REPORTED_PACKAGES = ("bnmf", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "matplotlib")
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 
 from bnmf.data.containers import LARGEST, LARGEST_SQUARE, SMALLEST
+from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.draws import Draws
 from bnmf.priors.records import from_record, to_record
 from bnmf.utils import digests
 from bnmf.utils.atomic import npz_bytes, write_bytes
 
 KIND = "bnmf posterior"
-FORMAT = 6
+FORMAT = 7
 ARRAYS = {"W": (4,), "Z": (4,), "noise_variance": (2, 3), "train_mse": (2,)}
 """Arrays of every file with their possible numbers of dimensions."""
 OPTIONAL = {
@@ -36,7 +37,7 @@ OPTIONAL = {
 """Arrays that a file may hold, with their axes. The last axis of rates and scales may have length 1."""
 
 
-SIGNED = ("log_density", "offset")
+SIGNED = ("log_density", "offset", "calibration")
 """Arrays whose numbers may be negative, apart from factors of which the header says so."""
 POSITIVE = ("df", "noise_factor", "noise_variance", "row_noise", "row_strength", "rate_W", "rate_Z", "scale")
 """Arrays whose numbers are above zero."""
@@ -60,6 +61,8 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
     for name in (*OPTIONAL, "row_ids"):
         if getattr(draws, name) is not None:
             arrays[name] = np.asarray(getattr(draws, name))
+    if draws.calibration is not None:
+        arrays["calibration"] = draws.calibration.to_array()
     header = {
         "kind": KIND,
         "format": FORMAT,
@@ -108,7 +111,9 @@ def load(path: str | os.PathLike[str]) -> Draws:
                 raise PosteriorFileError(
                     f"{os.fspath(path)!r} has format {header['format']}, and this version of bnmf reads {FORMAT}"
                 )
-            names = [name for name in (*ARRAYS, *OPTIONAL, "row_ids") if name in ARRAYS or name in file.files]
+            names = [
+                name for name in (*ARRAYS, *OPTIONAL, "row_ids", "calibration") if name in ARRAYS or name in file.files
+            ]
             arrays = {name: file[name] for name in names}
         return _validated(header, arrays)
     except PosteriorFileError:
@@ -152,6 +157,11 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
     ids = arrays.get("row_ids")
     if ids is not None and (ids.shape != (n_rows,) or ids.dtype != np.uint64):
         raise ValueError(f"row_ids has dtype {ids.dtype} and shape {ids.shape}")
+    hidden = arrays.get("calibration")
+    if hidden is not None and (hidden.dtype != np.float64 or hidden.ndim != 2 or hidden.shape[0] != 4):
+        raise ValueError(f"calibration has dtype {hidden.dtype} and shape {hidden.shape}")
+    if hidden is not None and not np.isin(hidden[0], np.arange(n_columns)).all():
+        raise ValueError("calibration names columns that do not exist")
     thinning, n_observed = (_count(header, name) for name in ("thinning", "n_observed"))
     if thinning < 1 or n_observed > n_rows * n_columns:
         raise ValueError(f"thinning is {thinning} and n_observed {n_observed}")
@@ -191,6 +201,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, Any]) -> Draws:
         notes=tuple(notes),
         n_fixed=(fixed[0], fixed[1]),
         signed=(signed[0], signed[1]),
+        calibration=None if hidden is None else Calibration.from_array(hidden),
     )
 
 

@@ -6,9 +6,9 @@ import math
 import time
 from dataclasses import replace
 
-from bnmf.posterior.diagnostics import word
-from bnmf.posterior.fitting import Run
-from bnmf.posterior.posterior import PREDICTION_ERRORS, Posterior
+from bnmf.posterior.fitting import Ending, Run
+from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.sampler.schedule import Schedule
 from bnmf.utils import memory
 from bnmf.utils.typing import Floats
@@ -25,7 +25,7 @@ N_BATCHES = 4
 
 def sample_until_good(
     run: Run, schedule: Schedule, *, max_time: float = MAX_TIME, n_jobs: int = 1, progress: bool = False
-) -> tuple[Run, str]:
+) -> tuple[Run, Ending]:
     """Sample until the predictions are good, time is up, or memory is full.
 
     After each look at the predictions the chains are doubled: in length, or in number where chains of any length
@@ -46,23 +46,22 @@ def sample_until_good(
 
     Returns
     -------
-    tuple of (Run, str)
-        The run, and a sentence on why it ended.
+    tuple of (Run, Ending)
+        The run, and why it ended.
     """
     began = time.monotonic()
     run = run.sampled(schedule, n_jobs=n_jobs, progress=progress)
     speed = _n_sweeps(schedule) / _seconds_since(began)
-    over = f"max_time={max_time:g} is over; "
     while run.is_complete and _error(run) > PREDICTION_ERRORS[0]:
         now, before = time.monotonic(), run.schedule
         longer = _longer(run, speed * (began + max_time - now))
         if longer == before:
-            return run, over + _verdict(run)
+            return run, Ending.TIME
         if not _fits_into_memory(run, longer, n_jobs):
-            return run, "more draws would not fit into memory; " + _verdict(run)
+            return run, Ending.MEMORY
         run = run.sampled(longer, n_jobs=n_jobs, progress=progress, deadline=began + max_time)
         speed = (_n_sweeps(longer) - _n_sweeps(before)) / _seconds_since(now)
-    return run, run.interruption() or ("" if run.is_complete else over) + _verdict(run)
+    return run, run.ending
 
 
 def _n_sweeps(schedule: Schedule) -> int:
@@ -76,15 +75,6 @@ def _seconds_since(moment: float) -> float:
 def _error(run: Run) -> float:
     assert isinstance(run.posterior, Posterior)
     return run.posterior.prediction_error()
-
-
-def _verdict(run: Run) -> str:
-    error = _error(run)
-    quality = word(error, PREDICTION_ERRORS).replace("not yet", "not yet usable")
-    return (
-        f"predictions are {quality} after {run.posterior.n_draws} draws of {len(run.posterior.noise_variance)} chains "
-        f"(Monte Carlo error {error:.2g} of the predictive standard deviation)"
-    )
 
 
 def _longer(run: Run, n_affordable: float) -> Schedule:

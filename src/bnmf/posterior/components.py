@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bnmf.posterior.draws import NoiseDraws
-from bnmf.utils.typing import Array, Floats, Indices, Ints
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
 
 if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior
@@ -21,32 +21,20 @@ MIN_SHARE = 1e-3
 MIN_STRENGTH = 2.0
 
 
-def n_active(W: Array, Z: Array, noise: NoiseDraws) -> Ints:
-    """Return how many components stand out from the noise in each draw.
+def active(W: Array, Z: Array, noise: NoiseDraws) -> Bools:
+    """Return which components (S, K) stand out from the noise in each draw.
 
     The norm of w_k z_k, with columns divided by their standard deviations of the noise, is compared with the largest
     singular value of a matrix of pure noise, √M + √N.
-
-    Parameters
-    ----------
-    W, Z : ndarray of shape (S, rows, K) and (S, K, columns)
-        Draws.
-    noise : NoiseDraws
-        Draws of the noise.
-
-    Returns
-    -------
-    ndarray of int of shape (S,)
-        Numbers of components whose ratio is above `MIN_STRENGTH`.
     """
-    (n_draws, n_rows, _), n_columns = W.shape, Z.shape[2]
+    (n_draws, n_rows, n_components), n_columns = W.shape, Z.shape[2]
     largest = np.sqrt(n_rows) + np.sqrt(n_columns)
-    counts = np.empty(n_draws, np.int64)
+    found = np.empty((n_draws, n_components), bool)
     for draw in range(n_draws):
         weights = np.linalg.norm(W[draw], axis=0)
         profiles = np.linalg.norm(Z[draw] / np.sqrt(noise.column[draw]), axis=1)
-        counts[draw] = np.count_nonzero(weights * profiles > MIN_STRENGTH * largest)
-    return counts
+        found[draw] = weights * profiles > MIN_STRENGTH * largest
+    return found
 
 
 class TopEntries(NamedTuple):

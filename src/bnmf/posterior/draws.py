@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bnmf.model.noise import log_student_t
+from bnmf.posterior.calibration import Calibration
 from bnmf.priors.base import Prior
 from bnmf.utils.typing import Array, Floats, Indices, Words
 
@@ -61,6 +62,8 @@ class Draws:
         How many of the first components have a fixed row of Z, and how many of the last a fixed column of W.
     signed : tuple of (bool, bool), default=(False, False)
         Whether entries of W and of Z may be negative.
+    calibration : Calibration, optional
+        How well entries that were hidden for this purpose are predicted.
     """
 
     W: Array
@@ -86,6 +89,7 @@ class Draws:
     noise_factor: Floats | None = None
     n_fixed: tuple[int, int] = (0, 0)
     signed: tuple[bool, bool] = (False, False)
+    calibration: Calibration | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.model.units import NO_UNITS
 from bnmf.posterior import notes
+from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.moments import Moments
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler import chains
@@ -28,6 +30,19 @@ from bnmf.utils.arguments import checkpoint_directory
 from bnmf.utils.memory import warn_if_large
 from bnmf.utils.text import size
 from bnmf.utils.typing import Floats
+
+
+class Ending(StrEnum):
+    """Why sampling ended."""
+
+    COMPLETE = "complete"
+    INTERRUPTED = "interrupted"
+    TIME = "max_time"
+    MEMORY = "memory"
+
+
+class InterruptedRunWarning(UserWarning):
+    """A run was interrupted by Ctrl-C, and what was drawn until then is kept."""
 
 
 class Run:
@@ -94,6 +109,7 @@ class Run:
         self.original = model.data if original is None else original
         self.noise_factor = noise_factor
         self._store: DrawStore | MomentStore | None = None
+        self._calibration: Calibration | None = None
 
     def sampled(
         self, schedule: Schedule, *, n_jobs: int = 1, progress: bool = False, deadline: float | None = None
@@ -132,6 +148,13 @@ class Run:
             raise KeyboardInterrupt(f"interrupted before the first draw; {self._hint(hint)}")
         after.posterior = after._posterior(store)
         after.posterior.notes = notes.of_fit(after.posterior, self.original, self.model)
+        after.posterior.calibration = self._calibration
+        return after
+
+    def calibrated(self, calibration: Calibration | None) -> Run:
+        """Return this run with a calibration, which the runs that extend it keep."""
+        after = copy.copy(self)
+        after._calibration = after.posterior.calibration = calibration
         return after
 
     def extended(self, n_draws: int, *, n_jobs: int = 1, progress: bool = False) -> Run:
@@ -164,9 +187,16 @@ class Run:
         """Whether every chain has all its draws."""
         return all(count == self.schedule.n_draws for count in self.counts)
 
+    @property
+    def ending(self) -> Ending:
+        """Why this run ended: with all its draws, by Ctrl-C, or at its deadline."""
+        if self.is_complete:
+            return Ending.COMPLETE
+        return Ending.INTERRUPTED if self._is_in_time else Ending.TIME
+
     def interruption(self) -> str | None:
         """Return a sentence on what was kept after Ctrl-C and how to continue, None if there was no Ctrl-C."""
-        if self.is_complete or not self._is_in_time:
+        if self.ending != Ending.INTERRUPTED:
             return None
         kept, n_draws = chains.largest_block(self.counts)
         hint = self._hint("sample_more goes on from here")
@@ -261,6 +291,7 @@ class Run:
         if self._store is not None:
             self.posterior = self._posterior(self._store)
             self.posterior.notes = self.__dict__.pop("_notes")
+            self.posterior.calibration = self._calibration
 
 
 def sample_posterior(

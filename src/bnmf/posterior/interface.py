@@ -10,8 +10,10 @@ import pandas as pd
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import diagnostics
+from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.diagnostics import Quantity
 from bnmf.posterior.summary import SummaryTable
+from bnmf.posterior.verdict import Verdict, on_fit, on_intervals, on_noise
 from bnmf.utils.typing import Floats
 
 
@@ -32,6 +34,8 @@ class BasePosterior(ABC):
         What is wrong with the fit as such, however well it has converged.
     thinning : int
         Sweeps from one draw to the next. The last draw is that of the last sweep.
+    calibration : Calibration or None
+        How well entries that were hidden for this purpose are predicted.
     """
 
     noise_variance: Floats
@@ -40,6 +44,7 @@ class BasePosterior(ABC):
     n_observed: int
     notes: tuple[str, ...]
     thinning: int
+    calibration: Calibration | None
 
     @abstractmethod
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
@@ -84,36 +89,37 @@ class BasePosterior(ABC):
             found.append(Quantity("log likelihood", self.log_density))
         return found
 
-    def _verdict(self) -> str:
-        """Return sentences on convergence."""
-        return " ".join([*diagnostics.sentences(self.notes), diagnostics.verdict(*self._diagnosis)])
-
     @cached_property
-    def _diagnosis(self) -> tuple[list[Quantity], pd.DataFrame]:
-        quantities = self._quantities()
-        return quantities, diagnostics.table(quantities)
+    def _diagnosis(self) -> pd.DataFrame:
+        return diagnostics.table(self._quantities())
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the fit can be used for, and what to do otherwise: a finding for each purpose."""
+        findings = [*on_fit(self.notes), *on_intervals(self.calibration, None)]
+        return Verdict((*findings, on_noise(self._diagnosis, len(self.noise_variance))))
 
     def problems(self) -> list[str]:
-        """Return a sentence for each quantity that has not converged, with what to do about it.
+        """Return a sentence, with what to do, for each finding of the verdict that is worth a warning.
 
         Returns
         -------
         list of str
             Empty if there is no sign of a problem.
         """
-        return [*self.notes, *diagnostics.problems(*self._diagnosis)]
+        return self.verdict.problems()
 
     def summary(self) -> SummaryTable:
         """Return a table of noise, fit, predictions and factors with R-hat and effective sample sizes.
 
         For predictions and for entries of the aligned factors, the worst R-hat and the smallest effective sample size
-        are shown. The table ends with a verdict on convergence, which is also its attribute `verdict`.
+        are shown. The table ends with the verdict on the fit, which is also its attribute `verdict`.
 
         Returns
         -------
         SummaryTable
             A pandas DataFrame.
         """
-        table = SummaryTable(self._diagnosis[1])
-        table.verdict = self._verdict()
+        table = SummaryTable(self._diagnosis)
+        table.verdict = str(self.verdict)
         return table

@@ -58,6 +58,7 @@ class Moments(BasePosterior):
         self.n_observed = n_observed
         self.lower_bound = lower_bound
         self.notes: tuple[str, ...] = ()
+        self.calibration = None
         self._prediction = store.prediction.mean[choose]
         self._squares = store.prediction.squares[choose]
         self._counts = store.prediction.counts[choose]

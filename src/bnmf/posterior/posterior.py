@@ -12,21 +12,19 @@ import numpy as np
 from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior import archive, components, diagnostics, inference_data, new_rows, notebook, predictions
+from bnmf.posterior import archive, components, inference_data, new_rows, notebook, predictions
 from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.interface import BasePosterior
+from bnmf.posterior.verdict import Verdict, of_posterior
 from bnmf.utils import arguments, memory
 from bnmf.utils.seeds import as_generator, as_seed
-from bnmf.utils.typing import Floats, Indices
+from bnmf.utils.typing import Bools, Floats, Indices
 
 # Number of predictions, and of rows and columns of the aligned factors, that are checked for convergence.
 N_MONITORED_PREDICTIONS = 100
 N_MONITORED_ROWS = 10
-# Monte Carlo error of a prediction, in predictive standard deviations, up to which it is good and up to which it is
-# usable. They add 0.5% and 3% to the root mean squared error of a prediction that is otherwise right.
-PREDICTION_ERRORS = (0.1, 0.25)
 
 
 def _of_rows(factor: Floats | None, rows: Indices) -> Floats | None:
@@ -97,8 +95,7 @@ class Posterior(Draws, BasePosterior):
         )
 
     def _repr_html_(self) -> str:
-        sentence = notebook.prediction_sentence(self.prediction_error(), PREDICTION_ERRORS)
-        return notebook.posterior_html(self, sentence)
+        return notebook.posterior_html(self, self.verdict)
 
     def after(self, sweep: int) -> Posterior:
         """Return this posterior without the draws of the first sweeps: a longer burn-in, chosen afterwards.
@@ -471,13 +468,14 @@ class Posterior(Draws, BasePosterior):
     def n_active_components(self) -> int:
         """Return how many components stand out from the noise: a guess at the rank of the data.
 
-        With ``prior="ard"`` superfluous components shrink, and what is left of them fits noise. The others are counted
-        in each draw: those that are at least twice as strong as the strongest one that pure noise is expected to have.
+        With ``prior="ard"`` superfluous components shrink, and what is left of them fits noise. The others are counted:
+        those that are at least twice as strong as the strongest one that pure noise is expected to have, in most draws
+        of the chain that fits best.
 
         Returns
         -------
         int
-            The median over the draws.
+            The number of :attr:`active_components`.
 
         Examples
         --------
@@ -489,7 +487,14 @@ class Posterior(Draws, BasePosterior):
         >>> model.posterior_.n_active_components()
         3
         """
-        return int(np.median(components.n_active(*self.flat)))
+        return int(self.active_components.sum())
+
+    @cached_property
+    def active_components(self) -> Bools:
+        """Whether each component, in the order of the aligned posterior, stands out from the noise."""
+        chain = self.alignment.reference
+        active = components.active(*self.flat).reshape(*self.W.shape[:2], -1)[chain]
+        return np.take_along_axis(active, self.alignment.order[chain], axis=1).mean(axis=0) > 0.5
 
     def align(self) -> Posterior:
         """Return this posterior with the components of all draws in one order and scale.
@@ -523,7 +528,7 @@ class Posterior(Draws, BasePosterior):
         for name, draws, apply in (("W", self.W, self.alignment.apply_W), ("Z", self.Z, self.alignment.apply_Z)):
             axis = 2 if name == "W" else 3
             kept = np.sort(rng.choice(draws.shape[axis], min(N_MONITORED_ROWS, draws.shape[axis]), replace=False))
-            found.append(Quantity(f"aligned {name}", apply(np.take(draws, kept, axis=axis)), identified=False))
+            found.append(Quantity(f"aligned {name}", apply(np.take(draws, kept, axis=axis))))
         return found
 
     def prediction_error(self) -> float:
@@ -550,46 +555,10 @@ class Posterior(Draws, BasePosterior):
         spread = (self if is_finite else replace(self, df=None)).std(*self.monitored, noise=True)
         return float(np.sqrt(np.mean((between / spread) ** 2)))
 
-    def problems(self) -> list[str]:
-        """Return a sentence if the predictions have not converged, with what to do about it.
-
-        Chains in nearly equivalent factorisations agree in their predictions long before they agree in their noise, fit
-        and factors, on which :meth:`summary` reports; only predictions that would still change are a problem.
-
-        Returns
-        -------
-        list of str
-            Empty if there is no sign of a problem.
-        """
-        error = self.prediction_error()
-        if not error > PREDICTION_ERRORS[1]:
-            return list(self.notes)
-        return [
-            *self.notes,
-            f"the predictions have not converged: their Monte Carlo error is {error:.2f} of the predictive standard "
-            f"deviation (it should be below {PREDICTION_ERRORS[1]}); go on with `sample_more`, or fit with "
-            'n_draws="auto"',
-        ]
-
-    def _verdict(self) -> str:
-        """Return a sentence each on predictions, on noise and fit, and on factors: how good they are, and why."""
-        error = self.prediction_error()
-        if np.isnan(error):
-            return super()._verdict()
-        words = [
-            *diagnostics.sentences(self.notes),
-            f"Predictions: {diagnostics.word(error, PREDICTION_ERRORS)} (Monte Carlo error {error:.2g} of the "
-            "predictive standard deviation).",
-        ]
-        if error > PREDICTION_ERRORS[1]:
-            words.append('Go on with `sample_more`, or fit with n_draws="auto".')
-        r_hat = max(float(self._diagnosis[1]["r_hat"][quantity.name]) for quantity in super()._quantities())
-        words.append(f"Noise and fit: {diagnostics.word(r_hat, diagnostics.RHAT_LIMITS[:2])} (R-hat {r_hat:.2f}).")
-        agreed = int(self.alignment.agrees.all(axis=0).sum())
-        words.append(f"Factors: {agreed} of {self.n_components} components are found by all {self.n_chains} chains.")
-        if self.n_chains == 1:
-            words.append("One chain cannot tell whether another would find the same: use several.")
-        return " ".join(words)
+    @property
+    def verdict(self) -> Verdict:
+        """What the fit can be used for, and what to do otherwise: a finding for each purpose."""
+        return of_posterior(self, self._diagnosis)
 
     # --- files and other libraries
 

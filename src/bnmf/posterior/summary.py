@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from bnmf.posterior.diagnostics import RHAT_LIMITS
+from bnmf.posterior.verdict import RHAT_LIMITS
 from bnmf.utils.svg import gauge
 
 
@@ -43,4 +43,4 @@ class SummaryTable(pd.DataFrame):
 def _picture(r_hat: float) -> str:
     if not np.isfinite(r_hat):
         return ""
-    return gauge(r_hat, RHAT_LIMITS[:2], 1.0, 1.3, f"R-hat {r_hat:.2f}, good up to {RHAT_LIMITS[0]}")
+    return gauge(r_hat, RHAT_LIMITS, 1.0, 1.3, f"R-hat {r_hat:.2f}, good up to {RHAT_LIMITS[0]}")

@@ -135,7 +135,7 @@ class Prior:
         slope = total.linear + total.max_rate if total.absolute is None else total.absolute - np.abs(total.linear)
         if np.any((total.quadratic <= 0) & (slope <= 0)):
             raise ValueError(f"improper prior: {self} gives some entries neither a positive rate nor a precision")
-        # Numba would compile every kernel again for matrices that are transposed or read-only.
+        # The kernels read matrices by rows.
         return replace(
             total,
             linear=np.array(total.linear, order="C"),

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit
 
-from bnmf.kernels.truncated_normal import fill_exponential, fill_log_mass, fill_within
+from bnmf.kernels.compiled import fill_exponential, fill_log_mass, fill_within
 from bnmf.utils.typing import Floats, Indices, Shape
 
 # Rounds of proposals for rows that are still pending, about two in three of which are accepted in each. Only numbers
@@ -125,7 +125,6 @@ def _with_max_term(rows: int, linear: Floats, quadratic: Floats, max_rate: float
     if max_rate == 0.0 and not quadratic.any():
         fill_exponential(np.broadcast_to(linear, shape).flatten(), *key, out)
     else:
-        # Copies, because Numba would compile the kernel again for read-only views.
         spread = [np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, bound)]
         fill_within(*spread, *key, out)
     return out.reshape(shape)

@@ -12,7 +12,7 @@ from typing import Any
 from bnmf.posterior import Posterior
 from bnmf.report.markup import Column, html_table
 
-LIBRARIES = ("bnmf", "numpy", "scipy", "numba", "pandas", "scikit-learn", "arviz-stats")
+LIBRARIES = ("bnmf", "numpy", "scipy", "pandas", "scikit-learn", "arviz-stats")
 
 
 def run_again(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:

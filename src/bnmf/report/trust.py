@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import NamedTuple
 
 import numpy as np
 
-from bnmf.posterior import Posterior, diagnostics
+from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
-from bnmf.posterior.posterior import PREDICTION_ERRORS
+from bnmf.posterior.verdict import Finding, Verdict
 from bnmf.report.charts import N_LINE_STYLES, Chart, agreement
 from bnmf.report.entries import central_intervals
 from bnmf.report.markup import Column, html_table, number, percent
@@ -28,148 +27,34 @@ SHARPNESS = (
     (np.inf, "Most are only a little better than the average of their column."),
 )
 
-LEVELS = {
-    "good": ("Good", "✓"),
-    "usable": ("With care", "!"),
-    "not yet": ("Not yet", "✕"),
-    "unknown": ("Cannot tell", "?"),
+# What a level is called on a card, and its mark.
+LEVELS = {"good": ("Good", "✓"), "usable": ("With care", "!"), "poor": ("Do not rely on it", "✕")}
+LEVELS["unknown"] = ("Cannot tell", "?")
+PURPOSES = {
+    "predictions": "Predictions",
+    "intervals": "Intervals",
+    "noise": "Noise levels and fit",
+    "components": "Components",
 }
 
 
-class Verdict(NamedTuple):
-    """What can be said about one purpose of the fit.
-
-    Attributes
-    ----------
-    purpose : str
-        What it is about.
-    level : {"good", "usable", "not yet", "unknown"}
-        How good it is.
-    headline : str
-        One sentence.
-    text : str
-        What it means, and what to do.
-    """
-
-    purpose: str
-    level: str
-    headline: str
-    text: str
-
-    def card(self) -> str:
-        """Return the verdict as HTML."""
-        word, mark = LEVELS[self.level]
-        kind = self.level.replace(" ", "-")
-        return (
-            f'<div class="verdict {kind}"><p class="purpose">{self.purpose}</p>'
-            f'<p class="level"><span class="mark" aria-hidden="true">{mark}</span>{word}</p>'
-            f'<p class="headline">{self.headline}</p><p>{self.text}</p></div>'
-        )
+def cards(verdict: Verdict) -> str:
+    """Return a card for each finding but those on the fit as such, which stand above them."""
+    return "".join(_card(finding) for finding in verdict if finding.purpose in PURPOSES)
 
 
-def verdicts(posterior: Posterior, components: Components, uncertainty: float) -> list[Verdict]:
-    """Return verdicts on the filled-in values, on noise and fit, and on the patterns.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        The fit.
-    components : Components
-        Its components.
-    uncertainty : float
-        Typical uncertainty of a filled-in value, as a share of the spread of its column; NaN if there is none.
-
-    Returns
-    -------
-    list of Verdict
-        Three of them.
-    """
-    return [_on_values(posterior, uncertainty), _on_noise(posterior), _on_patterns(posterior, components)]
-
-
-def _runs(posterior: Posterior) -> str:
-    return "one run, compared with itself," if posterior.n_chains == 1 else f"{posterior.n_chains} independent runs"
+def _card(finding: Finding) -> str:
+    word, mark = LEVELS[finding.level]
+    return (
+        f'<div class="verdict {finding.level}"><p class="purpose">{PURPOSES[finding.purpose]}</p>'
+        f'<p class="level"><span class="mark" aria-hidden="true">{mark}</span>{word}</p>'
+        f"<p>{escape(finding.text)}</p></div>"
+    )
 
 
 def sharpness(uncertainty: float) -> str:
     """Return a sentence on the typical uncertainty of filled-in values; nothing if there are none."""
     return next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
-
-
-def _on_values(posterior: Posterior, uncertainty: float) -> Verdict:
-    values = "fitted values" if np.isnan(uncertainty) else "filled-in values"
-    purpose, error = f"{values.capitalize()} and their intervals", posterior.prediction_error()
-    if np.isnan(error):
-        return Verdict(
-            purpose,
-            "unknown",
-            f"It cannot be told yet whether the {values} can be used.",
-            f"There are only {posterior.n_draws} draws of each run: take at least 100.",
-        )
-    level = diagnostics.word(error, PREDICTION_ERRORS)
-    headline = {
-        "good": f"The {values} can be used, with their intervals.",
-        "usable": f"The {values} can be used with care.",
-        "not yet": f"The {values} should not be used yet.",
-    }[level]
-    change = f"another set of runs would move a typical value by about {percent(error)} of its own uncertainty"
-    text = {
-        "good": f"{_runs(posterior).capitalize()} agree on them: {change}.",
-        "usable": f"{_runs(posterior).capitalize()} nearly agree: {change}. That is enough to explore; for a final "
-        "result, run longer.",
-        "not yet": f"{_runs(posterior).capitalize()} disagree: {change}. Run longer, with <code>sample_more</code> or "
-        "<code>n_draws=&quot;auto&quot;</code>.",
-    }[level]
-    typical = f" {sharpness(uncertainty)} (Typical uncertainty: {uncertainty:.0%} of its spread.)"
-    return Verdict(purpose, level, headline, text + ("" if np.isnan(uncertainty) else typical))
-
-
-def _on_noise(posterior: Posterior) -> Verdict:
-    purpose, table = "Noise level and quality of fit", posterior.summary()
-    named = [name for name in ("noise variance", "log likelihood") if name in table.index]
-    r_hat = float(table.loc[named, "r_hat"].max(skipna=False))
-    if np.isnan(r_hat):
-        return Verdict(purpose, "unknown", "It cannot be told yet.", "There are too few draws.")
-    level = diagnostics.word(r_hat, diagnostics.RHAT_LIMITS[:2])
-    headline, text = {
-        "good": (
-            "Noise levels can be reported.",
-            "All runs agree on how noisy the data are, and on how well they fit.",
-        ),
-        "usable": ("Noise levels are approximate.", "The runs nearly agree on how noisy the data are."),
-        "not yet": (
-            "Noise levels should not be reported.",
-            "The runs settled in descriptions of the data that differ in fit, although they may predict alike: "
-            "that is judged separately.",
-        ),
-    }[level]
-    return Verdict(purpose, level, headline, f"{text} (R-hat {r_hat:.2f}; 1.00 is perfect.)")
-
-
-def _on_patterns(posterior: Posterior, components: Components) -> Verdict:
-    purpose, total, shared = (
-        "Patterns",
-        posterior.n_components,
-        int((components.n_chains_with == posterior.n_chains).sum()),
-    )
-    if posterior.n_chains == 1:
-        return Verdict(
-            purpose,
-            "unknown",
-            "It cannot be told whether the patterns would come back.",
-            "There was one run only. Several would show which patterns depend on where a run starts.",
-        )
-    if shared == total:
-        text = f"All {posterior.n_chains} runs found them, from different starts."
-        return Verdict(purpose, "good", f"All {total} patterns can be interpreted.", text)
-    level = "usable" if shared else "not yet"
-    headline = f"{shared} of {total} patterns can be interpreted." if shared else "No pattern should be interpreted."
-    rest = "The others depend" if shared else "They depend"
-    text = (
-        f"{shared or 'None'} {'was' if shared == 1 else 'were'} found by all {posterior.n_chains} runs. {rest} on "
-        "where a run started: another would divide the same signal differently. Fewer patterns are often more stable."
-    )
-    return Verdict(purpose, level, headline, text)
 
 
 def trust(overview: Overview, components: Components) -> str:

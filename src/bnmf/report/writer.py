@@ -15,14 +15,14 @@ import numpy as np
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
-from bnmf.posterior.diagnostics import sentences
+from bnmf.posterior.verdict import Verdict
 from bnmf.report.entries import entries, imputed_entries
 from bnmf.report.heat_image import matrix_maps, share_maps
 from bnmf.report.markup import percent
 from bnmf.report.overview import Overview
 from bnmf.report.pattern_cards import pattern_cards
 from bnmf.report.run_again import run_again
-from bnmf.report.trust import Verdict, sharpness, trust, verdicts
+from bnmf.report.trust import cards, sharpness, trust
 from bnmf.report.went_in import went_in
 from bnmf.utils.atomic import write_bytes
 
@@ -85,7 +85,6 @@ def _page(posterior: Posterior, data: ObservedMatrix, title: str, settings: Mapp
     overview, components = Overview.of(data, posterior), Components.of(posterior)
     imputed = imputed_entries(overview)
     uncertainty = float(np.median(imputed.relative)) if len(imputed.relative) else float("nan")
-    judged = verdicts(posterior, components, uncertainty)
     sections = {
         "What went in": went_in(overview),
         "Can it be trusted?": trust(overview, components),
@@ -99,8 +98,8 @@ def _page(posterior: Posterior, data: ObservedMatrix, title: str, settings: Mapp
         title=escape(title),
         date=f"{date.today():%d %B %Y}".lstrip("0"),
         lead=_lead(overview, components),
-        banner=_banner(judged, sharpness(uncertainty), posterior.notes),
-        verdicts="".join(verdict.card() for verdict in judged),
+        banner=_banner(posterior.verdict, sharpness(uncertainty)),
+        verdicts=cards(posterior.verdict),
         links="".join(f'<a href="#{anchors[heading]}">{heading}</a>' for heading in sections),
         sections="\n".join(
             f'<section id="{anchors[heading]}" aria-labelledby="{anchors[heading]}-h"><h2 id="{anchors[heading]}-h">'
@@ -126,8 +125,18 @@ def _lead(overview: Overview, components: Components) -> str:
     )
 
 
-def _banner(judged: list[Verdict], sharp: str, notes: tuple[str, ...]) -> str:
-    values, _, patterns = judged
-    kind = values.level.replace(" ", "-")
-    warnings = "".join(f'<p class="banner usable">{escape(sentence)}</p>' for sentence in sentences(notes))
-    return f'{warnings}<p class="banner {kind}"><strong>{values.headline}</strong> {sharp} {patterns.headline}</p>'
+def _banner(verdict: Verdict, sharp: str) -> str:
+    """Return the notes on the fit as such, and one sentence on whether its predictions can be used."""
+    notes = "".join(
+        f'<p class="banner usable">{escape(finding.text)}</p>' for finding in verdict if finding.purpose == "fit"
+    )
+    judged = [verdict[purpose].level for purpose in ("predictions", "intervals") if purpose in verdict]
+    level = next(level for level in ("unknown", "poor", "usable", "good") if level in judged)
+    headline = {
+        "good": "The predictions and their intervals can be used.",
+        "usable": "The predictions can be used with care.",
+        "poor": "Do not rely on the predictions and their intervals yet: see below.",
+        "unknown": "It cannot be told yet whether the predictions can be used.",
+    }[level]
+    typical = sharp if level in ("good", "usable") else ""
+    return f'{notes}<p class="banner {level}"><strong>{headline}</strong> {typical}</p>'

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.containers import LARGEST_SQUARE
-from bnmf.kernels.compile import announced
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import MIXING, Moves
@@ -77,7 +76,6 @@ def run(
     job = _Job(model, schedule, store, seed, init, moves, max(1, n_jobs // schedule.n_chains), progress)
     with (
         job.display,
-        announced(job.display.message),
         single_threaded_blas(),  # once and from here: in every sweep of every chain it costs more than the sweep
         ThreadPoolExecutor(min(n_jobs, schedule.n_chains)) as pool,
     ):
@@ -159,7 +157,11 @@ class _Job:
             saved = time.monotonic()
             while state.sweep < self.schedule.n_sweeps and not self.stop.is_set():
                 model = self.warm_up if state.sweep < self.n_warm_up else self.model
-                state = gibbs.step(model, state, stream, workers, self.moves)
+                try:
+                    state = gibbs.step(model, state, stream, workers, self.moves)
+                except Exception:  # such as a cluster without workers: the run resumes from the last sweep
+                    self.store.checkpoint(chain, state)
+                    raise
                 gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)
                 _check_variances(self.model, state)
                 self.sweeps[chain] = state.sweep

@@ -13,16 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.data.patterns import min_sharing
 from bnmf.data.views import ScaledView
-from bnmf.kernels.finite import all_finite
-from bnmf.kernels.products import set_other
-from bnmf.kernels.rescale import rescale
-from bnmf.kernels.rescale import workspace_size as rescale_size
-from bnmf.kernels.rows import ROWS_PER_TILE, MaxTerm
-from bnmf.kernels.shear import shear
-from bnmf.kernels.shear import workspace_size as shear_size
-from bnmf.kernels.sweep import draw_tiles
-from bnmf.kernels.systems import min_sharing
+from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Prior, all_finite, rescale, shear
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, StudentT
 from bnmf.priors.base import Coefficients
@@ -35,7 +28,6 @@ from bnmf.utils.typing import Floats, Words
 # Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
 # cancellation and is recomputed from the residuals.
 MIN_TRUSTED_ERROR = 1e-8
-NO_NUMBERS, ONE = np.zeros(0), np.ones(1)
 
 
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:
@@ -173,7 +165,7 @@ def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -
     squared_error : float, default=0.0
         Σ (a - w z)² over the observed entries.
     """
-    if not (math.isfinite(squared_error) and all_finite(W.ravel()) and all_finite(Zt.ravel())):
+    if not (math.isfinite(squared_error) and all_finite(W) and all_finite(Zt)):
         raise FloatingPointError(
             f"draws left the range of floating-point numbers in {where}. Divide the data by a number of their size, or "
             "use another prior: one of the scale of the data, and not LInf(rule='paper'), which is known to diverge"
@@ -215,16 +207,12 @@ def _move_all(
     workers: Workers,
 ) -> None:
     """Rescale and shear all components in place."""
-    separable_W, max_W = _kernel_prior(prior_W)
-    separable_Z, max_Z = _kernel_prior(prior_Z)
-    priors = separable_W, separable_Z, max_W, max_Z
+    priors = _kernel_prior(prior_W), _kernel_prior(prior_Z)
     if moves.rescale:
-        has_max = max_W is not None or max_Z is not None
-        rescale(W, Zt, *priors, *keys[RESCALE], workers.numbers(rescale_size(len(W), *Zt.shape) if has_max else 1))
+        rescale(W, Zt, *priors, *keys[RESCALE], workers.memory)
     if moves.n_partners and W.shape[1] > 1 and can_shear(prior_W, prior_Z):
         partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
-        numbers = workers.numbers(shear_size(W, Zt, separable_W, separable_Z))
-        shear(W, Zt, *priors, keys[SHEAR], partners, numbers)
+        shear(W, Zt, *priors, *keys[SHEAR], *partners, workers.memory)
 
 
 def can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
@@ -285,55 +273,66 @@ def half_sweep(
 
     Data that are not in this process register a function of their own, which calls this one where they are.
     """
-    rows = view.view
-    deviation = NO_NUMBERS
+    rows, deviation = view.view, None
     if entry_variance.size > 1:
         precision, deviation = 1.0 / row_variance, np.sqrt(entry_variance)
         view = view.times(1.0 / deviation)
     else:
         with np.errstate(over="ignore"):  # an infinite variance ends the chain after this sweep
             precision = 1.0 / (row_variance * entry_variance)
-    other = workers.other_factor(*Z.shape, is_scaled=view.entry_scale is not None)
-    set_other(Z, deviation, NO_NUMBERS if view.entry_scale is None else view.entry_scale, other)
-    data = rows.kernel_data(view.squares if needs_errors else rows.squares)
-    entry_scale = ONE if view.entry_scale is None else view.entry_scale
-    scales = precision, entry_scale, view.row_scale  # the fields of `Scales`
-    separable, max_term = _kernel_prior(prior)
-    drawn = (0, W.shape[1]) if drawn is None else drawn
-    streams = *key, rows.ids if ids is None else ids, n_passes, *drawn  # the fields of `Streams`
-    sharing, others = rows.split(min_sharing(W.shape[1]))
-    side, longest = other[0].shape[1], rows.longest_list
+    key_high, key_low = key
+    first_drawn, end_drawn = (0, W.shape[1]) if drawn is None else drawn
     squared_error = np.empty(rows.n_rows)
-
-    def draw(*tiles: int) -> None:
-        draw_tiles(
-            W, other, data, roots, scales, separable, max_term, streams, tiles, sharing, others,
-            (*workers.workspace(side, longest), squared_error),
-        )  # fmt: skip
-
-    workers.over_tiles(draw, rows.n_rows)
+    half = HalfSweep(
+        W=W,
+        Z=Z,
+        data=rows.kernel_data,
+        split=rows.kernel_split(min_sharing(W.shape[1])),
+        prior=_kernel_prior(prior),
+        memory=workers.memory,
+        precision=precision,
+        deviation=deviation,
+        entry_scale=view.entry_scale,
+        row_scale=view.row_scale,
+        squares=view.squares if needs_errors else rows.squares,
+        roots=roots,
+        ids=rows.ids if ids is None else ids,
+        key_high=key_high,
+        key_low=key_low,
+        n_passes=n_passes,
+        first_drawn=first_drawn,
+        end_drawn=end_drawn,
+        squared_error=squared_error,
+    )
+    workers.over_tiles(lambda first, end: half.draw(first, end, workers.memory), rows.n_rows)
     if needs_errors:
         if roots is None:  # weighted errors are sums of squares, which cannot cancel
-            _recompute_cancelled(view, W, other[0], squared_error)
+            _recompute_cancelled(view, W, Z, deviation, squared_error)
         if entry_variance.size == 1 and entry_variance[0] != 1.0:
             squared_error /= entry_variance[0]
     return squared_error
 
 
-def _kernel_prior(prior: Coefficients) -> tuple[tuple[Any, ...], MaxTerm | None]:
-    """Return a prior in the form of the kernels: the fields of `Separable`, and the max term if there is one.
+def _kernel_prior(prior: Coefficients) -> Prior:
+    """Return a prior in the form that the kernels read."""
+    return Prior(
+        linear=prior.linear,
+        quadratic=prior.quadratic,
+        pairwise=prior.pairwise,
+        absolute=prior.absolute,
+        max_rate=prior.max_rate,
+        paper_rule=prior.paper_rule,
+    )
 
-    Code for a max term is compiled only if there is one.
-    """
-    max_term = MaxTerm(prior.max_rate, prior.paper_rule) if prior.max_rate else None
-    return (prior.linear, prior.quadratic, prior.pairwise, prior.absolute), max_term
 
-
-def _recompute_cancelled(view: ScaledView, W: Floats, padded: Floats, squared_error: Floats) -> None:
-    """Replace squared errors that have cancelled by those of the residuals, given Z as the kernels read it."""
+def _recompute_cancelled(
+    view: ScaledView, W: Floats, Z: Floats, deviation: Floats | None, squared_error: Floats
+) -> None:
+    """Replace squared errors that have cancelled by those of the residuals."""
     is_trusted = squared_error > MIN_TRUSTED_ERROR * view.sums_of_squares
     if not is_trusted.all():
-        Z = padded[:-1]
+        if deviation is not None:
+            Z = Z * (1.0 / deviation)[:, None]  # as the kernels read it
         for row in np.flatnonzero(~is_trusted).tolist():
             view.squared_errors(W, Z, row, row + 1, squared_error)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
-from bnmf.kernels.random import key_of, set_keys
+from bnmf.kernels.compiled import key_of, set_keys
 from bnmf.utils.typing import Array, Words
 
 Key = tuple[np.uint64, np.uint64] | Words
@@ -48,7 +48,7 @@ class Stream:
     def keys(self, sweep: int) -> Words:
         """Return the keys of all parts of one sweep, one per row."""
         keys = np.empty((N_PARTS, 2), np.uint64)
-        set_keys(*self._words, self.chain, sweep, keys)
+        set_keys(self._words, self.chain, sweep, keys)
         return keys
 
     def generator(self, key: Key) -> np.random.Generator:

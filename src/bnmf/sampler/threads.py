@@ -10,14 +10,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from bnmf.kernels.processor import WIDTH
-from bnmf.kernels.residuals import offsets_size
-from bnmf.kernels.rows import ROWS_PER_TILE, Other, Workspace, aligned_zeros, padded_length
-from bnmf.kernels.sweep import workspace_size
-from bnmf.utils.typing import Array, Floats
+from bnmf.kernels.compiled import ROWS_PER_TILE, Memory
 
 # Tiles between two moments in which a single thread hears Ctrl-C.
 TILES_PER_CALL = 64
@@ -38,44 +33,17 @@ class Workers:
         self._n_helpers = n_threads - 1
         self._pool = ThreadPoolExecutor(self._n_helpers) if self._n_helpers else None
         self._local = threading.local()
-        self._factors: dict[tuple[int, int, bool], tuple[Array, ...]] = {}
 
-    def workspace(self, side: int, longest: int) -> tuple[Array, ...]:
-        """Return memory of the calling thread for the kernels, as the fields of `Workspace`.
-
-        It is enough for `side` padded components and lists of up to `longest` positions.
-        """
-        workspaces: dict[tuple[int, int], tuple[Array, ...]] = self._local.__dict__.setdefault("workspaces", {})
-        if (side, longest) not in workspaces:
-            numbers, offsets = aligned_zeros(workspace_size(side, longest)), np.zeros(offsets_size(longest), np.int64)
-            workspaces[side, longest] = tuple(Workspace(numbers, np.zeros(4 * WIDTH, np.uint64), offsets))
-        return workspaces[side, longest]
-
-    def numbers(self, size: int) -> Floats:
-        """Return aligned memory of the calling thread for at least `size` floats.
+    @property
+    def memory(self) -> Memory:
+        """Memory of the calling thread for the kernels.
 
         It is the same for everyone who asks: parts of a sweep that come one after the other share it.
         """
-        numbers: Floats | None = getattr(self._local, "numbers", None)
-        if numbers is None or numbers.size < size:
-            # What is too small is freed first, with all that refers to it.
-            numbers = self._local.numbers = None
-            self._factors.clear()
-            numbers = self._local.numbers = aligned_zeros(size)
-        return numbers
-
-    def other_factor(self, n_rows: int, n_components: int, *, is_scaled: bool) -> tuple[Array, ...]:
-        """Return memory for the factor that a half-sweep is given, as the fields of `Other`; part of `numbers`."""
-        key = n_rows, n_components, is_scaled
-        if key not in self._factors:
-            side = padded_length(n_components)
-            size = (n_rows + 1) * side
-            numbers = self.numbers(side * side + (2 if is_scaled else 1) * size)
-            gram, rest = numbers[: side * side].reshape(side, side), numbers[side * side :]
-            Z = rest[:size].reshape(-1, side)
-            scaled = rest[size : 2 * size].reshape(-1, side) if is_scaled else Z
-            self._factors[key] = tuple(Other(Z, scaled, gram))
-        return self._factors[key]
+        memory: Memory | None = getattr(self._local, "memory", None)
+        if memory is None:
+            memory = self._local.memory = Memory()
+        return memory
 
     def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:
         """Call work(first, last) for ranges of tiles that cover all rows.

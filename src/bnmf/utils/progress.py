@@ -118,7 +118,7 @@ class Display(Silent):
 class Rate:
     """Speed and time left of one task.
 
-    Create it after the first unit, which may include compilation.
+    Create it after the first unit, which may include what is loaded or prepared once.
 
     Parameters
     ----------

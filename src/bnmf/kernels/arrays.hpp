@@ -1,0 +1,198 @@
+// The border to Python: arrays that are checked before a pointer to them is taken, and memory to work in.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "products.hpp"
+
+namespace bnmf {
+
+namespace nb = nanobind;
+
+template <typename T, int N> using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+using Numbers = Array<const double, 1>;
+using Matrix = Array<const double, 2>;
+using Results = Array<double, 1>;
+using WritableMatrix = Array<double, 2>;
+
+inline void require(bool condition, const std::string& message) {
+    if (!condition) throw std::invalid_argument(message);
+}
+
+template <typename A> void require_size(const A& array, int64_t size, const char* name) {
+    require(int64_t(array.size()) == size,
+            std::string(name) + " must have " + std::to_string(size) + " elements, got " + std::to_string(array.size()));
+}
+
+// Return numbers of which there is one for all, or one for each of n.
+inline Strided one_or_each(const Numbers& array, int64_t n, const char* name) {
+    if (array.size() != 1) require_size(array, n, name);
+    return {array.data(), array.size() > 1};
+}
+
+// Return a pointer to an array of n elements, or null if it is not given.
+template <typename A> auto pointer_or_null(const std::optional<A>& array, int64_t n, const char* name) {
+    if (array) require_size(*array, n, name);
+    return array ? array->data() : nullptr;
+}
+
+// Zeros that start at the alignment of a vector, so that no vector straddles two cache lines. They grow on demand, and
+// what is too small is freed first.
+class Buffer {
+public:
+    double* reserve(int64_t size) {
+        if (size > size_) {
+            data_.reset();
+            size_ = 0;
+            data_.reset(static_cast<double*>(std::calloc(size + WIDTH, sizeof(double))));
+            if (!data_) throw std::bad_alloc();
+            size_ = size;
+        }
+        const auto address = reinterpret_cast<std::uintptr_t>(data_.get());
+        return data_.get() + (-(address / sizeof(double)) % WIDTH);
+    }
+
+private:
+    struct Free {
+        void operator()(double* data) const { std::free(data); }
+    };
+    std::unique_ptr<double, Free> data_;
+    int64_t size_ = 0;
+};
+
+// Memory of one thread. Parts of a sweep that come one after the other share `shared`: the factor that a half-sweep is
+// given, and what moves need. `n_uses` says how often, so that a half-sweep notices that its factor is gone.
+struct Memory {
+    Buffer shared, tile;
+    std::vector<int64_t> offsets;
+    uint64_t words[4 * WIDTH];
+    int64_t n_uses = 0;
+
+    // Return memory for a factor.
+    Factor factor(int64_t n_rows, int64_t n_components, bool is_scaled) {
+        const int64_t side = padded_length(n_components), size = (n_rows + 1) * side;
+        double* numbers = take(side * side + (is_scaled ? 2 : 1) * size);
+        double* Z = numbers + side * side;
+        return {Z, is_scaled ? Z + size : Z, numbers, n_rows, n_components, side};
+    }
+
+    double* take(int64_t size) {
+        ++n_uses;
+        return shared.reserve(size);
+    }
+};
+
+// The data of `Data`, and the arrays that hold them.
+class DataArrays : public Data {
+public:
+    using Pointers = Array<const int64_t, 1>;
+    using Positions = Array<const uint32_t, 1>;
+
+    DataArrays(Pointers indptr, Positions indices, Numbers values, Array<const uint8_t, 1> lists_missing,
+               std::optional<Matrix> dense, std::optional<Pointers> stored_indptr,
+               std::optional<Positions> stored_indices, std::optional<Numbers> stored_values, int64_t n_columns)
+        : Data{}, indptr_(indptr), indices_(indices), values_(values), lists_missing_(lists_missing), dense_(dense),
+          stored_indptr_(stored_indptr), stored_indices_(stored_indices), stored_values_(stored_values) {
+        n_rows = int64_t(lists_missing.size());
+        this->n_columns = n_columns;
+        require_size(values, int64_t(indices.size()), "values");
+        n_listed = int64_t(indices.size());
+        n_needed = check_lists(indptr, indices, "indptr", "indices");
+        longest = 0;
+        for (int64_t row = 0; row < n_rows; ++row)
+            longest = std::max(longest, indptr.data()[row + 1] - indptr.data()[row]);
+        if (dense) require_size(*dense, n_rows * n_columns, "dense");
+        if (stored_indptr) {
+            require(stored_indices && stored_values, "a sparse matrix needs stored_indices and stored_values");
+            require_size(*stored_values, int64_t(stored_indices->size()), "stored_values");
+            n_needed = std::max(n_needed, check_lists(*stored_indptr, *stored_indices, "stored_indptr", "stored_indices"));
+        }
+        if (dense || stored_indptr) {
+            require(n_needed <= n_columns, "positions must be less than n_columns");
+            longest = std::max(longest, n_columns);
+        } else {
+            for (int64_t row = 0; row < n_rows; ++row)
+                require(lists_missing.data()[row] == 0, "rows that list missing positions need a matrix");
+        }
+        this->indptr = indptr.data();
+        this->indices = indices.data();
+        this->values = values.data();
+        this->lists_missing = lists_missing.data();
+        this->dense = dense ? dense->data() : nullptr;
+        this->stored_indptr = stored_indptr ? stored_indptr->data() : nullptr;
+        this->stored_indices = stored_indptr ? stored_indices->data() : nullptr;
+        this->stored_values = stored_indptr ? stored_values->data() : nullptr;
+    }
+
+    bool has_matrix() const { return dense != nullptr || stored_indptr != nullptr; }
+
+    int64_t n_listed;  // over all rows
+    int64_t n_needed;  // columns that the positions need
+
+private:
+    // Check that pointers lead into the positions, row by row, and return how many columns the positions need.
+    int64_t check_lists(const Pointers& pointers, const Positions& positions, const char* name, const char* of) const {
+        require_size(pointers, n_rows + 1, name);
+        const int64_t* p = pointers.data();
+        bool is_ascending = p[0] >= 0 && p[n_rows] <= int64_t(positions.size());
+        for (int64_t row = 0; row < n_rows; ++row) is_ascending &= p[row] <= p[row + 1];
+        require(is_ascending, std::string(name) + " must ascend, from 0 at least to the number of " + of + " at most");
+        int64_t largest = -1;
+        for (std::size_t i = 0; i < positions.size(); ++i) largest = std::max(largest, int64_t(positions.data()[i]));
+        return largest + 1;
+    }
+
+    Pointers indptr_;
+    Positions indices_;
+    Numbers values_;
+    Array<const uint8_t, 1> lists_missing_;
+    std::optional<Matrix> dense_;
+    std::optional<Pointers> stored_indptr_;
+    std::optional<Positions> stored_indices_;
+    std::optional<Numbers> stored_values_;
+};
+
+// The coefficients of `Prior`, and the arrays that hold them, of shape (1 or rows, components).
+class PriorArrays : public Prior {
+public:
+    PriorArrays(Matrix linear, Matrix quadratic, double pairwise, std::optional<Matrix> absolute, double max_rate,
+                bool paper_rule)
+        : Prior{strided(linear), strided(quadratic), absolute ? strided(*absolute) : Strided{}, pairwise, max_rate,
+                paper_rule},
+          linear_(linear), quadratic_(quadratic), absolute_(absolute) {}
+
+    // Return the coefficients for a factor, after a check of their shapes.
+    Prior of_factor(int64_t n_rows, int64_t n_components) const {
+        check(linear_, n_rows, n_components, "linear");
+        check(quadratic_, n_rows, n_components, "quadratic");
+        if (absolute_) check(*absolute_, n_rows, n_components, "absolute");
+        return *this;
+    }
+
+private:
+    static Strided strided(const Matrix& matrix) {
+        return {matrix.data(), matrix.shape(0) > 1 ? int64_t(matrix.shape(1)) : 0};
+    }
+
+    static void check(const Matrix& matrix, int64_t n_rows, int64_t n_components, const char* name) {
+        require((matrix.shape(0) == 1 || int64_t(matrix.shape(0)) == n_rows) &&
+                    int64_t(matrix.shape(1)) == n_components,
+                std::string(name) + " must have the shape (1 or rows, components) of the factor");
+    }
+
+    Matrix linear_, quadratic_;
+    std::optional<Matrix> absolute_;
+};
+
+void bind_testing(nb::module_& module);
+
+}  // namespace bnmf

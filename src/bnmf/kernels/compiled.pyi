@@ -1,0 +1,139 @@
+from typing import Any
+
+from bnmf.utils.typing import Array, Floats, Ints, Positions, Words
+
+LEVEL: str
+LEVELS: tuple[str, ...]
+ROWS_PER_TILE: int
+"""Rows in one unit of work. It does not depend on the number of threads, so neither does the rounding of sums."""
+
+testing: Any
+"""Parts of the kernels, for the tests."""
+
+class Data:
+    """Rows of the data: see `View`, whose fields these are. Everything is checked here, once."""
+
+    def __init__(
+        self,
+        *,
+        indptr: Ints,
+        indices: Positions,
+        values: Floats,
+        lists_missing: Array,
+        dense: Floats | None,
+        stored_indptr: Ints | None,
+        stored_indices: Positions | None,
+        stored_values: Floats | None,
+        n_columns: int,
+    ) -> None: ...
+
+class Split:
+    """The rows of each tile: those that share their missing entries (`Sharing`), and all others (`Others`)."""
+
+    def __init__(
+        self,
+        *,
+        data: Data,
+        sharing_indptr: Ints | None,
+        sharing_rows: Ints | None,
+        repeats: Array | None,
+        other_indptr: Ints | None,
+        other_rows: Ints | None,
+    ) -> None: ...
+
+class Prior:
+    """Coefficients of a prior: see `Coefficients`, whose fields these are."""
+
+    def __init__(
+        self,
+        *,
+        linear: Floats,
+        quadratic: Floats,
+        pairwise: float,
+        absolute: Floats | None,
+        max_rate: float,
+        paper_rule: bool,
+    ) -> None: ...
+
+class Memory:
+    """Memory of one thread, which grows on demand."""
+
+class HalfSweep:
+    """A half-sweep that is ready to draw W (rows, K) given Z (columns, K).
+
+    `precision` and `row_scale` have one number for all rows or one for each; `deviation` and `entry_scale` one for each
+    column. Each row reads the stream of its id. `roots` are roots of the weights of the listed entries. Components before
+    `first_drawn` and from `end_drawn` on stay as they are.
+    """
+
+    def __init__(
+        self,
+        *,
+        W: Floats,
+        Z: Floats,
+        data: Data,
+        split: Split,
+        prior: Prior,
+        memory: Memory,
+        precision: Floats,
+        deviation: Floats | None,
+        entry_scale: Floats | None,
+        row_scale: Floats,
+        squares: Floats,
+        roots: Floats | None,
+        ids: Words,
+        key_high: int,
+        key_low: int,
+        n_passes: int,
+        first_drawn: int,
+        end_drawn: int,
+        squared_error: Floats,
+    ) -> None: ...
+    def draw(self, first: int, end: int, memory: Memory) -> None:
+        """Draw the rows of tiles `first` to `end` - 1 in place, and write the squared error of each row."""
+
+def rescale(
+    W: Floats, Z: Floats, prior_W: Prior, prior_Z: Prior, key_high: int, key_low: int, memory: Memory
+) -> None:
+    """Draw the scale of each component of W (M, K) and Z (N, K), in place."""
+
+def shear(
+    W: Floats,
+    Z: Floats,
+    prior_W: Prior,
+    prior_Z: Prior,
+    key_high: int,
+    key_low: int,
+    first: int,
+    end: int,
+    memory: Memory,
+) -> None:
+    """Shear each component of W and Z with others, `first` to `end` - 1 after it around all others, in place."""
+
+def listed_residuals(
+    W: Floats, Z: Floats, data: Data, entry_scale: Floats | None, row_scale: Floats, start: int, stop: int, out: Floats
+) -> None:
+    """Write a - w z at every listed position of rows `start` to `stop`, which list what was observed."""
+
+def squared_residuals(
+    W: Floats, Z: Floats, data: Data, entry_scale: Floats | None, row_scale: Floats, start: int, stop: int, out: Floats
+) -> None:
+    """Write the squared error of rows `start` to `stop`, from the residuals: slow, but nothing cancels."""
+
+def all_finite(numbers: Floats) -> bool:
+    """Return whether all numbers of an array are finite."""
+
+def key_of(seed_high: int, seed_low: int, chain: int, sweep: int, part: int) -> tuple[int, int]:
+    """Return the 128-bit key of one part of one sweep of one chain."""
+
+def set_keys(seed: Words, chain: int, sweep: int, keys: Words) -> None:
+    """Write the keys of all parts of one sweep, one per row."""
+
+def fill_exponential(rate: Floats, key_high: int, key_low: int, out: Floats) -> None:
+    """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""
+
+def fill_within(b: Floats, p: Floats, width: Floats, key_high: int, key_low: int, out: Floats) -> None:
+    """Fill `out` with draws from exp(b w - p w²/2) on [0, width], entry i from the stream of row i."""
+
+def fill_log_mass(b: Floats, p: Floats, width: Floats, out: Floats) -> None:
+    """Fill `out` with the log of the integral of exp(b w - p w²/2) over [0, width]."""

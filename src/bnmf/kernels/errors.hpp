@@ -1,0 +1,77 @@
+// Squared errors from the residuals: slow, but nothing cancels.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "rows.hpp"
+
+namespace bnmf {
+
+// Both factors by rows, and the scales of the data.
+struct Fit {
+    const double *W, *Z;
+    int64_t n_components;
+    Strided entry_scale, row_scale;
+
+    // Return a - w z at a position of the data.
+    double residual(int64_t row, int64_t column, double value) const {
+        const double *w = W + row * n_components, *z = Z + column * n_components;
+        double total = 0.0;
+        for (int64_t k = 0; k < n_components; ++k) total += w[k] * z[k];
+        return value * (entry_scale[column] * row_scale[row]) - total;
+    }
+};
+
+// Write a - w z at every listed position of rows `start` to `stop`, which list what was observed.
+inline void listed_residuals(const Fit& fit, const Data& data, int64_t start, int64_t stop, double* out) {
+    for (int64_t row = start; row < stop; ++row)
+        for (int64_t i = data.indptr[row]; i < data.indptr[row + 1]; ++i)
+            out[i] = fit.residual(row, data.indices[i], data.values[i]);
+}
+
+// Write the squared error of rows `start` to `stop`.
+inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, int64_t stop, double* squared_error) {
+    std::vector<double> whole(data.dense != nullptr ? 0 : data.n_columns);  // a row of a sparse matrix
+    for (int64_t row = start; row < stop; ++row) {
+        double total = 0.0;
+        int64_t i = data.indptr[row];
+        const int64_t end = data.indptr[row + 1];
+        if (data.lists_missing[row]) {
+            const double* values = whole.data();
+            if (data.dense != nullptr) {
+                values = data.dense + row * data.n_columns;
+            } else {
+                std::fill(whole.begin(), whole.end(), 0.0);
+                for (int64_t j = data.stored_indptr[row]; j < data.stored_indptr[row + 1]; ++j)
+                    whole[data.stored_indices[j]] += data.stored_values[j];
+            }
+            for (int64_t column = 0; column < data.n_columns; ++column) {
+                if (i < end && data.indices[i] == column) {
+                    ++i;
+                } else {
+                    const double residual = fit.residual(row, column, values[column]);
+                    total += residual * residual;
+                }
+            }
+        } else {
+            for (; i < end; ++i) {
+                const double residual = fit.residual(row, data.indices[i], data.values[i]);
+                total += residual * residual;
+            }
+        }
+        squared_error[row] = total;
+    }
+}
+
+// Return whether all numbers are finite: x - x is 0 then, and NaN otherwise.
+inline bool all_finite(const double* numbers, int64_t n) {
+    Vector total = broadcast(0.0);
+    int64_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) total = total + (load(numbers + i) - load(numbers + i));
+    double rest = 0.0;
+    for (; i < n; ++i) rest += numbers[i] - numbers[i];
+    return lane_sum(total) + rest == 0.0;
+}
+
+}  // namespace bnmf

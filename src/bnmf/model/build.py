@@ -1,0 +1,66 @@
+"""From parameters and data to a model, in one place for fits, cross-validation and calibration."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.fixed import Fixed
+from bnmf.model.known_noise import at_observed, noise_factor, uncounted_rows
+from bnmf.model.model import Model
+from bnmf.model.noise import KnownNoise, StudentT, as_noise
+from bnmf.model.units import units_of
+from bnmf.priors.names import allows_negative
+from bnmf.utils.typing import Floats
+
+# Number of components with n_components="auto", if the data have as many rows and columns.
+MAX_AUTO_COMPONENTS = 20
+
+
+class Built(NamedTuple):
+    """A model, the data that it counts in the user's units, and the known standard deviations of the noise."""
+
+    model: Model
+    data: ObservedMatrix
+    noise_factor: Floats | None
+
+
+def build(
+    data: ObservedMatrix,
+    *,
+    n_components: int | str,
+    prior: Any,
+    noise: Any,
+    scale: str | None,
+    offset: str | None,
+    fixed_components: Any = None,
+    fixed_weights: Any = None,
+    noise_scale: Any = None,
+    sample_weight: Any = None,
+) -> Built:
+    """Return the model of data, with the parameters of :class:`bnmf.BayesianNMF` and of its `fit`."""
+    law = as_noise(noise)
+    if isinstance(law, (StudentT, KnownNoise)) or noise_scale is not None or sample_weight is not None:
+        data.check_listable()
+    if sample_weight is not None and len(uncounted := uncounted_rows(sample_weight, data.shape[0])):
+        data = data.without_rows(uncounted)
+    units, shifted = units_of(data, scale, offset, robust=isinstance(law, StudentT))
+    factor = noise_factor(data, units, law, noise_scale, sample_weight)
+    precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
+    fixed = Fixed.of(fixed_components, fixed_weights, data.shape)
+    if n_components == "auto":
+        n_fixed = sum(fixed.counts)
+        n_components = max(n_fixed, min(MAX_AUTO_COMPONENTS + n_fixed, *data.shape))
+    model = Model(shifted, int(n_components), prior, law, units, precision, fixed)
+    if factor is not None and isinstance(law, KnownNoise):
+        factor = factor * units.scale
+    return Built(model, data, factor)
+
+
+def check_offset(offset: str | None, prior: Any) -> None:
+    """Raise an error if an offset leaves negative entries that the prior cannot explain."""
+    if offset == "mean" and not allows_negative(prior):
+        raise ValueError(
+            "offset='mean' leaves entries below zero, which factors that are not negative cannot explain: use "
+            "offset='column', or a prior such as 'normal' or ('ard', 'normal')"
+        )

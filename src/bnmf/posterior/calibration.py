@@ -1,0 +1,123 @@
+"""Calibration of a fit, measured on entries that were hidden from a chain for this purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from bnmf.data.folds import Fold
+from bnmf.data.observed import ObservedMatrix
+from bnmf.utils.typing import Array, Bools, Floats, Indices
+
+if TYPE_CHECKING:
+    from bnmf.posterior.posterior import Posterior
+
+# Probability of the intervals whose coverage is measured.
+PROB = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How well hidden entries were predicted, and how many of them are inside their 90% intervals.
+
+    Attributes
+    ----------
+    columns : ndarray of int of shape (n,)
+        Column of each hidden entry.
+    inside : ndarray of bool of shape (n,)
+        Whether it is inside its interval.
+    errors : ndarray of shape (n,)
+        Difference of the entry and its prediction, in units of the standard deviation of its column.
+    errors_of_mean : ndarray of shape (n,)
+        Difference of the entry and the mean of the other observed entries of its column, in the same unit.
+    """
+
+    columns: Indices
+    inside: Bools
+    errors: Floats
+    errors_of_mean: Floats
+
+    @property
+    def n_entries(self) -> int:
+        """Number of hidden entries."""
+        return len(self.columns)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the hidden entries that are inside their 90% intervals."""
+        return float(self.inside.mean())
+
+    @property
+    def error(self) -> float:
+        """Root mean squared error of the predictions, in units of the standard deviations of the columns."""
+        return float(np.sqrt(np.mean(self.errors**2)))
+
+    @property
+    def error_of_mean(self) -> float:
+        """Root mean squared error of the means of the columns, in the same unit."""
+        return float(np.sqrt(np.mean(self.errors_of_mean**2)))
+
+    def by_column(self) -> pd.DataFrame:
+        """Return the number of hidden entries, coverage and errors of each column that has any.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``n``, ``coverage``, ``error`` and ``error_of_mean``; the index has the numbers of the columns.
+        """
+        found, where, counts = np.unique(self.columns, return_inverse=True, return_counts=True)
+
+        def means(numbers: Array) -> Floats:
+            return np.bincount(where, weights=numbers) / counts
+
+        content = {
+            "n": counts,
+            "coverage": means(self.inside),
+            "error": np.sqrt(means(self.errors**2)),
+            "error_of_mean": np.sqrt(means(self.errors_of_mean**2)),
+        }
+        return pd.DataFrame(content, index=pd.Index(found, name="column"))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Calibration: {self.coverage:.0%} of {self.n_entries:,} hidden entries are inside their {PROB:.0%} "
+            f"intervals; error {self.error:.3g}, of the column mean {self.error_of_mean:.3g}>"
+        )
+
+    def to_array(self) -> Floats:
+        """Return everything as one array (4, n), for files."""
+        return np.array([self.columns, self.inside, self.errors, self.errors_of_mean], dtype=np.float64)
+
+    @classmethod
+    def from_array(cls, array: Floats) -> Calibration:
+        """Return what :meth:`to_array` was made of."""
+        columns, inside, errors, errors_of_mean = array
+        return cls(columns.astype(np.intp), inside.astype(bool), errors, errors_of_mean)
+
+
+def measure(posterior: Posterior, fold: Fold) -> Calibration:
+    """Return how well a posterior predicts the entries that a fold hid from it."""
+    low, high = posterior.interval(PROB, fold.rows, fold.columns)
+    mean, deviation = _moments(fold.rest)
+    deviation = deviation[fold.columns]
+    return Calibration(
+        fold.columns,
+        (low <= fold.values) & (fold.values <= high),
+        (fold.values - posterior.mean(fold.rows, fold.columns)) / deviation,
+        (fold.values - mean[fold.columns]) / deviation,
+    )
+
+
+def _moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each column, 1 for a column without any spread."""
+    counts = np.maximum(data.columns.n_observed, 1)
+    mean = data.columns.sums() / counts
+    if data.has_implicit_zeros:
+        variance = np.maximum(data.columns.root_mean_squares() ** 2 - mean**2, 0.0)
+    else:
+        _, columns, values = data.observed_entries()
+        variance = np.bincount(columns, weights=(values - mean[columns]) ** 2, minlength=len(mean)) / counts
+    return mean, np.where(variance > 0.0, np.sqrt(variance), 1.0)

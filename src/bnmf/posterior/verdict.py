@@ -1,0 +1,232 @@
+"""The verdict on a fit: what it can be used for, and what to do otherwise. Everything else only shows it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom
+
+from bnmf.posterior.calibration import PROB, Calibration
+
+if TYPE_CHECKING:
+    from bnmf.posterior.posterior import Posterior
+
+GOOD, USABLE, POOR, UNKNOWN = "good", "usable", "poor", "unknown"
+# Monte Carlo error of a prediction, in units of its predictive standard deviation, up to which it is good, and up to
+# which it is usable. They add 0.5% and 3% to the root mean squared error of a prediction that is otherwise right.
+PREDICTION_ERRORS = (0.1, 0.25)
+# The same for R-hat of a single quantity. The worst of several is larger than a typical one.
+RHAT_LIMITS = (1.05, 1.1)
+# Difference of the measured coverage from that of the intervals, beyond its standard error, up to which they are good,
+# and up to which they are usable.
+COVERAGE_ERRORS = (0.05, 0.1)
+# Coverage below which a column is named, unless chance can explain it with this probability.
+MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
+# Squared error over that of the column mean from which predictions are worse than it, and entries it takes to tell.
+WORSE_THAN_MEAN, MIN_HIDDEN = 1.1, 20
+# Columns that are named.
+N_NAMED = 3
+# Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
+# long before they agree in their noise and components.
+WARNED = ("fit", "predictions", "intervals")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found about one purpose of a fit.
+
+    Attributes
+    ----------
+    purpose : {"fit", "predictions", "intervals", "noise", "components"}
+        What it is about.
+    level : {"good", "usable", "poor", "unknown"}
+        How good it is.
+    sentence : str
+        What was measured, without a capital and a full stop.
+    advice : str
+        What to do, in the same form; empty if nothing is to be done.
+    number : float
+        What the level was derived from, NaN if there is none.
+    """
+
+    purpose: str
+    level: str
+    sentence: str
+    advice: str = ""
+    number: float = math.nan
+
+    @property
+    def text(self) -> str:
+        """The sentence and the advice, with capitals and full stops."""
+        return " ".join(f"{part[0].upper()}{part[1:]}." for part in (self.sentence, self.advice) if part)
+
+    def __str__(self) -> str:
+        return self.text if self.purpose == "fit" else f"{self.purpose.capitalize()}: {self.level}. {self.text}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All findings about a fit, in the order in which they are shown."""
+
+    findings: tuple[Finding, ...]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __getitem__(self, purpose: str) -> Finding:
+        return next(finding for finding in self.findings if finding.purpose == purpose)
+
+    def __contains__(self, purpose: str) -> bool:
+        return any(finding.purpose == purpose for finding in self.findings)
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.findings))
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether nothing speaks against using the predictions and their intervals."""
+        return not any(finding.level in (POOR, UNKNOWN) for finding in self if finding.purpose in WARNED)
+
+    def problems(self) -> list[str]:
+        """Return a sentence with advice for each finding that is worth a warning."""
+        warned = WARNED if "predictions" in self else (*WARNED, "noise")
+        poor = (finding for finding in self if finding.level == POOR and finding.purpose in warned)
+        return ["; ".join(part for part in (finding.sentence, finding.advice) if part) for finding in poor]
+
+
+def level_of(value: float, limits: tuple[float, float]) -> str:
+    """Return the level of a value: up to the first limit good, up to the second usable, above it poor."""
+    if math.isnan(value):
+        return UNKNOWN
+    return GOOD if value <= limits[0] else USABLE if value <= limits[1] else POOR
+
+
+def of_posterior(posterior: Posterior, table: pd.DataFrame) -> Verdict:
+    """Return the verdict on draws, given the table of their diagnostics."""
+    return Verdict(
+        (
+            *on_fit(posterior.notes),
+            _on_predictions(posterior),
+            *on_intervals(posterior.calibration, posterior.column_names),
+            on_noise(table, posterior.n_chains),
+            _on_components(posterior),
+        )
+    )
+
+
+def on_fit(notes: tuple[str, ...]) -> list[Finding]:
+    """Return a finding for each note on the fit as such; what follows a colon in it is advice."""
+    return [Finding("fit", POOR, note) for note in notes]
+
+
+def too_few(purpose: str, n_draws: int) -> Finding:
+    """Return the finding where there are too few draws to tell anything."""
+    sentence = f"{n_draws} draws of each chain are too few to tell whether the chains agree"
+    return Finding(purpose, UNKNOWN, sentence, "take at least 100")
+
+
+def _on_predictions(posterior: Posterior) -> Finding:
+    """Compare the chains' predictions with each other."""
+    error = posterior.prediction_error()
+    level = level_of(error, PREDICTION_ERRORS)
+    if level == UNKNOWN:
+        return too_few("predictions", posterior.n_draws)
+    who = "the chains'" if posterior.n_chains > 1 else "the two halves of the chain:"
+    how = {GOOD: "agree", USABLE: "nearly agree", POOR: "disagree"}[level]
+    sentence = f"{who} predictions {how} (Monte Carlo error {error:.0%} of the predictive standard deviation)"
+    advice = {
+        GOOD: "",
+        USABLE: "more draws make them more exact",
+        POOR: 'continue with `sample_more`, or fit with n_draws="auto"',
+    }[level]
+    return Finding("predictions", level, sentence, advice, error)
+
+
+def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> list[Finding]:
+    """Judge the coverage and the error of the entries that were hidden; nothing if there were none."""
+    if calibration is None:
+        return []
+    n, coverage = calibration.n_entries, calibration.coverage
+    sentence = f"of {n:,} entries hidden for this purpose {coverage:.0%} are inside their {PROB:.0%} intervals"
+    table = calibration.by_column()
+    table = table[table["n"] >= MIN_HIDDEN]
+    # Entries of a row or column are not independent: twice the binomial standard error, and twice that.
+    chance = 4.0 * math.sqrt(PROB * (1.0 - PROB) / n)
+    level = level_of(abs(coverage - PROB) - chance, COVERAGE_ERRORS)
+    advice = ""
+    if level != GOOD:
+        advice = 'the intervals are too narrow: try noise="student-t" or fewer components'
+        if coverage > PROB:  # too wide, which misleads nobody
+            level, advice = USABLE, "the intervals are too wide"
+    narrow = table[(table["coverage"] < MIN_COLUMN_COVERAGE) & _is_unlikely(table, len(table))]
+    if len(narrow):
+        level = POOR
+        sentence += f", but far fewer in {_named(narrow.index, names)}"
+        advice = advice or 'for these columns try noise="student-t" or fewer components'
+    worse = table[table["error"] ** 2 > WORSE_THAN_MEAN * table["error_of_mean"] ** 2]
+    if n >= MIN_HIDDEN and calibration.error**2 > WORSE_THAN_MEAN * calibration.error_of_mean**2:
+        level = POOR
+        sentence += ", and their predictions are worse than the means of the columns"
+        advice = "try offset or NMFImputer, or fewer components"
+    elif len(worse):
+        level = POOR if level == POOR else USABLE
+        sentence += f"; predictions are worse than the column mean in {_named(worse.index, names)}"
+        advice = advice or "try offset or NMFImputer, or fewer components"
+    return [Finding("intervals", level, sentence, advice, coverage)]
+
+
+def _is_unlikely(table: pd.DataFrame, n_columns: int) -> pd.Series:
+    """Return which columns have a coverage that chance does not explain if intervals hold."""
+    inside = (table["coverage"] * table["n"]).round()
+    return pd.Series(binom.cdf(inside, table["n"], PROB) * n_columns < CHANCE, index=table.index)
+
+
+def _named(columns: pd.Index, names: pd.Index | None) -> str:
+    """Return a list of columns by name, cut to a few."""
+    shown = [repr(names[column]) if names is not None else str(column) for column in columns[:N_NAMED]]
+    others = f" and {len(columns) - N_NAMED} others" if len(columns) > N_NAMED else ""
+    return f"column{'s' if len(columns) > 1 else ''} {', '.join(shown)}{others}"
+
+
+def on_noise(table: pd.DataFrame, n_chains: int) -> Finding:
+    """Judge R-hat of the noise and of the log likelihood."""
+    named = [name for name in ("noise variance", "log likelihood") if name in table.index]
+    r_hat = float(table.loc[named, "r_hat"].max(skipna=False))
+    level = level_of(r_hat, RHAT_LIMITS)
+    sentence = {
+        GOOD: "the chains agree on the noise and the fit",
+        USABLE: "the chains nearly agree on the noise and the fit",
+        POOR: "the chains are in different modes, although their predictions may agree",
+        UNKNOWN: "there are too few draws to compare noise and fit",
+    }[level]
+    if n_chains == 1 and level != UNKNOWN:
+        sentence = "one chain is compared with itself"
+    measured = "" if level == UNKNOWN else f" (R-hat {r_hat:.2f})"
+    advice = "before you report noise levels, double `burn_in` or take fewer components" if level == POOR else ""
+    return Finding("noise", level, sentence + measured, advice, r_hat)
+
+
+def _on_components(posterior: Posterior) -> Finding:
+    """Judge how many of the active components all chains have found."""
+    active = posterior.active_components
+    n_active, total = int(active.sum()), posterior.n_components
+    of_these = "" if n_active == total else f"{n_active} of {total} components stand out from the noise; "
+    if posterior.n_chains == 1:
+        sentence = f"{of_these}one chain cannot tell whether another would find the same components"
+        return Finding("components", UNKNOWN, sentence, "use several chains")
+    chains = "both chains" if posterior.n_chains == 2 else f"all {posterior.n_chains} chains"
+    shared = int(np.count_nonzero(posterior.alignment.agrees.all(axis=0) & active))
+    if n_active == 0:
+        return Finding("components", POOR, f"none of {total} components stands out from the noise", "", 0.0)
+    level = GOOD if shared == n_active else USABLE if shared else POOR
+    if shared == n_active:
+        sentence = f"{of_these}{chains} find {'them' if of_these else f'all {total} components'}"
+    else:
+        sentence = f"{of_these}{chains} find {shared} of {'these' if of_these else f'{total} components'}"
+    advice = "" if level == GOOD else "interpret only components that all chains find; fewer are often more stable"
+    return Finding("components", level, sentence, advice, shared / n_active)

@@ -1,0 +1,318 @@
+"""The last worker leaves at exactly one call of the cluster: the run waits for another, or stops and can be resumed.
+
+Scheduler and worker are in this process, so that the worker is gone before the call continues.
+"""
+
+import asyncio
+import inspect
+from types import SimpleNamespace
+
+import dask.array as da
+import distributed
+import pytest
+from dask import delayed
+from distributed import Client, KilledWorker, LocalCluster, Worker
+from distributed.comm import CommClosedError
+from distributed.scheduler import NoValidWorkerError, NoWorkerError
+
+from bnmf import BayesianNMF
+from bnmf.distributed import ClusterLost, cluster
+from bnmf.distributed.cluster import Blocks, Cluster, WorkersLeft
+from bnmf.sampler import gibbs
+from tests.distributed.clusters import assert_same_draws, low_rank
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+X = low_rank((300, 40), missing=0.2)
+
+
+class Machine:
+    """A worker that joins, and leaves when it is due to."""
+
+    def __init__(self, client):
+        self.client, self.workers, self.is_due = client, [], False
+
+    async def join(self):
+        self.workers.append(await Worker(self.client.scheduler.address, nthreads=1, memory_limit="1GB"))
+
+    async def join_late(self):
+        """Join so late that a run that would wait forever ends, and its test fails."""
+        await asyncio.sleep(120)
+        await self.join()
+
+    async def leave(self):
+        self.is_due = False
+        while self.workers:
+            await self.workers.pop().close()
+        while await self.client.scheduler.ncores():
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    with LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as scheduler:
+        yield scheduler
+
+
+@pytest.fixture
+def machine(scheduler):
+    with Client(scheduler) as client:
+        machine = Machine(client)
+        client.sync(machine.join)
+        late = asyncio.run_coroutine_threadsafe(machine.join_late(), client.loop.asyncio_loop)
+        yield machine
+        late.cancel()
+        if client.status == "running":
+            client.sync(machine.leave)
+
+
+@pytest.fixture
+def losses(monkeypatch):
+    """Return the list of errors after which the cluster was found to have lost workers."""
+    errors, wait = [], Cluster._wait_for_workers
+
+    def noted(self, error):
+        errors.append(error)
+        wait(self, error)
+
+    monkeypatch.setattr(Cluster, "_wait_for_workers", noted)
+    return errors
+
+
+@pytest.fixture
+def another(machine, losses, monkeypatch):
+    """Have another worker join while the run waits for one."""
+    wait = Cluster._wait_for_workers
+
+    def joined(self, error):
+        if not machine.workers:
+            asyncio.run_coroutine_threadsafe(machine.join(), machine.client.loop.asyncio_loop)
+        wait(self, error)
+
+    monkeypatch.setattr(Cluster, "_wait_for_workers", joined)
+
+
+@pytest.fixture
+def none(losses, monkeypatch):
+    """Have the run not wait for another worker."""
+    monkeypatch.setattr(cluster, "MAX_SECONDS_WITHOUT_WORKERS", 0.0)
+
+
+# --- each call
+
+# When the worker leaves, and at which call.
+CALLS = {
+    "nthreads": ("before", Client, "nthreads"),
+    "compute": ("before", Client, "compute"),
+    "scatter": ("before", Client, "scatter"),
+    "scatter, data sent": ("after", distributed.client, "scatter_to_workers"),
+    "scatter by the scheduler": ("before", distributed.scheduler, "scatter_to_workers"),
+    "scatter by the scheduler, data sent": ("after", distributed.scheduler, "scatter_to_workers"),
+    "submit": ("before", Client, "submit"),
+    "wait": ("before", cluster, "await_all"),
+    "gather": ("before", Client, "gather"),
+    "gather, workers known": ("before", distributed.client, "gather_from_workers"),
+    "gather by the scheduler": ("before", distributed.scheduler, "gather_from_workers"),
+}
+
+
+@pytest.fixture
+def call(request, machine, losses, monkeypatch):
+    """Have the worker leave at a call when it is due to, and return the name of the call."""
+    name = request.param
+    when, owner, attribute = CALLS[name]
+    real = getattr(owner, attribute)
+
+    async def in_loop(*args, **options):
+        if when == "before" and machine.is_due:
+            await machine.leave()
+        result = await real(*args, **options)
+        if when == "after" and machine.is_due:
+            await machine.leave()
+        return result
+
+    def disturbed(*args, **options):
+        if options.get("asynchronous") or inspect.iscoroutinefunction(real):
+            return in_loop(*args, **options)
+        if machine.is_due:
+            machine.client.sync(machine.leave)
+        return real(*args, **options)
+
+    monkeypatch.setattr(owner, attribute, disturbed)
+    monkeypatch.setattr(cluster, "SECONDS_BETWEEN_LOOKS", 600 if "data sent" in name else 0.05)
+    monkeypatch.setattr(Cluster, "_direct", lambda self: "by the scheduler" not in name)
+    yield name
+    assert not machine.is_due, "the call was not made"
+    assert len(losses) == 1
+    if "data sent" in name:
+        assert isinstance(losses[0], KeyError)  # of a worker that the scheduler does not know
+
+
+def results(machine, call):
+    """Return results of two blocks, whose worker is due to leave."""
+    workers, blocks = Cluster(), Blocks([delayed(range)(n) for n in (2, 3)])
+    if call != "compute":
+        workers.over(blocks, scaled_sum, {0: 1, 1: 1}, 1)  # makes the blocks
+    machine.is_due = True
+    return workers.over(blocks, scaled_sum, {0: 5, 1: 7}, 100)
+
+
+def scaled_sum(block, shared, own):
+    return shared * sum(block) + own
+
+
+@pytest.mark.parametrize("call", CALLS, indirect=True)
+def test_call_is_made_again_if_another_worker_comes(machine, call, another):
+    assert results(machine, call) == [105, 307]
+
+
+@pytest.mark.parametrize("call", CALLS, indirect=True)
+def test_call_fails_if_no_worker_comes(machine, call, none):
+    with pytest.raises(ClusterLost, match="the same call of fit draws the same, and with checkpoint=DIRECTORY resumes"):
+        results(machine, call)
+    machine.client.sync(machine.join)
+
+
+@pytest.mark.parametrize("call", ["compute", "wait", "gather"], indirect=True)
+def test_results_of_any_worker_are_not_awaited_without_one(machine, call, none):
+    machine.is_due = True
+    with pytest.raises(ClusterLost):
+        Cluster().compute([delayed(1)])
+    machine.client.sync(machine.join)
+
+
+# --- a fit
+
+
+@pytest.fixture
+def sweeps(machine, monkeypatch):
+    """Have the worker be due to leave in the second sweep, and return the list of sweeps that were begun."""
+    step, numbers = gibbs.step, []
+
+    def noted(model, state, *args):
+        numbers.append(state.sweep + 1)
+        machine.is_due = len(numbers) == 2
+        return step(model, state, *args)
+
+    monkeypatch.setattr(gibbs, "step", noted)
+    return numbers
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return model().fit(X).posterior_
+
+
+def model(**options):
+    return BayesianNMF(2, n_chains=1, burn_in=1, n_draws=1, random_state=0, **options)
+
+
+def sharded():
+    return da.from_array(X, chunks=(100, 40))
+
+
+in_scatter_submit_gather = pytest.mark.parametrize("call", ["scatter, data sent", "submit", "gather"], indirect=True)
+
+
+@in_scatter_submit_gather
+def test_fit_draws_the_same_if_another_worker_comes(call, another, sweeps, expected):
+    assert_same_draws(model().fit(sharded()).posterior_, expected)
+
+
+@in_scatter_submit_gather
+def test_fit_without_workers_stops_and_resumes(machine, call, none, sweeps, expected, tmp_path):
+    with pytest.raises(ClusterLost, match="with checkpoint=DIRECTORY resumes from here"):
+        model(checkpoint=tmp_path).fit(sharded())
+    machine.client.sync(machine.join)
+    assert_same_draws(model(checkpoint=tmp_path).fit(sharded()).posterior_, expected)
+    assert sweeps == [1, 2, 2]
+
+
+# --- what is no loss, and what is one again and again
+
+
+def test_error_of_a_task_is_raised_as_it_is(machine, losses):
+    def fails(address):
+        raise KeyError(address)
+
+    with pytest.raises(KeyError, match=machine.workers[0].address):
+        Cluster().compute([delayed(fails)(machine.workers[0].address)])
+    assert not losses
+
+
+def test_error_of_a_call_is_raised_as_it_is_while_all_workers_are_there(machine, losses, monkeypatch):
+    def fails(self, recipes):
+        raise KeyError(machine.workers[0].address)
+
+    monkeypatch.setattr(Client, "compute", fails)
+    with pytest.raises(KeyError, match=machine.workers[0].address):
+        Cluster().compute([delayed(1)])
+    assert not losses
+
+
+def test_error_that_is_not_of_the_loss_is_raised_by_the_next_attempt(machine, another, losses, monkeypatch):
+    def fails(self, recipes):
+        if machine.is_due:
+            machine.client.sync(machine.leave)
+        raise ZeroDivisionError("of the program")
+
+    monkeypatch.setattr(Client, "compute", fails)
+    machine.is_due = True
+    with pytest.raises(ZeroDivisionError, match="of the program"):
+        Cluster().compute([delayed(1)])
+    assert len(losses) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KilledWorker("task", SimpleNamespace(address="gone"), 3),
+        NoWorkerError("task", 1.0),
+        NoValidWorkerError("task", set(), set(), {}, 1.0),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("are_blocks", [False, True])
+def test_task_that_its_workers_did_not_survive_is_run_again(machine, losses, tmp_path, error, are_blocks):
+    def second_time(path):
+        if path.exists():
+            return "value"
+        path.touch()
+        raise error
+
+    recipes = [delayed(second_time)(tmp_path / "once")]
+    if are_blocks:
+        found = Cluster().over(Blocks(recipes), lambda block, shared, own: block)
+    else:
+        found = Cluster().compute(recipes)
+    assert (found, len(losses)) == (["value"], 1)
+
+
+def test_work_that_is_lost_every_time(machine, losses, monkeypatch):
+    def fails(self, recipes):
+        raise CommClosedError
+
+    monkeypatch.setattr(Client, "compute", fails)
+    monkeypatch.setattr(cluster, "SECONDS_BETWEEN_LOSSES", 0.0)
+    with pytest.raises(ClusterLost, match=r"lost the same work 10 times.*the same call of fit resumes from here"):
+        Cluster().compute([delayed(1)])
+
+
+def test_closed_client(machine):
+    machine.client.sync(machine.leave)
+    machine.client.close()
+    with pytest.raises(ClusterLost, match="the connection to it is lost"):
+        Cluster(machine.client).threads()
+
+
+def test_worker_that_left_does_not_tell_whether_workers_can_be_reached(machine, monkeypatch):
+    async def left(address, arguments):
+        await machine.leave()
+        return False
+
+    workers = Cluster()
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "_answers", left)
+        with pytest.raises(WorkersLeft):
+            workers._direct()
+    machine.client.sync(machine.join)
+    assert workers._direct()

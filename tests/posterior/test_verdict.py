@@ -1,0 +1,180 @@
+"""The verdict: levels follow what was measured, and only what matters to predictions is worth a warning."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bnmf.posterior import verdict
+from bnmf.posterior.calibration import Calibration
+from bnmf.posterior.verdict import Finding, Verdict, level_of, of_posterior, on_intervals, on_noise
+
+
+def table_of(r_hat):
+    return pd.DataFrame({"r_hat": [1.0, r_hat]}, index=["noise variance", "log likelihood"])
+
+
+def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibration=None, n_draws=100):
+    """A posterior of which only what the verdict asks for is known."""
+    agrees, active = np.array(agrees, bool), np.array(active, bool)
+    return SimpleNamespace(
+        prediction_error=lambda: error,
+        n_draws=n_draws,
+        notes=notes,
+        n_chains=len(agrees),
+        n_components=agrees.shape[1],
+        alignment=SimpleNamespace(agrees=agrees),
+        active_components=active,
+        calibration=calibration,
+        column_names=None,
+    )
+
+
+def hidden(inside, columns=None, error=0.5):
+    inside = np.array(inside, bool)
+    columns = np.zeros(len(inside), int) if columns is None else np.asarray(columns)
+    errors = np.full(len(inside), error)
+    return Calibration(columns, inside, errors, np.ones(len(inside)))
+
+
+def covered(share, n=1000, **options):
+    return hidden(np.arange(n) < share * n, **options)
+
+
+@pytest.mark.parametrize(("value", "level"), [(0.1, "good"), (0.11, "usable"), (0.26, "poor"), (math.nan, "unknown")])
+def test_levels(value, level):
+    assert level_of(value, (0.1, 0.25)) == level
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "words", "advice"),
+    [
+        (0.05, "good", "the chains' predictions agree (Monte Carlo error 5% of the predictive standard deviation)", ""),
+        (
+            0.2,
+            "usable",
+            "the chains' predictions nearly agree (Monte Carlo error 20%",
+            "more draws make them more exact",
+        ),
+        (0.4, "poor", "the chains' predictions disagree (Monte Carlo error 40%", "continue with `sample_more`"),
+        (math.nan, "unknown", "3 draws of each chain are too few", "take at least 100"),
+    ],
+)
+def test_predictions(error, level, words, advice):
+    found = of_posterior(fit(error, n_draws=3), table_of(1.0))
+    finding = found["predictions"]
+    assert finding.level == level
+    assert finding.sentence.startswith(words)
+    assert finding.advice.startswith(advice)
+    assert found.is_usable == (level in ("good", "usable"))
+    assert bool(found.problems()) == (level == "poor")
+
+
+@pytest.mark.parametrize(
+    ("agrees", "active", "level", "sentence"),
+    [
+        ([[1, 1, 1], [1, 0, 1]], (1, 1, 1), "usable", "both chains find 2 of 3 components"),
+        ([[1, 1], [1, 1], [1, 1]], (1, 1), "good", "all 3 chains find all 2 components"),
+        ([[1, 1, 1], [1, 1, 0]], (1, 1, 0), "good", "2 of 3 components stand out from the noise; both chains find th"),
+        ([[1, 1, 1], [1, 0, 0]], (1, 1, 0), "usable", "2 of 3 components stand out from the noise; both chains find 1"),
+        ([[1, 1], [0, 0]], (1, 1), "poor", "both chains find 0 of 2 components"),
+        ([[1, 1], [1, 1]], (0, 0), "poor", "none of 2 components stands out from the noise"),
+        ([[1, 1]], (1, 1), "unknown", "one chain cannot tell"),
+    ],
+)  # fmt: skip
+def test_components(agrees, active, level, sentence):
+    finding = of_posterior(fit(agrees=agrees, active=active), table_of(1.0))["components"]
+    assert finding.level == level
+    assert finding.sentence.startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("r_hat", "level", "words"),
+    [
+        (1.02, "good", "the chains agree on the noise and the fit (R-hat 1.02)"),
+        (1.07, "usable", "the chains nearly agree"),
+        (1.4, "poor", "the chains are in different modes"),
+        (math.nan, "unknown", "there are too few draws"),
+    ],
+)
+def test_noise(r_hat, level, words):
+    finding = on_noise(table_of(r_hat), 4)
+    assert finding.level == level
+    assert finding.sentence.startswith(words)
+    # It is a warning only where nothing is known about predictions.
+    assert bool(Verdict((finding,)).problems()) == (level == "poor")
+    assert Verdict((Finding("predictions", "good", "agree"), finding)).problems() == []
+
+
+# --- intervals
+
+
+@pytest.mark.parametrize(
+    ("share", "n", "level"),
+    [
+        (0.9, 1000, "good"),
+        (0.83, 1000, "good"),  # within 0.05 and four standard errors
+        (0.80, 1000, "usable"),
+        (0.75, 1000, "poor"),
+        (1.0, 10_000, "usable"),  # too wide
+        (0.75, 40, "good"),  # too few to tell
+    ],
+)
+def test_coverage(share, n, level):
+    (finding,) = on_intervals(covered(share, n), None)
+    assert finding.level == level
+    assert finding.sentence == f"of {n:,} entries hidden for this purpose {share:.0%} are inside their 90% intervals"
+    assert finding.number == share
+
+
+def test_a_column_whose_intervals_fail_is_named():
+    inside = np.ones(400, bool)
+    inside[:25] = False
+    columns = np.repeat(np.arange(10), 40)
+    (finding,) = on_intervals(hidden(inside, columns), pd.Index([f"c{i}" for i in range(10)]))
+    assert finding.level == "poor"
+    assert finding.sentence.endswith("94% are inside their 90% intervals, but far fewer in column 'c0'")
+    inside[:25] = True
+    inside[::13] = False  # the same number, spread evenly
+    assert on_intervals(hidden(inside, columns), None)[0].level == "good"
+
+
+def test_predictions_that_are_worse_than_the_mean_of_a_column():
+    (finding,) = on_intervals(covered(0.9, error=1.5), None)
+    assert finding.level == "poor"
+    assert "predictions are worse than the means of the columns" in finding.sentence
+    assert "NMFImputer" in finding.advice
+    one = hidden(np.arange(200) % 10 > 0, np.repeat(np.arange(5), 40))
+    (finding,) = on_intervals(replace(one, errors=np.where(one.columns == 3, 1.5, 0.1)), None)
+    assert finding.level == "usable"
+    assert finding.sentence.endswith("; predictions are worse than the column mean in column 3")
+
+
+def test_nothing_is_said_where_nothing_was_hidden():
+    assert on_intervals(None, None) == []
+    assert "intervals" not in of_posterior(fit(), table_of(1.0))
+
+
+def test_many_columns_are_cut():
+    text = verdict._named(pd.Index([0, 4, 7, 9, 11]), None)
+    assert text == "columns 0, 4, 7 and 2 others"
+
+
+# --- all of it
+
+
+def test_text_and_warnings():
+    found = of_posterior(
+        fit(0.5, notes=("the fit explains nothing: try more",), calibration=covered(0.5)), table_of(2.0)
+    )
+    text = str(found)
+    assert text.startswith("The fit explains nothing: try more. Predictions: poor. The chains' predictions disagree (")
+    assert 'Continue with `sample_more`, or fit with n_draws="auto". Intervals: poor. Of 1,000 entries' in text
+    note, predictions, intervals = found.problems()
+    assert note == "the fit explains nothing: try more"
+    assert predictions.endswith('; continue with `sample_more`, or fit with n_draws="auto"')
+    assert intervals.startswith("of 1,000 entries hidden for this purpose 50% are inside")
+    assert [finding.purpose for finding in found] == ["fit", "predictions", "intervals", "noise", "components"]

@@ -1,0 +1,183 @@
+"""A fit that tests itself: entries hidden from one more chain, their error and coverage, by column too."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import bnmf.estimator
+from bnmf import BayesianNMF, NMFImputer, Posterior
+from bnmf.data.folds import Fold
+from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior.calibration import measure
+
+
+def low_rank(rows=80, columns=10, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.exponential(size=(rows, 2)) @ rng.exponential(size=(2, columns)) + noise * rng.standard_normal(
+        (rows, columns)
+    )
+    return np.where(rng.random(X.shape) < 0.2, np.nan, np.maximum(X, 0.0))
+
+
+def quick(**settings):
+    return BayesianNMF(
+        **{"n_components": 2, "n_chains": 2, "burn_in": 60, "n_draws": 100, "random_state": 0} | settings
+    )
+
+
+def like_rain():
+    """Mostly zeros, and the rest skewed: the noise of single columns collapses, and intervals are too narrow."""
+    rng = np.random.default_rng(1)
+    amounts = rng.gamma(0.7, 5.0, (300, 8)) * rng.exponential(size=(300, 1))
+    return np.where(rng.random((300, 8)) < 0.6, 0.0, amounts)
+
+
+@pytest.fixture(scope="module")
+def good():
+    X = pd.DataFrame(low_rank(300, 12), columns=[f"c{i}" for i in range(12)])
+    with warnings.catch_warnings(action="ignore"):
+        return quick(n_draws=200, burn_in=200).fit(X)
+
+
+def test_intervals_of_data_from_the_model_hold(good):
+    found = good.calibration_
+    assert found.n_entries == pytest.approx(0.1 * good.posterior_.n_observed, rel=0.05)
+    # Entries of a column share its noise and profile: four standard errors and 0.02 for the draws that there are.
+    assert abs(found.coverage - 0.9) < 4.0 * np.sqrt(0.09 / found.n_entries) + 0.02
+    assert found.error < 0.7 * found.error_of_mean
+    assert good.posterior_.verdict["intervals"].level == "good"
+    assert f"of {found.n_entries} entries hidden for this purpose".capitalize() in good.posterior_.summary().verdict
+
+
+def test_intervals_that_fail_are_a_warning():
+    X = like_rain()
+    with pytest.warns(ConvergenceWarning, match=r"entries hidden for this purpose .* inside their 90% intervals"):
+        model = BayesianNMF(n_components=8, n_chains=2, random_state=0).fit(X)
+    assert model.calibration_.coverage < 0.8
+    assert model.posterior_.verdict["intervals"].level == "poor"
+
+
+def test_the_hidden_entries_are_predicted_without_them(monkeypatch):
+    """What the additional chain sees has none of them, and everything else."""
+    X, seen = low_rank(), []
+    build = bnmf.estimator.build
+    monkeypatch.setattr(bnmf.estimator, "build", lambda data, **options: seen.append(data) or build(data, **options))
+    found = quick().fit(X).calibration_
+    whole, rest = (data.mask() for data in seen)
+    assert (whole | ~rest).all()
+    assert (whole & ~rest).sum() == found.n_entries
+    np.testing.assert_array_equal(np.sort(found.columns), np.sort(np.nonzero(whole & ~rest)[1]))
+    for axis in (0, 1):
+        assert rest.any(axis=axis).all()
+
+
+def test_measured_against_the_definition():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3)) * [1.0, 10.0, 0.1] + 5.0
+    rows, columns = np.arange(30), np.arange(30) % 3
+    data = ObservedMatrix.from_data(X, negative=True)
+    fold = Fold(data.without(rows, columns), rows, columns, X[rows, columns], np.ones(30))
+    W, Z = np.ones((1, 400, 30, 1)), rng.normal(5.0, [1.0, 20.0, 0.01], size=(1, 400, 1, 3))
+    posterior = Posterior(W, Z, np.full((1, 400), 1e-8), np.ones((1, 400)), n_observed=60, lower_bound=-np.inf)
+    found = measure(posterior, fold)
+    left = np.where(fold.rest.mask(), X, np.nan)
+    deviation = np.nanstd(left, axis=0)[columns]
+    np.testing.assert_allclose(found.errors, (X[rows, columns] - Z.mean(axis=(0, 1, 2))[columns]) / deviation)
+    np.testing.assert_allclose(found.errors_of_mean, (X[rows, columns] - np.nanmean(left, axis=0)[columns]) / deviation)
+    low, high = np.quantile(Z[0, :, 0], [0.05, 0.95], axis=0, method="weibull")
+    expected = (low[columns] <= X[rows, columns]) & (X[rows, columns] <= high[columns])
+    assert (found.inside == expected).mean() > 0.9  # the noise moves the ends a little
+    table = found.by_column()
+    assert table["n"].tolist() == [10, 10, 10]
+    assert table["coverage"].tolist() == [found.inside[columns == j].mean() for j in range(3)]
+    np.testing.assert_allclose(table["error"] ** 2, [np.mean(found.errors[columns == j] ** 2) for j in range(3)])
+    assert found.coverage == found.inside.mean()
+    assert found.error == pytest.approx(np.sqrt(np.mean(found.errors**2)))
+    assert repr(found).startswith("<Calibration: ")
+
+
+def test_it_changes_no_draw():
+    X = low_rank()
+    with_it, without = quick().fit(X), quick(calibrate=False).fit(X)
+    np.testing.assert_array_equal(with_it.posterior_.W, without.posterior_.W)
+    assert without.calibration_ is None
+    again = quick().fit(X).calibration_
+    np.testing.assert_array_equal(again.errors, with_it.calibration_.errors)
+    for later in (pickle.loads(pickle.dumps(with_it)), with_it.sample_more(5)):
+        np.testing.assert_array_equal(later.calibration_.errors, again.errors)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("settings", "given"),
+    [
+        ({"n_draws": 99}, {}),
+        ({"n_chains": 1}, {}),
+        ({"calibrate": True, "n_draws": 10, "noise": "student-t"}, {}),
+        ({"calibrate": True, "n_draws": 10}, {"sample_weight": np.arange(80) % 3}),
+        ({"calibrate": True, "n_draws": 10, "noise": "known"}, {"noise_scale": np.full((80, 10), 0.3)}),
+        ({"calibrate": True, "n_draws": 10, "offset": "column", "keep_draws": False}, {}),
+    ],
+    ids=["few draws", "one chain", "student-t", "weights", "known", "moments"],
+)
+def test_when_it_is_measured(settings, given):
+    model = quick(**settings).fit(low_rank(), **given)
+    assert (model.calibration_ is None) == ("calibrate" not in settings)
+    if model.calibration_ is not None:
+        assert model.posterior_.verdict["intervals"].number == model.calibration_.coverage
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sparse_data():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.5, size=(60, 20)) * rng.exponential(size=(60, 1))
+    sparse = quick(calibrate=True, n_draws=10).fit(sp.csr_array(X)).calibration_
+    dense = quick(calibrate=True, n_draws=10).fit(X).calibration_
+    assert sparse.error_of_mean == pytest.approx(dense.error_of_mean, rel=0.5)
+
+
+def test_too_few_entries_to_hide_any():
+    X = np.full((4, 3), np.nan)
+    X[[0, 1, 2, 3], [0, 1, 2, 0]] = 1.0
+    with warnings.catch_warnings(action="ignore"):
+        assert quick(calibrate=True, n_draws=10).fit(X).calibration_ is None
+
+
+def test_ctrl_c_in_the_last_chain_loses_nothing(monkeypatch):
+    X = low_rank()
+    sampled = bnmf.estimator.Run.sampled
+
+    def interrupted(run, schedule, **options):
+        if schedule.n_chains == 1:
+            raise KeyboardInterrupt
+        return sampled(run, schedule, **options)
+
+    monkeypatch.setattr(bnmf.estimator.Run, "sampled", interrupted)
+    model = quick().fit(X)
+    assert model.calibration_ is None
+    assert model.posterior_.W.shape[:2] == (2, 100)
+
+
+def test_it_is_saved_with_the_posterior(good, tmp_path):
+    good.posterior_.save(tmp_path / "posterior.npz")
+    again = Posterior.load(tmp_path / "posterior.npz").calibration
+    for name in ("columns", "inside", "errors", "errors_of_mean"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(good.calibration_, name))
+    assert again.columns.dtype == np.intp
+    assert str(Posterior.load(tmp_path / "posterior.npz").verdict) == str(good.posterior_.verdict)
+
+
+def test_a_year_is_predicted_worse_than_by_its_mean():
+    """Columns far from zero with little spread: nonnegative parts cannot describe them, and the verdict says so."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.tile(np.arange(1935.0, 1955.0), 11), rng.gamma(1.0, 200.0, (220, 3))])
+    with pytest.warns(ConvergenceWarning, match="predictions are worse than the"):
+        BayesianNMF(random_state=0, n_chains=2).fit(X)
+    with warnings.catch_warnings(action="ignore"):
+        table = NMFImputer(random_state=0).fit(X).estimator_.calibration_.by_column()
+    assert table["error"][0] < 1.2 * table["error_of_mean"][0]
