@@ -23,7 +23,7 @@ def load_tables(data_dir: Path | None = None) -> dict[str, np.ndarray]:
     """
     tables = {name: _scikit_learn(name) for name in SCIKIT_LEARN} | {name: _statsmodels(name) for name in STATSMODELS}
     if data_dir is not None:
-        tables |= {"GDSC": _gdsc(data_dir), "methylation (stand-in)": _methylation(data_dir)}
+        tables |= {"GDSC": _gdsc(data_dir), "methylation": _methylation(data_dir)}
     return {name: _prepared(X) for name, X in tables.items()}
 
 

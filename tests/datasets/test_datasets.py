@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import http.server
 import io
+import re
 import socket
 import sys
 import threading
@@ -16,22 +17,21 @@ import pytest
 from scipy import sparse
 
 from bnmf import datasets
-from bnmf.datasets import DatasetError, published, remote
+from bnmf.datasets import DatasetError, remote
 
 SHARED_DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_gdsc = pytest.mark.skipif(
     not (SHARED_DATA / "gdsc" / "ic50.txt").exists(), reason="needs ../shared/data/gdsc/ic50.txt next to the repository"
 )
-needs_stand_in = pytest.mark.skipif(
-    not (SHARED_DATA / "methylation" / "gene_body_standin.csv").exists(),
-    reason="needs ../shared/data/methylation/gene_body_standin.csv next to the repository",
+needs_methylation = pytest.mark.skipif(
+    not (SHARED_DATA / "methylation" / "R_0.txt").exists(),
+    reason="needs ../shared/data/methylation/R_0.txt next to the repository",
 )
 
 IC50 = b"1.9\tnan\t100.0\n0.4\t7.5\t2.0\n"
 CELL_LINES = b"a1\tA-1\t11\tlung\tlung_nsclc\nnan\tNA\t12\tblood\tleukemia\n"
 DRUGS = b"x\tX\ny1\tY 1\nz\tZ\n"
-METHYLATION = b"gene\tTCGA-A-B-01A\tTCGA-A-C-11A\n7\t0.52\t0.99\n30\t0.0\t1.0\n5\t0.049\t0.051\n"
-GENES = b"5\n404\n7\n5\n"
+METHYLATION = b"1.8e+01 0.0e+00 3.0e+00\n1.6e+01 1.9e+01 7.0e+00\n"
 
 
 def movielens_zip() -> bytes:
@@ -83,10 +83,6 @@ class Server:
         self.thread.join()
 
 
-def blob_of(content: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-
-
 @pytest.fixture
 def server(monkeypatch):
     """Serve small files instead of the published ones, with checks of the same kind."""
@@ -94,8 +90,7 @@ def server(monkeypatch):
         "gdsc/ic50.txt": (IC50, remote.sha256(hashlib.sha256(IC50).hexdigest())),
         "gdsc/cell_lines.txt": (CELL_LINES, remote.lines(r"[^\t]+(\t[^\t]*){4}", at_least=2)),
         "gdsc/drugs.txt": (DRUGS, remote.lines(r"[^\t]+\t[^\t]+", at_least=3)),
-        "methylation/matched_methylation_geneBody": (METHYLATION, remote.git_blob(blob_of(METHYLATION))),
-        "methylation/genes.txt": (GENES, remote.lines(r"\d+", at_least=3)),
+        "methylation/R_0.txt": (METHYLATION, remote.sha256(hashlib.sha256(METHYLATION).hexdigest())),
     }
     archive = movielens_zip()
     small["movielens/ml-100k.zip"] = (archive, remote.sha256(hashlib.sha256(archive).hexdigest()))
@@ -106,7 +101,6 @@ def server(monkeypatch):
         server.files[name] = content
         local = dataclasses.replace(remote.REMOTE_FILES[name], url=f"{server.base}/{name}", check=check)
         monkeypatch.setitem(remote.REMOTE_FILES, name, local)
-    monkeypatch.setattr(published, "N_DRIVER_GENES", 2)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     yield server
     server.close()
@@ -131,7 +125,6 @@ def test_gdsc_is_downloaded_with_names_and_prepared(server, tmp_path):
     }
     assert fetched.row_info.loc["NA", "normalised_name"] == "nan"
     assert list(fetched.column_info["normalised_name"]) == ["x", "y1", "z"]
-    assert fetched.stand_in is False
     assert fetched.source == f"{server.base}/gdsc/ic50.txt"
     assert "cell lines" in fetched.DESCR
     assert files_below(tmp_path) == ["gdsc/cell_lines.txt", "gdsc/drugs.txt", "gdsc/ic50.txt"]
@@ -171,20 +164,11 @@ def test_a_wrong_list_of_names_is_an_error(server, tmp_path):
         datasets.fetch_gdsc_ic50(data_home=tmp_path)
 
 
-def test_methylation_has_the_listed_genes_in_their_order(server, tmp_path):
+def test_methylation_is_downloaded_and_numbered(server, tmp_path):
     fetched = datasets.fetch_gene_body_methylation(data_home=tmp_path)
-    assert list(fetched.data.index) == ["5", "7"]
-    np.testing.assert_array_equal(fetched.data.to_numpy(), [[0.0, 1.0], [10.0, 19.0]])
-    assert fetched.column_info["tumour"].to_dict() == {"TCGA-A-B-01A": True, "TCGA-A-C-11A": False}
-    assert fetched.stand_in is False
-    raw = datasets.fetch_gene_body_methylation(data_home=tmp_path, prepared=False)
-    np.testing.assert_array_equal(raw.data.to_numpy(), [[0.049, 0.051], [0.52, 0.99]])
-
-
-def test_a_gene_list_that_selects_too_few_is_an_error(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(published, "N_DRIVER_GENES", 160)
-    with pytest.raises(DatasetError, match=r"genes.txt selects 2 rows of .*, not 160"):
-        datasets.fetch_gene_body_methylation(data_home=tmp_path)
+    pd.testing.assert_frame_equal(fetched.data, pd.DataFrame([[18.0, 0.0, 3.0], [16.0, 19.0, 7.0]]))
+    assert fetched.source == f"{server.base}/methylation/R_0.txt"
+    assert "no names" in fetched.DESCR
 
 
 def test_movielens_is_sparse_with_names(server, tmp_path):
@@ -198,7 +182,7 @@ def test_movielens_is_sparse_with_names(server, tmp_path):
 
 FETCHERS = [
     (datasets.fetch_gdsc_ic50, "gdsc/ic50.txt"),
-    (datasets.fetch_gene_body_methylation, "methylation/matched_methylation_geneBody"),
+    (datasets.fetch_gene_body_methylation, "methylation/R_0.txt"),
     (datasets.fetch_movielens_100k, "movielens/ml-100k.zip"),
 ]
 
@@ -306,55 +290,20 @@ def test_addresses_are_https_and_pinned_to_a_commit():
     urls = [file.url for file in remote.REMOTE_FILES.values()]
     assert all(url.startswith("https://") for url in urls)
     on_github = [url for url in urls if "githubusercontent" in url]
-    assert len(on_github) == 5
-    assert all("/15b20537eefd36347ed84617882eeea1c453e162/" in url for url in on_github)
+    assert len(on_github) == 4
+    assert all(re.search("/BMF_Priors/[0-9a-f]{40}/", url) for url in on_github)
 
 
-# ---------------------------------------------------------------- the stand-in
+# ---------------------------------------------------------------- the data of the paper
 
 
-@pytest.fixture
-def stand_in_home(tmp_path):
-    (tmp_path / "methylation").mkdir()
-    csv = "gene,TCGA-A-B-01A,TCGA-A-C-11A\n5,0,20\n7,3,4\n"
-    (tmp_path / "methylation" / "gene_body_standin.csv").write_text(csv)
-    return tmp_path
-
-
-def test_the_stand_in_is_marked(server, stand_in_home):
-    fetched = datasets.fetch_gene_body_methylation(data_home=stand_in_home)
-    assert fetched.stand_in is True
-    assert fetched.DESCR.startswith("STAND-IN")
-    assert fetched.source.endswith("gene_body_standin.csv")
-    np.testing.assert_array_equal(fetched.data.to_numpy(), [[0, 20], [3, 4]])
-    assert list(fetched.data.index) == ["5", "7"]
-    assert server.requests == []
-
-
-def test_the_stand_in_has_no_unprepared_form(stand_in_home):
-    with pytest.raises(ValueError, match="prepared=False is not available for the stand-in"):
-        datasets.fetch_gene_body_methylation(data_home=stand_in_home, prepared=False)
-
-
-def test_the_real_matrix_is_preferred_to_the_stand_in(server, stand_in_home):
-    (stand_in_home / "methylation" / "matched_methylation_geneBody").write_bytes(METHYLATION)
-    assert datasets.fetch_gene_body_methylation(data_home=stand_in_home).stand_in is False
-
-
-@needs_stand_in
-def test_the_shared_stand_in_has_the_published_variances():
-    fetched = datasets.fetch_gene_body_methylation(data_home=SHARED_DATA, download_if_missing=False)
-    assert fetched.data.shape == (160, 254)
-    values = fetched.data.to_numpy()
-    assert values.min() >= 0
-    assert values.max() <= 20
-    assert values.var() == pytest.approx(21.4, abs=0.3)
-    assert values.var(axis=1).mean() == pytest.approx(1.99, abs=0.05)
-    labels = np.loadtxt(SHARED_DATA / "methylation" / "tumour_labels.txt").astype(bool)
-    np.testing.assert_array_equal(fetched.column_info["tumour"], labels)
-
-
-# ---------------------------------------------------------------- the real drug response
+@needs_methylation
+def test_methylation_is_the_matrix_of_the_paper():
+    values = datasets.fetch_gene_body_methylation(data_home=SHARED_DATA, download_if_missing=False).data.to_numpy()
+    assert values.shape == (160, 254)
+    assert set(np.unique(values)) == set(range(20))
+    assert np.linalg.matrix_rank(values) == 160
+    assert values.var() == pytest.approx(21.30, abs=0.005)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from bnmf import BayesianNMF, select_rank
-from bnmf.paper.fits import Fit
-from bnmf.paper.run import run_fits
+from bnmf.paper.fits import Fit, run_fits
 from tests.distributed.clusters import low_rank
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -1,4 +1,8 @@
-"""One fit: its result, its random numbers, and its errors."""
+"""One fit: its result and its random numbers. Many fits: saved, loaded, and run in parallel."""
+
+import os
+import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,14 +11,16 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.model.noise import common
 from bnmf.paper import fits
-from bnmf.paper.fits import BIN_EDGES, Fit, run_fit
+from bnmf.paper.fits import BIN_EDGES, FinishedFits, Fit, data_fingerprint, run_fit, run_fits
 from bnmf.paper.methods import METHODS, PRIORS
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
+from bnmf.utils import progress
 
 SHORT_CHAIN = {"n_sweeps": 30, "burn_in": 10}
+FIT = Fit("made", "gee", 3, 0)
 
 
 @pytest.fixture
@@ -51,13 +57,6 @@ def test_prediction_is_the_mean_of_products(X):
     result = run_fit(fit, X)
     assert result["test_mse"] == pytest.approx(expected)
     assert result["test_mse"] == result["test_mse_clean"]
-
-
-def test_the_settings_determine_the_result(X):
-    fit = Fit("made", "gl22inf", 3, 0, unobserved=0.5, **SHORT_CHAIN)
-    first, again = run_fit(fit, X), run_fit(fit, X)
-    other = run_fit(Fit("made", "gl22inf", 3, 1, unobserved=0.5, **SHORT_CHAIN), X)
-    assert first["test_mse"] == again["test_mse"] != other["test_mse"]
 
 
 def test_models_of_a_scenario_share_split_and_noise(X):
@@ -103,14 +102,6 @@ def test_starting_points(start, X):
     assert run_fit(fit, X)["test_mse"] > 0
 
 
-def test_starting_points_give_different_results(X):
-    errors = {
-        float(run_fit(Fit("made", "gl12", 3, 0, unobserved=0.5, start=start, **SHORT_CHAIN), X)["test_mse"])
-        for start in fits.START_KINDS
-    }
-    assert len(errors) == len(fits.START_KINDS)
-
-
 def test_seeds_do_not_change_between_versions():
     assert fits.seed_of(0, "split", 3) == 6983916786341917709
     assert fits.seed_of(0, "chain", "gdsc", 10, None, 0.1, 2) == 3480689404638645337
@@ -127,11 +118,6 @@ def test_a_chain_ends_at_an_overflow(X, monkeypatch):
     assert np.isnan(result["train_mse"][2:]).all()
     assert np.isnan(result["w_mean"])
     assert "test_mse" not in result
-
-
-def test_settings_of_a_baseline_do_not_include_the_chain():
-    assert "n_sweeps" not in Fit("made", "nmf", 3, 0).settings()
-    assert Fit("made", "gee", 3, 0).settings()["n_sweeps"] == 500
 
 
 @pytest.mark.parametrize(
@@ -157,3 +143,136 @@ def test_fingerprint_depends_on_the_model_and_its_prior(monkeypatch):
     fits.sampler_fingerprint.cache_clear()
     assert fits.sampler_fingerprint("gee") != before
     fits.sampler_fingerprint.cache_clear()
+
+
+# ---------------------------------------------------------------- finished fits
+
+
+@pytest.fixture
+def finished(tmp_path):
+    return FinishedFits(tmp_path / "fits", {"made": data_fingerprint(np.eye(3))})
+
+
+def test_a_saved_result_is_loaded(finished):
+    result = {"train_mse": np.array([3.0, np.nan]), "w_mean": np.array(2.5)}
+    assert finished.load(FIT) is None
+    finished.save(FIT, result)
+    back = finished.load(FIT)
+    assert back.keys() == result.keys()
+    np.testing.assert_array_equal(back["train_mse"], result["train_mse"])
+    assert [path.name for path in finished.directory.iterdir()] == [finished.path(FIT).name]
+
+
+@pytest.mark.parametrize("change", [{"k": 4}, {"repeat": 1}, {"unobserved": 0.5}, {"seed": 1}, {"start": "gee"}])
+def test_other_settings_have_another_key(finished, change):
+    assert finished.key(replace(FIT, **change)) != finished.key(FIT)
+
+
+def test_other_data_or_another_sampler_have_another_key(finished, monkeypatch):
+    other = FinishedFits(finished.directory, {"made": data_fingerprint(2 * np.eye(3))})
+    assert other.key(FIT) != finished.key(FIT)
+    before, baseline = finished.key(FIT), finished.key(Fit("made", "knn", 0, 0))
+    monkeypatch.setattr(fits, "sampler_fingerprint", lambda model: "another")
+    assert finished.key(FIT) != before
+    assert finished.key(Fit("made", "knn", 0, 0)) == baseline
+
+
+def test_a_truncated_file_counts_as_missing(finished):
+    finished.save(FIT, {"w_mean": np.array(1.0)})
+    path = finished.path(FIT)
+    path.write_bytes(path.read_bytes()[:50])
+    assert finished.load(FIT) is None
+    path.write_bytes(b"")
+    assert finished.load(FIT) is None
+
+
+def test_a_failed_write_leaves_no_file(finished, monkeypatch):
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        finished.save(FIT, {"w_mean": np.array(1.0)})
+    assert list(finished.directory.iterdir()) == []
+
+
+def test_fingerprint_of_data_depends_on_missing_entries_values_and_shape():
+    X = np.array([[1.0, np.nan], [0.0, 2.0]])
+    same = np.array([[1.0, -np.nan], [-0.0, 2.0]])
+    assert data_fingerprint(X) == data_fingerprint(same)
+    assert data_fingerprint(X) != data_fingerprint(np.nan_to_num(X))
+    assert data_fingerprint(X) != data_fingerprint(X.reshape(1, 4))
+
+
+def test_keys_do_not_change_between_versions(monkeypatch):
+    # Keys of files that earlier versions wrote: if these change, finished fits are run again.
+    X = np.array([[1.0, np.nan], [-0.0, 2.0]])
+    assert data_fingerprint(X) == "328f2d37a6dade1a"
+    monkeypatch.setattr(fits, "sampler_fingerprint", lambda model: "184d9e56c25c4635")
+    finished = FinishedFits("unused", {"gdsc": data_fingerprint(X)})
+    assert finished.key(Fit("gdsc", "gee", 10, 3)) == "6b112b0d4cb7b0ceb634dbb3cd1ea847"
+    assert finished.key(Fit("gdsc", "knn", 10, 3)) == "ab85b3df18a1a824abf2107c41c7f16a"
+
+
+# ---------------------------------------------------------------- many fits
+
+
+FOUR_FITS = [Fit("made", model, 2, repeat, n_sweeps=25, burn_in=5) for model in ("gee", "gl22") for repeat in range(2)]
+
+
+def test_results_are_in_the_order_of_the_fits(X):
+    results = run_fits([*FOUR_FITS, FOUR_FITS[0]], {"made": X})
+    assert list(results) == FOUR_FITS
+    assert all(len(result["train_mse"]) == 25 for result in results.values())
+
+
+def test_two_processes_give_the_same_results(X, finished):
+    one, two = run_fits(FOUR_FITS, {"made": X}), run_fits(FOUR_FITS, {"made": X}, n_jobs=2, finished=finished)
+    for fit in FOUR_FITS:
+        np.testing.assert_allclose(one[fit]["train_mse"], two[fit]["train_mse"])
+
+
+def test_progress_counts_and_estimates(X, monkeypatch):
+    # The time left is the time so far, times the cost of the missing fits relative to that of the finished ones.
+    seconds, shown = [0.0], []
+
+    class Recorder(progress.Silent):
+        def __init__(self, totals, done, *, unit):
+            shown.append((totals, done, unit))
+
+        def update(self, task, done, facts):
+            shown.append((task, done, facts()))
+
+    def one_minute(fit, X):
+        seconds[0] += 60.0
+        return {}
+
+    monkeypatch.setattr(fits, "Display", Recorder)
+    monkeypatch.setattr(fits, "run_fit", one_minute)
+    monkeypatch.setattr(fits, "_shuffled", list)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
+    planned = [Fit("made", "gee", k, 0, n_sweeps=100, burn_in=0) for k in (2, 4, 8, 10)]  # costs 4 : 6 : 10 : 12
+    run_fits(planned, {"made": X}, progress=True)
+    assert shown == [
+        ({"fits": 4}, {"fits": 0}, "fits"),
+        ("fits", 1, "7 min 0 s left"),
+        ("fits", 2, "4 min 24 s left"),
+        ("fits", 3, "1 min 48 s left"),
+        ("fits", 4, "all done"),
+    ]
+
+
+def test_only_the_error_of_a_shutdown_is_hidden(monkeypatch):
+    shown = []
+    monkeypatch.setattr(threading, "excepthook", lambda error: shown.append((error.thread.name, error.exc_type)))
+
+    def fail(error):
+        raise error
+
+    cases = [("ExecutorManagerThread", KeyError), ("ExecutorManagerThread", ValueError), ("another", KeyError)]
+    with fits._quiet_shutdown():
+        for name, error in cases:
+            thread = threading.Thread(target=fail, args=(error(),), name=name)
+            thread.start()
+            thread.join()
+    assert shown == cases[1:]

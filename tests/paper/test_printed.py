@@ -49,21 +49,3 @@ def test_sums_of_the_printed_columns():
     assert prediction[0.8].to_dict() == pytest.approx(
         {"gee": 3686.91, "gl12": 7230.63, "gl22": 3630.64, "gl22inf": 3638.93}
     )
-
-
-@pytest.mark.parametrize(
-    ("unobserved", "k", "model", "mse"),
-    [(0.6, 50, "gl22", 806.14), (0.7, 50, "gl12", 1018.97), (0.8, 40, "gl12", 2634.69), (0.8, 50, "gl22inf", 973.75)],
-)
-def test_cells_of_the_prediction_table(unobserved, k, model, mse):
-    table = printed.prediction().set_index(["unobserved", "k", "model"])
-    assert table.loc[(unobserved, k, model), "mse"] == mse
-
-
-def test_every_call_returns_a_new_table():
-    table = printed.factors()
-    table["mean"] = 0.0
-    assert printed.factors()["mean"].max() == 8.7
-    errors = printed.prediction()
-    errors["mse"] = 0.0
-    assert printed.prediction()["mse"].max() == 2730.30

@@ -61,13 +61,6 @@ def test_every_entry_is_kept_equally_often_without_constraints():
     np.testing.assert_allclose(kept, 0.5, atol=5 * np.sqrt(0.25 / 2000))
 
 
-def test_the_generator_determines_the_split():
-    X = np.ones((20, 10))
-    first, second, other = (hold_out(X, 0.5, np.random.default_rng(seed)).train for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, second)
-    assert not np.array_equal(first, other)
-
-
 def test_smallest_possible_training_set():
     # 10 entries can cover 10 rows and 10 columns, but the first 10 of a random order hardly ever do.
     X = np.ones((10, 10))
@@ -98,8 +91,3 @@ def test_no_entry_is_left_to_test():
     X[:4] = np.nan
     with pytest.raises(ValueError, match=r"unobserved=0.4 leaves nothing to test: 0.4 of X is missing already"):
         hold_out(X, 0.4, np.random.default_rng(0))
-
-
-def test_one_dimension_raises_an_error():
-    with pytest.raises(ValueError, match=r"X must be a matrix \(2 dimensions\), got 1 dimensions"):
-        hold_out(np.ones(3), 0.5, np.random.default_rng(0))

@@ -46,23 +46,19 @@ def reproduce(
     """
     import joblib
 
-    from bnmf.paper import inputs, protocol
-    from bnmf.paper.reproduce import EXPERIMENTS, FITS_DIRECTORY, needed_datasets
-    from bnmf.paper.reproduce import reproduce as run
-    from bnmf.paper.run import Interrupted
+    from bnmf.paper import experiments
+    from bnmf.paper import reproduce as paper
+    from bnmf.paper.fits import Interrupted
 
-    experiments = EXPERIMENTS if experiment is Experiment.all else (experiment.value,)
-    settings = protocol.Settings(repeats=repeats, seed=seed)
+    chosen = experiments.EXPERIMENTS if experiment is Experiment.all else (experiment.value,)
+    settings = experiments.Settings(repeats=repeats, seed=seed)
     if quick:
-        settings = protocol.quick(settings)
-    datasets = inputs.load_datasets(needed_datasets(experiments, settings), data_dir)
-    for dataset in datasets.values():
-        if dataset.stand_in:
-            typer.echo(f"{dataset.title}: using a stand-in for the original data, marked in all results", err=True)
+        settings = experiments.quick(settings)
+    datasets = paper.load_datasets(experiments.needed_datasets(chosen), data_dir)
     try:
-        page = run(experiments, datasets, settings, out, n_jobs=jobs or joblib.cpu_count(), progress=True)
+        page = paper.reproduce(chosen, datasets, settings, out, n_jobs=jobs or joblib.cpu_count(), progress=True)
     except KeyboardInterrupt as interrupt:
-        done = f"{interrupt} and kept in {out / FITS_DIRECTORY}. " if isinstance(interrupt, Interrupted) else ""
+        done = f"{interrupt} and kept in {out / paper.FITS_DIRECTORY}. " if isinstance(interrupt, Interrupted) else ""
         typer.echo(f"\nInterrupted. {done}Run the same command again to continue.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     typer.echo(f"Results: {page}")

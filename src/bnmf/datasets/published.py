@@ -12,12 +12,8 @@ from sklearn.utils import Bunch
 
 from bnmf.datasets.remote import REMOTE_FILES, DatasetError, data_directory, obtain
 
-N_DRIVER_GENES = 160
-"""Number of genes of the methylation matrix that published experiments use."""
-
 _CELL_LINE_FIELDS = ["normalised_name", "name", "cosmic_id", "cancer_type", "tissue"]
 _DRUG_FIELDS = ["normalised_name", "name"]
-_STAND_IN_PATH = "methylation/gene_body_standin.csv"
 
 _GDSC = """Drug response of cancer cell lines (Genomics of Drug Sensitivity in Cancer, IC50).
 
@@ -25,16 +21,10 @@ Rows are cell lines and columns are drugs. An entry is the concentration that ha
 if it was not measured. {prepared}{names}
 """
 
-_METHYLATION = """Gene body methylation of breast cancer driver genes (TCGA, tumours and healthy tissue).
+_METHYLATION = """Gene body methylation of 160 breast cancer driver genes in 254 samples (TCGA).
 
-Rows are genes (Entrez ids), columns are samples (TCGA barcodes); nothing is missing. {prepared}
-"""
-
-_METHYLATION_STAND_IN = """STAND-IN for gene body methylation of breast cancer drivers: not the real data.
-
-The correlations between entries are those of the real matrix after each gene was standardised. The means and scales of
-the genes were drawn so that the total variance and the mean variance within a gene match published values, and the
-result was clipped to 0..20 and floored. Results from it should be marked as such.
+Rows are genes and columns are samples; nothing is missing. The values are multiplied by 20 and truncated to whole
+numbers, as published experiments use them. The file has no names of genes and samples, so both are numbered.
 """
 
 _MOVIELENS = """MovieLens 100K: 100 000 ratings from 1 to 5 of 1682 films by 943 users (GroupLens, 1998).
@@ -66,7 +56,7 @@ def fetch_gdsc_ic50(
     -------
     sklearn.utils.Bunch
         `data`, a DataFrame with NaN for missing entries; `row_info` (normalised name, COSMIC id, cancer type and
-        tissue of each cell line); `column_info` (normalised name of each drug); `stand_in` (False); `DESCR`; `source`.
+        tissue of each cell line); `column_info` (normalised name of each drug); `DESCR`; `source`.
         If the lists of names are not available, `row_info` and `column_info` have no columns and the rows and columns
         of `data` are numbered.
 
@@ -99,7 +89,6 @@ def fetch_gdsc_ic50(
         data=np.trunc(data) if prepared else data,
         row_info=row_info,
         column_info=column_info,
-        stand_in=False,
         DESCR=_GDSC.format(
             prepared="The values are truncated to whole numbers." if prepared else "The values are as measured.",
             names="" if named else " The lists of names were not available, so rows and columns are numbered.",
@@ -109,76 +98,45 @@ def fetch_gdsc_ic50(
 
 
 def fetch_gene_body_methylation(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    prepared: bool = True,
-    download_if_missing: bool = True,
+    *, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True
 ) -> Bunch:
     """Fetch the gene body methylation of 160 breast cancer driver genes in 254 samples, without missing entries.
 
     Parameters
     ----------
     data_home : path-like, optional
-        Directory of ``methylation/matched_methylation_geneBody`` and ``methylation/genes.txt``. Defaults to
-        ``BNMF_DATA`` or the user's cache directory, see `data_directory`. If the directory has a
-        ``methylation/gene_body_standin.csv`` instead of the matrix, that stand-in is returned, and `stand_in` is True.
-    prepared : bool, default=True
-        Multiply by 20 and truncate to whole numbers, as published experiments do. False returns the methylation
-        itself, which is not available for the stand-in.
+        Directory of ``methylation/R_0.txt``. Defaults to ``BNMF_DATA`` or the user's cache directory, see
+        `data_directory`.
     download_if_missing : bool, default=True
-        Download missing files.
+        Download the file if it is missing.
 
     Returns
     -------
     sklearn.utils.Bunch
-        `data`, a DataFrame; `row_info` (no columns); `column_info` (`tumour`: True for a sample of a tumour, False for
-        healthy tissue); `stand_in`; `DESCR`; `source`.
+        `data`, a DataFrame of whole numbers from 0 to 19 (methylation times 20, truncated) with numbered rows and
+        columns, because the file has no names; `DESCR`; `source`.
 
     Raises
     ------
     DatasetError
-        If the data are not available, or a file is not the expected one.
-    ValueError
-        If `prepared` is False and only the stand-in is available.
+        If the file is not available, or is not the expected one.
 
     Examples
     --------
     >>> methylation = fetch_gene_body_methylation()  # doctest: +SKIP
-    >>> methylation.stand_in, methylation.data.shape  # doctest: +SKIP
-    (False, (160, 254))
+    >>> methylation.data.shape  # doctest: +SKIP
+    (160, 254)
 
     >>> fetch_gene_body_methylation(data_home="nowhere", download_if_missing=False)
     Traceback (most recent call last):
         ...
-    bnmf.datasets.remote.DatasetError: methylation/matched_methylation_geneBody is not in nowhere and ...
+    bnmf.datasets.remote.DatasetError: methylation/R_0.txt is not in nowhere and download_if_missing is False...
     """
-    home = data_directory(data_home)
-    matrix = REMOTE_FILES["methylation/matched_methylation_geneBody"]
-    stand_in = home / _STAND_IN_PATH
-    if stand_in.exists() and not (home / matrix.path).exists():
-        return _methylation_stand_in(stand_in, prepared)
-
-    path = obtain(matrix.path, home, download=download_if_missing)
-    genes = _gene_ids(obtain("methylation/genes.txt", home, download=download_if_missing))
-    raw = pd.read_csv(path, sep="\t", dtype=str)
-    raw = raw.set_index(raw.columns[0])
-    # The list has genes that are not in the matrix. Only the selected rows are converted from text to numbers.
-    data = raw.loc[[gene for gene in genes if gene in raw.index]].astype(float)
-    if len(data) != N_DRIVER_GENES:
-        raise DatasetError(
-            f"{home / 'methylation/genes.txt'} selects {len(data)} rows of {path}, not {N_DRIVER_GENES}: "
-            f"remove it or replace it with the file at {REMOTE_FILES['methylation/genes.txt'].url}"
-        )
-    data.index.name = "gene"
+    path = obtain("methylation/R_0.txt", data_directory(data_home), download=download_if_missing)
     return Bunch(
-        data=np.trunc(20 * data) if prepared else data,
-        row_info=pd.DataFrame(index=data.index),
-        column_info=_tumour(data.columns),
-        stand_in=False,
-        DESCR=_METHYLATION.format(
-            prepared="The values are multiplied by 20 and truncated to whole numbers." if prepared else ""
-        ),
-        source=matrix.url,
+        data=pd.DataFrame(np.loadtxt(path, ndmin=2)),
+        DESCR=_METHYLATION,
+        source=REMOTE_FILES["methylation/R_0.txt"].url,
     )
 
 
@@ -202,7 +160,7 @@ def fetch_movielens_100k(
     sklearn.utils.Bunch
         `data`, a SciPy CSR array of users by films in which an entry that is not stored is *missing* (fit it with
         ``unstored="missing"``); `row_info` (age, gender and occupation of each user) and `column_info` (title and
-        release date of each film), both indexed by the ids of MovieLens; `stand_in` (False); `DESCR`; `source`.
+        release date of each film), both indexed by the ids of MovieLens; `DESCR`; `source`.
 
     Raises
     ------
@@ -234,7 +192,6 @@ def fetch_movielens_100k(
         data=sparse.csr_array((values, position), shape=(len(users), len(items))),
         row_info=users,
         column_info=items,
-        stand_in=False,
         DESCR=_MOVIELENS,
         source=REMOTE_FILES["movielens/ml-100k.zip"].url,
     )
@@ -257,37 +214,6 @@ def _names(name: str, fields: list[str], home: Path, length: int, download: bool
             f"file at {REMOTE_FILES[name].url}"
         )
     return info.set_index("name")
-
-
-def _methylation_stand_in(path: Path, prepared: bool) -> Bunch:
-    """Read the stand-in."""
-    if not prepared:
-        raise ValueError(
-            "prepared=False is not available for the stand-in of the methylation data "
-            f"({path}), which has only the prepared values (0..20); use prepared=True, or save the real "
-            f"matrix from {REMOTE_FILES['methylation/matched_methylation_geneBody'].url} in the same directory"
-        )
-    data = pd.read_csv(path, index_col=0).astype(float)
-    data.index = data.index.astype(str)
-    return Bunch(
-        data=data,
-        row_info=pd.DataFrame(index=data.index),
-        column_info=_tumour(data.columns),
-        stand_in=True,
-        DESCR=_METHYLATION_STAND_IN,
-        source=str(path),
-    )
-
-
-def _gene_ids(path: Path) -> list[str]:
-    """Read the gene ids without duplicates, one from each line."""
-    return list(dict.fromkeys(path.read_text(encoding="utf-8").split()))
-
-
-def _tumour(barcodes: pd.Index) -> pd.DataFrame:
-    """Return which samples are tumours: the fourth field of their TCGA barcode is 01 to 09."""
-    kind = pd.Series(barcodes, index=barcodes, dtype=str).str.split("-").str[3]
-    return pd.DataFrame({"tumour": kind.str.startswith("0")}, index=barcodes)
 
 
 def _table(archive: zipfile.ZipFile, name: str, separator: str, fields: list[str]) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """The files of the published data sets: their addresses, their checks, and the local data directory."""
 
-import hashlib
 import os
 import re
 from collections.abc import Callable
@@ -23,16 +22,7 @@ class DatasetError(OSError):
 
 
 def sha256(digest: str) -> Check:
-    """Return a check that accepts content with this SHA-256 digest.
-
-    Examples
-    --------
-    >>> check = sha256("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
-    >>> check(b"hello") is None
-    True
-    >>> print(check(b"hell"))
-    its SHA-256 is 0ebdc3317b75839f643387d783535adc360ca01f33c75f7c1e7373adcd675c0b, not 2cf24dba...
-    """
+    """Return a check that accepts content with this SHA-256 digest."""
 
     def check(content: bytes) -> str | None:
         found = digests.of_bytes(content)
@@ -41,32 +31,8 @@ def sha256(digest: str) -> Check:
     return check
 
 
-def git_blob(digest: str) -> Check:
-    r"""Return a check that accepts content with this git blob id (the SHA-1 of a short header and the content).
-
-    Examples
-    --------
-    >>> git_blob("ce013625030ba8dba906f756967f9e9ca394464a")(b"hello\n") is None
-    True
-    """
-
-    def check(content: bytes) -> str | None:
-        found = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-        return None if found == digest else f"its git blob id is {found}, not {digest}"
-
-    return check
-
-
 def lines(pattern: str, *, at_least: int) -> Check:
-    r"""Return a check that accepts text with at least `at_least` lines that all match; for files without a known hash.
-
-    Examples
-    --------
-    >>> lines(r"\d+", at_least=2)(b"10564\n6453\n") is None
-    True
-    >>> print(lines(r"\d+", at_least=2)(b"<html>\n</html>\n"))
-    its line 1 is '<html>', which does not match \d+
-    """
+    """Return a check that accepts at least so many lines, which all match; for files without a known hash."""
 
     def check(content: bytes) -> str | None:
         rows = content.decode("utf-8", errors="replace").splitlines()
@@ -80,54 +46,33 @@ def lines(pattern: str, *, at_least: int) -> Check:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file, its public address, and a check of its content.
-
-    Parameters
-    ----------
-    path : str
-        Path relative to the data directory.
-    url : str
-        Public address.
-    check : callable
-        Maps the content to a description of what is wrong with it, or None.
-    """
+    """A file by its path in the data directory, its public address, and the check of its content."""
 
     path: str
     url: str
     check: Check
 
 
-_BROUWER = "https://raw.githubusercontent.com/ThomasBrouwer/BMF_Priors/15b20537eefd36347ed84617882eeea1c453e162/data"
+_BROUWER = "https://raw.githubusercontent.com/ThomasBrouwer/BMF_Priors"
+_GDSC = f"{_BROUWER}/15b20537eefd36347ed84617882eeea1c453e162/data/drug_sensitivity/GDSC/processed_all"
+_METHYLATION = f"{_BROUWER}/55852aad3cf8875c6658f93538c96839d2ed0ef5/experiments/noise/methylation_gm/data"
 
 # The files with a check by `lines` are pinned by the commit in their address. Their hashes could not be confirmed, so
-# only their format is checked. They contain names of rows and columns or a selection of rows, but no values.
+# only their format is checked. They contain names of rows and columns, but no values.
 REMOTE_FILES: dict[str, RemoteFile] = {
     file.path: file
     for file in (
         RemoteFile(
             "gdsc/ic50.txt",
-            f"{_BROUWER}/drug_sensitivity/GDSC/processed_all/ic50.txt",
+            f"{_GDSC}/ic50.txt",
             sha256("4af989ab5b1ae963df637d9a6d9e7335a092e790e67acc45876f7bbc7e1f2a08"),
         ),
+        RemoteFile("gdsc/cell_lines.txt", f"{_GDSC}/cell_lines.txt", lines(r"[^\t]+(\t[^\t]*){4}", at_least=707)),
+        RemoteFile("gdsc/drugs.txt", f"{_GDSC}/drugs.txt", lines(r"[^\t]+\t[^\t]+", at_least=139)),
         RemoteFile(
-            "gdsc/cell_lines.txt",
-            f"{_BROUWER}/drug_sensitivity/GDSC/processed_all/cell_lines.txt",
-            lines(r"[^\t]+(\t[^\t]*){4}", at_least=707),
-        ),
-        RemoteFile(
-            "gdsc/drugs.txt",
-            f"{_BROUWER}/drug_sensitivity/GDSC/processed_all/drugs.txt",
-            lines(r"[^\t]+\t[^\t]+", at_least=139),
-        ),
-        RemoteFile(
-            "methylation/matched_methylation_geneBody",
-            f"{_BROUWER}/methylation/matched_methylation_geneBody",
-            git_blob("4cca9aeab63c04c94282e56296c7fef54618d791"),
-        ),
-        RemoteFile(
-            "methylation/genes.txt",
-            f"{_BROUWER}/methylation/intogen-BRCA-drivers-data.geneid",
-            lines(r"\s*[\w.-]*\s*", at_least=160),
+            "methylation/R_0.txt",
+            f"{_METHYLATION}/R_0.txt",
+            sha256("06ad74125c8847d8d0db8a625a01facd31add16c951f982608dc5346dee787b5"),
         ),
         RemoteFile(
             "movielens/ml-100k.zip",
@@ -162,35 +107,7 @@ def data_directory(data_home: str | os.PathLike[str] | None = None) -> Path:
 
 
 def obtain(name: str, home: Path, *, download: bool = True) -> Path:
-    """Return the path of a checked file, downloading it if needed.
-
-    Parameters
-    ----------
-    name : str
-        One of the keys of `REMOTE_FILES`.
-    home : pathlib.Path
-        The data directory.
-    download : bool, default=True
-        Whether a missing file may be downloaded.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-
-    Raises
-    ------
-    DatasetError
-        If the file is not available, or is not the expected one. An existing file is never overwritten or
-        deleted, and a download that fails its check is not kept.
-
-    Examples
-    --------
-    >>> obtain("gdsc/ic50.txt", Path("nowhere"), download=False)
-    Traceback (most recent call last):
-        ...
-    bnmf.datasets.remote.DatasetError: gdsc/ic50.txt is not in nowhere and download_if_missing is False...
-    """
+    """Return the path of a checked file in the data directory; a missing one is downloaded, none is overwritten."""
     file = REMOTE_FILES[name]
     target = home / file.path
     if not target.exists():

@@ -1,7 +1,6 @@
 """Simple methods to predict missing entries, as baselines for the models.
 
-Every baseline is a function ``predict(X, **settings)`` of a matrix with NaN for missing entries. It returns the matrix
-with the missing entries filled in and the observed entries unchanged. `BASELINES` maps names to functions.
+Each takes a matrix with NaN for missing entries, and returns it with these filled in and the others unchanged.
 """
 
 from collections.abc import Callable
@@ -19,25 +18,7 @@ _SMALLEST_DENOMINATOR = float(np.finfo(np.float32).eps)
 
 
 def column_mean(X: npt.ArrayLike) -> Floats:
-    """Predict each missing entry by the mean of its column, or by the mean of all entries if the column is empty.
-
-    Parameters
-    ----------
-    X : array-like of shape (M, N)
-        The matrix, NaN where missing.
-
-    Returns
-    -------
-    ndarray of shape (M, N)
-        The completed matrix.
-
-    Examples
-    --------
-    >>> column_mean([[1.0, np.nan], [3.0, 8.0], [np.nan, 4.0]])
-    array([[1., 6.],
-           [3., 8.],
-           [2., 4.]])
-    """
+    """Predict each missing entry by the mean of its column, or by the mean of all entries if the column is empty."""
     A, observed = _with_mask(X)
     counts = observed.sum(axis=0)
     sums = np.where(observed, A, 0.0).sum(axis=0)
@@ -46,28 +27,7 @@ def column_mean(X: npt.ArrayLike) -> Floats:
 
 
 def row_column_mean(X: npt.ArrayLike, *, max_iter: int = 1000, tol: float = 1e-9) -> Floats:
-    """Predict each missing entry by the sum of a row and a column effect, fitted by least squares.
-
-    Parameters
-    ----------
-    X : array-like of shape (M, N)
-        The matrix, NaN where missing.
-    max_iter : int, default=1000
-        Maximum number of iterations, each of which updates the row effects and then the column effects.
-    tol : float, default=1e-9
-        Stop when no row effect changes by more than this multiple of the largest deviation from the mean.
-
-    Returns
-    -------
-    ndarray of shape (M, N)
-        The completed matrix. A row or column without observed entries has the effect 0.
-
-    Examples
-    --------
-    >>> row_column_mean([[1.0, 2.0], [3.0, np.nan]]).round(6)
-    array([[1., 2.],
-           [3., 4.]])
-    """
+    """Predict each missing entry by row and column effects (0 if empty), fitted by alternating least squares."""
     A, observed = _with_mask(X)
     mean = A[observed].mean()
     centred = np.where(observed, A - mean, 0.0)
@@ -84,29 +44,7 @@ def row_column_mean(X: npt.ArrayLike, *, max_iter: int = 1000, tol: float = 1e-9
 
 
 def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10, weights: str = "distance") -> Floats:
-    """Predict each missing entry by the mean of its column over the most similar rows (scikit-learn's KNNImputer).
-
-    Parameters
-    ----------
-    X : array-like of shape (M, N)
-        The matrix, NaN where missing.
-    n_neighbors : int, default=10
-        Number of rows to average.
-    weights : {"distance", "uniform"}, default="distance"
-        Weights of the rows.
-
-    Returns
-    -------
-    ndarray of shape (M, N)
-        The completed matrix. A column without observed entries is predicted by `row_column_mean`.
-
-    Examples
-    --------
-    >>> nearest_neighbours([[1.0, 2.0], [1.0, np.nan], [9.0, 8.0]], n_neighbors=1)
-    array([[1., 2.],
-           [1., 2.],
-           [9., 8.]])
-    """
+    """Predict by scikit-learn's KNNImputer; empty columns by `row_column_mean`."""
     from sklearn.impute import KNNImputer
 
     A, observed = _with_mask(X)
@@ -117,54 +55,12 @@ def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10, weights: str 
 
 
 def nmf_squared(X: npt.ArrayLike, **settings: Any) -> Floats:
-    """Predict missing entries by a nonnegative factorisation, fitted by least squares.
-
-    Parameters
-    ----------
-    X : array-like of shape (M, N)
-        The matrix, NaN where missing, nonnegative elsewhere.
-    **settings
-        Passed on to `masked_nmf`.
-
-    Returns
-    -------
-    ndarray of shape (M, N)
-        The completed matrix. A row or column without observed entries is predicted by
-        `row_column_mean`.
-
-    Examples
-    --------
-    >>> X = np.outer([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    >>> X[2, 2] = np.nan
-    >>> nmf_squared(X, n_components=1, tol=0, random_state=0)[2].round(3)
-    array([ 6., 12., 18.])
-    """
+    """Predict by `masked_nmf` with the squared error; empty rows and columns by `row_column_mean`."""
     return _complete_by_nmf(X, "squared", settings)
 
 
 def nmf_kullback_leibler(X: npt.ArrayLike, **settings: Any) -> Floats:
-    """Predict missing entries by a nonnegative factorisation, fitted by Kullback-Leibler divergence.
-
-    Parameters
-    ----------
-    X : array-like of shape (M, N)
-        The matrix, NaN where missing, nonnegative elsewhere.
-    **settings
-        Passed on to `masked_nmf`.
-
-    Returns
-    -------
-    ndarray of shape (M, N)
-        The completed matrix. A row or column without observed entries is predicted by
-        `row_column_mean`.
-
-    Examples
-    --------
-    >>> X = np.outer([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    >>> X[2, 2] = np.nan
-    >>> nmf_kullback_leibler(X, n_components=1, tol=0, random_state=0)[2].round(3)
-    array([ 6., 12., 18.])
-    """
+    """Predict by `masked_nmf` with the Kullback-Leibler divergence; empty rows and columns by `row_column_mean`."""
     return _complete_by_nmf(X, "kullback-leibler", settings)
 
 
@@ -196,41 +92,12 @@ def masked_nmf(
     init: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     random_state: Any = None,
 ) -> MaskedNMF:
-    """Factorise the observed entries by the multiplicative updates of Lee and Seung.
+    """Factorise the nonnegative observed entries by the multiplicative updates of Lee and Seung.
 
-    Parameters
-    ----------
-    X : array-like of shape (M, N)
-        The matrix, NaN where missing, nonnegative elsewhere.
-    n_components : int, default=10
-        Rank of the factorisation.
-    loss : {"squared", "kullback-leibler"}, default="squared"
-        Half the squared error, or the generalised Kullback-Leibler divergence, summed over the observed
-        entries.
-    max_iter : int, default=300
-        Maximum number of iterations, each of which updates W and then Z.
-    tol : float, default=1e-5
-        Stop when an iteration lowers the objective by less than this fraction of its initial value.
-    init : pair of array-like, optional
-        Initial W of shape (M, K) and Z of shape (K, N); drawn at random by default.
-    random_state : int, numpy.random.Generator or None
-        Seed or generator, as in `numpy.random.default_rng`.
-
-    Returns
-    -------
-    MaskedNMF
-        `W`, `Z` and `objective` (initially and after each iteration; it never increases).
-
-    Examples
-    --------
-    >>> X = np.outer([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    >>> fit = masked_nmf(X, 1, random_state=0)
-    >>> np.allclose(fit.W @ fit.Z, X)
-    True
+    It stops when an iteration lowers the objective, a sum over the observed entries, by less than `tol` times its
+    initial value.
     """
     A, observed = _with_mask(X)
-    if loss not in _UPDATES:
-        raise ValueError(f"loss must be one of {sorted(_UPDATES)}, got {loss!r}")
     if (A[observed] < 0).any():
         raise ValueError(f"X must be nonnegative for NMF, but its smallest entry is {A[observed].min()}")
     update, objective = _UPDATES[loss], _OBJECTIVES[loss]
@@ -278,10 +145,7 @@ def _start(
     """Return the given W and Z, or draw them such that the mean of W Z is about that of the data."""
     (M, N), K = A.shape, n_components
     if init is not None:
-        W, Z = (np.asarray(factor, dtype=float) for factor in init)
-        if W.shape != (M, K) or Z.shape != (K, N):
-            raise ValueError(f"init must have shapes {(M, K)} and {(K, N)}, got {W.shape} and {Z.shape}")
-        return W, Z
+        return np.asarray(init[0], dtype=float), np.asarray(init[1], dtype=float)
     rng = np.random.default_rng(random_state)
     scale = np.sqrt(A[observed].mean() / K)
     return scale * rng.uniform(0.5, 1.5, size=(M, K)), scale * rng.uniform(0.5, 1.5, size=(K, N))

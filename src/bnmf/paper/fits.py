@@ -1,4 +1,4 @@
-"""One fit of an experiment: its settings and its result.
+"""The fits of the experiments: their settings and results, finished fits on disk, and many fits in parallel.
 
 `run_fit` is a pure function of a `Fit` and of the data. All random numbers are derived from the settings, so fits can
 run in any order and in any process, and a result can be reused. All models of a scenario (data set, K, fraction,
@@ -7,27 +7,37 @@ noise, repeat) share the split, the added noise and the seed.
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import signal
+import sys
+import threading
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.paper.baselines import BASELINES
-from bnmf.paper.methods import METHODS, prior_of
+from bnmf.paper.methods import METHODS, PRIORS
 from bnmf.paper.splits import hold_out
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
-from bnmf.utils import digests
+from bnmf.utils import atomic, digests
+from bnmf.utils.progress import Display, Rate, Silent
 from bnmf.utils.typing import Array, Bools, Floats
 
 Result = dict[str, Array]
@@ -40,34 +50,16 @@ BIN_EDGES = np.linspace(-4.0, 4.0, 161)
 """Histogram bins of log10 w. Entries outside are counted in the first or last bin."""
 START_KINDS = ("prior", "exponential", "small", "gee")
 """Starting points of a chain: see `start_values`."""
+PROGRESS_TASK = "fits"
+"""Name of the task in the progress display."""
 
 
 @dataclass(frozen=True)
 class Fit:
     """The settings of one fit.
 
-    Parameters
-    ----------
-    dataset : str
-        Name of the data.
-    model : str
-        A model or a baseline of `bnmf.paper.methods`.
-    k : int
-        Number of components; 0 for a baseline without components.
-    repeat : int
-        Index of the repeat.
-    unobserved : float, optional
-        Fraction of all entries that are not in the training set; None trains on all observed entries.
-    noise : float, optional
-        Variance of the Gaussian noise added to the data, as a multiple of the variance of the data.
-    start : str, default="prior"
-        Starting point of the chain: one of `START_KINDS`.
-    n_sweeps, burn_in : int
-        Length of the chain, and number of sweeps at its beginning that are not used for predictions.
-    rate : float, default=0.1
-        Rate λ of the priors.
-    seed : int, default=0
-        Seed of the whole run.
+    `k` is 0 for a baseline without components. `unobserved` is the fraction of all entries that are not in the training
+    set; None trains on all observed entries. `noise` is the variance of the added Gaussian noise over that of the data.
     """
 
     dataset: str
@@ -97,9 +89,8 @@ class Fit:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as plain values for JSON, without those that a baseline does not use."""
-        plain = asdict(self)
         unused = ("n_sweeps", "burn_in", "rate", "start") if self.is_baseline else ()
-        return {name: value for name, value in plain.items() if name not in unused}
+        return {name: value for name, value in asdict(self).items() if name not in unused}
 
     def cost(self, n_entries: int) -> int:
         """Return a rough estimate of the running time on a matrix with `n_entries` entries, in arbitrary units."""
@@ -110,29 +101,8 @@ class Fit:
 
 
 def seed_of(*parts: Any) -> int:
-    """Return a seed that is determined by the given values.
-
-    Parameters
-    ----------
-    *parts
-        Values that JSON can represent.
-
-    Returns
-    -------
-    int
-        A number below 2**63.
-
-    Examples
-    --------
-    >>> seed_of(0, "split", 3) == seed_of(0, "split", 3) != seed_of(0, "split", 4)
-    True
-    """
+    """Return a seed below 2**63 that is determined by values that JSON can represent."""
     return int(digests.of_json(parts)[:16], 16) >> 1
-
-
-def as_matrix(data: Any) -> Floats:
-    """Return a DataFrame or array as a matrix of floats, NaN where missing."""
-    return data.to_numpy(dtype=float) if isinstance(data, pd.DataFrame) else np.asarray(data, dtype=float)
 
 
 def noisy(fit: Fit, X: Floats) -> Floats:
@@ -156,26 +126,15 @@ def masks(fit: Fit, X: Floats) -> tuple[Bools, Bools]:
 def run_fit(fit: Fit, X: npt.ArrayLike) -> Result:
     """Run one fit.
 
-    Parameters
-    ----------
-    fit : Fit
-        The settings.
-    X : array-like of shape (M, N)
-        The data, NaN where missing.
-
-    Returns
-    -------
-    dict of str to ndarray
-        `test_mse`: error of the prediction (the posterior mean of W Z) on the held-out entries; `test_mse_clean`: the
-        same against the data before noise was added; `variance` and `variance_clean`: of the observed data with and
-        without noise; `seconds`: processor time. For a model also `train_mse` (of each sweep), `train_mse_mean` (of
-        the prediction), `w_mean` and `w_sparsity` (mean of W in the last 20 sweeps, and percentage of its entries
-        below 0.1), `w_counts` (their histogram over `BIN_EDGES`), `log_joint` (of data and last state, up to a
-        constant) and `contributions` (‖w_:k‖ ‖z_k:‖ of each component in the last state, largest first). A chain that
-        overflows ends there, and the values that depend on later sweeps are NaN or absent.
+    The result has `test_mse`, the error of the prediction (the posterior mean of W Z) on the held-out entries, and
+    `test_mse_clean`, the same against the data before noise was added; `variance` and `variance_clean` of the observed
+    data; `seconds` of processor time. For a model also `train_mse` (of each sweep), `train_mse_mean` (of the
+    prediction), `w_mean`, `w_sparsity` and `w_counts` (mean, percentage below 0.1 and histogram of W in the last 20
+    sweeps), `log_joint` (of data and last state, up to a constant) and `contributions` (‖w_:k‖ ‖z_k:‖ in the last
+    state, largest first). A chain that overflows ends there; what depends on later sweeps is NaN or absent.
     """
     began = time.process_time()
-    clean = as_matrix(X)
+    clean = np.asarray(X, dtype=float)
     A = noisy(fit, clean)
     train, test = masks(fit, clean)
     result: Result = {}
@@ -205,7 +164,7 @@ def _baseline(fit: Fit, A: Floats) -> Floats:
 def _chain(fit: Fit, A: Floats, train: Bools) -> tuple[Floats | None, Result]:
     """Run the chain of a model; return its prediction and its part of the result."""
     data = ObservedMatrix.from_data(A, train, negative=bool(fit.noise))
-    model = Model(data, fit.k, prior_of(fit.model, fit.rate))
+    model = Model(data, fit.k, PRIORS[fit.model](fit.rate))
     predicts = fit.unobserved is not None
     curve = np.full(fit.n_sweeps, np.nan)
     last_W: list[Floats] = []
@@ -244,28 +203,17 @@ def _finite_states(model: Model, fit: Fit) -> Iterator[State]:
 
 
 def start_values(fit: Fit, model: Model) -> Any:
-    """Return the starting point of a chain, in the form of the argument `init` of `bnmf.sampler.gibbs.start`.
+    """Return the starting point of a chain, as the argument `init` of `bnmf.sampler.gibbs.start` takes it.
 
-    Parameters
-    ----------
-    fit : Fit
-        The settings. The attribute `start` is "prior" (a draw from the prior of the model), "exponential" (a draw from
-        GEE's prior, exponential with rate λ), "small" (exponential with mean 0.1) or "gee" (the last state of a GEE
-        chain of `burn_in` sweeps).
-    model : bnmf.model.model.Model
-        The model.
-
-    Returns
-    -------
-    "random" or pair of ndarray
-        The starting point.
+    `fit.start` is "prior" (a draw from the prior of the model), "exponential" (a draw from GEE's prior), "small"
+    (exponential with mean 0.1) or "gee" (the last state of a GEE chain of `burn_in` sweeps).
     """
     if fit.start == "prior":
         return "random"
     M, N = model.data.shape
     stream_seed = seed_of(fit.seed, "start", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat)
     if fit.start == "gee":
-        gee = Model(model.data, fit.k, prior_of("gee", fit.rate))
+        gee = Model(model.data, fit.k, PRIORS["gee"](fit.rate))
         *_, state = gibbs.sample(gee, Stream(stream_seed), n_sweeps=max(fit.burn_in, 1), moves=PLAIN)
         return state.W, state.Z
     rng = np.random.default_rng(stream_seed)
@@ -293,28 +241,146 @@ def _mse(prediction: Floats, truth: Floats, where: Bools) -> Array:
 
 @cache
 def sampler_fingerprint(model: str) -> str:
-    """Return a fingerprint of the draws of the sampler for a model.
+    """Return a fingerprint of the draws of a model: a few sweeps on a small matrix, rounded to six digits.
 
-    It is computed from a few sweeps on a small matrix, rounded to six digits. Finished fits stay valid after a change
-    that affects only speed or rounding, and are run again after a change of the draws.
-
-    Parameters
-    ----------
-    model : str
-        One of the keys of `bnmf.paper.methods.PRIORS`.
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits.
+    Finished fits stay valid after a change that affects only speed or rounding, and are run again after a change of the
+    draws.
     """
     rng = np.random.default_rng(0)
     X = rng.exponential(5.0, (9, 7)).round(2)
     X[rng.random(X.shape) < 0.3] = np.nan
-    sampled = Model(ObservedMatrix.from_data(X), 3, prior_of(model, 0.1))
+    sampled = Model(ObservedMatrix.from_data(X), 3, PRIORS[model](0.1))
     numbers = [
         number
         for state in gibbs.sample(sampled, Stream(0), n_sweeps=5, moves=PLAIN)
         for number in (state.W.sum(), (state.Zt**2).sum(), state.sigma2, state.squared_error)
     ]
     return digests.of_bytes(" ".join(f"{number:.6g}" for number in numbers).encode())[:16]
+
+
+def data_fingerprint(X: npt.ArrayLike) -> str:
+    """Return a fingerprint of a matrix, NaN where missing."""
+    matrix = np.asarray(X, dtype=float)
+    # NaN and zero have several bit patterns: use one of each.
+    return digests.of_arrays(np.where(np.isnan(matrix), np.nan, matrix + 0.0))[:16]
+
+
+class FinishedFits:
+    """The results of finished fits in a directory, one small file each.
+
+    A fit is identified by its settings, by the fingerprint of its data and by that of the sampler.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], fingerprints: Mapping[str, str]) -> None:
+        self.directory = Path(directory)
+        self.fingerprints = fingerprints
+
+    def key(self, fit: Fit) -> str:
+        """Return the identifier of a fit."""
+        identity = {"fit": fit.settings(), "data": self.fingerprints[fit.dataset]}
+        if not fit.is_baseline:
+            identity["sampler"] = sampler_fingerprint(fit.model)
+        return digests.of_json(identity)[:32]
+
+    def path(self, fit: Fit) -> Path:
+        """Return the file of a fit."""
+        return self.directory / f"{self.key(fit)}.npz"
+
+    def load(self, fit: Fit) -> Result | None:
+        """Return the result of a fit, or None if it has not been saved or its file is damaged."""
+        try:
+            # np.load leaves a file that it cannot read open. Bytes need no closing.
+            content = io.BytesIO(self.path(fit).read_bytes())
+            with np.load(content, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files if name != "fit"}
+        except (FileNotFoundError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+            return None
+
+    def save(self, fit: Fit, result: Result) -> None:
+        """Write a result in one step."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings = np.array(json.dumps(fit.settings()))
+        atomic.write_bytes(self.path(fit), atomic.npz_bytes({"fit": settings, **result}, compressed=True))
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was interrupted with Ctrl-C; its message says how many fits are done."""
+
+
+def run_fits(
+    fits: Iterable[Fit],
+    datasets: Mapping[str, Any],
+    *,
+    finished: FinishedFits | None = None,
+    n_jobs: int | None = 1,
+    progress: bool = False,
+) -> dict[Fit, Result]:
+    """Run every fit that is not finished, and return the results of all in the order of `fits`.
+
+    Every new result is added to `finished` as soon as its fit ends, so that nothing is lost on Ctrl-C, which raises
+    `Interrupted`. Inside ``joblib.parallel_config(backend="dask")`` the fits run on the cluster.
+    """
+    wanted = list(dict.fromkeys(fits))
+    results = {fit: found for fit in wanted if finished is not None and (found := finished.load(fit)) is not None}
+    missing = _shuffled([fit for fit in wanted if fit not in results])
+    matrices = {name: np.asarray(X, dtype=float) for name, X in datasets.items()}
+    costs = {fit: fit.cost(matrices[fit.dataset].size) for fit in missing}
+    try:
+        with _display(len(wanted), len(results), progress) as display, _quiet_shutdown():
+            rate, cost_done = Rate(sum(costs.values()), 0), 0
+            for fit, result in _as_completed(missing, matrices, n_jobs):
+                if finished is not None:
+                    finished.save(fit, result)
+                results[fit] = result
+                cost_done += costs[fit]
+                left = "all done" if len(results) == len(wanted) else rate.left(cost_done)
+                display.update(PROGRESS_TASK, len(results), left.__str__)
+    except KeyboardInterrupt:
+        raise Interrupted(f"{len(results)} of {len(wanted)} fits are done") from None
+    return {fit: results[fit] for fit in wanted}
+
+
+def _display(total: int, found: int, progress: bool) -> Silent:
+    if not progress:
+        return Silent()
+    print(f"{total} fits, {found} of them already finished", file=sys.stderr, flush=True)
+    return Display({PROGRESS_TASK: total}, {PROGRESS_TASK: found}, unit="fits")
+
+
+@contextmanager
+def _quiet_shutdown() -> Iterator[None]:
+    """Hide a KeyError in the manager thread of loky, which a fit that ends during a shutdown by Ctrl-C can cause."""
+    show = threading.excepthook
+
+    def show_others(error: threading.ExceptHookArgs) -> None:
+        if error.exc_type is not KeyError or getattr(error.thread, "name", "") != "ExecutorManagerThread":
+            show(error)
+
+    threading.excepthook = show_others
+    try:
+        yield
+    finally:
+        threading.excepthook = show
+
+
+def _as_completed(fits: list[Fit], matrices: dict[str, Floats], n_jobs: int | None) -> Iterator[tuple[Fit, Result]]:
+    """Yield fits and their results in the order in which they end."""
+    if not fits:
+        return
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
+    yield from parallel(joblib.delayed(_run)(fit, matrices[fit.dataset], os.getpid()) for fit in fits)
+
+
+def _run(fit: Fit, X: Floats, caller: int) -> tuple[Fit, Result]:
+    if os.getpid() != caller and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the caller ends this one
+    return fit, run_fit(fit, X)
+
+
+def _shuffled(fits: list[Fit]) -> list[Fit]:
+    """Return the fits repeat by repeat, in a fixed random order within each repeat.
+
+    Mixing short and long fits makes the estimate of the time left reliable. An interrupted run has complete repeats.
+    """
+    order = np.random.default_rng(0).permutation(len(fits))
+    return sorted((fits[i] for i in order), key=lambda fit: fit.repeat)

@@ -1,16 +1,8 @@
-"""The models and baselines that the experiments compare: their labels, priors and plot styles.
-
-Examples
---------
->>> print(prior_of("gl22inf-published", 0.1))
-L2Squared(rate=0.1) + LInf(rate=0.1, rule='paper')
->>> label_of("gl22inf"), label_of("knn")
-('GL₂²,∞', 'nearest neighbours')
-"""
+"""The models and baselines that the experiments compare: their priors, labels and plot styles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
@@ -18,17 +10,7 @@ from bnmf.priors.base import Prior
 
 
 class Method(NamedTuple):
-    """A model or a baseline.
-
-    Attributes
-    ----------
-    label : str
-        Name in tables and figures.
-    colour, line, marker : str
-        Plot style, as in matplotlib.
-    cost : float
-        Running time of a fit relative to GL2² of the same size; used only to estimate the time left.
-    """
+    """Label, plot style (as in matplotlib), and running time relative to GL2², to estimate the time left."""
 
     label: str
     colour: str
@@ -71,43 +53,11 @@ METHODS: dict[str, Method] = {
 """All models and baselines, in the order of tables and figures."""
 
 
-def prior_of(model: str, rate: float) -> Prior:
-    """Return the prior of both factors.
-
-    Parameters
-    ----------
-    model : str
-        One of the keys of `PRIORS`.
-    rate : float
-        The rate λ.
-
-    Returns
-    -------
-    Prior
-        The prior.
-    """
-    if model not in PRIORS:
-        raise ValueError(f"model must be one of {', '.join(PRIORS)}, got {model!r}")
-    return PRIORS[model](rate)
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return distinct models and baselines in the order of `METHODS`."""
+    return sorted(set(names), key=list(METHODS).index)
 
 
-def label_of(method: str) -> str:
-    """Return the name of a model or baseline in tables and figures."""
-    return METHODS[method].label
-
-
-def in_order(names: Any) -> list[str]:
-    """Return distinct models and baselines in the order of `METHODS`.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Keys of `METHODS`.
-
-    Returns
-    -------
-    list of str
-        The sorted names.
-    """
-    order = list(METHODS)
-    return sorted(set(names), key=order.index)
+def labels(methods: Iterable[str]) -> list[str]:
+    """Return the labels of models and baselines."""
+    return [METHODS[method].label for method in methods]

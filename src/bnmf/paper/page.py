@@ -1,27 +1,86 @@
-"""A page of results as self-contained HTML and as Markdown."""
+"""A page of results, written as self-contained HTML and as Markdown from the same sections.
+
+Examples
+--------
+>>> print(Table(["K", "MSE"], [["10", Cell("3.1", "printed 3.0", "close")]]).markdown())
+| K | MSE |
+|---|---|
+| 10 | 3.1 (printed 3.0) ✓ |
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from string import Template
 
-from bnmf.paper.grid import Grid
+VERDICT_SIGNS = {"close": "✓", "unclear": "?", "off": "✗", "": ""}
+"""Sign of each verdict: colour alone is not accessible to everyone."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, a note such as the printed number, and a verdict, one of `VERDICT_SIGNS`."""
+
+    text: str
+    note: str = ""
+    verdict: str = ""
+
+    def markdown(self) -> str:
+        """Return the cell as Markdown text."""
+        parts = [_plain(self.text), f"({_plain(self.note)})" if self.note else "", VERDICT_SIGNS[self.verdict]]
+        return " ".join(part for part in parts if part)
+
+    def html(self) -> str:
+        """Return the cell as an HTML element."""
+        sign = f' <span class="sign">{VERDICT_SIGNS[self.verdict]}</span>' if self.verdict else ""
+        note = f'<span class="note">{escape(self.note)}{sign}</span>' if self.note else sign
+        kind = f' class="{self.verdict}"' if self.verdict else ""
+        return f"<td{kind}>{escape(self.text)}{note}</td>"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first `n_labels` columns label the rows."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    caption: str = ""
+    n_labels: int = 1
+
+    def markdown(self) -> str:
+        """Return the table as Markdown."""
+        rows = [self.header, *self.rows]
+        lines = ["| " + " | ".join(_cell(cell).markdown() for cell in row) + " |" for row in rows]
+        lines.insert(1, "|" + "---|" * len(self.header))
+        return "\n".join([f"**{_plain(self.caption)}**", "", *lines] if self.caption else lines)
+
+    def html(self) -> str:
+        """Return the table as HTML."""
+        # Outside the scrolling part, so that the caption wraps on a narrow screen.
+        caption = f'<p class="caption">{escape(self.caption)}</p>' if self.caption else ""
+        label = f' aria-label="{escape(self.caption)}"' if self.caption else ""
+        kinds = [' class="label"'] * self.n_labels + [""] * (len(self.header) - self.n_labels)
+        head = "".join(
+            f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(self.header, kinds, strict=True)
+        )
+        body = "".join(
+            "<tr>"
+            + "".join(f'<th scope="row">{escape(_cell(cell).text)}</th>' for cell in row[: self.n_labels])
+            + "".join(_cell(cell).html() for cell in row[self.n_labels :])
+            + "</tr>"
+            for row in self.rows
+        )
+        table = f"<table{label}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f'<div class="table">{caption}<div class="scroll" tabindex="0">{table}</div></div>'
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that is saved as PNG and PDF.
-
-    Parameters
-    ----------
-    name : str
-        File name without suffix, relative to the page.
-    caption : str
-        Caption of the figure.
-    """
+    """A figure that is saved as PNG and PDF, by its path without suffix relative to the page, and its caption."""
 
     name: str
     caption: str
@@ -40,20 +99,16 @@ class Picture:
         return f"![{caption}]({self.name}.png)\n\n*{caption}* ([PDF]({self.name}.pdf))"
 
 
+Part = str | Table | Picture
+"""A paragraph, a table or a figure."""
+
+
 @dataclass(frozen=True)
 class Section:
-    """A section of the page.
-
-    Parameters
-    ----------
-    title : str
-        Heading of the section.
-    parts : sequence of str, Grid or Picture
-        Paragraphs, tables and figures.
-    """
+    """A section of the page."""
 
     title: str
-    parts: Sequence[str | Grid | Picture] = field(default_factory=tuple)
+    parts: Sequence[Part]
 
     @property
     def anchor(self) -> str:
@@ -62,123 +117,44 @@ class Section:
 
 
 def to_html(title: str, lead: str, sections: Sequence[Section]) -> str:
-    """Return the page as one HTML document.
-
-    Parameters
-    ----------
-    title : str
-        Title of the page.
-    lead : str
-        Paragraph below the title.
-    sections : sequence of Section
-        Sections of the page.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the page as one HTML document, `lead` being the paragraph below the title."""
     links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in sections)
     body = "\n".join(
         f'<section id="{section.anchor}"><h2>{escape(section.title)}</h2>{"".join(map(_html, section.parts))}</section>'
         for section in sections
     )
-    return _PAGE.substitute(title=escape(title), lead=escape(lead), links=links, body=body)
+    template = files("bnmf.paper").joinpath("page.html").read_text(encoding="utf-8")
+    return Template(template).substitute(title=escape(title), lead=escape(lead), links=links, body=body)
 
 
 def to_markdown(title: str, lead: str, sections: Sequence[Section]) -> str:
-    """Return the page as Markdown.
-
-    Parameters
-    ----------
-    title : str
-        Title of the page.
-    lead : str
-        Paragraph below the title.
-    sections : sequence of Section
-        Sections of the page.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the page as Markdown, `lead` being the paragraph below the title."""
     blocks = [f"# {_plain(title)}", _plain(lead)]
     for section in sections:
         blocks += [f"## {_plain(section.title)}", *map(_markdown, section.parts)]
     return "\n\n".join(blocks) + "\n"
 
 
-def _html(part: str | Grid | Picture) -> str:
+def number(value: float, digits: int = 2) -> str:
+    """Format a number for a table: fixed decimals below 10⁵, powers of ten above, – for NaN."""
+    if value != value:
+        return "–"
+    return f"{value:.{digits}f}" if abs(value) < 1e5 else f"{value:.1e}"
+
+
+def _html(part: Part) -> str:
     return f"<p>{escape(part)}</p>" if isinstance(part, str) else part.html()
 
 
-def _markdown(part: str | Grid | Picture) -> str:
+def _markdown(part: Part) -> str:
     return _plain(part) if isinstance(part, str) else part.markdown()
 
 
+def _cell(cell: str | Cell) -> Cell:
+    return cell if isinstance(cell, Cell) else Cell(cell)
+
+
 def _plain(text: str) -> str:
-    """Escape characters that would start Markdown markup."""
-    return re.sub(r"([\\*_`\[\]])", r"\\\1", text).replace("<", "&lt;")
-
-
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-:root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --paper: #ffffff; --tint: #f4f6f8; --line: #dde3e9;
-  --link: #0b63a5; --good: #e3f4e8; --near: #fdf3d3; --bad: #fbe3e0; --good-ink: #14612f; --near-ink: #6b4e00;
-  --bad-ink: #8f1f14; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e9ee; --soft: #9daab7; --paper: #14191f; --tint: #1c232b;
-  --line: #303a45; --link: #79b8ee; --good: #17331f; --near: #3a300f; --bad: #43201c; --good-ink: #8fd6a6;
-  --near-ink: #e8c969; --bad-ink: #f2a59b; } figure img { background: #ffffff; } }
-* { box-sizing: border-box; }
-html { scroll-behavior: smooth; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.6 system-ui, -apple-system, "Segoe UI",
-  Roboto, "Helvetica Neue", Arial, sans-serif; }
-main, header, nav { max-width: 78rem; margin: 0 auto; padding: 0 1.25rem; }
-header { padding-top: 2.5rem; }
-h1 { font-size: clamp(1.5rem, 4.5vw, 2.2rem); line-height: 1.2; margin: 0 0 .6rem; }
-h2 { font-size: 1.35rem; margin: 2.6rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
-p { max-width: 46rem; margin: .7rem 0; }
-header p { color: var(--soft); }
-a { color: var(--link); }
-nav { display: flex; flex-wrap: wrap; gap: .45rem; margin-top: 1rem; }
-nav a { text-decoration: none; background: var(--tint); border: 1px solid var(--line); border-radius: 1rem;
-  padding: .15rem .8rem; font-size: .9rem; }
-.table { margin: 1.1rem 0; border: 1px solid var(--line); border-radius: .5rem; overflow: hidden; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
-p.caption { max-width: none; margin: 0; font-size: .9rem; font-weight: 600; padding: .55rem .7rem;
-  background: var(--tint); border-bottom: 1px solid var(--line); }
-th, td { padding: .4rem .6rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top; }
-thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
-tbody th { text-align: left; font-weight: 600; }
-thead th.label { text-align: left; }
-tbody tr:last-child > * { border-bottom: 0; }
-.note { display: block; font-size: .78rem; color: var(--soft); white-space: nowrap; }
-.sign { font-weight: 700; }
-td.within { background: var(--good); } td.within .note { color: var(--good-ink); }
-td.close { background: var(--near); } td.close .note { color: var(--near-ink); }
-td.off { background: var(--bad); } td.off .note { color: var(--bad-ink); }
-figure { margin: 1.2rem 0; }
-figure img { width: 100%; max-width: 62rem; height: auto; display: block; border: 1px solid var(--line);
-  border-radius: .5rem; }
-figcaption { font-size: .88rem; color: var(--soft); margin-top: .4rem; }
-footer { height: 4rem; }
-@media print { nav { display: none; } .scroll { overflow: visible; } }
-</style>
-</head>
-<body>
-<header><h1>$title</h1><p>$lead</p></header>
-<nav aria-label="sections">$links</nav>
-<main>
-$body
-</main>
-<footer></footer>
-</body>
-</html>
-""")
+    """Escape characters that would start Markdown markup or end a cell of a table."""
+    escaped = re.sub(r"([\\|*_`\[\]])", r"\\\1", text)
+    return escaped.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")

@@ -41,24 +41,12 @@ _PREDICTION: dict[tuple[float, int], Sequence[float]] = {
 }
 
 
+DESCRIPTIONS = {"gdsc": (707, 139, 0.806, 139), "methylation": (160, 254, 1.0, 160)}
+"""Printed numbers of rows and columns, observed fraction and rank of each data set."""
+
+
 def factors() -> pd.DataFrame:
-    """Return the printed table of the entries of W in the last 20 sweeps.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each data set, number of components and model, with columns `dataset`, `k`, `model`,
-        `mean` (of the entries of W) and `sparsity` (percentage of them below 0.1).
-
-    Examples
-    --------
-    >>> factors().query("dataset == 'gdsc' and k == 10")
-      dataset   k    model  mean  sparsity
-    0    gdsc  10      gee   8.1       1.9
-    1    gdsc  10     gl12   1.3      10.3
-    2    gdsc  10     gl22   2.4       3.8
-    3    gdsc  10  gl22inf   2.4       4.5
-    """
+    """Return mean and sparsity (percentage below 0.1) of W in the last 20 sweeps, by data set, K and model."""
     rows = [
         (dataset, k, model, mean, sparsity)
         for (dataset, k), cells in _FACTORS.items()
@@ -68,24 +56,7 @@ def factors() -> pd.DataFrame:
 
 
 def prediction() -> pd.DataFrame:
-    """Return the printed table of the error on held-out entries of GDSC.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each fraction, number of components and model, with columns `dataset` (always "gdsc"),
-        `unobserved` (fraction of *all* entries of the matrix, see `bnmf.paper.splits`), `k`, `model`
-        and `mse`.
-
-    Examples
-    --------
-    >>> prediction().query("unobserved == 0.6 and k == 20")
-      dataset  unobserved   k    model     mse
-    0    gdsc         0.6  20      gee  787.60
-    1    gdsc         0.6  20     gl12  880.36
-    2    gdsc         0.6  20     gl22  769.24
-    3    gdsc         0.6  20  gl22inf  768.27
-    """
+    """Return the error on held-out entries of GDSC by fraction of *all* entries unobserved, K and model."""
     rows = [
         ("gdsc", unobserved, k, model, mse)
         for (unobserved, k), cells in _PREDICTION.items()

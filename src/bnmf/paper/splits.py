@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from bnmf.utils.typing import Bools, Floats, Indices
+from bnmf.utils.typing import Bools, Indices
 
 
 class Split(NamedTuple):
@@ -22,41 +22,9 @@ def hold_out(X: npt.ArrayLike, unobserved: float, rng: np.random.Generator) -> S
 
     The training set is a random choice of int(M N (1 - unobserved)) observed entries, with at least one entry in every
     row and every column that has any. The other observed entries are the test set. This is the protocol of Brouwer et
-    al., and the meaning of "60% unobserved" in the tables of `bnmf.paper.printed`.
-
-    Parameters
-    ----------
-    X : array-like of shape (M, N)
-        The matrix, NaN where missing. Rows and columns may be missing completely.
-    unobserved : float
-        Fraction of the M N entries that are not in the training set, including those missing from `X`.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    Split
-        The masks `train` and `test`.
-
-    Raises
-    ------
-    ValueError
-        If the fraction is so small that no entry is left for the test set, or so large that some row or column would
-        have no training entry.
-
-    Examples
-    --------
-    >>> X = np.arange(20.0).reshape(4, 5)
-    >>> X[0, 0] = np.nan
-    >>> split = hold_out(X, 0.6, np.random.default_rng(0))
-    >>> int(split.train.sum()), int(split.test.sum())
-    (8, 11)
-    >>> hold_out(X, 0.9, np.random.default_rng(0))
-    Traceback (most recent call last):
-        ...
-    ValueError: unobserved=0.9 leaves 2 entries for training, but 5 are needed ...
+    al., and the meaning of "60% unobserved" in the tables of the paper.
     """
-    observed = ~np.isnan(_matrix(X))
+    observed = ~np.isnan(np.asarray(X, dtype=float))
     n_keep = _n_training(observed, unobserved)
     rows, columns = np.nonzero(observed)
     order = rng.permutation(len(rows))
@@ -76,14 +44,6 @@ def hold_out(X: npt.ArrayLike, unobserved: float, rng: np.random.Generator) -> S
     train = np.zeros_like(observed)
     train[rows[kept], columns[kept]] = True
     return Split(train=train, test=observed & ~train)
-
-
-def _matrix(X: npt.ArrayLike) -> Floats:
-    """Convert to a matrix of floats."""
-    matrix = np.asarray(X, dtype=float)
-    if matrix.ndim != 2:
-        raise ValueError(f"X must be a matrix (2 dimensions), got {matrix.ndim} dimensions")
-    return matrix
 
 
 def _n_training(observed: Bools, unobserved: float) -> int:

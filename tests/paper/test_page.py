@@ -1,12 +1,11 @@
-"""Tables and the page: content, escaping, and no external resources."""
+"""The page: content, escaping, and no external resources."""
 
 import re
 
-from bnmf.paper.grid import Cell, Grid, number
-from bnmf.paper.page import Picture, Section, to_html, to_markdown
+from bnmf.paper.page import Cell, Picture, Section, Table, number, to_html, to_markdown
 
 MARKUP = '<script>alert("x")</script> & | *y*'
-TABLE = Grid(["K", MARKUP], [["10", Cell(MARKUP, MARKUP, "off")], ["20", Cell("1.0", "printed 1.0", "within")]], MARKUP)
+TABLE = Table(["K", MARKUP], [["10", Cell(MARKUP, MARKUP, "off")], ["20", Cell("1.0", "printed 1.0", "close")]], MARKUP)
 
 
 def test_html_is_escaped():
@@ -17,16 +16,13 @@ def test_html_is_escaped():
 
 
 def test_markdown_cells_are_escaped():
-    lines = TABLE.markdown().splitlines()
-    rows = [line for line in lines if line.startswith("|")]
+    rows = [line for line in TABLE.markdown().splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
     assert "<script" not in to_markdown(MARKUP, MARKUP, [Section(MARKUP, [MARKUP, TABLE])])
 
 
 def test_verdicts_have_a_sign_and_a_colour():
-    assert (
-        '<td class="within">1.0<span class="note">printed 1.0 <span class="sign">✓</span></span></td>' in TABLE.html()
-    )
+    assert '<td class="close">1.0<span class="note">printed 1.0 <span class="sign">✓</span></span></td>' in TABLE.html()
     assert "1.0 (printed 1.0) ✓" in TABLE.markdown()
 
 
@@ -43,4 +39,4 @@ def test_page_loads_no_external_resources():
 def test_numbers():
     assert number(1.005e5) == "1.0e+05"
     assert number(12.3456, 1) == "12.3"
-    assert number(float("inf")) == "inf"
+    assert number(float("nan")) == "–"

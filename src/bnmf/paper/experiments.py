@@ -1,0 +1,290 @@
+"""The experiments of the paper: their settings, the fits that they need, and tidy tables of the results.
+
+1. Convergence: the training error after each sweep.
+2. Factors: the entries of W in the last 20 sweeps. In addition, the same from other starting points on methylation,
+   because the scale between W and Z is free.
+3. Prediction: the error on held-out entries, for increasing fractions of unobserved entries. In addition, GL1² from
+   other starting points, to explain its errors: its components compete, so one that explains nothing yet is kept small
+   by the others, and the error of a chain depends on how many became active.
+4. Noise: the error on held-out entries when noise is added to the data. The paper does not say which values the
+   predictions are compared with, so there are two errors: against the noisy entries, and before noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bnmf.paper.baselines import BASELINES
+from bnmf.paper.fits import BIN_EDGES, N_FACTOR_SWEEPS, START_KINDS, Fit, Result
+from bnmf.paper.methods import EXACT_MODELS, PAPER_MODELS
+
+Results = Mapping[Fit, Result]
+
+EXPERIMENTS = ("convergence", "factors", "prediction", "noise")
+"""The experiments, in the order of the page."""
+GDSC, METHYLATION = DATASETS = "gdsc", "methylation"
+FULL_MODELS = (*EXACT_MODELS, "gl22inf-published", "glinf-published")
+"""Models of convergence and factors."""
+BASELINES_WITHOUT_K = ("column_mean", "row_column_mean", "knn")
+"""Baselines without components; their fits have k = 0."""
+NOISE_HELD_OUT = 0.1
+"""Fraction of the observed entries that is held out in the noise experiment."""
+ACTIVE_RATIO = 3.0
+"""A component is active if ‖w_:k‖ ‖z_k:‖ is more than this multiple of the median over the components."""
+
+
+def _paper_fractions() -> dict[str, tuple[float, ...]]:
+    return {GDSC: (0.3, 0.4, 0.5, 0.6, 0.7, 0.8), METHYLATION: (0.1, 0.3, 0.5, 0.6, 0.7, 0.8)}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a run: those of the paper, or our choice where the paper does not specify them."""
+
+    repeats: int = 10
+    seed: int = 0
+    n_sweeps: int = 500
+    burn_in: int = 300
+    rate: float = 0.1
+    full_k: tuple[int, ...] = (10, 20, 30, 40, 50)  # in convergence and factors
+    divergent_repeats: int = 3  # of the printed rule of GL∞
+    factor_starts: tuple[str, ...] = (METHYLATION,)  # data sets on which factors are run from other starting points
+    prediction_k: tuple[int, ...] = (20, 30, 40, 50)
+    printed_rule_from: float = 0.6  # smallest fraction at which the printed rule of GL2²,∞ is run, on GDSC
+    fractions: Mapping[str, tuple[float, ...]] = field(default_factory=_paper_fractions)
+    start_scenarios: tuple[tuple[float, int], ...] = ((0.6, 20), (0.8, 50))  # fractions and K of the starts of GL1²
+    noise_k: int = 10
+    noise_levels: tuple[float, ...] = (0.0, 0.1, 0.2, 0.5, 1.0)
+
+    def chain(self) -> dict[str, Any]:
+        """Return the settings that all fits share."""
+        return {"n_sweeps": self.n_sweeps, "burn_in": self.burn_in, "rate": self.rate, "seed": self.seed}
+
+
+def quick(settings: Settings) -> Settings:
+    """Return the settings of a run of a few minutes with the same chains, too small for a comparison with the paper."""
+    return replace(
+        settings,
+        repeats=min(settings.repeats, 2),
+        full_k=(10, 20),
+        divergent_repeats=1,
+        prediction_k=(20, 50),
+        printed_rule_from=0.8,
+        fractions={GDSC: (0.6, 0.8), METHYLATION: (0.6, 0.8)},
+        start_scenarios=((0.8, 50),),
+        noise_levels=(0.0, 0.1, 1.0),
+    )
+
+
+# ---------------------------------------------------------------- the fits
+
+
+def needed_datasets(experiments: Sequence[str]) -> list[str]:
+    """Return the names of the data sets that experiments need."""
+    return [GDSC] if set(experiments) == {"noise"} else list(DATASETS)
+
+
+def plan(experiments: Sequence[str], settings: Settings, observed: float) -> list[Fit]:
+    """Return every fit of some experiments once; `observed` is the observed fraction of GDSC."""
+    fits: list[Fit] = []
+    if {"convergence", "factors"} & set(experiments):
+        fits += plan_chains(settings)
+    if "factors" in experiments:
+        fits += plan_factor_starts(settings)
+    if "prediction" in experiments:
+        fits += plan_prediction(settings) + plan_starts(settings)
+    if "noise" in experiments:
+        fits += plan_noise(settings, observed)
+    return list(dict.fromkeys(fits))
+
+
+def plan_chains(settings: Settings) -> list[Fit]:
+    """Return the fits of convergence and factors: every model and K, trained on all observed entries."""
+    return [
+        Fit(dataset, model, k, repeat, **settings.chain())
+        for dataset in DATASETS
+        for k in settings.full_k
+        for model in FULL_MODELS
+        for repeat in range(settings.repeats)
+        if model != "glinf-published" or repeat < settings.divergent_repeats
+    ]
+
+
+def plan_factor_starts(settings: Settings) -> list[Fit]:
+    """Return the fits of the factors from other starting points than the prior."""
+    return [
+        Fit(dataset, model, k, repeat, start=start, **settings.chain())
+        for dataset in settings.factor_starts
+        for k in settings.full_k
+        for model in PAPER_MODELS
+        for start in START_KINDS
+        for repeat in range(settings.repeats)
+        if start != "prior"
+    ]
+
+
+def plan_prediction(settings: Settings) -> list[Fit]:
+    """Return the fits of prediction: every fraction, K, model and baseline, on the same splits."""
+    fits = []
+    for dataset in DATASETS:
+        for unobserved in settings.fractions[dataset]:
+            models = list(EXACT_MODELS)
+            if dataset == GDSC and unobserved >= settings.printed_rule_from:
+                models.append("gl22inf-published")
+            for repeat in range(settings.repeats):
+                where: dict[str, Any] = {"dataset": dataset, "repeat": repeat, "unobserved": unobserved}
+                fits += [Fit(model=m, k=k, **where, **settings.chain()) for m in models for k in settings.prediction_k]
+                fits += [
+                    Fit(model=name, k=k, seed=settings.seed, **where)
+                    for name in BASELINES
+                    for k in ((0,) if name in BASELINES_WITHOUT_K else settings.prediction_k)
+                ]
+    return fits
+
+
+def plan_starts(settings: Settings) -> list[Fit]:
+    """Return the fits of GL1² from all starting points; those that start from the prior are also fits of prediction."""
+    return [
+        Fit(GDSC, "gl12", k, repeat, unobserved, start=start, **settings.chain())
+        for unobserved, k in settings.start_scenarios
+        for start in START_KINDS
+        for repeat in range(settings.repeats)
+    ]
+
+
+def plan_noise(settings: Settings, observed: float) -> list[Fit]:
+    """Return the fits of noise; `observed` is the observed fraction of GDSC."""
+    unobserved = round(1.0 - (1.0 - NOISE_HELD_OUT) * observed, 6)
+    return [
+        Fit(GDSC, model, settings.noise_k, repeat, unobserved, level, **settings.chain())
+        for level in settings.noise_levels
+        for model in EXACT_MODELS
+        for repeat in range(settings.repeats)
+    ]
+
+
+# ---------------------------------------------------------------- tables, with a row for each fit unless they say else
+
+
+def convergence(results: Results) -> pd.DataFrame:
+    """Return the training error of each sweep of each fit; NaN after a chain has diverged."""
+    columns = ["dataset", "k", "model", "repeat", "sweep", "train_mse"]
+    rows = [
+        (fit.dataset, fit.k, fit.model, fit.repeat, sweep, mse)
+        for fit, result in results.items()
+        if _is_full(fit) and fit.start == "prior"
+        for sweep, mse in enumerate(result["train_mse"], start=1)
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _is_full(fit: Fit) -> bool:
+    return fit.unobserved is None and not fit.is_baseline
+
+
+def curves(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean, lowest and highest training error over the repeats, at each sweep."""
+    groups = measured.groupby(["dataset", "k", "model", "sweep"], sort=False)["train_mse"]
+    return groups.agg(["mean", "min", "max"]).reset_index()
+
+
+def convergence_summary(measured: pd.DataFrame, burn_in: int) -> pd.DataFrame:
+    """Return for each data set, K and model `final_mse`, the mean after the burn-in, and `sweeps`.
+
+    `sweeps` is the first sweep at which the mean curve is within 10% of `final_mse`. Both are NaN for divergent chains.
+    """
+    rows = []
+    for key, group in measured.groupby(["dataset", "k", "model"], sort=False):
+        final = group[group["sweep"] > burn_in].groupby("repeat")["train_mse"].mean().mean()
+        curve = group.groupby("sweep")["train_mse"].mean()
+        near = curve.index[curve <= 1.1 * final]
+        rows.append((*key, final, near[0] if len(near) else np.nan))
+    return pd.DataFrame(rows, columns=["dataset", "k", "model", "final_mse", "sweeps"])
+
+
+def factors(results: Results) -> pd.DataFrame:
+    """Return `mean` and `sparsity` (percentage below 0.1) of W, and `train_mse`, in the last 20 sweeps.
+
+    They are NaN for divergent chains.
+    """
+    rows = []
+    for fit, result in results.items():
+        if _is_full(fit):
+            last = result["w_mean"], result["w_sparsity"], result["train_mse"][-N_FACTOR_SWEEPS:].mean()
+            rows.append((fit.dataset, fit.k, fit.model, fit.start, fit.repeat, *map(float, last)))
+    return pd.DataFrame(rows, columns=["dataset", "k", "model", "start", "repeat", "mean", "sparsity", "train_mse"])
+
+
+def histogram(results: Results) -> pd.DataFrame:
+    """Return the distribution of the entries of W over all repeats: the `density` of `log10_w`, bin by bin."""
+    counts: dict[tuple[str, int, str], Any] = {}
+    for fit, result in results.items():
+        if _is_full(fit) and fit.start == "prior":
+            key = (fit.dataset, fit.k, fit.model)
+            counts[key] = counts.get(key, 0) + result["w_counts"]
+    centres, width = 0.5 * (BIN_EDGES[:-1] + BIN_EDGES[1:]), BIN_EDGES[1] - BIN_EDGES[0]
+    rows = [
+        (*key, centre, density)
+        for key, found in counts.items()
+        for centre, density in zip(centres, found / max(found.sum(), 1) / width, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["dataset", "k", "model", "log10_w", "density"])
+
+
+def prediction(results: Results) -> pd.DataFrame:
+    """Return the error of the prediction on the held-out entries, `mse`, and on the training entries."""
+    columns = ["dataset", "unobserved", "k", "model", "repeat", "mse", "train_mse"]
+    rows = [
+        (*_scenario(fit), float(result["test_mse"]), float(result["train_mse_mean"]))
+        for fit, result in results.items()
+        if fit.unobserved is not None and fit.noise is None and fit.start == "prior" and "test_mse" in result
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _scenario(fit: Fit) -> tuple[Any, ...]:
+    return fit.dataset, fit.unobserved, fit.k, fit.model, fit.repeat
+
+
+def with_every_k(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of prediction with the baselines without components repeated for every K."""
+    ks = sorted(set(measured["k"]) - {0})
+    without_k = measured["k"] == 0
+    return pd.concat([measured[~without_k], *(measured[without_k].assign(k=k) for k in ks)], ignore_index=True)
+
+
+def starts(results: Results, settings: Settings) -> pd.DataFrame:
+    """Return errors, mean of W, number of `active` components and `log_joint` of GL1² by starting point."""
+    columns = ["unobserved", "k", "start", "repeat", "mse", "train_mse", "w_mean", "active", "log_joint"]
+    names = ("test_mse", "train_mse_mean", "w_mean", "log_joint")
+    rows = []
+    for fit in plan_starts(settings):
+        if fit in results:
+            mse, train_mse, w_mean, log_joint = (float(results[fit][name]) for name in names)
+            active = n_active(results[fit]["contributions"])
+            rows.append((fit.unobserved, fit.k, fit.start, fit.repeat, mse, train_mse, w_mean, active, log_joint))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def n_active(contributions: npt.ArrayLike) -> int:
+    """Return the number of active components, given ‖w_:k‖ ‖z_k:‖ of each."""
+    sizes = np.asarray(contributions, dtype=float)
+    return int((sizes > ACTIVE_RATIO * np.median(sizes)).sum())
+
+
+def noise(results: Results) -> pd.DataFrame:
+    """Return errors on the held-out entries with and before (`clean`) noise, and variances of the data over them."""
+    columns = ["dataset", "noise", "k", "model", "repeat", "mse", "mse_clean", "ratio", "ratio_clean"]
+    rows = []
+    for fit, result in results.items():
+        if fit.noise is not None and "test_mse" in result:
+            mse, clean = float(result["test_mse"]), float(result["test_mse_clean"])
+            ratios = float(result["variance"]) / mse, float(result["variance_clean"]) / clean
+            rows.append((fit.dataset, fit.noise, fit.k, fit.model, fit.repeat, mse, clean, *ratios))
+    return pd.DataFrame(rows, columns=columns)
