@@ -10,7 +10,7 @@ NEWEST := .venv-newest
 # Tried in this order by test-oldest and test-newest.
 PYTHONS ?= python3.14 python3.13 python3.12 python3.11
 
-.PHONY: demo docs test test-oldest test-newest proofs mutations hostile lint format bench bench-quick clean
+.PHONY: demo docs test test-oldest test-newest proofs mutations sanitize hostile lint format bench bench-quick clean
 
 # What builds the kernels stays in the environment, so that they are compiled again when a source has changed.
 $(READY): pyproject.toml constraints.txt
@@ -60,6 +60,9 @@ proofs: $(READY)
 
 mutations: $(READY)
 	$(BIN)/python -m tests.mutations
+
+sanitize: $(READY)
+	$(BIN)/python -m tests.sanitize
 
 # Random inputs, damaged files, kills, full disks and wrong calls, counted in docs/promises.md.
 hostile: $(READY)
