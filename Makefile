@@ -5,17 +5,26 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 BUILD := cmake nanobind ninja scikit-build-core
+# A machine without a C++ compiler takes that of the ziglang package, which is slow the first time: minutes.
+ifeq ($(firstword $(foreach name,c++ g++ clang++,$(shell command -v $(name)))),)
+ZIG := $(VENV)/zig
+BUILD += ziglang
+export PATH := $(CURDIR)/$(ZIG):$(PATH)
+endif
 OLDEST := .venv-oldest
 NEWEST := .venv-newest
 # Tried in this order by test-oldest and test-newest.
 PYTHONS ?= python3.14 python3.13 python3.12 python3.11
 
-.PHONY: demo docs test test-oldest test-newest proofs mutations hostile lint format bench bench-quick clean
+.PHONY: demo docs test test-oldest test-newest proofs mutations sanitize hostile lint format bench bench-quick clean
 
 # What builds the kernels stays in the environment, so that they are compiled again when a source has changed.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) $(BUILD)
+	$(PIP) $(BUILD) || { echo "The kernels need GCC 12, Clang 14 or newer, or the package ziglang." >&2; exit 1; }
+	$(if $(ZIG),mkdir -p $(ZIG))
+	$(foreach tool,$(if $(ZIG),c++ ar ranlib),printf '#!/bin/sh\nexec $(CURDIR)/$(BIN)/python -m ziglang $(tool) "$$@"\n' \
+		> $(ZIG)/$(tool) && chmod +x $(ZIG)/$(tool) &&) true
 	$(PIP) --no-build-isolation -e '.[dev]'
 	touch $(READY)
 
@@ -60,6 +69,9 @@ proofs: $(READY)
 
 mutations: $(READY)
 	$(BIN)/python -m tests.mutations
+
+sanitize: $(READY)
+	$(BIN)/python -m tests.sanitize
 
 # Random inputs, damaged files, kills, full disks and wrong calls, counted in docs/promises.md.
 hostile: $(READY)

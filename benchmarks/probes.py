@@ -1,4 +1,4 @@
-"""Measurements that need a new process each time: peak memory, compilation and start-up."""
+"""Measurements that need a new process each time: peak memory and start-up."""
 
 import json
 import os
@@ -27,9 +27,9 @@ def memory(directory: Path, data: str, rank: int) -> dict[str, float]:
     return json.loads(run("-m", "benchmarks.peak_memory", str(directory), data, str(rank))[1])
 
 
-def startup(cache: str) -> dict[str, Any]:
-    """Return the seconds of the import, the first fit and the whole process, with `cache` for compiled code."""
-    seconds, answer = run("-m", "benchmarks.startup", NUMBA_CACHE_DIR=cache)
+def startup() -> dict[str, Any]:
+    """Return the seconds of the import, the first fit and the whole process."""
+    seconds, answer = run("-m", "benchmarks.startup")
     return {**json.loads(answer), "process": seconds}
 
 

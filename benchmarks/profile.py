@@ -10,24 +10,21 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-import numba
 import numpy as np
 
 from benchmarks.environment import ROOT
 from benchmarks.matrices import describe, make
 from bnmf.data.observed import ObservedMatrix
-from bnmf.kernels.lanes import draw_lanes, first_lanes, load_streams
-from bnmf.kernels.processor import TILE, WIDTH, registers_of, target_features
-from bnmf.kernels.products import set_dense_product
-from bnmf.kernels.rows import ROWS_PER_TILE, Data, Other, Scales, aligned_zeros
-from bnmf.kernels.vectors import broadcast, load, square_root, store
+from bnmf.data.patterns import min_sharing
+from bnmf.data.views import View
+from bnmf.kernels.compiled import LEVEL, ROWS_PER_TILE, HalfSweep, Memory, Split, testing
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import MIXING
@@ -50,6 +47,7 @@ GRAM, PRODUCT = "ZᵀZ and copies of Z", "A Z"
 SHARING, RESIDUALS = "rows that share a system", "rows with residuals"
 MOVES, REST = "rescaling and shear moves", "Python, noise and the rest"
 DRAWS, WHOLE = "of these, truncated normal draws", "whole sweep"
+WIDTH = 8
 # Name of a part, and the number of rows of the half-sweep if it is kept apart.
 Part = tuple[str, int]
 
@@ -64,9 +62,9 @@ class Clock:
     def timed(self, part: Part, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that adds its time to a part."""
 
-        def wrapped(*args: Any) -> Any:
+        def wrapped(*args: Any, **options: Any) -> Any:
             began = time.thread_time_ns()
-            result = call(*args)
+            result = call(*args, **options)
             self.now[part] = self.now.get(part, 0.0) + (time.thread_time_ns() - began) / 1e3
             return result
 
@@ -79,46 +77,61 @@ class Clock:
         self.now = {}
 
 
-@numba.njit(nogil=True)
-def dense_product(dense, scaled, n_components, row_scale, begin, end, product):
-    """Call what only kernels call in the package."""
-    set_dense_product(dense, scaled, n_components, row_scale, begin, end, product)
+def split_of(view: View, part: str, n_components: int) -> Split | None:
+    """Return only the rows that share a system, or only the others; None if there are none."""
+    sharing, others = view.split(min_sharing(n_components))
+    if (sharing if part == SHARING else others) is None:
+        return None
+    return Split(
+        data=view.kernel_data,
+        sharing_indptr=sharing.indptr if sharing and part == SHARING else None,
+        sharing_rows=sharing.rows if sharing and part == SHARING else None,
+        repeats=sharing.repeats if sharing and part == SHARING else None,
+        other_indptr=others.indptr if others and part == RESIDUALS else None,
+        other_rows=others.rows if others and part == RESIDUALS else None,
+    )
+
+
+class ClockedHalfSweep:
+    """A half-sweep whose parts are drawn one after the other, each with a clock. It takes the place of `HalfSweep`."""
+
+    def __init__(self, clock: Clock, views: dict[int, View], **arguments: Any) -> None:
+        self.clock, self.n_rows = clock, len(arguments["W"])
+        self.view, self.n_components = views[self.n_rows], arguments["W"].shape[1]
+        clock.timed((GRAM, 0), HalfSweep)(**arguments)
+        self.parts = {}
+        for part in (SHARING, RESIDUALS):
+            split = split_of(self.view, part, self.n_components)
+            if split is not None:
+                self.parts[part] = HalfSweep(**arguments | {"split": split, "memory": Memory()})
+        side = -(-self.n_components // WIDTH) * WIDTH
+        self.scaled = np.zeros((len(arguments["Z"]) + 1, side))
+        self.scaled[:-1, : self.n_components] = arguments["Z"]
+        self.product = np.empty(ROWS_PER_TILE * side)
+
+    def draw(self, first: int, end: int, memory: Memory) -> None:
+        """Draw the rows of some tiles."""
+        if isinstance(self.view.matrix, np.ndarray):
+            self.clock.timed((PRODUCT, self.n_rows), self._multiply)(first, end)
+        for part, half in self.parts.items():
+            self.clock.timed((part, self.n_rows), half.draw)(first, end, memory)
+
+    def _multiply(self, first: int, end: int) -> None:
+        for tile in range(first, end):
+            rows = tile * ROWS_PER_TILE, min((tile + 1) * ROWS_PER_TILE, self.n_rows)
+            testing.product(self.view.kernel_data, self.scaled, self.n_components, np.ones(1), *rows, self.product)
 
 
 @contextmanager
-def clocked(clock: Clock) -> Iterator[None]:
+def clocked(clock: Clock, data: ObservedMatrix) -> Iterator[None]:
     """Put clocks around the kernels that a sweep calls. Parts of a half-sweep are kept apart by its number of rows."""
-    before = {name: getattr(gibbs, name) for name in ("set_other", "draw_tiles", "rescale", "shear")}
-    draw_tiles = before["draw_tiles"]
-    product = np.zeros(0)
-
-    def multiply(dense: Floats, scaled: Floats, n_components: int, row_scale: Floats, first: int, last: int) -> None:
-        for tile in range(first, last):
-            begin, end = tile * ROWS_PER_TILE, min((tile + 1) * ROWS_PER_TILE, len(dense))
-            dense_product(dense, scaled, n_components, row_scale, begin, end, product)
-
-    def draw(W, other, data, roots, scales, prior, max_term, streams, tiles, sharing, others, workspace):
-        nonlocal product
-        common, n_rows = (W, other, data, roots, scales, prior, max_term, streams, tiles), len(W)
-        dense, scaled = Data(*data).dense, Other(*other).scaled
-        if dense.size:
-            if product.size != ROWS_PER_TILE * scaled.shape[1]:
-                product = aligned_zeros(ROWS_PER_TILE * scaled.shape[1])
-            row_scale = Scales(*scales).row_scale
-            clock.timed((PRODUCT, n_rows), multiply)(dense, scaled, W.shape[1], row_scale, *tiles)
-        if sharing is not None:
-            clock.timed((SHARING, n_rows), draw_tiles)(*common, sharing, None, workspace)
-        if others is not None:
-            clock.timed((RESIDUALS, n_rows), draw_tiles)(*common, None, others, workspace)
-
-    gibbs.draw_tiles = draw
-    gibbs.set_other = clock.timed((GRAM, 0), before["set_other"])
-    gibbs.rescale, gibbs.shear = (clock.timed((MOVES, 0), before[name]) for name in ("rescale", "shear"))
-    try:
+    views = {view.n_rows: view for view in (data.rows, data.columns)}
+    with (
+        mock.patch.object(gibbs, "HalfSweep", lambda **arguments: ClockedHalfSweep(clock, views, **arguments)),
+        mock.patch.object(gibbs, "rescale", clock.timed((MOVES, 0), gibbs.rescale)),
+        mock.patch.object(gibbs, "shear", clock.timed((MOVES, 0), gibbs.shear)),
+    ):
         yield
-    finally:
-        for name, function in before.items():
-            setattr(gibbs, name, function)
 
 
 def parts_of(fastest: dict[Part, float]) -> dict[str, float]:
@@ -130,19 +143,10 @@ def parts_of(fastest: dict[Part, float]) -> dict[str, float]:
     return parts
 
 
-@numba.njit(nogil=True)
-def draw_all(b, p, words):
-    """Draw from every (b, p), eight at a time. Each draw depends on the one before, as in a row."""
-    streams, last = load_streams(words), broadcast(0.0)
-    for i in range(0, b.size // WIDTH * WIDTH, WIDTH):
-        precisions = load(p, i)
-        inverse = broadcast(1.0) / precisions
-        now = load(b, i) + broadcast(1e-300) * last
-        last, streams = draw_lanes(now, precisions, inverse, square_root(inverse), first_lanes(WIDTH), streams)
-    store(words, 0, streams[0])
-    out = np.zeros(WIDTH)
-    store(out, 0, last)
-    return out
+def draw_all(b: Floats, p: Floats, words: Any) -> None:
+    """Draw from every (b, p), eight at a time."""
+    unused, out = np.zeros(len(b)), np.empty(len(b))
+    testing.fill_lanes("positive", b, p, unused, unused, WIDTH, words, out)
 
 
 def conditionals(A: Floats, W: Floats, Z: Floats, rate: float, sigma2: float) -> tuple[Floats, Floats]:
@@ -160,10 +164,9 @@ def time_of_draws(A: Floats, state: State, rate: float, seconds: float) -> float
     clock, rng, total = Clock(), np.random.default_rng(0), 0.0
     for half, side in (((A, state.W, state.Zt), len(state.W)), ((A.T, state.Zt, state.W), len(state.Zt))):
         b, p = conditionals(*half, rate, state.sigma2)
-        draw_all(b, p, np.ones(4 * WIDTH, np.uint64))  # compiles
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or not clock.fastest:
-            clock.timed((DRAWS, 0), draw_all)(b, p, rng.integers(2**63, size=4 * WIDTH, dtype=np.uint64))
+            clock.timed((DRAWS, 0), draw_all)(b, p, rng.integers(2**63, size=4 * len(b), dtype=np.uint64))
             clock.end_sweep()
         total += clock.fastest.pop((DRAWS, 0)) * side / (side // WIDTH * WIDTH)
     return total
@@ -180,7 +183,7 @@ def profile(A: Floats, n_components: int, seconds: float = 2.0) -> dict[str, flo
         state = gibbs.step(model, state, stream, workers, MIXING)
 
     def run(call: Callable[[], None]) -> None:
-        call()  # compiles
+        call()
         clock.now = {}
         end, done = time.perf_counter() + seconds, 0
         while time.perf_counter() < end or done < MIN_SWEEPS:
@@ -192,7 +195,7 @@ def profile(A: Floats, n_components: int, seconds: float = 2.0) -> dict[str, flo
         sweep()
     run(clock.timed((WHOLE, 0), sweep))
     whole = clock.fastest.pop((WHOLE, 0))
-    with clocked(clock):
+    with clocked(clock, model.data):
         run(sweep)
     found = parts_of(clock.fastest)
     parts = {part: found[part] for part in (GRAM, PRODUCT, SHARING, RESIDUALS) if part in found}
@@ -220,10 +223,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=ROOT.parent / "shared" / "data")
     os.environ["BNMF_DATA"] = str(parser.parse_args().data_dir)
-    registers = registers_of(platform.machine(), target_features())
-    print(
-        f"{registers.number} registers of {registers.lanes} numbers, tiles of {TILE.rows} x {TILE.columns} numbers.\n"
-    )
+    rows, columns, _ = testing.tile()
+    print(f"Level {LEVEL}, tiles of {rows} x {columns} numbers.\n")
     for name, n_components in MATRICES:
         A = make(name)
         print("\n".join(lines_of(name, A.shape, n_components, profile(A, n_components))), flush=True)

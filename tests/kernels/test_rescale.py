@@ -7,6 +7,7 @@ from scipy import interpolate, stats
 from bnmf.kernels.compiled import Memory, rescale
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 from bnmf.sampler.gibbs import _kernel_prior
+from tests.kernels.draws import used_memory
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
@@ -19,7 +20,7 @@ def coefficients(prior_W, prior_Z, M, N, K):
 
 def rescaled(W, Zt, prior_W, prior_Z, key):
     W, Zt = W.copy(), Zt.copy()
-    rescale(W, Zt, *coefficients(prior_W, prior_Z, len(W), *Zt.shape), 9, key, Memory())
+    rescale(W, Zt, *coefficients(prior_W, prior_Z, len(W), *Zt.shape), 9, key, used_memory())
     return W, Zt
 
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from bnmf.kernels.compiled import Memory, shear, testing
+from bnmf.kernels.compiled import shear, testing
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 from bnmf.sampler.gibbs import _kernel_prior, can_shear
+from tests.kernels.draws import used_memory
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
@@ -16,7 +17,7 @@ SHEARED = [
     if can_shear(prior_W.coefficients((2, 2)), prior_Z.coefficients((2, 2)))
 ]
 
-MEMORY = Memory()  # with what is left of earlier work
+MEMORY = used_memory()
 
 
 def kernel_priors(prior_W, prior_Z, M, N, K):

@@ -43,7 +43,8 @@ def system_of(Z, missing):
     indices = np.concatenate([[0, 0, 1], missing]).astype(np.uint32)
     data = Data(
         indptr=indptr, indices=indices, values=np.zeros(len(indices)), lists_missing=np.ones(3, np.uint8),
-        dense=np.zeros((3, n_columns)), stored_indptr=None, stored_indices=None, stored_values=None, n_columns=n_columns,
+        dense=np.zeros((3, n_columns)), stored_indptr=None, stored_indices=None, stored_values=None,
+        n_columns=n_columns,
     )  # fmt: skip
     system = np.full((side, side), np.nan)
     testing.set_system(2, data, padded, K, system)

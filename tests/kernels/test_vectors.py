@@ -79,6 +79,14 @@ def test_row_sums_keep_rows_apart():
         np.testing.assert_array_equal(out, np.where(np.arange(WIDTH) == row, 255.0, 0.0))
 
 
+def test_tile_fits_the_registers():
+    """Its sums, the numbers of one line and one broadcast number."""
+    number, lanes = {"v2": (16, 2), "v3": (16, 4), "v4": (32, 8), "generic": (32, 2)}[LEVEL]
+    rows, *columns = testing.tile()
+    for width in columns:
+        assert (rows + 1) * -(-width // lanes) + 1 <= number
+
+
 @pytest.mark.parametrize("is_odd", [False, True])
 def test_add_tile(is_odd):
     rows, columns = testing.tile()[0], testing.tile()[2 if is_odd else 1]

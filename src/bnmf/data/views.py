@@ -64,7 +64,7 @@ class View:
     def kernel_arrays(self) -> dict[str, Any]:
         """Return the rows in the form that the kernels read: the arguments of `Data`."""
         matrix = self.matrix
-        stored = None, None, None
+        stored: tuple[Any, Any, Any] = None, None, None
         if isinstance(matrix, sp.csr_array):
             stored = matrix.indptr.astype(np.int64), unsigned(matrix.indices), matrix.data
         return {

@@ -1,8 +1,8 @@
 """The compiled module for the level of this processor, and what is in it.
 
 The same sources are compiled for each level of x86-64: `_v2` (SSE4), `_v3` (AVX2) and `_v4` (AVX-512), or once as
-`_generic` on other machines (NEON). The highest that the processor supports is loaded. The environment variable BNMF_SIMD
-takes a lower one: draws of two levels agree to rounding. The types of all that is here are in `compiled.pyi`.
+`_generic` on other machines (NEON). The highest that the processor supports is loaded. The environment variable
+BNMF_SIMD takes a lower one: draws of two levels agree to rounding. The types of all that is here are in `compiled.pyi`.
 """
 
 import os
@@ -31,11 +31,12 @@ def _rebuild_if_changed() -> None:
     rebuild = getattr(sys.modules["bnmf"].__loader__, "rebuild", None)
     modules = list(FOLDER.glob("_*.so"))
     sources = [file for pattern in ("*.hpp", "*.cpp", "CMakeLists.txt") for file in FOLDER.glob(pattern)]
-    if rebuild is not None and modules and sources:
-        if max(file.stat().st_mtime for file in sources) > min(file.stat().st_mtime for file in modules):
-            rebuild()
-            for file in modules:
-                file.touch()
+    if rebuild is None or not modules or not sources:
+        return
+    if max(file.stat().st_mtime for file in sources) > min(file.stat().st_mtime for file in modules):
+        rebuild()
+        for file in modules:
+            file.touch()
 
 
 def _chosen() -> ModuleType:

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, SupportsIndex
 
 from bnmf.utils.typing import Array, Floats, Ints, Positions, Words
 
@@ -62,8 +62,8 @@ class HalfSweep:
     """A half-sweep that is ready to draw W (rows, K) given Z (columns, K).
 
     `precision` and `row_scale` have one number for all rows or one for each; `deviation` and `entry_scale` one for each
-    column. Each row reads the stream of its id. `roots` are roots of the weights of the listed entries. Components before
-    `first_drawn` and from `end_drawn` on stay as they are.
+    column. Each row reads the stream of its id. `roots` are roots of the weights of the listed entries. Components
+    before `first_drawn` and from `end_drawn` on stay as they are.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class HalfSweep:
         squares: Floats,
         roots: Floats | None,
         ids: Words,
-        key_high: int,
-        key_low: int,
+        key_high: SupportsIndex,
+        key_low: SupportsIndex,
         n_passes: int,
         first_drawn: int,
         end_drawn: int,
@@ -92,7 +92,15 @@ class HalfSweep:
     def draw(self, first: int, end: int, memory: Memory) -> None:
         """Draw the rows of tiles `first` to `end` - 1 in place, and write the squared error of each row."""
 
-def rescale(W: Floats, Z: Floats, prior_W: Prior, prior_Z: Prior, key_high: int, key_low: int, memory: Memory) -> None:
+def rescale(
+    W: Floats,
+    Z: Floats,
+    prior_W: Prior,
+    prior_Z: Prior,
+    key_high: SupportsIndex,
+    key_low: SupportsIndex,
+    memory: Memory,
+) -> None:
     """Draw the scale of each component of W (M, K) and Z (N, K), in place."""
 
 def shear(
@@ -100,8 +108,8 @@ def shear(
     Z: Floats,
     prior_W: Prior,
     prior_Z: Prior,
-    key_high: int,
-    key_low: int,
+    key_high: SupportsIndex,
+    key_low: SupportsIndex,
     first: int,
     end: int,
     memory: Memory,
@@ -121,16 +129,18 @@ def squared_residuals(
 def all_finite(numbers: Floats) -> bool:
     """Return whether all numbers of an array are finite."""
 
-def key_of(seed_high: int, seed_low: int, chain: int, sweep: int, part: int) -> tuple[int, int]:
+def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep: int, part: int) -> tuple[int, int]:
     """Return the 128-bit key of one part of one sweep of one chain."""
 
 def set_keys(seed: Words, chain: int, sweep: int, keys: Words) -> None:
     """Write the keys of all parts of one sweep, one per row."""
 
-def fill_exponential(rate: Floats, key_high: int, key_low: int, out: Floats) -> None:
+def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats) -> None:
     """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""
 
-def fill_within(b: Floats, p: Floats, width: Floats, key_high: int, key_low: int, out: Floats) -> None:
+def fill_within(
+    b: Floats, p: Floats, width: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats
+) -> None:
     """Fill `out` with draws from exp(b w - p w²/2) on [0, width], entry i from the stream of row i."""
 
 def fill_log_mass(b: Floats, p: Floats, width: Floats, out: Floats) -> None:

@@ -97,8 +97,8 @@ def draw_real(shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats,
     fill_log_mass(slope - rate, precision, unbounded, above)
     fill_log_mass(-slope - rate, precision, unbounded, below)
     is_positive = rng.uniform(size=slope.size) < expit(above - below)
-    key = rng.integers(2**64, size=2, dtype=np.uint64)
-    fill_within(np.where(is_positive, slope, -slope) - rate, precision, unbounded, *key, size)
+    key_high, key_low = rng.integers(2**64, size=2, dtype=np.uint64)
+    fill_within(np.where(is_positive, slope, -slope) - rate, precision, unbounded, key_high, key_low, size)
     return np.where(is_positive, size, -size).reshape(shape)
 
 
@@ -121,12 +121,12 @@ def _with_max_term(rows: int, linear: Floats, quadratic: Floats, max_rate: float
     if max_rate > 0.0:
         bound = _bound(rows, linear, quadratic, max_rate, rng)
     out = np.empty(shape[0] * shape[1])
-    key = rng.integers(2**64, size=2, dtype=np.uint64)
+    key_high, key_low = rng.integers(2**64, size=2, dtype=np.uint64)
     if max_rate == 0.0 and not quadratic.any():
-        fill_exponential(np.broadcast_to(linear, shape).flatten(), *key, out)
+        fill_exponential(np.broadcast_to(linear, shape).flatten(), key_high, key_low, out)
     else:
-        spread = [np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, bound)]
-        fill_within(*spread, *key, out)
+        b, p, width = (np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, bound))
+        fill_within(b, p, width, key_high, key_low, out)
     return out.reshape(shape)
 
 

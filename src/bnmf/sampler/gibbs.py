@@ -209,10 +209,12 @@ def _move_all(
     """Rescale and shear all components in place."""
     priors = _kernel_prior(prior_W), _kernel_prior(prior_Z)
     if moves.rescale:
-        rescale(W, Zt, *priors, *keys[RESCALE], workers.memory)
+        key_high, key_low = keys[RESCALE]
+        rescale(W, Zt, *priors, key_high, key_low, workers.memory)
     if moves.n_partners and W.shape[1] > 1 and can_shear(prior_W, prior_Z):
-        partners = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
-        shear(W, Zt, *priors, *keys[SHEAR], *partners, workers.memory)
+        key_high, key_low = keys[SHEAR]
+        first, end = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
+        shear(W, Zt, *priors, key_high, key_low, first, end, workers.memory)
 
 
 def can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:

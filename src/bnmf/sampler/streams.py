@@ -35,14 +35,15 @@ class Stream:
         sequence = np.random.SeedSequence(seed)
         self.seed = sequence.entropy
         self.chain = chain
-        self._words = sequence.generate_state(2, np.uint64)
+        self._words: Words = sequence.generate_state(2, np.uint64).astype(np.uint64)
         self._philox = np.random.Philox(_Words(self._words))  # type: ignore[arg-type]
         self._generator = np.random.Generator(self._philox)
         self._start = self._philox.state
 
     def key(self, sweep: int, part: int) -> Key:
         """Return the 128-bit key of one part of one sweep."""
-        high, low = key_of(*self._words, self.chain, sweep, part)
+        seed_high, seed_low = self._words
+        high, low = key_of(seed_high, seed_low, self.chain, sweep, part)
         return np.uint64(high), np.uint64(low)
 
     def keys(self, sweep: int) -> Words:
