@@ -36,6 +36,7 @@ from tests.pages import (
 INTERNAL = {"bnmf.model", "bnmf.posterior"}
 # What users meet as arguments or results, in modules that hold more than that.
 FURTHER_NAMES = {
+    "bnmf.checking.TableCheck",
     "bnmf.selection.RankChoice",
     "bnmf.model.noise.CommonNoise",
     "bnmf.model.noise.GroupedNoise",

@@ -20,7 +20,7 @@ LAYERS = [
     {"sampler"},
     {"posterior"},
     {"distributed"},
-    {"estimator", "imputer", "selection", "datasets", "tables"},
+    {"estimator", "imputer", "selection", "checking", "datasets", "tables"},
     {"plots", "paper", "digits"},
     {"report"},
     {"cli", "__main__"},
@@ -29,7 +29,7 @@ LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
 # The packages that may import a library.
 USERS = {
-    "sklearn": {"estimator", "imputer", "selection", "datasets", "paper", "digits", "cli"},
+    "sklearn": {"estimator", "imputer", "selection", "checking", "datasets", "paper", "digits", "cli"},
     "matplotlib": {"plots", "report", "paper", "digits"},
     "typer": {"cli"},
     "dask": {"distributed"},

@@ -44,7 +44,7 @@ def test_python_m_runs_the_same_program(arguments):
     assert done.stdout.split() == expected.split()
 
 
-COMMANDS = ["demo", "fit", "impute", "transform", "report", "rank", "reproduce"]
+COMMANDS = ["demo", "fit", "impute", "check", "transform", "report", "rank", "reproduce"]
 
 
 def test_help_lists_the_commands_in_the_order_of_need():

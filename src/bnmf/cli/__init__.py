@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bnmf.cli import demo, fit, impute, rank, report, reproduce, transform
+from bnmf.cli import check, demo, fit, impute, rank, report, reproduce, transform
 
 # Plain help, because the boxes of rich take longer to import than everything else.
 app = typer.Typer(
@@ -39,6 +39,7 @@ def main(
     Start with:
       bnmf demo                                 # see what it does
       bnmf impute survey.csv -o filled.csv      # fill the gaps of a table
+      bnmf check survey.csv                     # how well are they filled?
       bnmf fit survey.csv --out survey          # components, predictions, a report
       bnmf fit --help                           # every command explains itself
     """
@@ -48,6 +49,7 @@ def main(
 app.command("demo", short_help="See what it does, in less than a minute.")(demo.demo)
 app.command("fit", short_help="Factorise a table: predictions, components, and a report.")(fit.fit)
 app.command("impute", short_help="Fill the missing entries of a table.")(impute.impute)
+app.command("check", short_help="Check whether bnmf is the right tool for a table.")(check.check)
 app.command("transform", short_help="Weights of new rows in the components of a fit.")(transform.transform)
 app.command("report", short_help="Write the report of a fit again.")(report.report)
 app.command("rank", short_help="Choose the number of components.")(rank.rank)

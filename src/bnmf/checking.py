@@ -1,0 +1,418 @@
+"""Checking on a user's own table how well its entries are predicted, beside simpler imputers."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from bnmf.data.containers import as_floats, check_values, refuse_sharded
+from bnmf.estimator import BayesianNMF
+from bnmf.imputer import ANY_TABLE, NMFImputer
+from bnmf.posterior.calibration import PROB
+from bnmf.posterior.fitting import Ending, InterruptedRunWarning
+from bnmf.posterior.verdict import PREDICTION_ERRORS
+from bnmf.sampler.chains import LongRunWarning
+from bnmf.utils import arguments
+from bnmf.utils.labels import labels, shortened
+from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.seeds import as_seed
+from bnmf.utils.typing import Bools, Floats, Indices
+
+BNMF, COLUMN_MEAN, KNN, ITERATIVE = "bnmf", "column mean", "KNNImputer", "IterativeImputer"
+FITS = "fits"
+
+# IterativeImputer fits a regression for each column in each of ten rounds. With more columns than the first number each
+# is predicted from some others, with more than the second it is left out.
+MAX_COLUMNS_OF_ITERATIVE = (60, 500)
+N_NEAREST_FEATURES = 20
+# KNNImputer computes the distances of all pairs of rows.
+MAX_ROWS_OF_KNN = 10_000
+
+# Standard errors from which a difference counts, and coverage below and above 0.9 that is good enough in any case.
+N_STANDARD_ERRORS = 2.0
+LOWEST_COVERAGE, HIGHEST_COVERAGE = 0.87, 0.95
+# Hidden entries from which two standard errors of the coverage are below 0.1.
+MIN_HIDDEN = 36
+# Probability with which a coverage as low as in any column is due to chance, below which the column is named.
+COLUMN_P_VALUE = 0.01
+N_NAMED_COLUMNS = 3
+NAME_WIDTH = 30
+
+
+@dataclass(frozen=True, repr=False)
+class TableCheck:
+    """How well hidden entries of a table are predicted, by bnmf and by simpler imputers.
+
+    Attributes
+    ----------
+    table : DataFrame
+        For each method: the root mean squared error of hidden entries in units of their column's standard deviation
+        (`error`, the mean over the repeats, with the `lowest` and the `highest`), the part of the hidden entries
+        within the 90% interval (`coverage`, for bnmf only), and the `seconds` of a repeat (the median).
+    by_column : DataFrame
+        For each column of X: the number of entries that were `hidden`, and `error` and `coverage` of bnmf there. NaN
+        where nothing was hidden.
+    conclusion : str
+        What the numbers mean, in a few sentences.
+    notes : tuple of str
+        What was left out, and what is wrong with the fits.
+    """
+
+    table: pd.DataFrame
+    by_column: pd.DataFrame
+    conclusion: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_hidden(self) -> int:
+        """Number of entries that were hidden, over all repeats."""
+        return int(self.by_column["hidden"].sum())
+
+    def __repr__(self) -> str:
+        shown = self.table.to_string(float_format="{:.3f}".format, na_rep="")
+        return "\n".join([shown, self.conclusion, *(f"Note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        table = self.table.to_html(float_format="{:.3f}".format, na_rep="")
+        notes = "".join(f"<p>Note: {escape(note)}</p>" for note in self.notes)
+        return f"{table}<p>{escape(self.conclusion)}</p>{notes}"
+
+
+class _Repeat(NamedTuple):
+    """A table with some entries hidden: the rest with NaN in their place, their positions and values."""
+
+    rest: Floats
+    rows: Indices
+    columns: Indices
+    values: Floats
+
+
+class _Prediction(NamedTuple):
+    """Predictions of the hidden entries of a repeat, and for bnmf whether their intervals contain them."""
+
+    values: Floats
+    is_inside: Bools | None = None
+    has_converged: bool = True
+
+
+def check_table(
+    X: Any,
+    *,
+    estimator: BayesianNMF | None = None,
+    n_repeats: int = 3,
+    fraction: float = 0.1,
+    random_state: Any = 0,
+    progress: bool = False,
+) -> TableCheck:
+    """Hide a part of a table a few times, and see how well it is predicted.
+
+    Each repeat hides other entries, at random, so that every row and column keeps at least one. They are predicted from
+    the rest by :class:`NMFImputer`, by the mean of their column, and by scikit-learn's KNNImputer and IterativeImputer
+    after scaling. This tells whether bnmf is the right tool for a table, as far as its missing entries are like
+    the observed ones.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_samples, n_features)
+        A dense table; NaN is missing. Columns that are constant are not hidden, and those without an observed entry
+        are left out.
+    estimator : BayesianNMF, optional
+        The model; by default that of :class:`NMFImputer`.
+    n_repeats : int, default=3
+        How often a part is hidden.
+    fraction : float, default=0.1
+        Part of the observed entries that each repeat hides. No entry is hidden twice, so `n_repeats` times `fraction`
+        is at most 1.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the choice of hidden entries and of the fits.
+    progress : bool, default=False
+        Show how many fits are done on standard error.
+
+    Returns
+    -------
+    TableCheck
+        Errors, coverage and seconds, and a conclusion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.exponential(size=(40, 2)) @ rng.exponential(size=(2, 8)) + 0.1 * rng.random((40, 8))
+    >>> check = check_table(X)
+    >>> list(check.table.index)
+    ['bnmf', 'column mean', 'KNNImputer', 'IterativeImputer']
+    >>> bool(check.table.loc["bnmf", "error"] < 0.5 * check.table.loc["column mean", "error"])
+    True
+    """
+    arguments.whole_number(n_repeats, "n_repeats", 1)
+    if n_repeats * arguments.probability(fraction, "fraction") > 1.0 + 1e-9:
+        raise ValueError(
+            f"n_repeats times fraction must be at most 1, because no entry is hidden twice, got {n_repeats} times "
+            f"{fraction:g}"
+        )
+    if estimator is None:
+        estimator = BayesianNMF(**ANY_TABLE)
+    elif not isinstance(estimator, BayesianNMF):
+        raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
+    estimator.check_parameters()
+    arguments.flag(progress, "progress")
+    seed = as_seed(random_state)
+    array = _dense(X)
+    names = X.columns if isinstance(X, pd.DataFrame) else None
+    known = np.flatnonzero(~np.isnan(array).all(axis=0))
+    used = array[:, known]
+    scale = _standard_deviations(used)
+    repeats = _hidden_parts(used, scale > 0.0, n_repeats, fraction, np.random.default_rng(seed))
+    needed = {"keep_draws": True, "checkpoint": None, "calibrate": False, "random_state": seed, "progress": False}
+    model = clone(estimator).set_params(**needed)
+    others, notes = _others(used.shape)
+    predictions, seconds = _run({BNMF: partial(_predict, model, progress), **others}, repeats, progress)
+    n_failed = sum(not prediction.has_converged for prediction in predictions[BNMF])
+    if n_failed:
+        notes.append(
+            f"the predictions of bnmf have not converged in {n_failed} of {n_repeats} repeats, so more draws may lower "
+            "its error"
+        )
+    squares = {
+        method: [
+            ((prediction.values - repeat.values) / scale[repeat.columns]) ** 2
+            for prediction, repeat in zip(found, repeats, strict=True)
+        ]
+        for method, found in predictions.items()
+    }
+    inside = np.concatenate([prediction.is_inside for prediction in predictions[BNMF]])
+    columns = known[np.concatenate([repeat.columns for repeat in repeats])]
+    pooled = {method: np.concatenate(parts) for method, parts in squares.items()}
+    by_column = _by_column(columns, pooled[BNMF], inside, array.shape[1], names)
+    few = (
+        f"Only {len(inside)} entries were hidden, so this is no more than a hint. " if len(inside) < MIN_HIDDEN else ""
+    )
+    conclusion = f"{few}{_compared(pooled)} {_intervals(inside, columns, by_column, names)}"
+    return TableCheck(_table(squares, inside, seconds), by_column, conclusion, tuple(notes))
+
+
+def _dense(X: Any) -> Floats:
+    """Return X as an array with NaN for missing entries, or raise an error."""
+    refuse_sharded(X)
+    if sp.issparse(X):
+        raise TypeError(
+            "check_table is for dense tables with NaN for missing entries, because the imputers that it compares with "
+            f"are: got a sparse matrix ({type(X).__name__})"
+        )
+    array = as_floats(X)
+    if np.isnan(array).all():
+        raise ValueError("X has no observed entry at all: there is nothing to hide")
+    check_values(array[~np.isnan(array)], negative=True)
+    return array
+
+
+def _standard_deviations(array: Floats) -> Floats:
+    """Return the standard deviation of each column's observed entries, exactly zero for constant columns."""
+    is_constant = np.nanmin(array, axis=0) == np.nanmax(array, axis=0)
+    return np.where(is_constant, 0.0, np.nanstd(array, axis=0))
+
+
+def _hidden_parts(
+    array: Floats, may_hide: Bools, n_repeats: int, fraction: float, rng: np.random.Generator
+) -> list[_Repeat]:
+    """Return disjoint parts of the observed entries of some columns, which leave something of each row and column."""
+    if not may_hide.any():
+        raise ValueError("X has no column whose observed entries differ: there is nothing to predict")
+    seen = ~np.isnan(array)
+    is_alone = (seen.sum(axis=1, keepdims=True) == 1) | (seen.sum(axis=0) == 1)
+    rows, columns = np.nonzero(seen & may_hide & ~is_alone)
+    order = rng.permutation(len(rows))
+    n_hidden = int(fraction * len(rows) + 1e-9)
+    if n_hidden == 0:
+        raise ValueError(
+            f"X is too small to be checked: it has {len(rows)} observed entries that can be hidden (in columns that "
+            f"are not constant, and not alone in a row or column), and fraction={fraction:g} of them is less than one"
+        )
+    repeats = []
+    for number in range(n_repeats):
+        chosen = order[number * n_hidden : (number + 1) * n_hidden]
+        hidden = np.zeros(array.shape, bool)
+        hidden[rows[chosen], columns[chosen]] = True
+        lost = np.flatnonzero((hidden == seen).all(axis=1) & seen.any(axis=1))
+        hidden[lost, hidden[lost].argmax(axis=1)] = False
+        lost = np.flatnonzero((hidden == seen).all(axis=0))
+        hidden[hidden[:, lost].argmax(axis=0), lost] = False
+        at_rows, at_columns = np.nonzero(hidden)
+        repeats.append(_Repeat(np.where(hidden, np.nan, array), at_rows, at_columns, array[hidden]))
+    return repeats
+
+
+# --- methods
+
+
+def _predict(model: BayesianNMF, hides_length: bool, repeat: _Repeat) -> _Prediction:
+    """Return what `bnmf impute` would fill in, and whether its intervals contain the hidden entries."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it becomes a note
+        warnings.simplefilter("ignore", InterruptedRunWarning)
+        if hides_length:
+            warnings.simplefilter("ignore", LongRunWarning)
+        fitted = NMFImputer(model).fit(repeat.rest).estimator_
+    if fitted.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but a comparison needs all
+        raise KeyboardInterrupt
+    posterior, at = fitted.posterior_, (repeat.rows, repeat.columns)
+    low, high = posterior.interval(PROB, *at)
+    is_inside = (low <= repeat.values) & (repeat.values <= high)
+    return _Prediction(posterior.mean(*at), is_inside, not posterior.prediction_error() > PREDICTION_ERRORS[1])
+
+
+def _impute(imputer: Any, repeat: _Repeat) -> _Prediction:
+    """Return what another imputer fills in after scaling."""
+    scaler = StandardScaler()
+    # Their regressions are so small that threads cost more than they save.
+    with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
+        filled = scaler.inverse_transform(clone(imputer).fit_transform(scaler.fit_transform(repeat.rest)))
+    return _Prediction(filled[repeat.rows, repeat.columns])
+
+
+def _others(shape: tuple[int, int]) -> tuple[dict[str, Callable[[_Repeat], _Prediction]], list[str]]:
+    """Return the methods to compare with, and which of them are limited because they would take too long."""
+    n_rows, n_columns = shape
+    imputers, notes = {COLUMN_MEAN: SimpleImputer()}, []
+    if n_rows <= MAX_ROWS_OF_KNN:
+        imputers[KNN] = KNNImputer()
+    else:
+        notes.append(f"{KNN} is left out: with {n_rows:,} rows it would take too long")
+    with_all, with_some = MAX_COLUMNS_OF_ITERATIVE
+    if n_columns <= with_some:
+        n_nearest = None if n_columns <= with_all else N_NEAREST_FEATURES
+        imputers[ITERATIVE] = IterativeImputer(n_nearest_features=n_nearest, random_state=0)
+        if n_nearest is not None:
+            notes.append(f"{ITERATIVE} predicts each of {n_columns} columns from {n_nearest} others, to save time")
+    else:
+        notes.append(f"{ITERATIVE} is left out: with {n_columns:,} columns it would take too long")
+    return {method: partial(_impute, imputer) for method, imputer in imputers.items()}, notes
+
+
+def _run(
+    methods: dict[str, Callable[[_Repeat], _Prediction]], repeats: list[_Repeat], progress: bool
+) -> tuple[dict[str, list[_Prediction]], dict[str, float]]:
+    """Return the predictions of each method for each repeat, and its median seconds."""
+    total = len(methods) * len(repeats)
+    display = Display({FITS: total}, unit=FITS) if progress else Silent()
+    found: dict[str, list[_Prediction]] = {method: [] for method in methods}
+    seconds: dict[str, list[float]] = {method: [] for method in methods}
+    n_done, rate = 0, Rate(total, 0)
+    with display:
+        for repeat in repeats:
+            for method, predict in methods.items():
+                began = time.perf_counter()
+                found[method].append(predict(repeat))
+                seconds[method].append(time.perf_counter() - began)
+                n_done += 1
+                display.update(FITS, n_done, partial(rate.left, n_done))
+    # The first fit may include compilation, so not the mean.
+    return found, {method: float(np.median(times)) for method, times in seconds.items()}
+
+
+# --- what came out
+
+
+def _table(squares: dict[str, list[Floats]], inside: Bools, seconds: dict[str, float]) -> pd.DataFrame:
+    errors = {method: [np.sqrt(part.mean()) for part in parts] for method, parts in squares.items()}
+    table = pd.DataFrame(
+        {
+            method: {"error": np.mean(of_repeats), "lowest": min(of_repeats), "highest": max(of_repeats)}
+            for method, of_repeats in errors.items()
+        }
+    ).T
+    table["coverage"] = [inside.mean() if method == BNMF else np.nan for method in errors]
+    table["seconds"] = list(seconds.values())
+    return table.rename_axis("method")
+
+
+def _by_column(
+    columns: Indices, squares: Floats, inside: Bools, n_columns: int, names: pd.Index | None
+) -> pd.DataFrame:
+    counts = np.bincount(columns, minlength=n_columns)
+    with np.errstate(invalid="ignore"):
+        error = np.sqrt(np.bincount(columns, squares, n_columns) / counts)
+        coverage = np.bincount(columns, inside, n_columns) / counts
+    index = pd.RangeIndex(n_columns) if names is None else names
+    return pd.DataFrame({"hidden": counts, "error": error, "coverage": coverage}, index=index)
+
+
+def _is_better(squares: Floats, others: Floats) -> bool:
+    """Return whether squared errors are smaller than others of the same entries, by more than chance explains."""
+    differences = others - squares
+    error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
+    return bool(differences.mean() > N_STANDARD_ERRORS * error)
+
+
+def _compared(squares: dict[str, Floats]) -> str:
+    """Return which method predicts best, and whether bnmf predicts at all."""
+    errors = {method: float(np.sqrt(of_entries.mean())) for method, of_entries in squares.items()}
+    ratios = {method: f"{error / errors[COLUMN_MEAN]:.0%}" for method, error in errors.items()}
+    own, mean = squares[BNMF], squares[COLUMN_MEAN]
+    rivals = sorted(set(squares) - {BNMF, COLUMN_MEAN}, key=errors.__getitem__)
+    rival = rivals[0] if rivals else None
+    if not _is_better(own, mean):
+        is_worse = _is_better(mean, own)
+        begin = f"bnmf predicts hidden entries {'worse' if is_worse else 'no better'} than the column mean"
+        if rival and _is_better(squares[rival], mean):
+            return f"{begin}, but {rival} does better, with {ratios[rival]} of its error: use {rival} here."
+        return (
+            f"{begin}{', and neither do the others' if rival and not is_worse else ''}: as far as can be told from "
+            f"{len(own):,} of them, the columns of this table say little about each other, and the column mean will do."
+        )
+    if rival is None or _is_better(own, squares[rival]):
+        return f"bnmf predicts hidden entries best here, with {ratios[BNMF]} of the error of the column mean."
+    if _is_better(squares[rival], own):
+        return (
+            f"{rival} predicts hidden entries best here, with {ratios[rival]} of the error of the column mean, and "
+            f"bnmf with {ratios[BNMF]}: use {rival} if you need no intervals."
+        )
+    return (
+        f"bnmf and {rival} predict hidden entries about equally well, with {ratios[BNMF]} and {ratios[rival]} of the "
+        "error of the column mean."
+    )
+
+
+def _intervals(inside: Bools, columns: Indices, by_column: pd.DataFrame, names: pd.Index | None) -> str:
+    """Return whether the intervals of bnmf hold, in all and in each column."""
+    n, coverage = len(inside), float(inside.mean())
+    what = f"{PROB:.0%} intervals"
+    found = f"{coverage:.0%} of {n:,} hidden entries are inside"
+    chance = N_STANDARD_ERRORS * np.sqrt(PROB * (1.0 - PROB) / n)
+    if coverage < min(LOWEST_COVERAGE, PROB - chance):
+        return f'The {what} of bnmf are too narrow: {found}. Try fewer components or noise="student-t" first.'
+    if n < MIN_HIDDEN:
+        return f"Whether the {what} of bnmf hold cannot be told: {inside.sum()} of {n} entries are inside."
+    # A column is named if it has so few entries inside that this is unlikely, given how many columns there are.
+    counts = by_column["hidden"].to_numpy()
+    n_inside = np.bincount(columns[inside], minlength=len(counts))
+    p_values = np.asarray(stats.binom.cdf(n_inside, counts, PROB))
+    is_unlikely = p_values < COLUMN_P_VALUE / np.count_nonzero(counts)
+    narrow = np.flatnonzero(is_unlikely & (n_inside < LOWEST_COVERAGE * counts))
+    if len(narrow):
+        first = narrow[np.argsort(p_values[narrow], kind="stable")][:N_NAMED_COLUMNS]
+        shown = [
+            f"{shortened(name, NAME_WIDTH)} ({n_inside[at]} of {counts[at]})"
+            for name, at in zip(labels(names, first, "column"), first, strict=True)
+        ]
+        more = f" and {len(narrow) - len(first)} more" if len(narrow) > len(first) else ""
+        return f"The {what} of bnmf hold over all ({found}), but not in {', '.join(shown)}{more}."
+    if coverage > max(HIGHEST_COVERAGE, PROB + chance):
+        return f"The {what} of bnmf are wider than need be: {found}."
+    return f"The {what} of bnmf hold: {found}."

@@ -1,0 +1,128 @@
+"""``bnmf check``: whether bnmf is the right tool for a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bnmf.cli import options
+from bnmf.cli.outcome import Debug, WrongUse, command
+from bnmf.cli.sampling import check_values, read
+from bnmf.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from bnmf.checking import TableCheck
+    from bnmf.tables import Table
+
+# Columns with the largest error that --by-column shows, and as many with the lowest coverage.
+N_WORST = 5
+NAME_WIDTH = 40
+
+
+@command
+def check(
+    data: options.Data,
+    by_column: Annotated[
+        bool, typer.Option("--by-column", help="Show the columns that bnmf predicts worst, too.", show_default=False)
+    ] = False,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, max=10, metavar="N", help="How often a tenth is hidden.")
+    ] = 3,
+    triples: options.IsTriples = False,
+    missing: options.Missing = None,
+    unstored: options.UnstoredOption = None,
+    header: options.Header = None,
+    row_names: options.RowNames = None,
+    components: options.Components = "auto",
+    max_time: options.MaxTime = 60.0,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    debug: Debug = False,
+) -> None:
+    """Check whether bnmf is the right tool for a table.
+
+    A tenth of the observed entries is hidden a few times and predicted from the rest: by bnmf, as bnmf impute would, by
+    the mean of the column, and by KNNImputer and IterativeImputer of scikit-learn after scaling.
+
+    \b
+    Examples:
+      bnmf check survey.csv
+      bnmf check survey.csv --by-column   # where it is good and where not
+      bnmf check survey.csv -k 3          # with fewer components
+    """
+    from bnmf.checking import check_table
+    from bnmf.estimator import BayesianNMF
+    from bnmf.imputer import ANY_TABLE
+
+    screen = Screen()
+    table = read(data, **options.reading(triples, missing, unstored, header, row_names))
+    screen.describe(table, data)
+    check_values(table, data, negative=True)
+    model = BayesianNMF(n_components=components, **ANY_TABLE, n_draws="auto", max_time=max_time, n_jobs=jobs or -1)
+    found = check_table(_dense(table, data), estimator=model, n_repeats=repeats, random_state=seed, progress=True)
+    _show(found, screen)
+    if by_column:
+        _show_columns(found, screen)
+    screen.explain(found.conclusion, style="bold")
+    for note in found.notes:
+        screen.explain(f"Note: {note}.")
+
+
+def _dense(table: Table, source: Path) -> Any:
+    """Return the numbers with the names of their columns, if those that are not stored are missing."""
+    import pandas as pd
+    import scipy.sparse as sp
+
+    from bnmf.data.containers import as_dense
+    from bnmf.utils import memory
+
+    if table.has_implicit_zeros:
+        raise WrongUse(
+            f"{source} is sparse, and bnmf check is for dense tables: if what is not stored is missing, use --unstored "
+            "missing"
+        )
+    values = table.values
+    if isinstance(values, sp.csr_array):
+        n_rows, n_columns = table.shape
+        memory.require(8 * n_rows * n_columns, f"a dense table of {n_rows:,} x {n_columns:,}", "check a part of it")
+        values = as_dense(values, table.unstored)
+    names = table.column_names or [f"column {number}" for number in range(1, table.shape[1] + 1)]
+    return pd.DataFrame(values, columns=names)
+
+
+def _show(found: TableCheck, screen: Screen) -> None:
+    """Show errors, coverage and seconds of each method."""
+    rows = []
+    for method, (error, lowest, highest, coverage, seconds) in zip(
+        found.table.index, found.table.to_numpy(), strict=True
+    ):
+        inside = f"{coverage:.1%}" if coverage >= 0 else ""  # NaN without intervals
+        rows.append([method, f"{error:.3f}", f"{lowest:.3f} to {highest:.3f}", inside, f"{seconds:.1f}"])
+    screen.show(["predicted by", "error", "range", "in 90% intervals", "seconds"], rows)
+    screen.explain(
+        f"The error is that of {found.n_hidden:,} hidden entries, in standard deviations of their columns: the column "
+        "mean has about 1."
+    )
+
+
+def _show_columns(found: TableCheck, screen: Screen) -> None:
+    """Show the columns with the largest errors and those with the lowest coverage, by error."""
+    import numpy as np
+
+    from bnmf.utils.labels import labels, shortened
+
+    counts, error, coverage = found.by_column.to_numpy(float).T
+    hidden = np.flatnonzero(counts)
+    chosen = hidden[np.argsort(-error[hidden], kind="stable")]
+    if len(chosen) > 2 * N_WORST:
+        lowest = chosen[np.argsort(coverage[chosen], kind="stable")][:N_WORST]
+        chosen = chosen[np.isin(chosen, [*chosen[:N_WORST], *lowest])]
+    names = labels(found.by_column.index, chosen, "column")
+    heading = "columns that bnmf predicts worst" if len(chosen) < len(hidden) else "bnmf by column"
+    rows = [
+        [shortened(name, NAME_WIDTH), f"{error[at]:.3f}", f"{counts[at] * coverage[at]:.0f} of {counts[at]:.0f}"]
+        for name, at in zip(names, chosen, strict=True)
+    ]
+    screen.show([heading, "error", "in 90% intervals"], rows)

@@ -1,0 +1,114 @@
+"""``bnmf check``: the table and the conclusion of check_table, with the model of ``bnmf impute``."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from bnmf import BayesianNMF, check_table, checking
+from bnmf.imputer import ANY_TABLE
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Shorten the fits, and return the estimators that the command asked for and the results that it got."""
+    found = []
+
+    def shortened(X, *, estimator, **options):
+        short = clone(estimator).set_params(n_chains=2, burn_in=20, n_draws=20, max_time=None)
+        found.append((estimator, check_table(X, estimator=short, **options)))
+        return found[-1][1]
+
+    monkeypatch.setattr(checking, "check_table", shortened)
+    return found
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("-k", "2", "--max-time", "7", "--jobs", "1", "--seed", "3", "--repeats", "2")]
+)
+def test_numbers_and_conclusion_of_check_table(program, calls, table, options):
+    result = program("check", table, *options)
+    assert result.exit_code == 0, result.output
+    estimator, check = calls[0]
+    asked = {"n_components": 2, "max_time": 7.0, "n_jobs": 1} if options else {"max_time": 60.0, "n_jobs": -1}
+    assert repr(estimator) == repr(BayesianNMF(**ANY_TABLE, n_draws="auto").set_params(**asked))
+    for method, row in check.table.iterrows():
+        shown = rf"{method} +{row.error:.3f} +{row.lowest:.3f} to {row.highest:.3f}"
+        shown += rf" +{row.coverage:.1%}" if method == "bnmf" else ""
+        assert re.search(rf"^{shown} +{row.seconds:.1f} *$", result.stdout, re.MULTILINE)
+    assert check.conclusion in words(result.stdout)
+    assert f"that of {check.n_hidden} hidden entries" in words(result.stdout)
+    total = 8 if options else 12
+    assert f"{total}/{total} fits" in result.stderr
+    assert "fits" not in result.stdout
+
+
+def test_worst_columns_are_shown_by_name_in_80_columns(program, calls, tmp_path):
+    X = np.random.default_rng(0).random((80, 16)).round(3)
+    names = [f"a question of a survey that has many words, number {number}" for number in range(16)]
+    lines = [",".join(f'"{name}"' for name in names), *(",".join(map(str, row)) for row in X.tolist())]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    result = program("check", tmp_path / "x.csv", "--repeats", "1", "--by-column")
+    assert result.exit_code == 0, result.output
+    shown = result.stdout.split("columns that bnmf predicts worst")[1]
+    listed = re.findall(r"^a question.*….*, number (\d+)  +(\S+) +(\d+) of (\d+)$", shown, re.MULTILINE)
+    by_column = calls[0][1].by_column.reset_index(drop=True)
+    expected = set(by_column.nlargest(5, "error").index)
+    chosen = [int(number) for number, *_ in listed]
+    assert expected <= set(chosen)
+    assert by_column["coverage"].idxmin() in chosen
+    assert len(chosen) <= 10
+    assert chosen == by_column.loc[chosen].sort_values("error", ascending=False).index.tolist()
+    for at, (_, error, n_inside, n_hidden) in zip(chosen, listed, strict=True):
+        column = by_column.loc[at]
+        assert (error, int(n_hidden)) == (f"{column.error:.3f}", column.hidden)
+        assert int(n_inside) == round(column.coverage * column.hidden)
+    tables = [line for line in result.stdout.splitlines() if re.search(r"\d +\d|─| of \d+$", line)]
+    assert max(map(len, tables)) <= 80
+
+
+def test_every_column_of_a_narrow_table_is_shown(program, calls, table):
+    result = program("check", table, "--by-column")
+    assert result.exit_code == 0, result.output
+    by_column = calls[0][1].by_column
+    shown = result.stdout.split("bnmf by column")[1]
+    listed = re.findall(r"^([a-e])  +\d", shown, re.MULTILINE)
+    assert sorted(listed) == by_column.index[by_column["hidden"] > 0].tolist()
+    assert f"Only {calls[0][1].n_hidden} entries were hidden" in words(result.stdout)
+
+
+def test_triples_and_sparse_files(program, calls, small, tmp_path):
+    lines = [f"r{i},c{j},{small[i, j]}" for i, j in np.argwhere(~np.isnan(small)).tolist()]
+    (tmp_path / "t.csv").write_text("\n".join(["row,column,value", *lines]) + "\n")
+    result = program("check", tmp_path / "t.csv", "--triples", "--repeats", "1")
+    assert result.exit_code == 0, result.output
+    assert set(calls[0][1].by_column.index) == {f"c{j}" for j in range(5)}
+    sp.save_npz(tmp_path / "s.npz", sp.csr_matrix(np.nan_to_num(small)))
+    result = program("check", tmp_path / "s.npz")
+    assert (result.exit_code, "bnmf check is for dense tables" in result.stderr) == (2, True)
+    result = program("check", tmp_path / "s.npz", "--unstored", "missing", "--repeats", "1")
+    assert result.exit_code == 0, result.output
+    assert len(calls) == 2
+
+
+def test_notes_are_shown(program, calls, table, monkeypatch):
+    monkeypatch.setattr(checking, "MAX_ROWS_OF_KNN", 11)
+    result = program("check", table, "--repeats", "1")
+    assert "Note: KNNImputer is left out: with 12 rows it would take too long." in words(result.stdout)
+
+
+def test_errors_are_one_line(program, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6.0).reshape(3, 2))
+    result = program("check", tmp_path / "x.npy")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: X is too small to be checked: it has 6 observed entries")
+    assert result.stderr.count("\n") == 1
+    result = program("check", tmp_path / "none.csv")
+    assert (result.exit_code, result.stderr) == (2, f"Error: there is no file {tmp_path / 'none.csv'}\n")
+    assert program("check", tmp_path / "x.npy", "--repeats", "11").exit_code == 2

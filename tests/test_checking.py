@@ -1,0 +1,298 @@
+"""Checking a table: what is hidden, the numbers by hand, and what is concluded from them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from sklearn.base import clone
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
+from sklearn.impute import IterativeImputer, KNNImputer
+
+from bnmf import BayesianNMF, NMFImputer, check_table, checking
+from bnmf.checking import _compared, _hidden_parts, _intervals
+from bnmf.imputer import ANY_TABLE
+from bnmf.posterior.fitting import Ending, Run
+from tests.statistical.checks import P_VALUE
+
+QUICK = BayesianNMF(4, **ANY_TABLE, n_chains=2, burn_in=60, n_draws=60)
+SHORTEST = BayesianNMF(1, **ANY_TABLE, n_chains=1, burn_in=5, n_draws=5)
+
+
+def example(n_rows=60, n_columns=6, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    mean = rng.exponential(size=(n_rows, 2)) @ rng.normal(size=(2, n_columns))
+    X = 5.0 + 10.0 ** np.arange(n_columns) * (mean + noise * rng.normal(size=mean.shape))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def parts_of(X, n_repeats=3, fraction=0.1, seed=0):
+    varies = np.nanmax(X, axis=0) > np.nanmin(X, axis=0)
+    return _hidden_parts(X, varies, n_repeats, fraction, np.random.default_rng(seed))
+
+
+# --- what is hidden
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("n_repeats", "fraction"), [(3, 0.1), (2, 0.5), (1, 0.9)])
+def test_hidden_entries_were_observed_and_leave_something_of_every_row_and_column(seed, n_repeats, fraction):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(15, 6))
+    X[rng.random(X.shape) < 0.6] = np.nan
+    X[0], X[1] = np.nan, [np.nan, 1.0, *np.full(4, np.nan)]  # a row without entries, and one with a single entry
+    X[2] = rng.normal(size=6)  # so that all columns have entries
+    X[~np.isnan(X[:, 5]), 5] = 7.0
+    seen, times_hidden = ~np.isnan(X), np.zeros(X.shape, int)
+    for part in parts_of(X, n_repeats, fraction, seed):
+        hidden = np.zeros(X.shape, bool)
+        hidden[part.rows, part.columns] = True
+        assert 0 < hidden.sum() == len(part.values) <= fraction * seen[:, :5].sum()
+        assert seen[hidden].all()
+        assert not hidden[:, 5].any()  # constant
+        np.testing.assert_array_equal(part.values, X[part.rows, part.columns])
+        np.testing.assert_array_equal(part.rest, np.where(hidden, np.nan, X))
+        left = seen & ~hidden
+        assert left.any(axis=0).all()
+        np.testing.assert_array_equal(left.any(axis=1), seen.any(axis=1))
+        times_hidden += hidden
+    assert times_hidden.max() == 1
+
+
+# --- the numbers
+
+
+def scaled(imputer, rest):
+    """Return what an imputer fills into columns of mean 0 and variance 1."""
+    mean, sd = np.nanmean(rest, axis=0), np.nanstd(rest, axis=0)
+    return imputer.fit_transform((rest - mean) / sd) * sd + mean
+
+
+@pytest.mark.filterwarnings("ignore:.*Early stopping criterion not reached")
+def test_numbers_by_hand():
+    X = example()
+    check = check_table(X, estimator=QUICK, n_repeats=2, fraction=0.2, random_state=3)
+    errors = {method: [] for method in check.table.index}
+    squares, inside = np.zeros(X.shape), np.zeros(X.shape)
+    hidden = np.zeros(X.shape)
+    for part in parts_of(X, 2, 0.2, seed=3):
+        model = NMFImputer(clone(QUICK).set_params(random_state=3)).fit(part.rest).estimator_
+        filled = {
+            "bnmf": model.impute(),
+            "column mean": np.broadcast_to(np.nanmean(part.rest, axis=0), X.shape),
+            "KNNImputer": scaled(KNNImputer(), part.rest),
+            "IterativeImputer": scaled(IterativeImputer(random_state=0), part.rest),
+        }
+        low, high = model.posterior_.interval(0.9, part.rows, part.columns)
+        for method, predicted in filled.items():
+            total = 0.0
+            for i, j in zip(part.rows, part.columns, strict=True):
+                total += (predicted[i, j] - X[i, j]) ** 2 / np.nanvar(X[:, j])
+            errors[method].append(np.sqrt(total / len(part.rows)))
+        for i, j, lower, upper in zip(part.rows, part.columns, low, high, strict=True):
+            hidden[i, j] += 1
+            squares[i, j] += (filled["bnmf"][i, j] - X[i, j]) ** 2 / np.nanvar(X[:, j])
+            inside[i, j] += lower <= X[i, j] <= upper
+    assert list(errors) == ["bnmf", "column mean", "KNNImputer", "IterativeImputer"]
+    for method, of_repeats in errors.items():
+        expected = [np.mean(of_repeats), min(of_repeats), max(of_repeats)]
+        np.testing.assert_allclose(check.table.loc[method, ["error", "lowest", "highest"]], expected, rtol=1e-6)
+    assert check.table.loc["bnmf", "coverage"] == pytest.approx(inside.sum() / hidden.sum())
+    assert check.table["coverage"].isna().tolist() == [False, True, True, True]
+    assert (check.table["seconds"] > 0).all()
+    np.testing.assert_array_equal(check.by_column["hidden"], hidden.sum(axis=0))
+    np.testing.assert_allclose(check.by_column["error"], np.sqrt(squares.sum(axis=0) / hidden.sum(axis=0)), rtol=1e-6)
+    np.testing.assert_allclose(check.by_column["coverage"], inside.sum(axis=0) / hidden.sum(axis=0))
+    assert check.n_hidden == hidden.sum()
+
+
+def test_data_of_the_model_are_covered():
+    check = check_table(example(100, 10), estimator=QUICK)
+    n_inside = round(check.table.loc["bnmf", "coverage"] * check.n_hidden)
+    assert 2 * stats.binom.cdf(n_inside, check.n_hidden, 0.9) > P_VALUE
+    assert 2 * stats.binom.sf(n_inside - 1, check.n_hidden, 0.9) > P_VALUE
+    assert check.table.loc["bnmf", "error"] < 0.8 < check.table.loc["column mean", "error"]
+    assert check.conclusion.startswith("bnmf ")
+
+
+def test_units_and_containers_do_not_matter():
+    X = example()
+    check = check_table(X, estimator=SHORTEST, n_repeats=1)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    masked = np.ma.masked_invalid(X)
+    for other in (frame, masked, X * 2.0**-400):
+        found = check_table(other, estimator=SHORTEST, n_repeats=1)
+        np.testing.assert_allclose(found.table.drop(columns="seconds"), check.table.drop(columns="seconds"), rtol=1e-6)
+
+
+def test_columns_without_variation_or_entries_are_not_scored():
+    X = example()
+    wider = np.column_stack([np.full(60, np.nan), X, np.full(60, 0.1)])
+    names = ["empty", "a", "a", *"cdef", "constant"]
+    found = check_table(pd.DataFrame(wider, columns=names), estimator=SHORTEST, n_repeats=1).by_column
+    assert found.index.tolist() == names
+    assert (found["hidden"] > 0).tolist() == [False, *6 * [True], False]
+    assert found.iloc[[0, -1]][["error", "coverage"]].isna().all(axis=None)
+
+
+def test_methods_that_would_take_too_long_are_limited(monkeypatch):
+    X = example()
+    monkeypatch.setattr(checking, "MAX_ROWS_OF_KNN", 59)
+    monkeypatch.setattr(checking, "MAX_COLUMNS_OF_ITERATIVE", (5, 6))
+    monkeypatch.setattr(checking, "N_NEAREST_FEATURES", 3)
+    check = check_table(X, estimator=SHORTEST, n_repeats=1)
+    assert check.table.index.tolist() == ["bnmf", "column mean", "IterativeImputer"]
+    assert "KNNImputer is left out: with 60 rows" in check.notes[0]
+    assert "each of 6 columns from 3 others" in check.notes[1]
+    monkeypatch.setattr(checking, "MAX_COLUMNS_OF_ITERATIVE", (4, 5))
+    check = check_table(X, estimator=SHORTEST)
+    assert check.table.index.tolist() == ["bnmf", "column mean"]
+    assert "IterativeImputer is left out: with 6 columns" in check.notes[1]
+
+
+# --- what is concluded
+
+
+def squares(**sizes):
+    """Return squared errors of 400 entries with the same randomness for each method."""
+    noise = np.random.default_rng(0).normal(size=400) ** 2
+    names = {"own": "bnmf", "mean": "column mean", "knn": "KNNImputer", "iterative": "IterativeImputer"}
+    return {names[key]: size**2 * noise for key, size in sizes.items()}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "begin", "end"),
+    [
+        ({"own": 0.5, "mean": 1, "knn": 0.7, "iterative": 0.8}, "bnmf predicts hidden entries best here, with 50%", ""),
+        ({"own": 0.5, "mean": 1}, "bnmf predicts hidden entries best here, with 50%", ""),
+        (
+            {"own": 0.6, "mean": 1, "knn": 0.7, "iterative": 0.5},
+            "IterativeImputer predicts",
+            "if you need no intervals.",
+        ),
+        (
+            {"own": 0.6, "mean": 1, "knn": 0.6, "iterative": 0.8},
+            "bnmf and KNNImputer predict",
+            "60% and 60% of the error",
+        ),
+        (
+            {"own": 1, "mean": 1, "knn": 1.1},
+            "bnmf predicts hidden entries no better than the column mean, and neither",
+            "",
+        ),
+        ({"own": 1.2, "mean": 1, "knn": 1.1}, "bnmf predicts hidden entries worse than the column mean:", "will do."),
+        ({"own": 1.2, "mean": 1, "knn": 0.8}, "bnmf predicts hidden entries worse", "with 80% of its error: use KNN"),
+    ],
+)
+def test_which_is_best(sizes, begin, end):
+    sentence = _compared(squares(**sizes))
+    assert sentence.startswith(begin)
+    assert end in sentence
+
+
+def test_a_difference_within_chance_does_not_count():
+    rng = np.random.default_rng(0)
+    found = {"bnmf": rng.exponential(size=30), "column mean": 1.1 * rng.exponential(size=30)}
+    assert "no better than the column mean" in _compared(found)
+    assert "no better" in _compared({method: values[:1] for method, values in found.items()})
+
+
+@pytest.mark.parametrize(
+    ("n_inside", "n", "sentence"),
+    [
+        (90, 100, "hold: 90% of 100 hidden entries are inside."),
+        (85, 100, "hold: 85% of 100"),  # within two standard errors
+        (83, 100, "too narrow: 83% of 100"),
+        (8_800, 10_000, "hold: 88%"),  # more than chance, but near enough
+        (8_600, 10_000, "too narrow"),
+        (9_400, 10_000, "hold"),
+        (9_700, 10_000, "wider than need be: 97%"),
+        (19, 20, "cannot be told: 19 of 20 entries are inside."),
+        (5, 20, "too narrow: 25% of 20"),
+    ],
+)
+def test_whether_intervals_hold(n_inside, n, sentence):
+    columns = np.arange(n) % 2
+    inside = np.argsort(np.random.default_rng(0).random(n)) < n_inside
+    by_column = pd.DataFrame({"hidden": np.bincount(columns)})
+    assert sentence in _intervals(inside, columns, by_column, None)
+
+
+def test_columns_whose_intervals_fail_are_named():
+    columns = np.repeat(np.arange(6), 50)
+    inside = np.arange(300) % 50 < np.repeat([48, 48, 30, 48, 32, 48], 50)
+    by_column = pd.DataFrame({"hidden": [*np.bincount(columns), 0]})
+    names = pd.Index(["a", "b", "a long name of a column in a survey", "d", "e", "f", "g"])
+    sentence = _intervals(inside, columns, by_column, names)
+    assert "too narrow: 85% of 300" in sentence
+    inside = np.arange(300) % 50 < np.repeat([48, 48, 35, 48, 35, 50], 50)
+    assert _intervals(inside, columns, by_column, names).endswith(
+        "(88% of 300 hidden entries are inside), but not in a long name of …mn in a survey (35 of 50), e (35 of 50)."
+    )
+    assert "but not in column 2 (35 of 50), column 4 (35 of 50)." in _intervals(inside, columns, by_column, None)
+
+
+def test_chains_that_have_not_converged_are_noted(monkeypatch):
+    monkeypatch.setattr(checking, "PREDICTION_ERRORS", (0.0, 0.0))
+    check = check_table(example(), estimator=SHORTEST, n_repeats=2)
+    assert "not converged in 2 of 2 repeats" in check.notes[-1]
+
+
+def test_shown_in_words():
+    check = check_table(example(), estimator=SHORTEST, n_repeats=1)
+    shown = repr(check)
+    assert all(method in shown for method in check.table.index)
+    assert check.conclusion in shown
+    other = checking.TableCheck(check.table, check.by_column, "not in <b>", ("<i>",))
+    assert "not in &lt;b&gt;" in other._repr_html_()
+    assert "Note: &lt;i&gt;" in other._repr_html_()
+    assert repr(other).endswith("Note: <i>")
+
+
+# --- calls
+
+
+def test_the_same_seed_gives_the_same(capsys):
+    X = example()
+    first, second = (
+        check_table(X, estimator=SHORTEST, n_repeats=1, random_state=np.random.default_rng(1), progress=progress)
+        for progress in (False, True)
+    )
+    pd.testing.assert_frame_equal(first.by_column, second.by_column)
+    assert "4/4 fits" in capsys.readouterr().err
+    assert not check_table(X, estimator=SHORTEST, n_repeats=1, random_state=2).by_column.equals(first.by_column)
+
+
+def test_ctrl_c_ends_the_check(monkeypatch):
+    monkeypatch.setattr(Run, "ending", Ending.INTERRUPTED)
+    monkeypatch.setattr(Run, "interruption", lambda run: "interrupted")
+    monkeypatch.setattr(checking, "_impute", lambda *_: pytest.fail("it went on"))
+    with pytest.raises(KeyboardInterrupt):
+        check_table(example(), estimator=SHORTEST)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "error", "words"),
+    [
+        (sp.csr_array(np.eye(9)), {}, TypeError, "for dense tables .* got a sparse matrix .csr_array"),
+        (np.full((9, 4), np.nan), {}, ValueError, "no observed entry at all"),
+        (np.ones((9, 4)), {}, ValueError, "no column whose observed entries differ"),
+        (np.arange(6.0).reshape(3, 2), {}, ValueError, "too small to be checked: it has 6 observed entries"),
+        (np.arange(99.0).reshape(99, 1), {}, ValueError, "it has 0 observed entries that can be hidden"),
+        (np.where(np.eye(30) > 0, np.arange(30.0), np.nan), {}, ValueError, "no column whose observed entries differ"),
+        (np.arange(30.0).reshape(1, 30), {}, ValueError, "no column whose observed entries differ"),
+        (np.array([[1.0, np.inf], [2.0, 3.0]]), {}, ValueError, "finite"),
+        (pd.DataFrame({"a": ["x", "y"]}), {}, TypeError, "not: a"),
+        (example(), {"fraction": 0.4}, ValueError, "at most 1, .* got 3 times 0.4"),
+        (example(), {"fraction": 1.5}, ValueError, "fraction must be a number between 0 and 1"),
+        (example(), {"n_repeats": 0}, ValueError, "n_repeats must be at least 1"),
+        (example(), {"estimator": NMFImputer()}, TypeError, "estimator must be a BayesianNMF"),
+        (example(), {"estimator": BayesianNMF()}, ValueError, "Negative values"),
+        (example(), {"estimator": BayesianNMF(n_draws=0)}, ValueError, "n_draws"),
+        (example(), {"progress": 1}, TypeError, "progress must be True or False"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(X, options, error, words):
+    with pytest.raises(error, match=words):
+        check_table(X, **options)
