@@ -47,4 +47,7 @@ def source_of(commit: str, directory: Path) -> Path:
             raise NotAvailable(f"commit {commit} is not in the history (a shallow clone has only the last ones)")
         with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
             archive.extractall(folder, filter="data")
+        # An editable installation would come before PYTHONPATH; Python runs this at its start.
+        hooks = 'sys.meta_path[:] = [hook for hook in sys.meta_path if not hasattr(hook, "known_packages")]'
+        (folder / "src" / "sitecustomize.py").write_text(f"import sys\n\n{hooks}\n", encoding="utf-8")
     return folder / "src"

@@ -485,6 +485,13 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
+# An editable installation would come before PYTHONPATH. Python runs this at its start, in every process of a copy.
+FIRST_OF_ALL = """import sys
+
+sys.meta_path[:] = [finder for finder in sys.meta_path if "bnmf" not in getattr(finder, "known_packages", ())]
+"""
+
+
 def copied(folder: Path) -> None:
     """Copy the package, with its compiled modules, and the tests to a folder."""
     build = shutil.ignore_patterns("CMake*", "*.a", "*.ninja", ".ninja*", "*.cmake", "__pycache__")
@@ -492,6 +499,7 @@ def copied(folder: Path) -> None:
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=build)
     shutil.copy(ROOT / "src" / "bnmf" / "kernels" / "CMakeLists.txt", folder / "src" / "bnmf" / "kernels")
     shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "src" / "sitecustomize.py").write_text(FIRST_OF_ALL, encoding="utf-8")
 
 
 def compiled(folder: Path, **options: str) -> None:

@@ -34,7 +34,13 @@ def _rebuild_if_changed() -> None:
     if rebuild is None or not modules or not sources:
         return
     if max(file.stat().st_mtime for file in sources) > min(file.stat().st_mtime for file in modules):
-        rebuild()
+        try:
+            rebuild()
+        except Exception as error:
+            raise ImportError(
+                "a source of the kernels has changed, and they could not be compiled again: see above, or install bnmf "
+                "again with python -m pip install --no-build-isolation -e ."
+            ) from error
         for file in modules:
             file.touch()
 
