@@ -145,12 +145,15 @@ def test_a_column_whose_intervals_fail_is_named():
 def test_predictions_that_are_worse_than_the_mean_of_a_column():
     (finding,) = on_intervals(covered(0.9, error=1.5), None)
     assert finding.level == "poor"
-    assert "predictions are worse than the means of the columns" in finding.sentence
+    assert finding.sentence.endswith(", and predictions of most columns are worse than their means")
     assert "NMFImputer" in finding.advice
     one = hidden(np.arange(200) % 10 > 0, np.repeat(np.arange(5), 40))
     (finding,) = on_intervals(replace(one, errors=np.where(one.columns == 3, 1.5, 0.1)), None)
-    assert finding.level == "usable"
-    assert finding.sentence.endswith("; predictions are worse than the column mean in column 3")
+    assert finding.level == "poor"
+    assert finding.sentence.endswith(", and predictions are worse than the mean in column 3")
+    # A single prediction that is far off is not a column.
+    (finding,) = on_intervals(replace(one, errors=np.where(np.arange(200) == 130, 100.0, 0.1)), None)
+    assert finding.level == "good"
 
 
 def test_nothing_is_said_where_nothing_was_hidden():

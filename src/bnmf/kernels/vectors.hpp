@@ -40,7 +40,7 @@ constexpr Tile TILE{8, 24, 20};
 #elif defined(__AVX__)
 constexpr int LANES = 4;
 constexpr Tile TILE{4, 8, 12};
-#elif defined(__aarch64__)
+#elif defined(__aarch64__)  // half as many lanes, in twice as many registers
 constexpr int LANES = 2;
 constexpr Tile TILE{4, 8, 12};
 #else

@@ -83,6 +83,8 @@ class Posterior(Draws, BasePosterior):
         their places and scales when components are aligned.
     signed : tuple of (bool, bool), default=(False, False)
         Whether entries of W and of Z may be negative.
+    calibration : Calibration, optional
+        How well entries that were hidden for this purpose are predicted.
     """
 
     # Posteriors of new rows use the alignment of the fitted ones.

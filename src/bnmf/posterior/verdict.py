@@ -27,10 +27,12 @@ RHAT_LIMITS = (1.05, 1.1)
 COVERAGE_ERRORS = (0.05, 0.1)
 # Coverage below which a column is named, unless chance can explain it with this probability.
 MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
-# Squared error over that of the column mean from which predictions are worse than it, and entries it takes to tell.
-WORSE_THAN_MEAN, MIN_HIDDEN = 1.1, 20
+# Error over that of the column mean from which predictions of most columns are worse than it, and typical error of one
+# column, in its standard deviations, that is far off. Hidden entries of a column that it takes to tell.
+WORSE_THAN_MEAN, FAR_OFF, MIN_HIDDEN = 1.05, 1.0, 20
 # Columns that are named.
 N_NAMED = 3
+BETTER_ERRORS = "try offset, NMFImputer or fewer components"
 # Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
 # long before they agree in their noise and components.
 WARNED = ("fit", "predictions", "intervals")
@@ -168,16 +170,21 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         level = POOR
         sentence += f", but far fewer in {_named(narrow.index, names)}"
         advice = advice or 'for these columns try noise="student-t" or fewer components'
-    worse = table[table["error"] ** 2 > WORSE_THAN_MEAN * table["error_of_mean"] ** 2]
-    if n >= MIN_HIDDEN and calibration.error**2 > WORSE_THAN_MEAN * calibration.error_of_mean**2:
-        level = POOR
-        sentence += ", and their predictions are worse than the means of the columns"
-        advice = "try offset or NMFImputer, or fewer components"
-    elif len(worse):
-        level = POOR if level == POOR else USABLE
-        sentence += f"; predictions are worse than the column mean in {_named(worse.index, names)}"
-        advice = advice or "try offset or NMFImputer, or fewer components"
+    far_off = [column for column in table.index if _is_far_off(calibration, column)]
+    if len(table) and (table["error"] > WORSE_THAN_MEAN * table["error_of_mean"]).mean() > 0.5:
+        level, advice = POOR, BETTER_ERRORS
+        sentence += ", and predictions of most columns are worse than their means"
+    elif far_off:
+        level, advice = POOR, BETTER_ERRORS
+        sentence += f", and predictions are worse than the mean in {_named(pd.Index(far_off), names)}"
     return [Finding("intervals", level, sentence, advice, coverage)]
+
+
+def _is_far_off(calibration: Calibration, column: int) -> bool:
+    """Return whether the typical error of a column is larger than its deviation, and than that of its mean."""
+    chosen = calibration.columns == column
+    typical, of_mean = (np.median(np.abs(x[chosen])) for x in (calibration.errors, calibration.errors_of_mean))
+    return bool(typical > max(FAR_OFF, WORSE_THAN_MEAN * of_mean))
 
 
 def _is_unlikely(table: pd.DataFrame, n_columns: int) -> pd.Series:
