@@ -35,17 +35,17 @@ def set_factor(given, deviation=None, scale=None, memory=None):
     return Z, scaled, gram
 
 
-@pytest.mark.parametrize("K", RANKS)
 @pytest.mark.parametrize("n_rows", [1, 5, LINES_PER_CHUNK - 1, LINES_PER_CHUNK, LINES_PER_CHUNK + 1, 300])
-def test_factor_and_its_gram_matrix(K, n_rows):
-    given = some_factor(n_rows, K)
-    memory = Memory()
-    set_factor(np.full((n_rows + 40, K + 9), np.nan), memory=memory)  # whatever is left of earlier work
-    Z, scaled, gram = set_factor(given, memory=memory)
-    np.testing.assert_array_equal(Z, padded(given))
-    np.testing.assert_array_equal(scaled, Z)
-    np.testing.assert_allclose(gram, padded(given).T @ padded(given), rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(gram, gram.T)
+def test_factor_and_its_gram_matrix(n_rows):
+    for K in RANKS:
+        given = some_factor(n_rows, K)
+        memory = Memory()
+        set_factor(np.full((n_rows + 40, K + 9), np.nan), memory=memory)  # whatever is left of earlier work
+        Z, scaled, gram = set_factor(given, memory=memory)
+        np.testing.assert_array_equal(Z, padded(given))
+        np.testing.assert_array_equal(scaled, Z)
+        np.testing.assert_allclose(gram, padded(given).T @ padded(given), rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(gram, gram.T)
 
 
 @pytest.mark.parametrize("with_deviation", [False, True])
@@ -74,20 +74,22 @@ def test_memory_is_used_again():
         np.testing.assert_allclose(other[2], padded(given).T @ padded(given), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("K", RANKS)
 @pytest.mark.parametrize("factor", [1.0, -1.0, 0.5])
-def test_outer_products_are_added_above_the_diagonal(K, factor):
-    lines = padded(some_factor(37, K))
-    side = lines.shape[1]
-    for n in (0, 1, 37):
-        system = some_factor(side, side, seed=3)
-        expected = system + factor * lines[:n].T @ lines[:n]
-        before = system.copy()
-        testing.add_outer_products(factor, lines, n, system)
-        upper = np.triu_indices(side)
-        np.testing.assert_allclose(system[upper], expected[upper], rtol=1e-12, atol=1e-12)
-        below = np.arange(side)[:, None] // 8 > np.arange(side) // 8  # submatrices below the diagonal are not touched
-        np.testing.assert_array_equal(system[below], before[below])
+def test_outer_products_are_added_above_the_diagonal(factor):
+    for K in RANKS:
+        lines = padded(some_factor(37, K))
+        side = lines.shape[1]
+        for n in (0, 1, 37):
+            system = some_factor(side, side, seed=3)
+            expected = system + factor * lines[:n].T @ lines[:n]
+            before = system.copy()
+            testing.add_outer_products(factor, lines, n, system)
+            upper = np.triu_indices(side)
+            np.testing.assert_allclose(system[upper], expected[upper], rtol=1e-12, atol=1e-12)
+            below = (
+                np.arange(side)[:, None] // 8 > np.arange(side) // 8
+            )  # submatrices below the diagonal are not touched
+            np.testing.assert_array_equal(system[below], before[below])
 
 
 # --- the data times the factor
@@ -104,30 +106,30 @@ def products(view, Z, K, row_scale, start, stop):
 RANGES = [(0, 1), (0, TILE_ROWS), (3, 4 + TILE_ROWS), (2, 29), (0, 31), (5, 5)]
 
 
-@pytest.mark.parametrize("K", RANKS)
 @pytest.mark.parametrize("n_columns", [1, 5, LINES_PER_CHUNK, LINES_PER_CHUNK + 1, 300])
-def test_dense_product(K, n_columns):
-    rng = np.random.default_rng(0)
-    A, Z = rng.normal(size=(31, n_columns)), padded(some_factor(n_columns, K))
-    view = dense_view(A, np.ones(A.shape, bool))
-    for row_scale in (np.ones(1), np.full(1, 0.5), rng.uniform(0.5, 2.0, size=31)):
-        for start, stop in RANGES:
-            found, behind = products(view, Z, K, row_scale, start, stop)
-            expected = (np.broadcast_to(row_scale, 31)[:, None] * (A @ Z[:-1]))[start:stop]
-            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-            assert np.isnan(behind).all()
+def test_dense_product(n_columns):
+    for K in RANKS:
+        rng = np.random.default_rng(0)
+        A, Z = rng.normal(size=(31, n_columns)), padded(some_factor(n_columns, K))
+        view = dense_view(A, np.ones(A.shape, bool))
+        for row_scale in (np.ones(1), np.full(1, 0.5), rng.uniform(0.5, 2.0, size=31)):
+            for start, stop in RANGES:
+                found, behind = products(view, Z, K, row_scale, start, stop)
+                expected = (np.broadcast_to(row_scale, 31)[:, None] * (A @ Z[:-1]))[start:stop]
+                np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+                assert np.isnan(behind).all()
 
 
-@pytest.mark.parametrize("K", RANKS)
 @pytest.mark.parametrize("n_columns", [1, 40])
-def test_sparse_product(K, n_columns):
-    rng = np.random.default_rng(0)
-    A = np.where(rng.uniform(size=(31, n_columns)) < 0.2, rng.normal(size=(31, n_columns)), 0.0)
-    A[4], A[7] = 0.0, 1.0
-    Z, view = padded(some_factor(n_columns, K)), sparse_view(sp.csr_array(A))
-    for row_scale in (np.ones(1), np.full(1, 0.5), rng.uniform(0.5, 2.0, size=31)):
-        for start, stop in RANGES:
-            found, behind = products(view, Z, K, row_scale, start, stop)
-            expected = (np.broadcast_to(row_scale, 31)[:, None] * (A @ Z[:-1]))[start:stop]
-            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-            assert np.isnan(behind).all()
+def test_sparse_product(n_columns):
+    for K in RANKS:
+        rng = np.random.default_rng(0)
+        A = np.where(rng.uniform(size=(31, n_columns)) < 0.2, rng.normal(size=(31, n_columns)), 0.0)
+        A[4], A[7] = 0.0, 1.0
+        Z, view = padded(some_factor(n_columns, K)), sparse_view(sp.csr_array(A))
+        for row_scale in (np.ones(1), np.full(1, 0.5), rng.uniform(0.5, 2.0, size=31)):
+            for start, stop in RANGES:
+                found, behind = products(view, Z, K, row_scale, start, stop)
+                expected = (np.broadcast_to(row_scale, 31)[:, None] * (A @ Z[:-1]))[start:stop]
+                np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+                assert np.isnan(behind).all()

@@ -58,13 +58,13 @@ def expected_system(Z, missing):
     return system
 
 
-@pytest.mark.parametrize("K", [1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 41])
 @pytest.mark.parametrize("n_missing", [0, 1, ROWS_PER_CHUNK - 1, ROWS_PER_CHUNK, ROWS_PER_CHUNK + 1, 90])
-def test_system_against_numpy(K, n_missing):
-    rng = np.random.default_rng(K)
-    Z = rng.exponential(size=(200, K))
-    missing = np.sort(rng.permutation(200)[:n_missing])
-    np.testing.assert_allclose(system_of(Z, missing), expected_system(Z, missing), rtol=1e-11, atol=1e-11)
+def test_system_against_numpy(n_missing):
+    for K in [1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 41]:
+        rng = np.random.default_rng(K)
+        Z = rng.exponential(size=(200, K))
+        missing = np.sort(rng.permutation(200)[:n_missing])
+        np.testing.assert_allclose(system_of(Z, missing), expected_system(Z, missing), rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("missing", [[0, 3, 199], [3], np.arange(1, 150), np.arange(0, 200, 2)], ids=len)
