@@ -60,6 +60,18 @@ RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_r
 HIERARCHY = "tests/statistical/test_hierarchy.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 
 MUTATIONS = [
+    # The floor of the noise, and the smoothing of densities.
+    Mutation("the floor of the noise forgotten", "model/model.py",
+             "np.minimum(max_precisions(steps), self._precisions_at_the_floor())", "max_precisions(steps)",
+             "tests/model/test_floor.py::test_noise_of_columns_of_their_own_does_not_vanish"),
+    Mutation("a fraction of the variance in place of the deviation", "model/model.py", "floor**2 * unexplained",
+             "floor * unexplained", "tests/model/test_floor.py::test_precisions_are_bounded_by_it"),
+    Mutation("variance of filled entries forgotten", "model/precisions.py", "n_missing * left / n_rows + ridge",
+             "ridge", "tests/model/test_floor.py::test_missing_entries_are_filled_by_the_regression"),
+    Mutation("densities not smoothed", "posterior/predictions.py", "+ bandwidths(means) ** 2", "+ 0.0",
+             "tests/posterior/test_predictions.py::test_smoothing_mends_the_density_between_few_draws_with_little_noise"),
+    Mutation("hidden entries of the calibration seen", "estimator.py", "build(fold.rest, **self", "build(data, **self",
+             "tests/test_calibration.py::test_the_hidden_entries_are_predicted_without_them"),
     # Entries of both signs.
     Mutation("signs exchanged", TRUNCATED, "return u * (1.0 + ratio) < 1.0 ? 1.0 : -1.0;",
              "return u * (1.0 + ratio) < 1.0 ? -1.0 : 1.0;", f"{CONDITIONAL}[Laplace-one missing]"),

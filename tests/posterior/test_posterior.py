@@ -128,7 +128,9 @@ def test_log_likelihood(posterior, products):
     rows, columns, values = [1, 4], [3, 3], [0.7, 2.0]
     expected = stats.norm.logpdf(values, products[:, :, rows, columns], np.sqrt(posterior.noise_variance)[:, :, None])
     np.testing.assert_allclose(posterior.log_likelihood(rows, columns, values), expected)
-    density = np.log(np.exp(expected).mean(axis=(0, 1)))
+    chosen = products[:, :, rows, columns]
+    sd = np.sqrt(posterior.noise_variance[:, :, None] + predictions.bandwidths(chosen.reshape(100, 2)) ** 2)
+    density = np.log(stats.norm.pdf(values, chosen, sd).mean(axis=(0, 1)))
     np.testing.assert_allclose(posterior.log_predictive_density(rows, columns, values), density)
 
 
@@ -295,7 +297,8 @@ def test_noise_of_every_kind(posterior, products, kind):
     chosen, chosen_variance = products[:, :, rows, columns], variance[:, :, rows, columns]
     expected = stats.norm.logpdf(values, chosen, np.sqrt(chosen_variance))
     np.testing.assert_allclose(posterior.log_likelihood(rows, columns, values), expected)
-    density = np.log(np.exp(expected).mean(axis=(0, 1)))
+    sd = np.sqrt(chosen_variance + predictions.bandwidths(chosen.reshape(100, 3)) ** 2)
+    density = np.log(stats.norm.pdf(values, chosen, sd).mean(axis=(0, 1)))
     np.testing.assert_allclose(posterior.log_predictive_density(rows, columns, values), density)
     normals = np.random.default_rng(3).standard_normal((100, 3)).reshape(2, 50, 3)
     draws = np.maximum(chosen + np.sqrt(chosen_variance) * normals, 0.0)

@@ -72,8 +72,9 @@ def unexplained_variances(X: Floats) -> Floats:
         for column in np.flatnonzero(n_missing):
             rows = missing[:, column]
             filled[rows, column] -= (filled[rows] @ inverse[:, column]) * left[column]
-    share = np.clip((left - ridge) / size, np.finfo(float).tiny, 1.0)
-    return np.exp2(np.round(STEPS_PER_DOUBLING * np.log2(share)) / STEPS_PER_DOUBLING) * variance
+    found = np.clip((left - ridge) / size, 0.0, 1.0) * variance
+    rounded = np.round(STEPS_PER_DOUBLING * np.log2(np.where(found > 0.0, found, 1.0))) / STEPS_PER_DOUBLING
+    return np.where(found > 0.0, np.exp2(rounded), 0.0)
 
 
 def draw_precisions(
