@@ -148,7 +148,7 @@ def test_reference_agrees(model, form):
     np.testing.assert_allclose(got, expected, rtol=1e-8)
 
 
-def half_sweep_of(view, W, Z, memory, **changed):
+def half_sweep_of(view, W, Z, memory, /, **changed):
     """Return a half-sweep that is ready to draw."""
     given = {
         "W": W, "Z": Z, "data": view.kernel_data, "split": view.kernel_split(3),

@@ -61,7 +61,7 @@ def cells(box, column):
 
 def test_first_screen_has_the_verdict(page):
     banner = page.locator(".banner")
-    assert "The filled-in values can be used" in banner.inner_text()
+    assert "The predictions and their intervals can be used" in banner.inner_text()
     assert banner.bounding_box()["y"] < 900
     assert page.title() == "Cells and drugs"
 
@@ -199,7 +199,7 @@ def test_readable_without_a_script(browser, report):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())
-    assert "The filled-in values can be used" in page.locator(".banner").inner_text()
+    assert "The predictions and their intervals can be used" in page.locator(".banner").inner_text()
     assert cells(table(page, "Columns, those with the most missing"), 1).count() == 12
     assert page.locator("image").first.bounding_box()["height"] > 100
     assert page.locator("#tip").is_hidden()

@@ -255,7 +255,7 @@ def test_an_error_in_a_chain_is_raised(monkeypatch):
 def test_settings_hold_no_path_and_no_data(tmp_path):
     quick(checkpoint=tmp_path).fit(data())
     settings = json.loads((tmp_path / "settings.json").read_text())
-    assert settings["format"] == 4
+    assert settings["format"] == 5
     assert settings["n_components"] == 3
     assert str(tmp_path) not in json.dumps(settings)
 
