@@ -35,29 +35,29 @@ def parts_of(X, n_repeats=3, fraction=0.1, seed=0):
 # --- what is hidden
 
 
-@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize(("n_repeats", "fraction"), [(3, 0.1), (2, 0.5), (1, 0.9)])
-def test_hidden_entries_were_observed_and_leave_something_of_every_row_and_column(seed, n_repeats, fraction):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(15, 6))
-    X[rng.random(X.shape) < 0.6] = np.nan
-    X[0], X[1] = np.nan, [np.nan, 1.0, *np.full(4, np.nan)]  # a row without entries, and one with a single entry
-    X[2] = rng.normal(size=6)  # so that all columns have entries
-    X[~np.isnan(X[:, 5]), 5] = 7.0
-    seen, times_hidden = ~np.isnan(X), np.zeros(X.shape, int)
-    for part in parts_of(X, n_repeats, fraction, seed):
-        hidden = np.zeros(X.shape, bool)
-        hidden[part.rows, part.columns] = True
-        assert 0 < hidden.sum() == len(part.values) <= fraction * seen[:, :5].sum()
-        assert seen[hidden].all()
-        assert not hidden[:, 5].any()  # constant
-        np.testing.assert_array_equal(part.values, X[part.rows, part.columns])
-        np.testing.assert_array_equal(part.rest, np.where(hidden, np.nan, X))
-        left = seen & ~hidden
-        assert left.any(axis=0).all()
-        np.testing.assert_array_equal(left.any(axis=1), seen.any(axis=1))
-        times_hidden += hidden
-    assert times_hidden.max() == 1
+def test_hidden_entries_were_observed_and_leave_something_of_every_row_and_column(n_repeats, fraction):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(15, 6))
+        X[rng.random(X.shape) < 0.6] = np.nan
+        X[0], X[1] = np.nan, [np.nan, 1.0, *np.full(4, np.nan)]  # a row without entries, and one with a single entry
+        X[2] = rng.normal(size=6)  # so that all columns have entries
+        X[~np.isnan(X[:, 5]), 5] = 7.0
+        seen, times_hidden = ~np.isnan(X), np.zeros(X.shape, int)
+        for part in parts_of(X, n_repeats, fraction, seed):
+            hidden = np.zeros(X.shape, bool)
+            hidden[part.rows, part.columns] = True
+            assert 0 < hidden.sum() == len(part.values) <= fraction * seen[:, :5].sum()
+            assert seen[hidden].all()
+            assert not hidden[:, 5].any()  # constant
+            np.testing.assert_array_equal(part.values, X[part.rows, part.columns])
+            np.testing.assert_array_equal(part.rest, np.where(hidden, np.nan, X))
+            left = seen & ~hidden
+            assert left.any(axis=0).all()
+            np.testing.assert_array_equal(left.any(axis=1), seen.any(axis=1))
+            times_hidden += hidden
+        assert times_hidden.max() == 1
 
 
 # --- the numbers

@@ -56,15 +56,15 @@ def test_the_start_page_lists_every_page_once():
     assert set(listed) == pages - {"index"} | {"gallery/index"}
 
 
-@pytest.mark.parametrize("page", all_pages(), ids=name_of)
-def test_links_lead_to_files_and_headings(page):
-    for path, anchor in links(read(page)):
-        target = (page.parent / path).resolve() if path else page
-        if target == DOCS / "gallery" / "index.rst":  # made by the build from the scripts and this file
-            target = ROOT / "examples" / "README.rst"
-        assert target.exists(), f"{path} does not exist"
-        if anchor:
-            assert anchor in anchors(read(target)), f"{path} has no heading {anchor}"
+def test_links_lead_to_files_and_headings():
+    for page in all_pages():
+        for path, anchor in links(read(page)):
+            target = (page.parent / path).resolve() if path else page
+            if target == DOCS / "gallery" / "index.rst":  # made by the build from the scripts and this file
+                target = ROOT / "examples" / "README.rst"
+            assert target.exists(), f"{path} does not exist"
+            if anchor:
+                assert anchor in anchors(read(target)), f"{path} has no heading {anchor}"
 
 
 @pytest.fixture
@@ -93,20 +93,20 @@ def test_scripts_of_the_gallery_run(script, elsewhere, capsys):
     assert "root mean squared error" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", [page for page in all_pages() if commands(read(page))], ids=name_of)
-def test_commands_exist(page):
-    makefile = read(ROOT / "Makefile")
-    for command in commands(read(page)):
-        for part in re.split(r"[|;]|&&", command):
-            program, *rest = shlex.split(part)
-            if program == "make":
-                assert all(re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE) for target in rest), command
-            elif program == "bnmf":
-                assert_is_a_command(rest, command)
-            elif program == "python" and rest:
-                file = rest[1].replace(".", "/") if rest[0] == "-m" else rest[0].removesuffix(".py")
-                places = [ROOT / f"{file}.py", ROOT / file / "__main__.py", ROOT / "src" / file / "__main__.py"]
-                assert any(place.exists() for place in places), command
+def test_commands_exist():
+    for page in [page for page in all_pages() if commands(read(page))]:
+        makefile = read(ROOT / "Makefile")
+        for command in commands(read(page)):
+            for part in re.split(r"[|;]|&&", command):
+                program, *rest = shlex.split(part)
+                if program == "make":
+                    assert all(re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE) for target in rest), command
+                elif program == "bnmf":
+                    assert_is_a_command(rest, command)
+                elif program == "python" and rest:
+                    file = rest[1].replace(".", "/") if rest[0] == "-m" else rest[0].removesuffix(".py")
+                    places = [ROOT / f"{file}.py", ROOT / file / "__main__.py", ROOT / "src" / file / "__main__.py"]
+                    assert any(place.exists() for place in places), command
 
 
 def assert_is_a_command(arguments, line):

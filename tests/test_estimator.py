@@ -441,43 +441,43 @@ def example(kind):
     return X
 
 
-@pytest.mark.parametrize("kind", ["dense", "listed", "sparse zero", "sparse missing"])
-@pytest.mark.parametrize("scale", [None, "matrix", "column"])
 @pytest.mark.parametrize("noise", NOISES)
-def test_every_noise_and_scale(noise, scale, kind):
-    X = example(kind)
-    settings = {"noise": noise, "scale": scale, "unstored": "missing" if kind == "sparse missing" else "zero"}
-    model = short(**settings).fit(X)
-    assert model._data_.has_implicit_zeros == (kind == "sparse zero")
-    assert (model._data_.rows.matrix is None) == (kind in ("listed", "sparse missing"))
-    by_column = noise in ("column", "both") or scale == "column"
-    assert np.shape(model.noise_variance_) == ((8,) if by_column else ())
-    assert np.all(model.noise_variance_ > 0)
-    posterior = model.posterior_
-    assert posterior.noise_variance.shape == ((2, 8, 8) if by_column else (2, 8))
-    assert (posterior.row_noise is None) == (noise in ("common", "column"))
-    if posterior.row_noise is not None:
-        assert posterior.row_noise.shape == (2, 8, 15)
-        assert (posterior.row_noise > 0).all()
-    filled = model.impute()
-    filled = filled.toarray() if sp.issparse(filled) else filled
-    low, high = model.interval()
-    for found in (model.reconstruct(), posterior.std(noise=True), filled, low, high):
-        assert found.shape == (15, 8)
-        assert np.isfinite(found).all()
-        assert (found >= 0).all()
-    assert (low <= high).all()
-    new = model.posterior_of(X[:3] * 1.5)
-    for found in (new.mean(), *new.interval()):
-        assert found.shape == (3, 8)
-        assert np.isfinite(found).all()
-    assert model.transform(X[:3]).shape == (3, 2)
-    assert np.isfinite(posterior.log_density).all()
-    assert np.isfinite(model.score(X))
-    assert np.isfinite(model.reconstruction_err_)
-    moments = short(**settings, keep_draws=False).fit(X)
-    np.testing.assert_allclose(moments.reconstruct(), model.reconstruct(), rtol=1e-8)
-    np.testing.assert_allclose(moments.posterior_.std(noise=True), posterior.std(noise=True), rtol=1e-8)
+def test_every_noise_and_scale(noise):
+    for scale in [None, "matrix", "column"]:
+        for kind in ["dense", "listed", "sparse zero", "sparse missing"]:
+            X = example(kind)
+            settings = {"noise": noise, "scale": scale, "unstored": "missing" if kind == "sparse missing" else "zero"}
+            model = short(**settings).fit(X)
+            assert model._data_.has_implicit_zeros == (kind == "sparse zero")
+            assert (model._data_.rows.matrix is None) == (kind in ("listed", "sparse missing"))
+            by_column = noise in ("column", "both") or scale == "column"
+            assert np.shape(model.noise_variance_) == ((8,) if by_column else ())
+            assert np.all(model.noise_variance_ > 0)
+            posterior = model.posterior_
+            assert posterior.noise_variance.shape == ((2, 8, 8) if by_column else (2, 8))
+            assert (posterior.row_noise is None) == (noise in ("common", "column"))
+            if posterior.row_noise is not None:
+                assert posterior.row_noise.shape == (2, 8, 15)
+                assert (posterior.row_noise > 0).all()
+            filled = model.impute()
+            filled = filled.toarray() if sp.issparse(filled) else filled
+            low, high = model.interval()
+            for found in (model.reconstruct(), posterior.std(noise=True), filled, low, high):
+                assert found.shape == (15, 8)
+                assert np.isfinite(found).all()
+                assert (found >= 0).all()
+            assert (low <= high).all()
+            new = model.posterior_of(X[:3] * 1.5)
+            for found in (new.mean(), *new.interval()):
+                assert found.shape == (3, 8)
+                assert np.isfinite(found).all()
+            assert model.transform(X[:3]).shape == (3, 2)
+            assert np.isfinite(posterior.log_density).all()
+            assert np.isfinite(model.score(X))
+            assert np.isfinite(model.reconstruction_err_)
+            moments = short(**settings, keep_draws=False).fit(X)
+            np.testing.assert_allclose(moments.reconstruct(), model.reconstruct(), rtol=1e-8)
+            np.testing.assert_allclose(moments.posterior_.std(noise=True), posterior.std(noise=True), rtol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [None, "column"])
@@ -599,20 +599,20 @@ def test_unit_of_sparse_data(scale, kind):
     np.testing.assert_allclose(model.fit(X * 1e-140).reconstruct() * 1e140, reference, rtol=1e-6)
 
 
-@pytest.mark.parametrize("offset", [None, "column"])
-@pytest.mark.parametrize("scale", [None, "matrix", "column"])
 @pytest.mark.parametrize("noise", NOISES)
-def test_constant_zero_and_never_observed_columns(noise, scale, offset):
-    X, _ = low_rank(rows=20, columns=8)
-    X[:, 1], X[:, 4], X[:, 6] = 5.0, 0.0, np.nan
-    X[3] = np.nan
-    model = short(noise=noise, scale=scale, offset=offset).fit(X)
-    for found in (*model.reconstruct(return_std=True), *model.interval(), model.impute(), model.transform(X)):
-        assert np.isfinite(found).all()
-    assert np.isfinite(model.posterior_of(X[:2] + 1.0).mean()).all()
-    assert np.isfinite(model.posterior_.log_density).all()
-    if offset is not None:
-        np.testing.assert_array_equal(model.posterior_.offset[[1, 4, 6]], [5.0, 0.0, 0.0])
+def test_constant_zero_and_never_observed_columns(noise):
+    for scale in [None, "matrix", "column"]:
+        for offset in [None, "column"]:
+            X, _ = low_rank(rows=20, columns=8)
+            X[:, 1], X[:, 4], X[:, 6] = 5.0, 0.0, np.nan
+            X[3] = np.nan
+            model = short(noise=noise, scale=scale, offset=offset).fit(X)
+            for found in (*model.reconstruct(return_std=True), *model.interval(), model.impute(), model.transform(X)):
+                assert np.isfinite(found).all()
+            assert np.isfinite(model.posterior_of(X[:2] + 1.0).mean()).all()
+            assert np.isfinite(model.posterior_.log_density).all()
+            if offset is not None:
+                np.testing.assert_array_equal(model.posterior_.offset[[1, 4, 6]], [5.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("scale", [None, "matrix", "column"])

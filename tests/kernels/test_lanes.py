@@ -55,11 +55,11 @@ def test_a_lane_beyond_the_range_of_floating_point_is_no_number_and_leaves_the_o
     np.testing.assert_allclose(drawn, scalar_draws(b, p), rtol=1e-12)
 
 
-@pytest.mark.parametrize("n", range(1, 18))
-def test_partly_used_vectors(n):
-    rng = np.random.default_rng(n)
-    b, p = rng.normal(size=n), rng.exponential(size=n) + 0.1
-    np.testing.assert_allclose(vector_draws(b, p), scalar_draws(b, p), rtol=1e-12)
+def test_partly_used_vectors():
+    for n in range(1, 18):
+        rng = np.random.default_rng(n)
+        b, p = rng.normal(size=n), rng.exponential(size=n) + 0.1
+        np.testing.assert_allclose(vector_draws(b, p), scalar_draws(b, p), rtol=1e-12)
 
 
 def test_lane_does_not_depend_on_other_lanes():

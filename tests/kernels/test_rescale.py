@@ -24,32 +24,32 @@ def rescaled(W, Zt, prior_W, prior_Z, key):
     return W, Zt
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_product_is_unchanged(name):
-    rng = np.random.default_rng(0)
-    W, Zt = rng.exponential(size=(6, 3)), rng.exponential(size=(4, 3))
-    new_W, new_Zt = rescaled(W, Zt, *pairs(6, 4, 3)[name], 1)
-    np.testing.assert_allclose(new_W @ new_Zt.T, W @ Zt.T, rtol=1e-12)
-    ratios = new_W / W
-    np.testing.assert_allclose(ratios, np.tile(ratios[0], (6, 1)), rtol=1e-12)
-    assert len(np.unique(ratios[0])) == 3
-    assert not np.isclose(ratios[0], 1.0).any()
+def test_product_is_unchanged():
+    for name in NAMES:
+        rng = np.random.default_rng(0)
+        W, Zt = rng.exponential(size=(6, 3)), rng.exponential(size=(4, 3))
+        new_W, new_Zt = rescaled(W, Zt, *pairs(6, 4, 3)[name], 1)
+        np.testing.assert_allclose(new_W @ new_Zt.T, W @ Zt.T, rtol=1e-12)
+        ratios = new_W / W
+        np.testing.assert_allclose(ratios, np.tile(ratios[0], (6, 1)), rtol=1e-12)
+        assert len(np.unique(ratios[0])) == 3
+        assert not np.isclose(ratios[0], 1.0).any()
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("shape", [(5, 2), (1, 4)], ids=str)
-def test_prior_is_invariant(name, shape):
-    prior = pairs(*shape, 3)[name]
-    problem = Problem(prior, shape)
-    numbers, memory = coefficients(*prior, *shape, 3), Memory()
-    rng = np.random.default_rng(NAMES.index(name))
-    W, Zt, sigma2 = problem.truths(3000, rng)
-    for i in range(len(W)):
-        for again in range(3):
-            rescale(W[i], Zt[i], *numbers, again, i, memory)
-    fresh = statistics(*problem.truths(20_000, rng))
-    for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
-        assert_same(after, from_prior)
+def test_prior_is_invariant(name):
+    for shape in [(5, 2), (1, 4)]:
+        prior = pairs(*shape, 3)[name]
+        problem = Problem(prior, shape)
+        numbers, memory = coefficients(*prior, *shape, 3), Memory()
+        rng = np.random.default_rng(NAMES.index(name))
+        W, Zt, sigma2 = problem.truths(3000, rng)
+        for i in range(len(W)):
+            for again in range(3):
+                rescale(W[i], Zt[i], *numbers, again, i, memory)
+        fresh = statistics(*problem.truths(20_000, rng))
+        for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
+            assert_same(after, from_prior)
 
 
 # With one row in each factor, a row is a draw from its prior with a statistic of known distribution; drawing a scale
@@ -104,17 +104,17 @@ def test_scale_follows_its_conditional(prior_W, prior_Z):
     assert abs(np.corrcoef(starts, ends)[0, 1]) < 0.7
 
 
-@pytest.mark.parametrize("side", ["W", "Z"])
-@pytest.mark.parametrize("name", NAMES)
-def test_zero_component_is_not_rescaled(name, side):
-    W, Zt = np.ones((5, 3)), np.ones((4, 3))
-    (W if side == "W" else Zt)[:, 1] = 0.0
-    new_W, new_Zt = rescaled(W, Zt, *pairs(5, 4, 3)[name], 1)
-    np.testing.assert_array_equal(new_W[:, 1], W[:, 1])
-    np.testing.assert_array_equal(new_Zt[:, 1], Zt[:, 1])
-    assert np.isfinite(new_W).all()
-    assert np.isfinite(new_Zt).all()
-    assert not np.isclose(new_W[:, [0, 2]], 1.0).any()
+def test_zero_component_is_not_rescaled():
+    for name in NAMES:
+        for side in ["W", "Z"]:
+            W, Zt = np.ones((5, 3)), np.ones((4, 3))
+            (W if side == "W" else Zt)[:, 1] = 0.0
+            new_W, new_Zt = rescaled(W, Zt, *pairs(5, 4, 3)[name], 1)
+            np.testing.assert_array_equal(new_W[:, 1], W[:, 1])
+            np.testing.assert_array_equal(new_Zt[:, 1], Zt[:, 1])
+            assert np.isfinite(new_W).all()
+            assert np.isfinite(new_Zt).all()
+            assert not np.isclose(new_W[:, [0, 2]], 1.0).any()
 
 
 def test_a_density_beyond_the_range_of_floating_point_gives_no_numbers():

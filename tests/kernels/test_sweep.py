@@ -31,17 +31,17 @@ from tests.statistical.checks import P_VALUE, assert_follows, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", NAMES)
-def test_conditionals_from_scratch(name, form):
+def test_conditionals_from_scratch(name):
     """Rows that share their missing entries and rows that do not, under every prior, drawn once or several times."""
-    for n_passes in [1, 2, 3]:
-        A, mask, W, Z = problem_with_patterns()
-        coefficients = pairs(*A.shape, Z.shape[1])[name][0].coefficients(W.shape)
-        expected = direct_draws(A, mask, W, Z, coefficients, n_passes=n_passes)
-        got, errors = drawn(view_of(A, mask, form), W, Z, coefficients, n_passes=n_passes)
-        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
-        np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-7, atol=1e-7)
+    for form in FORMS:
+        for n_passes in [1, 2, 3]:
+            A, mask, W, Z = problem_with_patterns()
+            coefficients = pairs(*A.shape, Z.shape[1])[name][0].coefficients(W.shape)
+            expected = direct_draws(A, mask, W, Z, coefficients, n_passes=n_passes)
+            got, errors = drawn(view_of(A, mask, form), W, Z, coefficients, n_passes=n_passes)
+            np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
+            np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-7, atol=1e-7)
 
 
 # Ranks around multiples of the vector width, lists longer than a chunk, and a factor that exceeds the cache.
@@ -57,29 +57,29 @@ def test_every_rank_and_length(columns, observed):
             np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("by_row", "by_column"), [(True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("shared", [False, True])
-def test_variances_and_scales_of_rows_and_columns(form, by_row, by_column, shared):
+def test_variances_and_scales_of_rows_and_columns(by_row, by_column, shared):
     """Unequal variances of rows and columns, and data in other units, against conditionals from scratch."""
-    A, mask, W, Z = problem_with_patterns() if shared else problem(rows=30, columns=45, K=5)
-    rng = np.random.default_rng(3)
-    row_variance = rng.uniform(0.2, 3.0, size=len(A)) if by_row else np.array([0.7])
-    entry_variance = rng.uniform(0.2, 3.0, size=len(Z)) if by_column else np.array([1.3])
-    row_scale, entry_scale = rng.uniform(0.5, 2.0, size=len(A)), rng.uniform(0.5, 2.0, size=len(Z))
-    coefficients = (L1(0.5) + L1Squared(0.1)).coefficients(W.shape)
-    variance = np.broadcast_to(row_variance[:, None] * entry_variance, A.shape)
-    expected = direct_draws(A, mask, W, Z, coefficients, variance)
-    raw = view_of(A / np.outer(row_scale, entry_scale), mask, form)
-    got = W.copy()
-    view = ScaledView(raw, entry_scale, row_scale)
-    errors = half_sweep(view, got, Z, coefficients, row_variance, entry_variance, KEY, Workers())
-    np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
-    residuals = np.where(mask, A - got @ Z.T, 0.0)
-    np.testing.assert_allclose(errors, (residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
-    direct = np.empty(len(A))
-    view.squared_errors(got, Z, 0, len(A), direct)
-    np.testing.assert_allclose(direct, (residuals**2).sum(axis=1), rtol=1e-9, atol=1e-12)
+    for form in FORMS:
+        A, mask, W, Z = problem_with_patterns() if shared else problem(rows=30, columns=45, K=5)
+        rng = np.random.default_rng(3)
+        row_variance = rng.uniform(0.2, 3.0, size=len(A)) if by_row else np.array([0.7])
+        entry_variance = rng.uniform(0.2, 3.0, size=len(Z)) if by_column else np.array([1.3])
+        row_scale, entry_scale = rng.uniform(0.5, 2.0, size=len(A)), rng.uniform(0.5, 2.0, size=len(Z))
+        coefficients = (L1(0.5) + L1Squared(0.1)).coefficients(W.shape)
+        variance = np.broadcast_to(row_variance[:, None] * entry_variance, A.shape)
+        expected = direct_draws(A, mask, W, Z, coefficients, variance)
+        raw = view_of(A / np.outer(row_scale, entry_scale), mask, form)
+        got = W.copy()
+        view = ScaledView(raw, entry_scale, row_scale)
+        errors = half_sweep(view, got, Z, coefficients, row_variance, entry_variance, KEY, Workers())
+        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
+        residuals = np.where(mask, A - got @ Z.T, 0.0)
+        np.testing.assert_allclose(errors, (residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
+        direct = np.empty(len(A))
+        view.squared_errors(got, Z, 0, len(A), direct)
+        np.testing.assert_allclose(direct, (residuals**2).sum(axis=1), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -262,13 +262,13 @@ CONDITIONALS = {name: pair[0] for name, pair in pairs(1, 5, 3).items()}
 
 
 @pytest.mark.filterwarnings("ignore:n_components=3 is larger")
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 @pytest.mark.parametrize("prior", CONDITIONALS.values(), ids=CONDITIONALS)
-def test_one_entry_against_the_joint_density(prior, mask):
-    cdf = first_entry_cdf(prior, mask)
-    for form in ("missing listed", "observed listed"):
-        # The old value is far from the draws, so that any dependence on it shows.
-        assert_follows(first_entries(prior, mask, 3.0, form), cdf)
+def test_one_entry_against_the_joint_density(prior):
+    for mask in MASKS.values():
+        cdf = first_entry_cdf(prior, mask)
+        for form in ("missing listed", "observed listed"):
+            # The old value is far from the draws, so that any dependence on it shows.
+            assert_follows(first_entries(prior, mask, 3.0, form), cdf)
 
 
 @pytest.mark.filterwarnings("ignore:n_components=3 is larger")

@@ -43,27 +43,27 @@ def interval_cdf(b, p, width):
     return grid_cdf(lambda w: (gradient - 0.5 * p * (w - mode)) * (w - mode), np.linspace(low, high, 20_001))
 
 
-@pytest.mark.parametrize(("b", "p"), HALF_LINES)
-def test_draw_positive(b, p):
-    draws = draws_of_rows(testing.draw_positive, KEY, np.full(N, b), p)
-    assert draws.min() >= 0
-    assert_follows(draws, interval_cdf(b, p, INF))
+def test_draw_positive():
+    for b, p in HALF_LINES:
+        draws = draws_of_rows(testing.draw_positive, KEY, np.full(N, b), p)
+        assert draws.min() >= 0
+        assert_follows(draws, interval_cdf(b, p, INF))
 
 
-@pytest.mark.parametrize(("b", "p", "width"), INTERVALS + [(b, p, INF) for b, p in HALF_LINES])
-def test_draw_within(b, p, width):
-    draws = np.empty(N)
-    fill_within(np.full(N, b), np.full(N, p), np.full(N, width), *KEY, draws)
-    assert draws.min() >= 0
-    assert draws.max() <= width
-    assert_follows(draws, interval_cdf(b, p, width))
+def test_draw_within():
+    for b, p, width in INTERVALS + [(b, p, INF) for b, p in HALF_LINES]:
+        draws = np.empty(N)
+        fill_within(np.full(N, b), np.full(N, p), np.full(N, width), *KEY, draws)
+        assert draws.min() >= 0
+        assert draws.max() <= width
+        assert_follows(draws, interval_cdf(b, p, width))
 
 
-@pytest.mark.parametrize(("b", "p", "kink", "max_rate"), TWO_PIECES)
-def test_draw_two_piece(b, p, kink, max_rate):
-    draws = draws_of_rows(testing.draw_two_piece, KEY, np.full(N, b), p, kink, max_rate)
-    assert draws.min() >= 0
-    assert_follows(draws, two_piece_cdf(b, p, kink, max_rate))
+def test_draw_two_piece():
+    for b, p, kink, max_rate in TWO_PIECES:
+        draws = draws_of_rows(testing.draw_two_piece, KEY, np.full(N, b), p, kink, max_rate)
+        assert draws.min() >= 0
+        assert_follows(draws, two_piece_cdf(b, p, kink, max_rate))
 
 
 @pytest.mark.parametrize("b", [1e12, -1e12, 1e160, -1e160])
@@ -106,23 +106,23 @@ def test_draws_beyond_the_range_of_floating_point_are_no_numbers(b, p):
         assert np.isnan(draws_of_rows(testing.draw_two_piece, KEY, np.full(10, b), p, kink, max_rate)).all()
 
 
-@pytest.mark.parametrize(("b", "p", "width"), INTERVALS + [(b, p, INF) for b, p in HALF_LINES])
-def test_log_mass_against_quadrature(b, p, width):
-    mass = np.empty(1)
-    fill_log_mass(np.array([b]), np.array([p]), np.array([width]), mass)
-    low, high = support(b, p, 0.0, width)
-    mode = low if b <= p * low else high if b >= p * high else b / p
-    gradient = b - p * mode if mode in (low, high) else 0.0
-    # Relative to the mode and in units of the support, so that the quadrature has no scales such as 1e-12 or 1e150.
-    scale = high - low
-    pieces = [((low - mode) / scale, 0.0), (0.0, (high - mode) / scale)]
-    options = {"epsabs": 1e-14, "epsrel": 1e-12, "limit": 200}
-    total = sum(
-        integrate.quad(lambda t: np.exp((gradient - 0.5 * p * t * scale) * t * scale), *piece, **options)[0]
-        for piece in pieces
-    )
-    expected = (b - 0.5 * p * mode) * mode + np.log(scale) + np.log(total)
-    np.testing.assert_allclose(mass[0], expected, rtol=1e-11, atol=1e-9)
+def test_log_mass_against_quadrature():
+    for b, p, width in INTERVALS + [(b, p, INF) for b, p in HALF_LINES]:
+        mass = np.empty(1)
+        fill_log_mass(np.array([b]), np.array([p]), np.array([width]), mass)
+        low, high = support(b, p, 0.0, width)
+        mode = low if b <= p * low else high if b >= p * high else b / p
+        gradient = b - p * mode if mode in (low, high) else 0.0
+        # Relative to the mode and in units of the support, so that the quadrature has no scales such as 1e-12 or 1e150.
+        scale = high - low
+        pieces = [((low - mode) / scale, 0.0), (0.0, (high - mode) / scale)]
+        options = {"epsabs": 1e-14, "epsrel": 1e-12, "limit": 200}
+        total = sum(
+            integrate.quad(lambda t: np.exp((gradient - 0.5 * p * t * scale) * t * scale), *piece, **options)[0]
+            for piece in pieces
+        )
+        expected = (b - 0.5 * p * mode) * mode + np.log(scale) + np.log(total)
+        np.testing.assert_allclose(mass[0], expected, rtol=1e-11, atol=1e-9)
 
 
 @pytest.mark.parametrize(("b", "p"), [(b, p) for b, p in HALF_LINES if 0 < p < 1e100])

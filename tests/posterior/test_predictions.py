@@ -41,16 +41,16 @@ def tile_bytes(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("bytes_each", [0, 1, 40, 10**9])
-@pytest.mark.parametrize("length", [0, 1, 13])
-def test_tiles(tile_bytes, length, bytes_each):
-    found = list(tiles(length, bytes_each))
-    assert [i for part in found for i in range(part.start, part.stop)] == list(range(length))
-    sizes = [part.stop - part.start for part in found]
-    assert all(size == 1 or size * bytes_each <= tile_bytes for size in sizes)
-    if len(found) > 1:  # not smaller than necessary
-        assert (sizes[0] + 1) * max(1, bytes_each) > tile_bytes
-        assert len(set(sizes[:-1])) == 1
+def test_tiles(tile_bytes):
+    for length in [0, 1, 13]:
+        for bytes_each in [0, 1, 40, 10**9]:
+            found = list(tiles(length, bytes_each))
+            assert [i for part in found for i in range(part.start, part.stop)] == list(range(length))
+            sizes = [part.stop - part.start for part in found]
+            assert all(size == 1 or size * bytes_each <= tile_bytes for size in sizes)
+            if len(found) > 1:  # not smaller than necessary
+                assert (sizes[0] + 1) * max(1, bytes_each) > tile_bytes
+                assert len(set(sizes[:-1])) == 1
 
 
 @pytest.mark.usefixtures("tile_bytes")
@@ -199,40 +199,42 @@ def law_of(noise, draws=slice(None)):
     return stats.norm() if noise.df is None else stats.t(noise.df[draws, None])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_noise_of_some_rows(kind):
-    noise, variance = noise_of(kind)
-    for rows in (slice(0, M), slice(2, 5), slice(6, 7)):
-        found = noise.of_rows(rows)
-        by_row = noise.row.size > 1 or (noise.factor is not None and len(noise.factor) > 1)
-        by_column = noise.column.shape[1] > 1 or noise.factor is not None
-        assert found.shape == (S, variance[0, rows].shape[0] if by_row else 1, N if by_column else 1)
-        np.testing.assert_allclose(np.broadcast_to(found, variance[:, rows].shape), variance[:, rows], rtol=1e-14)
+def test_noise_of_some_rows():
+    for kind in KINDS:
+        noise, variance = noise_of(kind)
+        for rows in (slice(0, M), slice(2, 5), slice(6, 7)):
+            found = noise.of_rows(rows)
+            by_row = noise.row.size > 1 or (noise.factor is not None and len(noise.factor) > 1)
+            by_column = noise.column.shape[1] > 1 or noise.factor is not None
+            assert found.shape == (S, variance[0, rows].shape[0] if by_row else 1, N if by_column else 1)
+            np.testing.assert_allclose(np.broadcast_to(found, variance[:, rows].shape), variance[:, rows], rtol=1e-14)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_noise_at_positions(kind):
-    noise, variance = noise_of(kind)
-    found = noise.at(ROWS, COLUMNS)
-    assert found.shape == (S, 1 if kind in ("common", "t") else len(ROWS))
-    np.testing.assert_allclose(np.broadcast_to(found, CHOSEN.shape), variance[:, ROWS, COLUMNS], rtol=1e-14)
+def test_noise_at_positions():
+    for kind in KINDS:
+        noise, variance = noise_of(kind)
+        found = noise.at(ROWS, COLUMNS)
+        assert found.shape == (S, 1 if kind in ("common", "t") else len(ROWS))
+        np.testing.assert_allclose(np.broadcast_to(found, CHOSEN.shape), variance[:, ROWS, COLUMNS], rtol=1e-14)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_noise_of_some_draws(kind):
-    noise, variance = noise_of(kind)
-    draws = np.array([8, 0, 3, 3])
-    chosen = noise.choose(draws)
-    found = np.broadcast_to(chosen.at(ROWS, COLUMNS), (4, len(ROWS)))
-    np.testing.assert_allclose(found, variance[draws][:, ROWS, COLUMNS], rtol=1e-14)
-    squares = np.random.default_rng(0).exponential(size=(4, 3))
-    np.testing.assert_allclose(chosen.log_density(squares), law_of(noise, draws).logpdf(np.sqrt(squares)), rtol=1e-12)
+def test_noise_of_some_draws():
+    for kind in KINDS:
+        noise, variance = noise_of(kind)
+        draws = np.array([8, 0, 3, 3])
+        chosen = noise.choose(draws)
+        found = np.broadcast_to(chosen.at(ROWS, COLUMNS), (4, len(ROWS)))
+        np.testing.assert_allclose(found, variance[draws][:, ROWS, COLUMNS], rtol=1e-14)
+        squares = np.random.default_rng(0).exponential(size=(4, 3))
+        np.testing.assert_allclose(
+            chosen.log_density(squares), law_of(noise, draws).logpdf(np.sqrt(squares)), rtol=1e-12
+        )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_variance_of_noise_of_scale_one(kind):
-    noise, _ = noise_of(kind)
-    np.testing.assert_allclose(noise.excess, np.ravel(law_of(noise).var()), rtol=1e-12)
+def test_variance_of_noise_of_scale_one():
+    for kind in KINDS:
+        noise, _ = noise_of(kind)
+        np.testing.assert_allclose(noise.excess, np.ravel(law_of(noise).var()), rtol=1e-12)
 
 
 def test_variance_of_student_t_is_infinite_up_to_two_degrees_of_freedom():
@@ -252,61 +254,61 @@ def test_noise_of_scale_one_follows_its_distribution(dtype):
         assert_follows(found[draw].ravel().astype(float), stats.t(df[draw]).cdf)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_new_data_follow_their_distribution(kind):
+def test_new_data_follow_their_distribution():
     """At one entry, many times: the law of its noise around each draw of its mean."""
-    noise, variance = noise_of(kind)
-    rows, columns = np.full(2000, 3), np.full(2000, 2)
-    found = add_noise(np.zeros((S, 2000)), noise, rows, columns, -np.inf, np.random.default_rng(6))
-    for draw in range(S):
-        law = stats.norm() if noise.df is None else stats.t(noise.df[draw])
-        assert_follows(found[draw] / np.sqrt(variance[draw, 3, 2]), law.cdf)
+    for kind in KINDS:
+        noise, variance = noise_of(kind)
+        rows, columns = np.full(2000, 3), np.full(2000, 2)
+        found = add_noise(np.zeros((S, 2000)), noise, rows, columns, -np.inf, np.random.default_rng(6))
+        for draw in range(S):
+            law = stats.norm() if noise.df is None else stats.t(noise.df[draw])
+            assert_follows(found[draw] / np.sqrt(variance[draw, 3, 2]), law.cdf)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_std_with_noise_of_every_kind(kind):
-    noise, variance = noise_of(kind)
-    excess = 1.0 if noise.df is None else (noise.df / (noise.df - 2.0))[:, None, None]
-    expected = np.sqrt(PRODUCTS.var(axis=0) + (excess * variance).mean(axis=0))
-    np.testing.assert_allclose(std(W, Z, noise), expected, rtol=1e-12)
-    found = entry_std(W, Z, ROWS, COLUMNS, noise)
-    np.testing.assert_allclose(found, expected[ROWS, COLUMNS], rtol=1e-12)
+def test_std_with_noise_of_every_kind():
+    for kind in KINDS:
+        noise, variance = noise_of(kind)
+        excess = 1.0 if noise.df is None else (noise.df / (noise.df - 2.0))[:, None, None]
+        expected = np.sqrt(PRODUCTS.var(axis=0) + (excess * variance).mean(axis=0))
+        np.testing.assert_allclose(std(W, Z, noise), expected, rtol=1e-12)
+        found = entry_std(W, Z, ROWS, COLUMNS, noise)
+        np.testing.assert_allclose(found, expected[ROWS, COLUMNS], rtol=1e-12)
 
 
-@pytest.mark.parametrize("offset", [0.0, np.arange(N) - 2.0], ids=["plain", "offset"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_quantiles_with_noise_of_every_kind(tile_bytes, kind, offset):
+def test_quantiles_with_noise_of_every_kind(tile_bytes):
     """The lower bound applies to what the offset has been added to."""
-    noise, variance = noise_of(kind)
-    found = quantiles(W, Z, PROBABILITIES, noise, offset, 0.5, np.random.default_rng(4))
-    without = quantiles(W, Z, PROBABILITIES, None, offset, 0.5, np.random.default_rng(4))
-    expected = np.quantile(PRODUCTS + offset, PROBABILITIES, axis=0, method="weibull")
-    np.testing.assert_allclose(without, expected, rtol=1e-5, atol=1e-6)
-    assert found.min() == 0.5  # to the last digit
-    rows_each = max(1, min(16, tile_bytes // (4 * S * N)))
-    starts = range(0, M, rows_each)
-    for start, normals in zip(starts, np.random.default_rng(4).spawn(len(starts)), strict=True):
-        part = slice(start, start + rows_each)
-        draws = PRODUCTS[:, part] + offset
-        if noise.df is None:
-            new = normals.standard_normal((S, 1, N), dtype=np.float32)
-        else:
-            new = normals.standard_t(noise.df[:, None, None], size=(S, 1, N))
-        draws = np.maximum(draws + np.sqrt(variance[:, part]) * new, 0.5)
-        expected = np.quantile(draws, PROBABILITIES, axis=0, method="weibull")
-        np.testing.assert_allclose(found[:, part], expected, rtol=2e-5)
+    for kind in KINDS:
+        for offset in [0.0, np.arange(N) - 2.0]:
+            noise, variance = noise_of(kind)
+            found = quantiles(W, Z, PROBABILITIES, noise, offset, 0.5, np.random.default_rng(4))
+            without = quantiles(W, Z, PROBABILITIES, None, offset, 0.5, np.random.default_rng(4))
+            expected = np.quantile(PRODUCTS + offset, PROBABILITIES, axis=0, method="weibull")
+            np.testing.assert_allclose(without, expected, rtol=1e-5, atol=1e-6)
+            assert found.min() == 0.5  # to the last digit
+            rows_each = max(1, min(16, tile_bytes // (4 * S * N)))
+            starts = range(0, M, rows_each)
+            for start, normals in zip(starts, np.random.default_rng(4).spawn(len(starts)), strict=True):
+                part = slice(start, start + rows_each)
+                draws = PRODUCTS[:, part] + offset
+                if noise.df is None:
+                    new = normals.standard_normal((S, 1, N), dtype=np.float32)
+                else:
+                    new = normals.standard_t(noise.df[:, None, None], size=(S, 1, N))
+                draws = np.maximum(draws + np.sqrt(variance[:, part]) * new, 0.5)
+                expected = np.quantile(draws, PROBABILITIES, axis=0, method="weibull")
+                np.testing.assert_allclose(found[:, part], expected, rtol=2e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_log_likelihood_with_noise_of_every_kind(kind):
-    noise, variance = noise_of(kind)
-    sd = np.sqrt(variance[:, ROWS, COLUMNS])
-    expected = law_of(noise).logpdf((VALUES - CHOSEN) / sd) - np.log(sd)
-    np.testing.assert_allclose(log_likelihood(W, Z, noise, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
-    sd = np.sqrt(variance[:, ROWS, COLUMNS] + smoothing() ** 2)
-    expected = law_of(noise).logpdf((VALUES - CHOSEN) / sd) - np.log(sd)
-    found = log_predictive_density(W, Z, noise, ROWS, COLUMNS, VALUES)
-    np.testing.assert_allclose(found, np.log(np.exp(expected).mean(axis=0)), rtol=1e-10)
+def test_log_likelihood_with_noise_of_every_kind():
+    for kind in KINDS:
+        noise, variance = noise_of(kind)
+        sd = np.sqrt(variance[:, ROWS, COLUMNS])
+        expected = law_of(noise).logpdf((VALUES - CHOSEN) / sd) - np.log(sd)
+        np.testing.assert_allclose(log_likelihood(W, Z, noise, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
+        sd = np.sqrt(variance[:, ROWS, COLUMNS] + smoothing() ** 2)
+        expected = law_of(noise).logpdf((VALUES - CHOSEN) / sd) - np.log(sd)
+        found = log_predictive_density(W, Z, noise, ROWS, COLUMNS, VALUES)
+        np.testing.assert_allclose(found, np.log(np.exp(expected).mean(axis=0)), rtol=1e-10)
 
 
 @pytest.mark.usefixtures("tile_bytes")

@@ -134,13 +134,13 @@ def test_rate_of_zero_counts_for_nothing_in_a_sum():
     (L1(0.0) + L2Squared(1.0)).coefficients((2, 2))
 
 
-@pytest.mark.parametrize("prior", [prior for prior, _ in PENALTIES], ids=[str(p).split(",")[0] for p, _ in PENALTIES])
-def test_a_record_gives_the_same_prior_after_json(prior):
-    again = from_record(json.loads(json.dumps(to_record(prior))))
-    assert str(again) == str(prior)
-    assert type(again) is type(prior)
-    assert again.log_density(W) == prior.log_density(W)
-    assert again.coefficients(W.shape).paper_rule == prior.coefficients(W.shape).paper_rule
+def test_a_record_gives_the_same_prior_after_json():
+    for prior in [prior for prior, _ in PENALTIES]:
+        again = from_record(json.loads(json.dumps(to_record(prior))))
+        assert str(again) == str(prior)
+        assert type(again) is type(prior)
+        assert again.log_density(W) == prior.log_density(W)
+        assert again.coefficients(W.shape).paper_rule == prior.coefficients(W.shape).paper_rule
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""The floor of the noise: coverage, log density and error on difficult tables, with and without it.
+
+    python -m benchmarks.noise_floor [--splits 1] [--write docs/noise_floor.md]
+
+Some tables are simulated, with many zeros, duplicated or nearly collinear columns, or skewed ones; the others come with
+scikit-learn and statsmodels.
+"""
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from benchmarks.defaults import hide
+from benchmarks.tables_of_packages import load_tables
+from bnmf import BayesianNMF
+from bnmf.imputer import ANY_TABLE
+from bnmf.model.noise import GroupedNoise
+
+FLOORS = (0.0, 0.2, 0.35, 0.5)
+MODELS = {"BayesianNMF": {}, "NMFImputer": ANY_TABLE}
+CHAINS = {"n_chains": 2, "burn_in": 200, "n_draws": 150, "calibrate": False}
+REAL = ("breast_cancer", "diabetes", "iris", "wine", "ccard", "fertility", "macrodata", "star98", "statecrime")
+
+INTRODUCTION = """# The floor of the noise
+
+A component that follows one column alone cannot be told from the noise of that column (a Heywood case of factor
+analysis). Its noise could then vanish, and intervals were too narrow without a word. So the standard deviation of the
+noise of a column is at least a fraction of what a linear regression on the other columns leaves unexplained:
+`GroupedNoise(floor=0.35)`. Made by
+
+    python -m benchmarks.noise_floor --splits {splits} --write docs/noise_floor.md
+
+with a fifth of the entries hidden ({splits} times), and {n_chains} chains of {burn_in} and {n_draws} sweeps. Each
+cell has the values for floors of {floors}. Coverage is that of 90% intervals. Log densities are differences from those
+of a normal distribution with the mean and deviation of each column; errors are in units of those deviations.
+"""
+
+
+def simulated() -> dict[str, np.ndarray]:
+    """Return tables on which the noise of a column can vanish, by name."""
+    rngs = [np.random.default_rng(seed) for seed in range(1, 7)]
+    rain, counts, parts, few, skewed, _ = rngs
+    means = counts.gamma(0.5, 2.0, (200, 3)) @ counts.gamma(0.5, 2.0, (3, 15))
+    signal = few.exponential(size=(200, 2)) @ few.exponential(size=(2, 6)) + 0.3 * few.random((200, 6))
+    nearly = signal[:, :3] * (1 + 1e-3 * few.standard_normal((200, 3)))
+    return {
+        "like rain": np.where(
+            rain.random((300, 8)) < 0.6, 0.0, rain.gamma(0.7, 5.0, (300, 8)) * rain.exponential(size=(300, 1))
+        ),
+        "counts, many zeros": np.where(
+            counts.random(means.shape) < 0.6, 0.0, counts.poisson(means * counts.gamma(0.7, 1 / 0.7, means.shape))
+        ),
+        "compositions": parts.dirichlet([0.3, 0.5, 0.8, 1.0, 1.0, 2.0, 3.0, 4.0], 300),
+        "duplicated columns": np.hstack([signal, signal[:, :3]]),
+        "nearly collinear columns": np.hstack([signal, nearly]),
+        "skewed": np.exp(
+            skewed.normal(size=(400, 2)) @ skewed.normal(size=(2, 9)) + 0.7 * skewed.normal(size=(400, 9))
+        ),
+    }
+
+
+def measured(X: np.ndarray, settings: dict, floor: float, seed: int) -> dict[str, float]:
+    """Return scores of hidden entries, in units of the standard deviation of each column."""
+    hidden = hide(X, seed)
+    seen = np.where(hidden, np.nan, X)
+    with warnings.catch_warnings(action="ignore"):
+        noise = GroupedNoise(floor=floor)
+        posterior = BayesianNMF(noise=noise, random_state=seed, n_jobs=2, **CHAINS, **settings).fit(seen).posterior_
+    rows, columns = np.nonzero(hidden)
+    values, sd = X[hidden], np.nanstd(X, axis=0)[columns]
+    low, high = posterior.interval(0.9, rows, columns)
+    inside = pd.Series((low <= values) & (values <= high))
+    by_column = inside.groupby(columns).agg(["mean", "size"])
+    normal = norm.logpdf(values, np.nanmean(seen, axis=0)[columns], np.nanstd(seen, axis=0)[columns])
+    return {
+        "coverage": inside.mean(),
+        "worst column": by_column.loc[by_column["size"] >= min(15, by_column["size"].max()), "mean"].min(),
+        "log density": float(np.mean(posterior.log_predictive_density(rows, columns, values) - normal)),
+        "error": float(np.sqrt(np.mean(((values - posterior.mean(rows, columns)) / sd) ** 2))),
+    }
+
+
+def run(splits: int) -> pd.DataFrame:
+    """Return the scores of every table, model and floor, means over splits."""
+    tables = simulated() | {name: table for name, table in load_tables().items() if name in REAL}
+    rows = []
+    for name, X in tables.items():
+        for model, settings in MODELS.items():
+            if model == "BayesianNMF" and np.nanmin(X) < 0:
+                continue
+            for floor in FLOORS:
+                scores = pd.DataFrame([measured(X, settings, floor, seed) for seed in range(splits)]).mean()
+                rows.append({"table": name, "model": model, "floor": floor, **scores})
+                print(rows[-1], flush=True)
+    return pd.DataFrame(rows)
+
+
+def page(found: pd.DataFrame, splits: int) -> str:
+    """Return the page of the documentation."""
+    lines = [INTRODUCTION.format(splits=splits, floors=", ".join(map(str, FLOORS)), **CHAINS)]
+    lines += ["| table | model | coverage | worst column | log density | error |", "|---|---|---|---|---|---|"]
+    for (name, model), part in found.groupby(["table", "model"], sort=False):
+        cells = [
+            " / ".join(f"{value:.{digits}f}" for value in part[score])
+            for score, digits in (("coverage", 2), ("worst column", 2), ("log density", 2), ("error", 3))
+        ]
+        lines.append(f"| {name} | {model} | {' | '.join(cells)} |")
+    names = ("model", "floor", "lowest coverage", "lowest of a column", "lowest log density", "median error, ratio")
+    lines += ["", "## Over all tables", "", f"| {' | '.join(names)} |", "|---|---|---|---|---|---|"]
+    for (model, floor), part in found.groupby(["model", "floor"], sort=False):
+        without = found[(found["model"] == model) & (found["floor"] == 0.0)].set_index("table")["error"]
+        ratio = (part.set_index("table")["error"] / without).median()
+        lows = part[["coverage", "worst column", "log density"]].min()
+        lines.append(
+            f"| {model} | {floor:g} | {lows.iloc[0]:.2f} | {lows.iloc[1]:.2f} | {lows.iloc[2]:.2f} | {ratio:.3f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--splits", type=int, default=1, help="how often a fifth of each table is hidden")
+    parser.add_argument("--write", type=Path, help="write the page of the docs")
+    arguments = parser.parse_args()
+    text = page(run(arguments.splits), arguments.splits)
+    print(text)
+    if arguments.write:
+        arguments.write.write_text(text, encoding="utf-8")
