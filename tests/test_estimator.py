@@ -287,7 +287,7 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"prior": L1() + L2Squared(1.0)}, ValueError, "cannot be learned in a sum"),
         ({"init": "zeros"}, ValueError, "'init' parameter .* Got 'zeros'"),
         ({"init": (np.ones((3, 2)), np.ones((2, 12)))}, ValueError, "W0 of init must have shape"),
-        ({"unstored": "nothing"}, ValueError, "unstored must be 'zero' or 'missing'"),
+        ({"unstored": "nothing"}, ValueError, "'unstored' parameter of BayesianNMF must be a str among"),
         ({"checkpoint": "somewhere", "keep_draws": False}, ValueError, "keep_draws=False"),
         ({"n_draws": "many"}, ValueError, "'n_draws' parameter .* Got 'many'"),
         ({"n_draws": "auto", "keep_draws": False}, ValueError, "cannot be combined with keep_draws=False"),

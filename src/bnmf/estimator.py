@@ -42,7 +42,7 @@ from bnmf.utils.typing import Floats
 N_SCORE_FOLDS = 5
 # Calibration: one of so many folds of the entries is hidden, at most so many entries, for data of such a size.
 CALIBRATION_FOLDS, MAX_HIDDEN = 10, 20_000
-MIN_CALIBRATED, MAX_CALIBRATED = 200, 2_000_000
+MIN_CALIBRATED, MAX_CALIBRATED = 500, 2_000_000
 # Part of the seed of the chains that entries are hidden from.
 CALIBRATION_KEY = 0xCA11B
 
@@ -136,7 +136,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         themselves do not.
     calibrate : bool or "auto", default="auto"
         Hide a tenth of the observed entries from two more chains and see how well they predict them: `calibration_`,
-        and the verdict. "auto" does that for 200 to 2 million observed entries and two or more chains of 100 draws.
+        and the verdict. "auto" does that for 500 to 2 million observed entries and two or more chains of 100 draws.
 
     Attributes
     ----------

@@ -34,8 +34,8 @@ PROBLEMS = {
     "known precisions": Problem(L1(1.0), "known", has_known_precisions=True),
     "known precisions, learned variances": Problem(L2Squared(1.0) + LInf(1.0), BOTH, has_known_precisions=True),
     "Student's t": Problem(L1(1.0), StudentT(3.0, "common"), missing=0.0),
-    "Student's t by column": Problem(L2Squared(1.0), StudentT(5.0, floor=0.0), units=SCALED),
-    "Student's t by both, learned": Problem(L1(HYPER), StudentT(None, "both", floor=0.0)),
+    "Student's t by column": Problem(L2Squared(1.0), StudentT(5.0), units=SCALED),
+    "Student's t by both, learned": Problem(L1(HYPER), StudentT(None, "both")),
     "Student's t by row, known precisions": Problem(L1(1.0), StudentT(2.0, "row"), has_known_precisions=True),
     "a fixed component": Problem(L1(1.0), COLUMN, n_components=3, units=SCALED, n_fixed=(1, 0)),
     "fixed weights": Problem(L2Squared(1.0) + LInf(1.0), "common", n_components=3, n_fixed=(0, 1)),
@@ -48,7 +48,7 @@ PROBLEMS = {
     ),
     "rates of Laplace by component": Problem(Laplace(HYPER, by="component"), "common"),
     "fixed components of a normal": Problem(Normal(0.0, HYPER), "row", n_components=3, n_fixed=(1, 1)),
-    "Student's t and Laplace": Problem((Laplace(HYPER), Normal(0.0, 1.0)), StudentT(4.0, floor=0.0)),
+    "Student's t and Laplace": Problem((Laplace(HYPER), Normal(0.0, 1.0)), StudentT(4.0)),
     "rate of Z alone": Problem((L1(1.0), LInf(HYPER)), "row"),
 }
 

@@ -28,7 +28,7 @@ class Built(NamedTuple):
 def build(
     data: ObservedMatrix,
     *,
-    n_components: int | str,
+    n_components: Any,
     prior: Any,
     noise: Any,
     scale: str | None,
@@ -51,7 +51,7 @@ def build(
     if n_components == "auto":
         n_fixed = sum(fixed.counts)
         n_components = max(n_fixed, min(MAX_AUTO_COMPONENTS + n_fixed, *data.shape))
-    model = Model(shifted, int(n_components), prior, law, units, precision, fixed)
+    model = Model(shifted, n_components, prior, law, units, precision, fixed)
     if factor is not None and isinstance(law, KnownNoise):
         factor = factor * units.scale
     return Built(model, data, factor)

@@ -325,14 +325,14 @@ class StudentT:
         Whose scales differ, as for Gaussian noise.
     strength : float, optional
         α of those scales; learned by default.
-    floor : float, default=0.35
-        Smallest scale of a column, as for Gaussian noise.
+    floor : float, default=0.0
+        Smallest scale of a column, as for Gaussian noise. None by default, because outliers would raise it.
     """
 
     df: float | None = 4.0
     by: str = "column"
     strength: float | None = None
-    floor: float = NOISE_FLOOR
+    floor: float = 0.0
 
     def __post_init__(self) -> None:
         if self.by not in NOISE_NAMES:

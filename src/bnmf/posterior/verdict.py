@@ -28,8 +28,8 @@ COVERAGE_ERRORS = (0.05, 0.1)
 # Coverage below which a column is named, unless chance can explain it with this probability.
 MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
 # Error over that of the column mean from which predictions of most columns are worse than it, and typical error of one
-# column, in its standard deviations, that is far off. Hidden entries of a column that it takes to tell.
-WORSE_THAN_MEAN, FAR_OFF, MIN_HIDDEN = 1.05, 1.0, 20
+# column, in its standard deviations, that is far off. Hidden entries, in all and of a column, that it takes to tell.
+WORSE_THAN_MEAN, FAR_OFF, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.0, 100, 20
 # Columns that are named.
 N_NAMED = 3
 BETTER_ERRORS = "try offset, NMFImputer or fewer components"
@@ -155,8 +155,8 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         return []
     n, coverage = calibration.n_entries, calibration.coverage
     sentence = f"of {n:,} entries hidden for this purpose {coverage:.0%} are inside their {PROB:.0%} intervals"
-    table = calibration.by_column()
-    table = table[table["n"] >= MIN_HIDDEN]
+    every = calibration.by_column()
+    table = every[every["n"] >= MIN_HIDDEN]
     # Entries of a row or column are not independent: twice the binomial standard error, and twice that.
     chance = 4.0 * math.sqrt(PROB * (1.0 - PROB) / n)
     level = level_of(abs(coverage - PROB) - chance, COVERAGE_ERRORS)
@@ -171,7 +171,8 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         sentence += f", but far fewer in {_named(narrow.index, names)}"
         advice = advice or 'for these columns try noise="student-t" or fewer components'
     far_off = [column for column in table.index if _is_far_off(calibration, column)]
-    if len(table) and (table["error"] > WORSE_THAN_MEAN * table["error_of_mean"]).mean() > 0.5:
+    is_worse = calibration.error > WORSE_THAN_MEAN * calibration.error_of_mean
+    if n >= MIN_TO_COMPARE and is_worse and (every["error"] > WORSE_THAN_MEAN * every["error_of_mean"]).mean() > 0.5:
         level, advice = POOR, BETTER_ERRORS
         sentence += ", and predictions of most columns are worse than their means"
     elif far_off:
