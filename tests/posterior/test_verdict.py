@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bnmf.posterior import verdict
+from bnmf import BayesianNMF
+from bnmf.posterior import diagnostics, verdict
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.verdict import Finding, Verdict, level_of, of_posterior, on_intervals, on_noise
 
@@ -181,3 +182,12 @@ def test_text_and_warnings():
     assert predictions.endswith('; continue with `sample_more`, or fit with n_draws="auto"')
     assert intervals.startswith("of 1,000 entries hidden for this purpose 50% are inside")
     assert [finding.purpose for finding in found] == ["fit", "predictions", "intervals", "noise", "components"]
+
+
+def test_a_fit_computes_no_diagnostics_that_nobody_has_asked_for(monkeypatch):
+    """R-hat of all monitored quantities takes longer than a small fit, and no warning depends on it."""
+    monkeypatch.setattr(diagnostics, "table", None)
+    X = np.random.default_rng(0).exponential(size=(12, 6))
+    model = BayesianNMF(2, n_chains=2, burn_in=5, n_draws=5, random_state=0).fit(X)
+    with pytest.raises(TypeError, match="not callable"):
+        model.posterior_.summary()

@@ -17,7 +17,7 @@ from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.interface import BasePosterior
-from bnmf.posterior.verdict import Verdict, of_posterior
+from bnmf.posterior.verdict import Verdict, of_posterior, on_use
 from bnmf.utils import arguments, memory
 from bnmf.utils.seeds import as_generator, as_seed
 from bnmf.utils.typing import Bools, Floats, Indices
@@ -561,6 +561,16 @@ class Posterior(Draws, BasePosterior):
     def verdict(self) -> Verdict:
         """What the fit can be used for, and what to do otherwise: a finding for each purpose."""
         return of_posterior(self, self._diagnosis)
+
+    def problems(self) -> list[str]:
+        """Return a sentence, with what to do, for each finding of the verdict that is worth a warning.
+
+        Returns
+        -------
+        list of str
+            Empty if there is no sign of a problem.
+        """
+        return Verdict(tuple(on_use(self))).problems()
 
     # --- files and other libraries
 

@@ -110,15 +110,13 @@ def level_of(value: float, limits: tuple[float, float]) -> str:
 
 def of_posterior(posterior: Posterior, table: pd.DataFrame) -> Verdict:
     """Return the verdict on draws, given the table of their diagnostics."""
-    return Verdict(
-        (
-            *on_fit(posterior.notes),
-            _on_predictions(posterior),
-            *on_intervals(posterior.calibration, posterior.column_names),
-            on_noise(table, posterior.n_chains),
-            _on_components(posterior),
-        )
-    )
+    return Verdict((*on_use(posterior), on_noise(table, posterior.n_chains), _on_components(posterior)))
+
+
+def on_use(posterior: Posterior) -> list[Finding]:
+    """Return the findings that may be worth a warning. They take little time, so every fit asks for them."""
+    intervals = on_intervals(posterior.calibration, posterior.column_names)
+    return [*on_fit(posterior.notes), _on_predictions(posterior), *intervals]
 
 
 def on_fit(notes: tuple[str, ...]) -> list[Finding]:
