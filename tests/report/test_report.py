@@ -153,6 +153,8 @@ def test_intervals_that_fail_are_said_first(tmp_path):
     text = Page(written(tmp_path, posterior, observed(table_of(posterior)))).text
     assert "Do not rely on the predictions and their intervals yet" in text
     assert "Of 500 entries hidden for this purpose 50% are inside their 90% intervals" in text
+    assert "50% of 500 values that were hidden for this purpose lie inside their 90% intervals" in text
+    assert "no entries were hidden in this fit" in Page(written(tmp_path, fake(), observed(table_of(posterior)))).text
 
 
 @pytest.mark.parametrize(

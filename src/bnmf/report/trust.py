@@ -7,10 +7,10 @@ from html import escape
 import numpy as np
 
 from bnmf.posterior import Posterior
+from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.components import Components
 from bnmf.posterior.verdict import Finding, Verdict
 from bnmf.report.charts import N_LINE_STYLES, Chart, agreement
-from bnmf.report.entries import central_intervals
 from bnmf.report.markup import Column, html_table, number, percent
 from bnmf.report.overview import Overview
 
@@ -129,8 +129,6 @@ def _check(overview: Overview) -> str:
     chosen = np.sort(rng.choice(len(values), min(N_CHECKED, len(values)), replace=False))
     rows, columns, values = rows[chosen], columns[chosen], values[chosen]
     fitted = overview.posterior.mean(rows, columns)
-    low, high = central_intervals(overview.posterior, rows, columns)
-    inside = float(np.mean((low <= values) & (values <= high)))
     spread, centre = overview.spread(columns), overview.column_mean[columns]
     total = float(np.sum(((values - centre) / spread) ** 2))
     explained = 1.0 - float(np.sum(((values - fitted) / spread) ** 2)) / total if total > 0 else float("nan")
@@ -150,15 +148,25 @@ def _check(overview: Overview) -> str:
     return f"""<div class="pair">
 <figure>{chart.svg()}<figcaption>Fitted against observed values ({len(order):,} entries chosen at random). Entries on
 the dashed line are described exactly.</figcaption></figure>
-<div><h3>Does it describe what it saw?</h3>
-<dl class="facts"><div><dt>{percent(explained)}</dt><dd>of the variation within columns is explained by the
-patterns</dd></div><div><dt>{percent(inside)}</dt><dd>of the observed values lie inside their 90%
-interval</dd></div></dl>
-<p>Both are from {len(values):,} entries that the fit has seen, so they are a little too favourable: they show whether
-the model suits the data at all. To test the predictions themselves, hide some known entries, fit again, and compare
-(<code>plot_predictions</code>, <code>plot_calibration</code>). Much less than 90% inside means that intervals are too
-narrow for these data, much more that they are too wide.</p></div>
+<div><h3>Does it describe the data?</h3>
+<dl class="facts"><div><dt>{percent(explained)}</dt><dd>of the variation within columns is explained by the patterns,
+in {len(values):,} entries that the fit has seen</dd></div>{_hidden(overview.posterior.calibration)}</dl></div>
 </div>"""
+
+
+def _hidden(calibration: Calibration | None) -> str:
+    """Return what was measured on hidden entries, or how to measure it."""
+    if calibration is None:
+        return (
+            "<div><dt>?</dt><dd>of the hidden values lie inside their intervals: no entries were hidden in this fit. "
+            "<code>bnmf check</code> and <code>check_table</code> measure it</dd></div>"
+        )
+    return (
+        f"<div><dt>{percent(calibration.coverage)}</dt><dd>of {calibration.n_entries:,} values that were hidden for "
+        f"this purpose lie inside their {percent(PROB)} intervals</dd></div>"
+        f"<div><dt>{calibration.error:.2f}</dt><dd>is the error of their predictions, in standard deviations of their "
+        f"columns; that of the column mean is {calibration.error_of_mean:.2f}</dd></div>"
+    )
 
 
 def _numbers(posterior: Posterior) -> str:
