@@ -122,7 +122,7 @@ def test_a_pipe_carries_only_the_table(table, small):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["plants.csv", "-o", "plants.csv"], "plants.csv is the input"),
+        (["plants.csv", "-o", "plants.csv"], "plants.csv is an input, which would be replaced"),
         (["plants.csv", "-o", "filled.parquet"], "the output is of the kind of the input: name it filled.csv"),
         (["plants.csv", "-o", "nowhere/filled.csv"], "there is no directory nowhere"),
         (["plants.csv", "-o", "f.csv", "--interval", "90"], "--interval is a probability between 0 and 1"),
@@ -153,3 +153,18 @@ def test_ctrl_c_writes_nothing(program, table, tmp_path, monkeypatch):
     assert result.exit_code == 130
     assert "Interrupted" in result.stderr
     assert not (tmp_path / "f.csv").exists()
+
+
+@pytest.mark.parametrize("link", [None, os.symlink, os.link])
+def test_no_output_replaces_the_input(program, table, tmp_path, link):
+    """Neither by the names of the intervals, nor through a link."""
+    source = tmp_path / "t.lower.csv"
+    table.rename(source)
+    before = source.read_bytes()
+    out = tmp_path / "t.csv"
+    if link:
+        link(source, out)
+    result = program("impute", source, "-o", out, "--interval", "0.9")
+    assert result.exit_code == 2
+    assert "is an input, which would be replaced" in result.output
+    assert source.read_bytes() == before

@@ -114,3 +114,12 @@ def test_a_directory_without_a_finished_fit(program, fit, table, tmp_path):
     (fit / "posterior.npz").write_bytes(b"PK\x03\x04")
     result = program("report", fit)
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+
+
+def test_no_output_replaces_the_rows_or_the_fit(program, fit, table, tmp_path):
+    for out in (table, fit / "posterior.npz"):
+        before = out.read_bytes()
+        result = program("transform", fit, table, "-o", out)
+        assert result.exit_code == 2
+        assert "is an input, which would be replaced" in result.output
+        assert out.read_bytes() == before

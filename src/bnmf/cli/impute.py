@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bnmf.cli import options
-from bnmf.cli.outcome import Debug, WrongUse, command
+from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
 from bnmf.cli.sampling import check_values, fitted, read
 from bnmf.cli.screen import Screen
 
@@ -69,8 +69,9 @@ def impute(
     if interval is not None and str(out) == "-":
         raise WrongUse("--interval writes two more files, so -o must name a file")
     reading = options.reading(triples, missing, unstored, header, row_names)
+    refuse_inputs([out, *(_ends(out) if interval else ())], [data])
     table = read(data, **reading, keep_cells=True)
-    _check_output(out, data, table)
+    _check_output(out, table)
     screen.describe(table, data)
     rows, columns = _fillable(table, screen)
     posterior = None
@@ -141,12 +142,10 @@ def _ends(out: Path) -> tuple[Path, Path]:
     return out.with_name(f"{stem}.lower{dot}{rest}"), out.with_name(f"{stem}.upper{dot}{rest}")
 
 
-def _check_output(out: Path, data: Path, table: Table) -> None:
-    """Raise an error if the output would be the input, or has the name of another kind of file."""
+def _check_output(out: Path, table: Table) -> None:
+    """Raise an error if the output cannot be written, or has the name of another kind of file."""
     if str(out) == "-":
         return
-    if out.exists() and data.exists() and out.samefile(data):
-        raise WrongUse(f"{out} is the input: choose another name for the filled table")
     if not out.parent.is_dir():
         raise WrongUse(f"there is no directory {out.parent}")
     if not os.access(out.parent, os.W_OK):  # better now than after the fit

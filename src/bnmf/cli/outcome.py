@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,14 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came f
 
 class WrongUse(Exception):
     """The command was called with what it cannot take."""
+
+
+def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise an error if an output is one of the inputs, by whatever name or link."""
+    there = [path for path in inputs if path.exists()]
+    for output in outputs:
+        if output.exists() and any(output.samefile(path) for path in there):
+            raise WrongUse(f"{output} is an input, which would be replaced: choose another name with -o")
 
 
 class Interrupted(KeyboardInterrupt):

@@ -11,7 +11,7 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory, component_names, names_of
-from bnmf.cli.outcome import Debug, WrongUse, command
+from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
 from bnmf.cli.sampling import read
 from bnmf.cli.screen import Screen
 
@@ -62,6 +62,7 @@ def transform(
     screen = Screen(to_stderr=str(out) == "-")
     if interval is not None and not 0 < interval < 1:
         raise WrongUse(f"--interval is a probability between 0 and 1, such as 0.9, got {interval:g}")
+    refuse_inputs([out], [rows, *directory.glob("*")])
     posterior = FitDirectory(directory).posterior()
     reading = options.reading(triples, missing, unstored, header, row_names)
     given = read(rows, **reading)
