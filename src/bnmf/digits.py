@@ -65,37 +65,13 @@ class Score(NamedTuple):
 
 
 def hidden_digits(n_digits: int | None = None) -> HiddenDigits:
-    """Return scikit-learn's digits with half of the pixels hidden at random.
-
-    Parameters
-    ----------
-    n_digits : int, optional
-        Take only the first ones.
-
-    Returns
-    -------
-    HiddenDigits
-        The digits.
-    """
+    """Return scikit-learn's digits with half of the pixels hidden at random."""
     pixels: Any = load_digits().data[:n_digits]
     return HiddenDigits(pixels, np.random.default_rng(0).random(pixels.shape) < HIDDEN_FRACTION)
 
 
 def score(digits: HiddenDigits, model: BayesianNMF) -> Score:
-    """Compare predictions of the hidden pixels with the truth.
-
-    Parameters
-    ----------
-    digits : HiddenDigits
-        The digits.
-    model : BayesianNMF
-        The fitted model.
-
-    Returns
-    -------
-    Score
-        Errors, and how often the truth lies in its interval.
-    """
+    """Compare predictions of the hidden pixels with the truth."""
     hidden, truth = digits.hidden, digits.pixels[digits.hidden]
     guess = np.broadcast_to(np.nanmean(digits.seen, axis=0), hidden.shape)[hidden]
     low, high = (end[hidden] for end in model.interval(0.9))
@@ -104,17 +80,7 @@ def score(digits: HiddenDigits, model: BayesianNMF) -> Score:
 
 
 def draw_digits(digits: HiddenDigits, model: BayesianNMF, path: Path) -> None:
-    """Draw some digits: original, observed, restored, and the uncertainty.
-
-    Parameters
-    ----------
-    digits : HiddenDigits
-        The digits.
-    model : BayesianNMF
-        The fitted model.
-    path : Path
-        The picture to write.
-    """
+    """Draw some digits: original, observed, restored, and the uncertainty."""
     from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

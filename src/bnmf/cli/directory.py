@@ -16,13 +16,7 @@ RESULTS = ("posterior.npz", "W.csv", "Z.csv", "report.html")
 
 
 class FitDirectory:
-    """Where `bnmf fit` keeps everything of one fit.
-
-    Parameters
-    ----------
-    path : Path
-        The directory; it need not exist.
-    """
+    """Where `bnmf fit` keeps everything of one fit."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

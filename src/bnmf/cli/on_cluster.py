@@ -16,21 +16,7 @@ if TYPE_CHECKING:
 def fit_parts(
     settings: dict[str, Any], parameters: dict[str, Any], directory: FitDirectory, screen: Screen, again: str
 ) -> None:
-    """Fit a directory of Parquet parts, and write the posterior and the factors.
-
-    Parameters
-    ----------
-    settings : dict
-        Settings of the fit: "data", the directory of the parts, "triples" and "scheduler" among them.
-    parameters : dict
-        Parameters of BayesianNMF.
-    directory : FitDirectory
-        Where the results go.
-    screen : Screen
-        Where to say what happens.
-    again : str
-        The command that goes on.
-    """
+    """Fit a directory of Parquet parts, and write the posterior and the factors."""
     from sklearn.exceptions import ConvergenceWarning
 
     from bnmf.distributed import ClusterLost, read_blocks, read_triples

@@ -34,18 +34,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a function a command: errors become one line on standard error and an exit code.
-
-    Parameters
-    ----------
-    function : callable
-        The command, with an option `debug` that lets errors through.
-
-    Returns
-    -------
-    callable
-        The command to register.
-    """
+    """Make a function a command: errors become one line on standard error and an exit code."""
 
     @functools.wraps(function)
     def run(*args: Any, **options: Any) -> None:
@@ -71,16 +60,6 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 def one_line(error: Exception) -> str:
     """Return what an error says in one line.
-
-    Parameters
-    ----------
-    error : Exception
-        The error.
-
-    Returns
-    -------
-    str
-        Its message, with its type if it is one that nobody expects.
 
     Examples
     --------

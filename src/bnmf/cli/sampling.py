@@ -17,20 +17,7 @@ if TYPE_CHECKING:
 
 
 def read(source: Path, **options: Any) -> Table:
-    """Read a table, or say that there is none.
-
-    Parameters
-    ----------
-    source : Path
-        The file; - for standard input.
-    **options : dict
-        Options of :func:`bnmf.tables.read_table`.
-
-    Returns
-    -------
-    Table
-        The table.
-    """
+    """Read a table, or say that there is none."""
     from bnmf.tables import read_table
 
     if str(source) != "-" and not source.exists():
@@ -41,17 +28,7 @@ def read(source: Path, **options: Any) -> Table:
 
 
 def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
-    """Raise an error if a table has nothing to learn from, or negative numbers that the model does not take.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    source : path-like
-        Where it came from.
-    negative : bool
-        Whether negative numbers are allowed.
-    """
+    """Raise an error if a table has nothing to learn from, or negative numbers that the model does not take."""
     numbers = table.numbers()
     if table.n_observed == 0:
         raise ValueError(f"{source}: all entries are missing, so there is nothing to learn from")
@@ -63,29 +40,7 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
 
 
 def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: Any) -> BayesianNMF:
-    """Return a fitted model.
-
-    Parameters
-    ----------
-    table : Table
-        The data.
-    screen : Screen
-        Where to say how long it took.
-    how_to_go_on : str
-        What to say after Ctrl-C.
-    **parameters : dict
-        Parameters of BayesianNMF.
-
-    Returns
-    -------
-    BayesianNMF
-        The model.
-
-    Raises
-    ------
-    Interrupted
-        After Ctrl-C.
-    """
+    """Return a fitted model."""
     from sklearn.exceptions import ConvergenceWarning
 
     from bnmf.estimator import BayesianNMF

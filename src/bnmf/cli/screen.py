@@ -19,13 +19,7 @@ MAX_WIDTH = 100
 
 
 class Screen:
-    """Lines and tables for the reader.
-
-    Parameters
-    ----------
-    to_stderr : bool, default=False
-        Leave standard output to the data.
-    """
+    """Lines and tables for the reader."""
 
     def __init__(self, to_stderr: bool = False) -> None:
         from rich.console import Console
@@ -62,15 +56,7 @@ class Screen:
             self.explain(str(advised), style="bold" if finding.level == "poor" else None)
 
     def describe(self, table: Table, source: Path | str) -> None:
-        """Say what a table holds before it is used: shape, names, observed, missing, range.
-
-        Parameters
-        ----------
-        table : Table
-            The table.
-        source : path-like
-            Where it came from.
-        """
+        """Say what a table holds before it is used: shape, names, observed, missing, range."""
         self.say(f"{_label(source)}: {table.layout.description}", style="bold")
         for line in facts_of(table):
             self.say(f"  {line}")
@@ -79,18 +65,7 @@ class Screen:
 
 
 def facts_of(table: Table) -> list[str]:
-    """Return what a table holds, in a few lines.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-
-    Returns
-    -------
-    list of str
-        Shape and names, observed and missing entries, and what may be a mistake.
-    """
+    """Return what a table holds, in a few lines."""
     import numpy as np
 
     from bnmf.tables.table import repeated

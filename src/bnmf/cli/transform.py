@@ -90,22 +90,7 @@ def transform(
 
 
 def matched(table: Table, posterior: Posterior, source: str) -> Table:
-    """Return new rows with the columns of a fit, in its order.
-
-    Parameters
-    ----------
-    table : Table
-        The new rows.
-    posterior : Posterior
-        The fit.
-    source : str
-        Where the rows came from.
-
-    Returns
-    -------
-    Table
-        Columns that the new rows do not have are missing.
-    """
+    """Return new rows with the columns of a fit, in its order."""
     import numpy as np
     import scipy.sparse as sp
 

@@ -31,18 +31,7 @@ def refuse_sharded(X: Any) -> None:
 
 
 def as_floats(X: Any) -> Floats:
-    """Return a dense X as a two-dimensional float array with NaN for missing entries.
-
-    Parameters
-    ----------
-    X : array-like, masked array or DataFrame
-        The data.
-
-    Returns
-    -------
-    ndarray of float64 of shape (rows, columns)
-        The same numbers.
-    """
+    """Return a dense X as a two-dimensional float array with NaN for missing entries."""
     if is_pandas(X, "DataFrame"):
         from pandas.api import types
 

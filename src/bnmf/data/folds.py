@@ -36,20 +36,6 @@ def folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Itera
 
     Of sparse data with implicit zeros every nonzero entry is hidden once, with as many zeros chosen at random, which
     stand for all of them by their weight. The data never become dense.
-
-    Parameters
-    ----------
-    data : ObservedMatrix
-        The data.
-    n_folds : int
-        Number of turns.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Yields
-    ------
-    Fold
-        Hidden entries and the rest; folds without an entry are left out.
     """
     rows, columns, values, weights = entries_to_score(data, rng)
     turn = rng.permutation(len(rows)) % n_folds
@@ -65,20 +51,6 @@ def balanced_folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator)
 
     The entries of a row are spread evenly over the folds. An entry that is alone in its row or column is never hidden,
     nor is one of those of a column that would lose all in the same turn.
-
-    Parameters
-    ----------
-    data : ObservedMatrix
-        The data.
-    n_folds : int
-        Number of turns.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Yields
-    ------
-    Fold
-        Hidden entries and the rest; always `n_folds` of them.
     """
     rows, columns, values, weights = entries_to_score(data, rng)
     turn = _balanced_turns(rows, columns, data.shape, n_folds, rng, has_zeros=data.has_implicit_zeros)
@@ -117,20 +89,7 @@ def _balanced_turns(
 
 
 def entries_to_score(data: ObservedMatrix, rng: np.random.Generator) -> tuple[Array, Array, Floats, Floats]:
-    """Return rows, columns, values and weights of all observed entries, or with implicit zeros of a sample of those.
-
-    Parameters
-    ----------
-    data : ObservedMatrix
-        The data.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    tuple of ndarray
-        The weight is the number of observed entries that an entry stands for.
-    """
+    """Return rows, columns, values and weights of all observed entries, or with implicit zeros of a sample of those."""
     return _sparse_candidates(data, rng) if data.has_implicit_zeros else _candidates(data)
 
 

@@ -52,18 +52,6 @@ def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
     """Return a hash of the content of each row, which does not depend on the container or on other rows.
 
     It is a sum over the observed positions and the nonzero values, so it can be computed from any listing.
-
-    Parameters
-    ----------
-    data : ObservedMatrix
-        The data.
-    scale : ndarray of shape (1 or columns,), optional
-        Values are divided by it first, so that the same row in other units has the same identity.
-
-    Returns
-    -------
-    ndarray of uint64 of shape (rows,)
-        Equal for rows with equal content.
     """
     places = _scramble(np.arange(1, data.shape[1] + 1, dtype=np.uint64))
     unit = np.ones(data.shape[1]) if scale is None else np.broadcast_to(1.0 / scale, data.shape[1])

@@ -60,24 +60,7 @@ def pointers(lengths: Array) -> Ints:
 
 
 def split_rows(patterns: Ints, rows_per_tile: int, min_sharing: int) -> tuple[Sharing | None, Others | None]:
-    """Return the rows that are drawn together, because they have the same missing entries, and the others.
-
-    Parameters
-    ----------
-    patterns : ndarray of int
-        Pattern of missing entries of each row; -1 for a row that shares nothing.
-    rows_per_tile : int
-        Rows in one unit of work.
-    min_sharing : int
-        Number of rows with one pattern in a tile from which they are drawn together.
-
-    Returns
-    -------
-    sharing : Sharing or None
-        Rows by tile and pattern, the commonest pattern of a tile first; None if there are none.
-    others : Others or None
-        Rows by tile; None if there are none.
-    """
+    """Return the rows that are drawn together, because they have the same missing entries, and the others."""
     tiles = np.arange(len(patterns)) // rows_per_tile
     _, place, sizes = np.unique(np.stack([tiles, patterns]), axis=1, return_inverse=True, return_counts=True)
     n_alike = np.where(patterns >= 0, sizes[place], 0)

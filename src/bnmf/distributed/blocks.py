@@ -81,26 +81,7 @@ def column_minima(chunk: Any) -> Floats:
 
 
 def make_view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: str) -> View:
-    """Return the rows of a block in the form of the sampler.
-
-    Parameters
-    ----------
-    chunk : ndarray or csr_array
-        Whole rows of the matrix, or whole columns of it.
-    kind : {"dense", "listed", "sparse"}
-        How the whole matrix is stored: see :class:`bnmf.data.observed.ObservedMatrix`.
-    unstored : {"zero", "missing"}
-        Meaning of the entries that a sparse block does not store.
-    offset : ndarray, optional
-        What is subtracted from each column of the block.
-    by : {"row", "column"}
-        Whether the rows of the block are wanted, or its columns.
-
-    Returns
-    -------
-    View
-        What the half-sweep reads.
-    """
+    """Return the rows of a block in the form of the sampler."""
     if kind == "sparse":
         matrix = as_csr(chunk)
         return sparse_view(matrix if by == "row" else matrix.T.tocsr())

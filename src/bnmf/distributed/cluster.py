@@ -54,18 +54,7 @@ LOSSES = (
 
 @contextmanager
 def connected(address: str) -> Iterator[int]:
-    """Connect to a scheduler, and yield the number of threads of its workers.
-
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
-
-    Yields
-    ------
-    int
-        Threads of all workers.
-    """
+    """Connect to a scheduler, and yield the number of threads of its workers."""
     try:
         client = Client(address, timeout=CONNECTION_SECONDS)
     except (OSError, ValueError) as error:
@@ -79,13 +68,7 @@ class ClusterLost(RuntimeError):
 
 
 class Blocks:
-    """Blocks of rows on the workers, made when they are needed first and made again when they were lost.
-
-    Parameters
-    ----------
-    recipes : list of Delayed
-        How to make each block from the source.
-    """
+    """Blocks of rows on the workers, made when they are needed first and made again when they were lost."""
 
     def __init__(self, recipes: list[Delayed]) -> None:
         self.recipes = recipes
@@ -123,18 +106,6 @@ class Blocks:
 def spread(held: Sequence[str | None], threads: Mapping[str, int]) -> list[str]:
     """Return a worker for each block: the one that holds it, as long as it has no more than its share.
 
-    Parameters
-    ----------
-    held : sequence of str or None
-        The worker that each block is on.
-    threads : mapping of str to int
-        Threads of each worker.
-
-    Returns
-    -------
-    list of str
-        Workers get blocks in proportion to their threads, and few blocks move when workers come or go.
-
     Examples
     --------
     >>> spread(["a", "a", "a", "b"], {"a": 1, "b": 1})
@@ -157,13 +128,7 @@ def spread(held: Sequence[str | None], threads: Mapping[str, int]) -> list[str]:
 
 
 class Cluster:
-    """The workers behind a client.
-
-    Parameters
-    ----------
-    client : distributed.Client, optional
-        By default the current one.
-    """
+    """The workers behind a client."""
 
     def __init__(self, client: Client | None = None) -> None:
         self._client = client
@@ -199,26 +164,7 @@ class Cluster:
         shared: Any = None,
         **options: Any,
     ) -> list[Any]:
-        """Return ``function(block, shared, own, **options)`` of blocks, each computed where the block is.
-
-        Parameters
-        ----------
-        blocks : Blocks
-            The blocks.
-        function : callable
-            A pure function.
-        own : mapping of int to object, optional
-            Numbers of the blocks to work on, with what each is given for itself; by default all, with None.
-        shared : object, optional
-            What all are given; it is sent to each worker once.
-        **options : dict
-            Small arguments.
-
-        Returns
-        -------
-        list
-            The results, in the order of `own`.
-        """
+        """Return ``function(block, shared, own, **options)`` of blocks, each computed where the block is."""
         given = dict.fromkeys(range(len(blocks.recipes))) if own is None else own
         return self._until_done(lambda threads: self._over(threads, blocks, function, given, shared, options))
 
@@ -334,13 +280,7 @@ class WorkersLeft(TimeoutError):
 
 
 class TaskError(Exception):
-    """An error of a task, which would occur again, unlike those of the cluster.
-
-    Parameters
-    ----------
-    cause : BaseException
-        The error.
-    """
+    """An error of a task, which would occur again, unlike those of the cluster."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(repr(cause))
@@ -348,18 +288,7 @@ class TaskError(Exception):
 
 
 def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ()) -> None:
-    """Return when all futures are done, and raise an error if one has failed.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The client.
-    futures : list of Future
-        What is awaited.
-    needed : sequence of str, optional
-        Workers that no other can take the place of. Work on blocks is bound to them, because Dask would move blocks to
-        idle workers for it, which takes longer than the work.
-    """
+    """Return when all futures are done, and raise an error if one has failed."""
     while True:
         try:
             wait(futures, timeout=SECONDS_BETWEEN_LOOKS)

@@ -29,21 +29,6 @@ def chunks_of(array: da.Array) -> list[Any]:
 def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> Ints:
     """Return where blocks of rows begin, and where the last one ends.
 
-    Parameters
-    ----------
-    n_rows, n_bytes : int
-        Rows, and the memory that they take.
-    n_threads : int
-        Threads of the cluster.
-    block_bytes : int
-        Size that a block should not exceed.
-
-    Returns
-    -------
-    ndarray of int
-        Multiples of the rows in a tile. All threads get the same number of blocks, if there are enough tiles, and
-        blocks differ by one tile at most: each half-sweep waits for the thread with the most rows.
-
     Examples
     --------
     >>> bounds_of(1500, n_bytes=2**20, n_threads=1, block_bytes=2**25)
@@ -58,24 +43,7 @@ def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> In
 def views_of(
     source: da.Array, kind: str, unstored: str, offset: Floats | None, cluster: Cluster, bounds: Sequence[Ints]
 ) -> tuple[ShardedView, ShardedView]:
-    """Return rows and columns of a matrix in given blocks. Nothing is computed before it is needed.
-
-    Parameters
-    ----------
-    source : dask.array.Array
-        The matrix.
-    kind, unstored, offset
-        See :func:`bnmf.distributed.blocks.make_view`.
-    cluster : Cluster
-        Where the blocks will be.
-    bounds : pair of ndarray of int
-        Where blocks of rows begin, and blocks of columns.
-
-    Returns
-    -------
-    pair of ShardedView
-        The rows and the columns.
-    """
+    """Return rows and columns of a matrix in given blocks. Nothing is computed before it is needed."""
     (n_rows, n_columns), (row_bounds, column_bounds) = source.shape, bounds
     # Chunks that go through the disks of workers (the default of some clusters) are lost with a worker as a whole.
     how: Any = {"method": "tasks", "block_size_limit": cluster.block_bytes()}

@@ -19,20 +19,7 @@ from bnmf.utils.typing import Floats, Ints, Words
 
 
 class ShardedView:
-    """Rows of the data, or of its transpose, in blocks: what the model and the sampler ask of a view.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Where the blocks are.
-    blocks : Blocks
-        Blocks of whole rows, which begin at multiples of the number of rows in a tile, so that rows share what they
-        would share in one process.
-    bounds : ndarray of int of shape (blocks + 1,)
-        First row of each block, and the number of rows.
-    n_columns : int
-        Length of a row.
-    """
+    """Rows of the data, or of its transpose, in blocks: what the model and the sampler ask of a view."""
 
     def __init__(self, cluster: Cluster, blocks: Blocks, bounds: Ints, n_columns: int) -> None:
         self.cluster, self.blocks, self.bounds, self.n_columns = cluster, blocks, bounds, n_columns

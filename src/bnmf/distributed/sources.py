@@ -41,20 +41,7 @@ class RowBlocks:
 
 
 def as_dask_array(X: Any, cluster: Cluster) -> da.Array:
-    """Return X as a Dask array of two dimensions and float64.
-
-    Parameters
-    ----------
-    X : dask.array.Array, RowBlocks, or list of blocks
-        The data.
-    cluster : Cluster
-        Its workers tell shapes that are not known.
-
-    Returns
-    -------
-    dask.array.Array
-        Its chunks are dense arrays, or CSR matrices if those of X are sparse.
-    """
+    """Return X as a Dask array of two dimensions and float64."""
     if isinstance(X, (list, tuple)):
         X = RowBlocks(X)
     if isinstance(X, RowBlocks):

@@ -32,22 +32,7 @@ class Fixed:
 
     @classmethod
     def of(cls, components: Any, weights: Any, shape: Shape) -> Fixed:
-        """Return what a user has fixed, checked against the shape of the data.
-
-        Parameters
-        ----------
-        components : array-like of shape (n, columns) or None
-            Rows of Z.
-        weights : array-like of shape (rows, n) or None
-            Columns of W.
-        shape : tuple of int
-            Rows and columns of the data.
-
-        Returns
-        -------
-        Fixed
-            Copies of both.
-        """
+        """Return what a user has fixed, checked against the shape of the data."""
         if components is None and weights is None:
             return NOTHING_FIXED
         return cls(

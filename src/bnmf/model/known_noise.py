@@ -19,25 +19,6 @@ def noise_factor(
     """Return the known standard deviation of the noise of every entry, in units of the model.
 
     With learned variances only ratios matter: the factors of the observed entries then have a geometric mean of 1.
-
-    Parameters
-    ----------
-    data : ObservedMatrix
-        The data.
-    units : Units
-        Units of the model.
-    noise : NoiseModel
-        The noise of the model.
-    noise_scale : array-like or None
-        Standard errors, of a shape that broadcasts to that of the data. NaN, for entries that were not observed, is
-        replaced by the median of the column.
-    sample_weight : array-like or None
-        Weight of each row.
-
-    Returns
-    -------
-    ndarray of shape (1 or rows, columns), or None
-        None if nothing is known.
     """
     is_known = isinstance(noise, KnownNoise)
     if is_known and noise_scale is None:

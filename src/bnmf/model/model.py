@@ -266,22 +266,7 @@ class Model:
     # --- density
 
     def log_joint(self, W: Floats, Zt: Floats, noise: NoiseState, rates: Rates = ()) -> float:
-        """Return the log joint density of data, factors and noise given the rates, up to a constant.
-
-        Parameters
-        ----------
-        W, Zt : ndarray of shape (rows, K) and (columns, K)
-            The factors; Zt is Z transposed.
-        noise : NoiseState
-            The variances of the noise.
-        rates : tuple of ndarray
-            The learned rates.
-
-        Returns
-        -------
-        float
-            Log likelihood plus log priors, in units of the model.
-        """
+        """Return the log joint density of data, factors and noise given the rates, up to a constant."""
         prior_W, prior_Z = self.priors_at(rates)
         density = prior_W.log_density(W) + prior_Z.log_density(Zt) + self.noise_model.log_density(noise)
         if self.is_weighted:

@@ -435,18 +435,7 @@ def log_student_t(squares: Floats, df: Any) -> Floats:
 
 
 def as_noise(noise: Any) -> NoiseModel:
-    """Return a noise model, given one or its name.
-
-    Parameters
-    ----------
-    noise : {"common", "column", "row", "both", "student-t", "known"} or NoiseModel
-        The noise.
-
-    Returns
-    -------
-    CommonNoise, GroupedNoise, KnownNoise or StudentT
-        The noise model.
-    """
+    """Return a noise model, given one or its name."""
     if isinstance(noise, (CommonNoise, GroupedNoise, KnownNoise, StudentT)):
         return noise
     if isinstance(noise, str) and noise in NOISE_NAMES:

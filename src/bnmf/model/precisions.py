@@ -31,19 +31,7 @@ SCALE_SHAPE = SCALE_RATE = 0.5
 
 
 def max_precisions(steps: Floats) -> Floats:
-    """Return the largest precision of rows or columns whose entries are recorded in steps: the rounding is noise.
-
-    Parameters
-    ----------
-    steps : ndarray
-        Steps in units of the model, 0 if there is none, and NaN if all entries are equal, which tell nothing about
-        their noise. Those get the median step of the others.
-
-    Returns
-    -------
-    ndarray
-        12 / step², the inverse variance of rounding, at most `MAX_PRECISION`.
-    """
+    """Return the largest precision of rows or columns whose entries are recorded in steps: the rounding is noise."""
     known = steps[steps > 0]
     steps = np.where(np.isnan(steps), np.median(known) if known.size else CONSTANT_STEP, steps)
     return np.minimum(12.0 / np.maximum(steps, 1e-9) ** 2, MAX_PRECISION)

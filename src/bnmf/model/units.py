@@ -50,25 +50,7 @@ NO_UNITS = Units(np.ones(1))
 
 
 def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = False) -> tuple[Units, ObservedMatrix]:
-    """Return the units of a matrix, and the matrix with its offsets subtracted.
-
-    Parameters
-    ----------
-    data : ObservedMatrix
-        The data.
-    scale : {"column", "matrix", None}
-        The root mean square of the observed entries of each column, or of all, is the unit; None keeps the user's.
-    offset : {"column", "mean", None}
-        What is subtracted first: the smallest observed entry of each column, or their mean.
-    robust : bool, default=False
-        Let no outlier set the unit of its column: entries of more than `MAX_RATIO` times the median of those that are
-        not zero count as that. Medians are subtracted in place of means.
-
-    Returns
-    -------
-    tuple of (Units, ObservedMatrix)
-        The data are not divided by the scale: the sampler does that as it reads them.
-    """
+    """Return the units of a matrix, and the matrix with its offsets subtracted."""
     if scale not in SCALES:
         raise ValueError(f"scale must be 'column', 'matrix' or None, got {scale!r}")
     if offset not in OFFSETS:

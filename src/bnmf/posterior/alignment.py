@@ -79,24 +79,7 @@ class Alignment:
 def align(
     W: Array, Z: Array, reference: int = 0, scale: Floats | float = 1.0, signed: tuple[bool, bool] = (False, False)
 ) -> Alignment:
-    """Match the components of all draws.
-
-    Parameters
-    ----------
-    W, Z : ndarray of shape (chain, draw, rows, K) and (chain, draw, K, columns)
-        Draws.
-    reference : int, default=0
-        The chain to match the others with.
-    scale : ndarray of shape (1 or columns,), optional
-        Units of the columns, in which components are compared.
-    signed : tuple of (bool, bool), default=(False, False)
-        Whether entries of W and of Z may be negative.
-
-    Returns
-    -------
-    Alignment
-        Order and scale of the components of each draw.
-    """
+    """Match the components of all draws: W (chain, draw, rows, K) and Z (chain, draw, K, columns)."""
     n_chains, n_draws, _, n_components = W.shape
     order = np.empty((n_chains, n_draws, n_components), np.intp)
     signs = np.ones((n_chains, n_draws, n_components))

@@ -48,15 +48,7 @@ class PosteriorFileError(ValueError):
 
 
 def save(path: str | os.PathLike[str], draws: Draws) -> None:
-    """Write draws to a file, replacing an existing one only when the new one is complete.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    draws : Draws
-        What to write.
-    """
+    """Write draws to a file, replacing an existing one only when the new one is complete."""
     arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS}
     for name in (*OPTIONAL, "row_ids"):
         if getattr(draws, name) is not None:
@@ -82,23 +74,7 @@ def save(path: str | os.PathLike[str], draws: Draws) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Draws:
-    """Read draws that :func:`save` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    Draws
-        The draws.
-
-    Raises
-    ------
-    PosteriorFileError
-        If the file is not a posterior, is damaged, or was written by an incompatible version.
-    """
+    """Read draws that :func:`save` wrote."""
     if not Path(path).exists():
         raise FileNotFoundError(f"no such file: {os.fspath(path)!r}")
     try:

@@ -30,24 +30,6 @@ def sample_until_good(
 
     After each look at the predictions the chains are doubled: in length, or in number where chains of any length
     would go on to disagree.
-
-    Parameters
-    ----------
-    run : Run
-        A run that has not been sampled.
-    schedule : Schedule
-        Chains, burn-in, and draws before the first look, which are taken in any case.
-    max_time : float, default=60.0
-        Seconds.
-    n_jobs : int, default=1
-        Threads.
-    progress : bool, default=False
-        Show progress on standard error.
-
-    Returns
-    -------
-    tuple of (Run, Ending)
-        The run, and why it ended.
     """
     began = time.monotonic()
     run = run.sampled(schedule, n_jobs=n_jobs, progress=progress)
@@ -97,18 +79,6 @@ def more_chains_help(draws: Floats, schedule: Schedule) -> bool:
     The variance of the chains' means has a part that falls with the length of the chains, estimated by the means of
     parts of each chain, and one that does not if they are in different modes. Twice the chains halve both, at the cost
     of their burn-in; twice the draws halve only the first.
-
-    Parameters
-    ----------
-    draws : ndarray of shape (chain, draw, n)
-        Draws of predictions, in units in which their errors are comparable.
-    schedule : Schedule
-        The length of the chains.
-
-    Returns
-    -------
-    bool
-        False for one chain, which cannot tell.
     """
     if len(draws) == 1:
         return False

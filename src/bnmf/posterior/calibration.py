@@ -61,13 +61,7 @@ class Calibration:
         return float(np.sqrt(np.mean(self.errors_of_mean**2)))
 
     def by_column(self) -> pd.DataFrame:
-        """Return the number of hidden entries, coverage and errors of each column that has any.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``n``, ``coverage``, ``error`` and ``error_of_mean``; the index has the numbers of the columns.
-        """
+        """Return the number of hidden entries, coverage and errors of each column that has any."""
         found, where, counts = np.unique(self.columns, return_inverse=True, return_counts=True)
 
         def means(numbers: Array) -> Floats:

@@ -92,18 +92,7 @@ class Components:
 
     @classmethod
     def of(cls, posterior: Posterior) -> Components:
-        """Compute them.
-
-        Parameters
-        ----------
-        posterior : Posterior
-            The fit.
-
-        Returns
-        -------
-        Components
-            In the order of the aligned posterior, which is that of ``BayesianNMF.components_``.
-        """
+        """Compute them."""
         W, Z = posterior.factor_means()
         scaled = np.abs(Z if posterior.scale is None else Z / posterior.scale)
         by_row = np.abs(W) * scaled.sum(axis=1)
@@ -137,22 +126,7 @@ class Components:
         return _grouped(self.column_shares[self.order].T)
 
     def top_rows(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
-        """Return the rows with the largest weights.
-
-        Parameters
-        ----------
-        component : int
-            Number of the component.
-        n : int
-            How many rows.
-        prob : float, default=0.9
-            Probability of the intervals.
-
-        Returns
-        -------
-        TopEntries
-            The rows.
-        """
+        """Return the rows with the largest weights."""
         positions = np.argsort(-np.abs(self.W[:, component]), kind="stable")[:n]
         alignment = self.posterior.alignment
         draws = []
@@ -165,22 +139,7 @@ class Components:
         )
 
     def top_columns(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
-        """Return the columns with the largest entries, in the units of the fit.
-
-        Parameters
-        ----------
-        component : int
-            Number of the component.
-        n : int
-            How many columns.
-        prob : float, default=0.9
-            Probability of the intervals.
-
-        Returns
-        -------
-        TopEntries
-            The columns, with entries in the units of the data.
-        """
+        """Return the columns with the largest entries, in the units of the fit."""
         scale_of_columns = 1.0 if self.posterior.scale is None else self.posterior.scale
         positions = np.argsort(-np.abs(self.Z[component]) / scale_of_columns, kind="stable")[:n]
         alignment = self.posterior.alignment

@@ -114,24 +114,7 @@ class Run:
     def sampled(
         self, schedule: Schedule, *, n_jobs: int = 1, progress: bool = False, deadline: float | None = None
     ) -> Run:
-        """Return a run that has been sampled to the end of a schedule. What this one has is not drawn again.
-
-        Parameters
-        ----------
-        schedule : Schedule
-            Chains, burn-in, draws, thinning.
-        n_jobs : int, default=1
-            Threads.
-        progress : bool, default=False
-            Show progress on standard error.
-        deadline : float, optional
-            Value of `time.monotonic()` at which chains are stopped.
-
-        Returns
-        -------
-        Run
-            With the posterior.
-        """
+        """Return a run that has been sampled to the end of a schedule. What this one has is not drawn again."""
         self._warn_if_large(schedule, n_jobs)
         store = self._store_for(schedule)
         options = {"init": self.init, "moves": self.moves, "n_jobs": n_jobs, "progress": progress}
@@ -158,22 +141,7 @@ class Run:
         return after
 
     def extended(self, n_draws: int, *, n_jobs: int = 1, progress: bool = False) -> Run:
-        """Return a run with more draws of every chain. Chains that Ctrl-C cut off catch up.
-
-        Parameters
-        ----------
-        n_draws : int
-            Draws of each chain in addition to those of the posterior.
-        n_jobs : int, default=1
-            Threads.
-        progress : bool, default=False
-            Show progress on standard error.
-
-        Returns
-        -------
-        Run
-            The longer run.
-        """
+        """Return a run with more draws of every chain. Chains that Ctrl-C cut off catch up."""
         if self.checkpoint is not None and not (self.checkpoint / SETTINGS_FILE).exists():
             raise CheckpointError(
                 f"checkpoint={str(self.checkpoint)!r}, which holds the states of this fit, is gone: fit again"
@@ -304,26 +272,6 @@ def sample_posterior(
     **options: Any,
 ) -> Posterior | Moments:
     """Sample a model once.
-
-    Parameters
-    ----------
-    model : Model
-        Data, priors and noise.
-    schedule : Schedule
-        Chains, burn-in, draws, thinning.
-    seed : int
-        Seed of all chains.
-    n_jobs : int, default=1
-        Threads.
-    progress : bool, default=False
-        Show progress on standard error.
-    **options : dict
-        Other parameters of :class:`Run`.
-
-    Returns
-    -------
-    Posterior or Moments
-        What was drawn. After Ctrl-C this is a part of what was requested, and a warning says so.
 
     Examples
     --------

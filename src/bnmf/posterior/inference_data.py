@@ -12,20 +12,7 @@ from bnmf.posterior.draws import Draws
 
 
 def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
-    """Return draws as what ArviZ works with.
-
-    Parameters
-    ----------
-    draws : Draws
-        The draws.
-    data : ObservedMatrix, optional
-        The fitted data, for the groups ``observed_data`` and ``log_likelihood``.
-
-    Returns
-    -------
-    arviz.InferenceData or xarray.DataTree
-        The same draws with named dimensions: a DataTree from ArviZ 1 on.
-    """
+    """Return draws as what ArviZ works with."""
     try:
         import arviz
     except ImportError as error:

@@ -36,22 +36,7 @@ class LeaveOneOut(NamedTuple):
 
 
 def leave_one_out(posterior: Posterior, rows: Indices, columns: Indices, values: Floats) -> LeaveOneOut:
-    """Return the leave-one-out densities of some of the observed entries.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        A fit that saw these entries.
-    rows, columns : ndarray of int of shape (n,)
-        Paired positions.
-    values : ndarray of shape (n,)
-        The data there.
-
-    Returns
-    -------
-    LeaveOneOut
-        Densities by two methods.
-    """
+    """Return the leave-one-out densities of some of the observed entries."""
     from arviz_stats.base import array_stats
 
     n_draws = posterior.n_chains * posterior.n_draws

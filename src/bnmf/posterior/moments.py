@@ -71,18 +71,7 @@ class Moments(BasePosterior):
         return self._factors
 
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
-        """Return the posterior mean of W Z, or 0 where it is negative and the data are not.
-
-        Parameters
-        ----------
-        rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
-
-        Returns
-        -------
-        ndarray of shape (rows, columns) or (n,)
-            The means.
-        """
+        """Return the posterior mean of W Z, or 0 where it is negative and the data are not."""
         mean = predictions.cut(self._prediction.mean(axis=0) + self._offset, self.lower_bound)
         return mean if rows is None and columns is None else mean[arguments.positions(rows, columns, mean.shape)]
 
@@ -91,20 +80,7 @@ class Moments(BasePosterior):
         return predictions.cut(self._prediction[:, rows].mean(axis=0) + self._offset, self.lower_bound)
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
-        """Return the posterior standard deviation of W Z.
-
-        Parameters
-        ----------
-        rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
-        noise : bool, default=False
-            Include the variance of the noise.
-
-        Returns
-        -------
-        ndarray of shape (rows, columns) or (n,)
-            The standard deviations.
-        """
+        """Return the posterior standard deviation of W Z."""
         # Each chain by its own count: after Ctrl-C some have more draws than the others.
         within = np.mean([squares / count for squares, count in zip(self._squares, self._counts, strict=True)], axis=0)
         variance = within + self._prediction.var(axis=0)
@@ -121,20 +97,7 @@ class Moments(BasePosterior):
         return std if rows is None and columns is None else std[arguments.positions(rows, columns, std.shape)]
 
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
-        """Return the central interval of each entry in the normal approximation: only two moments are known.
-
-        Parameters
-        ----------
-        prob : float, default=0.9
-            Probability of the interval.
-        noise : bool, default=True
-            Of new data at the entry, noise included; if False, of W Z.
-
-        Returns
-        -------
-        tuple of ndarray of shape (rows, columns)
-            Lower and upper ends, not below the lower bound of the data.
-        """
+        """Return the central interval of each entry in the normal approximation: only two moments are known."""
         half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(noise=noise)
         mean = self._prediction.mean(axis=0) + self._offset
         low, high = mean - half, mean + half

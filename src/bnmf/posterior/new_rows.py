@@ -36,25 +36,7 @@ class NewRows(NamedTuple):
 
 
 def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
-    """Draw W of new rows under every draw of Z.
-
-    Parameters
-    ----------
-    view : View
-        The new rows, with offsets subtracted.
-    ids : ndarray of uint64
-        Identity of each row, which keys its random stream: what is drawn for a row depends only on its content.
-    fitted : Draws
-        Draws of Z, of the noise and of learned rates, the prior of W, and W of the fitted rows, whose mean is where
-        new rows start. Its `noise_factor` is that of the new rows.
-    seed : int
-        Seed of the streams.
-
-    Returns
-    -------
-    NewRows
-        The draws.
-    """
+    """Draw W of new rows under every draw of Z."""
     rows = ScaledView(view)
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
     row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])

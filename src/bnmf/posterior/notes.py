@@ -23,22 +23,7 @@ MIN_ENTRIES = 5
 
 
 def of_fit(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> tuple[str, ...]:
-    """Return a sentence for each thing that is wrong.
-
-    Parameters
-    ----------
-    posterior : Posterior or Moments
-        What was drawn.
-    data : ObservedMatrix
-        The data in the user's units, offsets included.
-    model : Model
-        The model.
-
-    Returns
-    -------
-    tuple of str
-        Sentences without a capital and a full stop; empty if nothing is wrong.
-    """
+    """Return a sentence for each thing that is wrong."""
     found = (_explains_nothing(posterior, data, model), _too_many_components(model), _outlier(model))
     return tuple(note for note in found if note)
 

@@ -14,20 +14,7 @@ if TYPE_CHECKING:
 
 
 def subset(posterior: Posterior, rows: Indices, columns: Indices) -> Posterior:
-    """Return the posterior of the entries in some rows and columns, for their predictions.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        The fit.
-    rows, columns : ndarray of int
-        Which rows and columns, in the order of the result.
-
-    Returns
-    -------
-    Posterior
-        With the same draws of these rows and columns. Its components are not aligned as those of the fit.
-    """
+    """Return the posterior of the entries in some rows and columns, for their predictions."""
     return replace(
         posterior,
         W=posterior.W[:, :, rows],

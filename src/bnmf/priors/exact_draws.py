@@ -35,24 +35,7 @@ def draw(
     max_rate: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Draw a (rows, K) factor; `linear` and `quadratic` have shape (1 or rows, K).
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and components.
-    linear, quadratic : ndarray
-        Coefficients by component or by entry.
-    pairwise, max_rate : float
-        The other two coefficients.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape `shape`
-        The draw.
-    """
+    """Draw a (rows, K) factor; `linear` and `quadratic` have shape (1 or rows, K)."""
     if pairwise == 0.0:
         return _with_max_term(shape[0], linear, quadratic, max_rate, rng)
     rest = quadratic - pairwise  # the square of the sum includes the squares of the entries
@@ -75,22 +58,7 @@ def draw(
 
 
 def draw_real(shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats, rng: np.random.Generator) -> Floats:
-    """Draw a (rows, K) factor of real numbers: the sign of each entry by the masses of both half-lines, then its size.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and components.
-    linear, quadratic, absolute : ndarray of shape (1 or rows, K)
-        Coefficients of w, w² / 2 and |w|.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape `shape`
-        The draw.
-    """
+    """Draw a (rows, K) factor of real numbers: signs by the masses of both half-lines, then sizes."""
     slope, precision, rate = (np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, absolute))
     unbounded = np.full(slope.size, np.inf)
     above, below, size = np.empty_like(slope), np.empty_like(slope), np.empty_like(slope)

@@ -33,18 +33,6 @@ LEARNED: dict[str, Prior] = {
 def as_prior(prior: Any) -> Prior:
     """Return a prior, given one or its name.
 
-    Parameters
-    ----------
-    prior : Prior or str
-        A prior; or "ard" for ``L1(by="component")``; or "normal" or "laplace" for `Normal` or `Laplace`, whose
-        entries may be negative, by component; or "gee", "gl12", "gl22", "glinf" or "gl22inf", the models of the paper
-        with λ = 0.1; or "exponential" for "gee" and "half-normal" for "gl22".
-
-    Returns
-    -------
-    Prior
-        The prior.
-
     Examples
     --------
     >>> print(as_prior("gl22inf"))
@@ -67,16 +55,6 @@ def as_prior(prior: Any) -> Prior:
 def allows_negative(prior: Any) -> bool:
     """Return whether W Z can be negative under a prior.
 
-    Parameters
-    ----------
-    prior : Prior, str or pair of them
-        One prior for both factors, or one for W and one for Z.
-
-    Returns
-    -------
-    bool
-        True if one of the factors has entries of both signs.
-
     Examples
     --------
     >>> allows_negative(("ard", "normal")), allows_negative("ard")
@@ -86,18 +64,7 @@ def allows_negative(prior: Any) -> bool:
 
 
 def as_pair(prior: Any) -> tuple[Prior, Prior]:
-    """Return the priors of W and Z, given one for both or a pair.
-
-    Parameters
-    ----------
-    prior : Prior, str or pair of them
-        One prior for both factors, or one for W and one for Z.
-
-    Returns
-    -------
-    tuple of Prior
-        The priors of W and of Z.
-    """
+    """Return the priors of W and Z, given one for both or a pair."""
     if isinstance(prior, (tuple, list)):
         if len(prior) != 2:
             raise ValueError(f"prior must be one prior or a pair (for W, for Z), got {len(prior)} of them")

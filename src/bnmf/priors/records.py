@@ -21,16 +21,6 @@ KINDS: dict[str, type[Term]] = {
 def to_record(prior: Prior) -> list[dict[str, Any]]:
     """Return a prior in a form that JSON can hold.
 
-    Parameters
-    ----------
-    prior : Prior
-        The prior.
-
-    Returns
-    -------
-    list of dict
-        Name and parameters of each term; arrays as nested lists.
-
     Examples
     --------
     >>> to_record(L2Squared(0.1) + L1([1, 2]))
@@ -43,18 +33,7 @@ def to_record(prior: Prior) -> list[dict[str, Any]]:
 
 
 def from_record(record: Any) -> Prior:
-    """Return the prior that :func:`to_record` was given.
-
-    Parameters
-    ----------
-    record : list of dict
-        What `to_record` returned, possibly after a round trip through JSON.
-
-    Returns
-    -------
-    Prior
-        The prior. Anything that is not a valid record raises ValueError or TypeError; nothing in it is executed.
-    """
+    """Return the prior that :func:`to_record` was given."""
     if not isinstance(record, list) or not record:
         raise ValueError(f"a prior is recorded as a list of terms, got {record!r}")
     terms = []

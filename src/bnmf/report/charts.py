@@ -38,23 +38,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 class Chart:
-    """Axes in which lines, bars and points are drawn.
-
-    Parameters
-    ----------
-    x, y : tuple of float
-        Ends of the axes.
-    x_label, y_label : str
-        Their labels.
-    title : str
-        What the chart shows, for those who do not see it.
-    log_y : bool, default=False
-        Whether the vertical axis is logarithmic.
-    percents : bool, default=False
-        Whether the horizontal axis is a share, shown in percent.
-    counts : bool, default=False
-        Whether the vertical axis counts.
-    """
+    """Axes in which lines, bars and points are drawn."""
 
     def __init__(
         self,
@@ -144,24 +128,7 @@ class Chart:
 
 
 def svg(width: float, height: float, content: str, title: str, attributes: str = "") -> str:
-    """Return an SVG element that is as wide as its container.
-
-    Parameters
-    ----------
-    width, height : float
-        Size of its coordinates.
-    content : str
-        Elements inside.
-    title : str
-        What it shows, for those who do not see it.
-    attributes : str, default=""
-        More attributes of the element.
-
-    Returns
-    -------
-    str
-        SVG.
-    """
+    """Return an SVG element that is as wide as its container."""
     return (
         f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}" {attributes}>'
         f"{content}</svg>"
@@ -180,24 +147,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def histogram(values: Floats, x_label: str, y_label: str, title: str, *, percents: bool = False) -> str:
-    """Return a histogram.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        The values; a hundredth at each end may lie beyond the axis, in its last bars.
-    x_label, y_label : str
-        Labels of the axes.
-    title : str
-        What it shows.
-    percents : bool, default=False
-        Whether the values are shares.
-
-    Returns
-    -------
-    str
-        SVG.
-    """
+    """Return a histogram."""
     low, high = _trimmed(values)
     edges = np.linspace(low, high, min(37, max(6, int(3 * np.sqrt(len(values))))))
     counts = np.histogram(np.clip(values, low, high), edges)[0]
@@ -219,22 +169,7 @@ def _trimmed(values: Floats) -> tuple[float, float]:
 
 
 def intervals(names: Sequence[str], mean: Floats, low: Floats, high: Floats, title: str) -> str:
-    """Return points with intervals, one for each name, on an axis that includes zero.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names, one for each point.
-    mean, low, high : ndarray of shape (n,)
-        Points and their intervals.
-    title : str
-        What it shows.
-
-    Returns
-    -------
-    str
-        SVG.
-    """
+    """Return points with intervals, one for each name, on an axis that includes zero."""
     width, left, step = 250.0, 112.0, 17.0
     height = step * len(names) + 20
     bottom, top = float(low.min(initial=0.0)), float(high.max(initial=0.0))
@@ -261,20 +196,7 @@ def intervals(names: Sequence[str], mean: Floats, low: Floats, high: Floats, tit
 
 
 def agreement(found: Bools, title: str) -> str:
-    """Return a grid of chains by patterns, with a full dot where a chain has found a pattern.
-
-    Parameters
-    ----------
-    found : ndarray of bool of shape (chain, K)
-        Whether a chain has found a pattern.
-    title : str
-        What it shows.
-
-    Returns
-    -------
-    str
-        SVG.
-    """
+    """Return a grid of chains by patterns, with a full dot where a chain has found a pattern."""
     n_chains, n_patterns = found.shape
     left, step = 46, min(24.0, 400.0 / n_patterns)
     row = 20.0

@@ -41,20 +41,7 @@ class Imputed(NamedTuple):
 
 
 def central_intervals(posterior: Posterior, rows: Indices, columns: Indices) -> tuple[Floats, Floats]:
-    """Return 90% predictive intervals of entries, without holding all draws of all of them.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        The fit.
-    rows, columns : ndarray of int of shape (n,)
-        Paired positions.
-
-    Returns
-    -------
-    tuple of ndarray of shape (n,)
-        Lower and upper ends.
-    """
+    """Return 90% predictive intervals of entries, without holding all draws of all of them."""
     low, high = np.empty(len(rows)), np.empty(len(rows))
     for part in tiles(len(rows), 32 * posterior.n_chains * posterior.n_draws):
         low[part], high[part] = posterior.interval(PROBABILITY, rows[part], columns[part])
@@ -62,18 +49,7 @@ def central_intervals(posterior: Posterior, rows: Indices, columns: Indices) -> 
 
 
 def imputed_entries(overview: Overview) -> Imputed:
-    """Return the missing entries, or a sample of them, sorted by how sure their predictions are.
-
-    Parameters
-    ----------
-    overview : Overview
-        The data.
-
-    Returns
-    -------
-    Imputed
-        The entries.
-    """
+    """Return the missing entries, or a sample of them, sorted by how sure their predictions are."""
     rows, columns = overview.missing(MAX_COMPUTED, np.random.default_rng(0))
     mean = overview.posterior.mean(rows, columns)
     sd = overview.posterior.std(rows, columns, noise=True)
@@ -83,22 +59,7 @@ def imputed_entries(overview: Overview) -> Imputed:
 
 
 def entries(overview: Overview, imputed: Imputed, heat_maps: str) -> str:
-    """Return the section.
-
-    Parameters
-    ----------
-    overview : Overview
-        The data.
-    imputed : Imputed
-        The missing entries.
-    heat_maps : str
-        Pictures of the observed and of the completed matrix.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the section."""
     if not len(imputed.rows):
         return f"<p>No entry was missing, so nothing was filled in.</p>{heat_maps}"
     total, computed = overview.n_missing, len(imputed.rows)

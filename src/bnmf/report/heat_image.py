@@ -29,25 +29,7 @@ LABEL_WIDTH = 18
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A picture of a matrix.
-
-    Parameters
-    ----------
-    values : ndarray of shape (rows, columns)
-        What is drawn; NaN is left blank.
-    limits : tuple of float
-        Values with the first and the last colour.
-    rows, columns : sequence of str
-        Their names; an empty sequence leaves out their labels.
-    title : str
-        What it shows.
-    colours : str
-        Name of a colour map.
-    data : str
-        Id of the numbers that are shown under the mouse.
-    width, height : float
-        Size of the picture without its labels.
-    """
+    """A picture of a matrix."""
 
     values: Floats
     limits: tuple[float, float]
@@ -130,20 +112,7 @@ def _column_labels(names: Sequence[str], left: float, top: float, width: float, 
 
 
 def share_maps(overview: Overview, components: Components) -> str:
-    """Return heat maps of the shares that patterns have in rows and in columns.
-
-    Parameters
-    ----------
-    overview : Overview
-        The data.
-    components : Components
-        The components of the fit.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return heat maps of the shares that patterns have in rows and in columns."""
     order = components.order
     patterns = [str(k + 1) for k in range(len(order))]
     figures = []
@@ -167,20 +136,7 @@ def share_maps(overview: Overview, components: Components) -> str:
 
 
 def matrix_maps(overview: Overview, components: Components) -> str:
-    """Return heat maps of the observed matrix, of the completed one, and of the uncertainty.
-
-    Parameters
-    ----------
-    overview : Overview
-        The data.
-    components : Components
-        The components of the fit.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return heat maps of the observed matrix, of the completed one, and of the uncertainty."""
     rows = evenly(components.row_order(), MAX_ROWS)
     columns = evenly(components.column_order(), MAX_COLUMNS)
     observed = overview.data.dense_rows(rows)[:, columns]

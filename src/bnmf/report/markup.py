@@ -70,24 +70,7 @@ def percent(share: float) -> str:
 
 
 def html_table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]], *, search: bool = True) -> str:
-    """Return a table that can be read without a script, and sorted and searched with it.
-
-    Parameters
-    ----------
-    caption : str
-        What the table shows.
-    columns : sequence of Column
-        Its columns. The first one names the row.
-    rows : sequence of sequence
-        For each column a text, or for a numeric one a number, or a pair of a number and its text.
-    search : bool, default=True
-        Whether the table can be searched.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return a table that can be read without a script, and sorted and searched with it."""
     head = "".join(
         f'<th scope="col"{" class=num" if column.numeric else ""}{_title(column.hint)}>{escape(column.title)}</th>'
         for column in columns
@@ -114,20 +97,7 @@ def _cell(cell: Any, column: Column, position: int) -> str:
 
 
 def name(text: str, width: int = NAME_WIDTH) -> str:
-    """Return a name as HTML; a long one is cut at its end, and whole in its title.
-
-    Parameters
-    ----------
-    text : str
-        The name.
-    width : int, default=60
-        Characters that are shown.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return a name as HTML; a long one is cut at its end, and whole in its title."""
     if len(text) <= width:
         return escape(text)
     return f'<span title="{escape(text)}">{escape(text[: width - 1])}…</span>'
@@ -139,18 +109,6 @@ def _title(hint: str) -> str:
 
 def json_script(identifier: str, data: Any) -> str:
     r"""Return a script element with data, in which no text can end the script.
-
-    Parameters
-    ----------
-    identifier : str
-        Its id.
-    data : object
-        What JSON can hold.
-
-    Returns
-    -------
-    str
-        HTML.
 
     Examples
     --------

@@ -44,20 +44,7 @@ class Overview:
 
     @classmethod
     def of(cls, data: ObservedMatrix, posterior: Posterior) -> Overview:
-        """Compute it.
-
-        Parameters
-        ----------
-        data : ObservedMatrix
-            What was fitted.
-        posterior : Posterior
-            The fit.
-
-        Returns
-        -------
-        Overview
-            The numbers.
-        """
+        """Compute it."""
         view = data.columns
         if view.matrix is None:
             sums = view.row_sums(lambda values, positions: values)
@@ -120,20 +107,7 @@ class Overview:
         return labels(names, columns, "column")
 
     def missing(self, limit: int, rng: np.random.Generator) -> tuple[Indices, Indices]:
-        """Return positions of the missing entries, of a sample of them if they are more than `limit`.
-
-        Parameters
-        ----------
-        limit : int
-            The largest number of entries.
-        rng : numpy.random.Generator
-            Source of the sample.
-
-        Returns
-        -------
-        tuple of ndarray of int
-            Rows and columns, row by row.
-        """
+        """Return positions of the missing entries, of a sample of them if they are more than `limit`."""
         if self.n_missing <= limit or self.data.has_implicit_zeros:
             rows, columns = self.data.missing_entries()
             kept = slice(None) if len(rows) <= limit else np.sort(rng.choice(len(rows), limit, replace=False))

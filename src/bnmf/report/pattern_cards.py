@@ -16,22 +16,7 @@ N_IN_TABLE = 15
 
 
 def pattern_cards(overview: Overview, components: Components, heat_maps: str) -> str:
-    """Return the section.
-
-    Parameters
-    ----------
-    overview : Overview
-        The data.
-    components : Components
-        The components of the fit.
-    heat_maps : str
-        Pictures of the shares of the patterns.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the section."""
     present = [int(k) for k in components.order if components.sizes[k] >= MIN_SHARE]
     vanished = len(components.order) - len(present)
     tops = {k: (components.top_rows(k, N_IN_TABLE), components.top_columns(k, N_IN_TABLE)) for k in present}

@@ -16,20 +16,7 @@ LIBRARIES = ("bnmf", "numpy", "scipy", "pandas", "scikit-learn", "arviz-stats")
 
 
 def run_again(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
-    """Return the section.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        The fit.
-    settings : mapping of str to object or None
-        What was asked for.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the section."""
     taken = [
         ["components", str(posterior.n_components)],
         ["runs (chains)", str(posterior.n_chains)],

@@ -58,20 +58,7 @@ def sharpness(uncertainty: float) -> str:
 
 
 def trust(overview: Overview, components: Components) -> str:
-    """Return the section: pictures and numbers behind the verdicts.
-
-    Parameters
-    ----------
-    overview : Overview
-        The data.
-    components : Components
-        The components of the fit.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the section: pictures and numbers behind the verdicts."""
     posterior = overview.posterior
     order = components.order
     n_chains = posterior.n_chains

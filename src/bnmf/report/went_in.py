@@ -13,18 +13,7 @@ MAX_LISTED_COLUMNS = 300
 
 
 def went_in(overview: Overview) -> str:
-    """Return the section: shape, missing entries, distribution of the values, columns.
-
-    Parameters
-    ----------
-    overview : Overview
-        The data.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the section: shape, missing entries, distribution of the values, columns."""
     n_rows, n_columns = overview.data.shape
     return f"""
 <p>The table has <strong>{n_rows:,} rows</strong> and <strong>{n_columns:,} columns</strong>.

@@ -45,34 +45,7 @@ def run(
     progress: bool = False,
     deadline: float | None = None,
 ) -> list[int]:
-    """Sample all chains into a store, each from the state that the store has of it.
-
-    Parameters
-    ----------
-    model : Model
-        What to sample from.
-    schedule : Schedule
-        How long.
-    store : Store
-        Where the draws go.
-    seed : int
-        Seed of all chains.
-    init : "random" or pair of arrays, default="random"
-        Where chains start.
-    moves : Moves, optional
-        What a sweep does beside drawing each row once.
-    n_jobs : int, default=1
-        Threads: first one for each chain, then the remaining ones for the rows of each chain.
-    progress : bool, default=False
-        Show progress on standard error.
-    deadline : float, optional
-        Value of `time.monotonic()` at which chains are stopped.
-
-    Returns
-    -------
-    list of int
-        Number of draws of each chain: fewer than requested only after Ctrl-C or at the deadline.
-    """
+    """Sample all chains into a store, each from the state that the store has of it."""
     job = _Job(model, schedule, store, seed, init, moves, max(1, n_jobs // schedule.n_chains), progress)
     with (
         job.display,

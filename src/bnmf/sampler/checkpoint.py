@@ -206,24 +206,7 @@ class DiskStore(DrawStore):
 
 
 def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]:
-    """Return everything beside the schedule and the precision that determines the draws, in a form that JSON can hold.
-
-    Parameters
-    ----------
-    model : Model
-        Data, priors and noise.
-    seed : int
-        Seed of all chains.
-    init : "random" or pair of arrays
-        Where chains start.
-    moves : Moves
-        What a sweep does beside drawing each row once.
-
-    Returns
-    -------
-    dict
-        The settings; arrays are replaced by their digests.
-    """
+    """Return everything but the schedule and the dtype that determines the draws, as JSON can hold it."""
     return {
         "data": fingerprint(model.data),
         "n_components": model.n_components,

@@ -31,24 +31,7 @@ MIN_TRUSTED_ERROR = 1e-8
 
 
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:
-    """Return the state that a chain starts from.
-
-    Parameters
-    ----------
-    model : Model
-        What to sample from.
-    stream : Stream
-        Source of randomness.
-    init : "random" or pair of arrays, default="random"
-        A draw from the priors, or W0 (rows, K) and Z0 (K, columns), with Z0 in the user's units.
-    workers : Workers, optional
-        Threads to share the rows.
-
-    Returns
-    -------
-    State
-        The state before the first sweep, with noise drawn given the factors.
-    """
+    """Return the state that a chain starts from."""
     workers = workers or Workers()
     rng = stream.generator(stream.key(0, START))
     rates = model.starting_rates
@@ -94,26 +77,7 @@ def _given_start(init: Any, model: Model) -> tuple[Floats, Floats]:
 
 
 def step(model: Model, state: State, stream: Stream, workers: Workers | None = None, moves: Moves = MIXING) -> State:
-    """Return the next state of the chain.
-
-    Parameters
-    ----------
-    model : Model
-        What to sample from.
-    state : State
-        The current state, which is not changed.
-    stream : Stream
-        Source of randomness.
-    workers : Workers, optional
-        Threads to share the rows; the draws do not depend on their number.
-    moves : Moves, optional
-        What to do beside drawing each row once.
-
-    Returns
-    -------
-    State
-        The state after one sweep.
-    """
+    """Return the next state of the chain."""
     workers = workers or Workers()
     sweep = state.sweep + 1
     keys = stream.keys(sweep)
@@ -154,17 +118,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
 
 
 def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -> None:
-    """Raise an error unless both factors and their squared error are finite.
-
-    Parameters
-    ----------
-    where : str
-        When the factors were drawn, for the message.
-    W, Zt : ndarray of shape (rows, K) and (columns, K)
-        The factors.
-    squared_error : float, default=0.0
-        Σ (a - w z)² over the observed entries.
-    """
+    """Raise an error unless both factors and their squared error are finite."""
     if not (math.isfinite(squared_error) and all_finite(W) and all_finite(Zt)):
         raise FloatingPointError(
             f"draws left the range of floating-point numbers in {where}. Divide the data by a number of their size, or "
@@ -374,28 +328,6 @@ def sample(
     moves: Moves = MIXING,
 ) -> Iterator[State]:
     """Yield the states of a chain, one after each sweep.
-
-    Parameters
-    ----------
-    model : Model
-        What to sample from.
-    stream : Stream
-        Source of randomness.
-    init : "random" or pair of arrays, default="random"
-        Where a new chain starts; see :func:`start`.
-    state : State, optional
-        A state to continue from, in place of a new start.
-    n_sweeps : int, optional
-        Number of sweeps; endless by default.
-    n_threads : int, default=1
-        Threads that share the rows of a half-sweep.
-    moves : Moves, optional
-        What a sweep does beside drawing each row once.
-
-    Yields
-    ------
-    State
-        The state after each sweep.
 
     Examples
     --------

@@ -11,19 +11,7 @@ from bnmf.utils.typing import Floats
 
 
 def traced_shapes(model: Model) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each traced quantity of one draw, by its name in :class:`bnmf.posterior.draws.Draws`.
-
-    Parameters
-    ----------
-    model : Model
-        What is sampled from.
-
-    Returns
-    -------
-    dict of str to tuple of int
-        "noise_variance" and "log_density", and where the model has them "row_noise", "row_strength", "df", "rate_W" and
-        "rate_Z".
-    """
+    """Return the shape of each traced quantity of one draw, by its name in :class:`bnmf.posterior.draws.Draws`."""
     n_rows, n_columns = model.data.shape
     by = model.noise_model.by
     is_known = isinstance(model.noise_model, KnownNoise)
@@ -40,20 +28,7 @@ def traced_shapes(model: Model) -> dict[str, tuple[int, ...]]:
 
 
 def traced_values(model: Model, state: State) -> dict[str, Floats | float]:
-    """Return the traced quantities of a state.
-
-    Parameters
-    ----------
-    model : Model
-        What is sampled from.
-    state : State
-        A state of a chain.
-
-    Returns
-    -------
-    dict of str to ndarray or float
-        The values, in the user's units. Entry (i, j) has variance noise_variance_j row_noise_i.
-    """
+    """Return the traced quantities of a state."""
     noise, scale = state.noise, model.units.scale
     by_row = model.noise_model.by == "row"
     if isinstance(model.noise_model, KnownNoise):

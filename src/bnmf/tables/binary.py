@@ -152,22 +152,7 @@ def read_npy(content: bytes, markers: Markers) -> Table:
 
 
 def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
-    """Read an .npz file: a sparse matrix of SciPy, or one dense matrix, with or without names.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    markers : Markers
-        What is missing.
-    unstored : {"zero", "missing"}
-        Meaning of the entries that a sparse matrix does not store.
-
-    Returns
-    -------
-    Table
-        The numbers, and names if the file has arrays `row_names` and `column_names`.
-    """
+    """Read an .npz file: a sparse matrix of SciPy, or one dense matrix, with or without names."""
     if "xl/workbook.xml" in zipfile.ZipFile(io.BytesIO(content)).namelist():
         raise TableError("this is an Excel workbook: save its sheet as CSV first")
     with np.load(io.BytesIO(content), allow_pickle=False) as file:

@@ -24,11 +24,6 @@ class NotANumber(ValueError):
 class Markers:
     """What counts as missing beside the usual words.
 
-    Parameters
-    ----------
-    extra : sequence of str
-        Words, or numbers: "0" stands for every way to write zero.
-
     Examples
     --------
     >>> markers = Markers(["0", "?"])
@@ -48,18 +43,7 @@ class Markers:
         return cell.strip().lower() in self.words
 
     def hide(self, values: Any) -> Any:
-        """Return numbers with NaN in place of those that stand for missing entries.
-
-        Parameters
-        ----------
-        values : ndarray or csr_array
-            The numbers.
-
-        Returns
-        -------
-        ndarray or csr_array
-            A copy if anything changed.
-        """
+        """Return numbers with NaN in place of those that stand for missing entries."""
         stored = values.data if isinstance(values, sp.csr_array) else values
         hidden = np.isin(stored, self.numbers) if self.numbers else np.zeros(0, bool)
         if not hidden.any():
@@ -74,18 +58,6 @@ class Markers:
 
 def number(cell: str, decimal: str = ".") -> float | None:
     """Return the number that a cell holds, None if it is not one.
-
-    Parameters
-    ----------
-    cell : str
-        The text.
-    decimal : {".", ","}, default="."
-        The decimal sign.
-
-    Returns
-    -------
-    float or None
-        The number.
 
     Examples
     --------
@@ -105,27 +77,7 @@ def number(cell: str, decimal: str = ".") -> float | None:
 
 
 def numbers_of(cells: list[str], decimal: str, markers: Markers) -> list[float]:
-    """Return the numbers of a row of cells, NaN where a cell is missing.
-
-    Parameters
-    ----------
-    cells : list of str
-        The cells, quotes included.
-    decimal : {".", ","}
-        The decimal sign.
-    markers : Markers
-        What is missing.
-
-    Returns
-    -------
-    list of float
-        The numbers.
-
-    Raises
-    ------
-    NotANumber
-        If a cell is neither a number nor missing.
-    """
+    """Return the numbers of a row of cells, NaN where a cell is missing."""
     is_plain = decimal == "." and "_" not in "".join(cells)
     if is_plain:
         try:

@@ -48,18 +48,7 @@ class Dialect:
 
 
 def decoded(content: bytes) -> str:
-    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-
-    Returns
-    -------
-    str
-        Its text, with the byte order mark if there is one.
-    """
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark."""
     is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     if b"\0" in content and not is_utf16:
         raise TableError("this is neither text nor one of the formats that bnmf reads")
@@ -74,20 +63,7 @@ def decoded(content: bytes) -> str:
 
 
 def records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each record, as they are in the text; blank lines are skipped.
-
-    Parameters
-    ----------
-    text : str
-        The text, without byte order mark.
-    delimiter : str
-        What separates cells; a blank stands for any number of blanks.
-
-    Yields
-    ------
-    tuple of (int, list of str)
-        Line number and cells, with their quotes.
-    """
+    """Yield line number and cells of each record, as they are in the text; blank lines are skipped."""
     begin, line_number = 0, 1
     while begin < len(text):
         end = _end_of_line(text, begin)
@@ -116,22 +92,7 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def recognise(text: str, markers: Markers, header: bool | None = None, row_names: bool | None = None) -> Dialect:
-    """Return the dialect of a text, judged by its first records.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    markers : Markers
-        What is missing.
-    header, row_names : bool, optional
-        What the user says about them; None to judge.
-
-    Returns
-    -------
-    Dialect
-        What was found.
-    """
+    """Return the dialect of a text, judged by its first records."""
     body = text.removeprefix(BYTE_ORDER_MARK)
     consistency = {sign: _consistency(sample(body, sign)) for sign in DELIMITERS}
     delimiter = (

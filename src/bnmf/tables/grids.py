@@ -65,24 +65,7 @@ def read_grid(
     row_names: bool | None = None,
     keep_cells: bool = False,
 ) -> Table:
-    """Read a table of text.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    markers : Markers
-        What is missing.
-    header, row_names : bool, optional
-        Whether the first line and the first column hold names; None to judge by their content.
-    keep_cells : bool, default=False
-        Keep all cells, to write the table back.
-
-    Returns
-    -------
-    Table
-        The numbers and names.
-    """
+    """Read a table of text."""
     dialect = recognise(text, markers, header, row_names)
     found = records(text.removeprefix(dialect.mark), dialect.delimiter)
     first = next(found)[1] if dialect.header else None
@@ -197,20 +180,6 @@ def text_body(text: str, dialect: Dialect) -> list[list[str]]:
 
 def grid_bytes(values: Floats, row_names: list[str], column_names: list[str], corner: str = "") -> bytes:
     """Return results as CSV with a header and row names, numbers with six digits.
-
-    Parameters
-    ----------
-    values : ndarray of shape (rows, columns)
-        The numbers; NaN becomes an empty cell.
-    row_names, column_names : list of str
-        The names.
-    corner : str, default=""
-        What stands above the row names.
-
-    Returns
-    -------
-    bytes
-        The file.
 
     Examples
     --------

@@ -61,26 +61,7 @@ def read_triples(
     unstored: str = "missing",
     keep_cells: bool = False,
 ) -> Table:
-    """Read triples: row, column and value; further cells of a line are ignored.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    markers : Markers
-        What is missing.
-    header : bool, optional
-        Whether the first line holds names; None to judge by its value.
-    unstored : {"missing", "zero"}, default="missing"
-        Meaning of pairs of row and column that are not listed.
-    keep_cells : bool, default=False
-        Keep all cells, to write the triples back.
-
-    Returns
-    -------
-    Table
-        Sparse numbers, with names in the order of their first occurrence.
-    """
+    """Read triples: row, column and value; further cells of a line are ignored."""
     dialect = recognise(text, markers, header, row_names=False)
     found = records(text.removeprefix(dialect.mark), dialect.delimiter)
     first = sample(text.removeprefix(dialect.mark), dialect.delimiter)[0]

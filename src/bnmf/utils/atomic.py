@@ -20,16 +20,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The temporary file lies in the directory of `path`, so that the last step is a rename, and its content reaches
     the disk before that. After an error it is removed, and `path` is as it was before.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to replace or create.
-
-    Yields
-    ------
-    pathlib.Path
-        The file to write to.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
@@ -58,34 +48,13 @@ def _sync_directory(directory: Path) -> None:
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Replace the content of a file in one step.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to replace or create.
-    content : bytes
-        Its new content.
-    """
+    """Replace the content of a file in one step."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 def npz_bytes(arrays: Mapping[str, Array], *, compressed: bool = False) -> bytes:
-    """Return the bytes of an .npz file.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        The arrays by name.
-    compressed : bool, default=False
-        Compress the arrays.
-
-    Returns
-    -------
-    bytes
-        The file.
-    """
+    """Return the bytes of an .npz file."""
     buffer = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
     save(buffer, **arrays)  # type: ignore[arg-type]

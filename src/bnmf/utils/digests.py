@@ -12,18 +12,7 @@ from bnmf.utils.typing import Array
 
 
 def of_bytes(*chunks: bytes) -> str:
-    """Return the digest of bytes, one chunk after the other.
-
-    Parameters
-    ----------
-    *chunks : bytes
-        The content.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
+    """Return the digest of bytes, one chunk after the other."""
     digest = hashlib.sha256()
     for chunk in chunks:
         digest.update(chunk)
@@ -32,16 +21,6 @@ def of_bytes(*chunks: bytes) -> str:
 
 def of_arrays(*arrays: Array) -> str:
     """Return the digest of the shapes and contents of arrays.
-
-    Parameters
-    ----------
-    *arrays : ndarray
-        The arrays; their order in memory does not matter.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
 
     Examples
     --------
@@ -56,16 +35,5 @@ def of_arrays(*arrays: Array) -> str:
 
 
 def of_json(value: Any) -> str:
-    """Return the digest of a value that JSON can hold; the order of keys does not matter.
-
-    Parameters
-    ----------
-    value : dict, list, str, number, bool or None
-        The value.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
+    """Return the digest of a value that JSON can hold; the order of keys does not matter."""
     return of_bytes(json.dumps(value, sort_keys=True).encode())

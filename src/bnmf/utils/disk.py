@@ -18,29 +18,13 @@ BLOCK_BYTES = 2**24
 
 
 def require(directory: Path, needed: int, what: str) -> None:
-    """Raise an error if a disk has less room than is needed.
-
-    Parameters
-    ----------
-    directory : pathlib.Path
-        A directory on that disk.
-    needed : int
-        Bytes.
-    what : str
-        What is written, for the message.
-    """
+    """Raise an error if a disk has less room than is needed."""
     if shutil.disk_usage(directory).free < needed:
         raise _no_room(errno.ENOSPC, directory, needed, what)
 
 
 def reserve(path: Path) -> None:
-    """Take the room on disk of a file that has holes, so that a full disk cannot end a process that maps it.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    """
+    """Take the room on disk of a file that has holes, so that a full disk cannot end a process that maps it."""
     with open(path, "rb+") as file:
         n_bytes = os.fstat(file.fileno()).st_size
         if hasattr(os, "posix_fallocate"):
@@ -55,17 +39,7 @@ def reserve(path: Path) -> None:
 
 @contextmanager
 def explained(needed: int, what: str, directory: Path | None = None) -> Iterator[None]:
-    """Turn the error of a full disk into one that says what was to be written and what to do.
-
-    Parameters
-    ----------
-    needed : int
-        Bytes that are written.
-    what : str
-        What they are.
-    directory : pathlib.Path, optional
-        Where, to say how much is free.
-    """
+    """Turn the error of a full disk into one that says what was to be written and what to do."""
     try:
         yield
     except OSError as error:

@@ -8,18 +8,6 @@ from typing import Any
 def is_pandas(X: Any, *kinds: str) -> bool:
     """Return whether X is one of some kinds of pandas objects, or of a class that is derived from them.
 
-    Parameters
-    ----------
-    X : object
-        What a user passed.
-    *kinds : str
-        Names of classes.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-
     Examples
     --------
     >>> import pandas as pd

@@ -11,20 +11,6 @@ import pandas as pd
 def labels(names: pd.Index | None, positions: Any, kind: str) -> list[str]:
     """Return the names at some positions as text, or numbers where there are no names.
 
-    Parameters
-    ----------
-    names : pandas.Index or None
-        All names.
-    positions : array-like of int
-        The positions.
-    kind : str
-        What is numbered where there are no names, as "row".
-
-    Returns
-    -------
-    list of str
-        One text for each position, on one line each.
-
     Examples
     --------
     >>> labels(pd.Index(["a", "b"]), [1], "row"), labels(None, [1], "row")
@@ -39,18 +25,6 @@ def labels(names: pd.Index | None, positions: Any, kind: str) -> list[str]:
 
 def shortened(text: str, width: int) -> str:
     """Return a text of at most `width` characters, cut in the middle: the ends of names tell them apart.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    width : int
-        Largest number of characters, at least 3.
-
-    Returns
-    -------
-    str
-        The text, or its two ends with an ellipsis between them.
 
     Examples
     --------

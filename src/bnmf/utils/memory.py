@@ -34,36 +34,14 @@ def available() -> int | None:
 
 
 def require(needed: int, what: str, options: str) -> None:
-    """Raise an error if `needed` bytes are more than the available memory, before the system ends the process.
-
-    Parameters
-    ----------
-    needed : int
-        Bytes that will be allocated.
-    what : str
-        What is allocated, as the subject of the message.
-    options : str
-        What the user can do instead.
-    """
+    """Raise an error if `needed` bytes are more than the available memory, before the system ends the process."""
     free = available()
     if free is not None and needed > free:
         raise MemoryError(f"{what} takes {size(needed)}, and {size(free)} of memory are free: {options}")
 
 
 def warn_if_large(needed: int, what: str, options: str, free: int | None = None) -> None:
-    """Warn if `needed` bytes exceed a fraction of the available memory.
-
-    Parameters
-    ----------
-    needed : int
-        Bytes that will be allocated.
-    what : str
-        What is allocated, as the subject of the message.
-    options : str
-        What the user can do to need less.
-    free : int, optional
-        Available bytes; looked up by default.
-    """
+    """Warn if `needed` bytes exceed a fraction of the available memory."""
     free = available() if free is None else free
     if free is not None and needed > WARNING_FRACTION * free:
         warnings.warn(

@@ -35,17 +35,7 @@ class Silent:
 
 
 class Display(Silent):
-    """Shows how far each of several tasks is.
-
-    Parameters
-    ----------
-    totals : mapping of str to int
-        Number of units of each task, by the name it is shown with.
-    done : mapping of str to int, optional
-        Units that were finished before.
-    unit : str
-        What is counted, such as "sweeps".
-    """
+    """Shows how far each of several tasks is."""
 
     def __init__(self, totals: Mapping[str, int], done: Mapping[str, int] | None = None, *, unit: str) -> None:
         self._totals = dict(totals)
@@ -84,17 +74,7 @@ class Display(Silent):
             self._bars.stop()
 
     def update(self, task: str, done: int, facts: Callable[[], str]) -> None:
-        """Report progress; it is shown if enough time has passed since the last update, or if it is the last one.
-
-        Parameters
-        ----------
-        task : str
-            Which task.
-        done : int
-            Units that are finished.
-        facts : callable
-            Returns what is shown beside the count; called only if it is shown.
-        """
+        """Report progress; it is shown if enough time has passed since the last update, or if it is the last one."""
         now = time.monotonic()
         if now - self._shown[task] < self._seconds_between and done < self._totals[task]:
             return
@@ -119,13 +99,6 @@ class Rate:
     """Speed and time left of one task.
 
     Create it after the first unit, which may include what is loaded or prepared once.
-
-    Parameters
-    ----------
-    total : int
-        Units of the task.
-    done : int
-        Units that are finished by now.
     """
 
     def __init__(self, total: int, done: int) -> None:

@@ -13,16 +13,6 @@ _LIMIT = 2**31 - 1
 def as_seed(random_state: Any) -> int:
     """Return a seed: a whole number unchanged, and otherwise one drawn from the given source.
 
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        None takes NumPy's global generator, as in scikit-learn.
-
-    Returns
-    -------
-    int
-        The seed, not negative.
-
     Examples
     --------
     >>> as_seed(7), as_seed(np.random.RandomState(7)) == as_seed(np.random.RandomState(7))
@@ -49,18 +39,7 @@ def as_seed(random_state: Any) -> int:
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """Return a generator, started from `random_state` as :func:`as_seed` takes it.
-
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        A Generator is used directly.
-
-    Returns
-    -------
-    numpy.random.Generator
-        The generator.
-    """
+    """Return a generator, started from `random_state` as :func:`as_seed` takes it."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(as_seed(random_state))

@@ -15,22 +15,7 @@ _DASHES = ("", "5 2", "1 2", "6 2 1 2")
 
 
 def sparkline(lines: Floats, shaded: int, label: str) -> str:
-    """Return lines over the same positions, on a logarithmic axis, with the first positions shaded.
-
-    Parameters
-    ----------
-    lines : ndarray of shape (lines, positions)
-        Positive numbers; others leave gaps.
-    shaded : int
-        How many positions are shaded.
-    label : str
-        What the picture shows, for those who do not see it.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Return lines over the same positions, on a logarithmic axis, with the first positions shaded."""
     width, height = 220, 44
     n_points = lines.shape[1]
     chosen = np.unique(np.linspace(0, n_points - 1, min(n_points, MAX_POINTS)).round().astype(int))
@@ -46,24 +31,7 @@ def sparkline(lines: Floats, shaded: int, label: str) -> str:
 
 
 def gauge(value: float, limits: tuple[float, float], start: float, stop: float, label: str) -> str:
-    """Return a dot on a scale whose two limits are marked; a value beyond an end is drawn at that end.
-
-    Parameters
-    ----------
-    value : float
-        The value.
-    limits : tuple of float
-        Two marks on the scale.
-    start, stop : float
-        Ends of the scale.
-    label : str
-        What the picture shows, for those who do not see it.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Return a dot on a scale whose two limits are marked; a value beyond an end is drawn at that end."""
     width, height = 90, 14
 
     def place(number: float) -> float:
@@ -79,22 +47,7 @@ def gauge(value: float, limits: tuple[float, float], start: float, stop: float, 
 
 
 def curve(x: Sequence[float], y: Sequence[float], errors: Sequence[float], marked: int, label: str) -> str:
-    """Return points with error bars and a line through them, one of them marked.
-
-    Parameters
-    ----------
-    x, y, errors : sequence of float
-        Points and the half lengths of their error bars.
-    marked : int
-        Which point is marked.
-    label : str
-        What the picture shows, for those who do not see it.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Return points with error bars and a line through them, one of them marked."""
     width, height = 260, 110
     low, high = min(np.subtract(y, errors)), max(np.add(y, errors))
     across = 10 + (np.asarray(x, float) - min(x)) / (max(x) - min(x) or 1.0) * (width - 20)
@@ -115,22 +68,7 @@ def curve(x: Sequence[float], y: Sequence[float], errors: Sequence[float], marke
 
 
 def picture(width: int, height: int, content: str, label: str) -> str:
-    """Return an SVG element with a label for those who do not see it.
-
-    Parameters
-    ----------
-    width, height : int
-        Size in pixels.
-    content : str
-        Elements inside.
-    label : str
-        What the picture shows.
-
-    Returns
-    -------
-    str
-        An SVG element.
-    """
+    """Return an SVG element with a label for those who do not see it."""
     return (
         f'<svg role="img" aria-label="{escape(label)}" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">{content}</svg>'
