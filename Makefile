@@ -37,11 +37,13 @@ $(READY): $(RUNS)
 demo: $(RUNS)
 	$(BIN)/bnmf demo
 
-# Everything that draws is tested at the next lower level of the processor too: AVX2 where there is AVX-512.
+# Kernels and sweeps are tested at the next lower level of the processor too: AVX2 where there is AVX-512. Tests run in
+# one process for each core, so BLAS takes one thread in each.
 LOWER = $(BIN)/python -c "from bnmf.kernels.compiled import LEVEL; print({'v4': 'v3', 'v3': 'v2'}.get(LEVEL, ''))"
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(READY) lint
 	$(BIN)/python -m pytest -n auto -m 'not proof' --durations=10
-	BNMF_SIMD=$$($(LOWER)) $(BIN)/python -m pytest -n auto -m 'not proof' -q tests/kernels tests/statistical \
+	BNMF_SIMD=$$($(LOWER)) $(BIN)/python -m pytest -n auto -m 'not proof' -q tests/kernels tests/priors \
 		tests/sampler/test_gibbs.py
 
 # The site needs a few more packages, which nothing else does. Every page is read anew, and warnings are errors.

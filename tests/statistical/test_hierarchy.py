@@ -64,7 +64,7 @@ def assert_returns(name, replicates):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_sweeps_from_a_joint_draw_return_to_the_prior(name):
-    assert_returns(name, replicates=1000)
+    assert_returns(name, replicates=600)
 
 
 @pytest.mark.proof
