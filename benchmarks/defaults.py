@@ -22,7 +22,7 @@ import pandas as pd
 from benchmarks.tables_of_packages import load_tables
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.imputer import ANY_TABLE
-from bnmf.model.noise import StudentT
+from bnmf.noise import StudentT
 from bnmf.priors import L1, L2Squared, Normal
 from bnmf.priors.names import allows_negative
 
@@ -34,12 +34,12 @@ OTHERS = ("column mean", "KNNImputer", "IterativeImputer", "IterativeImputer, tr
 DEFAULT = "NMFImputer, default"
 CANDIDATES: dict[str, dict[str, Any]] = {
     DEFAULT: {},
-    "nonnegative factors": {"prior": "ard", "offset": "column"},
+    "nonnegative factors": {"prior": "ard", "offset": "min"},
     "nonnegative factors, no offset": {"prior": "ard", "offset": None},
     "normal factors": {"prior": "normal"},
     "Laplace factors": {"prior": "laplace"},
     "Laplace profiles": {"prior": ("ard", "laplace")},
-    "minimum in place of the mean": {"offset": "column"},
+    "minimum in place of the mean": {"offset": "min"},
     "K = 5": {"n_components": 5},
     "K = 20": {"n_components": 20},
     "common noise": {"noise": "common"},

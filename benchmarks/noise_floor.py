@@ -18,7 +18,7 @@ from benchmarks.defaults import hide
 from benchmarks.tables_of_packages import load_tables
 from bnmf import BayesianNMF
 from bnmf.imputer import ANY_TABLE
-from bnmf.model.noise import GroupedNoise
+from bnmf.noise import GroupedNoise
 
 FLOORS = (0.0, 0.2, 0.35, 0.5)
 MODELS = {"BayesianNMF": {}, "NMFImputer": ANY_TABLE}

@@ -124,7 +124,7 @@ def test_it_changes_no_draw():
         ({"calibrate": True, "n_draws": 10, "noise": "student-t"}, {}),
         ({"calibrate": True, "n_draws": 10}, {"sample_weight": np.arange(80) % 3}),
         ({"calibrate": True, "n_draws": 10, "noise": "known"}, {"noise_scale": np.full((80, 10), 0.3)}),
-        ({"calibrate": True, "n_draws": 10, "offset": "column", "keep_draws": False}, {}),
+        ({"calibrate": True, "n_draws": 10, "offset": "min", "keep_draws": False}, {}),
     ],
     ids=["few draws", "one chain", "student-t", "weights", "known", "moments"],
 )

@@ -38,9 +38,9 @@ INTERNAL = {"bnmf.model", "bnmf.posterior"}
 FURTHER_NAMES = {
     "bnmf.checking.TableCheck",
     "bnmf.selection.RankChoice",
-    "bnmf.model.noise.CommonNoise",
-    "bnmf.model.noise.GroupedNoise",
-    "bnmf.model.noise.StudentT",
+    "bnmf.noise.CommonNoise",
+    "bnmf.noise.GroupedNoise",
+    "bnmf.noise.StudentT",
 }
 PROGRAM = typer.main.get_command(cli.app)
 

@@ -304,7 +304,7 @@ def test_bad_settings(settings, error, words):
 
 def test_inverse_transform_adds_the_offset():
     X, _ = low_rank(missing=0.0)
-    model = quick(offset="column").fit(X - 5.0)
+    model = quick(offset="min").fit(X - 5.0)
     np.testing.assert_allclose(model.offset_, X.min(axis=0) - 5.0)
     back = model.inverse_transform(model.transform(X - 5.0))
     np.testing.assert_allclose(back, model.transform(X - 5.0) @ model.components_ + model.offset_)
@@ -602,7 +602,7 @@ def test_unit_of_sparse_data(scale, kind):
 @pytest.mark.parametrize("noise", NOISES)
 def test_constant_zero_and_never_observed_columns(noise):
     for scale in [None, "matrix", "column"]:
-        for offset in [None, "column"]:
+        for offset in [None, "min"]:
             X, _ = low_rank(rows=20, columns=8)
             X[:, 1], X[:, 4], X[:, 6] = 5.0, 0.0, np.nan
             X[3] = np.nan
@@ -638,7 +638,7 @@ def test_shifting_a_column_shifts_its_predictions(monkeypatch, noise, scale, mis
     X[np.random.default_rng(2).random(X.shape) < missing] = np.nan
     shift = np.array([0.0, 100.0, -7.0, 0.0, 3.0, 0.0, 0.0, -50.0])
     assert np.nanmin(X) < 0
-    model = short(noise=noise, scale=scale, offset="column")
+    model = short(noise=noise, scale=scale, offset="min")
     before, after = (predictions_of(model, X + by, new + by, monkeypatch) for by in (0.0, shift))
     for found, expected in zip(after[0], before[0], strict=True):
         np.testing.assert_allclose(found, expected + shift, rtol=1e-10, atol=1e-10)
@@ -648,39 +648,39 @@ def test_shifting_a_column_shifts_its_predictions(monkeypatch, noise, scale, mis
 
 def test_offset_is_the_smallest_observed_entry():
     X = with_negative_entries()
-    model = short(offset="column").fit(X)
+    model = short(offset="min").fit(X)
     np.testing.assert_array_equal(model.posterior_.offset, np.nanmin(X, axis=0))
     assert model.posterior_.lower_bound == -np.inf
     assert (model.reconstruct() >= model.posterior_.offset).all()
     assert model.interval()[0].min() < 0
-    assert short(offset="column").fit(X + 10.0).posterior_.lower_bound == 0.0
+    assert short(offset="min").fit(X + 10.0).posterior_.lower_bound == 0.0
     assert short().fit(X + 10.0).posterior_.offset is None
 
 
 def test_offset_in_reconstruction_error_and_score():
     X = with_negative_entries(rows=40)
-    model = short(offset="column", burn_in=50, n_draws=50).fit(X)
+    model = short(offset="min", burn_in=50, n_draws=50).fit(X)
     seen = ~np.isnan(X)
     assert model.reconstruction_err_ == pytest.approx(np.linalg.norm((X - model.reconstruct())[seen]))
     assert model.score(X) > model.score(X + 10.0) + 0.5
 
 
 def test_negative_data_need_an_offset():
-    with pytest.raises(ValueError, match=r"Negative values.*unless offset='column'"):
+    with pytest.raises(ValueError, match=r"Negative values.*unless offset='min'"):
         short().fit(with_negative_entries())
     assert short().__sklearn_tags__().input_tags.positive_only
-    assert not short(offset="column").__sklearn_tags__().input_tags.positive_only
+    assert not short(offset="min").__sklearn_tags__().input_tags.positive_only
 
 
 def test_offset_of_sparse_data():
     X = example("sparse missing")
     dense = np.full(X.shape, np.nan)
     dense[np.repeat(np.arange(15), np.diff(X.indptr)), X.indices] = X.data  # zeros that are stored included
-    settings = {"offset": "column", "scale": "column", "noise": "column"}
+    settings = {"offset": "min", "scale": "column", "noise": "column"}
     found, expected = short(**settings, unstored="missing").fit(X), short(**settings).fit(dense)
     assert same_draws(found, expected)
     np.testing.assert_array_equal(found.posterior_.offset, np.nanmin(dense, axis=0))
-    with pytest.raises(ValueError, match="offset='column' needs dense data"):
+    with pytest.raises(ValueError, match="offset='min' needs dense data"):
         short(**settings).fit(example("sparse zero"))
 
 

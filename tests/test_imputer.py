@@ -198,7 +198,7 @@ def test_negative_entries_with_an_offset(noise):
     """A table with negative entries is filled, once and several times, and shifts with its columns."""
     X = np.round(example()[0][:30, :8] * 1024.0) / 1024.0 - 2.0
     assert np.nanmin(X) < 0
-    model = BayesianNMF(2, n_chains=2, burn_in=20, n_draws=20, random_state=0, offset="column", noise=noise)
+    model = BayesianNMF(2, n_chains=2, burn_in=20, n_draws=20, random_state=0, offset="min", noise=noise)
     fitted = NMFImputer(model).fit(X)
     filled, copies = fitted.transform(X), fitted.multiple_imputations(X, 40)
     seen, shift = ~np.isnan(X), np.array([0.0, 100.0, -7.0, 0.0, 3.0, 0.0, 0.0, -50.0])

@@ -19,6 +19,7 @@ LAYERS = [
     {"model"},
     {"sampler"},
     {"posterior"},
+    {"noise"},
     {"distributed"},
     {"estimator", "imputer", "selection", "checking", "datasets", "tables"},
     {"plots", "paper", "digits"},

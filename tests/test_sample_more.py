@@ -26,7 +26,7 @@ VARIANTS = {
     "the paper": {"prior": "gl22", "noise": "common", "scale": None},
     "max prior": {"prior": "gl22inf", "noise": "row"},
     "rates of a pair": {"prior": (L1(by="component"), L2Squared()), "noise": "column"},
-    "offset": {"offset": "column", "scale": "matrix"},
+    "offset": {"offset": "min", "scale": "matrix"},
     "float32": {"draws_dtype": "float32"},
     "Student's t": {"noise": StudentT(None, "both")},
     "no draws, Student's t": {"noise": StudentT(), "keep_draws": False},
@@ -116,7 +116,7 @@ def test_a_checkpoint_that_is_gone(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("settings", [{}, {"keep_draws": False}, {"offset": "column"}])
+@pytest.mark.parametrize("settings", [{}, {"keep_draws": False}, {"offset": "min"}])
 @pytest.mark.parametrize("how", ["pickle", "joblib", "deepcopy"])
 def test_copies_go_on(tmp_path, settings, how):
     X = data()

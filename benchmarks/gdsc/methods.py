@@ -17,7 +17,7 @@ from bnmf import BayesianNMF, select_rank
 from bnmf.data.folds import balanced_folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.imputer import ANY_TABLE
-from bnmf.model.noise import StudentT
+from bnmf.noise import StudentT
 from bnmf.paper import baselines
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.utils.typing import Floats, Indices

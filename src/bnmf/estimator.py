@@ -82,20 +82,20 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Number of components K, fixed ones included. "auto" takes 20, or the smaller side of X if that is less, beside
         those that are fixed: superfluous components vanish under the default prior.
     prior : str, Prior or pair of them, default="ard"
-        "ard" is ``L1(by="component")``: exponential factors with one learned rate for each component, by which
-        superfluous components vanish. "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the paper with
-        λ = 0.1 ("exponential" is "gee" and "half-normal" is "gl22"). "normal" and "laplace" are for factors that may be
-        negative, with one learned rate for each component; negative data are allowed then. Or a prior from
-        :mod:`bnmf.priors`, or a pair of them for W and for Z: ``("ard", "normal")`` for nonnegative W alone.
+        "exponential" and "half-normal" are for nonnegative factors, "normal" and "laplace" for factors that may be
+        negative; negative data are allowed then. Each learns one rate for each component, so that superfluous
+        components vanish; "ard" is "exponential". "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the
+        paper with its λ = 0.1. Or a prior from :mod:`bnmf.priors`, or a pair of them for W and for Z:
+        ``("ard", "normal")`` for nonnegative W alone.
     noise : {"column", "row", "both", "common", "student-t", "known"} or noise model, default="column"
         Whether the variance of the noise is learned for each column, each row, each of both, once for all entries, or
         given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
         a column with few entries borrows from the others. "student-t" is for data with outliers. Noise models are in
-        :mod:`bnmf.model.noise`.
+        :mod:`bnmf.noise`.
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
-    offset : {"column", "mean", None}, default=None
+    offset : {"min", "mean", None}, default=None
         Subtract the smallest observed entry of each column first, so that only the variation above it is factorised and
         negative data are allowed; or the mean of the column, for priors of factors that may be negative. It is added
         again to predictions.
@@ -187,7 +187,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "prior": "no_validation",
         "noise": "no_validation",
         "scale": [StrOptions({"column", "matrix"}), None],
-        "offset": [StrOptions({"column", "mean"}), None],
+        "offset": [StrOptions({"min", "mean"}), None],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -475,7 +475,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if not negative and observed is None and np.any(values < 0):
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless "
-                "offset='column' or factors may be negative too, as with prior='normal'"
+                "offset='min' or factors may be negative too, as with prior='normal'"
             )
         data = ObservedMatrix.from_data(array, observed, unstored=self.unstored, negative=negative, empty=not reset)
         columns = pd.Index(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None

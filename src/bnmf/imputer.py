@@ -26,7 +26,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     By default the mean of each column is subtracted first, weights of rows are nonnegative and profiles of columns have
     both signs, each column has its own unit and noise, and superfluous components vanish. So any table of numbers can
-    be filled, negative ones included. Nonnegative factors alone, ``BayesianNMF(offset="column")``, have parts that can
+    be filled, negative ones included. Nonnegative factors alone, ``BayesianNMF(offset="min")``, have parts that can
     be named, and larger errors on most tables.
 
     Parameters
@@ -169,7 +169,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if np.any(array < 0) and not self._model().takes_negative:
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator "
-                "has offset='column' or a prior that allows it, such as 'normal'"
+                "has offset='min' or a prior that allows it, such as 'normal'"
             )
         return array
 

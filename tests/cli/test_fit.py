@@ -102,9 +102,9 @@ def test_sparse_files_say_what_unstored_entries_are(program, reports, tmp_path):
     result = program("fit", "--resume", "--out", tmp_path / "missing", "--draws", "15")
     assert result.exit_code == 0, result.output
     assert Posterior.load(tmp_path / "missing" / "posterior.npz").n_observed == 120
-    result = program("fit", path, "--out", tmp_path / "shifted", *SHORT, "--offset", "column")
+    result = program("fit", path, "--out", tmp_path / "shifted", *SHORT, "--offset", "min")
     assert result.exit_code == 1
-    assert "--offset column would store every zero" in result.stderr
+    assert "--offset min would store every zero" in result.stderr
 
 
 def test_triples_without_names_and_automatic_draws(program, reports, tmp_path):

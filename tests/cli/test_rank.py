@@ -22,8 +22,8 @@ def test_negative_numbers_with_an_offset(program, small, tmp_path):
     np.save(tmp_path / "x.npy", small - 1)
     result = program("rank", tmp_path / "x.npy", "--ks", "2", *SHORT)
     assert result.exit_code == 1
-    assert "use --offset column" in result.stderr
-    result = program("rank", tmp_path / "x.npy", "--ks", "2", *SHORT, "--offset", "column")
+    assert "use --offset min" in result.stderr
+    result = program("rank", tmp_path / "x.npy", "--ks", "2", *SHORT, "--offset", "min")
     assert result.exit_code == 0, result.output
     assert "K = 2 is the only number of components that was tried" in result.stdout
 

@@ -63,13 +63,13 @@ def array():
 @pytest.fixture(scope="module")
 def fit(client, array):
     with warnings.catch_warnings(action="ignore"):
-        return quick(offset="column").fit(da.from_array(array, chunks=(100, 40)))
+        return quick(offset="min").fit(da.from_array(array, chunks=(100, 40)))
 
 
 @pytest.fixture(scope="module")
 def local_fit(array):
     with warnings.catch_warnings(action="ignore"):
-        return quick(offset="column").fit(array)
+        return quick(offset="min").fit(array)
 
 
 def test_whole_matrix_is_refused_and_blocks_are_not(fit, local_fit, array):
@@ -145,8 +145,8 @@ def test_errors_of_the_source_are_raised_at_once(client):
 def test_observed_and_offset_of_sparse_data_are_refused(client):
     with pytest.raises(ValueError, match="observed is for data in memory"):
         quick().fit(da.ones((4, 3)), observed=np.ones((4, 3)))
-    with pytest.raises(ValueError, match="offset='column' needs dense data"):
-        quick(offset="column").fit([delayed(sp.eye_array)(5, format="csr")])
+    with pytest.raises(ValueError, match="offset='min' needs dense data"):
+        quick(offset="min").fit([delayed(sp.eye_array)(5, format="csr")])
 
 
 def test_futures_and_empty_blocks_are_taken(client):

@@ -22,7 +22,7 @@ from tests.hostile.outcomes import Outcome, judged, require
 
 MODELS: list[dict[str, Any]] = [
     {"prior": "ard"},
-    {"prior": L1([0.5, 1.5]), "noise": "both", "offset": "column"},
+    {"prior": L1([0.5, 1.5]), "noise": "both", "offset": "min"},
     {"prior": LInf(1.0), "noise": "common", "scale": None},
     {"prior": ("laplace", "normal")},
 ]

@@ -75,7 +75,7 @@ def cases(draw: Callable[[Any], Any]) -> dict[str, Any]:
     case["prior"] = pick(list(PRIORS))
     case["noise"] = pick(["common", "column", "row", "both"])
     case["scale"] = pick(["column", "column", "matrix", None])
-    case["offset"] = pick([None, None, "column", "mean"])
+    case["offset"] = pick([None, None, "min", "mean"])
     case["n_components"] = pick(["auto", 1, 2, 3, 5, 12])
     case["keep_draws"] = draw(st.integers(0, 5)) > 0
     return case

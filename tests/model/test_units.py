@@ -50,7 +50,7 @@ def test_powers_of_two_scale_exactly(storage, c):
 @pytest.mark.parametrize("storage", ["dense", "listed"])
 def test_offsets_are_minima(storage):
     data, X = storages()[storage]
-    units, shifted = units_of(data, "column", "column")
+    units, shifted = units_of(data, "column", "min")
     lowest = np.nanmin(X, axis=0)
     np.testing.assert_array_equal(units.offset, lowest)
     np.testing.assert_allclose(units.scale, np.sqrt(np.nanmean((X - lowest) ** 2, axis=0)), rtol=1e-12)
@@ -85,12 +85,12 @@ def test_columns_without_a_size_get_that_of_the_matrix():
     size = np.sqrt((9 + 16) / 4)
     np.testing.assert_allclose(units.scale, [np.sqrt(12.5), size, size])
     np.testing.assert_array_equal(units_of(ObservedMatrix.from_data(np.zeros((2, 2))), "column", None)[0].scale, [1, 1])
-    offset = units_of(ObservedMatrix.from_data(X), "column", "column")[0].offset
+    offset = units_of(ObservedMatrix.from_data(X), "column", "min")[0].offset
     np.testing.assert_array_equal(offset, [3.0, 0.0, 0.0])
 
 
 def test_implicit_zeros_have_no_offset():
-    for offset in ("column", "mean"):
+    for offset in ("min", "mean"):
         with pytest.raises(ValueError, match=f"offset='{offset}' needs dense data"):
             units_of(storages()["sparse"][0], "column", offset)
 
@@ -99,7 +99,7 @@ def test_pickles():
     """No units are recognised by their identity, by which other units are not confused with them."""
     assert pickle.loads(pickle.dumps(NO_UNITS)) is NO_UNITS
     data = ObservedMatrix.from_data(np.ones((3, 2)))
-    again = pickle.loads(pickle.dumps(units_of(data, None, "column")[0]))
+    again = pickle.loads(pickle.dumps(units_of(data, None, "min")[0]))
     assert again is not NO_UNITS
     np.testing.assert_array_equal(again.offset, [1.0, 1.0])
 

@@ -154,7 +154,7 @@ def test_log_likelihood_with_noise_by_column_and_by_row(X):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("settings", [{}, {"scale": "column", "offset": "column"}], ids=["plain", "units"])
+@pytest.mark.parametrize("settings", [{}, {"scale": "column", "offset": "min"}], ids=["plain", "units"])
 @pytest.mark.parametrize("noise", ["common", "column", "row", "both", *T], ids=str)
 def test_log_likelihoods_of_the_entries_add_up_to_the_log_density(X, noise, settings):
     """In the user's units, whatever those of the model."""
@@ -175,7 +175,7 @@ def test_log_likelihoods_of_the_entries_add_up_to_the_log_density(X, noise, sett
 @pytest.mark.parametrize("noise", ["known", "both", *T], ids=str)
 def test_log_likelihoods_add_up_with_known_standard_errors(X, noise):
     scale = np.random.default_rng(7).uniform(0.2, 2.0, size=X.shape)
-    model = BayesianNMF(1, noise=noise, offset="column", n_chains=2, burn_in=3, n_draws=4, random_state=0)
+    model = BayesianNMF(1, noise=noise, offset="min", n_chains=2, burn_in=3, n_draws=4, random_state=0)
     found = model.fit(X, noise_scale=scale, sample_weight=np.arange(1.0, len(X) + 1.0)).posterior_.to_inference_data(X)
     np.testing.assert_allclose(found.log_likelihood["X"].sum("entry"), found.sample_stats["log_density"], rtol=1e-8)
 

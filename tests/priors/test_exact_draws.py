@@ -6,7 +6,7 @@ from scipy import stats
 from tests.statistical.checks import assert_follows
 from tests.statistical.prior_pairs import rates
 
-from bnmf.priors import L1, L1Squared, L2Squared, LInf, Prior, TruncatedNormal, rectified_normal
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, Prior, TruncatedNormal
 
 N = 20_000
 VECTOR = [0.5, 2.0]
@@ -25,7 +25,7 @@ PRIORS = [
     TruncatedNormal([-1.0, 1.5], 1.0),
     TruncatedNormal([-1.0, 1.5], [4.0, 1.0]) + LInf(1.0),
     TruncatedNormal(2.0, 1.0) + L1Squared(1.0),
-    rectified_normal(1.0, 2.0, VECTOR),
+    TruncatedNormal(1.0, 2.0) + L1(VECTOR),
 ]
 STATISTICS = {
     "first": lambda w: w[..., 0],

@@ -6,8 +6,7 @@ from scipy import stats
 from tests.statistical.checks import assert_follows, grid_cdf
 
 from bnmf.priors import L1, Gamma, Laplace, Normal, TruncatedNormal
-from bnmf.priors.names import allows_negative, as_prior
-from bnmf.priors.records import from_record, to_record
+from bnmf.priors.names import allows_negative, as_prior, from_record, to_record
 
 LAWS = {
     "Normal(1.5, 4.0)": (Normal(1.5, 4.0), stats.norm(1.5, 0.5)),

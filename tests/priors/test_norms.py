@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tests.statistical.prior_pairs import rates
 
-from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal, half_normal, rectified_normal
-from bnmf.priors.names import as_pair, as_prior
-from bnmf.priors.records import from_record, to_record
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
+from bnmf.priors.names import MODELS, as_pair, as_prior, from_record, to_record
 
 W = np.array([[0.3, 2.0, 0.7], [1.5, 0.0, 0.2]])
 MATRIX = rates(2, 3)
@@ -29,8 +28,7 @@ PENALTIES = [
      lambda w: (w.sum(axis=1) ** 2).sum() + w.max(axis=1).sum() + (w * MATRIX).sum()),
     (TruncatedNormal(-0.7, 3.0), lambda w: 1.5 * ((w + 0.7) ** 2).sum()),
     (TruncatedNormal([1, 2, 3], MATRIX), lambda w: 0.5 * (MATRIX * (w - [1, 2, 3]) ** 2).sum()),
-    (rectified_normal(0.7, 3.0, 0.4), lambda w: 1.5 * ((w - 0.7) ** 2).sum() + 0.4 * w.sum()),
-    (half_normal(0.4), lambda w: 0.2 * (w**2).sum()),
+    (TruncatedNormal(0.7, 3.0) + L1(0.4), lambda w: 1.5 * ((w - 0.7) ** 2).sum() + 0.4 * w.sum()),
 ]  # fmt: skip
 
 
@@ -90,9 +88,13 @@ def test_rates_are_copied_and_frozen():
         prior.rate[0] = 5.0
 
 
-@pytest.mark.parametrize(("alias", "name"), [("exponential", "gee"), ("half-normal", "gl22")])
-def test_aliases(alias, name):
-    assert str(as_prior(alias)) == str(as_prior(name))
+def test_names_of_distributions_learn_and_those_of_the_paper_do_not():
+    for name in ("ard", "exponential", "half-normal", "normal", "laplace"):
+        assert as_prior(name).terms[0].is_learned
+        assert as_prior(name).terms[0].is_by_component
+    for name in MODELS:
+        assert not any(term.is_learned for term in as_prior(name).terms)
+    assert str(as_prior("exponential")) == str(as_prior("ard"))
 
 
 def test_pairs():
@@ -119,7 +121,7 @@ def test_pairs():
         (lambda: L1(0.0).coefficients((4, 3)), ValueError, "improper prior: .* gives some entries neither"),
         (lambda: L1([1.0, 0.0]).coefficients((4, 2)), ValueError, "improper prior: .* gives some entries neither"),
         (lambda: L1(1.0).log_density(np.ones(3)), ValueError, r"two dimensions .* got shape \(3,\)"),
-        (lambda: as_prior("l2"), ValueError, "prior must be a Prior or one of 'ard', .*'half-normal', got 'l2'"),
+        (lambda: as_prior("l2"), ValueError, "prior must be a Prior or one of 'ard', .*'gl22inf', got 'l2'"),
         (lambda: as_prior(3), ValueError, "prior must be a Prior or one of .* got 3"),
         (lambda: as_pair(("gee", "gee", "gee")), ValueError, r"a pair \(for W, for Z\), got 3 of them"),
         (lambda: L1(1.0) + 1.0, TypeError, "unsupported operand"),

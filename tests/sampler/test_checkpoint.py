@@ -270,13 +270,13 @@ VARIANTS = {
     "fixed strength": {"noise": GroupedNoise("both", 3.0)},
     "scale of the matrix": {"scale": "matrix"},
     "scale of columns": {"scale": "column"},
-    "offset": {"offset": "column"},
+    "offset": {"offset": "min"},
     "rates by component": {"prior": L1(by="component")},
     "rates of a pair": {"prior": LEARNED},
     "factors of both signs": {"prior": ("laplace", "normal"), "noise": "column"},
     "Student's t": {"noise": StudentT(by="column")},
     "Student's t by both, learned": {"noise": StudentT(None, "both"), "scale": "column"},
-    "everything": {"prior": LEARNED, "noise": "both", "scale": "column", "offset": "column"},
+    "everything": {"prior": LEARNED, "noise": "both", "scale": "column", "offset": "min"},
 }
 
 
@@ -337,8 +337,8 @@ def test_every_model_resumes_with_the_same_draws(tmp_path, monkeypatch, settings
         ({"noise": StudentT(np.int64(4))}, {"noise": StudentT(None)}, "noise was"),
         ({}, {"scale": "matrix"}, "units was 1.0"),
         ({"scale": "matrix"}, {"scale": "column"}, "units was"),
-        ({}, {"offset": "column"}, "offset was None"),
-        ({"offset": "column"}, {}, "offset was"),
+        ({}, {"offset": "min"}, "offset was None"),
+        ({"offset": "min"}, {}, "offset was"),
         ({"prior": L2Squared(0.1)}, {"prior": L2Squared()}, "prior_W was"),
         ({"prior": L2Squared()}, {"prior": L2Squared(by="component")}, "prior_W was"),
         ({"prior": L1(Gamma(1.0, 2.0))}, {"prior": L1(Gamma(2.0, 2.0))}, "prior_W was"),

@@ -72,7 +72,7 @@ def sweeps(monkeypatch):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
-    "settings", [{}, {"thinning": 3}, {"noise": "both", "prior": (L1(), L1(by="component")), "offset": "column"}]
+    "settings", [{}, {"thinning": 3}, {"noise": "both", "prior": (L1(), L1(by="component")), "offset": "min"}]
 )
 def test_more_draws(tmp_path, sweeps, settings, n_jobs):
     fit(checkpoint=tmp_path, **settings)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bnmf.priors import L1, L1Squared, L2Squared, Laplace, LInf, Normal, Prior, TruncatedNormal, rectified_normal
+from bnmf.priors import L1, L1Squared, L2Squared, Laplace, LInf, Normal, Prior, TruncatedNormal
 
 
 def rates(rows: int, columns: int) -> np.ndarray:
@@ -23,7 +23,7 @@ def pairs(M: int, N: int, K: int) -> dict[str, tuple[Prior, Prior]]:
         "L1Squared + L2Squared": L1Squared(0.5) + L2Squared(1.0),
         "L1Squared + L1 + TruncatedNormal": L1Squared(0.5) + L1(0.3) + TruncatedNormal(1.5, 1.0),
         "TruncatedNormal + LInf": TruncatedNormal(1.5, 1.0) + LInf(1.0),
-        "rectified normal": rectified_normal(0.5, 1.0, 0.3),
+        "rectified normal": TruncatedNormal(0.5, 1.0) + L1(0.3),
         "normal": Normal(0.5, 1.0),
         "Laplace": Laplace(1.0),
         "normal + Laplace": Normal(0.5, rates(1, K)[0]) + Laplace(0.7),

@@ -13,6 +13,8 @@ class PriorName(StrEnum):
     """Priors by name."""
 
     ard = "ard"
+    exponential = "exponential"
+    half_normal = "half-normal"
     normal = "normal"
     laplace = "laplace"
     gee = "gee"
@@ -20,8 +22,6 @@ class PriorName(StrEnum):
     gl22 = "gl22"
     glinf = "glinf"
     gl22inf = "gl22inf"
-    exponential = "exponential"
-    half_normal = "half-normal"
 
 
 class NoiseName(StrEnum):
@@ -45,7 +45,7 @@ class ScaleName(StrEnum):
 class OffsetName(StrEnum):
     """What is subtracted first."""
 
-    column = "column"
+    min = "min"
     mean = "mean"
     none = "none"
 
@@ -115,8 +115,8 @@ PriorOption = Annotated[
     PriorName,
     typer.Option(
         "--prior",
-        help="ard, normal and laplace learn a rate for each component; the last two allow negative numbers. The others "
-        "are models of the paper.",
+        help="ard (exponential), half-normal, normal and laplace learn a rate for each component; the last two allow "
+        "negative numbers. The others are models of the paper.",
     ),
 ]
 NoiseOption = Annotated[NoiseName, typer.Option("--noise", help="What has a noise variance of its own.")]
@@ -125,7 +125,7 @@ OffsetOption = Annotated[
     OffsetName,
     typer.Option(
         "--offset",
-        help="column subtracts the minimum of each column, and so allows negative numbers; mean subtracts the mean, "
+        help="min subtracts the minimum of each column, and so allows negative numbers; mean subtracts the mean, "
         "for --prior normal or laplace.",
     ),
 ]

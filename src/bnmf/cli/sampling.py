@@ -35,7 +35,7 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
     if not negative and (numbers < 0).any():
         raise ValueError(
             f"{source}: the lowest entry is {numbers.min():g}, and the model takes nonnegative numbers: use --offset "
-            "column, which subtracts the minimum of each column first, or --prior normal"
+            "min, which subtracts the minimum of each column first, or --prior normal"
         )
 
 

@@ -74,7 +74,7 @@ def transform(
             f"  {absent:,} of the {posterior.shape[1]:,} columns of the fit are not there: they count as missing."
         )
     if posterior.offset is None and posterior.lower_bound == 0 and (table.numbers() < 0).any():
-        raise ValueError(f"{rows}: some entries are negative, and the fit in {directory} has no --offset column")
+        raise ValueError(f"{rows}: some entries are negative, and the fit in {directory} has no --offset min")
     new = posterior.for_rows(table.values, unstored=table.unstored, random_state=seed)
     weights = new.factor_means()[0]
     spread, endings = _spread(new, interval)

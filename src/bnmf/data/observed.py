@@ -166,7 +166,7 @@ class ObservedMatrix:
     def column_minima(self) -> Floats:
         """Return the smallest observed entry of each column, 0 for a column without any."""
         lowest = np.full(self.shape[1], np.inf)
-        self.refuse_implicit_zeros("column")
+        self.refuse_implicit_zeros("min")
         if self.rows.matrix is None:
             np.minimum.at(lowest, self.rows.indices, self.rows.values)
         else:

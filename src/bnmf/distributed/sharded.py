@@ -109,7 +109,7 @@ class ShardedMatrix(ObservedMatrix):
 
     def column_minima(self) -> Floats:
         """Return the smallest observed entry of each column, 0 for a column without any."""
-        self.refuse_implicit_zeros("column")
+        self.refuse_implicit_zeros("min")
         assert self.source is not None
         assert self.cluster is not None
         found = self.cluster.compute([delayed(on_workers.column_minima)(chunk) for chunk in chunks_of(self.source)])

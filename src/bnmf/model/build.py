@@ -62,5 +62,5 @@ def check_offset(offset: str | None, prior: Any) -> None:
     if offset == "mean" and not allows_negative(prior):
         raise ValueError(
             "offset='mean' leaves entries below zero, which factors that are not negative cannot explain: use "
-            "offset='column', or a prior such as 'normal' or ('ard', 'normal')"
+            "offset='min', or a prior such as 'normal' or ('ard', 'normal')"
         )

@@ -13,7 +13,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Floats
 
 SCALES = ("column", "matrix", None)
-OFFSETS = ("column", "mean", None)
+OFFSETS = ("min", "mean", None)
 # Size of a column, as a part of what was subtracted from it, that counts as zero.
 ROUNDING = 1e-13
 # Ratio to the median from which an entry counts as an outlier when units are robust.
@@ -54,10 +54,10 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = Fa
     if scale not in SCALES:
         raise ValueError(f"scale must be 'column', 'matrix' or None, got {scale!r}")
     if offset not in OFFSETS:
-        raise ValueError(f"offset must be 'column', 'mean' or None, got {offset!r}")
+        raise ValueError(f"offset must be 'min', 'mean' or None, got {offset!r}")
     subtracted = None
     if offset is not None:
-        subtracted = data.column_minima() if offset == "column" else _centres(data, robust)
+        subtracted = data.column_minima() if offset == "min" else _centres(data, robust)
         data = data.shifted(subtracted)
     sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
     if subtracted is not None:  # of equal entries, only the rounding of their mean may be left

@@ -15,7 +15,7 @@ import pandas as pd
 from bnmf.data.containers import LARGEST, LARGEST_SQUARE, SMALLEST
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.draws import Draws
-from bnmf.priors.records import from_record, to_record
+from bnmf.priors.names import from_record, to_record
 from bnmf.utils import digests
 from bnmf.utils.atomic import npz_bytes, write_bytes
 

@@ -1,4 +1,4 @@
-"""Priors of the factors. A prior is four coefficients, and priors add.
+"""Priors of the factors. A prior is a few coefficients, and priors add.
 
 The prior of a row w of W (of a column of Z, by symmetry) is exp(-R(w)) on w >= 0 with
 
@@ -10,10 +10,8 @@ terms. So every prior is a penalty on the norms of the rows, and a sum of priors
 it.
 """
 
-from bnmf.priors.base import Prior
-from bnmf.priors.hyperpriors import Gamma
-from bnmf.priors.normals import Laplace, Normal, TruncatedNormal, half_normal, rectified_normal
-from bnmf.priors.norms import L1, L1Squared, L2Squared, LInf
+from bnmf.priors.base import Gamma, Prior
+from bnmf.priors.terms import L1, L1Squared, L2Squared, Laplace, LInf, Normal, TruncatedNormal
 
 __all__ = [
     "L1",
@@ -25,6 +23,4 @@ __all__ = [
     "Normal",
     "Prior",
     "TruncatedNormal",
-    "half_normal",
-    "rectified_normal",
 ]

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bnmf.priors import exact_draws
-from bnmf.priors.hyperpriors import Gamma
 from bnmf.utils.typing import Floats, Shape
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """Gamma prior of a rate λ, density ∝ λ^(shape - 1) exp(-rate λ).
+
+    It is conjugate for every single-term prior: a penalty of degree d in w has a normalising constant proportional to
+    λ^(-K/d) for each row, so λ | W ~ Gamma(shape + entries / d, rate + penalty at λ = 1).
+
+    Parameters
+    ----------
+    shape, rate : float
+        a and b, both positive.
+    """
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("shape", self.shape), ("rate", self.rate)):
+            if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
+                raise ValueError(f"{name} of Gamma must be a positive finite number, got {value!r}")
+            object.__setattr__(self, name, float(value))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,15 @@
-"""Priors by name: the default, the models of the paper, and what statisticians call them."""
+"""Priors by name, and as JSON for files and checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
-from bnmf.priors.base import Prior
-from bnmf.priors.normals import Laplace, Normal
-from bnmf.priors.norms import L1, L1Squared, L2Squared, LInf
+import numpy as np
+
+from bnmf.priors.base import Gamma, Prior, Sum, Term
+from bnmf.priors.terms import L1, L1Squared, L2Squared, Laplace, LInf, Normal, TruncatedNormal
 
 # λ of the paper's experiments.
 PAPER_RATE = 0.1
@@ -21,13 +23,19 @@ MODELS: dict[str, Callable[[float], Prior]] = {
 }
 """The models of the paper: from λ to the prior of both factors."""
 
-ALIASES = {"exponential": "gee", "half-normal": "gl22"}
 LEARNED: dict[str, Prior] = {
     "ard": L1(by="component"),
+    "exponential": L1(by="component"),
+    "half-normal": L2Squared(by="component"),
     "normal": Normal(by="component"),
     "laplace": Laplace(by="component"),
 }
-"""Priors whose rates are learned."""
+"""Priors with a learned rate for each component."""
+
+KINDS: dict[str, type[Term]] = {
+    kind.__name__: kind for kind in (L1, L1Squared, L2Squared, LInf, TruncatedNormal, Normal, Laplace)
+}
+"""Every term that a file can hold, by name."""
 
 
 def as_prior(prior: Any) -> Prior:
@@ -37,18 +45,17 @@ def as_prior(prior: Any) -> Prior:
     --------
     >>> print(as_prior("gl22inf"))
     L2Squared(rate=0.1) + LInf(rate=0.1)
-    >>> print(as_prior("exponential"))
-    L1(rate=0.1)
+    >>> print(as_prior("half-normal"))
+    L2Squared(rate=None, by='component')
     """
     if isinstance(prior, Prior):
         return prior
     if isinstance(prior, str):
-        name = ALIASES.get(prior, prior)
-        if name in MODELS:
-            return MODELS[name](PAPER_RATE)
-        if name in LEARNED:
-            return LEARNED[name]
-    names = ", ".join(map(repr, [*LEARNED, *MODELS, *ALIASES]))
+        if prior in MODELS:
+            return MODELS[prior](PAPER_RATE)
+        if prior in LEARNED:
+            return LEARNED[prior]
+    names = ", ".join(map(repr, [*LEARNED, *MODELS]))
     raise ValueError(f"prior must be a Prior or one of {names}, got {prior!r}")
 
 
@@ -70,3 +77,40 @@ def as_pair(prior: Any) -> tuple[Prior, Prior]:
             raise ValueError(f"prior must be one prior or a pair (for W, for Z), got {len(prior)} of them")
         return as_prior(prior[0]), as_prior(prior[1])
     return as_prior(prior), as_prior(prior)
+
+
+def to_record(prior: Prior) -> list[dict[str, Any]]:
+    """Return a prior in a form that JSON can hold.
+
+    Examples
+    --------
+    >>> to_record(L2Squared(0.1) + L1([1, 2]))
+    [{'prior': 'L2Squared', 'rate': 0.1, 'by': 'factor'}, {'prior': 'L1', 'rate': [1.0, 2.0], 'by': 'factor'}]
+    """
+    return [
+        {"prior": type(term).__name__, **{item.name: _plain(getattr(term, item.name)) for item in fields(term)}}
+        for term in prior.terms
+    ]
+
+
+def from_record(record: Any) -> Prior:
+    """Return the prior that :func:`to_record` was given."""
+    if not isinstance(record, list) or not record:
+        raise ValueError(f"a prior is recorded as a list of terms, got {record!r}")
+    terms = []
+    for parameters in record:
+        if not isinstance(parameters, dict) or parameters.get("prior") not in KINDS:
+            raise ValueError(f"unknown prior {parameters!r}; known are {', '.join(KINDS)}")
+        values = {
+            name: Gamma(**value) if isinstance(value, dict) else value
+            for name, value in parameters.items()
+            if name != "prior"
+        }
+        terms.append(KINDS[parameters["prior"]](**values))
+    return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Gamma):
+        return {"shape": value.shape, "rate": value.rate}
+    return value.tolist() if isinstance(value, np.ndarray) else value

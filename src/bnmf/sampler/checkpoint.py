@@ -16,7 +16,7 @@ from bnmf.data.identity import fingerprint
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Prior
-from bnmf.priors.records import to_record
+from bnmf.priors.names import to_record
 from bnmf.sampler.checksums import Checksums
 from bnmf.sampler.moves import Moves
 from bnmf.sampler.schedule import Schedule
