@@ -77,7 +77,7 @@ test-newest:
 	$(NEWEST)/bin/python -m pytest -n auto -m 'not proof'
 
 proofs: $(READY)
-	$(BIN)/python -m pytest -n auto tests/statistical
+	$(BIN)/python -m pytest -n auto -m proof
 
 mutations: $(READY)
 	$(BIN)/python -m tests.mutations

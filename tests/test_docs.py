@@ -85,6 +85,7 @@ def test_examples_of_a_page_run(page, elsewhere):
         exec(block, names)
 
 
+@pytest.mark.proof  # the documentation runs them too
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=name_of)
 def test_scripts_of_the_gallery_run(script, elsewhere, capsys):
     names = runpy.run_path(str(script))

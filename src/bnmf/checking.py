@@ -154,7 +154,7 @@ def check_table(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.exponential(size=(40, 2)) @ rng.exponential(size=(2, 8)) + 0.1 * rng.random((40, 8))
-    >>> check = check_table(X)
+    >>> check = check_table(X, n_repeats=1)
     >>> list(check.table.index)
     ['bnmf', 'column mean', 'KNNImputer', 'IterativeImputer']
     >>> bool(check.table.loc["bnmf", "error"] < 0.5 * check.table.loc["column mean", "error"])

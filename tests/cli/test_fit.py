@@ -223,7 +223,7 @@ from bnmf.cli import app, directory
 directory.make_report = lambda path, *rest: path.write_text("report")
 app(sys.argv[1:], prog_name="bnmf")
 """
-LONG = ("--burn-in", "6000", "--chains", "2", "-k", "2", "--jobs", "1", "--draws")
+LONG = ("--burn-in", "2500", "--chains", "2", "-k", "2", "--jobs", "1", "--draws")
 
 
 def run(*arguments, **options):

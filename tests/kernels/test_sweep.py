@@ -252,9 +252,9 @@ def first_entry_cdf(prior, mask):
         return model.log_joint(row, GIVEN, common(SIGMA2)) if model else prior.log_density(row)
 
     # The grid includes the kinks of L∞ and of Laplace.
-    points = np.concatenate([np.linspace(0, max(OTHERS), 100), np.linspace(max(OTHERS), 10, 800)[1:]])
+    points = np.concatenate([np.linspace(0, max(OTHERS), 50), np.linspace(max(OTHERS), 10, 400)[1:]])
     if prior.is_real:
-        points = np.concatenate([np.linspace(-20, 0, 1500)[:-1], points, np.linspace(10, 20, 500)[1:]])
+        points = np.concatenate([np.linspace(-10, 0, 400)[:-1], points])
     return grid_cdf(lambda grid: [log_joint(w) for w in grid], points)
 
 
@@ -307,7 +307,7 @@ def test_one_entry_with_weights_against_the_joint_density(name, mask, noise):
     state = NoiseState(row, column, 1.0, 1.0, 1.0)
     if isinstance(noise, StudentT):
         state = state._replace(df=3.0, entry=factor)
-    points = np.concatenate([np.linspace(0, max(OTHERS), 1000), np.linspace(max(OTHERS), 10, 800)[1:]])
+    points = np.concatenate([np.linspace(0, max(OTHERS), 300), np.linspace(max(OTHERS), 10, 500)[1:]])
     cdf = grid_cdf(lambda grid: [model.log_joint(np.array([[w, *OTHERS]]), GIVEN, state) for w in grid], points)
     W = np.tile([3.0, *OTHERS], (ROWS, 1))
     view = ScaledView(view_of(np.tile(ROW * scale, (ROWS, 1)), np.tile(seen, (ROWS, 1)), FORMS[-1]), 1.0 / scale)

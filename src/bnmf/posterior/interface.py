@@ -17,6 +17,10 @@ from bnmf.posterior.verdict import Verdict, on_fit, on_intervals, on_noise
 from bnmf.utils.typing import Floats
 
 
+# Columns whose noise variance is checked for convergence, evenly spaced.
+N_MONITORED_COLUMNS = 100
+
+
 class BasePosterior(ABC):
     """What every posterior offers: predictions, means of the factors, convergence.
 
@@ -84,7 +88,8 @@ class BasePosterior(ABC):
 
     def _quantities(self) -> list[Quantity]:
         """Return what is checked for convergence."""
-        found = [Quantity("noise variance", self.noise_variance)]
+        every = -(-self.noise_variance[0, 0].size // N_MONITORED_COLUMNS)
+        found = [Quantity("noise variance", self.noise_variance[..., ::every] if every > 1 else self.noise_variance)]
         if self.log_density is not None:
             found.append(Quantity("log likelihood", self.log_density))
         return found
