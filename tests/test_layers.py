@@ -22,7 +22,7 @@ LAYERS = [
     {"noise"},
     {"distributed"},
     {"estimator", "imputer", "selection", "checking", "datasets", "tables"},
-    {"plots", "paper", "digits"},
+    {"plots", "paper", "demo"},
     {"report"},
     {"cli", "__main__"},
 ]
@@ -30,8 +30,8 @@ LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
 # The packages that may import a library.
 USERS = {
-    "sklearn": {"estimator", "imputer", "selection", "checking", "datasets", "paper", "digits", "cli"},
-    "matplotlib": {"plots", "report", "paper", "digits"},
+    "sklearn": {"estimator", "imputer", "selection", "checking", "datasets", "paper", "demo", "cli"},
+    "matplotlib": {"plots", "report", "paper", "demo"},
     "typer": {"cli"},
     "dask": {"distributed"},
     "distributed": {"distributed"},

@@ -142,7 +142,7 @@ def test_lower_bound(X, keep_draws):
     for values, negative, bound in ((X, False, 0.0), (X, True, 0.0), (below, True, -math.inf)):
         data = ObservedMatrix.from_data(values, negative=negative)
         assert sample_posterior(Model(data, 2), SCHEDULE, SEED, keep_draws=keep_draws).lower_bound == bound
-        units, shifted = units_of(data, None, "column")
+        units, shifted = units_of(data, None, "min")
         model = Model(shifted, 2, units=units)
         posterior = sample_posterior(model, SCHEDULE, SEED, keep_draws=keep_draws, original=data)
         assert posterior.lower_bound == bound

@@ -183,7 +183,7 @@ def test_log_likelihoods_add_up_with_known_standard_errors(X, noise):
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_observed_data_have_their_offsets(X):
     data = ObservedMatrix.from_data(X)
-    units, shifted = units_of(data, None, "column")
+    units, shifted = units_of(data, None, "min")
     posterior = sample_posterior(Model(shifted, 1, units=units), Schedule(2, 3, 4), 0, original=data)
     found = posterior.to_inference_data(X)
     np.testing.assert_allclose(found.observed_data["X"], X[~np.isnan(X)], rtol=1e-12)

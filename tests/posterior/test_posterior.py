@@ -490,7 +490,7 @@ def test_after(posterior, sweep, n_left):
 def test_after_cuts_everything_that_has_draws(tmp_path, burn_in, thinning):
     """Counted sweep by sweep, for a posterior and for its file."""
     X = np.random.default_rng(0).exponential(size=(9, 6))
-    units, data = units_of(ObservedMatrix.from_data(X), "column", "column")
+    units, data = units_of(ObservedMatrix.from_data(X), "column", "min")
     model = Model(data, 2, (L1(by="component"), L1()), StudentT(None, "both"), units)
     schedule = Schedule(n_chains=2, burn_in=0, n_draws=10, thinning=thinning)
     whole = sample_posterior(model, schedule, 0)

@@ -16,7 +16,6 @@ from bnmf.posterior.summary import SummaryTable
 from bnmf.posterior.verdict import Verdict, on_fit, on_intervals, on_noise
 from bnmf.utils.typing import Floats
 
-
 # Columns whose noise variance is checked for convergence, evenly spaced.
 N_MONITORED_COLUMNS = 100
 
