@@ -15,6 +15,9 @@ from bnmf.data.patterns import Others, Sharing, number_patterns, pointers, split
 from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split, listed_residuals, squared_residuals
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Words
 
+# Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
+# cancellation and is recomputed from the residuals.
+MIN_TRUSTED_ERROR = 1e-8
 # Listed entries that are handled at a time in sums over all of them.
 ENTRIES_PER_BLOCK = 2**17
 
@@ -283,6 +286,11 @@ class ScaledView:
             sums = self.view.row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
             return sums * self.row_scale**2
         return self.squares if self.view.matrix is not None else self.view.sums_of_squares * self.row_scale**2
+
+    @cached_property
+    def trusted_errors(self) -> Floats:
+        """The squared error of each row above which that from the quadratic form has digits left."""
+        return MIN_TRUSTED_ERROR * self.sums_of_squares
 
     def product(self, start: int, stop: int, Z: Floats) -> Floats:
         """Return rows `start` to `stop` of the data times Z, which has the factors of the columns in it already."""

@@ -61,8 +61,8 @@ class Memory:
 class HalfSweep:
     """A half-sweep that is ready to draw W (rows, K) given Z (columns, K).
 
-    `precision` and `row_scale` have one number for all rows or one for each; `deviation` and `entry_scale` one for each
-    column. Each row reads the stream of its id. `roots` are roots of the weights of the listed entries. Components
+    `row_variance` and `row_scale` have one number for all rows or one for each, `entry_variance` one for all columns or
+    one for each, and `entry_scale` one for each. `squares` are Σ a² of the rows, with all scales. Each row reads the stream of its id. `roots` are roots of the weights of the listed entries. Components
     before `first_drawn` and from `end_drawn` on stay as they are.
     """
 
@@ -75,8 +75,8 @@ class HalfSweep:
         split: Split,
         prior: Prior,
         memory: Memory,
-        precision: Floats,
-        deviation: Floats | None,
+        row_variance: Floats,
+        entry_variance: Floats,
         entry_scale: Floats | None,
         row_scale: Floats,
         squares: Floats,
@@ -126,14 +126,14 @@ def squared_residuals(
 ) -> None:
     """Write the squared error of rows `start` to `stop`, from the residuals: slow, but nothing cancels."""
 
+def all_above(numbers: Floats, bounds: Floats) -> bool:
+    """Return whether each number is above its bound."""
+
 def all_finite(numbers: Floats) -> bool:
     """Return whether all numbers of an array are finite."""
 
 def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep: int, part: int) -> tuple[int, int]:
     """Return the 128-bit key of one part of one sweep of one chain."""
-
-def set_keys(seed: Words, chain: int, sweep: int, keys: Words) -> None:
-    """Write the keys of all parts of one sweep, one per row."""
 
 def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats) -> None:
     """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""

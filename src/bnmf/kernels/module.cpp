@@ -63,13 +63,13 @@ void bind_classes(nb::module_& m) {
              nb::arg("sharing_rows").noconvert().none(), nb::arg("repeats").noconvert().none(),
              nb::arg("other_indptr").noconvert().none(), nb::arg("other_rows").noconvert().none());
     nb::class_<HalfSweep>(m, "HalfSweep")
-        .def(nb::init<WritableMatrix, Matrix, const DataArrays&, const Split&, const PriorArrays&, Memory&, Numbers,
-                      std::optional<Numbers>, std::optional<Numbers>, Numbers, Numbers, std::optional<Numbers>, Words1,
-                      uint64_t, uint64_t, int64_t, int64_t, int64_t, Results>(),
+        .def(nb::init<WritableMatrix, Matrix, const DataArrays&, const Split&, const PriorArrays&, Memory&, Numbers, Numbers,
+                      std::optional<Numbers>, Numbers, Numbers, std::optional<Numbers>, Words1, uint64_t, uint64_t,
+                      int64_t, int64_t, int64_t, Results>(),
              nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>(),
              nb::kw_only(), nb::arg("W").noconvert(), nb::arg("Z").noconvert(), nb::arg("data"), nb::arg("split"),
-             nb::arg("prior"), nb::arg("memory"), nb::arg("precision").noconvert(),
-             nb::arg("deviation").noconvert().none(), nb::arg("entry_scale").noconvert().none(),
+             nb::arg("prior"), nb::arg("memory"), nb::arg("row_variance").noconvert(),
+             nb::arg("entry_variance").noconvert(), nb::arg("entry_scale").noconvert().none(),
              nb::arg("row_scale").noconvert(), nb::arg("squares").noconvert(), nb::arg("roots").noconvert().none(),
              nb::arg("ids").noconvert(), nb::arg("key_high"), nb::arg("key_low"), nb::arg("n_passes"),
              nb::arg("first_drawn"), nb::arg("end_drawn"), nb::arg("squared_error").noconvert())
@@ -124,6 +124,10 @@ void bind_errors(nb::module_& m) {
         nb::gil_scoped_release release;
         return all_finite(numbers.data(), int64_t(numbers.size()));
     }, nb::arg("numbers").noconvert());
+    m.def("all_above", [](Numbers numbers, Numbers bounds) {
+        require_size(bounds, int64_t(numbers.size()), "bounds");
+        return all_above(numbers.data(), bounds.data(), int64_t(numbers.size()));
+    }, nb::arg("numbers").noconvert(), nb::arg("bounds").noconvert());
 }
 
 void bind_draws(nb::module_& m) {
@@ -131,15 +135,6 @@ void bind_draws(nb::module_& m) {
         const Key key = key_of({seed_high, seed_low}, chain, sweep, part);
         return std::make_pair(key.high, key.low);
     });
-    m.def("set_keys", [](Words1 seed, uint64_t chain, uint64_t sweep, Array<uint64_t, 2> keys) {
-        require_size(seed, 2, "seed");
-        require(keys.shape(1) == 2, "a key has two words");
-        for (std::size_t part = 0; part < keys.shape(0); ++part) {
-            const Key key = key_of({seed.data()[0], seed.data()[1]}, chain, sweep, part);
-            keys.data()[2 * part] = key.high;
-            keys.data()[2 * part + 1] = key.low;
-        }
-    }, nb::arg("seed").noconvert(), nb::arg("chain"), nb::arg("sweep"), nb::arg("keys").noconvert());
     m.def("fill_exponential", [](Numbers rate, uint64_t key_high, uint64_t key_low, Results out) {
         require_size(rate, int64_t(out.size()), "rate");
         fill(key_high, key_low, out, [&](auto i, Stream& stream) { return exponential(stream) / rate.data()[i]; });

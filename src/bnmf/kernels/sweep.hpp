@@ -73,12 +73,12 @@ private:
 class HalfSweep {
 public:
     HalfSweep(WritableMatrix W, Matrix Z, const DataArrays& data, const Split& split, const PriorArrays& prior,
-              Memory& memory, Numbers precision, std::optional<Numbers> deviation, std::optional<Numbers> entry_scale,
+              Memory& memory, Numbers row_variance, Numbers entry_variance, std::optional<Numbers> entry_scale,
               Numbers row_scale, Numbers squares, std::optional<Numbers> roots, Array<const uint64_t, 1> ids,
               uint64_t key_high, uint64_t key_low, int64_t n_passes, int64_t first_drawn, int64_t end_drawn,
               Results squared_error)
-        : split_(&split), memory_(&memory), W_(W), precision_(precision), row_scale_(row_scale), squares_(squares),
-          entry_scale_(entry_scale), roots_(roots), ids_(ids), squared_error_(squared_error) {
+        : split_(&split), memory_(&memory), W_(W), row_scale_(row_scale), squares_(squares),
+          given_scale_(entry_scale), roots_(roots), ids_(ids), squared_error_(squared_error) {
         const int64_t n_rows = int64_t(W.shape(0)), n_components = int64_t(W.shape(1)), n_columns = int64_t(Z.shape(0));
         require(n_rows == data.n_rows, "W must have as many rows as the data");
         require(split.data == &data, "split must be of the same data");
@@ -98,11 +98,10 @@ public:
         problem_.W = W.data();
         problem_.squares = squares.data();
         problem_.roots = pointer_or_null(roots, data.n_listed, "roots");
-        problem_.precision = one_or_each(precision, n_rows, "precision");
         problem_.row_scale = one_or_each(row_scale, n_rows, "row_scale");
-        static const double one = 1.0;
-        const double* scale = pointer_or_null(entry_scale, n_columns, "entry_scale");
-        problem_.entry_scale = scale != nullptr ? Strided{scale, 1} : Strided{&one, 0};
+        set_variances(one_or_each(row_variance, n_rows, "row_variance"), int64_t(row_variance.size()),
+                      one_or_each(entry_variance, n_columns, "entry_variance"),
+                      pointer_or_null(entry_scale, n_columns, "entry_scale"));
         problem_.key = {key_high, key_low};
         problem_.ids = ids.data();
         problem_.n_passes = n_passes;
@@ -110,10 +109,11 @@ public:
         problem_.end_drawn = end_drawn;
         problem_.squared_error = squared_error.data();
 
-        const double* deviations = pointer_or_null(deviation, n_columns, "deviation");
         nb::gil_scoped_release release;
-        const Factor factor = memory.factor(n_columns, n_components, scale != nullptr);
-        factor.set(Z.data(), deviations, scale);
+        const bool is_scaled = problem_.entry_scale.stride != 0;
+        const Factor factor = memory.factor(n_columns, n_components, is_scaled);
+        factor.set(Z.data(), inverse_deviation_.empty() ? nullptr : inverse_deviation_.data(),
+                   is_scaled ? problem_.entry_scale.data : nullptr);
         problem_.n_components = n_components;
         problem_.side = factor.side;
         problem_.Z = factor.Z;
@@ -134,6 +134,26 @@ public:
     }
 
 private:
+    // Set the precisions of rows, and the scales of columns: unequal variances of the columns divide Z and the data by
+    // their roots.
+    void set_variances(Strided row_variance, int64_t n_variances, Strided entry_variance, const double* entry_scale) {
+        static const double one = 1.0;
+        const bool is_unequal = entry_variance.stride != 0;
+        precision_.resize(n_variances);
+        for (int64_t i = 0; i < n_variances; ++i)
+            precision_[i] = 1.0 / (is_unequal ? row_variance[i] : row_variance[i] * entry_variance[0]);
+        problem_.precision = {precision_.data(), row_variance.stride};
+        problem_.entry_scale = entry_scale != nullptr ? Strided{entry_scale, 1} : Strided{&one, 0};
+        if (!is_unequal) return;
+        inverse_deviation_.resize(problem_.n_columns);
+        entry_scale_.resize(problem_.n_columns);
+        for (int64_t column = 0; column < problem_.n_columns; ++column) {
+            inverse_deviation_[column] = 1.0 / std::sqrt(entry_variance[column]);
+            entry_scale_[column] = inverse_deviation_[column] * problem_.entry_scale[column];
+        }
+        problem_.entry_scale = {entry_scale_.data(), 1};
+    }
+
     void draw_tile(int64_t tile, double* product, Memory& memory) const {
         Problem problem = problem_;
         const Data& data = problem.data;
@@ -157,8 +177,9 @@ private:
     Memory* memory_;
     int64_t n_uses_ = 0;
     WritableMatrix W_;
-    Numbers precision_, row_scale_, squares_;
-    std::optional<Numbers> entry_scale_, roots_;
+    Numbers row_scale_, squares_;
+    std::optional<Numbers> given_scale_, roots_;
+    std::vector<double> precision_, inverse_deviation_, entry_scale_;
     Array<const uint64_t, 1> ids_;
     Results squared_error_;
 };

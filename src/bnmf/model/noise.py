@@ -117,7 +117,7 @@ class CommonNoise:
         self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
     ) -> NoiseState:
         """Draw σ² after the last half-sweep, given the squared errors of its rows."""
-        return common(self.draw(int(counts.sum()), float(errors.sum()), rng))
+        return common(self.draw(int(np.add.reduce(counts)), float(np.add.reduce(errors)), rng))
 
     def draw(self, n_observed: int, squared_error: float, rng: np.random.Generator) -> float:
         """Draw σ² given the squared error over the observed entries; without any, from the prior.
@@ -136,7 +136,7 @@ class CommonNoise:
         float
             σ².
         """
-        return (self.scale + 0.5 * squared_error) / rng.gamma(self.shape + 0.5 * n_observed)
+        return (self.scale + 0.5 * squared_error) / rng.standard_gamma(self.shape + 0.5 * n_observed)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Draw the noise from its prior."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from bnmf.kernels import compiled
 from bnmf.priors import exact_draws
 from bnmf.priors.hyperpriors import Gamma
 from bnmf.utils.typing import Floats, Shape
@@ -36,6 +38,15 @@ class Coefficients:
     max_rate: float = 0.0
     paper_rule: bool = False
     absolute: Floats | None = None
+
+    @cached_property
+    def kernel_prior(self) -> compiled.Prior:
+        """The coefficients in the form that the kernels read."""
+        return compiled.Prior(**self.__getstate__())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def times(self, rate: Floats) -> Coefficients:
         """Return the coefficients multiplied by a rate: one number, or one for each component of a separable prior."""
@@ -288,16 +299,15 @@ class Term(Prior):
         ndarray of shape (1,) or (K,)
             One rate, or one for each component.
         """
-        penalty, n_entries = np.zeros(1), np.zeros(1)
+        by_component = self.is_by_component
+        size = factors[0].shape[1] if by_component and factors else 1
+        penalty, n_entries = np.zeros(size), np.zeros(size)
         for W, part in zip(factors, drawn or [slice(None)] * len(factors), strict=True):
-            size = W.shape[1] if self.is_by_component else 1
-            of_factor, count = np.zeros(size), np.zeros(size)
-            where = part if self.is_by_component else slice(None)
-            of_factor[where] = self.unit_penalty(W[:, part])
-            count[where] = len(W) if self.is_by_component else W[:, part].size
-            penalty, n_entries = penalty + of_factor, n_entries + count
+            where, of_part = part if by_component else slice(None), W[:, part]
+            penalty[where] += self.unit_penalty(of_part)
+            n_entries[where] += len(W) if by_component else of_part.size
         shape = self._rate.shape + n_entries / self.degree
-        return rng.gamma(shape, size=penalty.shape) / (self._rate.rate + penalty)
+        return rng.standard_gamma(shape) / (self._rate.rate + penalty)
 
     def transposed(self) -> Term:
         """Return this prior with every matrix of rates transposed."""
