@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from bnmf.data import views
 from bnmf.data.patterns import min_sharing
 from bnmf.kernels.compiled import testing
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
-from bnmf.data import views
 from tests.kernels.draws import WIDTH, padded_length
 from tests.kernels.half_sweeps import SIGMA2, direct_draws, drawn, problem, squared_errors, view_of
 

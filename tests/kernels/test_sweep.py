@@ -7,7 +7,7 @@ from scipy import stats
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
-from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Memory, testing
+from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Memory, Rows, testing
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, StudentT, common
 from bnmf.model.units import Units
@@ -150,14 +150,17 @@ def test_reference_agrees(model, form):
 
 def half_sweep_of(view, W, Z, memory, /, **changed):
     """Return a half-sweep that is ready to draw."""
-    given = {
-        "W": W, "Z": Z, "data": view.kernel_data, "split": view.kernel_split(3),
-        "prior": L1(1.0).coefficients(W.shape).kernel_prior, "memory": memory, "row_variance": np.ones(1),
-        "entry_variance": np.ones(1), "entry_scale": None, "row_scale": np.ones(1), "squares": view.squares, "roots": None,
-        "ids": view.ids, "key_high": 1, "key_low": 2, "n_passes": 1, "first_drawn": 0, "end_drawn": W.shape[1],
-        "squared_error": np.empty(len(W)),
+    of_rows = {
+        "data": view.kernel_data, "split": view.kernel_split(3), "entry_scale": None, "row_scale": np.ones(1),
+        "squares": view.squares, "ids": view.ids,
     }  # fmt: skip
-    return HalfSweep(**given | changed)
+    given = {
+        "rows": Rows(**of_rows | {name: value for name, value in changed.items() if name in of_rows}),
+        "W": W, "Z": Z, "prior": L1(1.0).coefficients(W.shape).kernel_prior, "memory": memory,
+        "row_variance": np.ones(1), "entry_variance": np.ones(1), "key_high": 1, "key_low": 2, "n_passes": 1,
+        "first_drawn": 0, "end_drawn": W.shape[1], "squared_error": np.empty(len(W)),
+    }  # fmt: skip
+    return HalfSweep(**given | {name: value for name, value in changed.items() if name not in of_rows})
 
 
 def test_a_factor_that_is_gone_is_noticed():

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from bnmf.data import views
 from bnmf.data.patterns import min_sharing
 from bnmf.data.views import ScaledView
 from bnmf.kernels.compiled import Data, testing
 from bnmf.priors import L1, L2Squared
 from bnmf.priors.names import MODELS
-from bnmf.data import views
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
 from tests.kernels.draws import padded_length

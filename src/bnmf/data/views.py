@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import check_values, has_nan
-from bnmf.data.patterns import Others, Sharing, number_patterns, pointers, split_rows
-from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split, listed_residuals, squared_residuals
+from bnmf.data.patterns import Others, Sharing, min_sharing, number_patterns, pointers, split_rows
+from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Rows, Split, listed_residuals, squared_residuals
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Words
 
 # Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
@@ -264,6 +264,20 @@ class ScaledView:
         self.entry_scale = entry_scale
         self.row_scale = np.ones(1) if row_scale is None else row_scale
         self.has_row_scale = row_scale is not None
+        self._kernel_rows: dict[int, Rows] = {}
+
+    def kernel_rows(self, n_components: int) -> Rows:
+        """Return what the half-sweeps of K components read of the data, in the form that the kernels read."""
+        if n_components not in self._kernel_rows:
+            self._kernel_rows[n_components] = Rows(
+                data=self.view.kernel_data,
+                split=self.view.kernel_split(min_sharing(n_components)),
+                entry_scale=self.entry_scale,
+                row_scale=self.row_scale,
+                squares=self.squares,
+                ids=self.view.ids,
+            )
+        return self._kernel_rows[n_components]
 
     def times(self, factor: Floats) -> ScaledView:
         """Return the view with its columns multiplied by further factors."""

@@ -68,11 +68,6 @@ struct Proposal {
     return word;
 }
 
-// Return the streams x in the lanes of a mask, and y in the others.
-[[gnu::always_inline]] inline Streams select_streams(Mask where, const Streams& x, const Streams& y) {
-    return {select(where, x.s0, y.s0), select(where, x.s1, y.s1), select(where, x.s2, y.s2), select(where, x.s3, y.s3)};
-}
-
 inline Stream extract_stream(const Streams& streams, int lane) {
     return {extract_lane(streams.s0, lane), extract_lane(streams.s1, lane), extract_lane(streams.s2, lane),
             extract_lane(streams.s3, lane)};
@@ -198,14 +193,12 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
 // Draw from exp(b w - p w²/2 - rate max(w, kink)) on w >= 0 in the lanes of a mask, as `draw_two_piece` does.
 //
 // A lane proposes as in `draw_lanes`, and compares what it accepts there with the kink at once, whatever the others do.
-// The exponentials that may follow a proposal are drawn before it is known whether the lane reads them, so that the
-// processor computes all of them at the same time; a lane goes on from the stream after those that it did read.
 [[gnu::always_inline]] inline Vector draw_two_piece_lanes(Vector b, Vector p, Vector inverse, Vector scale, Vector kink,
                                                           double rate, Mask active, Streams& streams) {
     const Vector zero = broadcast(0.0), rates = broadcast(rate), one = broadcast(1.0);
     const Mask no_lane = zero > zero;
-    const Mask beyond = (one >= rates * kink) | (b - rates >= p * kink);
     const Mask below = (p * kink >= b) & (p * kink * kink >= one);
+    const Mask beyond = select(below, no_lane, (one >= rates * kink) | (b - rates >= p * kink));
     Mask pending = active & (beyond | below);
     Vector drawn = zero;
     const Mask by_mass = select(pending, no_lane, active);
@@ -221,56 +214,61 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
     for (int i = 0; i < MAX_PROPOSALS; ++i) {
         if (!any(pending)) return drawn;
         Vector x = propose(proposal, pending, streams);
-        Streams after = streams;
-        Vector height = propose(exponentials(), pending, after);
-        Streams after_second = after;
-        const Vector second = propose(exponentials(), pending & in_tail, after_second);
         Vector value = select(folded, absolute(x), x) * scale + mean;
-        x = x / (zero - b);
-        const Mask rejected = select(in_tail, p * x * x > height + height, value < zero);
-        value = select(in_tail, x, value);
+        Mask rejected = value < zero;
+        const Mask pending_tail = pending & in_tail;
+        if (any(pending_tail)) {
+            const Vector height = propose(exponentials(), pending_tail, streams);
+            x = x / (zero - b);
+            value = select(in_tail, x, value);
+            rejected = select(in_tail, p * x * x > height + height, rejected);
+        }
         const Vector excess = select(beyond, kink - value, value - kink);
         const Mask compared = select(rejected, no_lane, pending & (excess > zero));
-        streams = select_streams(in_tail | compared, select_streams(compared & in_tail, after_second, after), streams);
-        height = select(in_tail, second, height);
+        if (any(compared)) {
+            const Vector height = propose(exponentials(), compared, streams);
+            rejected = rejected | (compared & (rates * excess > height));
+        }
         drawn = select(pending, value, drawn);
-        pending = pending & (rejected | (compared & (rates * excess > height)));
+        pending = pending & rejected;
     }
     return select(pending, broadcast(NOT_A_NUMBER), drawn);
 }
 
-// Return the signs of draws in the lanes of a mask, one by one, and 1 in the others.
-[[gnu::noinline]] inline Vector draw_signs(Vector b, Vector p, Vector rate, Mask where, Streams& streams) {
-    Vector signs = broadcast(1.0);
-    draw_one_by_one(signs, where, streams, [&](int lane, Stream& stream) {
-        return draw_sign(extract_lane(b, lane), extract_lane(p, lane), extract_lane(rate, lane), stream);
-    });
-    return signs;
-}
-
-// Draw from exp(b w - p w²/2) on the real line in the lanes of a mask, given 1 / p and its root.
-[[gnu::always_inline]] inline Vector draw_normal_lanes(Vector b, Vector inverse, Vector scale, Mask active,
-                                                       Streams& streams) {
-    const Vector x = propose(proposal_of(b > b), active, streams);
-    return x * scale + b * inverse;
-}
-
 // Draw from exp(b w - p w²/2 - rate |w|) on the real line in the lanes of a mask, as `draw_real` does.
 [[gnu::always_inline]] inline Vector draw_real_lanes(Vector b, Vector p, Vector inverse, Vector scale, Vector rate,
-                                                     Mask active, Streams& streams) {
-    const Vector zero = broadcast(0.0);
-    const Mask with_kink = active & (rate > zero);
-    const Mask smooth = select(with_kink, zero > zero, active);
+                                                     Mask pending, Streams& streams) {
+    const Vector zero = broadcast(0.0), one = broadcast(1.0), twice = rate + rate;
+    const Mask with_kink = rate > zero;
+    const Vector sign = select(with_kink & (b < zero), broadcast(-1.0), one);
+    const Vector slope = sign * b - rate, mean = slope * inverse;
+    const Mask in_tail = with_kink & (zero - slope * scale > broadcast(TAIL_START));
+    const Proposal proposal = proposal_of(in_tail);
     Vector drawn = zero;
-    if (any(smooth)) drawn = draw_normal_lanes(b, inverse, scale, smooth, streams);
-    if (any(with_kink)) {
-        Streams advanced = streams;
-        const Vector sign = draw_signs(b, p, rate, with_kink, advanced);
-        streams = advanced;
-        const Vector size = draw_lanes(sign * b - rate, p, inverse, scale, with_kink, streams);
-        drawn = select(with_kink, sign * size, drawn);
+    for (int i = 0; i < MAX_PROPOSALS; ++i) {
+        const Mask pending_tail = pending & in_tail;
+        const bool any_tail = any(pending_tail);
+        Mask is_left = zero > zero;
+        if (any_tail) is_left = in_tail & (to_units(next_words(streams, pending_tail)) * twice < zero - slope);
+        Vector x = propose(proposal, pending, streams);
+        Vector value = x * scale + mean;
+        Mask rejected = zero > zero;
+        if (any_tail) {
+            const Vector height = propose(exponentials(), pending_tail, streams);
+            x = x / select(is_left, twice + slope, zero - slope);
+            value = select(in_tail, x, value);
+            rejected = in_tail & (p * x * x > height + height);
+        }
+        const Mask compared = pending & with_kink & (zero > value);  // none in the tail, whose sizes are positive
+        if (any(compared)) {
+            const Vector height = propose(exponentials(), compared, streams);
+            rejected = rejected | (compared & ((zero - twice) * value > height));
+        }
+        drawn = select(pending, sign * select(is_left, zero - value, value), drawn);
+        pending = pending & rejected;
+        if (!any(pending)) return drawn;
     }
-    return drawn;
+    return select(pending, broadcast(NOT_A_NUMBER), drawn);
 }
 
 }  // namespace bnmf

@@ -30,7 +30,7 @@ double draw_standard(const std::string& name, Stream& stream) {
     if (name == "uniform") return uniform(stream);
     if (name == "normal") return normal(stream);
     if (name == "exponential") return exponential(stream);
-    require(name == "normal_tail", "no such distribution: " + name);
+    require(name == "normal_tail", " is no distribution", name.c_str());
     return normal_tail(stream);
 }
 

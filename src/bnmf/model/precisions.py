@@ -98,10 +98,10 @@ def draw_strength(strengths: Floats, scale: float, precision: Floats, rng: np.ra
     largest = max(log_weights)
     weights = [math.exp(log_weight - largest) for log_weight in log_weights]  # a few: NumPy would take longer
     left = rng.random() * sum(weights)
-    for strength, weight in zip(strengths[:-1], weights[:-1], strict=True):
+    for strength, weight in zip(strengths.tolist(), weights, strict=True):
         left -= weight
         if left <= 0.0:
-            return float(strength)
+            return strength
     return float(strengths[-1])
 
 
@@ -123,7 +123,7 @@ def draw_bounded_gamma(shape: Array, rate: Array, bound: Array, rng: np.random.G
     """
     out = rng.standard_gamma(shape) / rate
     beyond = out > bound
-    if not beyond.any():
+    if not np.logical_or.reduce(beyond):
         return out
     shape, rate, bound = np.broadcast_arrays(shape, rate, bound)
     slope = (shape - 1.0) / bound - rate  # of the log density at the bound

@@ -42,10 +42,17 @@ class Coefficients:
     @cached_property
     def kernel_prior(self) -> compiled.Prior:
         """The coefficients in the form that the kernels read."""
-        return compiled.Prior(**self.__getstate__())
+        return compiled.Prior(
+            linear=self.linear,
+            quadratic=self.quadratic,
+            pairwise=self.pairwise,
+            absolute=self.absolute,
+            max_rate=self.max_rate,
+            paper_rule=self.paper_rule,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone."""
+        """Return the fields alone: the kernels' form of them is made again where they are sent to."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def times(self, rate: Floats) -> Coefficients:
@@ -300,14 +307,18 @@ class Term(Prior):
             One rate, or one for each component.
         """
         by_component = self.is_by_component
-        size = factors[0].shape[1] if by_component and factors else 1
-        penalty, n_entries = np.zeros(size), np.zeros(size)
+        penalty, n_entries = np.zeros(1), np.zeros(1)
         for W, part in zip(factors, drawn or [slice(None)] * len(factors), strict=True):
-            where, of_part = part if by_component else slice(None), W[:, part]
-            penalty[where] += self.unit_penalty(of_part)
-            n_entries[where] += len(W) if by_component else of_part.size
+            W_drawn = W[:, part]
+            of_factor: Any = self.unit_penalty(W_drawn)
+            count: Any = len(W) if by_component else W_drawn.size
+            if by_component and W_drawn.shape != W.shape:  # the others tell nothing
+                whole = np.zeros((2, W.shape[1]))
+                whole[:, part] = of_factor, np.full(W_drawn.shape[1], count)
+                of_factor, count = whole
+            penalty, n_entries = penalty + of_factor, n_entries + count
         shape = self._rate.shape + n_entries / self.degree
-        return rng.standard_gamma(shape) / (self._rate.rate + penalty)
+        return rng.standard_gamma(shape, size=penalty.shape) / (self._rate.rate + penalty)
 
     def transposed(self) -> Term:
         """Return this prior with every matrix of rates transposed."""

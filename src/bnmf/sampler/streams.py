@@ -36,7 +36,7 @@ class Stream:
         self.seed = sequence.entropy
         self.chain = chain
         words: Words = sequence.generate_state(2, np.uint64).astype(np.uint64)
-        self._words = words.tolist()
+        self._seed_words = int(words[0]), int(words[1])
         self._philox = np.random.Philox(_Words(words))  # type: ignore[arg-type]
         self._generator = np.random.Generator(self._philox)
         self._start = self._philox.state
@@ -44,7 +44,7 @@ class Stream:
 
     def key(self, sweep: int, part: int) -> Key:
         """Return the 128-bit key of one part of one sweep."""
-        return key_of(*self._words, self.chain, sweep, part)
+        return key_of(*self._seed_words, self.chain, sweep, part)
 
     def generator(self, key: Key) -> np.random.Generator:
         """Return the NumPy generator of this stream, started from a key. It is valid until the next call."""
