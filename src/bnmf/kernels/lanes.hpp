@@ -152,20 +152,26 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
     return x;
 }
 
-// Draw from exp(b w - p w²/2) on w >= 0 in the lanes of the mask `pending`, given 1 / p and its root.
-//
-// The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream. A draw
-// whose parameters exceed the range of floating point is NaN.
-[[gnu::always_inline]] inline Vector draw_lanes(Vector b, Vector p, Vector inverse, Vector scale, Mask pending,
-                                                Streams& streams) {
-    const Vector zero = broadcast(0.0), distance = zero - b * scale, mean = b * inverse;
-    const Mask in_tail = distance > broadcast(TAIL_START), folded = distance > zero;
-    const Proposal proposal = proposal_of(in_tail);
-    Vector drawn = zero;
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
+// exp(b w - p w²/2) on w >= 0 in each lane, and what its proposals need, given 1 / p and its root.
+struct PositiveLanes {
+    Vector b, p, scale, mean;
+    Mask in_tail, folded;
+    Proposal proposal;
+
+    [[gnu::always_inline]] PositiveLanes(Vector b, Vector p, Vector inverse, Vector scale)
+        : b(b), p(p), scale(scale), mean(b * inverse) {
+        const Vector distance = broadcast(0.0) - b * scale;
+        in_tail = distance > broadcast(TAIL_START);
+        folded = distance > broadcast(0.0);
+        proposal = proposal_of(in_tail);
+    }
+
+    // Return proposals in the lanes of the mask `pending`, and where they are rejected.
+    [[gnu::always_inline]] Vector next(Mask pending, Streams& streams, Mask& rejected) const {
+        const Vector zero = broadcast(0.0);
         Vector x = propose(proposal, pending, streams);
         Vector value = select(folded, absolute(x), x) * scale + mean;
-        Mask rejected = value < zero;
+        rejected = value < zero;
         const Mask pending_tail = pending & in_tail;
         if (any(pending_tail)) {
             const Vector height = propose(exponentials(), pending_tail, streams);
@@ -173,6 +179,21 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
             value = select(in_tail, x, value);
             rejected = select(in_tail, p * x * x > height + height, rejected);
         }
+        return value;
+    }
+};
+
+// Draw from exp(b w - p w²/2) on w >= 0 in the lanes of the mask `pending`, given 1 / p and its root.
+//
+// The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream. A draw
+// whose parameters exceed the range of floating point is NaN.
+[[gnu::always_inline]] inline Vector draw_lanes(Vector b, Vector p, Vector inverse, Vector scale, Mask pending,
+                                                Streams& streams) {
+    const PositiveLanes density(b, p, inverse, scale);
+    Vector drawn = broadcast(0.0);
+    for (int i = 0; i < MAX_PROPOSALS; ++i) {
+        Mask rejected;
+        const Vector value = density.next(pending, streams, rejected);
         drawn = select(pending, value, drawn);
         pending = pending & rejected;
         if (!any(pending)) return drawn;
@@ -207,27 +228,15 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
         drawn = draw_pieces_by_mass(b, p, kink, rate, by_mass, advanced);
         streams = advanced;
     }
-    b = select(beyond, b - rates, b);
-    const Vector distance = zero - b * scale, mean = b * inverse;
-    const Mask in_tail = distance > broadcast(TAIL_START), folded = distance > zero;
-    const Proposal proposal = proposal_of(in_tail);
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
-        if (!any(pending)) return drawn;
-        Vector x = propose(proposal, pending, streams);
-        Vector value = select(folded, absolute(x), x) * scale + mean;
-        Mask rejected = value < zero;
-        const Mask pending_tail = pending & in_tail;
-        if (any(pending_tail)) {
-            const Vector height = propose(exponentials(), pending_tail, streams);
-            x = x / (zero - b);
-            value = select(in_tail, x, value);
-            rejected = select(in_tail, p * x * x > height + height, rejected);
-        }
+    const PositiveLanes density(select(beyond, b - rates, b), p, inverse, scale);
+    for (int i = 0; i < MAX_PROPOSALS && any(pending); ++i) {
+        Mask rejected;
+        const Vector value = density.next(pending, streams, rejected);
         const Vector excess = select(beyond, kink - value, value - kink);
         const Mask compared = select(rejected, no_lane, pending & (excess > zero));
         if (any(compared)) {
-            const Vector height = propose(exponentials(), compared, streams);
-            rejected = rejected | (compared & (rates * excess > height));
+            const Vector limit = propose(exponentials(), compared, streams);
+            rejected = rejected | (compared & (rates * excess > limit));
         }
         drawn = select(pending, value, drawn);
         pending = pending & rejected;
@@ -245,7 +254,7 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
     const Mask in_tail = with_kink & (zero - slope * scale > broadcast(TAIL_START));
     const Proposal proposal = proposal_of(in_tail);
     Vector drawn = zero;
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
+    for (int i = 0; i < MAX_PROPOSALS && any(pending); ++i) {
         const Mask pending_tail = pending & in_tail;
         const bool any_tail = any(pending_tail);
         Mask is_left = zero > zero;
@@ -261,12 +270,11 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
         }
         const Mask compared = pending & with_kink & (zero > value);  // none in the tail, whose sizes are positive
         if (any(compared)) {
-            const Vector height = propose(exponentials(), compared, streams);
-            rejected = rejected | (compared & ((zero - twice) * value > height));
+            const Vector limit = propose(exponentials(), compared, streams);
+            rejected = rejected | (compared & ((zero - twice) * value > limit));
         }
         drawn = select(pending, sign * select(is_left, zero - value, value), drawn);
         pending = pending & rejected;
-        if (!any(pending)) return drawn;
     }
     return select(pending, broadcast(NOT_A_NUMBER), drawn);
 }
