@@ -24,7 +24,7 @@ from benchmarks.matrices import describe, make
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.patterns import min_sharing
 from bnmf.data.views import View
-from bnmf.kernels.compiled import LEVEL, ROWS_PER_TILE, HalfSweep, Memory, Split, testing
+from bnmf.kernels.compiled import LEVEL, ROWS_PER_TILE, HalfSweep, Memory, Prior, Rows, Split, testing
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import MIXING
@@ -95,18 +95,24 @@ def split_of(view: View, part: str, n_components: int) -> Split | None:
 class ClockedHalfSweep:
     """A half-sweep whose parts are drawn one after the other, each with a clock. It takes the place of `HalfSweep`."""
 
-    def __init__(self, clock: Clock, views: dict[int, View], **arguments: Any) -> None:
-        self.clock, self.n_rows = clock, len(arguments["W"])
-        self.view, self.n_components = views[self.n_rows], arguments["W"].shape[1]
-        clock.timed((GRAM, 0), HalfSweep)(**arguments)
+    def __init__(
+        self, clock: Clock, views: dict[int, View], rows: Rows, W: Floats, Z: Floats, prior: Prior, *arguments: Any
+    ) -> None:
+        self.clock, (self.n_rows, self.n_components) = clock, W.shape
+        self.view = view = views[self.n_rows]
+        clock.timed((GRAM, 0), HalfSweep)(rows, W, Z, prior, *arguments)
         self.parts = {}
         for part in (SHARING, RESIDUALS):
-            split = split_of(self.view, part, self.n_components)
+            split = split_of(view, part, self.n_components)
             if split is not None:
-                self.parts[part] = HalfSweep(**arguments | {"split": split, "memory": Memory()})
+                some = Rows(
+                    data=view.kernel_data, split=split, entry_scale=None, row_scale=np.ones(1), squares=view.squares,
+                    ids=view.ids,
+                )  # fmt: skip
+                self.parts[part] = HalfSweep(some, W, Z, prior, Memory(), *arguments[1:])
         side = -(-self.n_components // WIDTH) * WIDTH
-        self.scaled = np.zeros((len(arguments["Z"]) + 1, side))
-        self.scaled[:-1, : self.n_components] = arguments["Z"]
+        self.scaled = np.zeros((len(Z) + 1, side))
+        self.scaled[:-1, : self.n_components] = Z
         self.product = np.empty(ROWS_PER_TILE * side)
 
     def draw(self, first: int, end: int, memory: Memory) -> None:
@@ -127,7 +133,10 @@ def clocked(clock: Clock, data: ObservedMatrix) -> Iterator[None]:
     """Put clocks around the kernels that a sweep calls. Parts of a half-sweep are kept apart by its number of rows."""
     views = {view.n_rows: view for view in (data.rows, data.columns)}
     with (
-        mock.patch.object(gibbs, "HalfSweep", lambda **arguments: ClockedHalfSweep(clock, views, **arguments)),
+        mock.patch.object(gibbs, "_runs_in_one_call", return_value=False),
+        mock.patch.object(
+            gibbs, "HalfSweep", lambda rows, *arguments, **_: ClockedHalfSweep(clock, views, rows, *arguments)
+        ),
         mock.patch.object(gibbs, "rescale", clock.timed((MOVES, 0), gibbs.rescale)),
         mock.patch.object(gibbs, "shear", clock.timed((MOVES, 0), gibbs.shear)),
     ):

@@ -31,7 +31,9 @@ def set_factor(given, deviation=None, scale=None, memory=None):
     """Return a factor as draws read it, and its Gram matrix, after a check of its alignment."""
     side = padded_length(given.shape[1])
     Z, scaled, gram = (np.full((n, side), np.nan) for n in (len(given) + 1, len(given) + 1, side))
-    assert testing.set_factor(given, deviation, scale, memory or Memory(), Z, scaled, gram)
+    assert testing.set_factor(
+        given, None if deviation is None else 1.0 / deviation, scale, memory or Memory(), Z, scaled, gram
+    )
     return Z, scaled, gram
 
 

@@ -6,7 +6,6 @@ from scipy import interpolate, stats
 
 from bnmf.kernels.compiled import Memory, rescale
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
-from bnmf.sampler.gibbs import _kernel_prior
 from tests.kernels.draws import used_memory
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
@@ -15,7 +14,7 @@ from tests.statistical.prior_pairs import NAMES, pairs
 
 def coefficients(prior_W, prior_Z, M, N, K):
     """Return both priors in the form of the kernels."""
-    return _kernel_prior(prior_W.coefficients((M, K))), _kernel_prior(prior_Z.transposed().coefficients((N, K)))
+    return prior_W.coefficients((M, K)).kernel_prior, prior_Z.transposed().coefficients((N, K)).kernel_prior
 
 
 def rescaled(W, Zt, prior_W, prior_Z, key):

@@ -5,7 +5,7 @@ import pytest
 
 from bnmf.kernels.compiled import shear, testing
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
-from bnmf.sampler.gibbs import _kernel_prior, can_shear
+from bnmf.sampler.gibbs import can_shear
 from tests.kernels.draws import used_memory
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
@@ -22,7 +22,7 @@ MEMORY = used_memory()
 
 def kernel_priors(prior_W, prior_Z, M, N, K):
     """Return the priors as the kernel takes them."""
-    return _kernel_prior(prior_W.coefficients((M, K))), _kernel_prior(prior_Z.transposed().coefficients((N, K)))
+    return prior_W.coefficients((M, K)).kernel_prior, prior_Z.transposed().coefficients((N, K)).kernel_prior
 
 
 def sheared(W, Zt, priors, key, partners=(0, 4)):

@@ -7,13 +7,13 @@ from scipy import stats
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
-from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Memory, testing
+from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Memory, Rows, testing
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, StudentT, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.priors.names import MODELS
-from bnmf.sampler.gibbs import _kernel_prior, half_sweep
+from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
 from tests.kernels.half_sweeps import (
     FORMS,
@@ -150,14 +150,17 @@ def test_reference_agrees(model, form):
 
 def half_sweep_of(view, W, Z, memory, /, **changed):
     """Return a half-sweep that is ready to draw."""
-    given = {
-        "W": W, "Z": Z, "data": view.kernel_data, "split": view.kernel_split(3),
-        "prior": _kernel_prior(L1(1.0).coefficients(W.shape)), "memory": memory, "precision": np.ones(1),
-        "deviation": None, "entry_scale": None, "row_scale": np.ones(1), "squares": view.squares, "roots": None,
-        "ids": view.ids, "key_high": 1, "key_low": 2, "n_passes": 1, "first_drawn": 0, "end_drawn": W.shape[1],
-        "squared_error": np.empty(len(W)),
+    of_rows = {
+        "data": view.kernel_data, "split": view.kernel_split(3), "entry_scale": None, "row_scale": np.ones(1),
+        "squares": view.squares, "ids": view.ids,
     }  # fmt: skip
-    return HalfSweep(**given | changed)
+    given = {
+        "rows": Rows(**of_rows | {name: value for name, value in changed.items() if name in of_rows}),
+        "W": W, "Z": Z, "prior": L1(1.0).coefficients(W.shape).kernel_prior, "memory": memory,
+        "row_variance": np.ones(1), "entry_variance": np.ones(1), "key_high": 1, "key_low": 2, "n_passes": 1,
+        "first_drawn": 0, "end_drawn": W.shape[1], "squared_error": np.empty(len(W)),
+    }  # fmt: skip
+    return HalfSweep(**given | {name: value for name, value in changed.items() if name not in of_rows})
 
 
 def test_a_factor_that_is_gone_is_noticed():
@@ -176,8 +179,8 @@ def test_a_factor_that_is_gone_is_noticed():
         ({"W": np.ones((3, 4))}, "W must have as many rows as the data"),
         ({"Z": np.ones((17, 3))}, "W and Z must have the same components"),
         ({"Z": np.ones((16, 4))}, "Z must have as many rows as the data have columns"),
-        ({"precision": np.ones(2)}, "precision must have 40 elements, got 2"),
-        ({"deviation": np.ones(3)}, "deviation must have 17 elements, got 3"),
+        ({"row_variance": np.ones(2)}, "row_variance must have 40 elements, got 2"),
+        ({"entry_variance": np.ones(3)}, "entry_variance must have 17 elements, got 3"),
         ({"entry_scale": np.ones(3)}, "entry_scale must have 17 elements, got 3"),
         ({"row_scale": np.ones(3)}, "row_scale must have 40 elements, got 3"),
         ({"squares": np.ones(3)}, "squares must have 40 elements, got 3"),
@@ -185,7 +188,7 @@ def test_a_factor_that_is_gone_is_noticed():
         ({"squared_error": np.ones(3)}, "squared_error must have 40 elements, got 3"),
         ({"n_passes": 0}, "n_passes must be at least 1"),
         ({"roots": np.ones(3)}, "entries with weights must be listed"),
-        ({"prior": _kernel_prior(L1(1.0).coefficients((40, 3)))}, "linear must have the shape"),
+        ({"prior": L1(1.0).coefficients((40, 3)).kernel_prior}, "linear must have the shape"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from bnmf.data import views
 from bnmf.data.patterns import min_sharing
 from bnmf.data.views import ScaledView
 from bnmf.kernels.compiled import Data, testing
 from bnmf.priors import L1, L2Squared
 from bnmf.priors.names import MODELS
-from bnmf.sampler import gibbs
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
 from tests.kernels.draws import padded_length
@@ -29,7 +29,7 @@ MIN_REMAINING_FRACTION, ROWS_PER_CHUNK = testing.MIN_REMAINING_FRACTION, testing
 @pytest.fixture(autouse=True)
 def errors_of_the_kernel(monkeypatch):
     """Compare squared errors as the kernel computes them: those that have cancelled are not computed again."""
-    monkeypatch.setattr(gibbs, "MIN_TRUSTED_ERROR", -1e100)
+    monkeypatch.setattr(views, "MIN_TRUSTED_ERROR", -1e100)
 
 
 def system_of(Z, missing):

@@ -11,10 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import check_values, has_nan
-from bnmf.data.patterns import Others, Sharing, number_patterns, pointers, split_rows
-from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split, listed_residuals, squared_residuals
+from bnmf.data.patterns import Others, Sharing, min_sharing, number_patterns, pointers, split_rows
+from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Rows, Split, listed_residuals, squared_residuals
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Words
 
+# Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
+# cancellation and is recomputed from the residuals.
+MIN_TRUSTED_ERROR = 1e-8
 # Listed entries that are handled at a time in sums over all of them.
 ENTRIES_PER_BLOCK = 2**17
 
@@ -261,6 +264,20 @@ class ScaledView:
         self.entry_scale = entry_scale
         self.row_scale = np.ones(1) if row_scale is None else row_scale
         self.has_row_scale = row_scale is not None
+        self._kernel_rows: dict[int, Rows] = {}
+
+    def kernel_rows(self, n_components: int) -> Rows:
+        """Return what the half-sweeps of K components read of the data, in the form that the kernels read."""
+        if n_components not in self._kernel_rows:
+            self._kernel_rows[n_components] = Rows(
+                data=self.view.kernel_data,
+                split=self.view.kernel_split(min_sharing(n_components)),
+                entry_scale=self.entry_scale,
+                row_scale=self.row_scale,
+                squares=self.squares,
+                ids=self.view.ids,
+            )
+        return self._kernel_rows[n_components]
 
     def times(self, factor: Floats) -> ScaledView:
         """Return the view with its columns multiplied by further factors."""
@@ -283,6 +300,11 @@ class ScaledView:
             sums = self.view.row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
             return sums * self.row_scale**2
         return self.squares if self.view.matrix is not None else self.view.sums_of_squares * self.row_scale**2
+
+    @cached_property
+    def trusted_errors(self) -> Floats:
+        """The squared error of each row above which that from the quadratic form has digits left."""
+        return MIN_TRUSTED_ERROR * self.sums_of_squares
 
     def product(self, start: int, stop: int, Z: Floats) -> Floats:
         """Return rows `start` to `stop` of the data times Z, which has the factors of the columns in it already."""

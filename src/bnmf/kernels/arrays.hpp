@@ -24,13 +24,15 @@ using Matrix = Array<const double, 2>;
 using Results = Array<double, 1>;
 using WritableMatrix = Array<double, 2>;
 
-inline void require(bool condition, const std::string& message) {
-    if (!condition) throw std::invalid_argument(message);
+// Raise an error unless a condition holds. Its message has a name before it, if one is given.
+inline void require(bool condition, const char* message, const char* name = "") {
+    if (!condition) throw std::invalid_argument(std::string(name) + message);
 }
 
 template <typename A> void require_size(const A& array, int64_t size, const char* name) {
-    require(int64_t(array.size()) == size,
-            std::string(name) + " must have " + std::to_string(size) + " elements, got " + std::to_string(array.size()));
+    if (int64_t(array.size()) != size)
+        throw std::invalid_argument(std::string(name) + " must have " + std::to_string(size) + " elements, got " +
+                                    std::to_string(array.size()));
 }
 
 // Return numbers of which there is one for all, or one for each of n.
@@ -145,7 +147,9 @@ private:
         const int64_t* p = pointers.data();
         bool is_ascending = p[0] >= 0 && p[n_rows] <= int64_t(positions.size());
         for (int64_t row = 0; row < n_rows; ++row) is_ascending &= p[row] <= p[row + 1];
-        require(is_ascending, std::string(name) + " must ascend, from 0 at least to the number of " + of + " at most");
+        if (!is_ascending)
+            throw std::invalid_argument(std::string(name) + " must ascend, from 0 at least to the number of " + of +
+                                        " at most");
         int64_t largest = -1;
         for (std::size_t i = 0; i < positions.size(); ++i) largest = std::max(largest, int64_t(positions.data()[i]));
         return largest + 1;
@@ -186,7 +190,7 @@ private:
     static void check(const Matrix& matrix, int64_t n_rows, int64_t n_components, const char* name) {
         require((matrix.shape(0) == 1 || int64_t(matrix.shape(0)) == n_rows) &&
                     int64_t(matrix.shape(1)) == n_components,
-                std::string(name) + " must have the shape (1 or rows, components) of the factor");
+                " must have the shape (1 or rows, components) of the factor", name);
     }
 
     Matrix linear_, quadratic_;

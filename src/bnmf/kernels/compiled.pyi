@@ -58,39 +58,73 @@ class Prior:
 class Memory:
     """Memory of one thread, which grows on demand."""
 
-class HalfSweep:
-    """A half-sweep that is ready to draw W (rows, K) given Z (columns, K).
+class Rows:
+    """What the half-sweeps of one factor read of the data in all sweeps.
 
-    `precision` and `row_scale` have one number for all rows or one for each; `deviation` and `entry_scale` one for each
-    column. Each row reads the stream of its id. `roots` are roots of the weights of the listed entries. Components
-    before `first_drawn` and from `end_drawn` on stay as they are.
+    `row_scale` has one number for all rows or one for each, and `entry_scale` one for each column. `squares` are Σ a²
+    of the rows, with all scales. Each row reads the stream of its id.
     """
 
     def __init__(
         self,
         *,
-        W: Floats,
-        Z: Floats,
         data: Data,
         split: Split,
-        prior: Prior,
-        memory: Memory,
-        precision: Floats,
-        deviation: Floats | None,
         entry_scale: Floats | None,
         row_scale: Floats,
         squares: Floats,
-        roots: Floats | None,
         ids: Words,
+    ) -> None: ...
+
+class HalfSweep:
+    """A half-sweep that is ready to draw W (rows, K) given Z (columns, K).
+
+    Variances are one number for all or one for each row or column. `roots` are roots of the weights of the listed
+    entries. Components before `first_drawn` and from `end_drawn` on stay as they are.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        W: Floats,
+        Z: Floats,
+        prior: Prior,
+        memory: Memory,
+        row_variance: Floats,
+        entry_variance: Floats,
         key_high: SupportsIndex,
         key_low: SupportsIndex,
         n_passes: int,
         first_drawn: int,
         end_drawn: int,
         squared_error: Floats,
+        squares: Floats | None = None,
+        roots: Floats | None = None,
+        ids: Words | None = None,
     ) -> None: ...
     def draw(self, first: int, end: int, memory: Memory) -> None:
         """Draw the rows of tiles `first` to `end` - 1 in place, and write the squared error of each row."""
+
+def draw_both(
+    rows: Rows,
+    columns: Rows,
+    W: Floats,
+    Z: Floats,
+    prior_W: Prior,
+    prior_Z: Prior,
+    memory: Memory,
+    row_variance: Floats,
+    column_variance: Floats,
+    key_W: tuple[int, int],
+    key_Z: tuple[int, int],
+    n_passes: int,
+    drawn_W: tuple[int, int],
+    drawn_Z: tuple[int, int],
+    columns_first: bool,
+    errors_of_rows: Floats,
+    errors_of_columns: Floats,
+) -> None:
+    """Run both half-sweeps, one after the other, in the calling thread."""
 
 def rescale(
     W: Floats,
@@ -126,14 +160,14 @@ def squared_residuals(
 ) -> None:
     """Write the squared error of rows `start` to `stop`, from the residuals: slow, but nothing cancels."""
 
+def all_above(numbers: Floats, bounds: Floats) -> bool:
+    """Return whether each number is above its bound."""
+
 def all_finite(numbers: Floats) -> bool:
     """Return whether all numbers of an array are finite."""
 
 def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep: int, part: int) -> tuple[int, int]:
     """Return the 128-bit key of one part of one sweep of one chain."""
-
-def set_keys(seed: Words, chain: int, sweep: int, keys: Words) -> None:
-    """Write the keys of all parts of one sweep, one per row."""
 
 def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats) -> None:
     """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""

@@ -64,6 +64,13 @@ inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, i
     }
 }
 
+// Return whether each of n numbers is above its bound; NaN is not.
+inline bool all_above(const double* numbers, const double* bounds, int64_t n) {
+    bool is_above = true;
+    for (int64_t i = 0; i < n; ++i) is_above &= numbers[i] > bounds[i];
+    return is_above;
+}
+
 // Return whether all numbers are finite: x - x is 0 then, and NaN otherwise.
 inline bool all_finite(const double* numbers, int64_t n) {
     Vector total = broadcast(0.0);

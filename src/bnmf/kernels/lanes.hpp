@@ -68,11 +68,6 @@ struct Proposal {
     return word;
 }
 
-// Return the streams x in the lanes of a mask, and y in the others.
-[[gnu::always_inline]] inline Streams select_streams(Mask where, const Streams& x, const Streams& y) {
-    return {select(where, x.s0, y.s0), select(where, x.s1, y.s1), select(where, x.s2, y.s2), select(where, x.s3, y.s3)};
-}
-
 inline Stream extract_stream(const Streams& streams, int lane) {
     return {extract_lane(streams.s0, lane), extract_lane(streams.s1, lane), extract_lane(streams.s2, lane),
             extract_lane(streams.s3, lane)};
@@ -157,20 +152,26 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
     return x;
 }
 
-// Draw from exp(b w - p w²/2) on w >= 0 in the lanes of the mask `pending`, given 1 / p and its root.
-//
-// The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream. A draw
-// whose parameters exceed the range of floating point is NaN.
-[[gnu::always_inline]] inline Vector draw_lanes(Vector b, Vector p, Vector inverse, Vector scale, Mask pending,
-                                                Streams& streams) {
-    const Vector zero = broadcast(0.0), distance = zero - b * scale, mean = b * inverse;
-    const Mask in_tail = distance > broadcast(TAIL_START), folded = distance > zero;
-    const Proposal proposal = proposal_of(in_tail);
-    Vector drawn = zero;
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
+// exp(b w - p w²/2) on w >= 0 in each lane, and what its proposals need, given 1 / p and its root.
+struct PositiveLanes {
+    Vector b, p, scale, mean;
+    Mask in_tail, folded;
+    Proposal proposal;
+
+    [[gnu::always_inline]] PositiveLanes(Vector b, Vector p, Vector inverse, Vector scale)
+        : b(b), p(p), scale(scale), mean(b * inverse) {
+        const Vector distance = broadcast(0.0) - b * scale;
+        in_tail = distance > broadcast(TAIL_START);
+        folded = distance > broadcast(0.0);
+        proposal = proposal_of(in_tail);
+    }
+
+    // Return proposals in the lanes of the mask `pending`, and where they are rejected.
+    [[gnu::always_inline]] Vector next(Mask pending, Streams& streams, Mask& rejected) const {
+        const Vector zero = broadcast(0.0);
         Vector x = propose(proposal, pending, streams);
         Vector value = select(folded, absolute(x), x) * scale + mean;
-        Mask rejected = value < zero;
+        rejected = value < zero;
         const Mask pending_tail = pending & in_tail;
         if (any(pending_tail)) {
             const Vector height = propose(exponentials(), pending_tail, streams);
@@ -178,6 +179,21 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
             value = select(in_tail, x, value);
             rejected = select(in_tail, p * x * x > height + height, rejected);
         }
+        return value;
+    }
+};
+
+// Draw from exp(b w - p w²/2) on w >= 0 in the lanes of the mask `pending`, given 1 / p and its root.
+//
+// The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream. A draw
+// whose parameters exceed the range of floating point is NaN.
+[[gnu::always_inline]] inline Vector draw_lanes(Vector b, Vector p, Vector inverse, Vector scale, Mask pending,
+                                                Streams& streams) {
+    const PositiveLanes density(b, p, inverse, scale);
+    Vector drawn = broadcast(0.0);
+    for (int i = 0; i < MAX_PROPOSALS; ++i) {
+        Mask rejected;
+        const Vector value = density.next(pending, streams, rejected);
         drawn = select(pending, value, drawn);
         pending = pending & rejected;
         if (!any(pending)) return drawn;
@@ -198,14 +214,12 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
 // Draw from exp(b w - p w²/2 - rate max(w, kink)) on w >= 0 in the lanes of a mask, as `draw_two_piece` does.
 //
 // A lane proposes as in `draw_lanes`, and compares what it accepts there with the kink at once, whatever the others do.
-// The exponentials that may follow a proposal are drawn before it is known whether the lane reads them, so that the
-// processor computes all of them at the same time; a lane goes on from the stream after those that it did read.
 [[gnu::always_inline]] inline Vector draw_two_piece_lanes(Vector b, Vector p, Vector inverse, Vector scale, Vector kink,
                                                           double rate, Mask active, Streams& streams) {
     const Vector zero = broadcast(0.0), rates = broadcast(rate), one = broadcast(1.0);
     const Mask no_lane = zero > zero;
-    const Mask beyond = (one >= rates * kink) | (b - rates >= p * kink);
     const Mask below = (p * kink >= b) & (p * kink * kink >= one);
+    const Mask beyond = select(below, no_lane, (one >= rates * kink) | (b - rates >= p * kink));
     Mask pending = active & (beyond | below);
     Vector drawn = zero;
     const Mask by_mass = select(pending, no_lane, active);
@@ -214,63 +228,55 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
         drawn = draw_pieces_by_mass(b, p, kink, rate, by_mass, advanced);
         streams = advanced;
     }
-    b = select(beyond, b - rates, b);
-    const Vector distance = zero - b * scale, mean = b * inverse;
-    const Mask in_tail = distance > broadcast(TAIL_START), folded = distance > zero;
-    const Proposal proposal = proposal_of(in_tail);
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
-        if (!any(pending)) return drawn;
-        Vector x = propose(proposal, pending, streams);
-        Streams after = streams;
-        Vector height = propose(exponentials(), pending, after);
-        Streams after_second = after;
-        const Vector second = propose(exponentials(), pending & in_tail, after_second);
-        Vector value = select(folded, absolute(x), x) * scale + mean;
-        x = x / (zero - b);
-        const Mask rejected = select(in_tail, p * x * x > height + height, value < zero);
-        value = select(in_tail, x, value);
+    const PositiveLanes density(select(beyond, b - rates, b), p, inverse, scale);
+    for (int i = 0; i < MAX_PROPOSALS && any(pending); ++i) {
+        Mask rejected;
+        const Vector value = density.next(pending, streams, rejected);
         const Vector excess = select(beyond, kink - value, value - kink);
         const Mask compared = select(rejected, no_lane, pending & (excess > zero));
-        streams = select_streams(in_tail | compared, select_streams(compared & in_tail, after_second, after), streams);
-        height = select(in_tail, second, height);
+        if (any(compared)) {
+            const Vector limit = propose(exponentials(), compared, streams);
+            rejected = rejected | (compared & (rates * excess > limit));
+        }
         drawn = select(pending, value, drawn);
-        pending = pending & (rejected | (compared & (rates * excess > height)));
+        pending = pending & rejected;
     }
     return select(pending, broadcast(NOT_A_NUMBER), drawn);
 }
 
-// Return the signs of draws in the lanes of a mask, one by one, and 1 in the others.
-[[gnu::noinline]] inline Vector draw_signs(Vector b, Vector p, Vector rate, Mask where, Streams& streams) {
-    Vector signs = broadcast(1.0);
-    draw_one_by_one(signs, where, streams, [&](int lane, Stream& stream) {
-        return draw_sign(extract_lane(b, lane), extract_lane(p, lane), extract_lane(rate, lane), stream);
-    });
-    return signs;
-}
-
-// Draw from exp(b w - p w²/2) on the real line in the lanes of a mask, given 1 / p and its root.
-[[gnu::always_inline]] inline Vector draw_normal_lanes(Vector b, Vector inverse, Vector scale, Mask active,
-                                                       Streams& streams) {
-    const Vector x = propose(proposal_of(b > b), active, streams);
-    return x * scale + b * inverse;
-}
-
 // Draw from exp(b w - p w²/2 - rate |w|) on the real line in the lanes of a mask, as `draw_real` does.
 [[gnu::always_inline]] inline Vector draw_real_lanes(Vector b, Vector p, Vector inverse, Vector scale, Vector rate,
-                                                     Mask active, Streams& streams) {
-    const Vector zero = broadcast(0.0);
-    const Mask with_kink = active & (rate > zero);
-    const Mask smooth = select(with_kink, zero > zero, active);
+                                                     Mask pending, Streams& streams) {
+    const Vector zero = broadcast(0.0), one = broadcast(1.0), twice = rate + rate;
+    const Mask with_kink = rate > zero;
+    const Vector sign = select(with_kink & (b < zero), broadcast(-1.0), one);
+    const Vector slope = sign * b - rate, mean = slope * inverse;
+    const Mask in_tail = with_kink & (zero - slope * scale > broadcast(TAIL_START));
+    const Proposal proposal = proposal_of(in_tail);
     Vector drawn = zero;
-    if (any(smooth)) drawn = draw_normal_lanes(b, inverse, scale, smooth, streams);
-    if (any(with_kink)) {
-        Streams advanced = streams;
-        const Vector sign = draw_signs(b, p, rate, with_kink, advanced);
-        streams = advanced;
-        const Vector size = draw_lanes(sign * b - rate, p, inverse, scale, with_kink, streams);
-        drawn = select(with_kink, sign * size, drawn);
+    for (int i = 0; i < MAX_PROPOSALS && any(pending); ++i) {
+        const Mask pending_tail = pending & in_tail;
+        const bool any_tail = any(pending_tail);
+        Mask is_left = zero > zero;
+        if (any_tail) is_left = in_tail & (to_units(next_words(streams, pending_tail)) * twice < zero - slope);
+        Vector x = propose(proposal, pending, streams);
+        Vector value = x * scale + mean;
+        Mask rejected = zero > zero;
+        if (any_tail) {
+            const Vector height = propose(exponentials(), pending_tail, streams);
+            x = x / select(is_left, twice + slope, zero - slope);
+            value = select(in_tail, x, value);
+            rejected = in_tail & (p * x * x > height + height);
+        }
+        const Mask compared = pending & with_kink & (zero > value);  // none in the tail, whose sizes are positive
+        if (any(compared)) {
+            const Vector limit = propose(exponentials(), compared, streams);
+            rejected = rejected | (compared & ((zero - twice) * value > limit));
+        }
+        drawn = select(pending, sign * select(is_left, zero - value, value), drawn);
+        pending = pending & rejected;
     }
-    return drawn;
+    return select(pending, broadcast(NOT_A_NUMBER), drawn);
 }
 
 }  // namespace bnmf

@@ -62,18 +62,47 @@ void bind_classes(nb::module_& m) {
              nb::keep_alive<1, 2>(), nb::kw_only(), nb::arg("data"), nb::arg("sharing_indptr").noconvert().none(),
              nb::arg("sharing_rows").noconvert().none(), nb::arg("repeats").noconvert().none(),
              nb::arg("other_indptr").noconvert().none(), nb::arg("other_rows").noconvert().none());
+    nb::class_<Rows>(m, "Rows")
+        .def(nb::init<const DataArrays&, const Split&, std::optional<Numbers>, Numbers, Numbers, Ids>(),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::kw_only(), nb::arg("data"), nb::arg("split"),
+             nb::arg("entry_scale").noconvert().none(), nb::arg("row_scale").noconvert(), nb::arg("squares").noconvert(),
+             nb::arg("ids").noconvert());
     nb::class_<HalfSweep>(m, "HalfSweep")
-        .def(nb::init<WritableMatrix, Matrix, const DataArrays&, const Split&, const PriorArrays&, Memory&, Numbers,
-                      std::optional<Numbers>, std::optional<Numbers>, Numbers, Numbers, std::optional<Numbers>, Words1,
-                      uint64_t, uint64_t, int64_t, int64_t, int64_t, Results>(),
-             nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>(),
-             nb::kw_only(), nb::arg("W").noconvert(), nb::arg("Z").noconvert(), nb::arg("data"), nb::arg("split"),
-             nb::arg("prior"), nb::arg("memory"), nb::arg("precision").noconvert(),
-             nb::arg("deviation").noconvert().none(), nb::arg("entry_scale").noconvert().none(),
-             nb::arg("row_scale").noconvert(), nb::arg("squares").noconvert(), nb::arg("roots").noconvert().none(),
-             nb::arg("ids").noconvert(), nb::arg("key_high"), nb::arg("key_low"), nb::arg("n_passes"),
-             nb::arg("first_drawn"), nb::arg("end_drawn"), nb::arg("squared_error").noconvert())
+        .def(nb::init<const Rows&, WritableMatrix, Matrix, const PriorArrays&, Memory&, Numbers, Numbers, uint64_t,
+                      uint64_t, int64_t, int64_t, int64_t, Results, std::optional<Numbers>, std::optional<Numbers>,
+                      std::optional<Ids>>(),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(), nb::arg("rows"),
+             nb::arg("W").noconvert(), nb::arg("Z").noconvert(), nb::arg("prior"), nb::arg("memory"),
+             nb::arg("row_variance").noconvert(), nb::arg("entry_variance").noconvert(), nb::arg("key_high"),
+             nb::arg("key_low"), nb::arg("n_passes"), nb::arg("first_drawn"), nb::arg("end_drawn"),
+             nb::arg("squared_error").noconvert(), nb::arg("squares").noconvert() = nb::none(),
+             nb::arg("roots").noconvert() = nb::none(), nb::arg("ids").noconvert() = nb::none())
         .def("draw", &HalfSweep::draw, nb::arg("first"), nb::arg("end"), nb::arg("memory"));
+}
+
+void bind_sweep(nb::module_& m) {
+    m.def("draw_both",
+          [](const Rows& rows, const Rows& columns, WritableMatrix W, WritableMatrix Z, const PriorArrays& prior_W,
+             const PriorArrays& prior_Z, Memory& memory, Numbers row_variance, Numbers column_variance,
+             std::pair<uint64_t, uint64_t> key_W, std::pair<uint64_t, uint64_t> key_Z, int64_t n_passes,
+             std::pair<int64_t, int64_t> drawn_W, std::pair<int64_t, int64_t> drawn_Z, bool columns_first,
+             Results errors_of_rows, Results errors_of_columns) {
+              const auto draw_W = [&] {
+                  HalfSweep(rows, W, Z, prior_W, memory, row_variance, column_variance, key_W.first, key_W.second,
+                            n_passes, drawn_W.first, drawn_W.second, errors_of_rows)
+                      .draw_all();
+              };
+              if (!columns_first) draw_W();
+              HalfSweep(columns, Z, W, prior_Z, memory, column_variance, row_variance, key_Z.first, key_Z.second,
+                        n_passes, drawn_Z.first, drawn_Z.second, errors_of_columns)
+                  .draw_all();
+              if (columns_first) draw_W();
+          },
+          nb::arg("rows"), nb::arg("columns"), nb::arg("W").noconvert(), nb::arg("Z").noconvert(), nb::arg("prior_W"),
+          nb::arg("prior_Z"), nb::arg("memory"), nb::arg("row_variance").noconvert(),
+          nb::arg("column_variance").noconvert(), nb::arg("key_W"), nb::arg("key_Z"), nb::arg("n_passes"),
+          nb::arg("drawn_W"), nb::arg("drawn_Z"), nb::arg("columns_first"), nb::arg("errors_of_rows").noconvert(),
+          nb::arg("errors_of_columns").noconvert());
 }
 
 void bind_moves(nb::module_& m) {
@@ -124,6 +153,10 @@ void bind_errors(nb::module_& m) {
         nb::gil_scoped_release release;
         return all_finite(numbers.data(), int64_t(numbers.size()));
     }, nb::arg("numbers").noconvert());
+    m.def("all_above", [](Numbers numbers, Numbers bounds) {
+        require_size(bounds, int64_t(numbers.size()), "bounds");
+        return all_above(numbers.data(), bounds.data(), int64_t(numbers.size()));
+    }, nb::arg("numbers").noconvert(), nb::arg("bounds").noconvert());
 }
 
 void bind_draws(nb::module_& m) {
@@ -131,15 +164,6 @@ void bind_draws(nb::module_& m) {
         const Key key = key_of({seed_high, seed_low}, chain, sweep, part);
         return std::make_pair(key.high, key.low);
     });
-    m.def("set_keys", [](Words1 seed, uint64_t chain, uint64_t sweep, Array<uint64_t, 2> keys) {
-        require_size(seed, 2, "seed");
-        require(keys.shape(1) == 2, "a key has two words");
-        for (std::size_t part = 0; part < keys.shape(0); ++part) {
-            const Key key = key_of({seed.data()[0], seed.data()[1]}, chain, sweep, part);
-            keys.data()[2 * part] = key.high;
-            keys.data()[2 * part + 1] = key.low;
-        }
-    }, nb::arg("seed").noconvert(), nb::arg("chain"), nb::arg("sweep"), nb::arg("keys").noconvert());
     m.def("fill_exponential", [](Numbers rate, uint64_t key_high, uint64_t key_low, Results out) {
         require_size(rate, int64_t(out.size()), "rate");
         fill(key_high, key_low, out, [&](auto i, Stream& stream) { return exponential(stream) / rate.data()[i]; });
@@ -171,6 +195,7 @@ void bind_draws(nb::module_& m) {
 void bind(nb::module_& m) {
     m.attr("ROWS_PER_TILE") = ROWS_PER_TILE;
     bind_classes(m);
+    bind_sweep(m);
     bind_moves(m);
     bind_errors(m);
     bind_draws(m);

@@ -163,10 +163,10 @@ struct Factor {
     double *Z, *scaled, *gram;
     int64_t n_rows, n_components, side;
 
-    // Fill it with `given`, divided by the deviations of the columns and, for `scaled`, times their scales, if not null.
-    void set(const double* given, const double* deviation, const double* entry_scale) const {
+    // Fill it with `given` times the inverse deviations of the columns and, for `scaled`, their scales, if not null.
+    void set(const double* given, const double* inverse_deviation, const double* entry_scale) const {
         for (int64_t row = 0; row < n_rows; ++row) {
-            const double inverse = deviation != nullptr ? 1.0 / deviation[row] : 1.0;
+            const double inverse = inverse_deviation != nullptr ? inverse_deviation[row] : 1.0;
             double *z = Z + row * side, *s = scaled + row * side;
             for (int64_t k = 0; k < n_components; ++k) z[k] = given[row * n_components + k] * inverse;
             if (entry_scale != nullptr)

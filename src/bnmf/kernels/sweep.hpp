@@ -62,32 +62,53 @@ private:
                 is_right = row >= 0 && row < data->n_rows && row / ROWS_PER_TILE == tile;
             }
         }
-        require(is_right, std::string(name) + " must be rows of their tiles");
+        require(is_right, " must be rows of their tiles", name);
     }
 
     std::optional<Pointers> sharing_indptr_, sharing_rows_, other_indptr_, other_rows_;
     std::optional<Array<const uint8_t, 1>> repeats_;
 };
 
+using Ids = Array<const uint64_t, 1>;
+
+// What the half-sweeps of one factor read of the data in all sweeps.
+struct Rows {
+    Rows(const DataArrays& data, const Split& split, std::optional<Numbers> entry_scale, Numbers row_scale,
+         Numbers squares, Ids ids)
+        : data(&data), split(&split), entry_scale(entry_scale), row_scale(row_scale), squares(squares), ids(ids) {
+        require(split.data == &data, "split must be of the same data");
+        one_or_each(row_scale, data.n_rows, "row_scale");
+        require_size(squares, data.n_rows, "squares");
+        require_size(ids, data.n_rows, "ids");
+    }
+
+    const DataArrays* data;
+    const Split* split;
+    std::optional<Numbers> entry_scale;
+    Numbers row_scale, squares;
+    Ids ids;  // number of the stream of each row
+};
+
 // A half-sweep that is ready to draw: all that it reads has been checked, and the other factor is prepared.
 class HalfSweep {
 public:
-    HalfSweep(WritableMatrix W, Matrix Z, const DataArrays& data, const Split& split, const PriorArrays& prior,
-              Memory& memory, Numbers precision, std::optional<Numbers> deviation, std::optional<Numbers> entry_scale,
-              Numbers row_scale, Numbers squares, std::optional<Numbers> roots, Array<const uint64_t, 1> ids,
-              uint64_t key_high, uint64_t key_low, int64_t n_passes, int64_t first_drawn, int64_t end_drawn,
-              Results squared_error)
-        : split_(&split), memory_(&memory), W_(W), precision_(precision), row_scale_(row_scale), squares_(squares),
-          entry_scale_(entry_scale), roots_(roots), ids_(ids), squared_error_(squared_error) {
+    // Z is a matrix that may be written to or not. `squares` and `ids`, if given, replace those of the rows.
+    template <typename M>
+    HalfSweep(const Rows& rows, WritableMatrix W, const M& Z, const PriorArrays& prior, Memory& memory,
+              Numbers row_variance, Numbers entry_variance, uint64_t key_high, uint64_t key_low, int64_t n_passes,
+              int64_t first_drawn, int64_t end_drawn, Results squared_error, std::optional<Numbers> squares = {},
+              std::optional<Numbers> roots = {}, std::optional<Ids> ids = {})
+        : split_(rows.split), memory_(&memory), W_(W), squared_error_(squared_error),
+          squares_(squares.value_or(rows.squares)), roots_(roots), ids_(ids.value_or(rows.ids)) {
+        const DataArrays& data = *rows.data;
         const int64_t n_rows = int64_t(W.shape(0)), n_components = int64_t(W.shape(1)), n_columns = int64_t(Z.shape(0));
         require(n_rows == data.n_rows, "W must have as many rows as the data");
-        require(split.data == &data, "split must be of the same data");
         require(int64_t(Z.shape(1)) == n_components && n_components > 0, "W and Z must have the same components");
         require(data.n_needed <= n_columns && (!data.has_matrix() || data.n_columns == n_columns),
                 "Z must have as many rows as the data have columns");
         require(n_passes >= 1, "n_passes must be at least 1");
-        require_size(squares, n_rows, "squares");
-        require_size(ids, n_rows, "ids");
+        require_size(squares_, n_rows, "squares");
+        require_size(ids_, n_rows, "ids");
         require_size(squared_error, n_rows, "squared_error");
         if (roots)
             for (int64_t row = 0; row < n_rows; ++row)
@@ -96,24 +117,24 @@ public:
         problem_.prior = prior.of_factor(n_rows, n_components);
         problem_.n_columns = n_columns;
         problem_.W = W.data();
-        problem_.squares = squares.data();
+        problem_.squares = squares_.data();
         problem_.roots = pointer_or_null(roots, data.n_listed, "roots");
-        problem_.precision = one_or_each(precision, n_rows, "precision");
-        problem_.row_scale = one_or_each(row_scale, n_rows, "row_scale");
-        static const double one = 1.0;
-        const double* scale = pointer_or_null(entry_scale, n_columns, "entry_scale");
-        problem_.entry_scale = scale != nullptr ? Strided{scale, 1} : Strided{&one, 0};
+        problem_.row_scale = one_or_each(rows.row_scale, n_rows, "row_scale");
+        set_variances(one_or_each(row_variance, n_rows, "row_variance"), int64_t(row_variance.size()),
+                      one_or_each(entry_variance, n_columns, "entry_variance"),
+                      pointer_or_null(rows.entry_scale, n_columns, "entry_scale"));
         problem_.key = {key_high, key_low};
-        problem_.ids = ids.data();
+        problem_.ids = ids_.data();
         problem_.n_passes = n_passes;
         problem_.first_drawn = first_drawn;
         problem_.end_drawn = end_drawn;
         problem_.squared_error = squared_error.data();
 
-        const double* deviations = pointer_or_null(deviation, n_columns, "deviation");
         nb::gil_scoped_release release;
-        const Factor factor = memory.factor(n_columns, n_components, scale != nullptr);
-        factor.set(Z.data(), deviations, scale);
+        const bool is_scaled = problem_.entry_scale.stride != 0;
+        const Factor factor = memory.factor(n_columns, n_components, is_scaled);
+        factor.set(Z.data(), inverse_deviation_.empty() ? nullptr : inverse_deviation_.data(),
+                   is_scaled ? problem_.entry_scale.data : nullptr);
         problem_.n_components = n_components;
         problem_.side = factor.side;
         problem_.Z = factor.Z;
@@ -121,6 +142,8 @@ public:
         problem_.gram = factor.gram;
         n_uses_ = memory.n_uses;
     }
+
+    void draw_all() const { draw(0, split_->n_tiles(), *memory_); }
 
     // Draw the rows of tiles `first` to `end` - 1 in place, and write the squared error of each row after its draw.
     void draw(int64_t first, int64_t end, Memory& memory) const {
@@ -134,6 +157,26 @@ public:
     }
 
 private:
+    // Set the precisions of rows, and the scales of columns: unequal variances of the columns divide Z and the data by
+    // their roots.
+    void set_variances(Strided row_variance, int64_t n_variances, Strided entry_variance, const double* entry_scale) {
+        static const double one = 1.0;
+        const bool is_unequal = entry_variance.stride != 0;
+        precision_.resize(n_variances);
+        for (int64_t i = 0; i < n_variances; ++i)
+            precision_[i] = 1.0 / (is_unequal ? row_variance[i] : row_variance[i] * entry_variance[0]);
+        problem_.precision = {precision_.data(), row_variance.stride};
+        problem_.entry_scale = entry_scale != nullptr ? Strided{entry_scale, 1} : Strided{&one, 0};
+        if (!is_unequal) return;
+        inverse_deviation_.resize(problem_.n_columns);
+        entry_scale_.resize(problem_.n_columns);
+        for (int64_t column = 0; column < problem_.n_columns; ++column) {
+            inverse_deviation_[column] = 1.0 / std::sqrt(entry_variance[column]);
+            entry_scale_[column] = inverse_deviation_[column] * problem_.entry_scale[column];
+        }
+        problem_.entry_scale = {entry_scale_.data(), 1};
+    }
+
     void draw_tile(int64_t tile, double* product, Memory& memory) const {
         Problem problem = problem_;
         const Data& data = problem.data;
@@ -157,10 +200,11 @@ private:
     Memory* memory_;
     int64_t n_uses_ = 0;
     WritableMatrix W_;
-    Numbers precision_, row_scale_, squares_;
-    std::optional<Numbers> entry_scale_, roots_;
-    Array<const uint64_t, 1> ids_;
     Results squared_error_;
+    Numbers squares_;
+    std::optional<Numbers> roots_;
+    Ids ids_;
+    std::vector<double> precision_, inverse_deviation_, entry_scale_;
 };
 
 }  // namespace bnmf

@@ -30,7 +30,7 @@ double draw_standard(const std::string& name, Stream& stream) {
     if (name == "uniform") return uniform(stream);
     if (name == "normal") return normal(stream);
     if (name == "exponential") return exponential(stream);
-    require(name == "normal_tail", "no such distribution: " + name);
+    require(name == "normal_tail", " is no distribution", name.c_str());
     return normal_tail(stream);
 }
 
@@ -176,12 +176,12 @@ void bind_sums(nb::module_& m) {
             set_sparse_product(data.stored_indptr, data.stored_indices, data.stored_values, scaled.data(), side, scale,
                                start, stop, product.data());
     });
-    m.def("set_factor", [](Matrix given, std::optional<Numbers> deviation, std::optional<Numbers> entry_scale,
+    m.def("set_factor", [](Matrix given, std::optional<Numbers> inverse_deviation, std::optional<Numbers> entry_scale,
                            Memory& memory, WritableMatrix Z, WritableMatrix scaled, WritableMatrix gram) {
         const int64_t n_rows = int64_t(given.shape(0));
         const Factor factor = memory.factor(n_rows, int64_t(given.shape(1)), entry_scale.has_value());
         const double* scale = pointer_or_null(entry_scale, n_rows, "entry_scale");
-        factor.set(given.data(), pointer_or_null(deviation, n_rows, "deviation"), scale);
+        factor.set(given.data(), pointer_or_null(inverse_deviation, n_rows, "inverse_deviation"), scale);
         require_size(Z, (n_rows + 1) * factor.side, "Z");
         require_size(scaled, (n_rows + 1) * factor.side, "scaled");
         require_size(gram, factor.side * factor.side, "gram");

@@ -118,21 +118,22 @@ inline double log_mass(double b, double p, double width) {
 // Draw from exp(b w - p w²/2 - max_rate max(w, kink)) on w >= 0: the conditional of an entry under L∞.
 //
 // If one of the two pieces, extended beyond the kink, is close to the whole density, it serves as the proposal of a
-// rejection sampler that accepts more than a third of its draws. Otherwise a piece is selected by its mass first.
+// rejection sampler that accepts more than a third of its draws: that of the mode, if it is below the kink. Otherwise a
+// piece is selected by its mass first.
 inline double draw_two_piece(double b, double p, double kink, double max_rate, Stream& stream) {
-    if (max_rate * kink <= 1.0 || b - max_rate >= p * kink) {
-        for (int i = 0; i < MAX_PROPOSALS; ++i) {
-            const double x = draw_positive(b - max_rate, p, stream);
-            if (!(x < kink)) return x;  // NaN ends the loop too, here and below
-            if (max_rate * (kink - x) <= exponential(stream)) return x;
-        }
-        return NOT_A_NUMBER;
-    }
     if (b <= p * kink && p * kink * kink >= 1.0) {
         for (int i = 0; i < MAX_PROPOSALS; ++i) {
             const double x = draw_positive(b, p, stream);
-            if (!(x > kink)) return x;
+            if (!(x > kink)) return x;  // NaN ends the loop too, here and below
             if (max_rate * (x - kink) <= exponential(stream)) return x;
+        }
+        return NOT_A_NUMBER;
+    }
+    if (max_rate * kink <= 1.0 || b - max_rate >= p * kink) {
+        for (int i = 0; i < MAX_PROPOSALS; ++i) {
+            const double x = draw_positive(b - max_rate, p, stream);
+            if (!(x < kink)) return x;
+            if (max_rate * (kink - x) <= exponential(stream)) return x;
         }
         return NOT_A_NUMBER;
     }
@@ -143,21 +144,27 @@ inline double draw_two_piece(double b, double p, double kink, double max_rate, S
     return kink + draw_positive(beyond, p, stream);
 }
 
-// Return 1 or -1 with the masses of exp(b w - p w²/2 - rate |w|) on w > 0 and on w < 0.
-inline double draw_sign(double b, double p, double rate, Stream& stream) {
-    const double u = uniform(stream);
-    const double ratio = std::exp(log_mass(-b - rate, p, INFINITE) - log_mass(b - rate, p, INFINITE));
-    return u * (1.0 + ratio) < 1.0 ? 1.0 : -1.0;
-}
-
 // Draw from exp(b w - p w²/2 - rate |w|) on the real line: the conditional of an entry that may be negative.
+//
+// For b >= 0, and mirrored for b < 0. The piece on w > 0, extended to w < 0, is a normal that is never below the density.
+// If its mean is too far below zero for that to be accepted often, proposals are exponential on both sides of zero, which
+// the factor exp(-p w²/2) accepts. Each proposal is accepted with a probability of at least a quarter.
 inline double draw_real(double b, double p, double rate, Stream& stream) {
-    if (rate == 0.0) {
-        const double inverse = 1.0 / p;
-        return normal(stream) * std::sqrt(inverse) + b * inverse;
+    const double sign = rate > 0.0 && b < 0.0 ? -1.0 : 1.0;
+    const double inverse = 1.0 / p, scale = std::sqrt(inverse), slope = sign * b - rate;  // of the log density beyond 0
+    for (int i = 0; i < MAX_PROPOSALS; ++i) {
+        if (rate > 0.0 && -slope * scale > TAIL_START) {
+            const bool is_left = uniform(stream) * (rate + rate) < -slope;
+            const double x = exponential(stream) / (is_left ? rate + rate + slope : -slope);
+            const double height = exponential(stream);
+            if (p * x * x <= 2.0 * height) return is_left ? -sign * x : sign * x;
+        } else {
+            const double x = normal(stream) * scale + slope * inverse;
+            if (!(x < 0.0 && rate > 0.0)) return sign * x;  // NaN ends the loop too
+            if (-2.0 * rate * x <= exponential(stream)) return sign * x;
+        }
     }
-    const double sign = draw_sign(b, p, rate, stream);
-    return sign * draw_positive(sign * b - rate, p, stream);
+    return NOT_A_NUMBER;
 }
 
 }  // namespace bnmf

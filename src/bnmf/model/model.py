@@ -242,11 +242,18 @@ class Model:
 
     def coefficients(self, rates: Rates = ()) -> tuple[Coefficients, Coefficients]:
         """Return the coefficients of the priors of W and of Zᵀ with given values of the learned rates."""
+        if not self.learned_rates:
+            return self._unit_coefficients
+        last, found = self.__dict__.get("_last_coefficients", (None, None))
+        if last is rates and found is not None:  # a sweep begins with the rates that ended the one before
+            return found
         coefficients = list(self._unit_coefficients)
         for learned, rate in zip(self.learned_rates, rates, strict=True):
             for factor in learned.factors:
                 coefficients[factor] = coefficients[factor].times(rate)
-        return coefficients[0], coefficients[1]
+        found = coefficients[0], coefficients[1]
+        self.__dict__["_last_coefficients"] = rates, found
+        return found
 
     @cached_property
     def _unit_coefficients(self) -> tuple[Coefficients, Coefficients]:

@@ -41,7 +41,7 @@ component for itself, which fits them exactly, and lose its noise."""
 DEGREES_OF_FREEDOM: Floats = np.array([3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0])
 """Possible degrees of freedom of Student's t where they are learned, each equally likely."""
 NOISE_NAMES = ("common", "column", "row", "both")
-NO_ENTRIES = np.empty(0)
+NO_ENTRIES, ONE = np.empty(0), np.ones(1)
 
 
 class NoiseState(NamedTuple):
@@ -77,7 +77,7 @@ class NoiseState(NamedTuple):
 
 def common(sigma2: float) -> NoiseState:
     """Return the state of a common variance."""
-    return NoiseState(np.ones(1), np.array([sigma2]))
+    return NoiseState(ONE, np.array([sigma2]))
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class CommonNoise:
         self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
     ) -> NoiseState:
         """Draw σ² after the last half-sweep, given the squared errors of its rows."""
-        return common(self.draw(int(counts.sum()), float(errors.sum()), rng))
+        return common(self.draw(int(np.add.reduce(counts)), float(np.add.reduce(errors)), rng))
 
     def draw(self, n_observed: int, squared_error: float, rng: np.random.Generator) -> float:
         """Draw σ² given the squared error over the observed entries; without any, from the prior.
@@ -136,7 +136,7 @@ class CommonNoise:
         float
             σ².
         """
-        return (self.scale + 0.5 * squared_error) / rng.gamma(self.shape + 0.5 * n_observed)
+        return (self.scale + 0.5 * squared_error) / rng.standard_gamma(self.shape + 0.5 * n_observed)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Draw the noise from its prior."""
@@ -243,11 +243,10 @@ class GroupedNoise:
         precision = draw_precisions(strength, scale, errors, counts, bounds, rng)
         if has_scale:
             scale = draw_scale(strength, precision, rng)
-            noise = noise._replace(scale=scale)
-        strength = draw_strength(self._strengths, scale, precision, rng)
+        strength, drawn = draw_strength(self._strengths, scale, precision, rng), scale if has_scale else noise.scale
         if side == "row":
-            return noise._replace(row=1.0 / precision, row_strength=strength)
-        return noise._replace(column=1.0 / precision, column_strength=strength)
+            return noise._replace(row=1.0 / precision, scale=drawn, row_strength=strength)
+        return noise._replace(column=1.0 / precision, scale=drawn, column_strength=strength)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Draw the noise from its prior."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from scipy.special import gammainc, gammaincinv, gammaln
+from scipy.special import gammainc, gammaincinv
 
 from bnmf.utils.typing import Array, Floats, Ints
 
@@ -74,21 +76,30 @@ def draw_precisions(
 
 def draw_scale(strength: float, precision: Floats, rng: np.random.Generator) -> float:
     """Draw s given the precisions."""
-    return float(rng.gamma(SCALE_SHAPE + strength * precision.size) / (SCALE_RATE + strength * precision.sum()))
+    shape, rate = SCALE_SHAPE + strength * precision.size, SCALE_RATE + strength * np.add.reduce(precision)
+    return float(rng.standard_gamma(shape) / rate)
 
 
 def draw_strength(strengths: Floats, scale: float, precision: Floats, rng: np.random.Generator) -> float:
     """Draw α on its grid, given the precisions and their scale."""
     log_weights = log_gammas(strengths, scale, precision)
-    weights = np.exp(log_weights - log_weights.max())
-    return float(strengths[np.searchsorted(np.cumsum(weights), rng.uniform() * weights.sum())])
+    largest = max(log_weights)
+    weights = [math.exp(log_weight - largest) for log_weight in log_weights]  # a few: NumPy would take longer
+    left = rng.random() * sum(weights)
+    for strength, weight in zip(strengths.tolist(), weights, strict=True):
+        left -= weight
+        if left <= 0.0:
+            return strength
+    return float(strengths[-1])
 
 
-def log_gammas(strengths: Floats, scale: float, precision: Floats) -> Floats:
+def log_gammas(strengths: Floats, scale: float, precision: Floats) -> list[float]:
     """Return Σ_j log Gamma(precision_j | α, α scale) for each α."""
-    rates = strengths * scale
-    logs = (strengths - 1.0) * np.log(precision).sum() - rates * precision.sum()
-    return logs + precision.size * (strengths * np.log(rates) - gammaln(strengths))
+    total, logs, log_scale = float(np.add.reduce(precision)), float(np.add.reduce(np.log(precision))), math.log(scale)
+    return [
+        (a - 1.0) * logs - a * scale * total + precision.size * (a * (math.log(a) + log_scale) - math.lgamma(a))
+        for a in strengths.tolist()
+    ]
 
 
 def draw_bounded_gamma(shape: Array, rate: Array, bound: Array, rng: np.random.Generator) -> Floats:
@@ -98,9 +109,9 @@ def draw_bounded_gamma(shape: Array, rate: Array, bound: Array, rng: np.random.G
     there is none to speak of, the bound is far in the tail: proposals fall off exponentially below it along the tangent
     of the log density, which is concave, and nearly all are accepted.
     """
-    out = rng.gamma(shape) / rate
+    out = rng.standard_gamma(shape) / rate
     beyond = out > bound
-    if not beyond.any():
+    if not np.logical_or.reduce(beyond):
         return out
     shape, rate, bound = np.broadcast_arrays(shape, rate, bound)
     slope = (shape - 1.0) / bound - rate  # of the log density at the bound

@@ -94,7 +94,7 @@ def _draw_row_noise(strength: float, errors: Floats, view: View, stream: Stream,
     high, low = stream.key(sweep, NOISE)
     variance = np.empty(view.n_rows)
     for row, identity in enumerate(ids):
-        rng = stream.generator((np.uint64(int(high) ^ int(identity)), np.uint64(low)))
+        rng = stream.generator((high ^ int(identity), low))
         variance[row] = rate[row] / rng.gamma(shape[row])
     return variance
 
@@ -105,7 +105,7 @@ def _draw_entries(df: float, squares: Floats, view: View, stream: Stream, sweep:
     factors = np.empty(len(squares))
     for row, identity in enumerate(ids):
         listed = slice(view.indptr[row], view.indptr[row + 1])
-        rng = stream.generator((np.uint64(int(high) ^ int(identity)), np.uint64(low)))
+        rng = stream.generator((high ^ int(identity), low))
         factors[listed] = rng.standard_gamma(0.5 * (df + 1.0), size=listed.stop - listed.start)
     return factors / (0.5 * (df + squares))
 

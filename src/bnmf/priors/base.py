@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from bnmf.kernels import compiled
 from bnmf.priors import exact_draws
 from bnmf.utils.typing import Floats, Shape
 
@@ -59,6 +61,22 @@ class Coefficients:
     max_rate: float = 0.0
     paper_rule: bool = False
     absolute: Floats | None = None
+
+    @cached_property
+    def kernel_prior(self) -> compiled.Prior:
+        """The coefficients in the form that the kernels read."""
+        return compiled.Prior(
+            linear=self.linear,
+            quadratic=self.quadratic,
+            pairwise=self.pairwise,
+            absolute=self.absolute,
+            max_rate=self.max_rate,
+            paper_rule=self.paper_rule,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: the kernels' form of them is made again where they are sent to."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def times(self, rate: Floats) -> Coefficients:
         """Return the coefficients multiplied by a rate: one number, or one for each component of a separable prior."""
@@ -311,16 +329,19 @@ class Term(Prior):
         ndarray of shape (1,) or (K,)
             One rate, or one for each component.
         """
+        by_component = self.is_by_component
         penalty, n_entries = np.zeros(1), np.zeros(1)
         for W, part in zip(factors, drawn or [slice(None)] * len(factors), strict=True):
-            size = W.shape[1] if self.is_by_component else 1
-            of_factor, count = np.zeros(size), np.zeros(size)
-            where = part if self.is_by_component else slice(None)
-            of_factor[where] = self.unit_penalty(W[:, part])
-            count[where] = len(W) if self.is_by_component else W[:, part].size
+            W_drawn = W[:, part]
+            of_factor: Any = self.unit_penalty(W_drawn)
+            count: Any = len(W) if by_component else W_drawn.size
+            if by_component and W_drawn.shape != W.shape:  # the others tell nothing
+                whole = np.zeros((2, W.shape[1]))
+                whole[:, part] = of_factor, np.full(W_drawn.shape[1], count)
+                of_factor, count = whole
             penalty, n_entries = penalty + of_factor, n_entries + count
         shape = self._rate.shape + n_entries / self.degree
-        return rng.gamma(shape, size=penalty.shape) / (self._rate.rate + penalty)
+        return rng.standard_gamma(shape, size=penalty.shape) / (self._rate.rate + penalty)
 
     def transposed(self) -> Term:
         """Return this prior with every matrix of rates transposed."""

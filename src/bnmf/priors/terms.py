@@ -35,7 +35,7 @@ class L1(Term):
 
     def unit_penalty(self, W: Floats) -> Floats:
         """Return Σ w, by component or in all."""
-        return W.sum(axis=0) if self.is_by_component else W.sum()
+        return np.add.reduce(W, axis=0) if self.is_by_component else W.sum()
 
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of an exponential with rate 1."""

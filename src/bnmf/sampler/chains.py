@@ -194,10 +194,11 @@ def largest_block(counts: list[int]) -> tuple[list[int], int]:
 
 def _check_variances(model: Model, state: State) -> None:
     """Raise an error if a variance in the user's units is not a positive finite number."""
-    row, column = state.noise.row, state.noise.column
+    row, column, scale = state.noise.row, state.noise.column, model.units.scale
     with np.errstate(over="ignore", under="ignore"):
-        of_columns = column * model.units.scale**2
-        smallest, largest = of_columns.min() * row.min(), of_columns.max() * row.max()
+        of_columns = column * (scale * scale)
+        smallest = np.minimum.reduce(of_columns) * np.minimum.reduce(row)
+        largest = np.maximum.reduce(of_columns) * np.maximum.reduce(row)
     if not (smallest > 0.0 and largest < LARGEST_SQUARE):
         raise FloatingPointError(
             f"the chain left the range of floating-point numbers in sweep {state.sweep}. Data of extreme size need a "

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.data.patterns import min_sharing
 from bnmf.data.views import ScaledView
-from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Prior, all_finite, rescale, shear
+from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, all_above, all_finite, draw_both, rescale, shear
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, StudentT
 from bnmf.priors.base import Coefficients
@@ -24,10 +23,6 @@ from bnmf.sampler.state import State
 from bnmf.sampler.streams import DRAW_W, DRAW_Z, ENTRIES, NOISE, NOISE_FIRST, RATES, RESCALE, SHEAR, START, Key, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.typing import Floats, Words
-
-# Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
-# cancellation and is recomputed from the residuals.
-MIN_TRUSTED_ERROR = 1e-8
 
 
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:
@@ -53,8 +48,9 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
         errors = squared_errors(view, given, other, workers)
         bounds = model.max_precisions[half]
         noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
-    log_likelihood = -math.inf if model.is_weighted else _log_likelihood(model, noise, errors)
-    return State(W, Zt, noise, rates, float(errors.sum()), log_likelihood, 0)
+    squared_error = float(errors.sum())
+    log_likelihood = -math.inf if model.is_weighted else _log_likelihood(model, noise, errors, squared_error)
+    return State(W, Zt, noise, rates, squared_error, log_likelihood, 0)
 
 
 def _given_start(init: Any, model: Model) -> tuple[Floats, Floats]:
@@ -80,24 +76,25 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     """Return the next state of the chain."""
     workers = workers or Workers()
     sweep = state.sweep + 1
-    keys = stream.keys(sweep)
     prior_W, prior_Z = model.coefficients(state.rates)
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
-    errors, last, roots = np.empty(0), model.noise_model.halves[-1], model.roots(noise)
-    for half in model.noise_model.halves:
-        view, given, other = _half(half, model, W, Zt)
-        row_variance, entry_variance = _variances(half, noise)
-        prior, key = (prior_W, keys[DRAW_W]) if half == "W" else (prior_Z, keys[DRAW_Z])
-        is_used = half in model.noise_model.updated_after
-        errors = half_sweep(
-            view, given, other, prior, row_variance, entry_variance, key, workers, needs_errors=is_used,
-            n_passes=moves.n_passes, roots=roots[half], drawn=model.drawn[half],
-        )  # fmt: skip
-        if is_used:
-            rng = stream.generator(keys[NOISE if half == last else NOISE_FIRST])
-            bounds = model.max_precisions[half]
-            noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
-    squared_error = float(errors.sum())
+    if _runs_in_one_call(model, noise, workers):
+        errors = _draw_both(model, W, Zt, prior_W, prior_Z, noise, stream, sweep, moves.n_passes, workers)
+        noise = _update_noise(model, model.noise_model.halves[-1], noise, errors, stream, sweep)
+    else:
+        errors, roots = np.empty(0), model.roots(noise)
+        for half in model.noise_model.halves:
+            view, given, other = _half(half, model, W, Zt)
+            row_variance, entry_variance = _variances(half, noise)
+            prior, part = (prior_W, DRAW_W) if half == "W" else (prior_Z, DRAW_Z)
+            is_used = half in model.noise_model.updated_after
+            errors = half_sweep(
+                view, given, other, prior, row_variance, entry_variance, stream.key(sweep, part), workers,
+                needs_errors=is_used, n_passes=moves.n_passes, roots=roots[half], drawn=model.drawn[half],
+            )  # fmt: skip
+            if is_used:
+                noise = _update_noise(model, half, noise, errors, stream, sweep)
+    squared_error = float(np.add.reduce(errors))
     if model.noise_model.by == "both":  # those errors are divided by the variances of one side
         squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
     log_likelihood = None
@@ -105,16 +102,62 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         residuals = listed_residuals(model, W, Zt, workers)
         if isinstance(model.noise_model, StudentT):
             squares, _ = model.standardised_squares(residuals, noise)
-            noise = model.noise_model.update_entries(noise, squares, stream.generator(keys[ENTRIES]))
+            noise = model.noise_model.update_entries(noise, squares, stream.generator(stream.key(sweep, ENTRIES)))
         squared_error, log_likelihood = float(residuals @ residuals), model.log_likelihood_of(residuals, noise)
     rates = state.rates
     if rates:
-        rates = model.draw_rates(W, Zt, stream.generator(keys[RATES]))
+        rates = model.draw_rates(W, Zt, stream.generator(stream.key(sweep, RATES)))
         prior_W, prior_Z = model.coefficients(rates)
-    _move(W, Zt, prior_W, prior_Z, model, keys, moves, sweep, workers)
+    _move(W, Zt, prior_W, prior_Z, model, stream, moves, sweep, workers)
     if log_likelihood is None:
-        log_likelihood = _log_likelihood(model, noise, errors)
+        log_likelihood = _log_likelihood(model, noise, errors, squared_error)
     return State(W, Zt, noise, rates, squared_error, log_likelihood, sweep)
+
+
+def _runs_in_one_call(model: Model, noise: NoiseState, workers: Workers) -> bool:
+    """Return whether compiled code runs both half-sweeps at once: on small data, in one thread.
+
+    What needs more than their squared errors between them or at their end takes the longer way.
+    """
+    halves, by = model.noise_model.halves, model.noise_model.by
+    last = noise.row if halves[-1] == "Z" else noise.column  # variances that the last squared errors are divided by
+    is_local = type(model.rows) is ScaledView and not model.is_weighted
+    return is_local and by != "both" and last.size == 1 and workers.is_enough_for(max(model.data.shape))
+
+
+def _draw_both(
+    model: Model,
+    W: Floats,
+    Zt: Floats,
+    prior_W: Coefficients,
+    prior_Z: Coefficients,
+    noise: NoiseState,
+    stream: Stream,
+    sweep: int,
+    n_passes: int,
+    workers: Workers,
+) -> Floats:
+    """Run both half-sweeps, and return the squared errors of the last."""
+    rows, columns, drawn, n_components = model.rows, model.columns, model.drawn, W.shape[1]
+    errors = np.empty(len(W)), np.empty(len(Zt))
+    columns_first = model.noise_model.halves[0] == "Z"
+    draw_both(
+        rows.kernel_rows(n_components), columns.kernel_rows(n_components), W, Zt, prior_W.kernel_prior,
+        prior_Z.kernel_prior, workers.memory, noise.row, noise.column, stream.key(sweep, DRAW_W),
+        stream.key(sweep, DRAW_Z), n_passes, drawn["W"], drawn["Z"], columns_first, *errors,
+    )  # fmt: skip
+    if columns_first:
+        _correct_errors(rows, W, Zt, noise.column, errors[0])
+        return errors[0]
+    _correct_errors(columns, Zt, W, noise.row, errors[1])
+    return errors[1]
+
+
+def _update_noise(model: Model, half: str, noise: NoiseState, errors: Floats, stream: Stream, sweep: int) -> NoiseState:
+    """Draw what a half-sweep tells about the noise."""
+    rng = stream.generator(stream.key(sweep, NOISE if half == model.noise_model.halves[-1] else NOISE_FIRST))
+    n_observed = (model.rows if half == "W" else model.columns).view.n_observed
+    return model.noise_model.update(half, noise, errors, n_observed, model.max_precisions[half], rng)
 
 
 def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -> None:
@@ -132,7 +175,7 @@ def _move(
     prior_W: Coefficients,
     prior_Z: Coefficients,
     model: Model,
-    keys: Words,
+    stream: Stream,
     moves: Moves,
     sweep: int,
     workers: Workers,
@@ -144,10 +187,10 @@ def _move(
             return  # the penalty of a row depends on what is fixed, which the moves do not know
         free_W, free_Zt = np.ascontiguousarray(W[:, first:end]), np.ascontiguousarray(Zt[:, first:end])
         free_priors = prior_W.of_components(first, end), prior_Z.of_components(first, end)
-        _move_all(free_W, free_Zt, *free_priors, keys, moves, sweep, workers)
+        _move_all(free_W, free_Zt, *free_priors, stream, moves, sweep, workers)
         W[:, first:end], Zt[:, first:end] = free_W, free_Zt
     else:
-        _move_all(W, Zt, prior_W, prior_Z, keys, moves, sweep, workers)
+        _move_all(W, Zt, prior_W, prior_Z, stream, moves, sweep, workers)
 
 
 def _move_all(
@@ -155,20 +198,18 @@ def _move_all(
     Zt: Floats,
     prior_W: Coefficients,
     prior_Z: Coefficients,
-    keys: Words,
+    stream: Stream,
     moves: Moves,
     sweep: int,
     workers: Workers,
 ) -> None:
     """Rescale and shear all components in place."""
-    priors = _kernel_prior(prior_W), _kernel_prior(prior_Z)
+    priors = prior_W.kernel_prior, prior_Z.kernel_prior
     if moves.rescale:
-        key_high, key_low = keys[RESCALE]
-        rescale(W, Zt, *priors, key_high, key_low, workers.memory)
+        rescale(W, Zt, *priors, *stream.key(sweep, RESCALE), workers.memory)
     if moves.n_partners and W.shape[1] > 1 and can_shear(prior_W, prior_Z):
-        key_high, key_low = keys[SHEAR]
         first, end = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
-        shear(W, Zt, *priors, key_high, key_low, first, end, workers.memory)
+        shear(W, Zt, *priors, *stream.key(sweep, SHEAR), first, end, workers.memory)
 
 
 def can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
@@ -187,11 +228,11 @@ def _variances(half: str, noise: NoiseState) -> tuple[Floats, Floats]:
     return (noise.row, noise.column) if half == "W" else (noise.column, noise.row)
 
 
-def _log_likelihood(model: Model, noise: NoiseState, errors: Floats) -> float:
-    """Return the log density of the observed entries, given the squared errors of the rows of the last half-sweep."""
+def _log_likelihood(model: Model, noise: NoiseState, errors: Floats, squared_error: float) -> float:
+    """Return the log density of the observed entries, given squared errors of the last half-sweep and their sum."""
     row_variance, _ = _variances(model.noise_model.halves[-1], noise)
     data = model.data
-    fit = (errors / row_variance).sum() if row_variance.size > 1 else errors.sum() / row_variance[0]
+    fit = np.add.reduce(errors / row_variance) if row_variance.size > 1 else squared_error / row_variance[0]
     logs = data.n_observed * math.log(2.0 * math.pi)
     for variance, view in ((noise.row, data.rows), (noise.column, data.columns)):
         if variance.size > 1:
@@ -229,68 +270,35 @@ def half_sweep(
 
     Data that are not in this process register a function of their own, which calls this one where they are.
     """
-    rows, deviation = view.view, None
-    if entry_variance.size > 1:
-        precision, deviation = 1.0 / row_variance, np.sqrt(entry_variance)
-        view = view.times(1.0 / deviation)
-    else:
-        with np.errstate(over="ignore"):  # an infinite variance ends the chain after this sweep
-            precision = 1.0 / (row_variance * entry_variance)
+    weighted = view.times(1.0 / np.sqrt(entry_variance)) if needs_errors and entry_variance.size > 1 else view
+    squared_error = np.empty(len(W))
+    first_drawn, end_drawn = drawn or (0, W.shape[1])
     key_high, key_low = key
-    first_drawn, end_drawn = (0, W.shape[1]) if drawn is None else drawn
-    squared_error = np.empty(rows.n_rows)
     half = HalfSweep(
-        W=W,
-        Z=Z,
-        data=rows.kernel_data,
-        split=rows.kernel_split(min_sharing(W.shape[1])),
-        prior=_kernel_prior(prior),
-        memory=workers.memory,
-        precision=precision,
-        deviation=deviation,
-        entry_scale=view.entry_scale,
-        row_scale=view.row_scale,
-        squares=view.squares if needs_errors else rows.squares,
-        roots=roots,
-        ids=rows.ids if ids is None else ids,
-        key_high=key_high,
-        key_low=key_low,
-        n_passes=n_passes,
-        first_drawn=first_drawn,
-        end_drawn=end_drawn,
-        squared_error=squared_error,
-    )
-    workers.over_tiles(lambda first, end: half.draw(first, end, workers.memory), rows.n_rows)
+        view.kernel_rows(W.shape[1]), W, Z, prior.kernel_prior, workers.memory, row_variance, entry_variance, key_high,
+        key_low, n_passes, first_drawn, end_drawn, squared_error,
+        squares=None if weighted is view else weighted.squares, roots=roots, ids=ids,
+    )  # fmt: skip
+    workers.over_tiles(lambda first, end: half.draw(first, end, workers.memory), len(W))
     if needs_errors:
-        if roots is None:  # weighted errors are sums of squares, which cannot cancel
-            _recompute_cancelled(view, W, Z, deviation, squared_error)
-        if entry_variance.size == 1 and entry_variance[0] != 1.0:
-            squared_error /= entry_variance[0]
+        _correct_errors(weighted, W, Z, entry_variance, squared_error, cancel=roots is None)
     return squared_error
 
 
-def _kernel_prior(prior: Coefficients) -> Prior:
-    """Return a prior in the form that the kernels read."""
-    return Prior(
-        linear=prior.linear,
-        quadratic=prior.quadratic,
-        pairwise=prior.pairwise,
-        absolute=prior.absolute,
-        max_rate=prior.max_rate,
-        paper_rule=prior.paper_rule,
-    )
-
-
-def _recompute_cancelled(
-    view: ScaledView, W: Floats, Z: Floats, deviation: Floats | None, squared_error: Floats
+def _correct_errors(
+    view: ScaledView, W: Floats, Z: Floats, entry_variance: Floats, squared_error: Floats, *, cancel: bool = True
 ) -> None:
-    """Replace squared errors that have cancelled by those of the residuals."""
-    is_trusted = squared_error > MIN_TRUSTED_ERROR * view.sums_of_squares
-    if not is_trusted.all():
-        if deviation is not None:
-            Z = Z * (1.0 / deviation)[:, None]  # as the kernels read it
-        for row in np.flatnonzero(~is_trusted).tolist():
+    """Replace squared errors that have cancelled by those of the residuals, and divide all by a common variance.
+
+    Weighted errors are sums of squares, which cannot `cancel`.
+    """
+    if cancel and not all_above(squared_error, view.trusted_errors):
+        if entry_variance.size > 1:
+            Z = Z * (1.0 / np.sqrt(entry_variance))[:, None]  # as the kernels read it
+        for row in np.flatnonzero(~(squared_error > view.trusted_errors)).tolist():
             view.squared_errors(W, Z, row, row + 1, squared_error)
+    if entry_variance.size == 1 and entry_variance[0] != 1.0:
+        squared_error /= entry_variance[0]
 
 
 @singledispatch

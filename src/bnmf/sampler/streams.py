@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
-from bnmf.kernels.compiled import key_of, set_keys
+from bnmf.kernels.compiled import key_of
 from bnmf.utils.typing import Array, Words
 
-Key = tuple[np.uint64, np.uint64] | Words
+Key = tuple[int, int]
 
-# Parts of a sweep, each with its own stream: rows of `Stream.keys`.
+# Parts of a sweep, each with its own stream.
 N_PARTS = 9
 START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES = range(N_PARTS)
 
@@ -35,26 +35,20 @@ class Stream:
         sequence = np.random.SeedSequence(seed)
         self.seed = sequence.entropy
         self.chain = chain
-        self._words: Words = sequence.generate_state(2, np.uint64).astype(np.uint64)
-        self._philox = np.random.Philox(_Words(self._words))  # type: ignore[arg-type]
+        words: Words = sequence.generate_state(2, np.uint64).astype(np.uint64)
+        self._seed_words = int(words[0]), int(words[1])
+        self._philox = np.random.Philox(_Words(words))  # type: ignore[arg-type]
         self._generator = np.random.Generator(self._philox)
         self._start = self._philox.state
+        self._key = self._start["state"]["key"]
 
     def key(self, sweep: int, part: int) -> Key:
         """Return the 128-bit key of one part of one sweep."""
-        seed_high, seed_low = self._words
-        high, low = key_of(seed_high, seed_low, self.chain, sweep, part)
-        return np.uint64(high), np.uint64(low)
-
-    def keys(self, sweep: int) -> Words:
-        """Return the keys of all parts of one sweep, one per row."""
-        keys = np.empty((N_PARTS, 2), np.uint64)
-        set_keys(self._words, self.chain, sweep, keys)
-        return keys
+        return key_of(*self._seed_words, self.chain, sweep, part)
 
     def generator(self, key: Key) -> np.random.Generator:
         """Return the NumPy generator of this stream, started from a key. It is valid until the next call."""
-        self._start["state"]["key"][:] = key
+        self._key[0], self._key[1] = key
         self._philox.state = self._start  # creating a new generator would take four times as long
         return self._generator
 

@@ -45,6 +45,10 @@ class Workers:
             memory = self._local.memory = Memory()
         return memory
 
+    def is_enough_for(self, n_rows: int) -> bool:
+        """Return whether one call may draw so many rows: there is one thread, and Ctrl-C is heard soon enough."""
+        return self._pool is None and n_rows <= ROWS_PER_TILE * TILES_PER_CALL
+
     def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:
         """Call work(first, last) for ranges of tiles that cover all rows.
 
