@@ -46,7 +46,7 @@ def test_prior_is_invariant(name):
         for i in range(len(W)):
             for again in range(3):
                 rescale(W[i], Zt[i], *numbers, again, i, memory)
-        fresh = statistics(*problem.truths(20_000, rng))
+        fresh = statistics(*problem.truths(8000, rng))
         for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
             assert_same(after, from_prior)
 

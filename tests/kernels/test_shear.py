@@ -53,7 +53,7 @@ def test_prior_is_invariant(name):
         W, Zt, sigma2 = problem.truths(3000, rng)
         for i in range(len(W)):
             W[i], Zt[i] = sheared(W[i], Zt[i], priors, i, partners=(0, 6))
-        fresh = statistics(*problem.truths(20_000, rng))
+        fresh = statistics(*problem.truths(8000, rng))
         for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
             assert_same(after, from_prior)
 
