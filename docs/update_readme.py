@@ -83,6 +83,14 @@ def comparison() -> str:
         place, own = rows[0].index(method), rows[0].index("NMFImputer, default")
         return f"{max(float(row[own]) / float(row[place]) for row in rows[2:] if row[place]):.2f}"
 
+    def lower(ratio: float) -> str:
+        """Return a ratio of errors in words."""
+        return f"{1.0 - ratio:.0%} lower" if ratio < 1.0 else f"{ratio - 1.0:.0%} higher"
+
+    def worst_case(method: str) -> str:
+        """Return by how much the error of bnmf is higher on the table that is worst for it."""
+        return f"and {lower(float(largest(method)))} on the table that is worst for it"
+
     worst = float(ours["worst ratio to the column mean"])
     forest = float(ours["to the one with trees"])
     neighbours = float(ours["to KNNImputer"])
@@ -94,13 +102,15 @@ def comparison() -> str:
         "| parts of a complete nonnegative table, fast, as one answer | scikit-learn's NMF | an iteration takes "
         f"{ratio('complete 160 x 254, K = 20', 'scikit-learn cd')} of the time of a sweep of bnmf (160 x 254, K = 20), "
         "and by default there are at most 200, against 4 chains of 500 |",
-        f"| gaps filled at once, errors matter less | KNNImputer | {seconds('KNNImputer')} a table; bnmf takes "
-        f"{seconds('NMFImputer, default')}, with {neighbours:.2f} of its error, and at most {largest('KNNImputer')} |",
-        "| gaps filled, columns linearly related, no intervals | IterativeImputer | the error of bnmf is "
-        f"{float(ours['median ratio to IterativeImputer']):.2f} of its error, and at most "
-        f"{largest('IterativeImputer')}, in {seconds('NMFImputer, default')} against {seconds('IterativeImputer')} |",
-        "| gaps filled, few columns, related nonlinearly | IterativeImputer with trees | the error of bnmf is "
-        f"{forest:.2f} of its error, and at most {largest('IterativeImputer, trees')} |",
+        f"| gaps filled at once, errors matter less | KNNImputer | {seconds('KNNImputer')} a table, where bnmf takes "
+        f"{seconds('NMFImputer, default')}; the median error of bnmf is {lower(neighbours)}, "
+        f"{worst_case('KNNImputer')} |",
+        "| gaps filled, columns linearly related, intervals matter less | IterativeImputer | "
+        f"{seconds('IterativeImputer')} a table; the median error of bnmf is "
+        f"{lower(float(ours['median ratio to IterativeImputer']))}, {worst_case('IterativeImputer')}. With "
+        "`sample_posterior=True` and many refits it gives intervals too |",
+        "| gaps filled, few columns, related nonlinearly | IterativeImputer with trees | the median error of bnmf is "
+        f"{lower(forest)}, {worst_case('IterativeImputer, trees')} |",
         "| side information on rows and columns, or tensors | SMURFF | bnmf has neither; a sweep "
         f"of SMURFF takes {ratio('GDSC, K = 20', 'SMURFF')} times that of bnmf on GDSC, and "
         f"{ratio('20 million ratings, K = 20, 2 threads', 'SMURFF')} times on 20 million ratings (2 threads) |",
