@@ -37,6 +37,7 @@ INTERNAL = {"bnmf.model", "bnmf.posterior"}
 # What users meet as arguments or results, in modules that hold more than that.
 FURTHER_NAMES = {
     "bnmf.checking.TableCheck",
+    "bnmf.imputer.PooledEstimate",
     "bnmf.selection.RankChoice",
     "bnmf.noise.CommonNoise",
     "bnmf.noise.GroupedNoise",

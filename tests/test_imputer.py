@@ -3,12 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from bnmf import BayesianNMF, NMFImputer
+from bnmf import BayesianNMF, NMFImputer, pool_estimates
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -223,3 +224,89 @@ def test_multiple_imputations_have_the_noise_of_their_column():
     spread = NMFImputer(model).fit(X).multiple_imputations(X, 100).std(axis=0)
     hidden = np.isnan(X)
     assert np.median(spread[:, 4:][hidden[:, 4:]]) > 4 * np.median(spread[:, :4][hidden[:, :4]])
+
+
+def quick(**settings):
+    return NMFImputer(BayesianNMF(2, n_chains=2, burn_in=20, n_draws=20, random_state=0), **settings)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_columns_without_an_observed_entry_are_dropped_or_zero(keep):
+    """As by scikit-learn's imputers: nothing is invented."""
+    X = pd.DataFrame(example()[0][:30, :5], columns=list("abcde"))
+    X["c"] = np.nan
+    fitted = quick(keep_empty_features=keep, add_indicator=True).fit(X)
+    filled = fitted.transform(X)
+    names = [*("abcde" if keep else "abde"), *(f"missingindicator_{name}" for name in "abcde")]
+    assert list(filled.columns) == list(fitted.get_feature_names_out()) == names
+    assert not keep or (filled["c"] == 0).all()
+    rest = quick().fit_transform(X.drop(columns="c"))
+    pd.testing.assert_frame_equal(filled[list("abde")], rest)
+    low, high = fitted.interval(X)
+    (first,) = fitted.multiple_imputations(X, 1)
+    assert list(low.columns) == list(high.columns) == list(first.columns) == names[: 5 if keep else 4]
+
+
+def test_a_number_may_stand_for_missing():
+    X, _ = example()
+    coded = np.where(np.isnan(X), -999.0, X)
+    fitted = quick(missing_values=-999).fit(coded)
+    np.testing.assert_array_equal(fitted.transform(coded), quick().fit_transform(X))
+    np.testing.assert_array_equal(fitted.transform(X), fitted.transform(coded))
+
+
+def test_parameters_of_the_model_without_a_model():
+    model = NMFImputer(n_components=3, n_jobs=2, random_state=5)._model()
+    assert (model.n_components, model.n_jobs, model.random_state, model.offset) == (3, 2, 5, "mean")
+    model = NMFImputer(BayesianNMF(4, n_jobs=1))._model()
+    assert (model.n_components, model.n_jobs) == (4, 1)
+    with pytest.raises(ValueError, match="'n_components' parameter of NMFImputer must be"):
+        NMFImputer(n_components=0).fit(np.ones((3, 3)))
+
+
+def test_intervals_are_those_of_the_posterior_and_observed_entries_have_none():
+    X = pd.DataFrame(example()[0][:30, :6], columns=list("abcdef"))
+    fitted = quick().fit(X)
+    low, high = fitted.interval(X, 0.8)
+    missing = X.isna().to_numpy()
+    expected = fitted.estimator_.posterior_.interval(0.8, *np.nonzero(missing))
+    for found, end in zip((low, high), expected, strict=True):
+        np.testing.assert_array_equal(found.to_numpy()[missing], end)
+        np.testing.assert_array_equal(found.to_numpy()[~missing], X.to_numpy()[~missing])
+    new = X.iloc[:2] * 1.5
+    low, high = fitted.interval(new)
+    assert (low < high).to_numpy()[new.isna()].all()
+
+
+def test_multiple_imputations_of_a_frame_are_frames():
+    X = pd.DataFrame(example()[0][:30, :6], columns=list("abcdef"), index=range(100, 130))
+    fitted = quick().fit(X)
+    frames, arrays = fitted.multiple_imputations(X, 3), quick().fit(X.to_numpy()).multiple_imputations(X.to_numpy(), 3)
+    for frame, array in zip(frames, arrays, strict=True):
+        pd.testing.assert_index_equal(frame.index, X.index)
+        np.testing.assert_array_equal(frame.to_numpy(), array)
+
+
+def test_rubins_rules():
+    """Intervals of a mean cover it as often as they say, where a third of the data is drawn at random."""
+    rng = np.random.default_rng(0)
+    n, m, inside = 60, 10, 0
+    for _ in range(1000):
+        data = rng.normal(size=n)
+        seen = data[:40]
+        # Draws from the posterior predictive distribution of a normal.
+        scale = np.sqrt(39 * seen.var(ddof=1) / rng.chisquare(39, size=m))
+        centre = seen.mean() + scale / np.sqrt(40) * rng.normal(size=m)
+        tables = np.hstack([np.tile(seen, (m, 1)), centre[:, None] + scale[:, None] * rng.normal(size=(m, 20))])
+        pooled = pool_estimates(tables.mean(axis=1), tables.var(axis=1, ddof=1) / n)
+        low, high = pooled.interval(0.9)
+        inside += low < 0 < high
+    # 0.9 with a standard error of 0.0095, and five of them; without the variance between tables it is 0.80.
+    assert abs(inside / 1000 - 0.9) < 0.05
+    same = pool_estimates([[2.0, 1.0]] * 3, [[0.25, 0.5]] * 3)
+    np.testing.assert_allclose(same.standard_error, np.sqrt([0.25, 0.5]))
+    np.testing.assert_allclose(same.interval(0.95)[1], same.estimate + stats.norm.ppf(0.975) * same.standard_error)
+    with pytest.raises(ValueError, match="at least two"):
+        pool_estimates([1.0], [1.0])
+    with pytest.raises(ValueError, match="variances must be nonnegative numbers of the shape"):
+        pool_estimates([1.0, 2.0], [1.0])

@@ -1,21 +1,24 @@
-"""NMFImputer: missing entries filled by their posterior mean, or by several draws."""
+"""NMFImputer: missing entries filled by their posterior mean, or by several draws, and Rubin's rules for these."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from bnmf.data.containers import as_floats, refuse_sharded
 from bnmf.estimator import BayesianNMF, all_or_nothing, checked
 from bnmf.posterior import predictions
-from bnmf.utils.arguments import whole_number
+from bnmf.utils.arguments import probability, whole_number
 from bnmf.utils.seeds import as_generator
-from bnmf.utils.typing import Array
+from bnmf.utils.typing import Array, Bools
 
 ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}
 """Settings that fill tables of unlike columns best, chosen by ``python -m benchmarks.defaults``."""
@@ -33,15 +36,24 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     estimator : BayesianNMF, optional
         The model; by default ``BayesianNMF(prior=("ard", "normal"), offset="mean")``.
+    n_components : int or "auto", optional
+        Number of components. None leaves what the estimator has, "auto" by default.
+    missing_values : float or None, default=nan
+        Number that stands for a missing entry. NaN is always missing.
     add_indicator : bool, default=False
         Append columns that tell which entries were missing, as scikit-learn's imputers do.
+    keep_empty_features : bool, default=False
+        Columns without an observed entry in :meth:`fit` are dropped, as by scikit-learn's imputers. With True they are
+        kept, filled with 0.
+    n_jobs : int, optional
+        Number of threads; -1 for all cores. None leaves what the estimator has.
     random_state : int, RandomState, Generator or None, default=None
         An integer makes the draws reproducible. None leaves what the estimator has.
 
     Attributes
     ----------
     estimator_ : BayesianNMF
-        The fitted model.
+        The model, fitted to the columns that have an observed entry.
     indicator_ : MissingIndicator or None
         The transformer that makes the indicator columns.
 
@@ -50,23 +62,41 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> import numpy as np
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0])
     >>> X[2, 3] = np.nan
-    >>> imputer = NMFImputer(BayesianNMF(1, random_state=0))
-    >>> filled = imputer.fit_transform(X)
-    >>> bool(abs(filled[2, 3] - 12.0) < 1.0)
+    >>> imputer = NMFImputer(BayesianNMF(1, random_state=0)).fit(X)
+    >>> bool(abs(imputer.transform(X)[2, 3] - 12.0) < 1.0)
+    True
+    >>> low, high = imputer.interval(X)
+    >>> bool(low[2, 3] < 12.0 < high[2, 3])
     True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [BayesianNMF, None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "missing_values": [Real, None],
         "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+        "n_jobs": [Integral, None],
         "random_state": "no_validation",
     }
 
     def __init__(
-        self, estimator: BayesianNMF | None = None, *, add_indicator: bool = False, random_state: Any = None
+        self,
+        estimator: BayesianNMF | None = None,
+        *,
+        n_components: int | str | None = None,
+        missing_values: float | None = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.estimator = estimator
+        self.n_components = n_components
+        self.missing_values = missing_values
         self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> NMFImputer:
@@ -87,10 +117,10 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._validate_params()
         with all_or_nothing(self):
             array = self._array(X, reset=True)
-            model = self._model()
-            if np.isnan(array).all():
+            self._known: Bools = np.atleast_1d(~np.isnan(array).all(axis=0))
+            if not self._known.any():
                 raise ValueError("X has no observed entry at all: there is nothing to learn from")
-            self.estimator_ = model.fit(array)
+            self.estimator_ = self._model().fit(array[:, self._known])
             self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
         return self
 
@@ -108,24 +138,45 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The completed rows; observed entries are returned bit for bit. A DataFrame is returned for a DataFrame,
             unless ``set_output`` asks for another container.
         """
-        check_is_fitted(self)
-        array = self._array(X, reset=False)
-        missing = np.isnan(array)
-        filled = array.copy()
+        array, known, missing = self._parts(X)
+        filled = known.copy()
         if missing.any():
-            filled[missing] = self.estimator_.posterior_of(array).mean(*np.nonzero(missing))
+            filled[missing] = self.estimator_.posterior_of(known).mean(*np.nonzero(missing))
+        filled = self._with_empty(filled)
         if self.indicator_ is not None:
             filled = np.hstack([filled, self.indicator_.transform(array).astype(filled.dtype)])
-        if isinstance(X, pd.DataFrame):
-            return pd.DataFrame(filled, index=X.index, columns=self.get_feature_names_out())
-        return filled
+        return self._like(X, filled, self.get_feature_names_out())
 
-    def multiple_imputations(self, X: Any, n_imputations: int = 5, *, random_state: Any = 0) -> Array:
+    def interval(self, X: Any, prob: float = 0.9) -> tuple[Any, Any]:
+        """Return the ends of the central intervals of the missing entries.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Rows of the fitted data, or others.
+        prob : float, default=0.9
+            Probability that an entry is inside.
+
+        Returns
+        -------
+        tuple of ndarray or DataFrame of shape (n_samples, n_features)
+            Lower and upper ends; both are the entry itself where it was observed.
+        """
+        _, known, missing = self._parts(X)
+        ends = [known.copy(), known.copy()]
+        if missing.any():
+            at = np.nonzero(missing)
+            for end, values in zip(ends, self.estimator_.posterior_of(known).interval(prob, *at), strict=True):
+                end[missing] = values
+        low, high = (self._like(X, self._with_empty(end), self._names()) for end in ends)
+        return low, high
+
+    def multiple_imputations(self, X: Any, n_imputations: int = 5, *, random_state: Any = 0) -> Any:
         """Return several completed copies of X, each with its own draw of the missing entries.
 
         Each copy uses one draw of the factors and of the noise, so the differences between copies show the whole
-        uncertainty, as Rubin's rules require. The draws follow the predictive law of :meth:`Posterior.quantile`
-        with noise: they are cut at zero.
+        uncertainty, as Rubin's rules require (:func:`bnmf.pool_estimates`). The draws follow the predictive law of
+        :meth:`Posterior.quantile` with noise: they are cut at zero.
 
         Parameters
         ----------
@@ -138,40 +189,70 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_imputations, n_samples, n_features)
-            The copies.
+        ndarray of shape (n_imputations, n_samples, n_features) or list of DataFrame
+            The copies, DataFrames if X is one.
         """
-        check_is_fitted(self)
-        array = self._array(X, reset=False)
-        posterior = self.estimator_.posterior_of(array)
+        _, known, missing = self._parts(X)
+        posterior = self.estimator_.posterior_of(known)
         W, _, noise = posterior.flat
         if whole_number(n_imputations, "n_imputations", 1) > len(W):
             raise ValueError(f"n_imputations must be at most the {len(W)} draws, got {n_imputations}")
         rng = as_generator(random_state)
         chosen = rng.permutation(len(W))[:n_imputations]
-        rows, columns = np.nonzero(np.isnan(array))
+        rows, columns = np.nonzero(missing)
         means = posterior.draws_of(rows, columns).reshape(len(W), -1)[chosen]
-        out = np.repeat(array[None], n_imputations, axis=0)
+        copies = np.repeat(known[None], n_imputations, axis=0)
         noise = noise.choose(chosen)
-        out[:, rows, columns] = predictions.add_noise(means, noise, rows, columns, posterior.lower_bound, rng)
-        return out
+        copies[:, rows, columns] = predictions.add_noise(means, noise, rows, columns, posterior.lower_bound, rng)
+        if isinstance(X, pd.DataFrame):
+            return [self._like(X, self._with_empty(copy), self._names()) for copy in copies]
+        return np.stack([self._with_empty(copy) for copy in copies])
 
     def _model(self) -> BayesianNMF:
         """Return an unfitted model."""
         model = BayesianNMF(**ANY_TABLE) if self.estimator is None else clone(self.estimator)
-        return model if self.random_state is None else model.set_params(random_state=self.random_state)
+        names = ("n_components", "n_jobs", "random_state")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return model.set_params(**given)
 
     def _array(self, X: Any, *, reset: bool) -> Array:
+        """Return X as an array with NaN for missing entries."""
         refuse_sharded(X)
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
         array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        if self.missing_values is not None and not np.isnan(self.missing_values):
+            array = np.where(array == self.missing_values, np.array(np.nan, array.dtype), array)
         if np.any(array < 0) and not self._model().takes_negative:
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator "
                 "has offset='min' or a prior that allows it, such as 'normal'"
             )
         return array
+
+    def _parts(self, X: Any) -> tuple[Array, Array, Bools]:
+        """Return X as an array, its columns with an observed entry in the fit, and where these are missing."""
+        check_is_fitted(self)
+        array = self._array(X, reset=False)
+        known = array[:, self._known]
+        return array, known, np.isnan(known)
+
+    def _with_empty(self, filled: Array) -> Array:
+        """Return filled columns with those that had no observed entry in the fit, as zeros, if they are kept."""
+        if not self.keep_empty_features or self._known.all():
+            return filled
+        out = np.zeros((len(filled), len(self._known)), filled.dtype)
+        out[:, self._known] = filled
+        return out
+
+    def _like(self, X: Any, filled: Array, names: Array) -> Any:
+        """Return a DataFrame if X is one."""
+        return pd.DataFrame(filled, index=X.index, columns=names) if isinstance(X, pd.DataFrame) else filled
+
+    def _names(self, input_features: Any = None) -> Array:
+        """Return the names of the columns that are filled."""
+        names = super().get_feature_names_out(input_features)
+        return names if self.keep_empty_features else names[self._known]
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that :meth:`transform` gives.
@@ -184,15 +265,78 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of str
-            The same names, and those of the indicator columns.
+            Those that are filled, and those of the indicator columns.
         """
-        names = super().get_feature_names_out(input_features)
+        names = self._names(input_features)
         if self.indicator_ is None:
             return names
-        return np.concatenate([names, self.indicator_.get_feature_names_out(names)])
+        of_all = super().get_feature_names_out(input_features)
+        return np.concatenate([names, self.indicator_.get_feature_names_out(of_all)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = not self._model().takes_negative
         tags.input_tags.allow_nan = True
         return tags
+
+
+class PooledEstimate(NamedTuple):
+    """An estimate from several completed tables, by Rubin's rules.
+
+    Attributes
+    ----------
+    estimate, standard_error : ndarray
+        Mean of the estimates, and its standard error: within tables, and between them.
+    df : ndarray
+        Degrees of freedom of Student's t for intervals; infinite if all tables give the same.
+    missing_information : ndarray
+        Share of the variance that is due to missing entries.
+    """
+
+    estimate: Array
+    standard_error: Array
+    df: Array
+    missing_information: Array
+
+    def interval(self, prob: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of the confidence interval of this probability."""
+        width = stats.t.ppf(0.5 + 0.5 * probability(prob, "prob"), self.df) * self.standard_error
+        return self.estimate - width, self.estimate + width
+
+
+def pool_estimates(estimates: Any, variances: Any) -> PooledEstimate:
+    """Combine estimates from several completed tables by Rubin's rules.
+
+    Parameters
+    ----------
+    estimates : array-like of shape (n_imputations, ...)
+        An estimate from each completed table of :meth:`NMFImputer.multiple_imputations`: a mean, or coefficients of a
+        regression.
+    variances : array-like of the same shape
+        Squared standard errors of the estimates.
+
+    Returns
+    -------
+    PooledEstimate
+        Estimate, standard error and degrees of freedom.
+
+    Examples
+    --------
+    >>> pooled = pool_estimates([1.0, 1.2, 1.1], [0.04, 0.05, 0.045])
+    >>> round(float(pooled.estimate), 2), round(float(pooled.standard_error), 3)
+    (1.1, 0.242)
+    """
+    found, within = np.asarray(estimates, float), np.asarray(variances, float)
+    if found.ndim == 0 or len(found) < 2:
+        raise ValueError("estimates must hold at least two, one of each completed table")
+    if within.shape != found.shape or not np.all(within >= 0):
+        raise ValueError(
+            f"variances must be nonnegative numbers of the shape of estimates, {found.shape}, got {within.shape}"
+        )
+    m = len(found)
+    inside, between = within.mean(axis=0), (1.0 + 1.0 / m) * found.var(axis=0, ddof=1)
+    total = inside + between
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.where(between > 0.0, (m - 1) * (total / between) ** 2, np.inf)
+        share = np.where(total > 0.0, between / total, 0.0)
+    return PooledEstimate(found.mean(axis=0), np.sqrt(total), df, share)
