@@ -11,6 +11,7 @@ ifeq ($(firstword $(foreach name,c++ g++ clang++,$(shell command -v $(name)))),)
 ZIG := $(VENV)/zig
 BUILD += ziglang
 export PATH := $(CURDIR)/$(ZIG):$(PATH)
+export CXX := $(CURDIR)/$(ZIG)/c++
 endif
 OLDEST := .venv-oldest
 NEWEST := .venv-newest

@@ -60,7 +60,7 @@ def predictions(model: Model, moves: Moves, n_sweeps: int, chain: int) -> tuple[
         for sweep in range(-n_sweeps // 2, n_sweeps):
             began = time.thread_time()
             state = gibbs.step(model, state, stream, workers, moves)
-            if sweep >= 0:  # the first sweeps compile
+            if sweep >= 0:  # the first sweeps are not typical
                 seconds += time.thread_time() - began
                 kept[sweep] = np.einsum("ik,ik->i", state.W[rows], state.Zt[columns])
     return kept, seconds / n_sweeps

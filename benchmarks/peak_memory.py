@@ -21,7 +21,7 @@ def peak_bytes() -> int:
 
 def measure(directory: Path, data: str, rank: int) -> dict[str, float]:
     """Load a sparse matrix, run a few sweeps, and return the peak memory above the baseline, in bytes."""
-    # Code and compilation are part of the baseline: a small matrix that is drawn by the same kernels.
+    # Code is part of the baseline: a small matrix that is drawn by the same kernels.
     Chain(model_of(sp.csr_array(np.eye(40)), 2), 0, 1, MIXING).sweep(2)
     before = peak_bytes()
     X = load(data, directory)

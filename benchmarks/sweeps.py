@@ -4,8 +4,8 @@
 
 One thread, GEE prior, common noise; a sweep draws every entry once and ends with the rescaling move. A time is the
 minimum of the CPU times of all sweeps. The contestants are measured in turn, each in a process of its own, so that the
-ratios of a run can be trusted where its times cannot. A processor without AVX-512 is played by this one: Numba and
-OpenBLAS are told to use nothing above AVX2.
+ratios of a run can be trusted where its times cannot. A processor without AVX-512 is played by this one: the
+kernels and OpenBLAS are told to use nothing above AVX2.
 """
 
 import argparse

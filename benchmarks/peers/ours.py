@@ -42,7 +42,7 @@ class Chain:
             self.state = step(self.model, self.state, self.stream, self.workers, self.moves)
 
     def burn_in(self, seconds: float) -> None:
-        self.sweep(1)  # compiles
+        self.sweep(1)
         began = time.perf_counter()
         for sweep in range(MAX_BURN_IN_SWEEPS):
             if sweep >= MIN_BURN_IN_SWEEPS and time.perf_counter() - began > seconds:

@@ -1,7 +1,7 @@
 """Views, and what ObservedMatrix reads from them, against a dense array with NaN."""
 
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix, observed, views
-from bnmf.data.views import ScaledView, unsigned
+from bnmf.data.views import ScaledView, listed_views, unsigned
 from bnmf.kernels.compiled import Data, Split
 
 NAN = np.nan
@@ -416,10 +416,32 @@ def test_data_outside_of_their_arrays_are_refused(changed, message):
         Data(**arrays(**changed))
 
 
-@pytest.mark.parametrize("changed", [{"values": np.zeros(4, np.float32)}, {"dense": np.ones((4, 3)).T}])
+@pytest.mark.parametrize("changed", [{"values": np.zeros(4, np.int32)}, {"dense": np.ones((4, 3)).T}])
 def test_data_of_other_types_are_refused(changed):
-    with pytest.raises(TypeError, match="incompatible function arguments"):
+    with pytest.raises(TypeError, match=r"incompatible function arguments|values must be floats"):
         Data(**arrays(**changed))
+
+
+def test_values_are_copied_in_single_precision_where_that_is_exact():
+    rng = np.random.default_rng(0)
+    ratings = sp.csr_array(np.where(rng.uniform(size=(30, 20)) < 0.3, rng.integers(1, 11, size=(30, 20)) / 2, 0.0))
+    W, Z = rng.exponential(size=(20, 3)), rng.exponential(size=(30, 3))
+    rows, columns, _ = listed_views(ratings, negative=False)
+    assert rows.values is ratings.data  # not copied
+    assert columns.values.dtype == np.float32
+    double = replace(columns, values=columns.values.astype(np.float64))
+    for name in ("sums", "root_mean_squares", "largest_magnitudes", "resolutions"):
+        np.testing.assert_array_equal(getattr(columns, name)(), getattr(double, name)())
+    np.testing.assert_array_equal(columns.sums_of_squares, double.sums_of_squares)
+    for which in ("squared_errors", "listed_residuals"):
+        got, expected = (np.empty(20 if which == "squared_errors" else ratings.nnz) for _ in range(2))
+        getattr(columns.scaled(), which)(W, Z, 0, 20, got)
+        getattr(double.scaled(), which)(W, Z, 0, 20, expected)
+        np.testing.assert_array_equal(got, expected)
+    ratings.data[7] = 0.1
+    assert listed_views(ratings, negative=False)[1].values.dtype == np.float64
+    ratings.data[7] = 1e40
+    assert listed_views(ratings, negative=False)[1].values.dtype == np.float64
 
 
 @pytest.mark.parametrize(("rows", "repeats"), [([0, 300], [0, 1]), ([0, -1], [0, 1]), ([0, 1], [0, 1]), ([0, 2], [0])])

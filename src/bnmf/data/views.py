@@ -31,7 +31,8 @@ class View:
     matrix : ndarray, csr_array or None
         The data with zeros in place of missing entries; None if every row lists its observed entries.
     indptr, indices, values : ndarray
-        Row i lists the positions `indices[indptr[i]:indptr[i + 1]]` and the data there (0 where missing).
+        Row i lists the positions `indices[indptr[i]:indptr[i + 1]]` and the data there (0 where missing). Values may be
+        in single precision, if that is exact.
     lists_missing : ndarray of bool
         Whether a row lists its missing positions rather than its observed ones: whichever are fewer.
     squares : ndarray
@@ -175,7 +176,7 @@ class View:
         """Return the observed entries of a row; of implicit zeros one, as they are all equal."""
         listed = slice(self.indptr[row], self.indptr[row + 1])
         if not self.lists_missing[row]:
-            return self.values[listed]
+            return self.values[listed].astype(np.float64, copy=False)
         if isinstance(self.matrix, np.ndarray):
             return np.delete(self.matrix[row], self.indices[listed])
         assert self.matrix is not None
@@ -234,7 +235,8 @@ class View:
             stop = min(max(int(end), start + 1), self.n_rows)
             listed = slice(self.indptr[start], self.indptr[stop])
             row_of = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
-            yield slice(start, stop), row_of, self.values[listed], self.indices[listed]
+            values = self.values[listed].astype(np.float64, copy=False)
+            yield slice(start, stop), row_of, values, self.indices[listed]
             start = stop
 
     def mask(self, start: int, stop: int, n_columns: int) -> Bools:
@@ -265,6 +267,10 @@ class ScaledView:
         self.row_scale = np.ones(1) if row_scale is None else row_scale
         self.has_row_scale = row_scale is not None
         self._kernel_rows: dict[int, Rows] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything but what the kernels read, which points to memory of this process."""
+        return self.__dict__ | {"_kernel_rows": {}}
 
     def kernel_rows(self, n_components: int) -> Rows:
         """Return what the half-sweeps of K components read of the data, in the form that the kernels read."""
@@ -352,7 +358,19 @@ def listed_views(matrix: sp.csr_array, *, negative: bool) -> tuple[View, View, i
     """Return both views and the number of observed entries of a sparse matrix whose unstored entries are missing."""
     matrix = without_nan(matrix)
     check_values(matrix.data, negative=negative)
-    return listed_view(matrix), listed_view(matrix.tocsc()), matrix.nnz
+    return listed_view(matrix), listed_view(in_single_precision(matrix).tocsc()), matrix.nnz
+
+
+def in_single_precision(matrix: sp.csr_array) -> sp.csr_array:
+    """Return a sparse matrix in single precision if that is exact, as for ratings: a smaller copy."""
+    single = np.empty(len(matrix.data), np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        for start in range(0, len(single), ENTRIES_PER_BLOCK):
+            block = slice(start, start + ENTRIES_PER_BLOCK)
+            single[block] = matrix.data[block]
+            if not np.array_equal(single[block], matrix.data[block]):
+                return matrix
+    return sp.csr_array((single, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def without_nan(matrix: sp.csr_array) -> sp.csr_array:

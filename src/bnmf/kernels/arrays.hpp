@@ -99,7 +99,9 @@ public:
     using Pointers = Array<const int64_t, 1>;
     using Positions = Array<const uint32_t, 1>;
 
-    DataArrays(Pointers indptr, Positions indices, Numbers values, Array<const uint8_t, 1> lists_missing,
+    using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+    DataArrays(Pointers indptr, Positions indices, Values values, Array<const uint8_t, 1> lists_missing,
                std::optional<Matrix> dense, std::optional<Pointers> stored_indptr,
                std::optional<Positions> stored_indices, std::optional<Numbers> stored_values, int64_t n_columns)
         : Data{}, indptr_(indptr), indices_(indices), values_(values), lists_missing_(lists_missing), dense_(dense),
@@ -127,7 +129,10 @@ public:
         }
         this->indptr = indptr.data();
         this->indices = indices.data();
-        this->values = values.data();
+        const bool is_single = values.dtype() == nb::dtype<float>();
+        if (!is_single && values.dtype() != nb::dtype<double>()) throw nb::type_error("values must be floats");
+        this->values = is_single ? nullptr : static_cast<const double*>(values.data());
+        this->single_values = is_single ? static_cast<const float*>(values.data()) : nullptr;
         this->lists_missing = lists_missing.data();
         this->dense = dense ? dense->data() : nullptr;
         this->stored_indptr = stored_indptr ? stored_indptr->data() : nullptr;
@@ -157,7 +162,7 @@ private:
 
     Pointers indptr_;
     Positions indices_;
-    Numbers values_;
+    Values values_;
     Array<const uint8_t, 1> lists_missing_;
     std::optional<Matrix> dense_;
     std::optional<Pointers> stored_indptr_;

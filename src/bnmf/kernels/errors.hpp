@@ -27,7 +27,7 @@ struct Fit {
 inline void listed_residuals(const Fit& fit, const Data& data, int64_t start, int64_t stop, double* out) {
     for (int64_t row = start; row < stop; ++row)
         for (int64_t i = data.indptr[row]; i < data.indptr[row + 1]; ++i)
-            out[i] = fit.residual(row, data.indices[i], data.values[i]);
+            out[i] = fit.residual(row, data.indices[i], data.value(i));
 }
 
 // Write the squared error of rows `start` to `stop`.
@@ -56,7 +56,7 @@ inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, i
             }
         } else {
             for (; i < end; ++i) {
-                const double residual = fit.residual(row, data.indices[i], data.values[i]);
+                const double residual = fit.residual(row, data.indices[i], data.value(i));
                 total += residual * residual;
             }
         }

@@ -45,7 +45,7 @@ void bind_classes(nb::module_& m) {
     using Pointers = DataArrays::Pointers;
     using Positions = DataArrays::Positions;
     nb::class_<DataArrays>(m, "Data")
-        .def(nb::init<Pointers, Positions, Numbers, Array<const uint8_t, 1>, std::optional<Matrix>,
+        .def(nb::init<Pointers, Positions, DataArrays::Values, Array<const uint8_t, 1>, std::optional<Matrix>,
                       std::optional<Pointers>, std::optional<Positions>, std::optional<Numbers>, int64_t>(),
              nb::kw_only(), nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("lists_missing").noconvert(), nb::arg("dense").noconvert().none(),

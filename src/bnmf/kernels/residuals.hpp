@@ -65,7 +65,7 @@ inline void set_list(int64_t row, bool is_complement, int64_t length, const Prob
         const double scale = problem.row_scale[row];
         for (int64_t i = start; i < stop; ++i) {
             const int64_t column = data.indices[i];
-            residuals[n] = data.values[i] * (problem.entry_scale[column] * scale);
+            residuals[n] = data.value(i) * (problem.entry_scale[column] * scale);
             offsets[n++] = column * side;
         }
     }

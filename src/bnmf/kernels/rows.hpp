@@ -48,12 +48,15 @@ struct Data {
     const int64_t* indptr;         // row i lists the positions indices[indptr[i]] to indices[indptr[i + 1] - 1],
     const uint32_t* indices;       // and the data there, 0 where missing
     const double* values;
+    const float* single_values;    // these in place of `values`, if they are not null
     const uint8_t* lists_missing;  // whether a row lists its missing positions
     const double* dense;           // whole rows with zeros in place of missing entries; null if they are not dense
     const int64_t* stored_indptr;  // the same in CSR form; null if they are not sparse
     const uint32_t* stored_indices;
     const double* stored_values;
     int64_t longest;               // most positions that are gathered for a row: those listed, or all others
+
+    double value(int64_t i) const { return single_values != nullptr ? double(single_values[i]) : values[i]; }
 };
 
 // Everything that draws of rows read and write.
