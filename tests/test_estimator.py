@@ -279,7 +279,7 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"random_state": "seed"}, ValueError, "random_state must be None, a whole number"),
         ({"checkpoint": 3}, TypeError, "'checkpoint' parameter .* Got 3"),
         ({"checkpoint": ""}, ValueError, "checkpoint must be the name of a directory, got ''"),
-        ({"prior": "gaussian"}, ValueError, "prior must be a Prior or one of 'ard', 'normal'"),
+        ({"prior": "gaussian"}, ValueError, "prior must be a Prior or one of 'ard', 'exponential'"),
         ({"prior": ("gee",)}, ValueError, "pair"),
         ({"noise": "none"}, ValueError, "noise must be 'common', 'column', 'row', 'both'"),
         ({"scale": "row"}, ValueError, "'scale' parameter .* Got 'row'"),

@@ -49,7 +49,7 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
         bounds = model.max_precisions[half]
         noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
     squared_error = float(errors.sum())
-    log_likelihood = -math.inf if model.is_weighted else _log_likelihood(model, noise, errors, squared_error)
+    log_likelihood = -math.inf if model.is_weighted else _log_likelihood(model, noise, errors)
     return State(W, Zt, noise, rates, squared_error, log_likelihood, 0)
 
 
@@ -110,7 +110,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         prior_W, prior_Z = model.coefficients(rates)
     _move(W, Zt, prior_W, prior_Z, model, stream, moves, sweep, workers)
     if log_likelihood is None:
-        log_likelihood = _log_likelihood(model, noise, errors, squared_error)
+        log_likelihood = _log_likelihood(model, noise, errors)
     return State(W, Zt, noise, rates, squared_error, log_likelihood, sweep)
 
 
@@ -228,11 +228,12 @@ def _variances(half: str, noise: NoiseState) -> tuple[Floats, Floats]:
     return (noise.row, noise.column) if half == "W" else (noise.column, noise.row)
 
 
-def _log_likelihood(model: Model, noise: NoiseState, errors: Floats, squared_error: float) -> float:
-    """Return the log density of the observed entries, given squared errors of the last half-sweep and their sum."""
+def _log_likelihood(model: Model, noise: NoiseState, errors: Floats) -> float:
+    """Return the log density of the observed entries, given squared errors of the last half-sweep."""
     row_variance, _ = _variances(model.noise_model.halves[-1], noise)
     data = model.data
-    fit = np.add.reduce(errors / row_variance) if row_variance.size > 1 else squared_error / row_variance[0]
+    by_row = row_variance.size > 1
+    fit = np.add.reduce(errors / row_variance) if by_row else np.add.reduce(errors) / row_variance[0]
     logs = data.n_observed * math.log(2.0 * math.pi)
     for variance, view in ((noise.row, data.rows), (noise.column, data.columns)):
         if variance.size > 1:
