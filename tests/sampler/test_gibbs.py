@@ -17,6 +17,7 @@ from bnmf.model import Model
 from bnmf.model.noise import CommonNoise, StudentT, common
 from bnmf.model.units import units_of
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.sampler import gibbs
 from bnmf.sampler.gibbs import sample, start, step
 from bnmf.sampler.moves import MIXING, PLAIN
 from bnmf.sampler.state import State
@@ -421,3 +422,19 @@ def test_two_threads_draw_the_same_bits_of_weighted_data(noise):
     one, two = (last_state(model, 3, n_threads=n_threads) for n_threads in (1, 2))
     assert_identical(one, two)
     np.testing.assert_array_equal(one.noise.entry, two.noise.entry)
+
+
+@pytest.mark.parametrize("noise", ["common", "column", "row"])
+@pytest.mark.parametrize("prior", ["gee", "ard", ("gl22inf", "normal")])
+def test_one_call_draws_what_two_half_sweeps_do(noise, prior, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(30, 12))
+    X[rng.uniform(size=X.shape) < 0.3] = np.nan
+    model = Model(ObservedMatrix.from_data(X), 3, prior, noise)
+    together = list(sample(model, Stream(1), n_sweeps=4))
+    monkeypatch.setattr(gibbs, "_runs_in_one_call", lambda *_: False)
+    for one, two in zip(together, sample(model, Stream(1), n_sweeps=4), strict=True):
+        np.testing.assert_array_equal(one.W, two.W)
+        np.testing.assert_array_equal(one.Zt, two.Zt)
+        np.testing.assert_array_equal(one.noise.column, two.noise.column)
+        assert (one.squared_error, one.log_likelihood) == (two.squared_error, two.log_likelihood)

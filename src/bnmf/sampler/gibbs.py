@@ -122,7 +122,7 @@ def _runs_in_one_call(model: Model, noise: NoiseState, workers: Workers) -> bool
     halves, by = model.noise_model.halves, model.noise_model.by
     last = noise.row if halves[-1] == "Z" else noise.column  # variances that the last squared errors are divided by
     is_local = type(model.rows) is ScaledView and not model.is_weighted
-    return is_local and by != "both" and last.size == 1 and workers.is_enough_for(max(model.data.shape))
+    return is_local and by != "both" and last.size == 1 and workers.may_draw_at_once(max(model.data.shape))
 
 
 def _draw_both(

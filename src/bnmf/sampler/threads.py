@@ -16,6 +16,8 @@ from bnmf.kernels.compiled import ROWS_PER_TILE, Memory
 
 # Tiles between two moments in which a single thread hears Ctrl-C.
 TILES_PER_CALL = 64
+# Most tiles of a side of data whose half-sweeps are one call: on larger data Python between them costs nothing.
+MAX_SMALL_TILES = 8
 
 
 class Workers:
@@ -45,9 +47,9 @@ class Workers:
             memory = self._local.memory = Memory()
         return memory
 
-    def is_enough_for(self, n_rows: int) -> bool:
+    def may_draw_at_once(self, n_rows: int) -> bool:
         """Return whether one call may draw so many rows: there is one thread, and Ctrl-C is heard soon enough."""
-        return self._pool is None and n_rows <= ROWS_PER_TILE * TILES_PER_CALL
+        return self._pool is None and n_rows <= ROWS_PER_TILE * MAX_SMALL_TILES
 
     def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:
         """Call work(first, last) for ranges of tiles that cover all rows.
