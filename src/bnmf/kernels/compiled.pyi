@@ -92,6 +92,39 @@ class HalfSweep:
     def draw(self, first: int, end: int, memory: Memory) -> None:
         """Draw the rows of tiles `first` to `end` - 1 in place, and write the squared error of each row."""
 
+class Latent:
+    """Entries that are known to lie between two limits, row by row, and the arrays and places that hold their values.
+
+    A place of -1 is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        indptr: Ints,
+        columns: Positions,
+        lower: Floats,
+        upper: Floats,
+        targets: list[tuple[Floats, Ints]],
+    ) -> None: ...
+    def draw(
+        self,
+        *,
+        W: Floats,
+        Z: Floats,
+        entry_scale: Floats | None,
+        row_scale: Floats,
+        row_variance: Floats,
+        column_variance: Floats,
+        weight: Floats | None,
+        ids: Words,
+        key_high: SupportsIndex,
+        key_low: SupportsIndex,
+        start: int,
+        stop: int,
+    ) -> None:
+        """Draw the values of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream."""
+
 def rescale(
     W: Floats,
     Z: Floats,

@@ -164,10 +164,11 @@ class Model:
         """Return the roots of the weights of the entries, in the order of rows and in that of columns, or None."""
         if not self.is_weighted:
             return {"W": None, "Z": None}
-        root = np.sqrt(self._weights(noise))
+        root = np.sqrt(self.weights(noise))
         return {"W": root, "Z": root[self.data.column_order]}
 
-    def _weights(self, noise: NoiseState) -> Floats:
+    def weights(self, noise: NoiseState) -> Floats:
+        """Return the factor of the precision of each entry, known and drawn, in the order of rows."""
         known = self.entry_precision
         if not noise.entry.size:
             return np.ones(self.data.n_observed) if known is None else known

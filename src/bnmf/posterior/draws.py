@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr
 
+from bnmf.kernels.compiled import fill_log_mass
 from bnmf.model.noise import log_student_t
 from bnmf.posterior.calibration import Calibration
 from bnmf.priors.base import Prior
@@ -181,6 +183,30 @@ class NoiseDraws:
         if self.df is None:
             return -0.5 * (squares + np.log(2.0 * np.pi))
         return log_student_t(squares, self.df[:, None])
+
+    def log_probability(self, low: Floats, high: Floats) -> Floats:
+        """Return the log probability that noise of scale 1 lies between limits (S, n), one of which may be infinite."""
+        swapped = low + high > 0.0  # both laws are symmetric: the tail that is not far out keeps its digits
+        low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
+        if self.df is not None:
+            df = self.df[:, None]
+            with np.errstate(divide="ignore"):
+                return np.log(stdtr(df, high) - stdtr(df, low))
+        start, out = np.ascontiguousarray(-high).ravel(), np.empty(high.size)
+        fill_log_mass(-start, np.ones(high.size), np.ascontiguousarray(high - low).ravel(), out)
+        return (out - 0.5 * (start**2 + np.log(2.0 * np.pi))).reshape(high.shape)
+
+    def mean_between(self, low: Floats, high: Floats) -> Floats:
+        """Return the mean of noise of scale 1 that lies between limits (S, n), one of which may be infinite."""
+        log_mass, sides = self.log_probability(low, high), []
+        for limit in (low, high):
+            finite = np.where(np.isinf(limit), 0.0, limit)
+            density = np.exp(self.log_density(finite**2) - log_mass)
+            if self.df is not None:
+                df = np.maximum(self.df, 1.0 + 1e-9)[:, None]  # with less there is no mean
+                density = density * (df + finite**2) / (df - 1.0)
+            sides.append(np.where(np.isinf(limit), 0.0, density))
+        return sides[0] - sides[1]
 
     @property
     def excess(self) -> Floats:

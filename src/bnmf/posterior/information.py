@@ -35,7 +35,14 @@ class LeaveOneOut(NamedTuple):
     is_unreliable: Bools
 
 
-def leave_one_out(posterior: Posterior, rows: Indices, columns: Indices, values: Floats) -> LeaveOneOut:
+def leave_one_out(
+    posterior: Posterior,
+    rows: Indices,
+    columns: Indices,
+    values: Floats,
+    lower: Floats | None = None,
+    upper: Floats | None = None,
+) -> LeaveOneOut:
     """Return the leave-one-out densities of some of the observed entries.
 
     Parameters
@@ -46,6 +53,8 @@ def leave_one_out(posterior: Posterior, rows: Indices, columns: Indices, values:
         Paired positions.
     values : ndarray of shape (n,)
         The data there.
+    lower, upper : ndarray of shape (n,), optional
+        Limits of entries, NaN where one is exact.
 
     Returns
     -------
@@ -59,7 +68,8 @@ def leave_one_out(posterior: Posterior, rows: Indices, columns: Indices, values:
         raise ValueError(f"leave-one-out densities need at least {MIN_DRAWS} draws in all, got {n_draws}")
     loo, waic, shape = (np.empty(len(rows)) for _ in range(3))
     for part in tiles(len(rows), 64 * n_draws):
-        terms = posterior.log_likelihood(rows[part], columns[part], values[part]).reshape(n_draws, -1).T
+        sides = {name: None if x is None else x[part] for name, x in (("lower", lower), ("upper", upper))}
+        terms = posterior.log_likelihood(rows[part], columns[part], values[part], **sides).reshape(n_draws, -1).T
         loo[part], shape[part] = terms.mean(axis=1), -np.inf
         varies = np.ptp(terms, axis=1) > 0.0
         if varies.any():

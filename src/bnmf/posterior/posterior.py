@@ -298,7 +298,28 @@ class Posterior(Draws, BasePosterior):
     def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
         return arguments.positions(rows, columns, self.shape)
 
-    def log_likelihood(self, rows: Any, columns: Any, values: Any) -> Floats:
+    def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
+        """Return the mean of the values of some fitted entries that are known to lie between limits.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int
+            Paired positions.
+        lower, upper : array-like
+            Limits of each, one of which may be infinite.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The means, which lie between the limits.
+        """
+        rows, columns = self._positions(rows, columns)
+        low, high = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
+        means = predictions.mean_between(*self.flat, rows, columns, low, high)
+        lowest = np.clip(self.lower_bound - self._offset(columns), low, high)  # the data may not be negative
+        return np.clip(means, lowest, high) + self._offset(columns)
+
+    def log_likelihood(self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None) -> Floats:
         """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
 
         Parameters
@@ -307,17 +328,22 @@ class Posterior(Draws, BasePosterior):
             Paired positions.
         values : array-like
             The data there.
+        lower, upper : array-like, optional
+            Limits of entries that are only known to lie between them, whose value does not count; NaN for others.
 
         Returns
         -------
         ndarray of shape (chain, draw, n)
-            Log densities.
+            Log densities, and log probabilities of intervals.
         """
-        rows, columns, values = self._data(rows, columns, values)
-        terms = predictions.log_likelihood(*self.flat, rows, columns, values)
+        rows, columns = self._positions(rows, columns)
+        data = self._observed(columns, values, lower, upper)
+        terms = predictions.log_likelihood(*self.flat, rows, columns, data)
         return terms.reshape(self.n_chains, self.n_draws, -1)
 
-    def log_predictive_density(self, rows: Any, columns: Any, values: Any) -> Floats:
+    def log_predictive_density(
+        self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None
+    ) -> Floats:
         """Return the log posterior predictive density of each entry.
 
         Parameters
@@ -326,21 +352,33 @@ class Posterior(Draws, BasePosterior):
             Paired positions.
         values : array-like
             The data there.
+        lower, upper : array-like, optional
+            Limits of entries that are only known to lie between them, whose value does not count; NaN for others.
 
         Returns
         -------
         ndarray of shape (n,)
-            Log densities.
+            Log densities, and log probabilities of intervals.
         """
-        rows, columns, values = self._data(rows, columns, values)
-        return predictions.log_predictive_density(*self.flat, rows, columns, values)
-
-    def _data(self, rows: Any, columns: Any, values: Any) -> tuple[Indices, Indices, Floats]:
         rows, columns = self._positions(rows, columns)
-        values = arguments.floats(values, "values")
-        if values.shape != rows.shape:
-            raise ValueError(f"values must be as many as rows and columns, {rows.size}, got shape {values.shape}")
-        return rows, columns, values - self._offset(columns)
+        data = self._observed(columns, values, lower, upper)
+        return predictions.log_predictive_density(*self.flat, rows, columns, data)
+
+    def _at(self, values: Any, name: str, columns: Indices) -> Floats:
+        """Return numbers at some positions without the offsets of their columns."""
+        values = arguments.floats(values, name)
+        if values.shape != columns.shape:
+            raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {values.shape}")
+        return values - self._offset(columns)
+
+    def _observed(self, columns: Indices, values: Any, lower: Any, upper: Any) -> predictions.Observed:
+        """Return what was observed at some positions."""
+        values = self._at(values, "values", columns)
+        if lower is None and upper is None:
+            return predictions.Observed(values)
+        if lower is None or upper is None:
+            raise ValueError("lower and upper must be given together")
+        return predictions.Observed(values, self._at(lower, "lower", columns), self._at(upper, "upper", columns))
 
     # --- new rows
 
@@ -416,7 +454,8 @@ class Posterior(Draws, BasePosterior):
                 raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
             weighted = self.df is not None or factor is not None
             rows = (data.listed() if weighted else data).rows.select(new)
-            drawn = new_rows.draw(rows, ids[new], replace(self, noise_factor=_of_rows(factor, new)), seed)
+            limits = None if data.limits is None else data.limits.of_rows(new)
+            drawn = new_rows.draw(rows, ids[new], replace(self, noise_factor=_of_rows(factor, new)), seed, limits)
             spread = 1.0 if drawn.row_noise is None else float(drawn.row_noise.max())
             # Numbers of Python: their product is infinite without a warning.
             is_finite = float(np.max(self.noise_variance)) * spread < LARGEST_SQUARE

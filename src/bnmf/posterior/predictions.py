@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -186,15 +186,59 @@ def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise: NoiseD
     return np.sqrt(variance)
 
 
-def log_likelihood(W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, values: Floats) -> Floats:
-    """Return the log density of each value given w z and the noise, (S, n)."""
-    variance = noise.at(rows, columns)
-    difference = values - entries(W, Z, rows, columns)
-    return noise.log_density(difference**2 / variance) - 0.5 * np.log(variance)
+class Observed(NamedTuple):
+    """What was observed of entries: their values, and limits of those that are only known to lie between two.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        Numbers; those of limited entries do not count.
+    lower, upper : ndarray of shape (n,), or None
+        Limits, NaN where an entry is exact.
+    """
+
+    values: Floats
+    lower: Floats | None = None
+    upper: Floats | None = None
+
+    def part(self, chosen: Any) -> Observed:
+        """Return some of the entries."""
+        return Observed(*(None if side is None else side[chosen] for side in self))
+
+    def log_density(self, means: Floats, variance: Floats, noise: NoiseDraws) -> Floats:
+        """Return the log density of each entry, or the log probability of its interval, given draws (S, n)."""
+        terms = noise.log_density((self.values - means) ** 2 / variance) - 0.5 * np.log(variance)
+        if self.lower is None or self.upper is None:
+            return terms
+        at = np.flatnonzero(~np.isnan(self.lower))
+        if len(at):
+            deviation = np.sqrt(np.broadcast_to(variance, terms.shape)[:, at])
+            low, high = ((side[at] - means[:, at]) / deviation for side in (self.lower, self.upper))
+            terms[:, at] = noise.log_probability(low, high)
+        return terms
+
+
+def log_likelihood(W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, data: Observed) -> Floats:
+    """Return the log density of each entry given w z and the noise, (S, n)."""
+    return data.log_density(entries(W, Z, rows, columns), noise.at(rows, columns), noise)
+
+
+def mean_between(
+    W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, lower: Floats, upper: Floats
+) -> Floats:
+    """Return the mean (n,) of values that are known to lie between limits."""
+    out = np.empty(len(rows))
+    for part in tiles(len(rows), 64 * len(W)):
+        means = entries(W, Z, rows[part], columns[part])
+        deviation = np.sqrt(noise.at(rows[part], columns[part]))
+        low, high = ((side[part] - means) / deviation for side in (lower, upper))
+        drawn = means + deviation * noise.mean_between(low, high)
+        out[part] = np.clip(drawn, lower[part], upper[part]).mean(axis=0)
+    return out
 
 
 def log_predictive_density(
-    W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, values: Floats
+    W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, data: Observed
 ) -> Floats:
     """Return the log predictive density of each entry, (n,): the mean likelihood over the draws, smoothed.
 
@@ -205,7 +249,7 @@ def log_predictive_density(
     for part in tiles(len(rows), 48 * len(W)):
         means = entries(W, Z, rows[part], columns[part])
         variance = noise.at(rows[part], columns[part]) + bandwidths(means) ** 2
-        terms = noise.log_density((values[part] - means) ** 2 / variance) - 0.5 * np.log(variance)
+        terms = data.part(part).log_density(means, variance, noise)
         out[part] = logsumexp(terms, axis=0) - np.log(len(W))
     return out
 

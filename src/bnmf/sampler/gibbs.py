@@ -1,18 +1,21 @@
 """The Gibbs sampler: state in, state out.
 
-A sweep draws W given Z, Z given W, the noise after the half-sweep that yields its squared errors, the learned rates,
-and the scale of each component. Everything is in units of the model.
+A sweep draws the latent values of entries that are only known to lie between limits, W given Z, Z given W, the noise
+after the half-sweep that yields its squared errors, the learned rates, and the scale of each component. Latent values
+come first and are drawn given everything else, so that they are no part of a state. Everything is in units of the model.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from copy import copy
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
+from bnmf.data.limits import refreshed
 from bnmf.data.patterns import min_sharing
 from bnmf.data.views import ScaledView
 from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Prior, all_finite, rescale, shear
@@ -21,7 +24,20 @@ from bnmf.model.noise import NoiseState, StudentT
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.state import State
-from bnmf.sampler.streams import DRAW_W, DRAW_Z, ENTRIES, NOISE, NOISE_FIRST, RATES, RESCALE, SHEAR, START, Key, Stream
+from bnmf.sampler.streams import (
+    DRAW_W,
+    DRAW_Z,
+    ENTRIES,
+    LATENT,
+    NOISE,
+    NOISE_FIRST,
+    RATES,
+    RESCALE,
+    SHEAR,
+    START,
+    Key,
+    Stream,
+)
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.typing import Floats, Words
 
@@ -61,6 +77,8 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
         W, Zt = _given_start(init, model)
     model.fixed.apply(W, Zt, model.units.scale)
     noise = model.noise_model.start(model.data.shape)
+    if model.data.limits is not None:
+        model = with_latent_values(model, W, Zt, noise, stream.key(0, LATENT), workers)
     errors = np.empty(0)
     if isinstance(model.noise_model, StudentT):
         residuals = listed_residuals(model, W, Zt, workers)
@@ -119,6 +137,8 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     keys = stream.keys(sweep)
     prior_W, prior_Z = model.coefficients(state.rates)
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
+    if model.data.limits is not None:
+        model = with_latent_values(model, W, Zt, noise, keys[LATENT], workers)
     errors, last, roots = np.empty(0), model.noise_model.halves[-1], model.roots(noise)
     for half in model.noise_model.halves:
         view, given, other = _half(half, model, W, Zt)
@@ -361,6 +381,26 @@ def listed_residuals(model: Model, W: Floats, Zt: Floats, workers: Workers) -> F
 
     workers.over_tiles(compute, len(W))
     return residuals
+
+
+def with_latent_values(model: Model, W: Floats, Zt: Floats, noise: NoiseState, key: Key, workers: Workers) -> Model:
+    """Return the model of data whose limited entries have values drawn given the factors and the noise.
+
+    These data belong to the workers of the chain, and hold until the next call.
+    """
+    filled, (key_high, key_low) = workers.filled(model.data), key
+    given = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column}
+    weight = None if filled.listed is None or not model.is_weighted else model.weights(noise)[filled.listed]
+
+    def draw(first: int, last: int) -> None:
+        start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W))
+        filled.draw(model.rows, start, stop, **given, weight=weight, key_high=key_high, key_low=key_low)
+
+    workers.over_tiles(draw, len(W))
+    other = copy(model)
+    other.__dict__["rows"] = refreshed(filled.rows, model.rows)
+    other.__dict__["columns"] = refreshed(filled.columns, model.columns)
+    return other
 
 
 def sample(
