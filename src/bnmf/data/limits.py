@@ -162,7 +162,8 @@ def with_limits(
     (low, states_low), (high, states_high) = (
         _full(given, name, array.shape, names) for given, name in ((lower, "lower"), (upper, "upper"))
     )
-    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    low = np.broadcast_to(np.where(np.isnan(low), -np.inf, low), array.shape)
+    high = np.broadcast_to(np.where(np.isnan(high), np.inf, high), array.shape)
     for side, name, states in ((low, "lower", states_low), (high, "upper", states_high)):
         if not states and (at_limit := seen & (array == side)).any():
             row, column = np.argwhere(at_limit)[0]
@@ -308,6 +309,9 @@ class Filled:
     columns: View
 
     def __init__(self, limits: Limits, rows: View, columns: View | None = None) -> None:
+        # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
+        order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
+        limits = Limits(limits.shape, *(getattr(limits, n)[order] for n in ("rows", "columns", "lower", "upper")))
         self.rows, targets = _own(rows, limits.rows, limits.columns, limits.shape)
         if columns is not None:
             self.columns, more = _own(columns, limits.columns, limits.rows, limits.shape[::-1])
@@ -343,7 +347,9 @@ def _own(view: View, at: Indices, to: Indices, shape: Shape) -> tuple[View, list
         targets.append((matrix.data, _places(stored, wanted)))
     if not view.lists_missing.all():
         listed = _flat(np.repeat(np.arange(shape[0]), np.diff(view.indptr)), view.indices, shape)
-        targets.append((values, np.where(view.lists_missing[at], -1, _places(listed, wanted))))
+        places = np.where(view.lists_missing[at], -1, _places(listed, wanted))
+        if (places >= 0).any():
+            targets.append((values, places))
     own = replace(view, matrix=matrix, values=values, squares=view.squares.copy())
     own.__dict__["_patterns"] = view._patterns  # which limits do not change
     return own, targets

@@ -200,6 +200,13 @@ class Model:
         """The noise, as an object."""
         return as_noise(self.noise)
 
+    def with_data(self, rows: ScaledView, columns: ScaledView) -> Model:
+        """Return this model with other values of the same entries; what was computed of the data is shared."""
+        _ = self.max_precisions, self.drawn
+        other = copy(self)
+        other.__dict__.update(rows=rows, columns=columns)
+        return other
+
     def with_shared_noise(self) -> Model:
         """Return this model with nearly equal variances of the noise; what was computed of the data is shared."""
         _ = self.max_precisions, self.rows, self.columns

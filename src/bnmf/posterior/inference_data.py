@@ -55,8 +55,7 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
     if data is not None:
         rows, columns, values = data.observed_entries()
         limits = (None, None) if data.limits is None else data.limits.at(rows, columns)
-        observed = predictions.Observed(values, *limits)
-        terms = predictions.log_likelihood(*draws.flat, rows, columns, observed)
+        terms = predictions.log_likelihood(*draws.flat, rows, columns, values, *limits)
         groups["observed_data"] = {"X": values if draws.offset is None else values + draws.offset[columns]}
         groups["log_likelihood"] = {"X": terms.reshape(draws.n_chains, draws.n_draws, -1)}
         dims["X"] = ["entry"]

@@ -337,8 +337,7 @@ class Posterior(Draws, BasePosterior):
             Log densities, and log probabilities of intervals.
         """
         rows, columns = self._positions(rows, columns)
-        data = self._observed(columns, values, lower, upper)
-        terms = predictions.log_likelihood(*self.flat, rows, columns, data)
+        terms = predictions.log_likelihood(*self.flat, rows, columns, *self._data(columns, values, lower, upper))
         return terms.reshape(self.n_chains, self.n_draws, -1)
 
     def log_predictive_density(
@@ -361,8 +360,7 @@ class Posterior(Draws, BasePosterior):
             Log densities, and log probabilities of intervals.
         """
         rows, columns = self._positions(rows, columns)
-        data = self._observed(columns, values, lower, upper)
-        return predictions.log_predictive_density(*self.flat, rows, columns, data)
+        return predictions.log_predictive_density(*self.flat, rows, columns, *self._data(columns, values, lower, upper))
 
     def _at(self, values: Any, name: str, columns: Indices) -> Floats:
         """Return numbers at some positions without the offsets of their columns."""
@@ -371,14 +369,12 @@ class Posterior(Draws, BasePosterior):
             raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {values.shape}")
         return values - self._offset(columns)
 
-    def _observed(self, columns: Indices, values: Any, lower: Any, upper: Any) -> predictions.Observed:
-        """Return what was observed at some positions."""
-        values = self._at(values, "values", columns)
-        if lower is None and upper is None:
-            return predictions.Observed(values)
-        if lower is None or upper is None:
+    def _data(self, columns: Indices, values: Any, lower: Any, upper: Any) -> tuple[Floats | None, ...]:
+        """Return values and limits at some positions without the offsets of their columns."""
+        if (lower is None) != (upper is None):
             raise ValueError("lower and upper must be given together")
-        return predictions.Observed(values, self._at(lower, "lower", columns), self._at(upper, "upper", columns))
+        given = {"values": values, "lower": lower, "upper": upper}
+        return tuple(None if x is None else self._at(x, name, columns) for name, x in given.items())
 
     # --- new rows
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -186,41 +186,32 @@ def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise: NoiseD
     return np.sqrt(variance)
 
 
-class Observed(NamedTuple):
-    """What was observed of entries: their values, and limits of those that are only known to lie between two.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n,)
-        Numbers; those of limited entries do not count.
-    lower, upper : ndarray of shape (n,), or None
-        Limits, NaN where an entry is exact.
-    """
-
-    values: Floats
-    lower: Floats | None = None
-    upper: Floats | None = None
-
-    def part(self, chosen: Any) -> Observed:
-        """Return some of the entries."""
-        return Observed(*(None if side is None else side[chosen] for side in self))
-
-    def log_density(self, means: Floats, variance: Floats, noise: NoiseDraws) -> Floats:
-        """Return the log density of each entry, or the log probability of its interval, given draws (S, n)."""
-        terms = noise.log_density((self.values - means) ** 2 / variance) - 0.5 * np.log(variance)
-        if self.lower is None or self.upper is None:
-            return terms
-        at = np.flatnonzero(~np.isnan(self.lower))
-        if len(at):
-            deviation = np.sqrt(np.broadcast_to(variance, terms.shape)[:, at])
-            low, high = ((side[at] - means[:, at]) / deviation for side in (self.lower, self.upper))
-            terms[:, at] = noise.log_probability(low, high)
+def _log_densities(
+    means: Floats, variance: Floats, noise: NoiseDraws, values: Floats, lower: Floats | None, upper: Floats | None
+) -> Floats:
+    """Return log densities of values, or log probabilities of intervals where limits are not NaN, given draws (S, n)."""
+    terms = noise.log_density((values - means) ** 2 / variance) - 0.5 * np.log(variance)
+    if lower is None or upper is None:
         return terms
+    at = np.flatnonzero(~np.isnan(lower))
+    deviation = np.sqrt(np.broadcast_to(variance, terms.shape)[:, at])
+    low, high = ((side[at] - means[:, at]) / deviation for side in (lower, upper))
+    terms[:, at] = noise.log_probability(low, high)
+    return terms
 
 
-def log_likelihood(W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, data: Observed) -> Floats:
-    """Return the log density of each entry given w z and the noise, (S, n)."""
-    return data.log_density(entries(W, Z, rows, columns), noise.at(rows, columns), noise)
+def log_likelihood(
+    W: Array,
+    Z: Array,
+    noise: NoiseDraws,
+    rows: Indices,
+    columns: Indices,
+    values: Floats,
+    lower: Floats | None = None,
+    upper: Floats | None = None,
+) -> Floats:
+    """Return the log density of each entry given w z and the noise, (S, n), or the log probability of its interval."""
+    return _log_densities(entries(W, Z, rows, columns), noise.at(rows, columns), noise, values, lower, upper)
 
 
 def mean_between(
@@ -238,7 +229,14 @@ def mean_between(
 
 
 def log_predictive_density(
-    W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, data: Observed
+    W: Array,
+    Z: Array,
+    noise: NoiseDraws,
+    rows: Indices,
+    columns: Indices,
+    values: Floats,
+    lower: Floats | None = None,
+    upper: Floats | None = None,
 ) -> Floats:
     """Return the log predictive density of each entry, (n,): the mean likelihood over the draws, smoothed.
 
@@ -249,7 +247,8 @@ def log_predictive_density(
     for part in tiles(len(rows), 48 * len(W)):
         means = entries(W, Z, rows[part], columns[part])
         variance = noise.at(rows[part], columns[part]) + bandwidths(means) ** 2
-        terms = data.part(part).log_density(means, variance, noise)
+        limits = (None if side is None else side[part] for side in (lower, upper))
+        terms = _log_densities(means, variance, noise, values[part], *limits)
         out[part] = logsumexp(terms, axis=0) - np.log(len(W))
     return out
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from copy import copy
 from functools import singledispatch
 from typing import Any
 
@@ -397,10 +396,7 @@ def with_latent_values(model: Model, W: Floats, Zt: Floats, noise: NoiseState, k
         filled.draw(model.rows, start, stop, **given, weight=weight, key_high=key_high, key_low=key_low)
 
     workers.over_tiles(draw, len(W))
-    other = copy(model)
-    other.__dict__["rows"] = refreshed(filled.rows, model.rows)
-    other.__dict__["columns"] = refreshed(filled.columns, model.columns)
-    return other
+    return model.with_data(refreshed(filled.rows, model.rows), refreshed(filled.columns, model.columns))
 
 
 def sample(
