@@ -463,8 +463,8 @@ MUTATIONS = [
     Mutation("an outlier not noted", "posterior/notes.py", "(share > OUTLIER_SHARE)", "(share > 2.0)",
              "tests/posterior/test_notes.py::test_an_outlier_is_named"),
     # Entries with precisions of their own.
-    Mutation("root of a weight forgotten", "model/model.py", "root = np.sqrt(self._weights(noise))",
-             "root = self._weights(noise)", f"{WEIGHTS}[gee-all observed-known]"),
+    Mutation("root of a weight forgotten", "model/model.py", "root = np.sqrt(self.weights(noise))",
+             "root = self.weights(noise)", f"{WEIGHTS}[gee-all observed-known]"),
     Mutation("weights of columns in the order of rows", "model/model.py", "root[self.data.column_order]", "root",
              f"{HIERARCHY}[known precisions]"),
     Mutation("data not multiplied by the roots of their weights", RESIDUALS, "residuals[i] *= root;",

@@ -775,9 +775,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _posterior_of(self, data: ObservedMatrix) -> Any:
         return self.posterior_ if data is self._data_ else self.posterior_.for_data(data, self._seed_)
 
-    def score(
-        self, X: Any, y: Any = None, *, observed: Any = None, lower: Any = None, upper: Any = None
-    ) -> float:
+    def score(self, X: Any, y: Any = None, *, observed: Any = None, lower: Any = None, upper: Any = None) -> float:
         """Return the mean log predictive density of the observed entries of X.
 
         Each entry is predicted from others of its row: the observed entries are hidden in five turns. So more

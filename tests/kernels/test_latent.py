@@ -1,4 +1,4 @@
-"""Latent values of limited entries: their density, in every kind of storage, and the places that they are written to."""
+"""Latent values of limited entries: their density, in every kind of storage, and the places where they are written."""
 
 import numpy as np
 import pytest

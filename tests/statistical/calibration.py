@@ -38,7 +38,7 @@ THINNING = 20
 
 @dataclass(frozen=True)
 class Problem:
-    """A small factorisation: shape, rank, priors, fraction missing, moves of the sweeps, and whether data are limits."""
+    """A small factorisation: shape, rank, priors, fraction missing, moves of the sweeps, whether data are limits."""
 
     prior: Any
     shape: tuple[int, int] = (4, 3)

@@ -197,7 +197,7 @@ def with_sparse_limits(
     for given, name, side in ((lower, "lower", low), (upper, "upper", high)):
         if given is None:
             continue
-        if not sp.issparse(given) or given.shape != matrix.shape:
+        if not sp.issparse(given) or as_csr(given).shape != matrix.shape:
             raise ValueError(
                 f"{name} of a sparse X must be a sparse matrix of its shape, {matrix.shape}, with limits at entries "
                 f"that X stores, got {type(given).__name__}"
@@ -238,7 +238,8 @@ def _full(given: Any, name: str, shape: Shape, names: Any) -> tuple[Floats, bool
         if names is not None and list(given.columns) != list(names):
             raise ValueError(f"{name} must have the columns of X, in their order")
         given = as_floats(given)
-    array = given if given is None or isinstance(given, Mapping) or is_pandas(given, "Series") else _numbers(given, name)
+    is_named = isinstance(given, Mapping) or is_pandas(given, "Series")
+    array = given if given is None or is_named else _numbers(given, name)
     if isinstance(array, np.ndarray) and array.ndim == 2:
         if array.shape != shape and array.shape != (shape[0], 1):
             raise ValueError(
@@ -329,9 +330,8 @@ class Filled:
     def draw(self, scaled: ScaledView, start: int, stop: int, ids: Any = None, **given: Any) -> None:
         """Draw the latent values of rows `start` to `stop`, in the units of a view; see `Latent.draw`."""
         ids = self.rows.ids if ids is None else ids
-        scales = {"entry_scale": scaled.entry_scale, "row_scale": scaled.row_scale}
+        scales: dict[str, Any] = {"entry_scale": scaled.entry_scale, "row_scale": scaled.row_scale}
         self._kernel.draw(**scales, ids=ids, start=start, stop=stop, **given)
-
 
 
 def _own(view: View, at: Indices, to: Indices, shape: Shape) -> tuple[View, list[tuple[Floats, Ints]]]:

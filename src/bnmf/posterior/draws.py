@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
-from bnmf.kernels.compiled import fill_log_mass
+from bnmf.kernels.compiled import fill_log_mass, fill_within
 from bnmf.model.noise import log_student_t
 from bnmf.posterior.calibration import Calibration
 from bnmf.priors.base import Prior
@@ -195,6 +195,21 @@ class NoiseDraws:
         start, out = np.ascontiguousarray(-high).ravel(), np.empty(high.size)
         fill_log_mass(-start, np.ones(high.size), np.ascontiguousarray(high - low).ravel(), out)
         return (out - 0.5 * (start**2 + np.log(2.0 * np.pi))).reshape(high.shape)
+
+    def draw_between(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
+        """Draw noise of scale 1 between limits (S, n), one of which may be infinite."""
+        swapped = low + high > 0.0
+        low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
+        if self.df is None:
+            b, width = (np.ascontiguousarray(x).ravel() for x in (high, high - low))
+            out, (key_high, key_low) = np.empty(high.size), rng.integers(2**63, size=2, dtype=np.uint64)
+            fill_within(b, np.ones(high.size), width, key_high, key_low, out)
+            drawn = high - out.reshape(high.shape)
+        else:
+            df = self.df[:, None]
+            below, above = stdtr(df, low), stdtr(df, high)
+            drawn = stdtrit(df, below + rng.uniform(size=high.shape) * (above - below))
+        return np.where(swapped, -drawn, drawn)
 
     def mean_between(self, low: Floats, high: Floats) -> Floats:
         """Return the mean of noise of scale 1 that lies between limits (S, n), one of which may be infinite."""

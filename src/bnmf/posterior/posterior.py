@@ -319,6 +319,36 @@ class Posterior(Draws, BasePosterior):
         lowest = np.clip(self.lower_bound - self._offset(columns), low, high)  # the data may not be negative
         return np.clip(means, lowest, high) + self._offset(columns)
 
+    def interval_between(
+        self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any, *, random_state: Any = 0
+    ) -> tuple[Floats, Floats]:
+        """Return the central interval of the values of some fitted entries that are known to lie between limits.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the interval.
+        rows, columns : array-like of int
+            Paired positions.
+        lower, upper : array-like
+            Limits of each, one of which may be infinite.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the values.
+
+        Returns
+        -------
+        tuple of ndarray
+            Lower and upper ends, which lie between the limits.
+        """
+        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
+        rows, columns = self._positions(rows, columns)
+        limits = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
+        rng, probabilities = as_generator(random_state), np.array([tail, 1.0 - tail])
+        low, high = predictions.quantiles_between(*self.flat, rows, columns, probabilities, *limits, rng)
+        offset = self._offset(columns)
+        lowest = np.clip(self.lower_bound, limits[0] + offset, limits[1] + offset)  # the data may not be negative
+        return np.maximum(low + offset, lowest), np.maximum(high + offset, lowest)
+
     def log_likelihood(self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None) -> Floats:
         """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
 
@@ -369,7 +399,7 @@ class Posterior(Draws, BasePosterior):
             raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {values.shape}")
         return values - self._offset(columns)
 
-    def _data(self, columns: Indices, values: Any, lower: Any, upper: Any) -> tuple[Floats | None, ...]:
+    def _data(self, columns: Indices, values: Any, lower: Any, upper: Any) -> tuple[Any, ...]:
         """Return values and limits at some positions without the offsets of their columns."""
         if (lower is None) != (upper is None):
             raise ValueError("lower and upper must be given together")
@@ -378,7 +408,16 @@ class Posterior(Draws, BasePosterior):
 
     # --- new rows
 
-    def for_rows(self, X: Any, *, observed: Any = None, unstored: str = "zero", random_state: Any = 0) -> Posterior:
+    def for_rows(
+        self,
+        X: Any,
+        *,
+        observed: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        unstored: str = "zero",
+        random_state: Any = 0,
+    ) -> Posterior:
         """Return the posterior of other rows of the same columns, given the draws of Z.
 
         A row that was fitted keeps its draws. Any other row is drawn given each Z and its observed entries, from a
@@ -391,6 +430,8 @@ class Posterior(Draws, BasePosterior):
             The rows; NaN is missing.
         observed : array-like of bool, optional
             True where X was observed.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
         unstored : {"zero", "missing"}, default="zero"
             Meaning of the entries that a sparse X does not store.
         random_state : int, RandomState, Generator or None, default=0
@@ -402,7 +443,9 @@ class Posterior(Draws, BasePosterior):
             With the same Z, and W of these rows.
         """
         negative = self.lower_bound < 0 or self.offset is not None
-        data = ObservedMatrix.from_data(X, observed, unstored=unstored, negative=negative, empty=True)
+        limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": self.column_names}
+        options: dict[str, Any] = {"unstored": unstored, "negative": negative, "empty": True}
+        data = ObservedMatrix.from_data(X, observed, **limits, **options)
         return self.for_data(data, as_seed(random_state))
 
     def for_data(self, data: ObservedMatrix, seed: int) -> Posterior:

@@ -189,7 +189,7 @@ def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise: NoiseD
 def _log_densities(
     means: Floats, variance: Floats, noise: NoiseDraws, values: Floats, lower: Floats | None, upper: Floats | None
 ) -> Floats:
-    """Return log densities of values, or log probabilities of intervals where limits are not NaN, given draws (S, n)."""
+    """Return log densities of values, or log probabilities of intervals where there are limits, given draws (S, n)."""
     terms = noise.log_density((values - means) ** 2 / variance) - 0.5 * np.log(variance)
     if lower is None or upper is None:
         return terms
@@ -225,6 +225,28 @@ def mean_between(
         low, high = ((side[part] - means) / deviation for side in (lower, upper))
         drawn = means + deviation * noise.mean_between(low, high)
         out[part] = np.clip(drawn, lower[part], upper[part]).mean(axis=0)
+    return out
+
+
+def quantiles_between(
+    W: Array,
+    Z: Array,
+    noise: NoiseDraws,
+    rows: Indices,
+    columns: Indices,
+    probabilities: Floats,
+    lower: Floats,
+    upper: Floats,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return quantiles (probability, n) of values that are known to lie between limits."""
+    out = np.empty((len(probabilities), len(rows)))
+    for part in tiles(len(rows), 64 * len(W)):
+        means = entries(W, Z, rows[part], columns[part])
+        deviation = np.sqrt(noise.at(rows[part], columns[part]))
+        low, high = ((side[part] - means) / deviation for side in (lower, upper))
+        draws = np.clip(means + deviation * noise.draw_between(low, high, rng), lower[part], upper[part])
+        out[:, part] = _sorted_quantiles(np.ascontiguousarray(draws.T), probabilities)
     return out
 
 
