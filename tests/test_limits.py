@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import integrate, stats
 
-from bnmf import BayesianNMF, limits, select_rank
+from bnmf import BayesianNMF, NMFImputer, limits, select_rank
 from bnmf.model.noise import StudentT
 from bnmf.posterior.draws import NoiseDraws
 
@@ -166,6 +166,18 @@ def test_a_frame_with_limits_by_name():
     X.iloc[::4, 0] = np.nan
     model = BayesianNMF(2, **QUICK).fit(X, upper={"a": 0.05})
     assert (model.impute().loc[::4, "a"] <= 0.05).all()
+
+
+def test_the_imputer_fills_limited_entries_between_their_limits():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
+    X.iloc[::4, 0] = np.nan
+    imputer = NMFImputer(BayesianNMF(1, prior="normal", **QUICK))
+    filled = imputer.fit_transform(X, upper={"a": -1.0})
+    assert (filled.loc[::4, "a"] <= -1.0).all()
+    seen = X.notna().to_numpy()
+    np.testing.assert_array_equal(filled.to_numpy()[seen], X.to_numpy()[seen])
+    assert (imputer.transform(X.iloc[:1], lower={"a": 2.0}).loc[0, "a"]) >= 2.0
 
 
 def test_data_on_a_cluster_are_refused():

@@ -11,6 +11,7 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted
 
 from bnmf.data.containers import as_floats, refuse_sharded
+from bnmf.data.limits import by_column, is_named
 from bnmf.estimator import BayesianNMF, all_or_nothing, checked
 from bnmf.posterior import predictions
 from bnmf.utils.arguments import whole_number
@@ -69,7 +70,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.add_indicator = add_indicator
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> NMFImputer:
+    def fit(self, X: Any, y: Any = None, *, lower: Any = None, upper: Any = None) -> NMFImputer:
         """Fit the model.
 
         Parameters
@@ -78,6 +79,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The data; NaN is missing.
         y : None
             Ignored.
+        lower, upper : array-like, DataFrame, mapping or float, optional
+            Limits of entries, as in :meth:`BayesianNMF.fit`.
 
         Returns
         -------
@@ -90,17 +93,21 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             model = self._model()
             if np.isnan(array).all():
                 raise ValueError("X has no observed entry at all: there is nothing to learn from")
-            self.estimator_ = model.fit(array)
+            self.estimator_ = model.fit(array, **self._limits(lower, upper))
             self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, lower: Any = None, upper: Any = None) -> Any:
         """Return X with its missing entries filled by their posterior mean.
+
+        Entries that are only known to lie between limits are filled by the mean of their value, which is between them.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
             Rows of the fitted data, or others.
+        lower, upper : array-like, DataFrame, mapping or float, optional
+            Limits of entries, as in :meth:`BayesianNMF.fit`.
 
         Returns
         -------
@@ -110,9 +117,10 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         array = self._array(X, reset=False)
-        missing = np.isnan(array)
-        filled = array.copy()
-        if missing.any():
+        filled, missing = array.copy(), np.isnan(array)
+        if lower is not None or upper is not None:
+            filled = self.estimator_.impute(array, **self._limits(lower, upper)).astype(array.dtype)
+        elif missing.any():
             filled[missing] = self.estimator_.posterior_of(array).mean(*np.nonzero(missing))
         if self.indicator_ is not None:
             filled = np.hstack([filled, self.indicator_.transform(array).astype(filled.dtype)])
@@ -155,6 +163,34 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         noise = noise.choose(chosen)
         out[:, rows, columns] = predictions.add_noise(means, noise, rows, columns, posterior.lower_bound, rng)
         return out
+
+    def fit_transform(self, X: Any, y: Any = None, *, lower: Any = None, upper: Any = None) -> Any:
+        """Fit the model, and return X with its missing and limited entries filled.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The data; NaN is missing.
+        y : None
+            Ignored.
+        lower, upper : array-like, DataFrame, mapping or float, optional
+            Limits of entries, as in :meth:`BayesianNMF.fit`.
+
+        Returns
+        -------
+        ndarray or DataFrame
+            As from :meth:`transform`.
+        """
+        return self.fit(X, lower=lower, upper=upper).transform(X, lower=lower, upper=upper)
+
+    def _limits(self, lower: Any, upper: Any) -> dict[str, Any]:
+        """Return limits in a form that does not need the names of the columns, which the estimator does not see."""
+        names = getattr(self, "feature_names_in_", None)
+        given = {"lower": lower, "upper": upper}
+        return {
+            name: by_column(limit, name, self.n_features_in_, names) if is_named(limit) else limit
+            for name, limit in given.items()
+        }
 
     def _model(self) -> BayesianNMF:
         """Return an unfitted model."""

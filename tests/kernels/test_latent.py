@@ -64,7 +64,7 @@ def model_of(kind, noise="column", weights=False):
     data = ObservedMatrix.from_data(A, lower=lower, upper=upper, negative=True)
     rng = np.random.default_rng(1)
     known = rng.exponential(size=data.n_observed) if weights else None
-    units = Units(np.array([1.0, 3.0, 0.2, 5.0, 0.5, 11.0]))
+    units = Units(np.array([2.5, 3.0, 0.2, 5.0, 0.5, 11.0]))
     model = Model(data, 2, "gee", noise, units, known)
     W, Zt = rng.exponential(size=(9, 2)), rng.exponential(size=(6, 2))
     state = NoiseState(rng.exponential(size=9), rng.exponential(size=6))

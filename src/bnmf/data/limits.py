@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from bnmf.data.containers import as_csr, as_floats
 from bnmf.data.patterns import pointers
 from bnmf.data.views import ScaledView, View
-from bnmf.kernels.compiled import Latent
+from bnmf.kernels.compiled import Latent, fill_log_mass
 from bnmf.utils.frames import is_pandas
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
 
@@ -64,7 +64,7 @@ def limits(X: Any, *, capped: Any = None, floored: Any = None, step: Any = None,
         raise ValueError(f"rounded must be 'nearest' or 'down', got {rounded!r}")
     array, names = as_floats(X), X.columns if is_pandas(X, "DataFrame") else None
     given = {"capped": capped, "floored": floored, "step": step}
-    cap, floor, steps = (_by_column(value, name, array.shape, names) for name, value in given.items())
+    cap, floor, steps = (by_column(value, name, array.shape[1], names) for name, value in given.items())
     if (steps <= 0.0).any():
         raise ValueError(f"step must be positive, got {float(steps[steps <= 0.0][0])!r}")
     if (floor > cap).any():
@@ -146,6 +146,16 @@ def nearest(limits: Limits | None, rows: Array, columns: Array, values: Floats, 
         return values
     lower, upper = limits.at(rows, columns)
     return np.where(np.isnan(lower), values, np.clip(predicted, lower, upper))
+
+
+def log_normal_mass(low: Floats, high: Floats) -> Floats:
+    """Return the log probability that a standard normal lies between limits, one of which may be infinite."""
+    swapped = low + high > 0.0  # the tail that is not far out keeps its digits
+    low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
+    start, width = np.ascontiguousarray(high).ravel(), np.ascontiguousarray(high - low).ravel()
+    out = np.empty(high.size)
+    fill_log_mass(start, np.ones(high.size), width, out)
+    return (out - 0.5 * (start**2 + np.log(2.0 * np.pi))).reshape(high.shape)
 
 
 # --- what a user gives
@@ -238,8 +248,7 @@ def _full(given: Any, name: str, shape: Shape, names: Any) -> tuple[Floats, bool
         if names is not None and list(given.columns) != list(names):
             raise ValueError(f"{name} must have the columns of X, in their order")
         given = as_floats(given)
-    is_named = isinstance(given, Mapping) or is_pandas(given, "Series")
-    array = given if given is None or is_named else _numbers(given, name)
+    array = given if given is None or is_named(given) else _numbers(given, name)
     if isinstance(array, np.ndarray) and array.ndim == 2:
         if array.shape != shape and array.shape != (shape[0], 1):
             raise ValueError(
@@ -247,13 +256,18 @@ def _full(given: Any, name: str, shape: Shape, names: Any) -> tuple[Floats, bool
                 f"({shape[0]}, 1), or be one number, got shape {array.shape}"
             )
         return array, array.shape == shape
-    return _by_column(array, name, shape, names), False
+    return by_column(array, name, shape[1], names), False
 
 
-def _by_column(given: Any, name: str, shape: Shape, names: Any) -> Floats:
+def is_named(given: Any) -> bool:
+    """Return whether limits are given by column name."""
+    return isinstance(given, Mapping) or is_pandas(given, "Series")
+
+
+def by_column(given: Any, name: str, n_columns: int, names: Any) -> Floats:
     """Return one number for each column, NaN for those without any."""
     if given is None:
-        return np.full(shape[1], np.nan)
+        return np.full(n_columns, np.nan)
     if is_pandas(given, "Series"):
         given = given.to_dict()
     if isinstance(given, Mapping):
@@ -264,9 +278,9 @@ def _by_column(given: Any, name: str, shape: Shape, names: Any) -> Floats:
             raise ValueError(f"{name} names a column that X does not have: {unknown[0]!r}")
         given = [given.get(column, np.nan) for column in names]
     array = _numbers(given, name)
-    if array.shape not in ((), (shape[1],)):
-        raise ValueError(f"{name} must be one number or one for each of {shape[1]} columns, got shape {array.shape}")
-    return np.broadcast_to(array, shape[1]).astype(np.float64)
+    if array.shape not in ((), (n_columns,)):
+        raise ValueError(f"{name} must be one number or one for each of {n_columns} columns, got shape {array.shape}")
+    return np.broadcast_to(array, n_columns).astype(np.float64)
 
 
 def _numbers(given: Any, name: str) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -208,10 +208,15 @@ class Model:
         return other
 
     def with_shared_noise(self) -> Model:
-        """Return this model with nearly equal variances of the noise; what was computed of the data is shared."""
+        """Return this model with nearly equal variances of the noise; what was computed of the data is shared.
+
+        Numbers stand for entries with limits: values beyond a limit would follow the factors, wherever a chain starts.
+        """
         _ = self.max_precisions, self.rows, self.columns
         other = copy(self)
         object.__setattr__(other, "noise", self.noise_model.shared)
+        if self.data.limits is not None:
+            object.__setattr__(other, "data", replace(self.data, limits=None))
         other.__dict__.pop("noise_model", None)
         return other
 

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from bnmf.kernels.compiled import fill_log_mass, fill_within
+from bnmf.data.limits import log_normal_mass
+from bnmf.kernels.compiled import fill_within
 from bnmf.model.noise import log_student_t
 from bnmf.posterior.calibration import Calibration
 from bnmf.priors.base import Prior
@@ -186,15 +187,12 @@ class NoiseDraws:
 
     def log_probability(self, low: Floats, high: Floats) -> Floats:
         """Return the log probability that noise of scale 1 lies between limits (S, n), one of which may be infinite."""
-        swapped = low + high > 0.0  # both laws are symmetric: the tail that is not far out keeps its digits
-        low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
-        if self.df is not None:
-            df = self.df[:, None]
-            with np.errstate(divide="ignore"):
-                return np.log(stdtr(df, high) - stdtr(df, low))
-        start, out = np.ascontiguousarray(-high).ravel(), np.empty(high.size)
-        fill_log_mass(-start, np.ones(high.size), np.ascontiguousarray(high - low).ravel(), out)
-        return (out - 0.5 * (start**2 + np.log(2.0 * np.pi))).reshape(high.shape)
+        if self.df is None:
+            return log_normal_mass(low, high)
+        swapped = low + high > 0.0  # as there
+        low, high, df = np.where(swapped, -high, low), np.where(swapped, -low, high), self.df[:, None]
+        with np.errstate(divide="ignore"):
+            return np.log(stdtr(df, high) - stdtr(df, low))
 
     def draw_between(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
         """Draw noise of scale 1 between limits (S, n), one of which may be infinite."""

@@ -77,8 +77,6 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
         W, Zt = _given_start(init, model)
     model.fixed.apply(W, Zt, model.units.scale)
     noise = model.noise_model.start(model.data.shape)
-    if model.data.limits is not None:
-        model = with_latent_values(model, W, Zt, noise, stream.key(0, LATENT), workers)
     errors = np.empty(0)
     if isinstance(model.noise_model, StudentT):
         residuals = listed_residuals(model, W, Zt, workers)
