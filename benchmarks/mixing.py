@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from arviz_stats.base import array_stats
 
+from bnmf import BayesianNMF, limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.datasets import make_low_rank, make_ratings
 from bnmf.model.model import Model
@@ -66,11 +68,34 @@ def predictions(model: Model, moves: Moves, n_sweeps: int, chain: int) -> tuple[
     return kept, seconds / n_sweeps
 
 
+def with_limits(n_draws: int) -> None:
+    """Print effective samples by the share of the entries of each column that are capped or below a limit."""
+    rng = np.random.default_rng(0)
+    X = make_low_rank(100, 50, 5, noise=0.5, missing=0.2, random_state=0).data
+    rows, columns = (rng.integers(0, side, N_PREDICTIONS) for side in X.shape)
+    print("| limited | worst prediction: ESS | median prediction: ESS | Monte Carlo error |")
+    print("|---|---|---|---|")
+    for share in (0.0, 0.1, 0.5, 0.9):
+        cap, floor = np.nanquantile(X, 1.0 - 0.5 * share, axis=0), np.nanquantile(X, 0.5 * share, axis=0)
+        given = limits(X, capped=cap, floored=floor)._asdict() if share else {}
+        model = BayesianNMF(n_draws=n_draws, burn_in=n_draws, random_state=0, calibrate=False)
+        with warnings.catch_warnings(action="ignore"):
+            posterior = model.fit(X, **given).posterior_
+        draws = posterior.draws_of(rows, columns)
+        ess = np.array([array_stats.ess(draws[:, :, i], method="mean") for i in range(N_PREDICTIONS)])
+        worst = f"{ess.min():.0f} of {draws.shape[0] * n_draws}"
+        print(f"| {share:.0%} | {worst} | {np.median(ess):.0f} | {posterior.prediction_error():.0%} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mixing", description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", type=Path, default=Path("../shared/data"))
     parser.add_argument("--quick", action="store_true", help="a quarter of the sweeps")
+    parser.add_argument("--limits", action="store_true", help="effective samples of limited data only")
     options = parser.parse_args()
+    if options.limits:
+        with_limits(250 if options.quick else 1000)
+        return
     print("| | moves | µs a sweep | worst prediction: ESS | ESS per second, ratio | median prediction, ratio |")
     print("|---|---|---|---|---|---|")
     for name, data, n_components, n_sweeps in problems(options.data_dir, options.quick):

@@ -35,6 +35,7 @@ ROWS, RESIDUALS, SYSTEMS = "kernels/rows.hpp", "kernels/residuals.hpp", "kernels
 PRODUCTS, VECTORS, ARRAYS = "kernels/products.hpp", "kernels/vectors.hpp", "kernels/arrays.hpp"
 LANES, MOVES, SWEEP, ERRORS = "kernels/lanes.hpp", "kernels/moves.hpp", "kernels/sweep.hpp", "kernels/errors.hpp"
 RANDOM, TRUNCATED = "kernels/random.hpp", "kernels/truncated_normal.hpp"
+LATENT, LIMITS = "kernels/latent.hpp", "data/limits.py"
 CHECKSUMS, ARCHIVE = "sampler/checksums.py", "posterior/archive.py"
 GIBBS, CHECKPOINT = "tests/sampler/test_gibbs.py", "tests/sampler/test_checkpoint.py"
 CONDITIONAL = "tests/kernels/test_sweep.py::test_one_entry_against_the_joint_density"
@@ -58,9 +59,63 @@ PRIOR_INVARIANT = "tests/kernels/test_rescale.py::test_prior_is_invariant"
 SHEAR_CONDITIONAL = "tests/kernels/test_shear.py::test_shear_follows_its_conditional"
 RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 ALL_OBSERVED = "tests/statistical/test_calibration.py::test_without_missing_entries_and_moves"
+LATENT_JOINT = "tests/kernels/test_latent.py::test_one_entry_against_the_joint_density"
+LATENT_PLACES = "tests/kernels/test_latent.py::test_all_places_hold_the_same_values"
+LIMITED_RETURN = "tests/statistical/test_calibration.py::test_sweeps_of_limited_data_return_to_the_prior"
+LATENT_LANES = "tests/kernels/test_latent.py::test_draws_within_intervals_side_by_side"
 HIERARCHY = "tests/statistical/test_hierarchy.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 
 MUTATIONS = [
+    # Entries that are known to lie between limits.
+    Mutation("upper limit of a limited entry forgotten", LATENT, "beyond = beyond & (drawn > width);",
+             "beyond = beyond & (drawn > drawn);", LATENT_LANES),
+    Mutation("limited entry drawn from the wrong end", LATENT, "mean - low * unit, high * unit - mean",
+             "mean - low * unit, mean - high * unit", f"{LATENT_JOINT}[dense]"),
+    Mutation("limited density that increases not mirrored", LATENT, "return select(mirrored, width - drawn, drawn);",
+             "return drawn;", LATENT_LANES),
+    Mutation("limited entry in a flat interval uniform", LATENT, "(highest - (b - half * p * x) * x > height)",
+             "(x > width)", LATENT_LANES),
+    Mutation("limited entry without the variance of its row", LATENT, "load(p_of) / broadcast(of_row[row])",
+             "load(p_of) / broadcast(of_row[0])", f"{LATENT_JOINT}[dense]"),
+    Mutation("limits in units of the data", LATENT, "(high - low) * unit, first_lanes(n)", "high - low, first_lanes(n)",
+             f"{LATENT_JOINT}[dense]"),
+    Mutation("weight of a limited entry forgotten", LATENT,
+             "if (weights != nullptr) std::copy_n(weights + begin, n, p_of);", "", f"{LATENT_JOINT}[Student's t]"),
+    Mutation("limited entry left out of the columns", LIMITS, "            targets += more\n", "",
+             f"{LATENT_PLACES}[dense]"),
+    Mutation("limited entry left out of lists", LIMITS, "            targets.append((values, places))\n",
+             "            pass\n", f"{LATENT_PLACES}[dense]"),
+    Mutation("rows and columns of limited entries exchanged", LIMITS,
+             "_own(columns, limits.columns, limits.rows, limits.shape[::-1])",
+             "_own(columns, limits.columns, limits.rows, limits.shape)", f"{LATENT_PLACES}[dense]"),
+    Mutation("old squares of limited rows", LIMITS, 'np.einsum("ij,ij->i", matrix, matrix, out=view.squares)', "pass",
+             f"{LATENT_PLACES}[dense]"),
+    Mutation("columns with old values of limited entries", "sampler/gibbs.py",
+             "refreshed(filled.columns, model.columns)", "model.columns", LIMITED_RETURN),
+    Mutation("variance of a column as the precision of its limited entries", LATENT,
+             "precision_of[column] = 1.0 / of_column[column]", "precision_of[column] = of_column[column]",
+             f"{LATENT_JOINT}[dense]"),
+    Mutation("spread of limited columns from what stands for their entries", "model/units.py",
+             "sizes = np.where(np.isnan(mean), sizes, np.sqrt(mean**2 + variance))", "pass",
+             "tests/model/test_units.py::test_units_of_limited_columns_are_those_of_their_values"),
+    Mutation("data of limited entries shared by chains", LIMITS, "        matrix = matrix.copy()\n", "",
+             f"{LATENT_PLACES}[dense]"),
+    Mutation("hidden entries keep their limits", LIMITS, "        limited &= ~hidden\n", "        pass\n",
+             "tests/data/test_limits.py::test_entries_that_were_not_observed_have_no_limits"),
+    Mutation("limits lost when entries are hidden", "data/observed.py", "self.limits.where(~np.isin",
+             "self.limits.where(np.isin",
+             "tests/data/test_limits.py::test_other_forms_of_the_data_keep_their_limits"),
+    Mutation("limits not shifted", "data/observed.py", "else self.limits.shifted(offset)", "else self.limits",
+             "tests/data/test_limits.py::test_other_forms_of_the_data_keep_their_limits"),
+    Mutation("limits left out of the fingerprint", "data/identity.py", "tile_digests(data.rows) + of_limits",
+             "tile_digests(data.rows)", "tests/test_limits.py::test_another_limit_is_another_run"),
+    Mutation("new rows without their limits", "posterior/posterior.py", "seed, limits)", "seed, None)",
+             "tests/test_limits.py::test_new_rows"),
+    Mutation("probability of an interval as a density", "posterior/predictions.py",
+             "    terms[:, at] = noise.log_probability(low, high)\n", "",
+             "tests/test_limits.py::test_log_density_of_a_mixture_of_numbers_and_intervals"),
+    Mutation("mean of an interval without its upper end", "posterior/draws.py", "return sides[0] - sides[1]",
+             "return sides[0]", "tests/test_limits.py::test_probabilities_and_means_of_intervals"),
     # The floor of the noise, and the smoothing of densities.
     Mutation("the floor of the noise forgotten", "model/model.py",
              "np.minimum(max_precisions(steps), self._precisions_at_the_floor())", "max_precisions(steps)",
@@ -479,8 +534,8 @@ MUTATIONS = [
     Mutation("an outlier not noted", "posterior/notes.py", "(share > OUTLIER_SHARE)", "(share > 2.0)",
              "tests/posterior/test_notes.py::test_an_outlier_is_named"),
     # Entries with precisions of their own.
-    Mutation("root of a weight forgotten", "model/model.py", "root = np.sqrt(self._weights(noise))",
-             "root = self._weights(noise)", f"{WEIGHTS}[gee-all observed-known]"),
+    Mutation("root of a weight forgotten", "model/model.py", "root = np.sqrt(self.weights(noise))",
+             "root = self.weights(noise)", f"{WEIGHTS}[gee-all observed-known]"),
     Mutation("weights of columns in the order of rows", "model/model.py", "root[self.data.column_order]", "root",
              f"{HIERARCHY}[known precisions]"),
     Mutation("data not multiplied by the roots of their weights", RESIDUALS, "residuals[i] *= root;",

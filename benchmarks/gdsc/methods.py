@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from benchmarks.gdsc.whole_numbers import bounds, log_probability, log_probability_of
+from benchmarks.gdsc.whole_numbers import bounds, log_probability, log_probability_of, recorded_mean
 from bnmf import BayesianNMF, select_rank
 from bnmf.data.folds import balanced_folds
 from bnmf.data.observed import ObservedMatrix
@@ -58,13 +58,15 @@ class Hidden(NamedTuple):
 class Model:
     """A BayesianNMF, whose K is the one of `ks` with the smallest error in cross-validation of what is not hidden.
 
-    With a cap, the distances of the data below it are factorised in their place: both are nonnegative.
+    With a cap, the distances of the data below it are factorised in their place: both are nonnegative. With limits, an
+    entry is the range of numbers that it stands for, and a prediction is one of the number that would be recorded.
     """
 
     label: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     ks: tuple[int, ...] = ()  # empty: that of the settings
     below: float | None = None
+    has_limits: bool = False
 
     def forecast(self, A: Floats, hidden: Hidden, seed: int) -> Forecast:
         """Choose K, fit, and predict."""
@@ -79,11 +81,16 @@ class Model:
                 tried = select_rank(A, self.ks, estimator=cheap, n_folds=INNER_FOLDS, random_state=seed).table
                 settings["n_components"] = self.ks[int(tried["rmse"].to_numpy().argmin())]
             began = time.perf_counter()
-            posterior = BayesianNMF(**settings).fit(A).posterior_
+            limits = dict(zip(("lower", "upper"), bounds(A, np.nanmax(A)), strict=True)) if self.has_limits else {}
+            posterior = BayesianNMF(**settings).fit(A, **limits).posterior_
             seconds = time.perf_counter() - began
         mean, (low, high) = posterior.mean(rows, columns), posterior.interval(PROBABILITY, rows, columns)
         density = posterior.log_predictive_density(rows, columns, values)
         probability = log_probability_of(posterior, rows, columns, at_least, below)
+        if self.has_limits:
+            top = np.nanmax(A)
+            mean = recorded_mean(posterior, rows, columns, top)
+            low, high = (np.floor(np.clip(end, 0.0, top)) for end in (low, high))
         if self.below is not None:  # no less than 0, as all the other intervals
             mean, low, high = self.below - mean, np.maximum(self.below - high, 0.0), self.below - low
         return Forecast(mean, density, probability, low, high, f"K = {posterior.n_components}", seconds)
@@ -212,6 +219,16 @@ METHODS: dict[str, Model | Baseline] = {
     "any-table-student": Model(
         "settings of NMFImputer, Student's t by row and column, 10 df",
         {**ANY_TABLE, "noise": StudentT(10.0, by="both")},
+    ),
+    # Entries as the ranges of numbers that they stand for: the cap and more, less than 1, or from v to v + 1.
+    "limits": Model("limits, default settings", has_limits=True),
+    "limits-common": Model("limits, one variance and unit", _RAW, has_limits=True),
+    "limits-semi": Model(
+        "limits, exponential W, normal Z, one variance and unit", {"prior": ("ard", "normal"), **_RAW}, has_limits=True
+    ),
+    "limits-any-table": Model("limits, settings of NMFImputer", ANY_TABLE, has_limits=True),
+    "limits-any-table-common": Model(
+        "limits, settings of NMFImputer, one variance and unit", {**ANY_TABLE, **_RAW}, has_limits=True
     ),
     "column-mean": Baseline("column means", _column_mean),
     "additive": Baseline("row + column means", baselines.row_column_mean),

@@ -47,7 +47,7 @@ def _essence(method: Model | Baseline) -> tuple[Any, ...]:
     """Return what a result depends on: a new label is no reason to fit again."""
     if isinstance(method, Model):
         choosing = (method.ks, INNER_FOLDS, sorted(CHOOSING.items())) if method.ks else ()
-        return (sorted(method.settings.items()), choosing, method.below)
+        return (sorted(method.settings.items()), choosing, method.below, *(["limits"] if method.has_limits else []))
     return (method.fill.__name__, method.options)
 
 

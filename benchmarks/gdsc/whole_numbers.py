@@ -40,3 +40,12 @@ def log_probability_of(posterior: Posterior, rows: Indices, columns: Indices, lo
         mean = entries(W, Z, rows[part], columns[part]) + offset[columns[part]]
         out[part] = log_probability(mean, sd, low[part], high[part], noise.df)
     return out
+
+
+def recorded_mean(posterior: Posterior, rows: Indices, columns: Indices, top: float) -> Floats:
+    """Return the mean of the whole number that would be recorded of each entry."""
+    out = np.empty(len(rows))
+    for part in tiles(len(rows), 64 * posterior.n_chains * posterior.n_draws):
+        draws = posterior.draws_of(rows[part], columns[part], noise=True)
+        out[part] = np.floor(np.clip(draws, 0.0, top)).mean(axis=(0, 1))
+    return out

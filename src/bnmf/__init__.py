@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bnmf.checking import check_table
+    from bnmf.data.limits import limits
     from bnmf.estimator import BayesianNMF
     from bnmf.imputer import NMFImputer, pool_estimates
     from bnmf.posterior import Posterior
     from bnmf.selection import select_rank
 
 __version__ = "0.1.0"
-__all__ = ["BayesianNMF", "NMFImputer", "Posterior", "__version__", "check_table", "pool_estimates", "select_rank"]
+__all__ = [
+    "BayesianNMF",
+    "NMFImputer",
+    "Posterior",
+    "__version__",
+    "check_table",
+    "limits",
+    "pool_estimates",
+    "select_rank",
+]
 
 # Loaded on first use, so that `import bnmf` and the command line start quickly.
 _MODULES = {
@@ -26,6 +36,7 @@ _MODULES = {
     "NMFImputer": "bnmf.imputer",
     "Posterior": "bnmf.posterior",
     "check_table": "bnmf.checking",
+    "limits": "bnmf.data.limits",
     "pool_estimates": "bnmf.imputer",
     "select_rank": "bnmf.selection",
 }

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.data.containers import as_floats, check_positions, is_sharded, refuse_sharded
 from bnmf.data.folds import balanced_folds, folds
+from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.build import build, check_offset
 from bnmf.model.noise import as_noise
@@ -155,7 +156,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Posterior mean of the noise variance, of each column if it differs between columns. It is the squared scale of
         Student's t, and multiplies the squares of known standard errors, relative ones unless ``noise="known"``.
     reconstruction_err_ : float
-        Root of the squared error of the posterior mean on the observed entries.
+        Root of the squared error of the posterior mean on the observed entries; that of a limited entry is the distance
+        to its interval.
     n_iter_ : int
         Sweeps of each chain.
     ending_ : {"complete", "interrupted", "max_time", "memory"}
@@ -256,7 +258,15 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     # --- fitting
 
     def fit(
-        self, X: Any, y: Any = None, *, observed: Any = None, noise_scale: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        observed: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        noise_scale: Any = None,
+        sample_weight: Any = None,
     ) -> BayesianNMF:
         """Sample the posterior.
 
@@ -269,6 +279,14 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Ignored.
         observed : array-like of bool of shape (n_samples, n_features), optional
             True where X was observed. Other entries of X are ignored.
+        lower, upper : array-like or DataFrame of shape (n_samples, n_features), optional
+            Limits between which the value of an entry is known to lie: a response capped at 100 has ``lower=100``, one
+            below a detection limit of 0.01 has ``upper=0.01``. NaN or an infinite number is no limit on that side. An
+            entry with a limit is drawn between its limits, whatever X has there; where both are equal it is exact, and
+            where there is none X is exact, or missing. :func:`bnmf.limits` makes both from caps, detection limits and
+            rounding. A sparse X takes sparse limits at entries that it stores. Limits for whole columns (one number,
+            one for each column, or a mapping by column name) and rows (n_samples, 1) say where the missing entries
+            lie; numbers in X stay exact. Entries that were not `observed` have no limits.
         noise_scale : array-like of shape (n_samples, n_features), (n_features,) or (n_samples, 1), optional
             Known standard error of each entry. Its square is the variance of the noise with ``noise="known"``, and is
             multiplied by a learned one with other noise. NaN, where X was not observed, stands for the median of the
@@ -285,7 +303,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         with all_or_nothing(self):
             self.check_parameters()
             on_cluster = is_sharded(X)
-            data = self._on_cluster(X, observed) if on_cluster else self._validated(X, observed, reset=True)
+            given = {"observed": observed, "lower": lower, "upper": upper}
+            data = self._on_cluster(X, given) if on_cluster else self._validated(X, reset=True, **given)
             self.fit_observed(data, self._seed(), noise_scale, sample_weight, calibrate=True)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
             self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
@@ -457,7 +476,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Whether the data may have negative entries."""
         return self.offset is not None or allows_negative(self.prior)
 
-    def _validated(self, X: Any, observed: Any = None, *, reset: bool) -> ObservedMatrix:
+    def _validated(
+        self, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool
+    ) -> ObservedMatrix:
         """Return X in the form of the sampler, after scikit-learn's own checks."""
         refuse_sharded(X)
         names = X.index if isinstance(X, pd.DataFrame) else None
@@ -477,14 +498,18 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless "
                 "offset='min' or factors may be negative too, as with prior='normal'"
             )
-        data = ObservedMatrix.from_data(array, observed, unstored=self.unstored, negative=negative, empty=not reset)
         columns = pd.Index(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
-        return data.named(names, columns)
+        limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
+        options: dict[str, Any] = {"unstored": self.unstored, "negative": negative, "empty": not reset}
+        return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)
 
-    def _on_cluster(self, X: Any, observed: Any) -> ObservedMatrix:
+    def _on_cluster(self, X: Any, given: dict[str, Any]) -> ObservedMatrix:
         """Return data on a cluster in the form of the sampler."""
-        if observed is not None:
+        if given["observed"] is not None:
             raise ValueError("observed is for data in memory: data on a cluster have NaN where an entry is missing")
+        for name in ("lower", "upper"):
+            if given[name] is not None:
+                raise ValueError(f"{name} is for data in memory: limits of data on a cluster are not supported")
         try:
             from bnmf.distributed import ShardedMatrix
         except ImportError as error:
@@ -512,7 +537,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             data.release()
             return math.sqrt(total)
         rows, columns, values = data.observed_entries()
-        return float(np.linalg.norm(values - self.posterior_.mean(rows, columns)))
+        mean = self.posterior_.mean(rows, columns)
+        return float(np.linalg.norm(nearest(data.limits, rows, columns, values, mean) - mean))
 
     @property
     def _n_features_out(self) -> int:
@@ -564,8 +590,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return self.posterior_.interval(prob, noise=noise)
 
-    def impute(self, X: Any = None, *, observed: Any = None, out: Any = None) -> Any:
+    def impute(
+        self, X: Any = None, *, observed: Any = None, lower: Any = None, upper: Any = None, out: Any = None
+    ) -> Any:
         """Return X with missing entries replaced by their posterior mean; observed entries are unchanged.
+
+        An entry that is only known to lie between limits is replaced by the mean of its value, which is between them.
 
         Parameters
         ----------
@@ -573,6 +603,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The fitted data by default. Other rows are drawn given the fitted Z.
         observed : array-like of bool, optional
             True where X was observed.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries of X, as for :meth:`fit`.
         out : ndarray of float of shape (n_samples, n_features), optional
             Where to write the completed matrix and what is then returned, for instance a memory map
             (``numpy.lib.format.open_memmap``) of a matrix that does not fit into memory.
@@ -583,7 +615,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The completed matrix: a DataFrame if X is one, and sparse if X is sparse and its unstored entries are zeros.
         """
         check_is_fitted(self)
-        data = self._data_ if X is None else self._validated(X, observed, reset=False)
+        data = self._data_ if X is None else self._validated(X, observed, lower, upper, reset=False)
         posterior = self._posterior_of(data)
         is_sparse = self._imputes_sparse if X is None else sp.issparse(X) and self.unstored == "zero"
         if is_sparse and out is None:
@@ -608,14 +640,23 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             filled = out
         for rows, block in data.blocks():
             filled[rows] = np.where(np.isnan(block), posterior.mean_of_rows(rows), block)
+        if data.limits is not None:
+            filled[data.limits.rows, data.limits.columns] = self._means_between(data, posterior)
         data.release()
         if data.row_names is None or out is not None:
             return filled
         return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
 
     @staticmethod
-    def _impute_sparse(data: ObservedMatrix, posterior: BasePosterior) -> sp.csr_array:
-        """Return sparse data with their stored missing entries filled."""
+    def _means_between(data: ObservedMatrix, posterior: BasePosterior) -> Floats:
+        """Return the means of the limited entries of data."""
+        limits = data.limits
+        assert limits is not None
+        return posterior.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)
+
+    @classmethod
+    def _impute_sparse(cls, data: ObservedMatrix, posterior: BasePosterior) -> sp.csr_array:
+        """Return sparse data with their stored missing and limited entries filled."""
         missing = data.missing_entries()
         if data.has_implicit_zeros:
             rows, columns, values = data.stored_entries()
@@ -624,12 +665,23 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             rows, columns, values = data.observed_entries()
             rows, columns = (np.concatenate(pair) for pair in zip((rows, columns), missing, strict=True))
             values = np.concatenate([values, posterior.mean(*missing)])
+        if data.limits is not None:
+            order = np.argsort(flat := data.flat(rows, columns))
+            values[order[np.searchsorted(flat[order], data.limits.flat)]] = cls._means_between(data, posterior)
         return sp.coo_array((values, (rows, columns)), shape=data.shape).tocsr()
 
     # --- scikit-learn's methods
 
     def fit_transform(
-        self, X: Any, y: Any = None, *, observed: Any = None, noise_scale: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        observed: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        noise_scale: Any = None,
+        sample_weight: Any = None,
     ) -> Floats:
         """Fit, and return the posterior mean of W.
 
@@ -641,6 +693,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Ignored.
         observed : array-like of bool, optional
             True where X was observed.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries of X, as for :meth:`fit`.
         noise_scale : array-like, optional
             Known standard errors, as for :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), optional
@@ -651,9 +705,10 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_samples, n_components)
             Weights of the components, aligned with `components_`.
         """
-        return self.fit(X, observed=observed, noise_scale=noise_scale, sample_weight=sample_weight)._mean_W
+        limits = {"lower": lower, "upper": upper}
+        return self.fit(X, observed=observed, **limits, noise_scale=noise_scale, sample_weight=sample_weight)._mean_W
 
-    def transform(self, X: Any, *, observed: Any = None) -> Floats:
+    def transform(self, X: Any, *, observed: Any = None, lower: Any = None, upper: Any = None) -> Floats:
         """Return the posterior mean of W for rows of X, integrating over the draws of Z.
 
         A row that was fitted gets its fitted weights. Entries may be missing; a row without observed entries gets the
@@ -665,6 +720,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Nonnegative data.
         observed : array-like of bool, optional
             True where X was observed.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries of X, as for :meth:`fit`.
 
         Returns
         -------
@@ -672,7 +729,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Weights of the components, aligned with `components_`.
         """
         check_is_fitted(self)
-        return self._posterior_of(self._validated(X, observed, reset=False)).factor_means()[0]
+        return self._posterior_of(self._validated(X, observed, lower, upper, reset=False)).factor_means()[0]
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return weights times `components_`, plus the offset. For predictions use :meth:`reconstruct` instead.
@@ -695,7 +752,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError(f"X must have shape (n_samples, {len(self.components_)}), got {weights.shape}")
         return weights @ self.components_ + (0.0 if self.offset_ is None else self.offset_)
 
-    def posterior_of(self, X: Any, *, observed: Any = None) -> Posterior:
+    def posterior_of(self, X: Any, *, observed: Any = None, lower: Any = None, upper: Any = None) -> Posterior:
         """Return the posterior of other rows: their weights, predictions and intervals.
 
         Parameters
@@ -704,6 +761,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Nonnegative data.
         observed : array-like of bool, optional
             True where X was observed.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries of X, as for :meth:`fit`.
 
         Returns
         -------
@@ -711,17 +770,18 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             With the fitted draws of Z, and draws of W for these rows.
         """
         check_is_fitted(self)
-        return self._posterior_of(self._validated(X, observed, reset=False))
+        return self._posterior_of(self._validated(X, observed, lower, upper, reset=False))
 
     def _posterior_of(self, data: ObservedMatrix) -> Any:
         return self.posterior_ if data is self._data_ else self.posterior_.for_data(data, self._seed_)
 
-    def score(self, X: Any, y: Any = None, *, observed: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, observed: Any = None, lower: Any = None, upper: Any = None) -> float:
         """Return the mean log predictive density of the observed entries of X.
 
         Each entry is predicted from others of its row: the observed entries are hidden in five turns. So more
         components score higher only if they predict better, and `GridSearchCV` can choose their number. Of sparse data
-        with implicit zeros all other entries and a sample of the zeros are scored.
+        with implicit zeros all other entries and a sample of the zeros are scored. An entry that is only known to lie
+        between limits is scored by the log probability of its interval.
 
         Parameters
         ----------
@@ -731,6 +791,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Ignored.
         observed : array-like of bool, optional
             True where X was observed.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries of X, as for :meth:`fit`.
 
         Returns
         -------
@@ -738,12 +800,13 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The higher the better.
         """
         check_is_fitted(self)
-        data = self._validated(X, observed, reset=False)
+        data = self._validated(X, observed, lower, upper, reset=False)
         if data.n_observed == 0:
             raise ValueError("X has no observed entry to score")
         total = weight = 0.0
         for fold in folds(data, N_SCORE_FOLDS, np.random.default_rng(self._seed_)):
-            density = self._posterior_of(fold.rest).log_predictive_density(fold.rows, fold.columns, fold.values)
+            posterior, at = self._posterior_of(fold.rest), (fold.rows, fold.columns)
+            density = posterior.log_predictive_density(*at, fold.values, lower=fold.lower, upper=fold.upper)
             total += fold.weights @ density
             weight += fold.weights.sum()
         return float(total / weight)

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from bnmf.data.containers import as_floats, refuse_sharded
+from bnmf.data.limits import by_column, is_named
 from bnmf.estimator import BayesianNMF, all_or_nothing, checked
 from bnmf.posterior import predictions
 from bnmf.utils.arguments import probability, whole_number
@@ -99,7 +100,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> NMFImputer:
+    def fit(self, X: Any, y: Any = None, *, lower: Any = None, upper: Any = None) -> NMFImputer:
         """Fit the model.
 
         Parameters
@@ -108,6 +109,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The data; NaN is missing.
         y : None
             Ignored.
+        lower, upper : array-like, DataFrame, mapping or float, optional
+            Limits of entries, as in :meth:`BayesianNMF.fit`.
 
         Returns
         -------
@@ -117,20 +120,29 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._validate_params()
         with all_or_nothing(self):
             array = self._array(X, reset=True)
-            self._known: Bools = np.atleast_1d(~np.isnan(array).all(axis=0))
+            limits = self._limits(lower, upper)
+            known = ~np.isnan(array).all(axis=0)
+            for limit in limits.values():
+                if limit is not None:
+                    known = known | np.isfinite(np.broadcast_to(np.asarray(limit, float), array.shape)).any(axis=0)
+            self._known: Bools = np.atleast_1d(known)
             if not self._known.any():
                 raise ValueError("X has no observed entry at all: there is nothing to learn from")
-            self.estimator_ = self._model().fit(array[:, self._known])
+            self.estimator_ = self._model().fit(array[:, self._known], **self._of_known(limits))
             self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, lower: Any = None, upper: Any = None) -> Any:
         """Return X with its missing entries filled by their posterior mean.
+
+        Entries that are only known to lie between limits are filled by the mean of their value, which is between them.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
             Rows of the fitted data, or others.
+        lower, upper : array-like, DataFrame, mapping or float, optional
+            Limits of entries, as in :meth:`BayesianNMF.fit`.
 
         Returns
         -------
@@ -140,7 +152,10 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         array, known, missing = self._parts(X)
         filled = known.copy()
-        if missing.any():
+        if lower is not None or upper is not None:
+            limits = self._of_known(self._limits(lower, upper))
+            filled = self.estimator_.impute(known, **limits).astype(known.dtype)
+        elif missing.any():
             filled[missing] = self.estimator_.posterior_of(known).mean(*np.nonzero(missing))
         filled = self._with_empty(filled)
         if self.indicator_ is not None:
@@ -207,6 +222,44 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if isinstance(X, pd.DataFrame):
             return [self._like(X, self._with_empty(copy), self._names()) for copy in copies]
         return np.stack([self._with_empty(copy) for copy in copies])
+
+    def fit_transform(self, X: Any, y: Any = None, *, lower: Any = None, upper: Any = None) -> Any:
+        """Fit the model, and return X with its missing and limited entries filled.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The data; NaN is missing.
+        y : None
+            Ignored.
+        lower, upper : array-like, DataFrame, mapping or float, optional
+            Limits of entries, as in :meth:`BayesianNMF.fit`.
+
+        Returns
+        -------
+        ndarray or DataFrame
+            As from :meth:`transform`.
+        """
+        return self.fit(X, lower=lower, upper=upper).transform(X, lower=lower, upper=upper)
+
+    def _limits(self, lower: Any, upper: Any) -> dict[str, Any]:
+        """Return limits in a form that does not need the names of the columns, which the estimator does not see."""
+        names = getattr(self, "feature_names_in_", None)
+        given = {"lower": lower, "upper": upper}
+        return {
+            name: by_column(limit, name, self.n_features_in_, names) if is_named(limit) else limit
+            for name, limit in given.items()
+        }
+
+    def _of_known(self, limits: dict[str, Any]) -> dict[str, Any]:
+        """Return the limits of the columns that the model has."""
+        if self._known.all():
+            return limits
+        arrays = {name: None if limit is None else np.asarray(limit, float) for name, limit in limits.items()}
+        return {
+            name: limit[..., self._known] if limit is not None and limit.shape[-1:] == self._known.shape else limit
+            for name, limit in arrays.items()
+        }
 
     def _model(self) -> BayesianNMF:
         """Return an unfitted model."""

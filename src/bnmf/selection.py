@@ -100,6 +100,8 @@ def select_rank(
     *,
     estimator: BayesianNMF | None = None,
     observed: Any = None,
+    lower: Any = None,
+    upper: Any = None,
     n_folds: int = 5,
     n_repeats: int = 1,
     loo: bool = False,
@@ -126,6 +128,9 @@ def select_rank(
         burn-in and 100 draws.
     observed : array-like of bool, optional
         True where X was observed.
+    lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+        Limits of entries, as in :meth:`BayesianNMF.fit`. A hidden entry that is only known to lie between limits is
+        scored by the probability of its interval.
     n_folds : int, default=5
         Number of folds.
     n_repeats : int, default=1
@@ -163,7 +168,8 @@ def select_rank(
         raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
     estimator.check_parameters()
     seed = as_seed(random_state)
-    data = ObservedMatrix.from_data(X, observed, unstored=estimator.unstored, negative=estimator.takes_negative)
+    options: dict[str, Any] = {"unstored": estimator.unstored, "negative": estimator.takes_negative}
+    data = ObservedMatrix.from_data(X, observed, lower=lower, upper=upper, **options)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
     needed = {"keep_draws": True, "checkpoint": None, "random_state": seed, "progress": False}
@@ -255,8 +261,10 @@ def _score(task: _Task) -> list[float]:
     if run.ending == Ending.INTERRUPTED:  # a fit keeps what it has, but the choice needs all
         raise KeyboardInterrupt
     posterior: Any = run.posterior
-    density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values)
-    squares = (fold.values - posterior.mean(fold.rows, fold.columns)) ** 2
+    limits = {"lower": fold.lower, "upper": fold.upper}
+    density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values, **limits)
+    mean = posterior.mean(fold.rows, fold.columns)
+    squares = (fold.nearest(mean) - mean) ** 2
     return [float(np.average(x, weights=fold.weights)) for x in (density, squares)]
 
 
@@ -266,7 +274,9 @@ def _leave_one_out(task: _Task) -> list[float]:
     rng = np.random.default_rng(task.seed)
     rows, columns, values, weights = entries_to_score(task.data, rng)
     chosen = rng.permutation(len(rows))[:MAX_LOO_ENTRIES]
-    found = information.leave_one_out(posterior, rows[chosen], columns[chosen], values[chosen])
+    at, limits = (rows[chosen], columns[chosen]), task.data.limits
+    sides = (None, None) if limits is None else limits.at(*at)
+    found = information.leave_one_out(posterior, *at, values[chosen], *sides)
     weights = weights[chosen]
     out = []
     for densities in (found.loo, found.waic):

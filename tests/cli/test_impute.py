@@ -145,7 +145,7 @@ def test_a_read_only_directory_is_found_before_the_fit(program, table, tmp_path,
 
 
 def test_ctrl_c_writes_nothing(program, table, tmp_path, monkeypatch):
-    def interrupted(self, X):
+    def interrupted(self, X, **limits):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(BayesianNMF, "fit", interrupted)

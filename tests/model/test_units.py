@@ -113,3 +113,24 @@ def test_columns_that_cannot_be_squared(scale):
     X[0, 1] = 1e-140  # the others of its column are as good as zero
     X[:, 2] = 0.0
     units_of(ObservedMatrix.from_data(X), scale, None)
+
+
+def test_units_of_limited_columns_are_those_of_their_values():
+    rng = np.random.default_rng(0)
+    values = 3.0 + 2.0 * rng.normal(size=(2000, 5))
+    caps = np.array([np.inf, 5.0, 3.0, 0.5, -20.0])  # none, some, half, most, all
+    recorded = np.minimum(values, caps)
+    limits = {"lower": recorded, "upper": np.where(recorded == caps, np.inf, recorded)}
+    data = ObservedMatrix.from_data(recorded, **limits, negative=True)
+    units, _ = units_of(data, "column", "mean")
+    np.testing.assert_allclose(units.offset[:4], 3.0, atol=1.0)
+    np.testing.assert_allclose(units.scale[:4], 2.0, rtol=0.3)
+    assert 2.0 < units.scale[4] < 40.0  # nothing tells, but not zero: all are at the cap
+    plain, _ = units_of(ObservedMatrix.from_data(recorded[:, :1], negative=True), "column", "mean")
+    np.testing.assert_array_equal(units.scale[0], plain.scale[0])
+    times_two, _ = units_of(
+        ObservedMatrix.from_data(2.0 * recorded, **{n: 2.0 * x for n, x in limits.items()}, negative=True),
+        "column",
+        "mean",
+    )
+    np.testing.assert_array_equal(times_two.scale, 2.0 * units.scale)

@@ -351,7 +351,7 @@ def test_a_member_that_claims_to_be_huge(tmp_path, model):
 def test_a_lost_array_is_not_taken_for_none(tmp_path, name):
     path = tmp_path / "posterior.npz"
     X = np.random.default_rng(0).exponential(size=(9, 4))
-    settings = {"noise": "both", "offset": "column", "n_chains": 1, "burn_in": 2, "n_draws": 4, "random_state": 0}
+    settings = {"noise": "both", "offset": "min", "n_chains": 1, "burn_in": 2, "n_draws": 4, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         BayesianNMF(2, **settings).fit(X).posterior_.save(path)

@@ -8,6 +8,7 @@ from bnmf.sampler.streams import (
     DRAW_W,
     DRAW_Z,
     ENTRIES,
+    LATENT,
     N_PARTS,
     NOISE,
     NOISE_FIRST,
@@ -20,7 +21,7 @@ from bnmf.sampler.streams import (
 
 
 def test_parts_are_numbered():
-    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES]
+    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATENT]
     assert sorted(parts) == list(range(N_PARTS))
 
 

@@ -26,6 +26,7 @@ from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
+from tests.statistical.coarse import coarsened
 
 NOISE = CommonNoise(5.0, 5.0)  # the default of (1, 1) has no mean
 STATISTICS = ("Σ max W", "Σ W", "Σ W²", "Σ Z", "Σ max Z", "σ²", "prediction")
@@ -37,13 +38,14 @@ THINNING = 20
 
 @dataclass(frozen=True)
 class Problem:
-    """A small factorisation: shape, rank, priors, fraction missing, and moves of the sweeps."""
+    """A small factorisation: shape, rank, priors, fraction missing, moves of the sweeps, whether data are limits."""
 
     prior: Any
     shape: tuple[int, int] = (4, 3)
     n_components: int = 3
     missing: float = 0.3
     moves: Moves = MIXING
+    is_coarse: bool = False
 
     def truths(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Draw `count` times W (M, K), Zᵀ (N, K) and σ² from the priors."""
@@ -60,7 +62,8 @@ class Problem:
         A = W @ Zt.T + np.sqrt(sigma2) * rng.normal(size=self.shape)
         observed = rng.uniform(size=self.shape) >= self.missing
         observed[0, 0] = observed[0, 0] or not observed.any()
-        data = ObservedMatrix.from_data(A, observed, negative=True)
+        lower, upper = coarsened(A) if self.is_coarse else (None, None)
+        data = ObservedMatrix.from_data(A, observed, lower=lower, upper=upper, negative=True)
         model = Model(data, self.n_components, self.prior, NOISE)
         return model, State(W, Zt, common(float(sigma2)), (), 0.0, 0.0, 0)
 

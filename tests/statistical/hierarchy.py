@@ -18,6 +18,7 @@ from bnmf.sampler.gibbs import step
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
+from tests.statistical.coarse import coarsened
 
 STATISTICS = ("Σ W", "Σ Z²", "prediction", "log variance of a row", "of a column", "scale", "strength", "first rate",
               "last rate", "degrees of freedom", "log factor of an entry")  # fmt: skip
@@ -44,6 +45,7 @@ class Problem:
     units: Units = NO_UNITS
     has_known_precisions: bool = False
     n_fixed: tuple[int, int] = (0, 0)
+    is_coarse: bool = False
 
     def model(self, data: ObservedMatrix, fixed: Fixed = NOTHING_FIXED) -> Model:
         known = self.known_precisions[data.mask()] if self.has_known_precisions else None
@@ -93,7 +95,8 @@ class Problem:
             truth.Zt.T[:n_components] * self.units.scale if n_components else None,
             truth.W[:, self.n_components - n_weights :] if n_weights else None,
         )
-        model = self.model(ObservedMatrix.from_data(A, observed, negative=True), fixed)
+        lower, upper = coarsened(A, self.units.scale) if self.is_coarse else (None, None)
+        model = self.model(ObservedMatrix.from_data(A, observed, lower=lower, upper=upper, negative=True), fixed)
         return model, State(truth.W, truth.Zt, noise, truth.rates, 0.0, 0.0, 0)
 
 

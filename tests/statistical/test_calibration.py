@@ -36,6 +36,14 @@ def test_without_missing_entries_and_moves(name):
     assert_returns(name, 0.0, PLAIN, replicates=1000)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.7])
+def test_sweeps_of_limited_data_return_to_the_prior(missing):
+    problem = Problem(pairs(*SHAPE, K)["gl22inf"], SHAPE, K, missing, is_coarse=True)
+    after, fresh = returned_to_prior(problem, 1000, sweeps=6, seed=int(10 * missing))
+    for i in range(len(STATISTICS)):
+        assert_same(after[:, i], fresh[:, i])
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("moves", [Moves(), PLAIN, Moves(3, False, 0), Moves(1, False, 5)], ids=str)

@@ -50,6 +50,15 @@ PROBLEMS = {
     "fixed components of a normal": Problem(Normal(0.0, HYPER), "row", n_components=3, n_fixed=(1, 1)),
     "Student's t and Laplace": Problem((Laplace(HYPER), Normal(0.0, 1.0)), StudentT(4.0)),
     "rate of Z alone": Problem((L1(1.0), LInf(HYPER)), "row"),
+    "limits, columns in other units": Problem(L2Squared(1.0), COLUMN, units=SCALED, is_coarse=True),
+    "limits, rows": Problem(L1(1.0), "row", missing=0.0, is_coarse=True),
+    "limits, rows, few observed": Problem(L1(1.0), "row", missing=0.7, is_coarse=True),
+    "limits, both": Problem(L1Squared(1.0), BOTH, units=SCALED, is_coarse=True),
+    "limits, known precisions": Problem(L1(1.0), "known", has_known_precisions=True, is_coarse=True),
+    "limits, Student's t": Problem(L1(HYPER), StudentT(None, "both"), units=SCALED, is_coarse=True),
+    "limits, fixed in both": Problem(
+        (L1(HYPER, by="component"), Normal(0.0, 1.0)), COLUMN, n_components=4, n_fixed=(1, 1), is_coarse=True
+    ),
 }
 
 

@@ -38,6 +38,10 @@ def fit(
     unstored: options.UnstoredOption = None,
     header: options.Header = None,
     row_names: options.RowNames = None,
+    lower: options.Lower = None,
+    upper: options.Upper = None,
+    capped: options.Capped = None,
+    floored: options.Floored = None,
     components: options.Components = "auto",
     prior: options.PriorOption = options.PriorName.ard,
     noise: options.NoiseOption = options.NoiseName.column,
@@ -83,6 +87,7 @@ def fit(
     directory = FitDirectory(out)
     given = {name: _plain(context.params[name]) for name in (*FIXED, *CHANGEABLE)}
     reading = options.reading(triples, missing, unstored, header, row_names)
+    limits = options.limits(lower=lower, upper=upper, capped=capped, floored=floored)
     how = f"{context.find_root().info_name} fit --resume --out {shlex.quote(str(out))}"
     if scheduler is not None:
         settings = _of_parts(context, directory, data, given, resume) | {"scheduler": scheduler}
@@ -93,7 +98,7 @@ def fit(
         fit_parts(settings, _parameters(settings, directory, jobs), directory, screen, how)
         return
     if resume:
-        settings, table = _resumed(context, directory, data, given, reading)
+        settings, table = _resumed(context, directory, data, given, {"limits": limits, **reading})
         screen.say(f"Going on with the fit of {settings['data']} in {out}.")
         screen.describe(table, out / "data.npz")
         directory.write_settings(settings)
@@ -101,7 +106,7 @@ def fit(
         raise WrongUse("name the table to fit: bnmf fit DATA --out DIR (only --resume needs none)")
     else:
         directory.check_unused()
-        table = read(data, **reading)
+        table = read(data, limits, **reading)
         screen.describe(table, data)
         settings = {"bnmf": __version__, "data": str(data), "unstored": table.unstored, **given}
         _check(table, settings)

@@ -44,6 +44,10 @@ def impute(
     unstored: options.UnstoredOption = None,
     header: options.Header = None,
     row_names: options.RowNames = None,
+    lower: options.Lower = None,
+    upper: options.Upper = None,
+    capped: options.Capped = None,
+    floored: options.Floored = None,
     components: options.Components = "auto",
     max_time: options.MaxTime = 60.0,
     seed: options.Seed = 0,
@@ -60,6 +64,7 @@ def impute(
       bnmf impute survey.csv -o filled.csv
       bnmf impute survey.csv -o filled.csv --interval 0.9   # and filled.lower.csv, filled.upper.csv
       bnmf impute sensors.tsv -o filled.tsv --missing -999
+      bnmf impute water.csv -o filled.csv --capped turbidity=100   # and <0.01 in a cell is a limit
       bnmf impute ratings.csv --triples -o filled.csv       # "ann,film," becomes "ann,film,3.7"
       cat survey.csv | bnmf impute - -o - > filled.csv
     """
@@ -69,8 +74,9 @@ def impute(
     if interval is not None and str(out) == "-":
         raise WrongUse("--interval writes two more files, so -o must name a file")
     reading = options.reading(triples, missing, unstored, header, row_names)
+    limits = options.limits(lower=lower, upper=upper, capped=capped, floored=floored)
     refuse_inputs([out, *(_ends(out) if interval else ())], [data])
-    table = read(data, **reading, keep_cells=True)
+    table = read(data, limits, **reading, keep_cells=True)
     _check_output(out, table)
     screen.describe(table, data)
     rows, columns = _fillable(table, screen)
@@ -98,7 +104,7 @@ def impute(
             screen.say(f"Give it more time with: --max-time {10 * max_time:g}")
     else:
         screen.say("There is nothing to fill: the output is the input.")
-    for path, values in _tables(out, posterior, rows, columns, interval):
+    for path, values in _tables(out, posterior, table, rows, columns, interval):
         _write(path, table, rows, columns, values)
     if str(out) != "-":
         also = f", and their {interval:.0%} intervals in {' and '.join(map(str, _ends(out)))}" if interval else ""
@@ -109,7 +115,7 @@ def impute(
 def _fillable(table: Table, screen: Screen) -> tuple[Indices, Indices]:
     """Return the entries to fill: not those of a column without any observed entry, whose numbers would be made up."""
     rows, columns = table.to_fill()
-    known = table.counts()[1] > 0
+    known = table.counts()[1] + table.is_limited.sum(axis=0) > 0
     empty = [i for i in range(len(known)) if not known[i]]
     if empty:
         names = table.column_names or [str(number) for number in range(1, len(known) + 1)]
@@ -119,19 +125,29 @@ def _fillable(table: Table, screen: Screen) -> tuple[Indices, Indices]:
 
 
 def _tables(
-    out: Path, posterior: Posterior | None, rows: Indices, columns: Indices, interval: float | None
+    out: Path, posterior: Posterior | None, table: Table, rows: Indices, columns: Indices, interval: float | None
 ) -> list[tuple[Path, Floats]]:
     """Return the files to write, with the numbers that fill each."""
     import numpy as np
 
     if posterior is None:
         return [(path, np.empty(0)) for path in (out, *(_ends(out) if interval else ()))]
-    found = [(out, posterior.mean(rows, columns))]
+    mean = posterior.mean(rows, columns)
+    limited = np.flatnonzero(table.is_limited[rows, columns])
+    between: tuple[Any, ...] = ()
+    if table.lower is not None and table.upper is not None:
+        at = rows[limited], columns[limited]
+        sides = (table.lower[at], -np.inf), (table.upper[at], np.inf)
+        between = *at, *(np.where(np.isnan(side), end, side) for side, end in sides)
+        mean[limited] = posterior.mean_between(*between)
+    found = [(out, mean)]
     if interval is not None:
         rng = np.random.default_rng(0)
         parts = [slice(start, start + N_ENTRIES_AT_ONCE) for start in range(0, len(rows), N_ENTRIES_AT_ONCE)]
         ends = [posterior.interval(interval, rows[part], columns[part], random_state=rng) for part in parts]
         lower, upper = (np.concatenate(end) for end in zip(*ends, strict=True))
+        if between:
+            lower[limited], upper[limited] = posterior.interval_between(interval, *between, random_state=rng)
         found += zip(_ends(out), (lower, upper), strict=True)
     return found
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from bnmf.cli.outcome import WrongUse
+
 
 class PriorName(StrEnum):
     """Priors by name."""
@@ -98,6 +100,39 @@ RowNames = Annotated[
     bool | None,
     typer.Option("--row-names/--no-row-names", help="Whether the first column holds names; judged by default."),
 ]
+
+_LIMIT = {"metavar": "[COLUMN=]VALUE", "show_default": False}
+Lower = Annotated[
+    list[str] | None,
+    typer.Option("--lower", help="Missing entries of a column, or of all, are at least VALUE.", **_LIMIT),
+]
+Upper = Annotated[
+    list[str] | None,
+    typer.Option("--upper", help="Missing entries of a column, or of all, are at most VALUE.", **_LIMIT),
+]
+Capped = Annotated[
+    list[str] | None,
+    typer.Option("--capped", help="Entries from VALUE on were capped: they are that or larger.", **_LIMIT),
+]
+Floored = Annotated[
+    list[str] | None,
+    typer.Option("--floored", help="Entries up to VALUE were cut there: they are that or smaller.", **_LIMIT),
+]
+
+
+def limits(**given: list[str] | None) -> dict[str, dict[str, float]]:
+    """Return limits by column, "" for all, as :meth:`bnmf.tables.Table.limited` takes them."""
+    found: dict[str, dict[str, float]] = {}
+    for name, texts in given.items():
+        found[name] = {}
+        for text in texts or ():
+            column, _, value = text.rpartition("=")
+            try:
+                found[name][column] = float(value)
+            except ValueError:
+                raise WrongUse(f"--{name} is VALUE or COLUMN=VALUE, with a number for VALUE, got {text!r}") from None
+    return found
+
 
 # --- the model
 

@@ -34,6 +34,10 @@ def rank(
     unstored: options.UnstoredOption = None,
     header: options.Header = None,
     row_names: options.RowNames = None,
+    lower: options.Lower = None,
+    upper: options.Upper = None,
+    capped: options.Capped = None,
+    floored: options.Floored = None,
     prior: options.PriorOption = options.PriorName.ard,
     noise: options.NoiseOption = options.NoiseName.column,
     scale: options.ScaleOption = options.ScaleName.column,
@@ -63,7 +67,8 @@ def rank(
     numbers = _numbers(ks)
     screen = Screen()
     reading = options.reading(triples, missing, unstored, header, row_names)
-    table = read(data, **reading)
+    limits = options.limits(lower=lower, upper=upper, capped=capped, floored=floored)
+    table = read(data, limits, **reading)
     screen.describe(table, data)
     check_values(table, data, negative=offset is not options.OffsetName.none or allows_negative(prior.value))
     estimator = BayesianNMF(
@@ -77,8 +82,9 @@ def rank(
         n_draws=draws,
     )
     choice = select_rank(
-        table.values, numbers, estimator=estimator, n_folds=folds, n_jobs=jobs or -1, random_state=seed, progress=True
-    )
+        table.values, numbers, estimator=estimator, **table.limits, n_folds=folds, n_jobs=jobs or -1, random_state=seed,
+        progress=True,
+    )  # fmt: skip
     _show(choice, screen)
 
 

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from bnmf.tables import Table
 
 
-def read(source: Path, **options: Any) -> Table:
-    """Read a table, or say that there is none."""
+def read(source: Path, limits: dict[str, dict[str, float]] | None = None, **options: Any) -> Table:
+    """Read a table, with limits of its columns as `Table.limited` takes them, or say that there is none."""
     from bnmf.tables import read_table
 
     if str(source) != "-" and not source.exists():
         raise WrongUse(f"there is no file {source}")
     if source.is_dir():
         raise WrongUse(f"{source} is a directory, not a table")
-    return read_table(source, **options)
+    table = read_table(source, **options)
+    return table if limits is None else table.limited(**limits)
 
 
 def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
@@ -53,7 +54,7 @@ def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: A
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the commands show the verdict
             warnings.simplefilter("ignore", InterruptedRunWarning)
-            model.fit(table.values)
+            model.fit(table.values, **table.limits)
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted. {how_to_go_on}".strip()) from None
     if model.ending_ == Ending.INTERRUPTED:

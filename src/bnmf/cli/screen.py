@@ -77,6 +77,10 @@ def facts_of(table: Table) -> list[str]:
     lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
     shown = f"{n_observed:,} entries observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
     lines.append(f"{shown}, from {numbers.min():g} to {numbers.max():g}" if numbers.size else shown)
+    n_limited = int(table.is_limited.sum())
+    if n_limited:
+        what = "entry is a limit" if n_limited == 1 else "entries are limits"
+        lines.append(f"{n_limited:,} {what}, such as <0.01 or >100")
     zeros = float(np.mean(numbers == 0)) if numbers.size else 0.0
     if table.has_implicit_zeros:
         lines.append(

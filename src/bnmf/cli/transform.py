@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,6 +41,10 @@ def transform(
     unstored: options.UnstoredOption = None,
     header: options.Header = None,
     row_names: options.RowNames = None,
+    lower: options.Lower = None,
+    upper: options.Upper = None,
+    capped: options.Capped = None,
+    floored: options.Floored = None,
     seed: options.Seed = 0,
     debug: Debug = False,
 ) -> None:
@@ -65,7 +69,8 @@ def transform(
     refuse_inputs([out], [rows, *directory.glob("*")])
     posterior = FitDirectory(directory).posterior()
     reading = options.reading(triples, missing, unstored, header, row_names)
-    given = read(rows, **reading)
+    limits = options.limits(lower=lower, upper=upper, capped=capped, floored=floored)
+    given = read(rows, limits, **reading)
     screen.describe(given, rows)
     table = matched(given, posterior, str(rows))
     absent = posterior.shape[1] - given.shape[1]
@@ -75,7 +80,7 @@ def transform(
         )
     if posterior.offset is None and posterior.lower_bound == 0 and (table.numbers() < 0).any():
         raise ValueError(f"{rows}: some entries are negative, and the fit in {directory} has no --offset min")
-    new = posterior.for_rows(table.values, unstored=table.unstored, random_state=seed)
+    new = posterior.for_rows(table.values, **table.limits, unstored=table.unstored, random_state=seed)
     weights = new.factor_means()[0]
     spread, endings = _spread(new, interval)
     names = component_names(posterior.n_components)
@@ -118,7 +123,12 @@ def matched(table: Table, posterior: Posterior, source: str) -> Table:
         coo, dense = dense.tocoo(), np.full(table.shape, filler)
         dense[coo.row, coo.col] = coo.data
     values[:, order] = dense
-    return replace(table, values=values, column_names=fitted)
+    sides: dict[str, Any] = {}
+    for name, side in table.limits.items():
+        if side is not None:
+            sides[name] = np.full(values.shape, np.nan)
+            sides[name][:, order] = side
+    return replace(table, values=values, column_names=fitted, **sides)
 
 
 def _spread(new: Posterior, interval: float | None) -> tuple[list[Floats], list[str]]:

@@ -22,6 +22,8 @@ class Fold(NamedTuple):
         Positions and values of the hidden entries.
     weights : ndarray of shape (n,)
         How many observed entries each hidden one stands for: 1, but for sampled zeros of sparse data.
+    lower, upper : ndarray of shape (n,), or None
+        Limits of hidden entries, NaN where one is exact; None if the data have no limits.
     """
 
     rest: ObservedMatrix
@@ -29,6 +31,14 @@ class Fold(NamedTuple):
     columns: Indices
     values: Floats
     weights: Floats
+    lower: Floats | None = None
+    upper: Floats | None = None
+
+    def nearest(self, predicted: Floats) -> Floats:
+        """Return the hidden values; of limited entries what their intervals have nearest to a prediction."""
+        if self.lower is None or self.upper is None:
+            return self.values
+        return np.where(np.isnan(self.lower), self.values, np.clip(predicted, self.lower, self.upper))
 
 
 def folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
@@ -42,8 +52,7 @@ def folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Itera
     for number in range(n_folds):
         hidden = turn == number
         if hidden.any():
-            rest = data.without(rows[hidden], columns[hidden])
-            yield Fold(rest, rows[hidden], columns[hidden], values[hidden], weights[hidden])
+            yield _fold(data, rows[hidden], columns[hidden], values[hidden], weights[hidden])
 
 
 def balanced_folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
@@ -60,8 +69,13 @@ def balanced_folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator)
             raise ValueError(
                 f"n_folds={n_folds} is too many: with so few observed entries a fold would hide all of a row or column"
             )
-        rest = data.without(rows[hidden], columns[hidden])
-        yield Fold(rest, rows[hidden], columns[hidden], values[hidden], weights[hidden])
+        yield _fold(data, rows[hidden], columns[hidden], values[hidden], weights[hidden])
+
+
+def _fold(data: ObservedMatrix, rows: Indices, columns: Indices, values: Floats, weights: Floats) -> Fold:
+    """Return the fold that hides some entries."""
+    sides = (None, None) if data.limits is None else data.limits.at(rows, columns)
+    return Fold(data.without(rows, columns), rows, columns, values, weights, *sides)
 
 
 def _balanced_turns(

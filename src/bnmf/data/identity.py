@@ -20,7 +20,10 @@ MAX_HASHES, MIN_ROWS = 2**18, 16
 @singledispatch
 def fingerprint(data: ObservedMatrix) -> str:
     """Return a digest of the shape and of every observed entry."""
-    return joined(data.shape, tile_digests(data.rows))
+    of_limits = []
+    if data.limits is not None:
+        of_limits = [digests.of_arrays(data.limits.flat, data.limits.lower, data.limits.upper)]
+    return joined(data.shape, tile_digests(data.rows) + of_limits)
 
 
 def joined(shape: tuple[int, int], digests_of_tiles: Sequence[str]) -> str:
@@ -58,7 +61,13 @@ def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
     # Some rows at a time, because the hashes of all entries would take more memory than the data.
     n_rows = ROWS_PER_TILE if data.rows.matrix is None else max(MIN_ROWS, min(ROWS_PER_TILE, MAX_HASHES // len(places)))
     starts = range(0, data.shape[0], n_rows)
-    return np.concatenate([_ids(data, places, unit, start, min(start + n_rows, data.shape[0])) for start in starts])
+    ids = np.concatenate([_ids(data, places, unit, start, min(start + n_rows, data.shape[0])) for start in starts])
+    if data.limits is not None:
+        at, limits = places[data.limits.columns], data.limits
+        for number, side in enumerate((limits.lower, limits.upper), start=1):
+            bits = np.ascontiguousarray(side * unit[limits.columns] + 0.0).view(np.uint64)
+            np.add.at(ids, limits.rows, _scramble(bits ^ (at << np.uint64(number))))
+    return ids
 
 
 def _ids(data: ObservedMatrix, places: Words, unit: Floats, start: int, stop: int) -> Words:

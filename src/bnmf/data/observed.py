@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from bnmf.data import views
 from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan, refuse_sharded
+from bnmf.data.limits import Limits, with_limits, with_sparse_limits
 from bnmf.data.views import ROWS_PER_TILE, View
 from bnmf.utils.frames import is_pandas
 from bnmf.utils.typing import Bools, Floats, Indices
@@ -43,6 +44,9 @@ class ObservedMatrix:
         Names from a DataFrame.
     nonnegative : bool
         Whether no observed entry is negative.
+    limits : Limits or None
+        Entries that are only known to lie between two limits. Where one number is needed, the middle of these or the
+        finite one stands for them.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class ObservedMatrix:
     row_names: pd.Index | None = None
     column_names: pd.Index | None = None
     nonnegative: bool = True
+    limits: Limits | None = None
 
     @property
     def is_sharded(self) -> bool:
@@ -70,7 +75,16 @@ class ObservedMatrix:
 
     @classmethod
     def from_data(
-        cls, X: Any, observed: Any = None, *, unstored: str = "zero", negative: bool = False, empty: bool = False
+        cls,
+        X: Any,
+        observed: Any = None,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        names: Any = None,
+        unstored: str = "zero",
+        negative: bool = False,
+        empty: bool = False,
     ) -> ObservedMatrix:
         """Take a matrix in any container.
 
@@ -80,6 +94,10 @@ class ObservedMatrix:
             The data. NaN is missing; zero is not.
         observed : array-like of bool of shape (rows, columns), optional
             True where an entry was observed. Other entries of X are ignored.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
+        names : sequence, optional
+            Names of the columns, by which limits may be given; those of a DataFrame by default.
         unstored : {"zero", "missing"}, default="zero"
             Meaning of the entries that a sparse X does not store.
         negative : bool, default=False
@@ -102,19 +120,26 @@ class ObservedMatrix:
                     "observed is for a dense X: the missing entries of a sparse X are those that it stores as NaN, "
                     "and those that it does not store with unstored='missing'"
                 )
-            rows, columns, n_observed = _views_of_sparse(as_csr(X), unstored, negative)
+            matrix, limits = as_csr(X), None
+            if lower is not None or upper is not None:
+                matrix, limits = with_sparse_limits(matrix, lower, upper, negative=negative)
+            rows, columns, n_observed = _views_of_sparse(matrix, unstored, negative)
         else:
             array = as_floats(X)
-            mask = ~np.isnan(array)
+            mask, hidden, limits = ~np.isnan(array), None, None
             if observed is not None:
-                mask &= as_mask(observed, array.shape)
+                hidden = ~as_mask(observed, array.shape)
+                mask &= ~hidden
+            if lower is not None or upper is not None:
+                names = column_names if names is None else names
+                array, mask, limits = with_limits(array, mask, hidden, lower, upper, names, negative=negative)
             rows, columns, n_observed = _views_of_dense(array, mask, negative)
         if n_observed == 0 and not empty:
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         shape = rows.n_rows, columns.n_rows
         values = rows.values if rows.matrix is None else rows.matrix
         nonnegative = not negative or n_observed == 0 or bool(values.min() >= 0)
-        return cls(shape, n_observed, rows, columns, row_names, column_names, nonnegative)
+        return cls(shape, n_observed, rows, columns, row_names, column_names, nonnegative, limits)
 
     def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
         """Return the same data with names for its rows and columns."""
@@ -183,7 +208,8 @@ class ObservedMatrix:
         else:
             assert isinstance(self.rows.matrix, np.ndarray)
             rows, columns, _ = views.dense_views(self.rows.matrix - offset, self.mask())
-        return replace(self, rows=rows, columns=columns, nonnegative=False)
+        limits = None if self.limits is None else self.limits.shifted(offset)
+        return replace(self, rows=rows, columns=columns, nonnegative=False, limits=limits)
 
     # --- which entries were observed
 
@@ -267,7 +293,10 @@ class ObservedMatrix:
             kept = ~np.isin(self.flat(at, to), hidden)
             at, to, values, unstored = at[kept], to[kept], values[kept], "missing"
         rest = sp.coo_array((values, (at, to)), shape=self.shape).tocsr()
-        return ObservedMatrix.from_data(rest, unstored=unstored, negative=not self.nonnegative, empty=True)
+        found = ObservedMatrix.from_data(rest, unstored=unstored, negative=not self.nonnegative, empty=True)
+        if self.limits is None:
+            return found
+        return replace(found, limits=self.limits.where(~np.isin(self.limits.flat, hidden)))
 
     def without_rows(self, rows: Indices) -> ObservedMatrix:
         """Return the data with nothing observed in some rows (not with implicit zeros)."""

@@ -63,6 +63,7 @@ LEVEL = _module.__name__.rpartition("_")[2]
 ROWS_PER_TILE = _module.ROWS_PER_TILE
 Data = _module.Data
 HalfSweep = _module.HalfSweep
+Latent = _module.Latent
 Memory = _module.Memory
 Prior = _module.Prior
 Rows = _module.Rows

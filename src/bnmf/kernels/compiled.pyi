@@ -126,6 +126,39 @@ def draw_both(
 ) -> None:
     """Run both half-sweeps, one after the other, in the calling thread."""
 
+class Latent:
+    """Entries that are known to lie between two limits, row by row, and the arrays and places that hold their values.
+
+    A place of -1 is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        indptr: Ints,
+        columns: Positions,
+        lower: Floats,
+        upper: Floats,
+        targets: list[tuple[Floats, Ints]],
+    ) -> None: ...
+    def draw(
+        self,
+        *,
+        W: Floats,
+        Z: Floats,
+        entry_scale: Floats | None,
+        row_scale: Floats,
+        row_variance: Floats,
+        column_variance: Floats,
+        weight: Floats | None,
+        ids: Words,
+        key_high: SupportsIndex,
+        key_low: SupportsIndex,
+        start: int,
+        stop: int,
+    ) -> None:
+        """Draw the values of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream."""
+
 def rescale(
     W: Floats,
     Z: Floats,

@@ -2,8 +2,10 @@
 // over ranges of rows, and draws do not depend on the number of threads.
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include "errors.hpp"
+#include "latent.hpp"
 #include "moves.hpp"
 #include "sweep.hpp"
 
@@ -78,6 +80,15 @@ void bind_classes(nb::module_& m) {
              nb::arg("squared_error").noconvert(), nb::arg("squares").noconvert() = nb::none(),
              nb::arg("roots").noconvert() = nb::none(), nb::arg("ids").noconvert() = nb::none())
         .def("draw", &HalfSweep::draw, nb::arg("first"), nb::arg("end"), nb::arg("memory"));
+    nb::class_<Latent>(m, "Latent")
+        .def(nb::init<Pointers, Positions, Numbers, Numbers, std::vector<Latent::Target>>(), nb::kw_only(),
+             nb::arg("indptr").noconvert(), nb::arg("columns").noconvert(), nb::arg("lower").noconvert(),
+             nb::arg("upper").noconvert(), nb::arg("targets").noconvert())
+        .def("draw", &Latent::draw, nb::kw_only(), nb::arg("W").noconvert(), nb::arg("Z").noconvert(),
+             nb::arg("entry_scale").noconvert().none(), nb::arg("row_scale").noconvert(),
+             nb::arg("row_variance").noconvert(), nb::arg("column_variance").noconvert(),
+             nb::arg("weight").noconvert().none(), nb::arg("ids").noconvert(), nb::arg("key_high"), nb::arg("key_low"),
+             nb::arg("start"), nb::arg("stop"));
 }
 
 void bind_sweep(nb::module_& m) {

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include "latent.hpp"
 #include "moves.hpp"
 #include "residuals.hpp"
 #include "sweep.hpp"
@@ -62,7 +63,7 @@ void bind_streams(nb::module_& m) {
 }
 
 // Draw eight rows at a time in the first `n_active` lanes, each from its words, and write the streams back. `kind` is the
-// distribution: "positive", or with a kink at `kink` ("two_piece") or at 0 ("real") of the given rates.
+// distribution: "positive", or with a kink at `kink` ("two_piece") or at 0 ("real") of the given rates, or up to `kink` ("within").
 void fill_lanes(const std::string& kind, Numbers b, Numbers p, Numbers kink, Numbers rate, int64_t n_active,
                 Array<uint64_t, 1> words, Results out) {
     for (const Numbers& array : {b, p, kink, rate}) require_size(array, int64_t(out.size()), "an argument");
@@ -80,6 +81,8 @@ void fill_lanes(const std::string& kind, Numbers b, Numbers p, Numbers kink, Num
         else if (kind == "two_piece")
             x = draw_two_piece_lanes(slope, precision, inverse, scale, load(kink.data() + i), rate.data()[i], active,
                                      streams);
+        else if (kind == "within")  // 0 to `kink`
+            x = draw_within_lanes(slope, precision, load(kink.data() + i), active, streams);
         else
             x = draw_real_lanes(slope, precision, inverse, scale, load(rate.data() + i), active, streams);
         store(out.data() + i, x);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -164,10 +164,11 @@ class Model:
         """Return the roots of the weights of the entries, in the order of rows and in that of columns, or None."""
         if not self.is_weighted:
             return {"W": None, "Z": None}
-        root = np.sqrt(self._weights(noise))
+        root = np.sqrt(self.weights(noise))
         return {"W": root, "Z": root[self.data.column_order]}
 
-    def _weights(self, noise: NoiseState) -> Floats:
+    def weights(self, noise: NoiseState) -> Floats:
+        """Return the factor of the precision of each entry, known and drawn, in the order of rows."""
         known = self.entry_precision
         if not noise.entry.size:
             return np.ones(self.data.n_observed) if known is None else known
@@ -199,11 +200,23 @@ class Model:
         """The noise, as an object."""
         return as_noise(self.noise)
 
+    def with_data(self, rows: ScaledView, columns: ScaledView) -> Model:
+        """Return this model with other values of the same entries; what was computed of the data is shared."""
+        _ = self.max_precisions, self.drawn
+        other = copy(self)
+        other.__dict__.update(rows=rows, columns=columns)
+        return other
+
     def with_shared_noise(self) -> Model:
-        """Return this model with nearly equal variances of the noise; what was computed of the data is shared."""
+        """Return this model with nearly equal variances of the noise; what was computed of the data is shared.
+
+        Numbers stand for entries with limits: values beyond a limit would follow the factors, wherever a chain starts.
+        """
         _ = self.max_precisions, self.rows, self.columns
         other = copy(self)
         object.__setattr__(other, "noise", self.noise_model.shared)
+        if self.data.limits is not None:
+            object.__setattr__(other, "data", replace(self.data, limits=None))
         other.__dict__.pop("noise_model", None)
         return other
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.containers import SMALLEST
+from bnmf.data.limits import log_normal_mass
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Floats
 
@@ -16,6 +17,9 @@ SCALES = ("column", "matrix", None)
 OFFSETS = ("min", "mean", None)
 # Size of a column, as a part of what was subtracted from it, that counts as zero.
 ROUNDING = 1e-13
+# Entries of a column with limits that count with the spread of other columns, rounds to find its moments, and entries
+# of the data that are used for that.
+EXTRA_ENTRIES, EM_ROUNDS, MAX_ENTRIES = 2.0, 30, 10**6
 # Ratio to the median from which an entry counts as an outlier when units are robust.
 MAX_RATIO = 20.0
 
@@ -56,8 +60,11 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = Fa
     if offset not in OFFSETS:
         raise ValueError(f"offset must be 'min', 'mean' or None, got {offset!r}")
     subtracted = None
+    latent = None if data.limits is None or data.has_implicit_zeros else _latent_moments(data)
     if offset is not None:
         subtracted = data.column_minima() if offset == "min" else _centres(data, robust)
+        if latent is not None and offset == "mean":
+            subtracted = np.where(np.isnan(latent[0]), subtracted, latent[0])
         data = data.shifted(subtracted)
     sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
     if subtracted is not None:  # of equal entries, only the rounding of their mean may be left
@@ -67,10 +74,61 @@ def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = Fa
         return Units(np.ones(1), subtracted), data
     if robust:
         sizes = np.array([_robust_size(data.columns.observed_values(column)) for column in range(len(sizes))])
+    if latent is not None:
+        mean, variance = latent[0] - (0.0 if subtracted is None else subtracted), latent[1]
+        sizes = np.where(np.isnan(mean), sizes, np.sqrt(mean**2 + variance))
     matrix_scale = _root_mean_square(sizes, counts)
     if scale == "matrix":
         return Units(np.array([matrix_scale]), subtracted), data
     return Units(np.where(sizes > 0, sizes, matrix_scale), subtracted), data
+
+
+def _latent_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
+    """Return mean and variance of the values of each column that has limits, NaN for others, by an EM algorithm.
+
+    The numbers that stand for limited entries would do where these are few. But a column of which nearly all were
+    capped would have no spread at all, so the less is known, the more of `EXTRA_ENTRIES` count: they have the spread
+    of other columns of its size.
+    """
+    assert data.limits is not None
+    rows, columns, values = data.observed_entries()
+    step = -(-len(values) // MAX_ENTRIES)
+    rows, columns, values = rows[::step], columns[::step], values[::step]
+    lower, upper = data.limits.at(rows, columns)
+    limited, n_columns = np.flatnonzero(~np.isnan(lower)), data.shape[1]
+    lower, upper, of = lower[limited], upper[limited], columns[limited]
+
+    def means(x: Floats) -> Floats:
+        return np.bincount(columns, x, n_columns) / counts
+
+    counts = np.maximum(np.bincount(columns, minlength=n_columns), 1)
+    share = np.bincount(of, minlength=n_columns) / counts
+    mean = means(values)
+    variance = means((values - mean[columns]) ** 2)
+    size = np.sqrt(mean**2 + variance)
+    typical = (size > 0.0) & (share < 0.5)
+    ratio = float(np.median(np.sqrt(variance[typical]) / size[typical])) if typical.any() else 1.0
+    usual = (ratio * size) ** 2
+    variance = (1.0 - share) * variance + share * usual
+    known = (share > 0.0) & (variance > 0.0)
+    lower, upper, limited = lower[known[of]], upper[known[of]], limited[known[of]]
+    of = of[known[of]]
+    for _ in range(EM_ROUNDS):
+        deviation = np.sqrt(variance[of])
+        low, high = ((side - mean[of]) / deviation for side in (lower, upper))
+        log_mass = log_normal_mass(low, high)
+        moved, square = np.zeros(len(of)), np.ones(len(of))
+        for sign, limit in ((1.0, low), (-1.0, high)):
+            finite = np.where(np.isinf(limit), 0.0, limit)
+            density = np.exp(-0.5 * (finite**2 + math.log(2.0 * math.pi)) - log_mass) * np.isfinite(limit)
+            moved, square = moved + sign * density, square + sign * finite * density
+        distance, squares = values - mean[columns], (values - mean[columns]) ** 2
+        distance[limited], squares[limited] = moved * deviation, np.maximum(square, 0.0) * deviation**2
+        unknown = np.bincount(of, np.clip(square - moved**2, 0.0, 1.0), n_columns) / counts
+        shift, extra = means(distance), EXTRA_ENTRIES * unknown
+        variance = (counts * (means(squares) - shift**2) + extra * usual) / (counts + extra)
+        mean = mean + shift
+    return np.where(known, mean, np.nan), np.where(known, variance, np.nan)
 
 
 def _centres(data: ObservedMatrix, robust: bool) -> Floats:

@@ -96,12 +96,12 @@ def measure(posterior: Posterior, fold: Fold) -> Calibration:
     """Return how well a posterior predicts the entries that a fold hid from it."""
     low, high = posterior.interval(PROB, fold.rows, fold.columns)
     mean, deviation = _moments(fold.rest)
-    deviation = deviation[fold.columns]
+    mean, deviation, predicted = mean[fold.columns], deviation[fold.columns], posterior.mean(fold.rows, fold.columns)
     return Calibration(
         fold.columns,
-        (low <= fold.values) & (fold.values <= high),
-        (fold.values - posterior.mean(fold.rows, fold.columns)) / deviation,
-        (fold.values - mean[fold.columns]) / deviation,
+        (low <= fold.nearest(low)) & (fold.nearest(high) <= high),
+        (fold.nearest(predicted) - predicted) / deviation,
+        (fold.nearest(mean) - mean) / deviation,
     )
 
 

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr, stdtrit
 
+from bnmf.data.limits import log_normal_mass
+from bnmf.kernels.compiled import fill_within
 from bnmf.model.noise import log_student_t
 from bnmf.posterior.calibration import Calibration
 from bnmf.priors.base import Prior
@@ -181,6 +184,42 @@ class NoiseDraws:
         if self.df is None:
             return -0.5 * (squares + np.log(2.0 * np.pi))
         return log_student_t(squares, self.df[:, None])
+
+    def log_probability(self, low: Floats, high: Floats) -> Floats:
+        """Return the log probability that noise of scale 1 lies between limits (S, n), one of which may be infinite."""
+        if self.df is None:
+            return log_normal_mass(low, high)
+        swapped = low + high > 0.0  # as there
+        low, high, df = np.where(swapped, -high, low), np.where(swapped, -low, high), self.df[:, None]
+        with np.errstate(divide="ignore"):
+            return np.log(stdtr(df, high) - stdtr(df, low))
+
+    def draw_between(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
+        """Draw noise of scale 1 between limits (S, n), one of which may be infinite."""
+        swapped = low + high > 0.0
+        low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
+        if self.df is None:
+            b, width = (np.ascontiguousarray(x).ravel() for x in (high, high - low))
+            out, (key_high, key_low) = np.empty(high.size), rng.integers(2**63, size=2, dtype=np.uint64)
+            fill_within(b, np.ones(high.size), width, key_high, key_low, out)
+            drawn = high - out.reshape(high.shape)
+        else:
+            df = self.df[:, None]
+            below, above = stdtr(df, low), stdtr(df, high)
+            drawn = stdtrit(df, below + rng.uniform(size=high.shape) * (above - below))
+        return np.where(swapped, -drawn, drawn)
+
+    def mean_between(self, low: Floats, high: Floats) -> Floats:
+        """Return the mean of noise of scale 1 that lies between limits (S, n), one of which may be infinite."""
+        log_mass, sides = self.log_probability(low, high), []
+        for limit in (low, high):
+            finite = np.where(np.isinf(limit), 0.0, limit)
+            density = np.exp(self.log_density(finite**2) - log_mass)
+            if self.df is not None:
+                df = np.maximum(self.df, 1.0 + 1e-9)[:, None]  # with less there is no mean
+                density = density * (df + finite**2) / (df - 1.0)
+            sides.append(np.where(np.isinf(limit), 0.0, density))
+        return sides[0] - sides[1]
 
     @property
     def excess(self) -> Floats:

@@ -58,6 +58,10 @@ class BasePosterior(ABC):
         """Return the posterior mean of W Z for a range of rows."""
 
     @abstractmethod
+    def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
+        """Return the mean of the values of some fitted entries that are known to lie between limits."""
+
+    @abstractmethod
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
         """Return the posterior standard deviation of W Z, or of new data with `noise`."""
 

@@ -79,6 +79,10 @@ class Moments(BasePosterior):
         """Return the posterior mean of W Z for a range of rows."""
         return predictions.cut(self._prediction[:, rows].mean(axis=0) + self._offset, self.lower_bound)
 
+    def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
+        """Return the posterior mean of W Z, cut at the limits: the mean of a value between them needs the draws."""
+        return np.clip(self.mean(rows, columns), lower, upper)
+
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = False) -> Floats:
         """Return the posterior standard deviation of W Z."""
         # Each chain by its own count: after Ctrl-C some have more draws than the others.

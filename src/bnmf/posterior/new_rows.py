@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bnmf.data.limits import Filled, Limits, refreshed
 from bnmf.data.views import ScaledView, View
 from bnmf.model.noise import NoiseState
 from bnmf.posterior.draws import Draws
 from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
-from bnmf.sampler.streams import DRAW_W, ENTRIES, NOISE, Stream
+from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.typing import Bools, Floats, Indices, Words
 
@@ -35,9 +36,10 @@ class NewRows(NamedTuple):
     row_noise: Floats | None
 
 
-def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
-    """Draw W of new rows under every draw of Z."""
-    rows = ScaledView(view)
+def draw(view: View, ids: Words, fitted: Draws, seed: int, limits: Limits | None = None) -> NewRows:
+    """Draw W of new rows under every draw of Z. What is drawn for a row depends only on its content, by its id."""
+    filled = None if limits is None else Filled(limits, view)
+    rows = ScaledView(view if filled is None else filled.rows)
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
     row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
     is_weighted = fitted.df is not None or fitted.noise_factor is not None
@@ -60,6 +62,14 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int) -> NewRows:
                 df = None if fitted.df is None else float(fitted.df[chain, draw])
                 for _ in range(BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW):
                     sweep += 1
+                    if filled is not None:
+                        weight = (entry * known)[filled.listed] if is_weighted else None
+                        key_high, key_low = stream.key(sweep, LATENT)
+                        filled.draw(
+                            rows, 0, len(weights), ids, W=weights, Z=Zt, row_variance=variance, column_variance=noise,
+                            weight=weight, key_high=key_high, key_low=key_low,
+                        )  # fmt: skip
+                        rows = refreshed(filled.rows, rows)
                     key = stream.key(sweep, DRAW_W)
                     errors = gibbs.half_sweep(
                         rows, weights, Zt, prior, variance, noise, key, workers, ids,

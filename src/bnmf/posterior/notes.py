@@ -6,10 +6,12 @@ from functools import singledispatch
 
 import numpy as np
 
+from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.model.noise import StudentT
 from bnmf.posterior.interface import BasePosterior
+from bnmf.posterior.verdict import REMARK
 from bnmf.utils.typing import Floats, Indices
 
 # Rows, and entries in all, at which a fit is compared with the means of the columns.
@@ -20,11 +22,20 @@ WORSE = 1.05
 # Share of the sum of squares of a column from which one entry counts as an outlier, and entries that it takes to tell.
 OUTLIER_SHARE = 0.9999
 MIN_ENTRIES = 5
+# Share of the exact entries of a column at its smallest or largest value from which they may have been cut there, and
+# entries and distinct values that it takes to tell.
+SHARE_AT_END = 0.1
+MIN_ENTRIES_OF_COLUMN, MIN_DISTINCT = 20, 5
 
 
 def of_fit(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> tuple[str, ...]:
     """Return a sentence for each thing that is wrong."""
-    found = (_explains_nothing(posterior, data, model), _too_many_components(model), _outlier(model))
+    found = (
+        _explains_nothing(posterior, data, model),
+        _too_many_components(model),
+        _outlier(model),
+        _at_its_end(data),
+    )
     return tuple(note for note in found if note)
 
 
@@ -37,8 +48,11 @@ def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Mod
     scale = np.broadcast_to(model.units.scale, data.shape[1])[columns]
     # Outliers, which Student's t leaves unexplained, pull the means: they count by their size, not by its square.
     power = 1 if isinstance(model.noise_model, StudentT) else 2
-    error = np.sum(np.abs((values - posterior.mean(rows, columns)) / scale) ** power)
-    trivial = np.sum(np.abs((values - centre[columns]) / scale) ** power)
+    distances = [
+        nearest(data.limits, rows, columns, values, predicted) - predicted
+        for predicted in (posterior.mean(rows, columns), centre[columns])
+    ]
+    error, trivial = (np.sum(np.abs(distance / scale) ** power) for distance in distances)
     if not error > WORSE * trivial:
         return ""
     return (
@@ -95,3 +109,40 @@ def _outlier(model: Model) -> str:
         f"one entry of column {name} is more than {np.sqrt(counts[found[0]] * 1e4):,.0f} times as large as the others "
         f"usually are{others}: it sets the unit of its column, so make sure that it is right, or use noise=StudentT()"
     )
+
+
+def _at_its_end(data: ObservedMatrix) -> str:
+    """Find columns of which many exact entries are equal to the smallest or the largest one."""
+    if data.is_sharded or data.has_implicit_zeros:
+        return ""
+    found: list[tuple[float, int, float, str]] = []
+    for column in range(data.shape[1]):
+        values = data.columns.observed_values(column)
+        if data.limits is not None:
+            limited = data.limits.columns == column
+            values = _without(values, data.limits.representatives[limited])
+        if len(values) < MIN_ENTRIES_OF_COLUMN or len(np.unique(values)) < MIN_DISTINCT:
+            continue
+        for end, option in ((values.min(), "floored"), (values.max(), "capped")):
+            share = float(np.mean(values == end))
+            if share > SHARE_AT_END:
+                found.append((share, column, float(end), option))
+    if not found:
+        return ""
+    share, column, end, option = max(found)
+    name = f"{data.column_names[column]!r}" if data.column_names is not None else f"{column}"
+    n_columns = len({at for _, at, _, _ in found})
+    others = f" (and {n_columns - 1} other columns are like it)" if n_columns > 1 else ""
+    which = "smallest" if option == "floored" else "largest"
+    return (
+        f"{share:.0%} of the entries of column {name} are exactly {end:g}, its {which} value{others}: {REMARK}, say so "
+        f"with bnmf.limits(X, {option}={end:g}) or --{option} on the command line"
+    )
+
+
+def _without(values: Floats, others: Floats) -> Floats:
+    """Return values less as many of each as others have."""
+    distinct, counts = np.unique(values, return_counts=True)
+    at, n = np.unique(others, return_counts=True)
+    counts[np.searchsorted(distinct, at)] -= n
+    return np.repeat(distinct, counts)

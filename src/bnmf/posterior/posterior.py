@@ -298,7 +298,58 @@ class Posterior(Draws, BasePosterior):
     def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
         return arguments.positions(rows, columns, self.shape)
 
-    def log_likelihood(self, rows: Any, columns: Any, values: Any) -> Floats:
+    def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
+        """Return the mean of the values of some fitted entries that are known to lie between limits.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int
+            Paired positions.
+        lower, upper : array-like
+            Limits of each, one of which may be infinite.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The means, which lie between the limits.
+        """
+        rows, columns = self._positions(rows, columns)
+        low, high = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
+        means = predictions.mean_between(*self.flat, rows, columns, low, high)
+        lowest = np.clip(self.lower_bound - self._offset(columns), low, high)  # the data may not be negative
+        return np.clip(means, lowest, high) + self._offset(columns)
+
+    def interval_between(
+        self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any, *, random_state: Any = 0
+    ) -> tuple[Floats, Floats]:
+        """Return the central interval of the values of some fitted entries that are known to lie between limits.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the interval.
+        rows, columns : array-like of int
+            Paired positions.
+        lower, upper : array-like
+            Limits of each, one of which may be infinite.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the values.
+
+        Returns
+        -------
+        tuple of ndarray
+            Lower and upper ends, which lie between the limits.
+        """
+        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
+        rows, columns = self._positions(rows, columns)
+        limits = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
+        rng, probabilities = as_generator(random_state), np.array([tail, 1.0 - tail])
+        low, high = predictions.quantiles_between(*self.flat, rows, columns, probabilities, *limits, rng)
+        offset = self._offset(columns)
+        lowest = np.clip(self.lower_bound, limits[0] + offset, limits[1] + offset)  # the data may not be negative
+        return np.maximum(low + offset, lowest), np.maximum(high + offset, lowest)
+
+    def log_likelihood(self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None) -> Floats:
         """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
 
         Parameters
@@ -307,17 +358,21 @@ class Posterior(Draws, BasePosterior):
             Paired positions.
         values : array-like
             The data there.
+        lower, upper : array-like, optional
+            Limits of entries that are only known to lie between them, whose value does not count; NaN for others.
 
         Returns
         -------
         ndarray of shape (chain, draw, n)
-            Log densities.
+            Log densities, and log probabilities of intervals.
         """
-        rows, columns, values = self._data(rows, columns, values)
-        terms = predictions.log_likelihood(*self.flat, rows, columns, values)
+        rows, columns = self._positions(rows, columns)
+        terms = predictions.log_likelihood(*self.flat, rows, columns, *self._data(columns, values, lower, upper))
         return terms.reshape(self.n_chains, self.n_draws, -1)
 
-    def log_predictive_density(self, rows: Any, columns: Any, values: Any) -> Floats:
+    def log_predictive_density(
+        self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None
+    ) -> Floats:
         """Return the log posterior predictive density of each entry.
 
         Parameters
@@ -326,25 +381,43 @@ class Posterior(Draws, BasePosterior):
             Paired positions.
         values : array-like
             The data there.
+        lower, upper : array-like, optional
+            Limits of entries that are only known to lie between them, whose value does not count; NaN for others.
 
         Returns
         -------
         ndarray of shape (n,)
-            Log densities.
+            Log densities, and log probabilities of intervals.
         """
-        rows, columns, values = self._data(rows, columns, values)
-        return predictions.log_predictive_density(*self.flat, rows, columns, values)
-
-    def _data(self, rows: Any, columns: Any, values: Any) -> tuple[Indices, Indices, Floats]:
         rows, columns = self._positions(rows, columns)
-        values = arguments.floats(values, "values")
-        if values.shape != rows.shape:
-            raise ValueError(f"values must be as many as rows and columns, {rows.size}, got shape {values.shape}")
-        return rows, columns, values - self._offset(columns)
+        return predictions.log_predictive_density(*self.flat, rows, columns, *self._data(columns, values, lower, upper))
+
+    def _at(self, values: Any, name: str, columns: Indices) -> Floats:
+        """Return numbers at some positions without the offsets of their columns."""
+        values = arguments.floats(values, name)
+        if values.shape != columns.shape:
+            raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {values.shape}")
+        return values - self._offset(columns)
+
+    def _data(self, columns: Indices, values: Any, lower: Any, upper: Any) -> tuple[Any, ...]:
+        """Return values and limits at some positions without the offsets of their columns."""
+        if (lower is None) != (upper is None):
+            raise ValueError("lower and upper must be given together")
+        given = {"values": values, "lower": lower, "upper": upper}
+        return tuple(None if x is None else self._at(x, name, columns) for name, x in given.items())
 
     # --- new rows
 
-    def for_rows(self, X: Any, *, observed: Any = None, unstored: str = "zero", random_state: Any = 0) -> Posterior:
+    def for_rows(
+        self,
+        X: Any,
+        *,
+        observed: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        unstored: str = "zero",
+        random_state: Any = 0,
+    ) -> Posterior:
         """Return the posterior of other rows of the same columns, given the draws of Z.
 
         A row that was fitted keeps its draws. Any other row is drawn given each Z and its observed entries, from a
@@ -357,6 +430,8 @@ class Posterior(Draws, BasePosterior):
             The rows; NaN is missing.
         observed : array-like of bool, optional
             True where X was observed.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
         unstored : {"zero", "missing"}, default="zero"
             Meaning of the entries that a sparse X does not store.
         random_state : int, RandomState, Generator or None, default=0
@@ -368,7 +443,9 @@ class Posterior(Draws, BasePosterior):
             With the same Z, and W of these rows.
         """
         negative = self.lower_bound < 0 or self.offset is not None
-        data = ObservedMatrix.from_data(X, observed, unstored=unstored, negative=negative, empty=True)
+        limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": self.column_names}
+        options: dict[str, Any] = {"unstored": unstored, "negative": negative, "empty": True}
+        data = ObservedMatrix.from_data(X, observed, **limits, **options)
         return self.for_data(data, as_seed(random_state))
 
     def for_data(self, data: ObservedMatrix, seed: int) -> Posterior:
@@ -416,7 +493,8 @@ class Posterior(Draws, BasePosterior):
                 raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
             weighted = self.df is not None or factor is not None
             rows = (data.listed() if weighted else data).rows.select(new)
-            drawn = new_rows.draw(rows, ids[new], replace(self, noise_factor=_of_rows(factor, new)), seed)
+            limits = None if data.limits is None else data.limits.of_rows(new)
+            drawn = new_rows.draw(rows, ids[new], replace(self, noise_factor=_of_rows(factor, new)), seed, limits)
             spread = 1.0 if drawn.row_noise is None else float(drawn.row_noise.max())
             # Numbers of Python: their product is infinite without a warning.
             is_finite = float(np.max(self.noise_variance)) * spread < LARGEST_SQUARE

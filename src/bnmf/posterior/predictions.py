@@ -186,15 +186,79 @@ def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise: NoiseD
     return np.sqrt(variance)
 
 
-def log_likelihood(W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, values: Floats) -> Floats:
-    """Return the log density of each value given w z and the noise, (S, n)."""
-    variance = noise.at(rows, columns)
-    difference = values - entries(W, Z, rows, columns)
-    return noise.log_density(difference**2 / variance) - 0.5 * np.log(variance)
+def _log_densities(
+    means: Floats, variance: Floats, noise: NoiseDraws, values: Floats, lower: Floats | None, upper: Floats | None
+) -> Floats:
+    """Return log densities of values, or log probabilities of intervals where there are limits, given draws (S, n)."""
+    terms = noise.log_density((values - means) ** 2 / variance) - 0.5 * np.log(variance)
+    if lower is None or upper is None:
+        return terms
+    at = np.flatnonzero(~np.isnan(lower))
+    deviation = np.sqrt(np.broadcast_to(variance, terms.shape)[:, at])
+    low, high = ((side[at] - means[:, at]) / deviation for side in (lower, upper))
+    terms[:, at] = noise.log_probability(low, high)
+    return terms
+
+
+def log_likelihood(
+    W: Array,
+    Z: Array,
+    noise: NoiseDraws,
+    rows: Indices,
+    columns: Indices,
+    values: Floats,
+    lower: Floats | None = None,
+    upper: Floats | None = None,
+) -> Floats:
+    """Return the log density of each entry given w z and the noise, (S, n), or the log probability of its interval."""
+    return _log_densities(entries(W, Z, rows, columns), noise.at(rows, columns), noise, values, lower, upper)
+
+
+def mean_between(
+    W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, lower: Floats, upper: Floats
+) -> Floats:
+    """Return the mean (n,) of values that are known to lie between limits."""
+    out = np.empty(len(rows))
+    for part in tiles(len(rows), 64 * len(W)):
+        means = entries(W, Z, rows[part], columns[part])
+        deviation = np.sqrt(noise.at(rows[part], columns[part]))
+        low, high = ((side[part] - means) / deviation for side in (lower, upper))
+        drawn = means + deviation * noise.mean_between(low, high)
+        out[part] = np.clip(drawn, lower[part], upper[part]).mean(axis=0)
+    return out
+
+
+def quantiles_between(
+    W: Array,
+    Z: Array,
+    noise: NoiseDraws,
+    rows: Indices,
+    columns: Indices,
+    probabilities: Floats,
+    lower: Floats,
+    upper: Floats,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return quantiles (probability, n) of values that are known to lie between limits."""
+    out = np.empty((len(probabilities), len(rows)))
+    for part in tiles(len(rows), 64 * len(W)):
+        means = entries(W, Z, rows[part], columns[part])
+        deviation = np.sqrt(noise.at(rows[part], columns[part]))
+        low, high = ((side[part] - means) / deviation for side in (lower, upper))
+        draws = np.clip(means + deviation * noise.draw_between(low, high, rng), lower[part], upper[part])
+        out[:, part] = _sorted_quantiles(np.ascontiguousarray(draws.T), probabilities)
+    return out
 
 
 def log_predictive_density(
-    W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, values: Floats
+    W: Array,
+    Z: Array,
+    noise: NoiseDraws,
+    rows: Indices,
+    columns: Indices,
+    values: Floats,
+    lower: Floats | None = None,
+    upper: Floats | None = None,
 ) -> Floats:
     """Return the log predictive density of each entry, (n,): the mean likelihood over the draws, smoothed.
 
@@ -205,7 +269,8 @@ def log_predictive_density(
     for part in tiles(len(rows), 48 * len(W)):
         means = entries(W, Z, rows[part], columns[part])
         variance = noise.at(rows[part], columns[part]) + bandwidths(means) ** 2
-        terms = noise.log_density((values[part] - means) ** 2 / variance) - 0.5 * np.log(variance)
+        limits = (None if side is None else side[part] for side in (lower, upper))
+        terms = _log_densities(means, variance, noise, values[part], *limits)
         out[part] = logsumexp(terms, axis=0) - np.log(len(W))
     return out
 

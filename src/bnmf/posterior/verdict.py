@@ -36,6 +36,8 @@ BETTER_ERRORS = "try offset, NMFImputer or fewer components"
 # Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
 # long before they agree in their noise and components.
 WARNED = ("fit", "predictions", "intervals")
+# Words of a note that asks, and finds nothing wrong: it is shown, and no warning.
+REMARK = "if they were cut there"
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def on_use(posterior: Posterior) -> list[Finding]:
 
 def on_fit(notes: tuple[str, ...]) -> list[Finding]:
     """Return a finding for each note on the fit as such; what follows a colon in it is advice."""
-    return [Finding("fit", POOR, note) for note in notes]
+    return [Finding("fit", USABLE if REMARK in note else POOR, note) for note in notes]
 
 
 def too_few(purpose: str, n_draws: int) -> Finding:

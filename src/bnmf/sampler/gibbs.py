@@ -1,7 +1,9 @@
 """The Gibbs sampler: state in, state out.
 
-A sweep draws W given Z, Z given W, the noise after the half-sweep that yields its squared errors, the learned rates,
-and the scale of each component. Everything is in units of the model.
+A sweep draws the latent values of entries that are only known to lie between limits, W given Z, Z given W, the noise
+after the half-sweep that yields its squared errors, the learned rates, and the scale of each component. Latent values
+come first and are drawn given everything else, so that they are no part of a state. Everything is in units of the
+model.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.data.limits import refreshed
 from bnmf.data.views import ScaledView
 from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, all_above, all_finite, draw_both, rescale, shear
 from bnmf.model.model import Model
@@ -20,7 +23,20 @@ from bnmf.model.noise import NoiseState, StudentT
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.state import State
-from bnmf.sampler.streams import DRAW_W, DRAW_Z, ENTRIES, NOISE, NOISE_FIRST, RATES, RESCALE, SHEAR, START, Key, Stream
+from bnmf.sampler.streams import (
+    DRAW_W,
+    DRAW_Z,
+    ENTRIES,
+    LATENT,
+    NOISE,
+    NOISE_FIRST,
+    RATES,
+    RESCALE,
+    SHEAR,
+    START,
+    Key,
+    Stream,
+)
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils.typing import Floats, Words
 
@@ -78,6 +94,8 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     sweep = state.sweep + 1
     prior_W, prior_Z = model.coefficients(state.rates)
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
+    if model.data.limits is not None:
+        model = with_latent_values(model, W, Zt, noise, stream.key(sweep, LATENT), workers)
     if _runs_in_one_call(model, noise, workers):
         errors = _draw_both(model, W, Zt, prior_W, prior_Z, noise, stream, sweep, moves.n_passes, workers)
         noise = _update_noise(model, model.noise_model.halves[-1], noise, errors, stream, sweep)
@@ -324,6 +342,23 @@ def listed_residuals(model: Model, W: Floats, Zt: Floats, workers: Workers) -> F
 
     workers.over_tiles(compute, len(W))
     return residuals
+
+
+def with_latent_values(model: Model, W: Floats, Zt: Floats, noise: NoiseState, key: Key, workers: Workers) -> Model:
+    """Return the model of data whose limited entries have values drawn given the factors and the noise.
+
+    These data belong to the workers of the chain, and hold until the next call.
+    """
+    filled, (key_high, key_low) = workers.filled(model.data), key
+    given = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column}
+    weight = None if filled.listed is None or not model.is_weighted else model.weights(noise)[filled.listed]
+
+    def draw(first: int, last: int) -> None:
+        start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W))
+        filled.draw(model.rows, start, stop, **given, weight=weight, key_high=key_high, key_low=key_low)
+
+    workers.over_tiles(draw, len(W))
+    return model.with_data(refreshed(filled.rows, model.rows), refreshed(filled.columns, model.columns))
 
 
 def sample(

@@ -12,6 +12,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from bnmf.data.limits import Filled
+from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.compiled import ROWS_PER_TILE, Memory
 
 # Tiles between two moments in which a single thread hears Ctrl-C.
@@ -35,6 +37,15 @@ class Workers:
         self._n_helpers = n_threads - 1
         self._pool = ThreadPoolExecutor(self._n_helpers) if self._n_helpers else None
         self._local = threading.local()
+        self._filled: tuple[ObservedMatrix | None, Any] = None, None
+
+    def filled(self, data: ObservedMatrix) -> Filled:
+        """Return the copy of the data that holds the latent values of this chain, the same until other data come."""
+        if self._filled[0] is not data:
+            assert data.limits is not None
+            self._filled = data, Filled(data.limits, data.rows, data.columns)
+        filled: Filled = self._filled[1]
+        return filled
 
     @property
     def memory(self) -> Memory:

@@ -158,6 +158,8 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     names = {name: arrays.pop(name).astype(str).tolist() for name in NAME_ARRAYS if name in arrays}
+    has_limits = {"X", "lower", "upper"} <= arrays.keys()
+    limits = {name: arrays.pop(name) for name in ("lower", "upper")} if has_limits else {}
     if "format" in arrays and "shape" in arrays:
         table = _sparse_table(
             sp.load_npz(io.BytesIO(npz_bytes(arrays))), SparseFile(is_market=False), markers, unstored
@@ -170,7 +172,9 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
     for name, size in zip(NAME_ARRAYS, table.shape, strict=True):
         if name in names and len(names[name]) != size:
             raise TableError(f"{name} has {len(names[name])} names, the matrix needs {size}")
-    return replace(table, **names)
+    if any(side.shape != table.shape or side.dtype.kind != "f" for side in limits.values()):
+        raise TableError(f"lower and upper must be limits of all entries, of shape {table.shape}")
+    return replace(table, **names, **limits)
 
 
 def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
@@ -242,4 +246,5 @@ def sparse_arrays(matrix: Any) -> dict[str, Array]:
 def table_bytes(table: Table) -> bytes:
     """Return any table as an .npz file that :func:`read_npz` reads, for keeping beside its fit."""
     arrays = sparse_arrays(table.values) if isinstance(table.values, sp.csr_array) else {"X": table.values}
-    return npz_bytes(arrays | name_arrays(table), compressed=True)
+    limits = {name: side for name, side in table.limits.items() if side is not None}
+    return npz_bytes(arrays | limits | name_arrays(table), compressed=True)

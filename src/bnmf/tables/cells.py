@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 # In any case of letters; "nan" is a number for `float`, and so is not listed.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "null", "none"})
+LIMIT = re.compile(r"\s*(?P<sign><=|>=|[<>≤≥])\s*(?P<value>\S+)\s*")
 
 
 class NotANumber(ValueError):
@@ -76,8 +78,25 @@ def number(cell: str, decimal: str = ".") -> float | None:
         return None
 
 
-def numbers_of(cells: list[str], decimal: str, markers: Markers) -> list[float]:
-    """Return the numbers of a row of cells, NaN where a cell is missing."""
+def limit(cell: str, decimal: str = ".") -> tuple[float, float] | None:
+    """Return the limits that a cell such as "<0.01" stands for, None if it is not one.
+
+    Examples
+    --------
+    >>> limit("<0.01"), limit("≥ 5"), limit("> 1,5", decimal=","), limit("5"), limit("<NA>")
+    ((-inf, 0.01), (5.0, inf), (1.5, inf), None, None)
+    """
+    found = LIMIT.fullmatch(cell)
+    value = None if found is None else number(found["value"], decimal)
+    if found is None or value is None or not math.isfinite(value):
+        return None
+    return (-math.inf, value) if found["sign"][0] in "<≤" else (value, math.inf)
+
+
+def numbers_of(
+    cells: list[str], decimal: str, markers: Markers, limits: list[tuple[int, float, float]] | None = None
+) -> list[float]:
+    """Return the numbers of a row of cells, NaN where a cell is missing or a limit; limits are appended to `limits`."""
     is_plain = decimal == "." and "_" not in "".join(cells)
     if is_plain:
         try:
@@ -95,7 +114,11 @@ def numbers_of(cells: list[str], decimal: str, markers: Markers) -> list[float]:
         cell = unquoted(cell)
         value = math.nan if markers.is_missing(cell) else number(cell, decimal)
         if value is None:
-            raise NotANumber(place)
+            between = limit(cell, decimal)
+            if between is None or limits is None:
+                raise NotANumber(place)
+            limits.append((place, *between))
+            value = math.nan
         found.append(value)
     return found
 

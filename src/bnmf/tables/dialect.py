@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bnmf.tables.cells import Markers, number, unquoted
+from bnmf.tables.cells import LIMIT, Markers, limit, number, unquoted
 from bnmf.tables.table import TableError
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -102,13 +102,14 @@ def recognise(text: str, markers: Markers, header: bool | None = None, row_names
     if not found:
         raise TableError("the file is empty")
     cells = [unquoted(cell) for record in found for cell in record]
+    cells = [cell if (of := LIMIT.fullmatch(cell)) is None else of["value"] for cell in cells]
     has_comma = delimiter != "," and any(map(DECIMAL_COMMA.fullmatch, cells))
     has_point = any("." in cell and number(cell) is not None for cell in cells)
     decimal = "," if has_comma and not has_point else "."
 
     def is_text(cell: str) -> bool:
         cell = unquoted(cell)
-        return not markers.is_missing(cell) and number(cell, decimal) is None
+        return not markers.is_missing(cell) and number(cell, decimal) is None and limit(cell, decimal) is None
 
     first, others = found[0], found[1:]
     corner = not unquoted(first[0]) and bool(others) and all(unquoted(record[0]) for record in others)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
 
-from bnmf.tables.cells import Markers, NotANumber, number, numbers_of, quoted, unquoted, written
+from bnmf.tables.cells import Markers, NotANumber, limit, number, numbers_of, quoted, unquoted, written
 from bnmf.tables.dialect import NAMES, Dialect, recognise, records, sample
 from bnmf.tables.table import Fills, Table, TableError
 from bnmf.utils.typing import Floats
@@ -73,9 +73,12 @@ def read_grid(
     reader = _Reader(text, dialect, markers, columns)
     rows: list[str] = []
     lines, values, kept = array("q"), array("d"), [] if first is None else [first]
+    limits: list[tuple[int, int, float, float]] = []
     for line, cells in found:
         reader.check_width(line, cells)
-        values.extend(reader.numbers(line, cells))
+        between: list[tuple[int, float, float]] = []
+        values.extend(reader.numbers(line, cells, between))
+        limits += [(len(lines), *found) for found in between]
         lines.append(line)
         if dialect.row_names:
             rows.append(unquoted(cells[0]))
@@ -89,7 +92,13 @@ def read_grid(
     reader.check_finite(matrix, lines)
     layout = Grid(dialect, kept if keep_cells else [])
     names = rows if dialect.row_names else None
-    return Table(markers.hide(matrix), layout, names, reader.names(matrix.shape[1]), notes=reader.notes(matrix))
+    lower = upper = None
+    if limits:
+        lower, upper = np.full(matrix.shape, np.nan), np.full(matrix.shape, np.nan)
+        for row, column, low, high in limits:
+            lower[row, column], upper[row, column] = low, high
+    table = Table(markers.hide(matrix), layout, names, reader.names(matrix.shape[1]), notes=reader.notes(matrix))
+    return replace(table, lower=lower, upper=upper)
 
 
 class _Reader:
@@ -110,9 +119,9 @@ class _Reader:
         elif len(cells) != self.width:
             raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {self.width}")
 
-    def numbers(self, line: int, cells: list[str]) -> list[float]:
+    def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
         try:
-            return numbers_of(cells[self.skipped :], self.dialect.decimal, self.markers)
+            return numbers_of(cells[self.skipped :], self.dialect.decimal, self.markers, limits)
         except NotANumber as error:
             raise TableError(self._complaint(line, cells, error.place)) from None
 
@@ -153,7 +162,8 @@ class _Reader:
         for place in range(self.width - self.skipped):
             cells = [unquoted(record[place + self.skipped]) for record in body if len(record) == self.width]
             seen = [cell for cell in cells if not self.markers.is_missing(cell)]
-            if 2 * sum(number(cell, self.dialect.decimal) is None for cell in seen) > len(seen):
+            decimal = self.dialect.decimal
+            if 2 * sum(number(cell, decimal) is None and limit(cell, decimal) is None for cell in seen) > len(seen):
                 columns.append(place)
         return columns
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.utils.typing import Floats, Indices
+from bnmf.utils.typing import Bools, Floats, Indices
 
 
 class TableError(ValueError):
@@ -68,6 +68,8 @@ class Table:
         Positions of the entries to fill, if these are not all missing ones.
     notes : list of str
         What a user may want to know about how the file was read.
+    lower, upper : ndarray of shape (rows, columns), optional
+        Limits of entries that are only known to lie between them, NaN for others; of a dense table only.
     """
 
     values: Any
@@ -77,6 +79,8 @@ class Table:
     unstored: str = "zero"
     asked: tuple[Indices, Indices] | None = None
     notes: list[str] = field(default_factory=list)
+    lower: Floats | None = None
+    upper: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,8 +89,72 @@ class Table:
 
     def observed(self) -> ObservedMatrix:
         """Return the data in the form of the sampler, with names."""
-        data = ObservedMatrix.from_data(self.values, unstored=self.unstored, negative=True, empty=True)
+        options: dict[str, Any] = {"unstored": self.unstored, "negative": True, "empty": True}
+        data = ObservedMatrix.from_data(self.values, **self.limits, **options)
         return data.named(self.row_index, self.column_index)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits, as `fit` takes them."""
+        return {"lower": self.lower, "upper": self.upper}
+
+    @property
+    def is_limited(self) -> Bools:
+        """Which entries have a limit."""
+        if self.lower is None or self.upper is None:
+            return np.zeros(self.shape, bool)
+        return np.isfinite(self.lower) | np.isfinite(self.upper)
+
+    def limited(
+        self,
+        lower: Mapping[str, float],
+        upper: Mapping[str, float],
+        capped: Mapping[str, float],
+        floored: Mapping[str, float],
+    ) -> Table:
+        """Return the table with limits of columns, by their names, or numbers from 1 on; "" stands for all columns.
+
+        Parameters
+        ----------
+        lower, upper : mapping of str to float
+            Where missing entries lie.
+        capped, floored : mapping of str to float
+            Values from which on, or up to which, an entry was cut.
+
+        Returns
+        -------
+        Table
+            With limits in addition to those of its cells.
+        """
+        if not (lower or upper or capped or floored):
+            return self
+        if isinstance(self.values, sp.csr_array):
+            raise TableError("limits of columns are for dense tables, and this one is sparse")
+        low, high = (np.full(self.shape, np.nan) if x is None else x.copy() for x in (self.lower, self.upper))
+        missing = np.isnan(self.values)
+        for given, side in ((lower, low), (upper, high)):
+            for name, value in given.items():
+                at = self._columns(name)
+                side[:, at] = np.where(missing[:, at] & ~np.isfinite(side[:, at]), value, side[:, at])
+        for given, side, sign in ((capped, low, 1.0), (floored, high, -1.0)):
+            for name, value in given.items():
+                at = self._columns(name)
+                cut = sign * self.values[:, at] >= sign * value
+                if not cut.any():
+                    kind = "capped" if side is low else "floored"
+                    raise TableError(f"no entry is at {kind} {value:g}{f' in column {name!r}' if name else ''}")
+                side[:, at] = np.where(cut, value, side[:, at])
+        return replace(self, lower=low, upper=high)
+
+    def _columns(self, name: str) -> slice | list[int]:
+        """Return the columns of a name, or number if there are no names."""
+        if not name:
+            return slice(None)
+        names = self.column_names or [str(number) for number in range(1, self.shape[1] + 1)]
+        found = [place for place, other in enumerate(names) if other == name]
+        if not found:
+            raise TableError(f"there is no column {name!r}")
+        return found
 
     @property
     def row_index(self) -> pd.Index | None:

@@ -1,0 +1,380 @@
+"""Entries that are only known to lie between two limits: capped, below a detection limit, rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from bnmf.data.containers import as_csr, as_floats
+from bnmf.data.patterns import pointers
+from bnmf.data.views import ScaledView, View
+from bnmf.kernels.compiled import Latent, fill_log_mass
+from bnmf.utils.frames import is_pandas
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
+
+
+class LimitArrays(NamedTuple):
+    """Limits of every entry of a table, for :meth:`bnmf.BayesianNMF.fit`.
+
+    Attributes
+    ----------
+    lower, upper : ndarray or DataFrame of the shape of the table
+        Between these the value of an entry is known to lie; NaN where the entry is missing.
+    """
+
+    lower: Any
+    upper: Any
+
+
+def limits(X: Any, *, capped: Any = None, floored: Any = None, step: Any = None, rounded: str = "nearest") -> Any:
+    """Return what is known of the entries of a table that was capped, cut below or rounded.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_samples, n_features)
+        The table as it was recorded; NaN is missing.
+    capped : float, array-like of shape (n_features,) or mapping by column name, optional
+        An entry of this size or above was capped there: its value is that or larger.
+    floored : float, array-like of shape (n_features,) or mapping by column name, optional
+        An entry of this size or below was cut there, for instance a detection limit: its value is that or smaller.
+    step : float, array-like of shape (n_features,) or mapping by column name, optional
+        Entries were rounded to multiples of it: 1 for whole numbers.
+    rounded : {"nearest", "down"}, default="nearest"
+        Whether 3 stands for values from 2.5 to 3.5, or from 3 to 4, if `step` is 1.
+
+    Returns
+    -------
+    LimitArrays
+        ``lower`` and ``upper``, which are equal where an entry is exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lower, upper = limits(np.array([[0.0, 57.0, 100.0]]), capped=100, floored=0)
+    >>> lower, upper
+    (array([[-inf,  57., 100.]]), array([[ 0., 57., inf]]))
+    >>> limits(np.array([[0.0, 57.0, 100.0]]), capped=100, floored=0, step=1, rounded="down").upper
+    array([[ 1., 58., inf]])
+    """
+    if rounded not in ("nearest", "down"):
+        raise ValueError(f"rounded must be 'nearest' or 'down', got {rounded!r}")
+    array, names = as_floats(X), X.columns if is_pandas(X, "DataFrame") else None
+    given = {"capped": capped, "floored": floored, "step": step}
+    cap, floor, steps = (by_column(value, name, array.shape[1], names) for name, value in given.items())
+    if (steps <= 0.0).any():
+        raise ValueError(f"step must be positive, got {float(steps[steps <= 0.0][0])!r}")
+    if (floor > cap).any():
+        raise ValueError("floored must not be above capped")
+    with np.errstate(invalid="ignore"):
+        at_cap, at_floor = array >= cap, array <= floor
+    value = np.where(at_cap, cap, np.where(at_floor, floor, array))
+    steps = np.where(np.isnan(steps), 0.0, steps)
+    below, above = (0.5, 0.5) if rounded == "nearest" else (0.0, 1.0)
+    lower = np.where(at_floor, -np.inf, value - below * steps)
+    upper = np.where(at_cap, np.inf, value + above * steps)
+    if names is None:
+        return LimitArrays(lower, upper)
+    return LimitArrays(*(type(X)(side, index=X.index, columns=names) for side in (lower, upper)))
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The entries of a matrix that are only known to lie between two limits, row by row.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns of the matrix.
+    rows, columns : ndarray of int of shape (n,)
+        Positions.
+    lower, upper : ndarray of shape (n,)
+        The limits, of which one may be infinite.
+    """
+
+    shape: Shape
+    rows: Indices
+    columns: Indices
+    lower: Floats
+    upper: Floats
+
+    @property
+    def flat(self) -> Ints:
+        """Positions as single numbers, counted row by row."""
+        return _flat(self.rows, self.columns, self.shape)
+
+    def shifted(self, offset: Floats) -> Limits:
+        """Return the limits of data from whose columns numbers were subtracted."""
+        shift = offset[self.columns]
+        return replace(self, lower=self.lower - shift, upper=self.upper - shift)
+
+    def where(self, kept: Bools) -> Limits | None:
+        """Return some of the limits, None if there are none."""
+        parts = {name: getattr(self, name)[kept] for name in ("rows", "columns", "lower", "upper")}
+        return replace(self, **parts) if kept.any() else None
+
+    def of_rows(self, rows: Indices) -> Limits | None:
+        """Return the limits of some rows, numbered anew; `rows` must ascend."""
+        place = np.full(self.shape[0], -1)
+        place[rows] = np.arange(len(rows))
+        found = self.where(place[self.rows] >= 0)
+        return found and replace(found, shape=(len(rows), self.shape[1]), rows=place[found.rows])
+
+    def at(self, rows: Array, columns: Array) -> tuple[Floats, Floats]:
+        """Return lower and upper limits at paired positions, NaN where an entry is exact."""
+        place = _places(self.flat, _flat(rows, columns, self.shape))
+        return tuple(np.where(place >= 0, side[place], np.nan) for side in (self.lower, self.upper))  # type: ignore[return-value]
+
+    @property
+    def representatives(self) -> Floats:
+        """The numbers that stand for the entries where one number is needed: for units, offsets and starts."""
+        return representatives(self.lower, self.upper)
+
+
+def representatives(lower: Floats, upper: Floats) -> Floats:
+    """Return the middle of each interval, or its finite end."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(lower), upper, np.where(np.isinf(upper), lower, 0.5 * (lower + upper)))
+
+
+def nearest(limits: Limits | None, rows: Array, columns: Array, values: Floats, predicted: Floats) -> Floats:
+    """Return values with those of limited entries replaced by what their interval has nearest to a prediction."""
+    if limits is None:
+        return values
+    lower, upper = limits.at(rows, columns)
+    return np.where(np.isnan(lower), values, np.clip(predicted, lower, upper))
+
+
+def log_normal_mass(low: Floats, high: Floats) -> Floats:
+    """Return the log probability that a standard normal lies between limits, one of which may be infinite."""
+    swapped = low + high > 0.0  # the tail that is not far out keeps its digits
+    low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
+    start, width = np.ascontiguousarray(high).ravel(), np.ascontiguousarray(high - low).ravel()
+    out = np.empty(high.size)
+    fill_log_mass(start, np.ones(high.size), width, out)
+    return (out - 0.5 * (start**2 + np.log(2.0 * np.pi))).reshape(high.shape)
+
+
+# --- what a user gives
+
+
+def with_limits(
+    array: Floats, seen: Bools, hidden: Bools | None, lower: Any, upper: Any, names: Any, *, negative: bool
+) -> tuple[Floats, Bools, Limits | None]:
+    """Return a table in which limited entries count as observed, which entries those are, and their limits.
+
+    Limits of the shape of the table say where each entry lies, whatever number it has. Other limits are for whole
+    columns or rows, and say something of entries without a number only. `hidden` entries are missing in any case.
+    """
+    (low, states_low), (high, states_high) = (
+        _full(given, name, array.shape, names) for given, name in ((lower, "lower"), (upper, "upper"))
+    )
+    low = np.broadcast_to(np.where(np.isnan(low), -np.inf, low), array.shape)
+    high = np.broadcast_to(np.where(np.isnan(high), np.inf, high), array.shape)
+    for side, name, states in ((low, "lower", states_low), (high, "upper", states_high)):
+        if not states and (at_limit := seen & (array == side)).any():
+            row, column = np.argwhere(at_limit)[0]
+            raise ValueError(
+                f"{name} of a whole column says where its missing entries lie, but {at_limit.sum():,} entries of X "
+                f"are exactly at it, the first in row {row}, column {column}. If they were cut there, pass "
+                f"bnmf.limits(X, {'capped' if name == 'upper' else 'floored'}={array[row, column]:g}); if they are "
+                f"exact, pass {name} as an array of the shape of X, NaN where it does not apply"
+            )
+    limited = (states_low & np.isfinite(low)) | (states_high & np.isfinite(high))
+    limited |= ~seen & (np.isfinite(low) | np.isfinite(high))
+    if hidden is not None:
+        limited &= ~hidden
+    _check(low[limited], high[limited], np.argwhere(limited), negative)
+    is_exact = limited & (low == high)
+    is_interval = limited & ~is_exact
+    if not limited.any():
+        return array, seen, None
+    array = np.where(is_exact, low, np.where(is_interval, representatives(low, high), array))
+    rows, columns = np.nonzero(is_interval)
+    found = Limits(array.shape, rows, columns, low[is_interval], high[is_interval]) if len(rows) else None
+    return array, seen | limited, found
+
+
+def with_sparse_limits(
+    matrix: sp.csr_array, lower: Any, upper: Any, *, negative: bool
+) -> tuple[sp.csr_array, Limits | None]:
+    """Return a sparse matrix with numbers that stand for limited entries, and the limits of those that it stores."""
+    stored = _flat(np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices, matrix.shape)
+    low, high = np.full(matrix.nnz, -np.inf), np.full(matrix.nnz, np.inf)
+    for given, name, side in ((lower, "lower", low), (upper, "upper", high)):
+        if given is None:
+            continue
+        if not sp.issparse(given) or as_csr(given).shape != matrix.shape:
+            raise ValueError(
+                f"{name} of a sparse X must be a sparse matrix of its shape, {matrix.shape}, with limits at entries "
+                f"that X stores, got {type(given).__name__}"
+            )
+        limit = as_csr(given)
+        at = np.repeat(np.arange(limit.shape[0]), np.diff(limit.indptr))
+        place = _places(stored, _flat(at, limit.indices, matrix.shape))
+        if (place < 0).any():
+            raise ValueError(f"{name} has {(place < 0).sum():,} limits at entries that X does not store")
+        side[place] = np.where(np.isnan(limit.data), side[place], limit.data)
+    limited = np.isfinite(low) | np.isfinite(high)
+    rows, columns = np.divmod(stored, matrix.shape[1])
+    _check(low[limited], high[limited], np.column_stack([rows, columns])[limited], negative)
+    values = np.where(limited, np.where(low == high, low, representatives(low, high)), matrix.data)
+    matrix = sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+    some = limited & (low < high)
+    return matrix, Limits(matrix.shape, rows[some], columns[some], low[some], high[some]) if some.any() else None
+
+
+def _check(low: Floats, high: Floats, positions: Array, negative: bool) -> None:
+    """Raise an error if limits contradict each other, or are on the wrong side of zero."""
+    wrong = ~(low <= high) | (low == np.inf) | (high == -np.inf)
+    if wrong.any():
+        (row, column), first = positions[wrong][0], np.flatnonzero(wrong)[0]
+        raise ValueError(
+            f"lower must not be above upper, got {low[first]:g} and {high[first]:g} in row {row}, column {column}"
+        )
+    if not negative and (representatives(low, high) < 0.0).any():
+        raise ValueError(
+            "lower and upper must be nonnegative, as X must be, unless offset='min' or factors may be negative too, "
+            "as with prior='normal'"
+        )
+
+
+def _full(given: Any, name: str, shape: Shape, names: Any) -> tuple[Floats, bool]:
+    """Return limits that broadcast to a shape, and whether they have it themselves: one for each entry."""
+    if is_pandas(given, "DataFrame"):
+        if names is not None and list(given.columns) != list(names):
+            raise ValueError(f"{name} must have the columns of X, in their order")
+        given = as_floats(given)
+    array = given if given is None or is_named(given) else _numbers(given, name)
+    if isinstance(array, np.ndarray) and array.ndim == 2:
+        if array.shape != shape and array.shape != (shape[0], 1):
+            raise ValueError(
+                f"{name} must have the shape of X, {shape}, one number for each column ({shape[1]},) or each row "
+                f"({shape[0]}, 1), or be one number, got shape {array.shape}"
+            )
+        return array, array.shape == shape
+    return by_column(array, name, shape[1], names), False
+
+
+def is_named(given: Any) -> bool:
+    """Return whether limits are given by column name."""
+    return isinstance(given, Mapping) or is_pandas(given, "Series")
+
+
+def by_column(given: Any, name: str, n_columns: int, names: Any) -> Floats:
+    """Return one number for each column, NaN for those without any."""
+    if given is None:
+        return np.full(n_columns, np.nan)
+    if is_pandas(given, "Series"):
+        given = given.to_dict()
+    if isinstance(given, Mapping):
+        if names is None:
+            raise ValueError(f"{name} by column name needs a DataFrame, whose columns have names")
+        unknown = [key for key in given if key not in list(names)]
+        if unknown:
+            raise ValueError(f"{name} names a column that X does not have: {unknown[0]!r}")
+        given = [given.get(column, np.nan) for column in names]
+    array = _numbers(given, name)
+    if array.shape not in ((), (n_columns,)):
+        raise ValueError(f"{name} must be one number or one for each of {n_columns} columns, got shape {array.shape}")
+    return np.broadcast_to(array, n_columns).astype(np.float64)
+
+
+def _numbers(given: Any, name: str) -> Floats:
+    if isinstance(given, np.ma.MaskedArray):
+        given = np.ma.filled(given.astype(np.float64), np.nan)
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be numbers, got {type(given).__name__}") from None
+
+
+def _flat(rows: Array, columns: Array, shape: Shape) -> Ints:
+    return np.asarray(rows, np.int64) * shape[1] + np.asarray(columns, np.int64)
+
+
+def _places(of: Ints, wanted: Ints) -> Ints:
+    """Return where each wanted number is among others, -1 if it is not."""
+    if not len(of):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(of, kind="stable")
+    place = order[np.minimum(np.searchsorted(of[order], wanted), len(of) - 1)]
+    return np.where(of[place] == wanted, place, -1).astype(np.int64)
+
+
+# --- latent values
+
+
+class Filled:
+    """Rows and columns of the data as one chain sees them: with its latent values of the limited entries.
+
+    Parameters
+    ----------
+    limits : Limits
+        The limited entries.
+    rows : View
+        The data, of which a copy is filled.
+    columns : View, optional
+        Their transpose, which new rows do without.
+    """
+
+    columns: View
+
+    def __init__(self, limits: Limits, rows: View, columns: View | None = None) -> None:
+        # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
+        order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
+        limits = Limits(limits.shape, *(getattr(limits, n)[order] for n in ("rows", "columns", "lower", "upper")))
+        self.rows, targets = _own(rows, limits.rows, limits.columns, limits.shape)
+        if columns is not None:
+            self.columns, more = _own(columns, limits.columns, limits.rows, limits.shape[::-1])
+            targets += more
+        self._kernel = Latent(
+            indptr=pointers(np.bincount(limits.rows, minlength=limits.shape[0])),
+            columns=limits.columns.astype(np.uint32),
+            lower=limits.lower,
+            upper=limits.upper,
+            targets=targets,
+        )
+        self.listed = targets[0][1] if rows.matrix is None else None
+        """Where rows list the limited entries, if they list all that was observed."""
+
+    def draw(self, scaled: ScaledView, start: int, stop: int, ids: Any = None, **given: Any) -> None:
+        """Draw the latent values of rows `start` to `stop`, in the units of a view; see `Latent.draw`."""
+        ids = self.rows.ids if ids is None else ids
+        scales: dict[str, Any] = {"entry_scale": scaled.entry_scale, "row_scale": scaled.row_scale}
+        self._kernel.draw(**scales, ids=ids, start=start, stop=stop, **given)
+
+
+def _own(view: View, at: Indices, to: Indices, shape: Shape) -> tuple[View, list[tuple[Floats, Ints]]]:
+    """Return a view with data of its own, and the arrays and places that hold some of its entries."""
+    matrix, values, wanted = view.matrix, view.values.astype(np.float64), _flat(at, to, shape)
+    targets: list[tuple[Floats, Ints]] = []
+    if isinstance(matrix, np.ndarray):
+        matrix = matrix.copy()
+        targets.append((matrix.reshape(-1), wanted))
+    elif matrix is not None:
+        matrix = sp.csr_array((matrix.data.astype(np.float64), matrix.indices, matrix.indptr), shape=matrix.shape)
+        stored = _flat(np.repeat(np.arange(shape[0]), np.diff(matrix.indptr)), matrix.indices, shape)
+        targets.append((matrix.data, _places(stored, wanted)))
+    if not view.lists_missing.all():
+        listed = _flat(np.repeat(np.arange(shape[0]), np.diff(view.indptr)), view.indices, shape)
+        places = np.where(view.lists_missing[at], -1, _places(listed, wanted))
+        if (places >= 0).any():
+            targets.append((values, places))
+    own = replace(view, matrix=matrix, values=values, squares=view.squares.copy())
+    own.__dict__["_patterns"] = view._patterns  # which limits do not change
+    return own, targets
+
+
+def refreshed(view: View, like: ScaledView) -> ScaledView:
+    """Return a filled view with the factors of another, and sums over the latest values."""
+    matrix = view.matrix
+    if isinstance(matrix, np.ndarray):
+        np.einsum("ij,ij->i", matrix, matrix, out=view.squares)
+    elif matrix is not None:
+        view.squares[:] = np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()
+    view.__dict__.pop("sums_of_squares", None)
+    return view.scaled(like.entry_scale, like.row_scale if like.has_row_scale else None)

@@ -1,0 +1,94 @@
+"""Cells such as <0.01 and options of columns as limits, in every command that fits."""
+
+import numpy as np
+import pytest
+
+from bnmf.tables import read_table
+from bnmf.tables.table import TableError
+
+SHORT = ("--chains", "2", "--burn-in", "20", "--draws", "10", "-k", "2")
+
+
+@pytest.fixture
+def water(small, tmp_path):
+    """A table in which small entries of the first column are below 0.5, and large ones of the last above 1."""
+    lines = ["site;lead;b;c;d;iron"]
+    for number, row in enumerate(small.tolist()):
+        cells = ["NA" if x != x else f"{x:.3f}".replace(".", ",") for x in row]
+        cells[0] = "<0,5" if row[0] < 0.5 else cells[0]
+        cells[4] = "≥ 1" if row[4] > 1.0 else cells[4]
+        lines.append(";".join([f"s{number}", *cells]))
+    path = tmp_path / "water.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_cells_with_signs_are_limits(water, small):
+    table = read_table(water)
+    below, above = small[:, 0] < 0.5, small[:, 4] > 1.0
+    assert below.any()
+    assert above.any()
+    np.testing.assert_array_equal(table.upper[below, 0], 0.5)
+    np.testing.assert_array_equal(table.lower[below, 0], -np.inf)
+    np.testing.assert_array_equal(table.lower[above, 4], 1.0)
+    assert table.is_limited.sum() == below.sum() + above.sum()
+    assert np.isnan(table.values[table.is_limited]).all()
+    assert table.column_names == ["lead", "b", "c", "d", "iron"]
+
+
+@pytest.mark.parametrize("cell", ["<x", "< ", "<1,0", "<inf", "<<1"])
+def test_other_cells_with_signs_are_no_limits(cell, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f'a,b\n1,2\n3,4\n5,"{cell}"\n6,7\n')
+    with pytest.raises(TableError, match="is not a number"):
+        read_table(path)
+
+
+def test_impute_fills_limits_within_them(program, water, small, tmp_path):
+    out = tmp_path / "filled.csv"
+    result = program("impute", water, "-o", out, "--interval", "0.9", "--lower", "lead=0", "--max-time", "1")
+    assert result.exit_code == 0, result.output
+    below, above = small[:, 0] < 0.5, small[:, 4] > 1.0
+    n_limited = below.sum() + above.sum() + np.isnan(small[:, 0]).sum()
+    assert f"{n_limited} entries are limits" in result.stdout
+    names = [out, tmp_path / "filled.lower.csv", tmp_path / "filled.upper.csv"]
+    middle, low, high = (read_table(name).values for name in names)
+    assert (low[below, 0] >= 0.0).all()
+    assert (low <= middle).all()
+    assert (middle <= high).all()
+    assert (high[below, 0] <= 0.5).all()
+    assert (low[above, 4] >= 1.0).all()
+
+
+def test_fit_keeps_limits_and_resumes_with_them(program, water, reports, tmp_path):
+    out = tmp_path / "fit"
+    assert program("fit", water, "--out", out, *SHORT, "--floored", "b=0.4").exit_code == 0
+    table = read_table(out / "data.npz")
+    given = read_table(water).limited({}, {}, {}, {"b": 0.4})
+    np.testing.assert_array_equal(table.lower, given.lower)
+    np.testing.assert_array_equal(table.upper, given.upper)
+    again = program("fit", water, "--out", out, "--resume", "--draws", "12", "--floored", "b=0.4")
+    assert again.exit_code == 0, again.output
+    other = program("fit", water, "--out", out, "--resume", "--draws", "14")
+    assert other.exit_code != 0
+    assert "other data" in other.output
+    assert program("transform", out, water, "-o", tmp_path / "w.csv").exit_code == 0
+
+
+def test_rank_takes_limits(program, water):
+    result = program("rank", water, "--ks", "1,2", "--folds", "2", "--burn-in", "10", "--draws", "5", "--capped", "c=2")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--capped", "lead=big"), "--capped is VALUE or COLUMN=VALUE"),
+        (("--upper", "zinc=1"), "there is no column 'zinc'"),
+        (("--capped", "b=1000"), "no entry is at capped 1000 in column 'b'"),
+    ],
+)
+def test_wrong_limits_are_named(program, water, tmp_path, option, message):
+    result = program("impute", water, "-o", tmp_path / "f.csv", *option)
+    assert result.exit_code != 0
+    assert message in result.output

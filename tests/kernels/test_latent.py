@@ -1,0 +1,176 @@
+"""Latent values of limited entries: their density, in every kind of storage, and the places where they are written."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from bnmf.data import ObservedMatrix
+from bnmf.data.limits import Filled, refreshed
+from bnmf.kernels.compiled import Latent, testing
+from bnmf.model import Model
+from bnmf.model.noise import NoiseState, StudentT
+from bnmf.model.units import Units
+from bnmf.sampler.gibbs import squared_errors, with_latent_values
+from bnmf.sampler.streams import LATENT, Stream
+from bnmf.sampler.threads import Workers
+from tests.kernels.draws import WIDTH
+from tests.kernels.test_lanes import streams_of_lanes
+from tests.kernels.test_truncated_normal import HALF_LINES, INTERVALS, interval_cdf
+from tests.statistical.checks import assert_follows, grid_cdf
+
+INF = np.inf
+
+
+def test_draws_within_intervals_side_by_side():
+    cases = [case for case in INTERVALS + [(b, p, INF) for b, p in HALF_LINES] if case[1] > 0.0]
+    each = 8_000
+    n = len(cases) * each // WIDTH * WIDTH
+    b, p, width = (np.tile(x, each)[:n] for x in np.array(cases).T)  # neighbours differ
+    out = np.empty(n)
+    testing.fill_lanes("within", b, p, width, np.zeros(n), WIDTH, streams_of_lanes(n), out)
+    assert (out >= 0.0).all()
+    assert (out <= width).all()
+    for place, case in enumerate(cases):
+        assert_follows(out[place :: len(cases)], interval_cdf(*case))
+
+
+def storage(kind):
+    """Return exact data and limits: dense, listed because few are observed, or sparse with zeros."""
+    rng = np.random.default_rng(3)
+    A = rng.exponential(size=(9, 6))
+    lower, upper = np.full(A.shape, np.nan), np.full(A.shape, np.nan)
+    if kind == "listed":
+        A[rng.random(A.shape) < 0.7] = np.nan
+    elif kind == "dense":
+        A[rng.random(A.shape) < 0.2] = np.nan
+        A[4, 1:] = np.nan  # a row that lists what was observed
+    for place, (low, high) in {
+        (0, 0): (0.7, INF), (1, 3): (-INF, 0.2), (4, 0): (1.0, 1.3), (8, 5): (30.0, INF), (2, 2): (-INF, -4.0),
+    }.items():  # fmt: skip
+        lower[place], upper[place] = low, high
+    if kind != "sparse":
+        return A, lower, upper
+    A[rng.random(A.shape) < 0.8] = 0.0
+    stored = (A > 0.0) | ~np.isnan(lower)
+    rows, columns = np.nonzero(stored)
+    matrix = sp.csr_array((A[stored], (rows, columns)), shape=A.shape)
+    at = np.nonzero(~np.isnan(lower))
+    return matrix, *(sp.csr_array((side[at], at), shape=A.shape) for side in (lower, upper))
+
+
+def model_of(kind, noise="column", weights=False):
+    """Return a model of limited data in units of its columns, factors and noise."""
+    A, lower, upper = storage(kind)
+    data = ObservedMatrix.from_data(A, lower=lower, upper=upper, negative=True)
+    rng = np.random.default_rng(1)
+    known = rng.exponential(size=data.n_observed) if weights else None
+    units = Units(np.array([2.5, 3.0, 0.2, 5.0, 0.5, 11.0]))
+    model = Model(data, 2, "gee", noise, units, known)
+    W, Zt = rng.exponential(size=(9, 2)), rng.exponential(size=(6, 2))
+    state = NoiseState(rng.exponential(size=9), rng.exponential(size=6))
+    if isinstance(noise, StudentT):
+        state = state._replace(df=3.0, entry=rng.exponential(size=data.n_observed))
+    return model, W, Zt, state
+
+
+CASES = {
+    "dense": ("dense", "both", False),
+    "listed": ("listed", "both", False),
+    "sparse": ("sparse", "both", False),
+    "known precisions": ("dense", "both", True),
+    "Student's t": ("listed", StudentT(3.0, "both"), True),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_entry_against_the_joint_density(case):
+    model, W, Zt, noise = model_of(*CASES[case])
+    limits, stream, n = model.data.limits, Stream(7), 3000
+    drawn = np.empty((n, len(limits.rows)))
+    with Workers() as workers:
+        for i in range(n):
+            filled = with_latent_values(model, W, Zt, noise, stream.key(i, LATENT), workers)
+            dense = ObservedMatrix(
+                model.data.shape, model.data.n_observed, filled.rows.view, filled.columns.view
+            ).dense_rows(np.arange(9))
+            drawn[i] = dense[limits.rows, limits.columns]
+    for place, (row, column) in enumerate(zip(limits.rows, limits.columns, strict=True)):
+        low, high = limits.lower[place], limits.upper[place]
+        assert (drawn[:, place] >= low).all()
+        assert (drawn[:, place] <= high).all()
+        points = np.linspace(drawn[:, place].min(), drawn[:, place].max(), 7)
+        logs = [with_value(model, row, column, x).log_joint(W, Zt, noise) for x in points[[0, 3, 6]]]
+        # The log density is a parabola, which three points tell.
+        parabola = np.polyfit(points[[0, 3, 6]] - points[3], np.array(logs) - logs[1], 2)
+        sd = 1.0 / np.sqrt(-2.0 * parabola[0])
+        assert np.isfinite(sd)
+        mean = points[3] - 0.5 * parabola[1] / parabola[0]
+        start, stop = max(low, min(mean, high) - 40 * sd), min(high, max(mean, low) + 40 * sd)
+        grid = np.linspace(start, stop, 200_001)
+        assert_follows(drawn[:, place], grid_cdf(lambda x, p=parabola, c=points[3]: np.polyval(p, x - c), grid))
+
+
+def with_value(model, row, column, x):
+    """Return the model of data in which a limited entry is exact."""
+    dense = model.data.dense_rows(np.arange(9))
+    dense[row, column] = x
+    data = ObservedMatrix.from_data(dense, negative=True)
+    return Model(data, 2, "gee", model.noise, model.units, model.entry_precision)
+
+
+@pytest.mark.parametrize("kind", ["dense", "listed", "sparse"])
+def test_all_places_hold_the_same_values(kind):
+    model, W, Zt, noise = model_of(kind)
+    before = model.data.dense_rows(np.arange(9))
+    with Workers() as workers:
+        filled = with_latent_values(model, W, Zt, noise, Stream(0).key(1, LATENT), workers)
+    args = model.data.shape, model.data.n_observed
+    rows = ObservedMatrix(*args, filled.rows.view, filled.columns.view).dense_rows(np.arange(9))
+    columns = ObservedMatrix(args[0][::-1], args[1], filled.columns.view, filled.rows.view).dense_rows(np.arange(6))
+    np.testing.assert_array_equal(rows, columns.T)
+    is_limited = np.zeros(before.shape, bool)
+    is_limited[model.data.limits.rows, model.data.limits.columns] = True
+    np.testing.assert_array_equal(rows[~is_limited], before[~is_limited])
+    assert (rows[is_limited] != before[is_limited]).all()
+    np.testing.assert_array_equal(model.data.dense_rows(np.arange(9)), before)  # which other chains read
+    for scaled in (filled.rows, filled.columns):  # sums over the new values
+        if scaled.view.matrix is not None:
+            expected = np.nansum((rows if scaled is filled.rows else rows.T) ** 2, axis=1)
+            np.testing.assert_allclose(scaled.view.squares, expected, rtol=1e-12)
+    with Workers() as workers:
+        again = squared_errors(filled.rows, W, Zt, workers)
+    expected = np.nansum((rows / model.units.scale - W @ Zt.T) ** 2, axis=1)
+    np.testing.assert_allclose(again, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["dense", "listed", "sparse"])
+def test_draws_do_not_depend_on_how_rows_are_divided(kind):
+    model, W, Zt, noise = model_of(kind)
+    given = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column, "weight": None}
+    filled = [Filled(model.data.limits, model.data.rows, model.data.columns) for _ in range(2)]
+    for start, stop in ((0, 9),):
+        filled[0].draw(model.rows, start, stop, **given, key_high=3, key_low=4)
+    for start, stop in ((5, 9), (0, 2), (2, 5)):
+        filled[1].draw(model.rows, start, stop, **given, key_high=3, key_low=4)
+    first, second = (refreshed(x.rows, model.rows).view for x in filled)
+    np.testing.assert_array_equal(first.values, second.values)
+    np.testing.assert_array_equal(first.squares, second.squares)
+
+
+def test_arguments_are_checked():
+    good = {
+        "indptr": np.array([0, 1]), "columns": np.zeros(1, np.uint32), "lower": np.zeros(1), "upper": np.ones(1),
+        "targets": [(np.zeros(3), np.array([2]))],
+    }  # fmt: skip
+    Latent(**good)
+    for wrong, match in (
+        ({"indptr": np.array([0, 2])}, "indptr"),
+        ({"upper": np.zeros(1)}, "apart"),
+        ({"lower": np.full(1, -INF), "upper": np.full(1, INF)}, "finite"),
+        ({"targets": [(np.zeros(2), np.array([2]))]}, "inside"),
+        ({"targets": [(np.zeros(2), np.array([1, 1]))]}, "places"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            Latent(**(good | wrong))
+    with pytest.raises(TypeError):  # a copy would be written to
+        Latent(**(good | {"targets": [(np.zeros(3, np.float32), np.array([2]))]}))

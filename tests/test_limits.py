@@ -1,0 +1,227 @@
+"""Fits of limited entries: from the estimator to predictions, scores, new rows, checkpoints and notes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy import integrate, stats
+
+from bnmf import BayesianNMF, NMFImputer, limits, select_rank
+from bnmf.model.noise import StudentT
+from bnmf.posterior.draws import NoiseDraws
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+INF = np.inf
+QUICK = {"n_chains": 2, "burn_in": 30, "n_draws": 25, "random_state": 0, "calibrate": False}
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Return a table of rank 2 with little noise, the same table capped at 2, and its limits."""
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(60, 2)) @ rng.exponential(size=(2, 9)) + 0.2 * np.abs(rng.normal(size=(60, 9)))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    capped = np.minimum(X, 2.0)
+    return X, capped, limits(capped, capped=2.0)._asdict()
+
+
+def test_values_beyond_a_cap_are_recovered(table):
+    X, capped, given = table
+    settings = QUICK | {"burn_in": 150, "n_draws": 100}
+    as_points = BayesianNMF(2, **settings).fit(capped)
+    model = BayesianNMF(2, **settings).fit(capped, **given)
+    beyond = capped == 2.0
+    errors = [np.sqrt(np.mean((m.reconstruct()[beyond] - X[beyond]) ** 2)) for m in (as_points, model)]
+    assert errors[1] < 0.5 * errors[0]
+    filled = model.impute()
+    assert (filled[beyond] > 2.0).all()
+    seen = (capped < 2.0) & ~np.isnan(X)
+    np.testing.assert_array_equal(filled[seen], capped[seen])
+
+
+def test_width_zero_is_plain_noise(table):
+    X, _, _ = table
+    plain = BayesianNMF(2, **QUICK).fit(X).posterior_
+    exact = BayesianNMF(2, **QUICK).fit(X, lower=X, upper=X).posterior_
+    np.testing.assert_array_equal(plain.W, exact.W)
+    np.testing.assert_array_equal(plain.noise_variance, exact.noise_variance)
+
+
+def test_very_narrow_intervals_are_nearly_plain_noise(table):
+    X, _, _ = table
+    plain = BayesianNMF(2, **(QUICK | {"burn_in": 3, "n_draws": 1})).fit(X).posterior_
+    narrow = BayesianNMF(2, **(QUICK | {"burn_in": 3, "n_draws": 1})).fit(X, lower=X - 1e-9, upper=X + 1e-9).posterior_
+    np.testing.assert_allclose(narrow.W, plain.W, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"noise": "both"}, {"noise": StudentT(None)}, {"offset": "mean", "prior": ("ard", "normal")}, {"scale": None}],
+    ids=str,
+)
+def test_draws_do_not_depend_on_threads_or_on_when_a_chain_was_stopped(table, settings, tmp_path):
+    _, capped, given = table
+    settings = QUICK | settings
+    whole = BayesianNMF(2, **settings).fit(capped, **given).posterior_
+    threads = BayesianNMF(2, **settings, n_jobs=5).fit(capped, **given).posterior_
+    short = settings | {"n_draws": 8}
+    longer = BayesianNMF(2, **short).fit(capped, **given).sample_more(17).posterior_
+    BayesianNMF(2, **short, checkpoint=tmp_path).fit(capped, **given)
+    resumed = BayesianNMF(2, **settings, checkpoint=tmp_path).fit(capped, **given).posterior_
+    for other in (threads, longer, resumed):
+        np.testing.assert_array_equal(whole.W, other.W)
+        np.testing.assert_array_equal(whole.noise_variance, other.noise_variance)
+
+
+def test_another_limit_is_another_run(table, tmp_path):
+    _, capped, given = table
+    BayesianNMF(2, **QUICK, checkpoint=tmp_path).fit(capped, **given)
+    with pytest.raises(ValueError, match="other data"):
+        BayesianNMF(2, **QUICK, checkpoint=tmp_path).fit(capped)
+
+
+def test_units_that_are_powers_of_two_give_the_same_bits(table):
+    _, capped, given = table
+    first = BayesianNMF(2, **QUICK).fit(capped, **given).posterior_
+    second = BayesianNMF(2, **QUICK).fit(4.0 * capped, **{name: 4.0 * x for name, x in given.items()}).posterior_
+    np.testing.assert_array_equal(first.W, second.W)
+    np.testing.assert_array_equal(4.0 * first.Z, second.Z)
+
+
+def test_sparse_data_give_the_draws_of_dense_ones():
+    rng = np.random.default_rng(2)
+    X = rng.exponential(size=(40, 15))
+    X[rng.random(X.shape) < 0.7] = np.nan
+    lower = np.where(X > 1.0, 1.0, np.nan)
+    at, to = np.nonzero(~np.isnan(X)), np.nonzero(~np.isnan(lower))
+    stored = sp.csr_array((X[at], at), shape=X.shape), sp.csr_array((lower[to], to), shape=X.shape)
+    dense = BayesianNMF(2, **QUICK).fit(X, lower=lower).posterior_
+    sparse = BayesianNMF(2, **QUICK, unstored="missing").fit(stored[0], lower=stored[1]).posterior_
+    np.testing.assert_array_equal(dense.W, sparse.W)
+
+
+def test_limits_of_sparse_data_with_zeros():
+    rng = np.random.default_rng(2)
+    X = sp.random_array((40, 15), density=0.2, rng=rng, format="csr")
+    lower = X.copy()
+    lower.data = np.where(X.data > 0.5, 0.5, np.nan)
+    model = BayesianNMF(2, **QUICK).fit(X, lower=lower)
+    filled = model.impute()
+    above = X.toarray() > 0.5
+    assert (filled.toarray()[above] > 0.5).all()
+    np.testing.assert_array_equal(filled.toarray()[~above], X.toarray()[~above])
+
+
+def test_new_rows(table):
+    X, capped, given = table
+    model = BayesianNMF(2, **QUICK).fit(capped[:40], **{name: x[:40] for name, x in given.items()})
+    fitted = model.transform(capped[:40], **{name: x[:40] for name, x in given.items()})
+    np.testing.assert_allclose(fitted, model.fit_transform(capped[:40], **{n: x[:40] for n, x in given.items()}))
+    new = {name: x[40:] for name, x in given.items()}
+    together = model.posterior_of(capped[40:], **new)
+    alone = model.posterior_of(capped[45:46], lower=new["lower"][5:6], upper=new["upper"][5:6])
+    np.testing.assert_array_equal(alone.W[:, :, 0], together.W[:, :, 5])
+    as_points = model.posterior_of(capped[40:])
+    beyond = capped[40:] == 2.0
+    errors = [np.mean((p.mean()[beyond] - X[40:][beyond]) ** 2) for p in (together, as_points)]
+    assert errors[0] < 0.5 * errors[1]
+    filled = model.impute(capped[40:], **new)
+    assert (filled[beyond] > 2.0).all()
+
+
+@pytest.mark.parametrize("noise", ["row", "both", StudentT(4.0)], ids=str)
+def test_new_rows_with_other_noise(table, noise):
+    X, capped, given = table
+    model = BayesianNMF(2, noise=noise, **QUICK).fit(capped[:40], **{name: x[:40] for name, x in given.items()})
+    predicted = model.posterior_of(capped[40:], **{name: x[40:] for name, x in given.items()}).mean()
+    beyond = capped[40:] == 2.0
+    as_points = model.posterior_of(capped[40:]).mean()
+    assert np.mean((predicted[beyond] - X[40:][beyond]) ** 2) < np.mean((as_points[beyond] - X[40:][beyond]) ** 2)
+
+
+def test_scores_prefer_limits(table):
+    _, capped, given = table
+    model = BayesianNMF(2, **QUICK)
+    assert model.fit(capped, **given).score(capped, **given) > model.fit(capped).score(capped, **given)
+    choice = select_rank(capped, [1, 2], estimator=BayesianNMF(**QUICK), n_folds=2, loo=True, **given)
+    assert np.isfinite(choice.table.to_numpy()).all()
+
+
+def test_known_noise_fixed_components_and_calibration(table):
+    _, capped, given = table
+    settings = QUICK | {"n_draws": 100, "calibrate": True}
+    model = BayesianNMF(3, fixed_components=np.ones((1, 9)), **settings)
+    model.fit(capped, **given, noise_scale=np.full(capped.shape, 0.3), sample_weight=np.r_[0.0, np.ones(59)])
+    assert 0.5 < model.calibration_.coverage <= 1.0
+    known = BayesianNMF(2, noise="known", **QUICK).fit(capped, **given, noise_scale=np.full((1, 9), 0.2))
+    assert np.isfinite(known.reconstruction_err_)
+    moments = BayesianNMF(2, keep_draws=False, **QUICK).fit(capped, **given)
+    assert (moments.impute()[capped == 2.0] >= 2.0).all()
+
+
+def test_a_frame_with_limits_by_name():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.exponential(size=(30, 3)), columns=list("abc"))
+    X.iloc[::4, 0] = np.nan
+    model = BayesianNMF(2, **QUICK).fit(X, upper={"a": 0.05})
+    assert (model.impute().loc[::4, "a"] <= 0.05).all()
+
+
+def test_the_imputer_fills_limited_entries_between_their_limits():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
+    X.iloc[::4, 0] = np.nan
+    imputer = NMFImputer(BayesianNMF(1, prior="normal", **QUICK))
+    filled = imputer.fit_transform(X, upper={"a": -1.0})
+    assert (filled.loc[::4, "a"] <= -1.0).all()
+    seen = X.notna().to_numpy()
+    np.testing.assert_array_equal(filled.to_numpy()[seen], X.to_numpy()[seen])
+    assert (imputer.transform(X.iloc[:1], lower={"a": 2.0}).loc[0, "a"]) >= 2.0
+
+
+def test_data_on_a_cluster_are_refused():
+    array = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="lower is for data in memory"):
+        BayesianNMF(2).fit(array.ones((4, 4)), lower=0.0)
+
+
+@pytest.mark.parametrize("df", [None, 3.0])
+def test_probabilities_and_means_of_intervals(df):
+    noise = NoiseDraws(np.ones((1, 1)), np.ones((1, 1)), None if df is None else np.array([df]))
+    law = stats.norm() if df is None else stats.t(df)
+    low = np.array([[-INF, -1.0, 0.3, 2.0, 5.0, -6.0, 1.0, -30.0]])
+    high = np.array([[-0.5, 2.0, 0.31, INF, 6.0, -5.0, 1.0 + 1e-6, -29.0]])
+    for place, (a, b) in enumerate(zip(low[0], high[0], strict=True)):
+        swapped = a + b > 0.0
+        mass = law.sf(a) - law.sf(b) if swapped else law.cdf(b) - law.cdf(a)
+        if mass > 0.0:
+            np.testing.assert_allclose(noise.log_probability(low, high)[0, place], np.log(mass), rtol=1e-6)
+        scale = law.logpdf(a if swapped else b)
+        parts = [
+            integrate.quad(lambda x, k=k: x**k * np.exp(law.logpdf(x) - scale), a, b, limit=2000)[0] for k in (0, 1)
+        ]
+        np.testing.assert_allclose(noise.mean_between(low, high)[0, place], parts[1] / parts[0], rtol=1e-5)
+
+
+def test_log_density_of_a_mixture_of_numbers_and_intervals(table):
+    _, capped, given = table
+    posterior = BayesianNMF(2, **QUICK).fit(capped, **given).posterior_
+    rows, columns = np.array([0, 1, 2]), np.array([1, 1, 1])
+    lower, upper = np.array([np.nan, 2.0, -INF]), np.array([np.nan, INF, 2.0])
+    got = posterior.log_likelihood(rows, columns, [0.5, 0.0, 0.0], lower=lower, upper=upper).reshape(-1, 3)
+    means, sd = posterior.draws_of(rows, columns).reshape(-1, 3), np.sqrt(posterior.noise_variance[..., 1].ravel())
+    np.testing.assert_allclose(got[:, 0], stats.norm.logpdf(0.5, means[:, 0], sd), rtol=1e-9)
+    np.testing.assert_allclose(got[:, 1], stats.norm.logsf(2.0, means[:, 1], sd), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(got[:, 2], stats.norm.logcdf(2.0, means[:, 2], sd), rtol=1e-6, atol=1e-12)
+    with pytest.raises(ValueError, match="together"):
+        posterior.log_likelihood(rows, columns, [0.5, 0.0, 0.0], lower=lower)
+
+
+def test_a_note_asks_about_values_at_the_end_of_a_column(table):
+    _, capped, given = table
+    posterior = BayesianNMF(2, **QUICK).fit(capped).posterior_
+    assert any("bnmf.limits(X, capped=2)" in note for note in posterior.notes)
+    assert not any("cut there" in problem for problem in posterior.problems())  # it asks, and is no warning
+    assert "cut there" in str(posterior.verdict)
+    assert not BayesianNMF(2, **QUICK).fit(capped, **given).posterior_.notes
