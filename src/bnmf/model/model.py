@@ -253,6 +253,10 @@ class Model:
                 priors[factor] = learned.term.with_rate(rate)
         return priors[0], priors[1]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything but the coefficients of the last sweep."""
+        return {name: value for name, value in self.__dict__.items() if name != "_last_coefficients"}
+
     def coefficients(self, rates: Rates = ()) -> tuple[Coefficients, Coefficients]:
         """Return the coefficients of the priors of W and of Zᵀ with given values of the learned rates."""
         if not self.learned_rates:

@@ -46,7 +46,7 @@ def as_prior(prior: Any) -> Prior:
     >>> print(as_prior("gl22inf"))
     L2Squared(rate=0.1) + LInf(rate=0.1)
     >>> print(as_prior("half-normal"))
-    L2Squared(rate=None, by='component')
+    L2Squared(rate=Gamma(shape=1.0, rate=1.0), by='component')
     """
     if isinstance(prior, Prior):
         return prior
