@@ -8,13 +8,15 @@ restore them, and ask three questions: how large are the errors, do the interval
 
 import numpy as np
 from matplotlib import pyplot
+from sklearn.datasets import load_digits
 from sklearn.impute import KNNImputer
 
 from bnmf import BayesianNMF
-from bnmf.digits import hidden_digits
 
-digits = hidden_digits(600)
-model = BayesianNMF(n_components=20, random_state=0).fit(digits.seen)
+pixels = load_digits().data[:600]
+hidden = np.random.default_rng(0).random(pixels.shape) < 0.5
+seen = np.where(hidden, np.nan, pixels)
+model = BayesianNMF(n_components=20, random_state=0).fit(seen)
 print(model.posterior_.summary().verdict)
 
 # %%
@@ -24,12 +26,12 @@ print(model.posterior_.summary().verdict)
 # looks for similar digits, is a strong competitor here, because a digit has many close neighbours. What bnmf adds
 # is an interval for each pixel.
 
-hidden, truth = digits.hidden, digits.pixels[digits.hidden]
+truth = pixels[hidden]
 predicted = model.reconstruct()[hidden]
 low, high = (end[hidden] for end in model.interval(0.9))
 guesses = {
-    "mean of the pixel": np.broadcast_to(np.nanmean(digits.seen, axis=0), hidden.shape)[hidden],
-    "KNNImputer": KNNImputer(keep_empty_features=True).fit_transform(digits.seen)[hidden],
+    "mean of the pixel": np.broadcast_to(np.nanmean(seen, axis=0), hidden.shape)[hidden],
+    "KNNImputer": KNNImputer(keep_empty_features=True).fit_transform(seen)[hidden],
     "bnmf": predicted,
 }
 for name, guess in guesses.items():
@@ -43,7 +45,7 @@ print(f"in their 90% intervals: {inside:.1%} of the hidden pixels")
 # ---------------
 
 shown = slice(10, 20)
-rows = {"observed": digits.seen, "restored": model.impute(), "truth": digits.pixels}
+rows = {"observed": seen, "restored": model.impute(), "truth": pixels}
 figure, axes = pyplot.subplots(3, 10, figsize=(8, 2.6), layout="constrained")
 colours = pyplot.get_cmap("gray_r").with_extremes(bad="#f2b8a2")
 for (name, images), line in zip(rows.items(), axes, strict=True):

@@ -1,7 +1,7 @@
 """The compiled module for the level of this processor, and what is in it.
 
 The same sources are compiled for each level of x86-64: `_v2` (SSE4), `_v3` (AVX2) and `_v4` (AVX-512), or once as
-`_generic` on other machines (NEON). The highest that the processor supports is loaded. The environment variable
+`_generic` on other machines (NEON). The highest of these that the processor supports is loaded. The environment variable
 BNMF_SIMD takes a lower one: draws of two levels agree to rounding. The types of all that is here are in `compiled.pyi`.
 """
 
@@ -46,14 +46,16 @@ def _rebuild_if_changed() -> None:
 
 
 def _chosen() -> ModuleType:
-    """Return the module of the level that BNMF_SIMD names, or else of the highest that this processor supports."""
+    """Return the module of the level that BNMF_SIMD names, or else the highest that there is for this processor."""
     wanted = os.environ.get("BNMF_SIMD", "")
     if wanted and wanted not in LEVELS:
         raise ImportError(f"the environment variable BNMF_SIMD must be v2, v3 or v4, got {wanted!r}")
     best = _load("processor").LEVEL
-    if wanted and wanted not in LEVELS[: LEVELS.index(best) + 1 if best in LEVELS else 0]:
+    supported = LEVELS[: LEVELS.index(best) + 1] if best in LEVELS else ()
+    if wanted and wanted not in supported:
         raise ImportError(f"BNMF_SIMD is {wanted}, but this processor supports {best} at most")
-    return _load(wanted or best)
+    there = [level for level in reversed(supported) if any(FOLDER.glob(f"_{level}.*"))]
+    return _load(wanted or next(iter(there), best))
 
 
 _rebuild_if_changed()
