@@ -1,7 +1,7 @@
 """The compiled module for the level of this processor, and what is in it.
 
 The same sources are compiled for each level of x86-64: `_v2` (SSE4), `_v3` (AVX2) and `_v4` (AVX-512), or once as
-`_generic` on other machines (NEON). The highest of these that the processor supports is loaded. The environment variable
+`_generic` on other machines (NEON). The highest that the processor supports is loaded. The environment variable
 BNMF_SIMD takes a lower one: draws of two levels agree to rounding. The types of all that is here are in `compiled.pyi`.
 """
 
