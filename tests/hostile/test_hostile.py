@@ -30,7 +30,7 @@ def collected(run, seed, n):
     return Counter(outcome.kind for outcome in found)
 
 
-@settings(max_examples=90, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=45, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(inputs.cases())
 def test_inputs(case):
     outcome = inputs.attempt(case)
