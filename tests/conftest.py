@@ -21,7 +21,7 @@ if salt := int(os.environ.get("BNMF_TEST_SALT", "0")):
 
     def salted(self: Stream, seed: int | None = None, chain: int = 0) -> None:
         plain(self, seed, chain)
-        self._words ^= np.uint64(salt)
+        self._seed_words = self._seed_words[0] ^ salt, self._seed_words[1]
 
     Stream.__init__ = salted  # type: ignore[method-assign]
 
