@@ -46,7 +46,7 @@ def test_signs_of_factors(fitted):
     assert (posterior.W.min() < 0) == posterior.signed[0] == (fitted.prior != ("ard", "normal"))
     assert posterior.Z.min() < 0
     assert posterior.signed[1]
-    assert posterior.n_active_components() in (3, 4)
+    assert 3 <= posterior.n_active_components() <= 6  # of 8
 
 
 def test_files_and_new_rows(fitted, tmp_path):
@@ -92,6 +92,7 @@ def test_offset_is_the_mean():
         BayesianNMF(2, offset="mean").fit(np.ones((4, 3)))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_nonnegative_data_are_predicted_as_nonnegative():
     rng = np.random.default_rng(3)
     X = np.maximum(rng.normal(size=(30, 2)) @ rng.normal(size=(2, 12)), 0.0)

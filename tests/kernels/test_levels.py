@@ -37,7 +37,7 @@ def result_of(call, level, folder):
     """Call a function of this file in a process that takes a level, and return the array that it returns."""
     result = folder / "result.npy"
     done = run(
-        f"import numpy; from tests.kernels import test_levels; assert test_levels.LEVEL == {level!r}\n"
+        f"import numpy, tests.conftest; from tests.kernels import test_levels; assert test_levels.LEVEL == {level!r}\n"
         f"numpy.save({str(result)!r}, test_levels.{call})",
         level,
     )

@@ -91,8 +91,8 @@ def test_few_entries_have_no_outlier():
 
 def test_notes_are_problems_and_part_of_the_verdict():
     model = BayesianNMF(6, prior="gee", n_chains=2, burn_in=50, n_draws=8, random_state=0).fit(low_rank(9, 6))
-    (note,) = model.posterior_.notes
-    assert note.startswith("6 components have 90 parameters for 54 observed entries")
+    words = "6 components have 90 parameters for 54 observed entries"
+    (note,) = (note for note in model.posterior_.notes if note.startswith(words))
     assert note in model.posterior_.problems()
     assert note[1:] in model.posterior_.summary().verdict
-    assert model.sample_more(4).posterior_.notes == (note,)
+    assert note in model.sample_more(4).posterior_.notes
