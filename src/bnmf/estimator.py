@@ -538,7 +538,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             return math.sqrt(total)
         rows, columns, values = data.observed_entries()
         mean = self.posterior_.mean(rows, columns)
-        return float(np.linalg.norm(nearest(data.limits, rows, columns, values, mean) - mean))
+        return float(np.linalg.norm(nearest(values, *data.limits_at(rows, columns), mean) - mean))
 
     @property
     def _n_features_out(self) -> int:

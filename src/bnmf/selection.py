@@ -274,9 +274,8 @@ def _leave_one_out(task: _Task) -> list[float]:
     rng = np.random.default_rng(task.seed)
     rows, columns, values, weights = entries_to_score(task.data, rng)
     chosen = rng.permutation(len(rows))[:MAX_LOO_ENTRIES]
-    at, limits = (rows[chosen], columns[chosen]), task.data.limits
-    sides = (None, None) if limits is None else limits.at(*at)
-    found = information.leave_one_out(posterior, *at, values[chosen], *sides)
+    at = rows[chosen], columns[chosen]
+    found = information.leave_one_out(posterior, *at, values[chosen], *task.data.limits_at(*at))
     weights = weights[chosen]
     out = []
     for densities in (found.loo, found.waic):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Array, Floats, Indices
 
@@ -36,9 +37,7 @@ class Fold(NamedTuple):
 
     def nearest(self, predicted: Floats) -> Floats:
         """Return the hidden values; of limited entries what their intervals have nearest to a prediction."""
-        if self.lower is None or self.upper is None:
-            return self.values
-        return np.where(np.isnan(self.lower), self.values, np.clip(predicted, self.lower, self.upper))
+        return nearest(self.values, self.lower, self.upper, predicted)
 
 
 def folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
@@ -74,8 +73,7 @@ def balanced_folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator)
 
 def _fold(data: ObservedMatrix, rows: Indices, columns: Indices, values: Floats, weights: Floats) -> Fold:
     """Return the fold that hides some entries."""
-    sides = (None, None) if data.limits is None else data.limits.at(rows, columns)
-    return Fold(data.without(rows, columns), rows, columns, values, weights, *sides)
+    return Fold(data.without(rows, columns), rows, columns, values, weights, *data.limits_at(rows, columns))
 
 
 def _balanced_turns(

@@ -30,7 +30,9 @@ class LimitArrays(NamedTuple):
     upper: Any
 
 
-def limits(X: Any, *, capped: Any = None, floored: Any = None, step: Any = None, rounded: str = "nearest") -> Any:
+def limits(
+    X: Any, *, capped: Any = None, floored: Any = None, step: Any = None, rounded: str = "nearest"
+) -> LimitArrays:
     """Return what is known of the entries of a table that was capped, cut below or rounded.
 
     Parameters
@@ -140,11 +142,10 @@ def representatives(lower: Floats, upper: Floats) -> Floats:
         return np.where(np.isinf(lower), upper, np.where(np.isinf(upper), lower, 0.5 * (lower + upper)))
 
 
-def nearest(limits: Limits | None, rows: Array, columns: Array, values: Floats, predicted: Floats) -> Floats:
-    """Return values with those of limited entries replaced by what their interval has nearest to a prediction."""
-    if limits is None:
+def nearest(values: Floats, lower: Floats | None, upper: Floats | None, predicted: Floats) -> Floats:
+    """Return values; of limited entries what their interval has nearest to a prediction. Limits are NaN for others."""
+    if lower is None or upper is None:
         return values
-    lower, upper = limits.at(rows, columns)
     return np.where(np.isnan(lower), values, np.clip(predicted, lower, upper))
 
 

@@ -15,7 +15,7 @@ from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_val
 from bnmf.data.limits import Limits, with_limits, with_sparse_limits
 from bnmf.data.views import ROWS_PER_TILE, View
 from bnmf.utils.frames import is_pandas
-from bnmf.utils.typing import Bools, Floats, Indices
+from bnmf.utils.typing import Array, Bools, Floats, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -297,6 +297,10 @@ class ObservedMatrix:
         if self.limits is None:
             return found
         return replace(found, limits=self.limits.where(~np.isin(self.limits.flat, hidden)))
+
+    def limits_at(self, rows: Array, columns: Array) -> tuple[Floats | None, Floats | None]:
+        """Return limits at paired positions, NaN where an entry is exact; None if the data have no limits."""
+        return (None, None) if self.limits is None else self.limits.at(rows, columns)
 
     def without_rows(self, rows: Indices) -> ObservedMatrix:
         """Return the data with nothing observed in some rows (not with implicit zeros)."""

@@ -92,7 +92,7 @@ class Components:
 
     @classmethod
     def of(cls, posterior: Posterior) -> Components:
-        """Compute them."""
+        """Return the component summaries of a posterior."""
         W, Z = posterior.factor_means()
         scaled = np.abs(Z if posterior.scale is None else Z / posterior.scale)
         by_row = np.abs(W) * scaled.sum(axis=1)

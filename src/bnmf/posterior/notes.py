@@ -48,9 +48,9 @@ def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Mod
     scale = np.broadcast_to(model.units.scale, data.shape[1])[columns]
     # Outliers, which Student's t leaves unexplained, pull the means: they count by their size, not by its square.
     power = 1 if isinstance(model.noise_model, StudentT) else 2
+    sides = data.limits_at(rows, columns)
     distances = [
-        nearest(data.limits, rows, columns, values, predicted) - predicted
-        for predicted in (posterior.mean(rows, columns), centre[columns])
+        nearest(values, *sides, predicted) - predicted for predicted in (posterior.mean(rows, columns), centre[columns])
     ]
     error, trivial = (np.sum(np.abs(distance / scale) ** power) for distance in distances)
     if not error > WORSE * trivial:
@@ -116,11 +116,11 @@ def _at_its_end(data: ObservedMatrix) -> str:
     if data.is_sharded or data.has_implicit_zeros:
         return ""
     found: list[tuple[float, int, float, str]] = []
+    stand_ins = None if data.limits is None else data.limits.representatives
     for column in range(data.shape[1]):
         values = data.columns.observed_values(column)
-        if data.limits is not None:
-            limited = data.limits.columns == column
-            values = _without(values, data.limits.representatives[limited])
+        if data.limits is not None and stand_ins is not None:
+            values = _without(values, stand_ins[data.limits.columns == column])
         if len(values) < MIN_ENTRIES_OF_COLUMN or len(np.unique(values)) < MIN_DISTINCT:
             continue
         for end, option in ((values.min(), "floored"), (values.max(), "capped")):
