@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.gdsc import methods, page, records
 from benchmarks.gdsc.methods import Baseline, Model
-from bnmf.utils.atomic import write_bytes
+from bnmf.utils.files import write_bytes
 from bnmf.utils.typing import Floats
 
 HERE = Path(__file__).resolve().parent.parent

@@ -13,7 +13,7 @@ from bnmf.data.folds import balanced_folds
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils import digests
-from bnmf.utils.atomic import write_bytes
+from bnmf.utils.files import write_bytes
 from bnmf.utils.typing import Floats
 
 SEED = 0

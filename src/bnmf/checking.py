@@ -29,9 +29,9 @@ from bnmf.posterior.fitting import Ending, InterruptedRunWarning
 from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.sampler.chains import LongRunWarning
 from bnmf.utils import arguments
-from bnmf.utils.labels import labels, shortened
+from bnmf.utils.arguments import as_seed
 from bnmf.utils.progress import Display, Rate, Silent
-from bnmf.utils.seeds import as_seed
+from bnmf.utils.text import labels, shortened
 from bnmf.utils.typing import Bools, Floats, Indices
 
 BNMF, COLUMN_MEAN, KNN, ITERATIVE = "bnmf", "column mean", "KNNImputer", "IterativeImputer"

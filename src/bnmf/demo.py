@@ -15,7 +15,7 @@ from bnmf.plots.look import ACCENT, INK, SOFT, legend, tidy
 from bnmf.posterior import Posterior
 from bnmf.tables.binary import NumpyArray
 from bnmf.tables.table import Table
-from bnmf.utils.atomic import replacing
+from bnmf.utils.files import replacing
 from bnmf.utils.typing import Bools
 
 HIDDEN_FRACTION = 0.2

@@ -36,7 +36,7 @@ from bnmf.priors.names import allows_negative, as_pair
 from bnmf.sampler.checkpoint import stored_seed
 from bnmf.sampler.schedule import Schedule
 from bnmf.utils import arguments, memory
-from bnmf.utils.seeds import as_seed
+from bnmf.utils.arguments import as_seed
 from bnmf.utils.typing import Floats
 
 # Number of turns in which `score` hides the observed entries.

@@ -17,8 +17,7 @@ from bnmf.data.containers import as_floats, refuse_sharded
 from bnmf.data.limits import by_column, is_named
 from bnmf.estimator import BayesianNMF, all_or_nothing, checked
 from bnmf.posterior import predictions
-from bnmf.utils.arguments import probability, whole_number
-from bnmf.utils.seeds import as_generator
+from bnmf.utils.arguments import as_generator, probability, whole_number
 from bnmf.utils.typing import Array, Bools
 
 ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}

@@ -21,9 +21,9 @@ from bnmf.estimator import BayesianNMF
 from bnmf.posterior import information
 from bnmf.posterior.fitting import Ending
 from bnmf.utils import arguments
-from bnmf.utils.atomic import write_bytes
+from bnmf.utils.arguments import as_seed
+from bnmf.utils.files import write_bytes
 from bnmf.utils.progress import Display, Rate, Silent
-from bnmf.utils.seeds import as_seed
 from bnmf.utils.svg import curve
 from bnmf.utils.typing import Floats
 

@@ -12,7 +12,7 @@ from bnmf import BayesianNMF
 from bnmf.priors import L1
 from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import CheckpointError
-from bnmf.utils import atomic
+from bnmf.utils import files
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -121,14 +121,14 @@ def test_a_run_that_was_cut_off_can_be_made_longer(tmp_path, monkeypatch):
 def test_cut_off_between_the_files(tmp_path, monkeypatch, n_files):
     """Files of different length: both the old and the new length still work, and nothing of the old was lost."""
     old = fit(checkpoint=tmp_path, noise="common")
-    replace_file, count = atomic.os.replace, iter(range(100))
+    replace_file, count = files.os.replace, iter(range(100))
 
     def failing(*args):
         if next(count) == n_files:
             raise RuntimeError("broken on purpose")
         replace_file(*args)
 
-    monkeypatch.setattr(atomic.os, "replace", failing)
+    monkeypatch.setattr(files.os, "replace", failing)
     with pytest.raises(RuntimeError, match="broken on purpose"):
         fit(checkpoint=tmp_path, n_draws=13, noise="common")
     monkeypatch.undo()

@@ -111,7 +111,7 @@ def _show_columns(found: TableCheck, screen: Screen) -> None:
     """Show the columns with the largest errors and those with the lowest coverage, by error."""
     import numpy as np
 
-    from bnmf.utils.labels import labels, shortened
+    from bnmf.utils.text import labels, shortened
 
     counts, error, coverage = found.by_column.to_numpy(float).T
     hidden = np.flatnonzero(counts)

@@ -37,7 +37,7 @@ class FitDirectory:
     def begin(self, table: Table, settings: dict[str, Any]) -> None:
         """Create the directory with the data and the settings of a fit, the settings last."""
         from bnmf.tables.binary import table_bytes
-        from bnmf.utils.atomic import write_bytes
+        from bnmf.utils.files import write_bytes
 
         self.path.mkdir(parents=True, exist_ok=True)
         write_bytes(self.path / "data.npz", table_bytes(table))
@@ -45,7 +45,7 @@ class FitDirectory:
 
     def write_settings(self, settings: dict[str, Any]) -> None:
         """Replace the settings."""
-        from bnmf.utils.atomic import write_bytes
+        from bnmf.utils.files import write_bytes
 
         write_bytes(self.path / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())
 
@@ -83,7 +83,7 @@ class FitDirectory:
     def finish(self, posterior: Posterior) -> None:
         """Write the posterior, the factors with names, and the report."""
         from bnmf.tables.grids import grid_bytes
-        from bnmf.utils.atomic import write_bytes
+        from bnmf.utils.files import write_bytes
 
         posterior.save(self.path / "posterior.npz")
         W, Z = posterior.factor_means()

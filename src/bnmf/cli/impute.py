@@ -178,7 +178,7 @@ def _write(path: Path, table: Table, rows: Indices, columns: Indices, values: An
     import sys
 
     from bnmf.tables.table import Fills
-    from bnmf.utils.atomic import write_bytes
+    from bnmf.utils.files import write_bytes
 
     content = table.render(Fills(rows, columns, values))
     if str(path) == "-":

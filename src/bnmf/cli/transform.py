@@ -61,7 +61,7 @@ def transform(
     import numpy as np
 
     from bnmf.tables.grids import grid_bytes
-    from bnmf.utils.atomic import write_bytes
+    from bnmf.utils.files import write_bytes
 
     screen = Screen(to_stderr=str(out) == "-")
     if interval is not None and not 0 < interval < 1:

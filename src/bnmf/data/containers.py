@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.utils.frames import is_pandas
+from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Bools, Floats
 
 # Sizes of data whose squares, and sums of them, are floating-point numbers.

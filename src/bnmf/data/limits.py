@@ -13,7 +13,7 @@ from bnmf.data.containers import as_csr, as_floats
 from bnmf.data.patterns import pointers
 from bnmf.data.views import ScaledView, View
 from bnmf.kernels.compiled import Latent, fill_log_mass
-from bnmf.utils.frames import is_pandas
+from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
 
 

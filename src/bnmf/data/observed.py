@@ -14,7 +14,7 @@ from bnmf.data import views
 from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan, refuse_sharded
 from bnmf.data.limits import Limits, with_limits, with_sparse_limits
 from bnmf.data.views import ROWS_PER_TILE, View
-from bnmf.utils.frames import is_pandas
+from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Array, Bools, Floats, Indices
 
 if TYPE_CHECKING:

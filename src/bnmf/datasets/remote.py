@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bnmf.utils import digests
-from bnmf.utils.atomic import replacing
+from bnmf.utils.files import replacing
 
 Check = Callable[[bytes], str | None]
 """Checks the content of a file: returns a description of what is wrong with it, or None."""

@@ -9,7 +9,7 @@ import numpy as np
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.noise import KnownNoise, NoiseModel
 from bnmf.model.units import Units
-from bnmf.utils.frames import is_pandas
+from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Floats, Indices
 
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from bnmf.paper import experiments
 from bnmf.paper.fits import SPARSITY_THRESHOLD
 from bnmf.paper.methods import METHODS, in_order
-from bnmf.utils.atomic import replacing
+from bnmf.utils.files import replacing
 
 
 def data(datasets: Mapping[str, Any]) -> Figure:

@@ -36,7 +36,7 @@ from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
-from bnmf.utils import atomic, digests
+from bnmf.utils import digests, files
 from bnmf.utils.progress import Display, Rate, Silent
 from bnmf.utils.typing import Array, Bools, Floats
 
@@ -300,7 +300,7 @@ class FinishedFits:
         """Write a result in one step."""
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = np.array(json.dumps(fit.settings()))
-        atomic.write_bytes(self.path(fit), atomic.npz_bytes({"fit": settings, **result}, compressed=True))
+        files.write_bytes(self.path(fit), files.npz_bytes({"fit": settings, **result}, compressed=True))
 
 
 class Interrupted(KeyboardInterrupt):

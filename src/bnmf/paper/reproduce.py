@@ -20,7 +20,7 @@ from bnmf.paper.experiments import GDSC, METHYLATION, Results, Settings
 from bnmf.paper.fits import FinishedFits, data_fingerprint, run_fits, sampler_fingerprint
 from bnmf.paper.methods import METHODS, in_order
 from bnmf.paper.page import Cell, Part, Picture, Section, Table, to_html, to_markdown
-from bnmf.utils.atomic import write_bytes
+from bnmf.utils.files import write_bytes
 from bnmf.utils.text import duration
 
 FITS_DIRECTORY = "fits"

@@ -8,7 +8,7 @@ import numpy as np
 
 from bnmf.plots.look import ACCENT, INK, SOFT, chain_line, current_axes, legend, name_ticks, tidy
 from bnmf.posterior import Posterior
-from bnmf.utils.labels import labels
+from bnmf.utils.text import labels
 from bnmf.utils.typing import Floats
 
 if TYPE_CHECKING:

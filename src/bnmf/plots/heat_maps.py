@@ -12,7 +12,7 @@ from bnmf.plots.look import COLOUR_MAP, current_axes, name_ticks, side_by_side
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
 from bnmf.posterior.subset import subset
-from bnmf.utils.labels import labels
+from bnmf.utils.text import labels
 from bnmf.utils.typing import Floats, Indices
 
 if TYPE_CHECKING:

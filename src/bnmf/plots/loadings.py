@@ -10,7 +10,7 @@ import numpy as np
 from bnmf.plots.look import INK, SOFT, name_ticks, side_by_side, tidy
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components, TopEntries
-from bnmf.utils.labels import labels
+from bnmf.utils.text import labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bnmf.utils.labels import shortened
+from bnmf.utils.text import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

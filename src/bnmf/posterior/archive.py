@@ -17,7 +17,7 @@ from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.draws import Draws
 from bnmf.priors.names import from_record, to_record
 from bnmf.utils import digests
-from bnmf.utils.atomic import npz_bytes, write_bytes
+from bnmf.utils.files import npz_bytes, write_bytes
 
 KIND = "bnmf posterior"
 FORMAT = 7

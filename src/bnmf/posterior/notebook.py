@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from bnmf.utils.labels import labels, shortened
 from bnmf.utils.svg import sparkline
+from bnmf.utils.text import labels, shortened
 
 if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior

@@ -19,7 +19,7 @@ from bnmf.posterior.draws import Draws
 from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.verdict import Verdict, of_posterior, on_use
 from bnmf.utils import arguments, memory
-from bnmf.utils.seeds import as_generator, as_seed
+from bnmf.utils.arguments import as_generator, as_seed
 from bnmf.utils.typing import Bools, Floats, Indices
 
 # Number of predictions, and of rows and columns of the aligned factors, that are checked for convergence.

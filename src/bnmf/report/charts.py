@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from bnmf.report.markup import number, percent
-from bnmf.utils.labels import shortened
+from bnmf.utils.text import shortened
 from bnmf.utils.typing import Bools, Floats
 
 WIDTH, HEIGHT = 460, 280

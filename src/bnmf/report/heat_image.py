@@ -17,7 +17,7 @@ from bnmf.posterior.subset import subset
 from bnmf.report.charts import svg
 from bnmf.report.markup import json_script, number, percent, rounded
 from bnmf.report.overview import Overview
-from bnmf.utils.labels import shortened
+from bnmf.utils.text import shortened
 from bnmf.utils.typing import Floats
 
 # Rows and columns of a picture; of more, some that are evenly spaced in their order are shown.

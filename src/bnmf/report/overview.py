@@ -8,7 +8,7 @@ import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import Posterior
-from bnmf.utils.labels import labels
+from bnmf.utils.text import labels
 from bnmf.utils.typing import Bools, Floats, Indices, Ints
 
 # Entries of the rows that histograms and checks are made of; of larger data, rows are sampled.

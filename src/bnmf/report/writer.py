@@ -24,7 +24,7 @@ from bnmf.report.pattern_cards import pattern_cards
 from bnmf.report.run_again import run_again
 from bnmf.report.trust import cards, sharpness, trust
 from bnmf.report.went_in import went_in
-from bnmf.utils.atomic import write_bytes
+from bnmf.utils.files import write_bytes
 
 
 def write_report(

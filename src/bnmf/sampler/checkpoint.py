@@ -22,8 +22,8 @@ from bnmf.sampler.moves import Moves
 from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
 from bnmf.sampler.stores import DrawStore, copy_into, lacks_room, room_for, stored_bytes
-from bnmf.utils import digests, disk
-from bnmf.utils.atomic import npz_bytes, replacing, write_bytes
+from bnmf.utils import digests, files
+from bnmf.utils.files import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
 
 FORMAT = 5
@@ -88,9 +88,9 @@ class DiskStore(DrawStore):
                     path.unlink()
         else:
             _refuse_foreign_files(self.directory)
-            disk.require(self.directory, stored_bytes(model, schedule, dtype), self._what("the draws"))
+            files.require_room(self.directory, stored_bytes(model, schedule, dtype), self._what("the draws"))
             content = json.dumps(settings, indent=2).encode()
-            with disk.explained(len(content), self._what(SETTINGS_FILE), self.directory):
+            with files.explain_full_disk(len(content), self._what(SETTINGS_FILE), self.directory):
                 write_bytes(self.directory / SETTINGS_FILE, content)
         self._has_states = any(self.directory.glob("chain-*.npz"))
         self._files: dict[str, np.memmap[Any, Any]] = {}  # with all chains and draws that they have
@@ -150,9 +150,9 @@ class DiskStore(DrawStore):
     def _create(self, path: Path, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> None:
         """Write a file with room for all draws, and those of an old one in it."""
         n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-        with disk.explained(n_bytes, self._what(path.name), self.directory), replacing(path) as temporary:
+        with files.explain_full_disk(n_bytes, self._what(path.name), self.directory), replacing(path) as temporary:
             array = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
-            disk.reserve(temporary)
+            files.reserve(temporary)
             if fill:  # a new file holds zeros
                 array[...] = fill
             copy_into(array, old)
@@ -201,7 +201,7 @@ class DiskStore(DrawStore):
         arrays |= self._checksums[chain].arrays()
         numbers = [getattr(noise if name in NoiseState._fields else state, name) for name in NUMBERS]
         content = npz_bytes({**arrays, "numbers": np.array(numbers, float)})
-        with disk.explained(len(content), self._what(self._state_path(chain).name)):
+        with files.explain_full_disk(len(content), self._what(self._state_path(chain).name)):
             write_bytes(self._state_path(chain), content)
 
 

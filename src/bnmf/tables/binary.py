@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from bnmf.tables.cells import Markers
 from bnmf.tables.table import Fills, Table, TableError, check_numbers
-from bnmf.utils.atomic import npz_bytes
+from bnmf.utils.files import npz_bytes
 from bnmf.utils.typing import Array
 
 NAME_ARRAYS = ("row_names", "column_names")

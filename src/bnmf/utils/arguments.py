@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from bnmf.utils.typing import Floats, Indices
+
+# One more than the largest seed that is drawn.
+SEED_LIMIT = 2**31 - 1
 
 
 def whole_number(value: Any, name: str, lowest: int) -> int:
@@ -111,3 +115,50 @@ def _whole_numbers(value: Any, name: str, size: int) -> Indices:
     if found.dtype.kind not in "iu" or np.any((found < -size) | (found >= size)):
         raise IndexError(f"{name} must be whole numbers below {size}")
     return found.astype(np.intp)
+
+
+def as_seed(random_state: Any) -> int:
+    """Return a seed: a whole number unchanged, and otherwise one drawn from the given source.
+
+    Examples
+    --------
+    >>> as_seed(7), as_seed(np.random.RandomState(7)) == as_seed(np.random.RandomState(7))
+    (7, True)
+    """
+    if random_state is None:
+        return int(np.random.randint(SEED_LIMIT))  # noqa: NPY002 (the global generator is what None means)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(SEED_LIMIT))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(SEED_LIMIT))
+    try:
+        seed = operator.index(random_state)
+    except TypeError:
+        seed = None
+    if seed is None or isinstance(random_state, (bool, np.bool_)):
+        raise ValueError(
+            "random_state must be None, a whole number, a numpy.random.RandomState or a numpy.random.Generator, got "
+            f"{random_state!r}"
+        )
+    if seed < 0:
+        raise ValueError(f"random_state must not be negative, got {seed}")
+    return seed
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator, started from `random_state` as :func:`as_seed` takes it."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(as_seed(random_state))
+
+
+def is_pandas(X: Any, *kinds: str) -> bool:
+    """Return whether X is an object of pandas, found without its import, which takes 65 MB in each Dask worker.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> is_pandas(pd.Series([1.0]), "DataFrame"), is_pandas(pd.Series([1.0]), "DataFrame", "Series")
+    (False, True)
+    """
+    return any(base.__module__.split(".")[0] == "pandas" and base.__name__ in kinds for base in type(X).__mro__)

@@ -1,25 +1,19 @@
-"""Files that are replaced in one step: after an error the old one is still there, and nothing else."""
+"""Files that are replaced in one step, and room for them on disk."""
 
+import errno
 import io
 import os
+import shutil
 import threading
+from collections import namedtuple
 
 import numpy as np
 import pytest
 
-from bnmf.utils import atomic
-from bnmf.utils.atomic import npz_bytes, replacing, write_bytes
+from bnmf.utils import files
+from bnmf.utils.files import npz_bytes, replacing, write_bytes
 
-
-def test_a_file_appears_when_the_block_ends(tmp_path):
-    path = tmp_path / "file.bin"
-    with replacing(path) as temporary:
-        temporary.write_bytes(b"new")
-        assert temporary != path
-        assert temporary.parent == tmp_path  # a rename cannot cross file systems
-        assert not path.exists()
-    assert path.read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["file.bin"]
+Usage = namedtuple("Usage", "free")
 
 
 def test_the_old_file_is_there_until_the_block_ends(tmp_path):
@@ -27,6 +21,7 @@ def test_the_old_file_is_there_until_the_block_ends(tmp_path):
     path.write_bytes(b"old and longer")
     with replacing(str(path)) as temporary:
         temporary.write_bytes(b"new")
+        assert temporary.parent == tmp_path  # a rename cannot cross file systems
         assert path.read_bytes() == b"old and longer"
     assert path.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["file.bin"]
@@ -48,12 +43,6 @@ def test_an_error_keeps_the_old_file(tmp_path, error):
     assert os.listdir(tmp_path) == ["file.bin"]
 
 
-def test_an_error_before_anything_is_written(tmp_path):
-    with pytest.raises(RuntimeError), replacing(tmp_path / "file.bin"):
-        raise RuntimeError
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_block_that_writes_nothing_keeps_the_old_file(tmp_path):
     path = tmp_path / "file.bin"
     path.write_bytes(b"old")
@@ -72,8 +61,8 @@ def test_the_content_is_on_disk_before_the_rename(tmp_path, monkeypatch):
     def replace(source, target):
         events.append(("replace", os.stat(source).st_size))
 
-    monkeypatch.setattr(atomic.os, "fsync", fsync)
-    monkeypatch.setattr(atomic.os, "replace", replace)
+    monkeypatch.setattr(files.os, "fsync", fsync)
+    monkeypatch.setattr(files.os, "replace", replace)
     write_bytes(tmp_path / "file.bin", b"12345")
     assert events[:2] == [("fsync", 5), ("replace", 5)]
 
@@ -85,7 +74,7 @@ def test_an_error_of_the_disk_keeps_the_old_file(tmp_path, monkeypatch):
     def fail(descriptor):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(atomic.os, "fsync", fail)
+    monkeypatch.setattr(files.os, "fsync", fail)
     with pytest.raises(OSError, match="no space left"):
         write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
@@ -131,3 +120,55 @@ def test_npz_bytes(compressed):
             np.testing.assert_array_equal(file[name], array)
             assert file[name].dtype == array.dtype
     assert (len(content) < 10_000) == compressed
+
+
+def test_room_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2048))
+    files.require_room(tmp_path, 2048, "it")
+    with pytest.raises(
+        OSError, match=r"the draws needs 3.0 kB, and 2.0 kB are free. Make room and call again"
+    ) as caught:
+        files.require_room(tmp_path, 3072, "the draws")
+    assert caught.value.errno == errno.ENOSPC
+
+
+def holes(tmp_path, n_bytes):
+    path = tmp_path / "holes"
+    with open(path, "wb") as file:
+        file.write(b"begin")
+        file.truncate(n_bytes)
+    return path
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs the number of blocks of a file")
+def test_reserved_room_is_taken(tmp_path):
+    path = holes(tmp_path, 2**20)
+    assert 512 * path.stat().st_blocks < 2**19
+    files.reserve(path)
+    assert 512 * path.stat().st_blocks >= 2**20
+    assert path.read_bytes() == b"begin".ljust(2**20, b"\0")
+
+
+def test_reserving_without_help_of_the_system(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1000)
+    path = holes(tmp_path, 4500)
+    files.reserve(path)
+    assert path.read_bytes() == b"begin".ljust(4500, b"\0")
+
+
+@pytest.mark.parametrize("number", files.NO_ROOM)
+def test_errors_of_a_full_disk_are_explained(tmp_path, number):
+    with (
+        pytest.raises(OSError, match=r"no room on disk: W.npy needs 1.0 MB, and .* are free. Make room") as caught,
+        files.explain_full_disk(2**20, "W.npy", tmp_path),
+    ):
+        raise OSError(number, os.strerror(number))
+    assert caught.value.errno == number
+
+
+def test_other_errors_are_left_alone():
+    error = PermissionError(errno.EACCES, "not yours")
+    with pytest.raises(PermissionError) as caught, files.explain_full_disk(1, "W.npy"):
+        raise error
+    assert caught.value is error
