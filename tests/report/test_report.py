@@ -15,9 +15,9 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.moments import Moments
 from bnmf.report import write_report
-from bnmf.report.entries import entries, imputed_entries
 from bnmf.report.markup import json_script, number, rounded
 from bnmf.report.overview import Overview
+from bnmf.report.section_imputed import entries, imputed_entries
 from tests.report.fits import EVIL, fake, observed, table_of
 
 VOID = {"meta", "link", "img", "br", "input"}

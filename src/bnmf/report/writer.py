@@ -16,14 +16,14 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
 from bnmf.posterior.verdict import Verdict
-from bnmf.report.entries import entries, imputed_entries
 from bnmf.report.heat_image import matrix_maps, share_maps
 from bnmf.report.markup import percent
 from bnmf.report.overview import Overview
-from bnmf.report.pattern_cards import pattern_cards
-from bnmf.report.run_again import run_again
-from bnmf.report.trust import cards, sharpness, trust
-from bnmf.report.went_in import went_in
+from bnmf.report.section_components import pattern_cards
+from bnmf.report.section_convergence import cards, sharpness, trust
+from bnmf.report.section_data import went_in
+from bnmf.report.section_imputed import entries, imputed_entries
+from bnmf.report.section_settings import run_again
 from bnmf.utils.files import write_bytes
 
 
