@@ -24,7 +24,6 @@ from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.files import write_bytes
 from bnmf.utils.progress import Display, Rate, Silent
-from bnmf.utils.svg import curve
 from bnmf.utils.typing import Floats
 
 # Observed entries at most whose leave-one-out densities are computed.
@@ -71,14 +70,8 @@ class RankChoice:
         )
 
     def _repr_html_(self) -> str:
-        density = self.table["log_density"]
-        errors = self.table["below_best_se"]
-        marked = list(self.table.index).index(self.best_k)
-        picture = curve(
-            list(density.index), list(density), list(errors), marked, "log predictive density of hidden entries by K"
-        )
         table = self.table.to_html(float_format="{:.4g}".format, na_rep="")
-        return f"{table}{picture}<p>{self.sentence} It is circled.</p>"
+        return f"{table}<p>{self.sentence}</p>"
 
     def __str__(self) -> str:
         return f"{self.table.to_string(float_format='{:.4g}'.format)}\nbest_k = {self.best_k}. {self.sentence}"

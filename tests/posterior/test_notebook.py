@@ -40,7 +40,6 @@ def test_posterior(posterior):
     assert "3 chains of 5, after 4 sweeps of burn-in" in text
     assert "0, 1, 2, 3, …" in text
     assert "Predictions:" in text
-    assert len(parsed(html).findall(".//{http://www.w3.org/2000/svg}polyline")) == 3
 
 
 def test_posterior_without_names_and_with_gaps(posterior):
@@ -53,27 +52,18 @@ def test_posterior_without_names_and_with_gaps(posterior):
     assert "too few" in few._repr_html_()
 
 
-def test_summary_shows_r_hat_on_a_scale():
+def test_summary():
     table = SummaryTable({"mean": [1.0, 2.0], "r_hat": [1.01, np.nan]}, index=["noise", EVIL])
     table.verdict = f"Good {EVIL}."
     html = table._repr_html_()
     assert EVIL not in html
     assert table.rename_axis("name")._repr_html_() == html
-    root = parsed(html)
-    rows = root.findall(".//tr")
-    assert [len(row) for row in rows] == [4, 4, 4]
-    assert len(rows[1].findall(".//{http://www.w3.org/2000/svg}circle")) == 1
-    assert len(rows[2].findall(".//{http://www.w3.org/2000/svg}circle")) == 0
+    assert [len(row) for row in parsed(html).findall(".//tr")] == [3, 3, 3]
 
 
-def test_choice_of_k_circles_the_best():
+def test_choice_of_k():
     table = pd.DataFrame(
         {"log_density": [-2.0, -1.0, -1.1], "below_best": [1.0, 0.0, 0.1], "below_best_se": [0.2, 0.0, 0.1]},
         index=pd.Index([1, 2, 4], name="k"),
     )
-    for shown in (table, table.iloc[1:2]):
-        root = parsed(RankChoice(2, shown)._repr_html_())
-        circles = root.findall(".//{http://www.w3.org/2000/svg}circle")
-        assert len(circles) == len(shown)
-        assert [circle.get("fill") for circle in circles].index("none") == list(shown.index).index(2)
-        assert "K = 2 " in "".join(root.itertext())
+    assert "K = 2 " in "".join(parsed(RankChoice(2, table)._repr_html_()).itertext())

@@ -12,7 +12,7 @@ import numpy as np
 from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior import archive, components, inference_data, new_rows, notebook, predictions
+from bnmf.posterior import archive, components, inference_data, new_rows, predictions, summary
 from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
@@ -97,7 +97,7 @@ class Posterior(Draws, BasePosterior):
         )
 
     def _repr_html_(self) -> str:
-        return notebook.posterior_html(self, self.verdict)
+        return summary.posterior_html(self)
 
     def after(self, sweep: int) -> Posterior:
         """Return this posterior without the draws of the first sweeps: a longer burn-in, chosen afterwards.

@@ -1,14 +1,21 @@
-"""A table that ends with a verdict."""
+"""A fit as it is shown in a notebook: a table that ends with a verdict, and a short description of a posterior."""
 
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from bnmf.posterior.verdict import RHAT_LIMITS
-from bnmf.utils.svg import gauge
+from bnmf.utils.text import labels, shortened
+
+if TYPE_CHECKING:
+    from bnmf.posterior.posterior import Posterior
+
+# Names, and characters of a name, that are shown.
+N_NAMES = 4
+NAME_WIDTH = 24
 
 
 class SummaryTable(pd.DataFrame):
@@ -27,12 +34,6 @@ class SummaryTable(pd.DataFrame):
     def _repr_html_(self) -> str:
         shown = pd.DataFrame(self).rename_axis(index=None, columns=None)  # whose names would be rows of their own
         table = shown.to_html(float_format="{:.4g}".format, na_rep="")
-        if "r_hat" in shown:
-            # Each row ends with its R-hat on a scale, after what pandas wrote (and escaped).
-            head, *rows = table.split("</tr>")
-            pictures = [_picture(r_hat) for r_hat in shown["r_hat"]]
-            rows = [row + f"<td>{picture}</td>" for row, picture in zip(rows, pictures, strict=False)] + rows[-1:]
-            table = "</tr>".join([head + "<th></th>", *rows])
         return f"{table}<p>{escape(self._sentence)}</p>"
 
     @property
@@ -40,7 +41,30 @@ class SummaryTable(pd.DataFrame):
         return getattr(self, "verdict", "")
 
 
-def _picture(r_hat: float) -> str:
-    if not np.isfinite(r_hat):
+def posterior_html(posterior: Posterior) -> str:
+    """Return a table of the data and the draws, and the verdict, as HTML."""
+    n_rows, n_columns = posterior.shape
+    error = np.sqrt(np.nanmean(posterior.train_mse[:, posterior.burn_in :]))
+    share = posterior.n_observed / (n_rows * n_columns)
+    items = {
+        "data": f"{n_rows:,} x {n_columns:,}, {share:.1%} observed",
+        "rows": _names(posterior.row_names),
+        "columns": _names(posterior.column_names),
+        "components": f"{posterior.n_components}",
+        "draws": f"{posterior.n_chains} chains of {posterior.n_draws:,}, after {posterior.burn_in:,} sweeps of burn-in",
+        "training error": f"root mean squared error {error:.4g}, in the units of the fit",
+    }
+    rows = "".join(
+        f'<tr><th scope="row" style="text-align:left">{key}</th><td style="text-align:left">{value}</td></tr>'
+        for key, value in items.items()
+        if value
+    )
+    findings = "".join(f"<p>{escape(str(finding))}</p>" for finding in posterior.verdict)
+    return f"<table><caption>Posterior</caption><tbody>{rows}</tbody></table>{findings}"
+
+
+def _names(names: pd.Index | None) -> str:
+    if names is None:
         return ""
-    return gauge(r_hat, RHAT_LIMITS, 1.0, 1.3, f"R-hat {r_hat:.2f}, good up to {RHAT_LIMITS[0]}")
+    shown = [shortened(name, NAME_WIDTH) for name in labels(names, np.arange(min(N_NAMES, len(names))), "")]
+    return escape(", ".join(shown) + (", …" if len(names) > N_NAMES else ""))
