@@ -26,7 +26,7 @@ from bnmf.data.patterns import min_sharing
 from bnmf.data.views import View
 from bnmf.kernels.compiled import LEVEL, ROWS_PER_TILE, HalfSweep, Memory, Prior, Rows, Split, testing
 from bnmf.model.model import Model
-from bnmf.sampler import gibbs
+from bnmf.sampler import gibbs, moves
 from bnmf.sampler.moves import MIXING
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
@@ -137,8 +137,8 @@ def clocked(clock: Clock, data: ObservedMatrix) -> Iterator[None]:
         mock.patch.object(
             gibbs, "HalfSweep", lambda rows, *arguments, **_: ClockedHalfSweep(clock, views, rows, *arguments)
         ),
-        mock.patch.object(gibbs, "rescale", clock.timed((MOVES, 0), gibbs.rescale)),
-        mock.patch.object(gibbs, "shear", clock.timed((MOVES, 0), gibbs.shear)),
+        mock.patch.object(moves, "rescale", clock.timed((MOVES, 0), moves.rescale)),
+        mock.patch.object(moves, "shear", clock.timed((MOVES, 0), moves.shear)),
     ):
         yield
 

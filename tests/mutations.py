@@ -36,7 +36,7 @@ PRODUCTS, VECTORS, ARRAYS = "kernels/products.hpp", "kernels/vectors.hpp", "kern
 LANES, MOVES, SWEEP, ERRORS = "kernels/lanes.hpp", "kernels/moves.hpp", "kernels/sweep.hpp", "kernels/errors.hpp"
 RANDOM, TRUNCATED = "kernels/random.hpp", "kernels/truncated_normal.hpp"
 LATENT, LIMITS = "kernels/latent.hpp", "data/limits.py"
-CHECKSUMS, ARCHIVE = "sampler/checksums.py", "posterior/archive.py"
+CHECKSUMS, ARCHIVE = "sampler/checkpoint.py", "posterior/archive.py"
 GIBBS, CHECKPOINT = "tests/sampler/test_gibbs.py", "tests/sampler/test_checkpoint.py"
 CONDITIONAL = "tests/kernels/test_sweep.py::test_one_entry_against_the_joint_density"
 FROM_SCRATCH = "tests/kernels/test_sweep.py::test_conditionals_from_scratch"
@@ -460,7 +460,7 @@ MUTATIONS = [
     # Components that are fixed in a factor, and the choice of K.
     Mutation("fixed components drawn", ROWS, "if (k < problem.first_drawn || k >= problem.end_drawn) {",
              "if (false) {", "tests/model/test_fixed.py::test_what_is_fixed_stays_and_keeps_its_place"),
-    Mutation("fixed components moved", "sampler/gibbs.py", "    if end - first < W.shape[1]:\n", "    if False:\n",
+    Mutation("fixed components moved", "sampler/moves.py", "if end - first < W.shape[1]:\n", "if False:\n",
              "tests/model/test_fixed.py::test_what_is_fixed_stays_and_keeps_its_place"),
     Mutation("fixed components in units of the data", "model/fixed.py", "(self.components / scale).T",
              "self.components.T", "tests/model/test_fixed.py::test_what_is_fixed_stays_and_keeps_its_place"),

@@ -34,7 +34,7 @@ from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
 from bnmf.priors.names import allows_negative, as_pair
 from bnmf.sampler.checkpoint import stored_seed
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import Schedule
 from bnmf.utils import arguments, memory
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.typing import Floats

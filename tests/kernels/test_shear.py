@@ -5,7 +5,7 @@ import pytest
 
 from bnmf.kernels.compiled import shear, testing
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
-from bnmf.sampler.gibbs import can_shear
+from bnmf.sampler.moves import can_shear
 from tests.kernels.draws import used_memory
 from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf

@@ -14,7 +14,7 @@ from bnmf.posterior.automatic import more_chains_help
 from bnmf.posterior.posterior import Posterior
 from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.sampler import chains
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import Schedule
 
 
 def data():

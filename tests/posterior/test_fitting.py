@@ -17,7 +17,7 @@ from bnmf.posterior.moments import Moments
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.moves import PLAIN
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import Schedule
 from bnmf.sampler.streams import Stream
 from bnmf.utils import memory
 from bnmf.utils.memory import MemoryWarning

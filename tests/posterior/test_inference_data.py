@@ -17,7 +17,7 @@ from bnmf.model.units import units_of
 from bnmf.posterior import inference_data
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.fitting import sample_posterior
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import Schedule
 
 T = [StudentT(by="common"), StudentT(None, "both")]
 

@@ -9,9 +9,8 @@ from bnmf.model import Model
 from bnmf.model.noise import NoiseState, common
 from bnmf.model.units import Units
 from bnmf.posterior.moments import Moments
-from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
-from bnmf.sampler.stores import MomentStore
+from bnmf.sampler.stores import MomentStore, Schedule
 
 N_OBSERVED = 11
 

@@ -18,7 +18,7 @@ from bnmf.model.units import units_of
 from bnmf.posterior import predictions
 from bnmf.posterior.fitting import sample_posterior
 from bnmf.priors import L1
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import Schedule
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from bnmf.sampler import chains
 from bnmf.sampler.chains import largest_block, run
 from bnmf.sampler.gibbs import sample, start
 from bnmf.sampler.moves import MIXING, PLAIN
-from bnmf.sampler.schedule import Schedule
-from bnmf.sampler.stores import DrawStore, Store
+from bnmf.sampler.stores import DrawStore, Schedule, Store
 from bnmf.sampler.streams import Stream
 
 SEED = 5
@@ -174,7 +173,7 @@ def test_the_deadline_stops_all_chains(model):
 )
 def test_threads_go_to_chains_first(model, monkeypatch, n_jobs, n_chains, at_once, threads_each):
     found = {"pools": [], "workers": []}
-    real_pool, real_workers = chains.ThreadPoolExecutor, chains.Workers
+    real_pool, real_workers = chains.ThreadPoolExecutor, chains.gibbs.Workers
 
     def pool(n_threads):
         found["pools"].append(n_threads)
@@ -185,7 +184,7 @@ def test_threads_go_to_chains_first(model, monkeypatch, n_jobs, n_chains, at_onc
         return real_workers(n_threads)
 
     monkeypatch.setattr(chains, "ThreadPoolExecutor", pool)
-    monkeypatch.setattr(chains, "Workers", workers)
+    monkeypatch.setattr(chains.gibbs, "Workers", workers)
     schedule = Schedule(n_chains, burn_in=0, n_draws=1)
     run(model, schedule, Nothing(model, schedule), SEED, n_jobs=n_jobs)
     assert found == {"pools": [at_once], "workers": [threads_each] * n_chains}

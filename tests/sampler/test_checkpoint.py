@@ -21,7 +21,7 @@ from bnmf.priors import L1, Gamma, L2Squared
 from bnmf.sampler import chains, checkpoint
 from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, PLAIN
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

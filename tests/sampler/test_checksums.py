@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bnmf.sampler.checksums import Checksums
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.checkpoint import Checksums
+from bnmf.sampler.stores import Schedule
 
 SCHEDULE = Schedule(n_chains=1, burn_in=3, n_draws=4, thinning=2)
 PIECES = (2, 5, 11)  # in the burn-in, after one draw, and the end

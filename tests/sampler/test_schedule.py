@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import Schedule
 
 
 def test_by_hand():

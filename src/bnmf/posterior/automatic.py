@@ -9,7 +9,7 @@ from dataclasses import replace
 from bnmf.posterior.fitting import Ending, Run
 from bnmf.posterior.posterior import Posterior
 from bnmf.posterior.verdict import PREDICTION_ERRORS
-from bnmf.sampler.schedule import Schedule
+from bnmf.sampler.stores import Schedule
 from bnmf.utils import memory
 from bnmf.utils.typing import Floats
 

@@ -24,8 +24,7 @@ from bnmf.posterior.posterior import Posterior
 from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import SETTINGS_FILE, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.schedule import Schedule
-from bnmf.sampler.stores import DrawStore, MomentStore, draw_bytes, stored_bytes, working_bytes
+from bnmf.sampler.stores import DrawStore, MomentStore, Schedule, draw_bytes, stored_bytes, working_bytes
 from bnmf.utils.arguments import checkpoint_directory
 from bnmf.utils.memory import warn_if_large
 from bnmf.utils.text import size

@@ -14,12 +14,10 @@ from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.recorded import training_mse
-from bnmf.sampler.schedule import Schedule
-from bnmf.sampler.state import State
-from bnmf.sampler.stores import Store
+from bnmf.sampler.state import State, training_mse
+from bnmf.sampler.stores import Schedule, Store
 from bnmf.sampler.streams import Stream
-from bnmf.sampler.threads import Workers, single_threaded_blas
+from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils.progress import Display, Rate, Silent
 from bnmf.utils.text import duration
 
@@ -96,8 +94,6 @@ class _Job:
     ) -> None:
         self.model, self.schedule, self.store = model, schedule, store
         self.seed, self.init, self.moves, self.n_threads = seed, init, moves, n_threads
-        # Variances that differ too early trap columns: an unfitted one gets a large variance, and then no weight.
-        self.warm_up = model.with_shared_noise()
         self.n_warm_up = int(WARM_UP_FRACTION * schedule.burn_in)
         self.stop = threading.Event()
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
@@ -113,6 +109,7 @@ class _Job:
             self.display = Display(totals, dict(zip(names, done, strict=True)), unit="sweeps")
 
     def run_chain(self, chain: int) -> None:
+        """Sweep until the schedule is done or the run is stopped; what was drawn is in the store."""
         ended = threading.Event()
         self.ended.append(ended)
         try:
@@ -122,32 +119,32 @@ class _Job:
             ended.set()
 
     def _sweep(self, chain: int) -> None:
-        """Sweep until the schedule is done or the run is stopped; what was drawn is in the store."""
-        stream = Stream(self.seed, chain)
         rate: Rate | None = None
-        with Workers(self.n_threads) as workers:
-            state = self.starts[chain] or gibbs.start(self.model, stream, self.init, workers)
-            saved = time.monotonic()
-            while state.sweep < self.schedule.n_sweeps and not self.stop.is_set():
-                model = self.warm_up if state.sweep < self.n_warm_up else self.model
-                try:
-                    state = gibbs.step(model, state, stream, workers, self.moves)
-                except Exception:  # such as a cluster without workers: the run resumes from the last sweep
-                    self.store.checkpoint(chain, state)
-                    raise
+        recorded, saved = self.starts[chain], time.monotonic()
+        left = self.schedule.n_sweeps - self.sweeps[chain]
+        try:
+            for state in gibbs.sample(
+                self.model, Stream(self.seed, chain), init=self.init, state=recorded, n_sweeps=left,
+                n_warm_up=self.n_warm_up, n_threads=self.n_threads, moves=self.moves,
+            ):  # fmt: skip
                 gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)
                 _check_variances(self.model, state)
                 self.sweeps[chain] = state.sweep
                 self.store.record(chain, state)
+                recorded = state
                 if rate is None:
                     rate = Rate(self.schedule.n_sweeps, state.sweep)
                 else:
                     self._show(chain, state, rate)
+                if self.stop.is_set():
+                    break
                 if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
                     self.store.checkpoint(chain, state)
                     saved = time.monotonic()
-            self.store.checkpoint(chain, state)
-        self.counts[chain] = self._count(state.sweep)
+        finally:  # after an error, such as a cluster without workers, the run resumes from the last sweep
+            if recorded is not None:
+                self.store.checkpoint(chain, recorded)
+        self.counts[chain] = self._count(self.sweeps[chain])
 
     def warn_if_long(self, n_parallel: int) -> None:
         """Say once, when the speed of the sweeps is known, that a run will take long."""

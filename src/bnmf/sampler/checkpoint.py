@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,9 @@ from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Prior
 from bnmf.priors.names import to_record
-from bnmf.sampler.checksums import Checksums
 from bnmf.sampler.moves import Moves
-from bnmf.sampler.schedule import Schedule
 from bnmf.sampler.state import State
-from bnmf.sampler.stores import DrawStore, copy_into, lacks_room, room_for, stored_bytes
+from bnmf.sampler.stores import DrawStore, Schedule, copy_into, lacks_room, room_for, stored_bytes
 from bnmf.utils import digests, files
 from bnmf.utils.files import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
@@ -35,6 +34,8 @@ OWN_FILES = (SETTINGS_FILE, "*.npy", "chain-*.npz")
 ABANDONED = re.compile(r"\.(settings\.json|\w+\.npy|chain-\d+\.npz)\.\d+-\d+\.tmp")
 """Names of unfinished files of a process that was killed."""
 AGAIN = "remove the directory to draw everything again"
+SWEEPS = "train_mse"
+"""The quantity that has a value for each sweep; all others have one for each kept draw."""
 
 
 class CheckpointError(ValueError):
@@ -203,6 +204,55 @@ class DiskStore(DrawStore):
         content = npz_bytes({**arrays, "numbers": np.array(numbers, float)})
         with files.explain_full_disk(len(content), self._what(self._state_path(chain).name)):
             write_bytes(self._state_path(chain), content)
+
+
+class Checksums:
+    """Checksums of the draws of a chain: one for each quantity and each piece of the run between two checkpoints.
+
+    They depend on `identity`, so that files of different runs and chains cannot be mixed.
+    """
+
+    def __init__(self, identity: str, schedule: Schedule, ends: Array | None = None, sums: Array | None = None) -> None:
+        self.identity, self.schedule = identity, schedule
+        self._ends: list[int] = [] if ends is None else [int(end) for end in ends]
+        self._sums: list[list[int]] = [] if sums is None else [[int(value) for value in row] for row in sums]
+        if len(self._ends) != len(self._sums) or self._ends != sorted(set(self._ends)):
+            raise ValueError("its checksums are incomplete")
+
+    @property
+    def end(self) -> int:
+        """The sweep up to which there are checksums."""
+        return self._ends[-1] if self._ends else 0
+
+    def add(self, quantities: Mapping[str, Array], sweep: int) -> None:
+        """Add the piece from the last one to a sweep."""
+        self._sums.append([self._sum(name, quantities[name], self.end, sweep) for name in sorted(quantities)])
+        self._ends.append(sweep)
+
+    def damaged(self, quantities: Mapping[str, Array], sweep: int) -> str:
+        """Return what is not as it was written up to the end of the chain, or an empty string."""
+        if self.end != sweep:
+            return "the record of checksums"
+        begin = 0
+        for end, expected in zip(self._ends, self._sums, strict=True):
+            names = sorted(quantities)
+            if len(names) != len(expected):
+                return "the record of checksums"
+            for name, value in zip(names, expected, strict=True):
+                if self._sum(name, quantities[name], begin, end) != value:
+                    return f"{name}.npy, sweeps {begin + 1} to {end}"
+            begin = end
+        return ""
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a file holds of these checksums."""
+        return {"ends": np.array(self._ends, np.int64), "checksums": np.array(self._sums, np.uint64)}
+
+    def _sum(self, name: str, array: Array, begin: int, end: int) -> int:
+        if name != SWEEPS:
+            begin, end = self.schedule.draws_after(begin), self.schedule.draws_after(end)
+        label = np.frombuffer(f"{self.identity} {name} {begin} {end}".encode(), np.uint8)
+        return int(digests.of_arrays(label, np.asarray(array[begin:end]))[:16], 16)
 
 
 def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from bnmf.data.limits import refreshed
 from bnmf.data.views import ScaledView
-from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, all_above, all_finite, draw_both, rescale, shear
+from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, all_above, all_finite, draw_both
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, StudentT
 from bnmf.priors.base import Coefficients
@@ -31,8 +31,6 @@ from bnmf.sampler.streams import (
     NOISE,
     NOISE_FIRST,
     RATES,
-    RESCALE,
-    SHEAR,
     START,
     Key,
     Stream,
@@ -126,7 +124,8 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     if rates:
         rates = model.draw_rates(W, Zt, stream.generator(stream.key(sweep, RATES)))
         prior_W, prior_Z = model.coefficients(rates)
-    _move(W, Zt, prior_W, prior_Z, model, stream, moves, sweep, workers)
+    free = model.drawn["Z"][0], model.drawn["W"][1]
+    moves.apply(W, Zt, prior_W, prior_Z, free, stream, sweep, workers.memory)
     if log_likelihood is None:
         log_likelihood = _log_likelihood(model, noise, errors)
     return State(W, Zt, noise, rates, squared_error, log_likelihood, sweep)
@@ -185,55 +184,6 @@ def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -
             f"draws left the range of floating-point numbers in {where}. Divide the data by a number of their size, or "
             "use another prior: one of the scale of the data, and not LInf(rule='paper'), which is known to diverge"
         )
-
-
-def _move(
-    W: Floats,
-    Zt: Floats,
-    prior_W: Coefficients,
-    prior_Z: Coefficients,
-    model: Model,
-    stream: Stream,
-    moves: Moves,
-    sweep: int,
-    workers: Workers,
-) -> None:
-    """Rescale and shear the components in place, apart from those that are fixed in a factor."""
-    first, end = model.drawn["Z"][0], model.drawn["W"][1]
-    if end - first < W.shape[1]:
-        if end <= first or any(prior.pairwise or prior.max_rate for prior in (prior_W, prior_Z)):
-            return  # the penalty of a row depends on what is fixed, which the moves do not know
-        free_W, free_Zt = np.ascontiguousarray(W[:, first:end]), np.ascontiguousarray(Zt[:, first:end])
-        free_priors = prior_W.of_components(first, end), prior_Z.of_components(first, end)
-        _move_all(free_W, free_Zt, *free_priors, stream, moves, sweep, workers)
-        W[:, first:end], Zt[:, first:end] = free_W, free_Zt
-    else:
-        _move_all(W, Zt, prior_W, prior_Z, stream, moves, sweep, workers)
-
-
-def _move_all(
-    W: Floats,
-    Zt: Floats,
-    prior_W: Coefficients,
-    prior_Z: Coefficients,
-    stream: Stream,
-    moves: Moves,
-    sweep: int,
-    workers: Workers,
-) -> None:
-    """Rescale and shear all components in place."""
-    priors = prior_W.kernel_prior, prior_Z.kernel_prior
-    if moves.rescale:
-        rescale(W, Zt, *priors, *stream.key(sweep, RESCALE), workers.memory)
-    if moves.n_partners and W.shape[1] > 1 and can_shear(prior_W, prior_Z):
-        first, end = (sweep - 1) * moves.n_partners, sweep * moves.n_partners
-        shear(W, Zt, *priors, *stream.key(sweep, SHEAR), first, end, workers.memory)
-
-
-def can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
-    """Return whether the density along a shear is smooth, or its interval is finite: what the move is made for."""
-    real = [prior.absolute for prior in (prior_W, prior_Z) if prior.absolute is not None]
-    return not real or not (any(rates.any() for rates in real) or prior_W.max_rate or prior_Z.max_rate)
 
 
 def _half(half: str, model: Model, W: Floats, Zt: Floats) -> tuple[ScaledView, Floats, Floats]:
@@ -368,10 +318,14 @@ def sample(
     init: Any = "random",
     state: State | None = None,
     n_sweeps: int | None = None,
+    n_warm_up: int = 0,
     n_threads: int = 1,
     moves: Moves = MIXING,
 ) -> Iterator[State]:
-    """Yield the states of a chain, one after each sweep.
+    """Yield the states of a chain, one after each of `n_sweeps` sweeps from a state, or without an end.
+
+    Up to sweep `n_warm_up` the variances of rows and columns are nearly equal: if they differ too early, a column that
+    is not fitted yet gets a large variance, and then no weight.
 
     Examples
     --------
@@ -385,7 +339,8 @@ def sample(
     """
     with Workers(n_threads) as workers:
         state = start(model, stream, init, workers) if state is None else state
-        while n_sweeps is None or n_sweeps > 0:
-            state = step(model, state, stream, workers, moves)
+        warm_up = model.with_shared_noise() if state.sweep < n_warm_up else model
+        last = math.inf if n_sweeps is None else state.sweep + n_sweeps
+        while state.sweep < last:
+            state = step(warm_up if state.sweep < n_warm_up else model, state, stream, workers, moves)
             yield state
-            n_sweeps = None if n_sweeps is None else n_sweeps - 1

@@ -1,8 +1,15 @@
-"""What a sweep does beside one draw of each row: settings that change how fast a chain mixes, and not where to."""
+"""What a sweep does beside one draw of each row: it changes how fast a chain mixes, and not where to."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
+
+from bnmf.kernels.compiled import Memory, rescale, shear
+from bnmf.priors.base import Coefficients
+from bnmf.sampler.streams import RESCALE, SHEAR, Stream
+from bnmf.utils.typing import Floats
 
 
 class Moves(NamedTuple):
@@ -21,6 +28,40 @@ class Moves(NamedTuple):
     n_passes: int = 2
     rescale: bool = True
     n_partners: int = 4
+
+    def apply(
+        self,
+        W: Floats,
+        Zt: Floats,
+        prior_W: Coefficients,
+        prior_Z: Coefficients,
+        free: tuple[int, int],
+        stream: Stream,
+        sweep: int,
+        memory: Memory,
+    ) -> None:
+        """Rescale and shear in place the components that are fixed in neither factor: from `free[0]` to `free[1]`."""
+        first, end = free
+        if end - first < W.shape[1]:
+            if end <= first or any(prior.pairwise or prior.max_rate for prior in (prior_W, prior_Z)):
+                return  # the penalty of a row depends on what is fixed, which the moves do not know
+            free_W, free_Zt = np.ascontiguousarray(W[:, first:end]), np.ascontiguousarray(Zt[:, first:end])
+            priors = prior_W.of_components(first, end), prior_Z.of_components(first, end)
+            self.apply(free_W, free_Zt, *priors, (0, end - first), stream, sweep, memory)
+            W[:, first:end], Zt[:, first:end] = free_W, free_Zt
+            return
+        kernel_priors = prior_W.kernel_prior, prior_Z.kernel_prior
+        if self.rescale:
+            rescale(W, Zt, *kernel_priors, *stream.key(sweep, RESCALE), memory)
+        if self.n_partners and W.shape[1] > 1 and can_shear(prior_W, prior_Z):
+            partners = (sweep - 1) * self.n_partners, sweep * self.n_partners
+            shear(W, Zt, *kernel_priors, *stream.key(sweep, SHEAR), *partners, memory)
+
+
+def can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
+    """Return whether the density along a shear is smooth, or its interval is finite: what the move is made for."""
+    real = [prior.absolute for prior in (prior_W, prior_Z) if prior.absolute is not None]
+    return not real or not (any(rates.any() for rates in real) or prior_W.max_rate or prior_Z.max_rate)
 
 
 MIXING = Moves()

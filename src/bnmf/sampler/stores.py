@@ -1,18 +1,49 @@
-"""Where the states of a run go: all draws in memory, or only their moments. Draws on disk: see `checkpoint`."""
+"""How long to sample, and where the states of a run go: all draws in memory, or only their moments."""
 
 from __future__ import annotations
 
 import copy
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from bnmf.model.model import Model
-from bnmf.sampler.recorded import traced_shapes, traced_values, training_mse
-from bnmf.sampler.schedule import Schedule
-from bnmf.sampler.state import State
+from bnmf.sampler.state import State, traced_shapes, traced_values, training_mse
+from bnmf.utils.arguments import whole_number
 from bnmf.utils.typing import Array, Floats, Shape
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Number of chains, sweeps that each discards first, draws that it keeps, and sweeps from one draw to the next."""
+
+    n_chains: int = 4
+    burn_in: int = 300
+    n_draws: int = 200
+    thinning: int = 1
+
+    def __post_init__(self) -> None:
+        for name, lowest in (("n_chains", 1), ("burn_in", 0), ("n_draws", 1), ("thinning", 1)):
+            object.__setattr__(self, name, whole_number(getattr(self, name), name, lowest))
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of one chain."""
+        return self.sweeps_for(self.n_draws)
+
+    def sweeps_for(self, n_draws: int) -> int:
+        """Return how many sweeps a chain needs for `n_draws` draws."""
+        return self.burn_in + n_draws * self.thinning
+
+    def draws_after(self, sweep: int) -> int:
+        """Return how many draws a chain has kept after `sweep` sweeps."""
+        return max(sweep - self.burn_in, 0) // self.thinning
+
+    def keeps(self, sweep: int) -> bool:
+        """Return whether the state after `sweep` sweeps is kept."""
+        return sweep > self.burn_in and (sweep - self.burn_in) % self.thinning == 0
 
 
 def draw_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
@@ -48,7 +79,7 @@ class Store:
     Attributes
     ----------
     traces : dict of str to ndarray with leading axes (chain, draw)
-        Draws of the noise and of other quantities; see :mod:`bnmf.sampler.recorded`.
+        Draws of the noise and of other quantities.
     train_mse : ndarray of shape (chain, sweep)
         Mean squared error on the observed entries after every sweep, burn-in included; NaN for later sweeps.
     states : dict of int to State
