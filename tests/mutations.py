@@ -127,7 +127,7 @@ MUTATIONS = [
              "ridge", "tests/model/test_floor.py::test_missing_entries_are_filled_by_the_regression"),
     Mutation("densities not smoothed", "posterior/predictions.py", "+ bandwidths(means) ** 2", "+ 0.0",
              "tests/posterior/test_predictions.py::test_smoothing_mends_the_density_between_few_draws_with_little_noise"),
-    Mutation("hidden entries of the calibration seen", "estimator.py", "build(fold.rest, **self", "build(data, **self",
+    Mutation("hidden entries of the calibration seen", "posterior/from_run.py", "build(fold.rest, **", "build(data, **",
              "tests/test_calibration.py::test_the_hidden_entries_are_predicted_without_them"),
     # Entries of both signs.
     Mutation("signs exchanged", TRUNCATED, "return is_left ? -sign * x : sign * x;",
@@ -496,7 +496,8 @@ MUTATIONS = [
     Mutation("foreign files overwritten", "sampler/checkpoint.py", "    if found:\n        raise CheckpointError(",
              "    if False:\n        raise CheckpointError(",
              f"{CHECKPOINT}::test_a_directory_with_files_of_these_names_is_refused"),
-    Mutation("draws on disk writable", "posterior/fitting.py", "W.flags.writeable = Z.flags.writeable = False", "pass",
+    Mutation("draws on disk writable", "sampler/run.py", "draws[0].flags.writeable = draws[1].flags.writeable = False",
+             "pass",
              f"{CHECKPOINT}::test_draws_on_disk_cannot_be_changed"),
     Mutation("long run not announced", "sampler/chains.py", "if left > LONG_RUN_SECONDS:", "if False:",
              "tests/sampler/test_chains.py::test_a_long_run_is_announced_once"),

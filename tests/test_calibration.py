@@ -14,6 +14,7 @@ from bnmf import BayesianNMF, NMFImputer, Posterior
 from bnmf.data.folds import Fold
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.noise import GroupedNoise
+from bnmf.posterior import from_run
 from bnmf.posterior.calibration import measure
 
 
@@ -69,7 +70,8 @@ def test_the_hidden_entries_are_predicted_without_them(monkeypatch):
     """What the additional chain sees has none of them, and everything else."""
     X, seen = low_rank(), []
     build = bnmf.estimator.build
-    monkeypatch.setattr(bnmf.estimator, "build", lambda data, **options: seen.append(data) or build(data, **options))
+    for module in (bnmf.estimator, from_run):
+        monkeypatch.setattr(module, "build", lambda data, **options: seen.append(data) or build(data, **options))
     found = quick().fit(X).calibration_
     whole, rest = (data.mask() for data in seen)
     assert (whole | ~rest).all()

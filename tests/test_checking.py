@@ -12,7 +12,7 @@ from sklearn.impute import IterativeImputer, KNNImputer
 from bnmf import BayesianNMF, NMFImputer, check_table, checking
 from bnmf.checking import _compared, _hidden_parts, _intervals
 from bnmf.imputer import ANY_TABLE
-from bnmf.posterior.fitting import Ending, Run
+from bnmf.sampler.run import Ending, Run
 from tests.statistical.checks import P_VALUE
 
 QUICK = BayesianNMF(4, **ANY_TABLE, n_chains=2, burn_in=60, n_draws=60)

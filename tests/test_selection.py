@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from bnmf import BayesianNMF, select_rank
-from bnmf.posterior.fitting import Ending, Run
+from bnmf.sampler.run import Ending, Run
 from bnmf.selection import _choose
 
 

@@ -25,9 +25,9 @@ from bnmf.data.containers import as_floats, check_values, refuse_sharded
 from bnmf.estimator import BayesianNMF
 from bnmf.imputer import ANY_TABLE, NMFImputer
 from bnmf.posterior.calibration import PROB
-from bnmf.posterior.fitting import Ending, InterruptedRunWarning
 from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.sampler.chains import LongRunWarning
+from bnmf.sampler.run import Ending, InterruptedRunWarning
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.progress import Display, Rate, Silent

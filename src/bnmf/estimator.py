@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,30 +22,29 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.data.containers import as_floats, check_positions, is_sharded, refuse_sharded
-from bnmf.data.folds import balanced_folds, folds
+from bnmf.data.folds import folds
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
-from bnmf.model.build import build, check_offset
+from bnmf.model.build import Built, build, check_offset
 from bnmf.model.noise import as_noise
-from bnmf.posterior.automatic import MAX_TIME, N_FIRST_DRAWS, sample_until_good
-from bnmf.posterior.calibration import Calibration, measure
-from bnmf.posterior.fitting import Ending, InterruptedRunWarning, Run
+from bnmf.posterior.calibration import Calibration
+from bnmf.posterior.from_run import calibrate, from_run
 from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.priors.names import allows_negative, as_pair
 from bnmf.sampler.checkpoint import stored_seed
+from bnmf.sampler.run import Ending, InterruptedRunWarning, Run
 from bnmf.sampler.stores import Schedule
+from bnmf.sampler.until_converged import MAX_TIME, N_FIRST_DRAWS, sample_until_converged
 from bnmf.utils import arguments, memory
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.typing import Floats
 
 # Number of turns in which `score` hides the observed entries.
 N_SCORE_FOLDS = 5
-# Calibration: one of so many folds of the entries is hidden, at most so many entries, for data of such a size.
-CALIBRATION_FOLDS, MAX_HIDDEN = 10, 20_000
-MIN_CALIBRATED, MAX_CALIBRATED = 500, 2_000_000
-# Part of the seed of the chains that entries are hidden from.
-CALIBRATION_KEY = 0xCA11B
+# Observed entries for which calibrate="auto" measures the calibration, and the share of `max_time` left for it.
+CALIBRATED, CALIBRATION_TIME = (500, 2_000_000), 0.25
 
 
 @contextmanager
@@ -182,6 +181,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     _run_: Run
+    _built_: Built
 
     # scikit-learn checks these when fitting; what it cannot express is checked where it is used.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -305,7 +305,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             on_cluster = is_sharded(X)
             given = {"observed": observed, "lower": lower, "upper": upper}
             data = self._on_cluster(X, given) if on_cluster else self._validated(X, reset=True, **given)
-            self.fit_observed(data, self._seed(), noise_scale, sample_weight, calibrate=True)
+            self.fit_observed(data, self._seed(), noise_scale, sample_weight, is_calibrated=True)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
             self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
         self._warn_of_problems()
@@ -328,9 +328,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         options: dict[str, Any] = {"n_jobs": self._n_jobs(self._data_), "progress": bool(self.progress)}
+        if self.max_time is not None:
+            options["deadline"] = time.monotonic() + self.max_time
         with all_or_nothing(self):
             try:
-                self._set_run(self._run_.extended(n_draws, **options))
+                self._set_run(self._run_.extended(n_draws, **options), self.calibration_)
             finally:
                 self._run_.model.data.release()
         self._warn_of_problems()
@@ -350,38 +352,52 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         noise_scale: Any = None,
         sample_weight: Any = None,
         *,
-        calibrate: bool = False,
-    ) -> Run:
+        is_calibrated: bool = False,
+    ) -> BayesianNMF:
         """Sample data in the form of the sampler, whose parameters :meth:`check_parameters` has checked."""
-        given = {"noise_scale": noise_scale, "sample_weight": sample_weight}
-        built = build(data, **self._parameters_of_the_model(), **given)
+        began = time.monotonic()
+        names = ("n_components", "prior", "noise", "scale", "offset", "fixed_components", "fixed_weights")
+        parameters = {name: getattr(self, name) for name in names}
+        parameters |= {"noise_scale": noise_scale, "sample_weight": sample_weight}
+        self._built_ = built = build(data, **parameters)
+        self.offset_ = built.model.units.offset
+        is_calibrated = is_calibrated and self._is_calibrated(data)
         run = Run(
             built.model,
             seed,
             init=self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init),
-            original=built.data,
-            noise_factor=built.noise_factor,
             dtype=np.dtype(self.draws_dtype),
             keep_draws=self.keep_draws,
             checkpoint=self.checkpoint,
         )
         schedule = self._schedule()
         options: dict[str, Any] = {"n_jobs": self._n_jobs(data), "progress": bool(self.progress)}
+        max_time = MAX_TIME if self.max_time is None and self.n_draws == "auto" else self.max_time
+        deadline = None if max_time is None else began + max_time
+        if max_time is not None:
+            options["deadline"] = began + max_time * (1.0 - CALIBRATION_TIME if is_calibrated else 1.0)
         try:
             if self.n_draws == "auto":
-                max_time = MAX_TIME if self.max_time is None else self.max_time
-                self._set_run(*sample_until_good(run, schedule, max_time=max_time, **options))
+                run, ending = sample_until_converged(
+                    run, schedule, self._monitored_predictions, PREDICTION_ERRORS[0], **options
+                )
             else:
-                self._set_run(run.sampled(schedule, **options))
-            self.offset_ = built.model.units.offset
-            run = self._run_
-            if calibrate and run.ending != Ending.INTERRUPTED and self._is_calibrated(data):
-                self._run_ = run.calibrated(self._calibration(data, seed, given))
+                run = run.sampled(schedule, **options)
+                ending = run.ending
+            calibration = None
+            if is_calibrated and ending != Ending.INTERRUPTED:
+                calibration = calibrate(data, parameters, schedule, seed, **options | {"deadline": deadline})
+            self._set_run(run, calibration, ending)
         finally:
             built.model.data.release()
             data.release()
         self._seed_, self._data_ = seed, data
-        return self._run_
+        return self
+
+    def _monitored_predictions(self, run: Run) -> Floats:
+        posterior = from_run(run, self._built_, notes=())
+        assert isinstance(posterior, Posterior)
+        return posterior.monitored_predictions()
 
     def check_parameters(self) -> None:
         """Raise an error if a parameter is not what it may be, before any data are touched."""
@@ -397,34 +413,13 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         as_pair(self.prior)
         check_offset(self.offset, self.prior)
 
-    def _parameters_of_the_model(self) -> dict[str, Any]:
-        names = ("n_components", "prior", "noise", "scale", "offset", "fixed_components", "fixed_weights")
-        return {name: getattr(self, name) for name in names}
-
     def _is_calibrated(self, data: ObservedMatrix) -> bool:
         """Return whether to hide entries from more chains; "auto" leaves out quick fits and large data."""
         if self.calibrate != "auto" or data.is_sharded:
             return self.calibrate is True and not data.is_sharded
         n_draws = N_FIRST_DRAWS if self.n_draws == "auto" else int(self.n_draws)
         is_quick = n_draws < N_FIRST_DRAWS or self.n_chains == 1
-        return not is_quick and MIN_CALIBRATED <= data.n_observed <= MAX_CALIBRATED
-
-    def _calibration(self, data: ObservedMatrix, seed: int, given: dict[str, Any]) -> Calibration | None:
-        """Return how two more chains predict entries that they do not see; None if that cannot be measured."""
-        seed = int(np.random.SeedSequence([seed, CALIBRATION_KEY]).generate_state(1, np.uint64)[0])
-        n_folds = max(CALIBRATION_FOLDS, data.n_observed // MAX_HIDDEN)
-        # Two chains, because one lacks the spread between modes; short ones, because coverage needs no exact quantiles.
-        full = self._schedule()
-        schedule = replace(full, n_chains=2, burn_in=2 * full.burn_in // 3, n_draws=min(full.n_draws, N_FIRST_DRAWS))
-        try:
-            fold = next(iter(balanced_folds(data, n_folds, np.random.default_rng(seed))))
-            built = build(fold.rest, **self._parameters_of_the_model(), **given)
-            run = Run(built.model, seed, original=built.data, noise_factor=built.noise_factor)
-            run = run.sampled(schedule, n_jobs=self._n_jobs(data), progress=bool(self.progress))
-        except (KeyboardInterrupt, ValueError):  # too few entries to hide any
-            return None
-        assert isinstance(run.posterior, Posterior)
-        return measure(run.posterior, fold)
+        return not is_quick and CALIBRATED[0] <= data.n_observed <= CALIBRATED[1]
 
     def _n_jobs(self, data: ObservedMatrix) -> int:
         """Return the number of threads. On a cluster one for each chain, to hand out its work."""
@@ -433,19 +428,16 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _schedule(self) -> Schedule:
         """Return the validated schedule, with "auto" that of its first draws."""
         n_draws: Any = self.n_draws
-        max_time: Any = self.max_time
         if n_draws == "auto":
             if not self.keep_draws:
                 raise ValueError("n_draws='auto' needs the draws: it cannot be combined with keep_draws=False")
             n_draws = N_FIRST_DRAWS
-        elif max_time is not None:
-            raise ValueError(f"max_time is for n_draws='auto' only: leave it None, got {max_time!r}")
         return Schedule(self.n_chains, self.burn_in, n_draws, self.thinning)
 
-    def _set_run(self, run: Run, ending: Ending | None = None) -> None:
+    def _set_run(self, run: Run, calibration: Calibration | None, ending: Ending | None = None) -> None:
         """Set all attributes that come from the draws."""
         self._run_ = run
-        posterior = run.posterior
+        self._posterior_ = posterior = from_run(run, self._built_, calibration=calibration)
         n_chains, n_draws = posterior.noise_variance.shape[:2]
         self.ending_ = run.ending if ending is None else ending
         self.message_ = {
@@ -464,7 +456,20 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def posterior_(self) -> Any:
         """The draws and everything computed from them."""
         check_is_fitted(self)
-        return self._run_.posterior
+        return self._posterior_
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the posterior, because the run holds its draws."""
+        content = super().__getstate__()
+        if "_posterior_" in content:
+            posterior = content["_posterior_"]
+            content = content | {"_posterior_": {"notes": posterior.notes, "calibration": posterior.calibration}}
+        return content
+
+    def __setstate__(self, content: dict[str, Any]) -> None:
+        super().__setstate__(content)
+        if "_posterior_" in content:
+            self._posterior_ = from_run(self._run_, self._built_, **content["_posterior_"])
 
     @property
     def calibration_(self) -> Calibration | None:

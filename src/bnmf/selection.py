@@ -19,7 +19,7 @@ from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
 from bnmf.posterior import information
-from bnmf.posterior.fitting import Ending
+from bnmf.sampler.run import Ending
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.files import write_bytes
@@ -250,10 +250,10 @@ def _score(task: _Task) -> list[float]:
     """Return mean log predictive density and mean squared error of the hidden entries."""
     fold = task.fold
     assert fold is not None
-    run = task.model.fit_observed(fold.rest, task.seed)
-    if run.ending == Ending.INTERRUPTED:  # a fit keeps what it has, but the choice needs all
+    model = task.model.fit_observed(fold.rest, task.seed)
+    if model.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but the choice needs all
         raise KeyboardInterrupt
-    posterior: Any = run.posterior
+    posterior = model.posterior_
     limits = {"lower": fold.lower, "upper": fold.upper}
     density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values, **limits)
     mean = posterior.mean(fold.rows, fold.columns)
@@ -263,7 +263,7 @@ def _score(task: _Task) -> list[float]:
 
 def _leave_one_out(task: _Task) -> list[float]:
     """Return leave-one-out densities and WAIC of observed entries, with standard errors."""
-    posterior: Any = task.model.fit_observed(task.data, task.seed).posterior
+    posterior = task.model.fit_observed(task.data, task.seed).posterior_
     rng = np.random.default_rng(task.seed)
     rows, columns, values, weights = entries_to_score(task.data, rng)
     chosen = rng.permutation(len(rows))[:MAX_LOO_ENTRIES]

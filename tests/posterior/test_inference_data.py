@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from tests.posteriors import sample_posterior
 
 from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
@@ -16,7 +17,6 @@ from bnmf.model.noise import StudentT
 from bnmf.model.units import units_of
 from bnmf.posterior import inference_data
 from bnmf.posterior.draws import Draws
-from bnmf.posterior.fitting import sample_posterior
 from bnmf.sampler.stores import Schedule
 
 T = [StudentT(by="common"), StudentT(None, "both")]
@@ -161,7 +161,7 @@ def test_log_likelihoods_of_the_entries_add_up_to_the_log_density(X, noise, sett
     data = ObservedMatrix.from_data(X)
     units, shifted = units_of(data, settings.get("scale"), settings.get("offset"))
     model = Model(shifted, 1, noise=noise, units=units)
-    posterior = sample_posterior(model, Schedule(n_chains=2, burn_in=3, n_draws=4), 0, original=data)
+    posterior = sample_posterior(model, Schedule(n_chains=2, burn_in=3, n_draws=4), 0, data=data)
     found = posterior.to_inference_data(X)
     total = found.log_likelihood["X"].sum("entry")
     np.testing.assert_allclose(total, found.sample_stats["log_density"], rtol=1e-8)
@@ -184,7 +184,7 @@ def test_log_likelihoods_add_up_with_known_standard_errors(X, noise):
 def test_observed_data_have_their_offsets(X):
     data = ObservedMatrix.from_data(X)
     units, shifted = units_of(data, None, "min")
-    posterior = sample_posterior(Model(shifted, 1, units=units), Schedule(2, 3, 4), 0, original=data)
+    posterior = sample_posterior(Model(shifted, 1, units=units), Schedule(2, 3, 4), 0, data=data)
     found = posterior.to_inference_data(X)
     np.testing.assert_allclose(found.observed_data["X"], X[~np.isnan(X)], rtol=1e-12)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.posteriors import sample_posterior
 
 from bnmf import Posterior
 from bnmf.data import ObservedMatrix
@@ -16,7 +17,6 @@ from bnmf.model import Model
 from bnmf.model.noise import StudentT
 from bnmf.model.units import units_of
 from bnmf.posterior import predictions
-from bnmf.posterior.fitting import sample_posterior
 from bnmf.priors import L1
 from bnmf.sampler.stores import Schedule
 

@@ -198,7 +198,7 @@ def interrupt_after(monkeypatch, n_sweeps):
 
 def test_ctrl_c_keeps_what_was_drawn(monkeypatch):
     interrupt_after(monkeypatch, 30)
-    with pytest.warns(UserWarning, match="sample_more goes on from here"):
+    with pytest.warns(UserWarning, match="sample_more continues from here"):
         model = quick(n_draws=200).fit(data())
     n_draws = model.posterior_.n_draws
     assert 5 < n_draws < 30
@@ -215,7 +215,7 @@ def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(chains, "ThreadPoolExecutor", Interrupted)
-    with pytest.warns(UserWarning, match="sample_more goes on from here"):
+    with pytest.warns(UserWarning, match="sample_more continues from here"):
         model = quick(n_draws=10**5, n_chains=1, n_components=1).fit(data())
     assert 1 < model.posterior_.n_draws < 10**5
 

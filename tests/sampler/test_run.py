@@ -5,16 +5,16 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from tests.posteriors import sample_posterior
 
 from bnmf import Posterior
 from bnmf.data import ObservedMatrix
 from bnmf.data.identity import row_ids
 from bnmf.model import Model
 from bnmf.model.units import units_of
-from bnmf.posterior import fitting
-from bnmf.posterior.fitting import sample_posterior
 from bnmf.posterior.moments import Moments
 from bnmf.priors import L1, L2Squared
+from bnmf.sampler import chains as sampler_chains
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.stores import Schedule
@@ -63,7 +63,7 @@ def assert_draws(posterior, model, chains, n_draws):
 
 def interrupt(monkeypatch, counts):
     """Let a run report that its chains have only so many draws, and forget the rest."""
-    run = fitting.chains.run
+    run = sampler_chains.run
 
     def interrupted(model, schedule, store, *args, **options):
         run(model, schedule, store, *args, **options)
@@ -71,7 +71,7 @@ def interrupt(monkeypatch, counts):
             store.train_mse[chain, schedule.sweeps_for(count) :] = np.nan
         return counts
 
-    monkeypatch.setattr(fitting.chains, "run", interrupted)
+    monkeypatch.setattr(sampler_chains, "run", interrupted)
 
 
 # --- what is returned
@@ -91,7 +91,7 @@ def test_arguments_are_passed_on(model, monkeypatch):
         calls.append((args, options))
         return [5, 5, 5]
 
-    monkeypatch.setattr(fitting.chains, "run", run)
+    monkeypatch.setattr(sampler_chains, "run", run)
     init = np.ones((8, 2)), np.ones((2, 6))
     sample_posterior(model, SCHEDULE, SEED, init=init, moves=PLAIN, n_jobs=2, progress=True)
     (given_model, schedule, store, seed), options = calls[0]
@@ -144,7 +144,7 @@ def test_lower_bound(X, keep_draws):
         assert sample_posterior(Model(data, 2), SCHEDULE, SEED, keep_draws=keep_draws).lower_bound == bound
         units, shifted = units_of(data, None, "min")
         model = Model(shifted, 2, units=units)
-        posterior = sample_posterior(model, SCHEDULE, SEED, keep_draws=keep_draws, original=data)
+        posterior = sample_posterior(model, SCHEDULE, SEED, keep_draws=keep_draws, data=data)
         assert posterior.lower_bound == bound
 
 
@@ -175,7 +175,7 @@ def test_moments_in_place_of_draws(model):
 )
 def test_an_interruption_keeps_the_largest_block(model, monkeypatch, counts, chains, n_draws):
     interrupt(monkeypatch, counts)
-    words = f"interrupted: {n_draws} draws of {len(chains)} of 3 chains are kept; sample_more goes on from here"
+    words = f"interrupted: {n_draws} draws of {len(chains)} of 3 chains are kept; sample_more continues from here"
     with pytest.warns(UserWarning, match=words):
         posterior = sample_posterior(model, SCHEDULE, SEED)
     assert_draws(posterior, model, chains, n_draws)
@@ -228,12 +228,12 @@ def interrupt_moments(monkeypatch, counts):
                 store.record(chain, state)
         return counts
 
-    monkeypatch.setattr(fitting.chains, "run", run)
+    monkeypatch.setattr(sampler_chains, "run", run)
 
 
 def assert_moments(moments, model, counts):
     """Assert that moments are those of all draws of the chains in use, each chain with the same weight."""
-    chains, _ = fitting.chains.largest_block(counts)
+    chains, _ = sampler_chains.largest_block(counts)
     products = [np.array([s.W @ s.Zt.T for s in kept_of(model, chain, counts[chain])]) for chain in chains]
     means = np.array([draws.mean(axis=0) for draws in products])
     np.testing.assert_allclose(moments.mean(), means.mean(axis=0), rtol=1e-10)
@@ -254,7 +254,7 @@ def test_the_lock_of_a_checkpoint_is_released_after_an_error(model, monkeypatch,
     def fail(*args, **options):
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(fitting.chains, "run", fail)
+    monkeypatch.setattr(sampler_chains, "run", fail)
     with pytest.raises(RuntimeError, match="broken on purpose"):
         sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path)
     monkeypatch.undo()

@@ -9,12 +9,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from bnmf import BayesianNMF
-from bnmf.posterior import automatic
-from bnmf.posterior.automatic import more_chains_help
-from bnmf.posterior.posterior import Posterior
+from bnmf.posterior import posterior
 from bnmf.posterior.verdict import PREDICTION_ERRORS
-from bnmf.sampler import chains
+from bnmf.sampler import chains, until_converged
 from bnmf.sampler.stores import Schedule
+from bnmf.sampler.until_converged import more_chains_help
 
 
 def data():
@@ -45,20 +44,20 @@ def assert_same(a, b):
 
 
 def let_errors_be(monkeypatch, *errors):
-    """Let the posterior report these Monte Carlo errors, one after each look; the last one is repeated."""
+    """Let predictions have these Monte Carlo errors, one after each look; the last one is repeated."""
     reported = {}
 
-    def prediction_error(posterior):
-        key = posterior.W.shape[:2]
-        return reported.setdefault(key, errors[min(len(reported), len(errors) - 1)])
+    def error(draws):
+        return reported.setdefault(draws.shape[:2], errors[min(len(reported), len(errors) - 1)])
 
-    monkeypatch.setattr(Posterior, "prediction_error", prediction_error)
+    monkeypatch.setattr(until_converged, "monte_carlo_error", error)
+    monkeypatch.setattr(posterior, "monte_carlo_error", error)
 
 
 def choose(monkeypatch, *choices):
     """Let it add chains where a choice is True."""
     remaining = itertools.chain(choices, itertools.repeat(choices[-1]))
-    monkeypatch.setattr(automatic, "more_chains_help", lambda draws, schedule: next(remaining))
+    monkeypatch.setattr(until_converged, "more_chains_help", lambda draws, schedule: next(remaining))
 
 
 # --- the end
@@ -100,7 +99,7 @@ def test_time_is_up_in_the_middle(monkeypatch):
         return step(*args)
 
     monkeypatch.setattr(chains.gibbs, "step", stopping)
-    monkeypatch.setattr(automatic.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(until_converged.time, "monotonic", lambda: now[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = auto(max_time=50).fit(data())
@@ -113,16 +112,47 @@ def test_time_is_up_in_the_middle(monkeypatch):
 
 def test_not_yet_is_a_warning(monkeypatch):
     let_errors_be(monkeypatch, 0.5)
+    choose(monkeypatch, False)
+    monkeypatch.setattr(until_converged, "MIN_GROWTH", 1e9)
     with pytest.warns(ConvergenceWarning, match="Monte Carlo error 50% of") as caught:
-        model = auto(max_time=1e-6).fit(data())
+        model = auto().fit(data())
     assert caught[0].filename == __file__
     assert model.ending_ == "max_time"
 
 
-def test_the_first_draws_are_taken_in_any_case(monkeypatch):
-    let_errors_be(monkeypatch, 0.2)
-    model = auto(max_time=1e-6).fit(data())
-    assert model.posterior_.W.shape[:2] == (2, 100)
+@pytest.mark.parametrize("n_draws", ["auto", 80])
+def test_time_is_up_in_the_burn_in(monkeypatch, tmp_path, n_draws):
+    """Nothing was drawn, which is an error that says what to do; a checkpoint keeps the sweeps."""
+    slow_down(monkeypatch, 20)
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"before the first draw, after \d+ of .* call fit again with checkpoint="):
+        auto(burn_in=40, n_draws=n_draws, max_time=0.3, checkpoint=tmp_path).fit(data())
+    assert time.monotonic() - began < 3.0
+    monkeypatch.undo()
+    model = auto(burn_in=40, n_draws=30, checkpoint=tmp_path).fit(data())
+    assert_same(model, auto(burn_in=40, n_draws=30).fit(data()))
+
+
+def slow_down(monkeypatch, sweep):
+    """Let all sweeps from some sweep on take 0.1 s."""
+    step = chains.gibbs.step
+
+    def slow(model, state, *args):
+        if state.sweep >= sweep:
+            time.sleep(0.1)
+        return step(model, state, *args)
+
+    monkeypatch.setattr(chains.gibbs, "step", slow)
+
+
+def test_time_is_up_with_a_number_of_draws(monkeypatch):
+    slow_down(monkeypatch, 25)
+    model = auto(n_draws=1000, max_time=0.5).fit(data())
+    assert model.ending_ == "max_time"
+    n_chains, n_draws = model.posterior_.W.shape[:2]
+    assert n_draws < 50
+    assert model.message_ == f"the time was up after {n_draws} draws of {n_chains} chains"
+    monkeypatch.undo()
     assert_same(model, fixed(model))
 
 
@@ -137,7 +167,7 @@ def test_no_more_is_begun_than_there_is_time_for(monkeypatch, adds):
 
     step = chains.gibbs.step
     monkeypatch.setattr(chains.gibbs, "step", slow)
-    monkeypatch.setattr(automatic.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(until_converged.time, "monotonic", lambda: now[0])
     let_errors_be(monkeypatch, 0.2)
     choose(monkeypatch, adds)
     model = auto(max_time=4.0).fit(data())
@@ -155,7 +185,7 @@ def test_memory_is_full(monkeypatch):
     choose(monkeypatch, False)
     # Draws, noise and log density, training errors, sampling.
     n_bytes = 8 * (2 * 200 * ((20 + 8) * 2 + 13) + 2 * 220 + 4 * (20 + 8) * 2)
-    monkeypatch.setattr(automatic.memory, "available", lambda: 2 * n_bytes)
+    monkeypatch.setattr(until_converged.memory, "available", lambda: 2 * n_bytes)
     model = auto().fit(data())
     assert model.posterior_.W.shape[:2] == (2, 200)
     assert model.ending_ == "memory"
@@ -173,7 +203,7 @@ def test_ctrl_c(monkeypatch):
         return counts if next(calls) == 0 else [150, 120]
 
     monkeypatch.setattr(chains, "run", interrupted)
-    with pytest.warns(UserWarning, match=r"interrupted: 120 draws of 2 of 2 chains are kept; sample_more goes on"):
+    with pytest.warns(UserWarning, match=r"interrupted: 120 draws of 2 of 2 chains are kept; sample_more continues"):
         model = auto().fit(data())
     assert model.posterior_.W.shape[:2] == (2, 120)
     monkeypatch.undo()

@@ -22,7 +22,7 @@ def fit_parts(
     from bnmf.distributed import ClusterLost, read_blocks, read_triples
     from bnmf.distributed.cluster import connected
     from bnmf.estimator import BayesianNMF
-    from bnmf.posterior.fitting import Ending, InterruptedRunWarning
+    from bnmf.sampler.run import Ending, InterruptedRunWarning
 
     parts = Path(settings["data"])
     if not parts.is_dir():

@@ -45,7 +45,7 @@ def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: A
     from sklearn.exceptions import ConvergenceWarning
 
     from bnmf.estimator import BayesianNMF
-    from bnmf.posterior.fitting import Ending, InterruptedRunWarning
+    from bnmf.sampler.run import Ending, InterruptedRunWarning
     from bnmf.utils.text import duration
 
     begin = time.monotonic()

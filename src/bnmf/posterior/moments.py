@@ -11,7 +11,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import predictions
 from bnmf.posterior.draws import NoiseDraws
 from bnmf.posterior.interface import BasePosterior
-from bnmf.sampler.stores import MomentStore
+from bnmf.sampler.run import Drawn
 from bnmf.utils import arguments
 from bnmf.utils.typing import Floats
 
@@ -21,14 +21,14 @@ class Moments(BasePosterior):
 
     Parameters
     ----------
-    store : MomentStore
-        Running moments of all chains.
-    chains : list of int
-        The chains to use.
-    n_draws : int
-        Number of draws that went into the moments of each chain.
+    drawn : Drawn
+        Running moments of the factors and of W Z, and draws of the noise.
+    thinning : int
+        Sweeps from one draw to the next.
     n_observed : int
         Number of observed entries.
+    offset : ndarray of shape (columns,), optional
+        What is added to W Z.
     lower_bound : float, default=0.0
         The smallest value that an entry of the data can take.
     noise_factor : ndarray of shape (1 or rows, columns), optional
@@ -37,34 +37,29 @@ class Moments(BasePosterior):
 
     def __init__(
         self,
-        store: MomentStore,
-        chains: list[int],
-        n_draws: int,
+        drawn: Drawn,
+        thinning: int,
+        *,
         n_observed: int,
+        offset: Floats | None = None,
         lower_bound: float = 0.0,
         noise_factor: Floats | None = None,
     ) -> None:
-        # Without a copy if all chains are used: a store that goes on copies its moments first.
-        choose: Any = slice(None) if chains == list(range(len(store.prediction.counts))) else chains
-        traces = {name: trace[choose, :n_draws] for name, trace in store.traces.items()}
+        prediction, W, Z, traces = drawn.prediction, drawn.W, drawn.Z, drawn.traces
+        assert prediction is not None
         self.noise_variance = traces["noise_variance"]
         self.log_density = traces["log_density"]
-        self._row_noise = traces.get("row_noise")
-        self._df = traces.get("df")
+        self._row_noise, self._df = traces.get("row_noise"), traces.get("df")
         self._noise_factor = noise_factor
-        self._offset = 0.0 if store.model.units.offset is None else store.model.units.offset
-        self.train_mse = store.train_mse[choose, : store.schedule.sweeps_for(n_draws)]
-        self.thinning = store.schedule.thinning
-        self.n_observed = n_observed
-        self.lower_bound = lower_bound
+        self._offset = 0.0 if offset is None else offset
+        self.train_mse, self.thinning = drawn.train_mse, thinning
+        self.n_observed, self.lower_bound = n_observed, lower_bound
         self.notes: tuple[str, ...] = ()
         self.calibration = None
-        self._prediction = store.prediction.mean[choose]
-        self._squares = store.prediction.squares[choose]
-        self._counts = store.prediction.counts[choose]
+        self._prediction, self._squares, self._counts = prediction.mean, prediction.squares, prediction.counts
         # Components are not matched between chains, so the factors are those of the chain that fits best.
         best = int(np.argmax(self.log_density.mean(axis=1)))
-        self._factors = store.W.mean[choose][best], store.Z.mean[choose][best]
+        self._factors = W.mean[best], Z.mean[best]
 
     def factor_means(self) -> tuple[Floats, Floats]:
         """Return the means of W (rows, K) and Z (K, columns) in the chain that fits best."""

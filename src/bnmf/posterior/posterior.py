@@ -18,6 +18,7 @@ from bnmf.posterior.diagnostics import MIN_DRAWS, Quantity
 from bnmf.posterior.draws import Draws
 from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.verdict import Verdict, of_posterior, on_use
+from bnmf.sampler.until_converged import monte_carlo_error
 from bnmf.utils import arguments, memory
 from bnmf.utils.arguments import as_generator, as_seed
 from bnmf.utils.typing import Bools, Floats, Indices
@@ -625,15 +626,14 @@ class Posterior(Draws, BasePosterior):
         """
         if self.n_draws < MIN_DRAWS:
             return float("nan")
-        draws = self.draws_of(*self.monitored)
-        if len(draws) == 1:
-            half = self.n_draws // 2
-            draws = draws[0, : 2 * half].reshape(2, half, -1)
-        between = draws.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(len(draws))
+        return monte_carlo_error(self.monitored_predictions())
+
+    def monitored_predictions(self) -> Floats:
+        """Return draws (chain, draw, n) of the monitored entries in units of their predictive standard deviations."""
         # Student's t with few degrees of freedom has no variance, by which any error would look small: take its scale.
         is_finite = self.df is None or bool((self.df > 2.0).all())
         spread = (self if is_finite else replace(self, df=None)).std(*self.monitored, noise=True)
-        return float(np.sqrt(np.mean((between / spread) ** 2)))
+        return np.asarray(self.draws_of(*self.monitored) / spread)
 
     @property
     def verdict(self) -> Verdict:

@@ -1,33 +1,32 @@
-"""From a model to its posterior: sample, return what was drawn, and go on from there."""
+"""A run: the chains of a model, which can be continued."""
 
 from __future__ import annotations
 
 import copy
-import math
 import sys
 import time
-import warnings
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bnmf.data.identity import row_ids
-from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
-from bnmf.model.units import NO_UNITS
-from bnmf.posterior import notes
-from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.moments import Moments
-from bnmf.posterior.posterior import Posterior
 from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import SETTINGS_FILE, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.stores import DrawStore, MomentStore, Schedule, draw_bytes, stored_bytes, working_bytes
+from bnmf.sampler.stores import (
+    DrawStore,
+    MomentStore,
+    RunningMoments,
+    Schedule,
+    draw_bytes,
+    stored_bytes,
+    working_bytes,
+)
 from bnmf.utils.arguments import checkpoint_directory
 from bnmf.utils.memory import warn_if_large
-from bnmf.utils.text import size
+from bnmf.utils.text import duration, size
 from bnmf.utils.typing import Floats
 
 
@@ -44,33 +43,33 @@ class InterruptedRunWarning(UserWarning):
     """A run was interrupted by Ctrl-C, and what was drawn until then is kept."""
 
 
-class Run:
-    """Chains of a model, which go on as long as one likes.
+class Drawn(NamedTuple):
+    """What is kept of a run, in the user's units: the same number of draws of each chain.
 
-    A run is not changed by going on: :meth:`extended` returns another one. Its draws are those of a single run of that
-    length, because every sweep of every chain has its own random stream. A pickled run goes on too.
-
-    Parameters
+    Attributes
     ----------
-    model : Model
-        Data, priors and noise.
-    seed : int
-        Seed of all chains.
-    init : "random" or pair of arrays, default="random"
-        Where chains start.
-    moves : Moves, optional
-        What a sweep does beside drawing each row once.
-    dtype : dtype, default=float64
-        Precision of the draws that are kept.
-    keep_draws : bool, default=True
-        If False, keep means and standard deviations only.
-    checkpoint : path-like, optional
-        Directory for draws and states; a run that was cut off continues from there.
-    original : ObservedMatrix, optional
-        The data before offsets were subtracted; by default the data of the model.
-    noise_factor : ndarray of shape (1 or rows, columns), optional
-        Known relative standard deviation of the noise of each entry, observed or not: that of the model's
-        `entry_precision`.
+    W, Z : ndarray of shape (chain, draw, rows, K) and (chain, draw, K, columns), or RunningMoments
+        The factors, or only their moments.
+    prediction : RunningMoments or None
+        Moments of W Z where there are no draws of the factors.
+    traces : dict of str to ndarray with leading axes (chain, draw)
+        Noise and other quantities.
+    train_mse : ndarray of shape (chain, sweep)
+        Mean squared error on the observed entries after every sweep, burn-in included.
+    """
+
+    W: Any
+    Z: Any
+    prediction: RunningMoments | None
+    traces: dict[str, Any]
+    train_mse: Floats
+
+
+class Run:
+    """Chains of a model that can be continued: :meth:`sampled` and :meth:`extended` return another run.
+
+    Its draws are those of a single run of that length, because every sweep of every chain has its own random stream. A
+    pickled run can be continued too.
 
     Attributes
     ----------
@@ -78,13 +77,13 @@ class Run:
         How long the run was to be.
     counts : list of int
         Draws of each chain.
-    posterior : Posterior or Moments
-        What was drawn; after Ctrl-C a part of what was requested.
+    drawn : Drawn
+        What is kept of them; after Ctrl-C a part of what was requested.
     """
 
     schedule: Schedule
     counts: list[int]
-    posterior: Posterior | Moments
+    drawn: Drawn
     _is_in_time: bool
 
     def __init__(
@@ -97,18 +96,13 @@ class Run:
         dtype: Any = np.float64,
         keep_draws: bool = True,
         checkpoint: Any = None,
-        original: ObservedMatrix | None = None,
-        noise_factor: Floats | None = None,
     ) -> None:
         if checkpoint is not None and not keep_draws:
             raise ValueError("checkpoint keeps the draws on disk: it cannot be combined with keep_draws=False")
         self.model, self.seed, self.init, self.moves = model, seed, init, moves
         self.dtype, self.keep_draws = dtype, keep_draws
         self.checkpoint = None if checkpoint is None else checkpoint_directory(checkpoint)
-        self.original = model.data if original is None else original
-        self.noise_factor = noise_factor
         self._store: DrawStore | MomentStore | None = None
-        self._calibration: Calibration | None = None
 
     def sampled(
         self, schedule: Schedule, *, n_jobs: int = 1, progress: bool = False, deadline: float | None = None
@@ -117,6 +111,7 @@ class Run:
         self._warn_if_large(schedule, n_jobs)
         store = self._store_for(schedule)
         options = {"init": self.init, "moves": self.moves, "n_jobs": n_jobs, "progress": progress}
+        began = time.monotonic()
         try:
             counts = chains.run(self.model, schedule, store, self.seed, **options, deadline=deadline)
         finally:
@@ -126,28 +121,24 @@ class Run:
         after.schedule, after.counts = schedule, counts
         after._is_in_time = deadline is None or time.monotonic() < deadline
         if not any(counts):
-            hint = "with checkpoint=DIRECTORY an interrupted fit can be continued"
-            raise KeyboardInterrupt(f"interrupted before the first draw; {self._hint(hint)}")
-        after.posterior = after._posterior(store)
-        after.posterior.notes = notes.of_fit(after.posterior, self.original, self.model)
-        after.posterior.calibration = self._calibration
+            after._raise_without_draws(store, time.monotonic() - began)
+        after.drawn = after._drawn(store)
         return after
 
-    def calibrated(self, calibration: Calibration | None) -> Run:
-        """Return this run with a calibration, which the runs that extend it keep."""
-        after = copy.copy(self)
-        after._calibration = after.posterior.calibration = calibration
-        return after
-
-    def extended(self, n_draws: int, *, n_jobs: int = 1, progress: bool = False) -> Run:
-        """Return a run with more draws of every chain. Chains that Ctrl-C cut off catch up."""
+    def extended(self, n_draws: int, *, n_jobs: int = 1, progress: bool = False, deadline: float | None = None) -> Run:
+        """Return a run with more draws of every chain. Chains that were cut off catch up."""
         if self.checkpoint is not None and not (self.checkpoint / SETTINGS_FILE).exists():
             raise CheckpointError(
                 f"checkpoint={str(self.checkpoint)!r}, which holds the states of this fit, is gone: fit again"
             )
         more = replace(self.schedule, n_draws=n_draws).n_draws  # checks it
-        schedule = replace(self.schedule, n_draws=self.posterior.n_draws + more)
-        return self.sampled(schedule, n_jobs=n_jobs, progress=progress)
+        schedule = replace(self.schedule, n_draws=self.kept[1] + more)
+        return self.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=deadline)
+
+    @property
+    def kept(self) -> tuple[list[int], int]:
+        """The chains that are kept, and the number of draws of each."""
+        return chains.largest_block(self.counts)
 
     @property
     def is_complete(self) -> bool:
@@ -165,9 +156,22 @@ class Run:
         """Return a sentence on what was kept after Ctrl-C and how to continue, None if there was no Ctrl-C."""
         if self.ending != Ending.INTERRUPTED:
             return None
-        kept, n_draws = chains.largest_block(self.counts)
-        hint = self._hint("sample_more goes on from here")
+        kept, n_draws = self.kept
+        hint = self._hint("sample_more continues from here")
         return f"interrupted: {n_draws} draws of {len(kept)} of {len(self.counts)} chains are kept; {hint}"
+
+    def _raise_without_draws(self, store: DrawStore | MomentStore, seconds: float) -> None:
+        """Raise an error if Ctrl-C or the deadline came before the first draw of any chain."""
+        hint = self._hint("with checkpoint=DIRECTORY an interrupted fit can be continued")
+        if self._is_in_time:
+            raise KeyboardInterrupt(f"interrupted before the first draw; {hint}")
+        n_done = sum(state.sweep for state in store.states.values())
+        n_needed = self.schedule.n_chains * self.schedule.n_sweeps
+        needed = f", and all draws need about {duration(seconds * n_needed / n_done)}" if n_done else ""
+        raise TimeoutError(
+            f"max_time was over before the first draw, after {n_done} of {n_needed} sweeps{needed}: allow more time, "
+            f"take fewer components, or a shorter burn_in; {hint}"
+        )
 
     def _hint(self, without_checkpoint: str) -> str:
         if self.checkpoint is None:
@@ -194,40 +198,22 @@ class Run:
                 "them on disk"
             ) from None
 
-    def _posterior(self, store: DrawStore | MomentStore) -> Posterior | Moments:
-        """Return the draws that are kept, without a copy if all chains are."""
-        kept, n_draws = chains.largest_block(self.counts)
-        source, model = self.original, self.model
-        lower_bound = 0.0 if source.nonnegative else -math.inf
-        if isinstance(store, MomentStore):
-            return Moments(store, kept, n_draws, source.n_observed, lower_bound, self.noise_factor)
+    def _drawn(self, store: DrawStore | MomentStore) -> Drawn:
+        """Return the draws that are kept, without a copy of the factors if all chains are."""
+        kept, n_draws = self.kept
         choose: Any = slice(None) if len(kept) == self.schedule.n_chains else kept
-        traces: dict[str, Any] = {name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()}
-        W, Z = store.W[choose, :n_draws], store.Z[choose, :n_draws]
+        traces = {name: np.array(trace[choose, :n_draws]) for name, trace in store.traces.items()}
+        train_mse = np.array(store.train_mse[choose, : self.schedule.sweeps_for(n_draws)])
+        if isinstance(store, MomentStore):
+            W, Z, prediction = (moments.of(choose) for moments in (store.W, store.Z, store.prediction))
+            return Drawn(W, Z, prediction, traces, train_mse)
+        draws = store.W[choose, :n_draws], store.Z[choose, :n_draws]
         if isinstance(store, DiskStore):  # whose files must stay as their checksums say
-            W.flags.writeable = Z.flags.writeable = False
-        scale = None if model.units is NO_UNITS else model.units.scale
-        return Posterior(
-            W,
-            Z,
-            train_mse=np.array(store.train_mse[choose, : self.schedule.sweeps_for(n_draws)]),
-            **traces,
-            n_observed=model.data.n_observed,
-            row_names=model.data.row_names,
-            column_names=model.data.column_names,
-            prior_W=model.priors[0],
-            row_ids=row_ids(source, scale),
-            lower_bound=lower_bound,
-            offset=model.units.offset,
-            scale=scale,
-            thinning=self.schedule.thinning,
-            noise_factor=self.noise_factor,
-            n_fixed=model.fixed.counts,
-            signed=(model.priors[0].is_real, model.priors[1].is_real),
-        )
+            draws[0].flags.writeable = draws[1].flags.writeable = False
+        return Drawn(*draws, None, traces, train_mse)
 
     def peak_bytes(self, schedule: Schedule, n_jobs: int) -> int:
-        """Return about how much memory sampling takes that keeps all draws there, beside the data."""
+        """Return about how much memory sampling takes that keeps all draws there, in addition to the data."""
         working = working_bytes(self.model, min(n_jobs, schedule.n_chains))
         return stored_bytes(self.model, schedule, self.dtype) + working
 
@@ -247,41 +233,13 @@ class Run:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the posterior if the store holds the same draws."""
+        """Leave out the draws if the store holds them."""
         content = vars(self).copy()
         if self._store is not None:
-            content["_notes"] = content.pop("posterior").notes
+            content.pop("drawn", None)
         return content
 
     def __setstate__(self, content: dict[str, Any]) -> None:
         self.__dict__.update(content)
         if self._store is not None:
-            self.posterior = self._posterior(self._store)
-            self.posterior.notes = self.__dict__.pop("_notes")
-            self.posterior.calibration = self._calibration
-
-
-def sample_posterior(
-    model: Model,
-    schedule: Schedule,
-    seed: int,
-    *,
-    n_jobs: int = 1,
-    progress: bool = False,
-    **options: Any,
-) -> Posterior | Moments:
-    """Sample a model once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bnmf.data import ObservedMatrix
-    >>> model = Model(ObservedMatrix.from_data(np.arange(12.0).reshape(4, 3)), n_components=1, prior="gee")
-    >>> sample_posterior(model, Schedule(n_chains=2, burn_in=10, n_draws=5), seed=0)
-    <Posterior of a 4 x 3 matrix, K = 1: 2 chains of 5 draws>
-    """
-    run = Run(model, seed, **options).sampled(schedule, n_jobs=n_jobs, progress=progress)
-    interruption = run.interruption()
-    if interruption:
-        warnings.warn(interruption, stacklevel=2)
-    return run.posterior
+            self.drawn = self._drawn(self._store)

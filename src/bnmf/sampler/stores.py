@@ -226,6 +226,12 @@ class RunningMoments:
             new[: len(old)] = old
         return other
 
+    def of(self, chains: Any) -> RunningMoments:
+        """Return the moments of some chains."""
+        other = copy.copy(self)
+        other.mean, other.squares, other.counts = self.mean[chains], self.squares[chains], self.counts[chains]
+        return other
+
     def add(self, chain: int, draw: int, value: Floats) -> None:
         """Add a draw, the first of a chain being number 0."""
         mean = self.mean[chain]

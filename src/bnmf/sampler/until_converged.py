@@ -1,14 +1,15 @@
-"""As many draws as good predictions need: go on until they are good, or until time is up."""
+"""As many draws as good predictions need: longer chains or more of them, until they agree or time is up."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
-from bnmf.posterior.fitting import Ending, Run
-from bnmf.posterior.posterior import Posterior
-from bnmf.posterior.verdict import PREDICTION_ERRORS
+import numpy as np
+
+from bnmf.sampler.run import Ending, Run
 from bnmf.sampler.stores import Schedule
 from bnmf.utils import memory
 from bnmf.utils.typing import Floats
@@ -18,32 +19,52 @@ N_FIRST_DRAWS = 100
 MAX_TIME = 60.0
 """Seconds after which no more draws are taken, unless the user says otherwise."""
 MIN_GROWTH = 1 / 8
-"""Growth of the chains for which it is worth to go on, if there is no time to double them."""
+"""Smallest growth of the chains that is worthwhile, if there is no time to double them."""
 N_BATCHES = 4
 """Parts of a chain whose means tell how exact the mean of the chain is."""
 
 
-def sample_until_good(
-    run: Run, schedule: Schedule, *, max_time: float = MAX_TIME, n_jobs: int = 1, progress: bool = False
+def sample_until_converged(
+    run: Run,
+    schedule: Schedule,
+    predictions: Callable[[Run], Floats],
+    max_error: float,
+    *,
+    deadline: float,
+    n_jobs: int = 1,
+    progress: bool = False,
 ) -> tuple[Run, Ending]:
-    """Sample until the predictions are good, time is up, or memory is full.
+    """Sample until the Monte Carlo error of predictions is small, time is up, or memory is full.
 
-    After each look at the predictions the chains are doubled: in length, or in number where chains of any length
-    would go on to disagree.
+    `predictions` returns draws (chain, draw, n) of some predictions of a run in units of their predictive standard
+    deviation. After each look at them the chains are doubled: in length, or in number where chains of any length would
+    still disagree.
     """
     began = time.monotonic()
-    run = run.sampled(schedule, n_jobs=n_jobs, progress=progress)
+    run = run.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=deadline)
     speed = _n_sweeps(schedule) / _seconds_since(began)
-    while run.is_complete and _error(run) > PREDICTION_ERRORS[0]:
+    while run.is_complete and monte_carlo_error(draws := predictions(run)) > max_error:
         now, before = time.monotonic(), run.schedule
-        longer = _longer(run, speed * (began + max_time - now))
+        longer = _longer(before, draws, speed * (deadline - now))
         if longer == before:
             return run, Ending.TIME
         if not _fits_into_memory(run, longer, n_jobs):
             return run, Ending.MEMORY
-        run = run.sampled(longer, n_jobs=n_jobs, progress=progress, deadline=began + max_time)
+        run = run.sampled(longer, n_jobs=n_jobs, progress=progress, deadline=deadline)
         speed = (_n_sweeps(longer) - _n_sweeps(before)) / _seconds_since(now)
     return run, run.ending
+
+
+def monte_carlo_error(draws: Floats) -> float:
+    """Return the root mean square over n quantities (chain, draw, n) of the standard error of their means.
+
+    It is the spread of the chains' means, or of those of the two halves of one chain.
+    """
+    if len(draws) == 1:
+        half = draws.shape[1] // 2
+        draws = draws[0, : 2 * half].reshape(2, half, -1)
+    between = draws.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(len(draws))
+    return float(np.sqrt(np.mean(between**2)))
 
 
 def _n_sweeps(schedule: Schedule) -> int:
@@ -54,18 +75,10 @@ def _seconds_since(moment: float) -> float:
     return max(time.monotonic() - moment, 1e-9)  # clocks may stand still for a moment
 
 
-def _error(run: Run) -> float:
-    assert isinstance(run.posterior, Posterior)
-    return run.posterior.prediction_error()
-
-
-def _longer(run: Run, n_affordable: float) -> Schedule:
+def _longer(schedule: Schedule, draws: Floats, n_affordable: float) -> Schedule:
     """Return a schedule with up to twice the chains or draws, as far as there is time for it; else the same."""
-    schedule, posterior = run.schedule, run.posterior
-    assert isinstance(posterior, Posterior)
     n_affordable = min(max(n_affordable, 0.0), _n_sweeps(schedule))  # a number, also if the time has no limit
-    draws, std = posterior.draws_of(*posterior.monitored), posterior.std(*posterior.monitored, noise=True)
-    if more_chains_help(draws / std, schedule):
+    if more_chains_help(draws, schedule):
         n_chains = min(schedule.n_chains, int(n_affordable / schedule.n_sweeps))
         return replace(schedule, n_chains=schedule.n_chains + n_chains)
     n_draws = min(schedule.n_draws, int(n_affordable / (schedule.n_chains * schedule.thinning)))
