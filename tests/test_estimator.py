@@ -293,7 +293,6 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"n_draws": "auto", "keep_draws": False}, ValueError, "cannot be combined with keep_draws=False"),
         ({"n_draws": "auto", "max_time": 0}, ValueError, r"'max_time' parameter .* range \(0.0, inf\] .* Got 0"),
         ({"n_draws": "auto", "max_time": "1 h"}, ValueError, "'max_time' parameter .* Got '1 h'"),
-        ({"max_time": 5.0}, ValueError, "max_time is for n_draws='auto' only: leave it None, got 5.0"),
     ],
 )
 def test_bad_settings(settings, error, words):
