@@ -13,7 +13,7 @@ import bnmf.estimator
 from bnmf import BayesianNMF, NMFImputer, Posterior
 from bnmf.data.folds import Fold
 from bnmf.data.observed import ObservedMatrix
-from bnmf.model.noise import GroupedNoise
+from bnmf.noise import GroupedNoise
 from bnmf.posterior import from_run
 from bnmf.posterior.calibration import measure
 

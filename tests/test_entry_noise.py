@@ -10,8 +10,8 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from bnmf import BayesianNMF, NMFImputer
-from bnmf.model.noise import GroupedNoise, KnownNoise, StudentT
 from bnmf.model.units import units_of
+from bnmf.noise import GroupedNoise, KnownNoise, StudentT
 from tests.statistical.checks import assert_follows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

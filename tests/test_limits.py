@@ -7,8 +7,9 @@ import scipy.sparse as sp
 from scipy import integrate, stats
 
 from bnmf import BayesianNMF, NMFImputer, limits, select_rank
-from bnmf.model.noise import StudentT
-from bnmf.posterior.draws import NoiseDraws
+from bnmf.model.noise import Law
+from bnmf.model.student_t import StudentTLaw
+from bnmf.noise import StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -188,7 +189,7 @@ def test_data_on_a_cluster_are_refused():
 
 @pytest.mark.parametrize("df", [None, 3.0])
 def test_probabilities_and_means_of_intervals(df):
-    noise = NoiseDraws(np.ones((1, 1)), np.ones((1, 1)), None if df is None else np.array([df]))
+    noise = Law() if df is None else StudentTLaw(np.array([df]))
     law = stats.norm() if df is None else stats.t(df)
     low = np.array([[-INF, -1.0, 0.3, 2.0, 5.0, -6.0, 1.0, -30.0]])
     high = np.array([[-0.5, 2.0, 0.31, INF, 6.0, -5.0, 1.0 + 1e-6, -29.0]])

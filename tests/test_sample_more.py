@@ -11,7 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from bnmf import BayesianNMF, NMFImputer
-from bnmf.model.noise import StudentT
+from bnmf.noise import StudentT
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import CheckpointError

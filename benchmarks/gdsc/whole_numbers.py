@@ -6,8 +6,9 @@ numbers from v to v + 1, that of 0 of all below 1, and that of the cap of all fr
 """
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp, stdtr
+from scipy.special import logsumexp
 
+from bnmf.model.noise import Law
 from bnmf.posterior.posterior import Posterior
 from bnmf.posterior.predictions import entries, tiles
 from bnmf.utils.typing import Floats, Indices
@@ -19,14 +20,9 @@ def bounds(values: Floats, top: float) -> tuple[Floats, Floats]:
     return np.where(low <= 0.0, -np.inf, low), np.where(low >= np.floor(top), np.inf, low + 1.0)
 
 
-def log_probability(mean: Floats, sd: Floats, low: Floats, high: Floats, df: Floats | None = None) -> Floats:
+def log_probability(mean: Floats, sd: Floats, low: Floats, high: Floats, law: Law | None = None) -> Floats:
     """Return the log probability of each range (n,), averaged over draws (S, n) of the mean, the scale and the law."""
-    below, above = (low - mean) / sd, (high - mean) / sd
-    flip = below > 0.0  # tails to the left keep their digits
-    below, above = np.where(flip, -above, below), np.where(flip, -below, above)
-    with np.errstate(divide="ignore", invalid="ignore"):  # log 0 below all numbers, and in a tail beyond them
-        small, large = (log_ndtr(z) if df is None else np.log(stdtr(df[:, None], z)) for z in (below, above))
-        terms = np.where(np.isneginf(large), -np.inf, large + np.log1p(-np.exp(small - large)))
+    terms = (law or Law()).log_probability((low - mean) / sd, (high - mean) / sd)
     return logsumexp(terms, axis=0) - np.log(len(terms))
 
 
@@ -38,7 +34,7 @@ def log_probability_of(posterior: Posterior, rows: Indices, columns: Indices, lo
     for part in tiles(len(rows), 64 * len(W)):
         sd = np.sqrt(noise.at(rows[part], columns[part]))
         mean = entries(W, Z, rows[part], columns[part]) + offset[columns[part]]
-        out[part] = log_probability(mean, sd, low[part], high[part], noise.df)
+        out[part] = log_probability(mean, sd, low[part], high[part], noise.law.at(columns[part]))
     return out
 
 

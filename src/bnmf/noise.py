@@ -1,5 +1,7 @@
 """Noise models, for the parameter `noise` of :class:`bnmf.BayesianNMF`."""
 
-from bnmf.model.noise import CommonNoise, GroupedNoise, StudentT
+from bnmf.model.gaussian import CommonNoise, GroupedNoise, KnownNoise
+from bnmf.model.noise import Noise
+from bnmf.model.student_t import StudentT
 
-__all__ = ["CommonNoise", "GroupedNoise", "StudentT"]
+__all__ = ["CommonNoise", "GroupedNoise", "KnownNoise", "Noise", "StudentT"]

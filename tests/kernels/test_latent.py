@@ -8,8 +8,9 @@ from bnmf.data import ObservedMatrix
 from bnmf.data.limits import Filled, refreshed
 from bnmf.kernels.compiled import Latent, testing
 from bnmf.model import Model
-from bnmf.model.noise import NoiseState, StudentT
+from bnmf.model.noise import NoiseState
 from bnmf.model.units import Units
+from bnmf.noise import StudentT
 from bnmf.sampler.gibbs import squared_errors, with_latent_values
 from bnmf.sampler.streams import LATENT, Stream
 from bnmf.sampler.threads import Workers

@@ -14,7 +14,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.data.patterns import min_sharing
 from bnmf.kernels.compiled import LEVEL, LEVELS
 from bnmf.model import Model
-from bnmf.model.noise import StudentT
+from bnmf.noise import StudentT
 from bnmf.priors import L1Squared, L2Squared, LInf
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.streams import Stream

@@ -9,8 +9,9 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
 from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Memory, Rows, testing
 from bnmf.model.model import Model
-from bnmf.model.noise import NoiseState, StudentT, common
+from bnmf.model.noise import NoiseState, common
 from bnmf.model.units import Units
+from bnmf.noise import StudentT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.priors.names import MODELS
 from bnmf.sampler.gibbs import half_sweep

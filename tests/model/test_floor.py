@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from bnmf import BayesianNMF
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
-from bnmf.model.noise import GroupedNoise, StudentT
 from bnmf.model.precisions import MAX_PRECISION, unexplained_variances
 from bnmf.model.units import units_of
+from bnmf.noise import GroupedNoise, StudentT
 
 STEP = 2.0 ** (1 / 16)  # to whose powers shares are rounded
 

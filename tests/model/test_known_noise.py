@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix
 from bnmf.model.known_noise import at_observed, noise_factor
-from bnmf.model.noise import GroupedNoise, KnownNoise
 from bnmf.model.units import Units
+from bnmf.noise import GroupedNoise, KnownNoise
 
 NAN = np.nan
 X = np.array([[1.0, NAN, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, NAN], [NAN, NAN, 2.0]])

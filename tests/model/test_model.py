@@ -10,8 +10,9 @@ from tests.statistical.checks import assert_follows
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, NoiseState, StudentT, as_noise, common
+from bnmf.model.noise import NoiseState, as_noise, common
 from bnmf.model.units import Units
+from bnmf.noise import CommonNoise, GroupedNoise, KnownNoise, StudentT
 from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
 from bnmf.utils import memory
 
@@ -243,14 +244,18 @@ def test_known_precisions_are_checked_and_brought_into_one_form(data):
             Model(data, 2, noise="known", entry_precision=wrong)
 
 
-@pytest.mark.parametrize("name", ["common", "column", "row", "both"])
-def test_noise_by_name(data, name):
-    assert Model(data, 2, noise=name).noise_model.by == name
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("common", CommonNoise()), ("column", GroupedNoise()), ("row", GroupedNoise("row")),
+     ("both", GroupedNoise("both")), ("student-t", StudentT()), ("known", KnownNoise())],
+)  # fmt: skip
+def test_noise_by_name(data, name, expected):
+    assert Model(data, 2, noise=name).noise_model == expected
 
 
 @pytest.mark.parametrize("wrong", ["rows", None, 1.0, CommonNoise])
 def test_other_noise_is_refused_at_once(data, wrong):
-    with pytest.raises(ValueError, match="noise must be 'common', 'column', 'row', 'both'"):
+    with pytest.raises(ValueError, match="noise must be one of 'common', 'column', 'row', 'both'"):
         Model(data, 2, noise=wrong)
 
 
@@ -304,7 +309,7 @@ def test_shared_noise_keeps_everything_else(noise):
     model = Model(ObservedMatrix.from_data(X), 2, noise=noise)
     shared = model.with_shared_noise()
     assert shared.noise_model == model.noise_model.shared
-    assert shared.noise_model.by == model.noise_model.by == noise
+    assert shared.noise_model.updated_after == model.noise_model.updated_after
     assert model.noise_model == as_noise(noise)
     assert shared.columns is model.columns
     assert shared.max_precisions is model.max_precisions

@@ -13,8 +13,8 @@ from tests.posteriors import sample_posterior
 from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import StudentT
 from bnmf.model.units import units_of
+from bnmf.noise import StudentT
 from bnmf.posterior import inference_data
 from bnmf.posterior.draws import Draws
 from bnmf.sampler.stores import Schedule

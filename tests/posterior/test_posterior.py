@@ -14,8 +14,8 @@ from bnmf import Posterior
 from bnmf.data import ObservedMatrix
 from bnmf.data.identity import row_ids
 from bnmf.model import Model
-from bnmf.model.noise import StudentT
 from bnmf.model.units import units_of
+from bnmf.noise import StudentT
 from bnmf.posterior import predictions
 from bnmf.priors import L1
 from bnmf.sampler.stores import Schedule

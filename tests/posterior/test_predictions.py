@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.special import logsumexp
 from tests.statistical.checks import assert_follows
 
+from bnmf.model.student_t import StudentTLaw
 from bnmf.posterior import predictions
 from bnmf.posterior.draws import NoiseDraws
 from bnmf.posterior.predictions import (
@@ -191,12 +192,18 @@ def noise_of(kind):
         variance[s, i, j] = column[s, j % column.shape[1]] * row[s % len(row), i % row.shape[1]]
         if factor is not None:
             variance[s, i, j] *= factor[i % len(factor), j] ** 2
-    return NoiseDraws(column, row, df, factor), variance
+    return NoiseDraws(column, row, None if df is None else StudentTLaw(df), factor), variance
+
+
+def df_of(noise):
+    """Return the degrees of freedom of Student's t, None for normal noise."""
+    return getattr(noise.law, "df", None)
 
 
 def law_of(noise, draws=slice(None)):
     """Return the distribution of noise of scale 1, with the draws along its first axis, at paired positions."""
-    return stats.norm() if noise.df is None else stats.t(noise.df[draws, None])
+    df = df_of(noise)
+    return stats.norm() if df is None else stats.t(df[draws, None])
 
 
 def test_noise_of_some_rows():
@@ -227,20 +234,20 @@ def test_noise_of_some_draws():
         np.testing.assert_allclose(found, variance[draws][:, ROWS, COLUMNS], rtol=1e-14)
         squares = np.random.default_rng(0).exponential(size=(4, 3))
         np.testing.assert_allclose(
-            chosen.log_density(squares), law_of(noise, draws).logpdf(np.sqrt(squares)), rtol=1e-12
+            chosen.law.log_density(squares), law_of(noise, draws).logpdf(np.sqrt(squares)), rtol=1e-12
         )
 
 
 def test_variance_of_noise_of_scale_one():
     for kind in KINDS:
         noise, _ = noise_of(kind)
-        np.testing.assert_allclose(noise.excess, np.ravel(law_of(noise).var()), rtol=1e-12)
+        np.testing.assert_allclose(np.ravel(noise.law.variance), np.ravel(law_of(noise).var()), rtol=1e-12)
 
 
 def test_variance_of_student_t_is_infinite_up_to_two_degrees_of_freedom():
-    noise = NoiseDraws(np.ones((4, 1)), np.ones((1, 1)), np.array([0.5, 2.0, 2.0 + 1e-9, 3.0]))
-    assert noise.excess[:2].tolist() == [np.inf, np.inf]
-    np.testing.assert_allclose(noise.excess[2:], [2e9, 3.0], rtol=1e-6)
+    noise = NoiseDraws(np.ones((4, 1)), np.ones((1, 1)), StudentTLaw(np.array([0.5, 2.0, 2.0 + 1e-9, 3.0])))
+    assert noise.law.variance[:2].tolist() == [[np.inf], [np.inf]]
+    np.testing.assert_allclose(noise.law.variance[2:, 0], [2e9, 3.0], rtol=1e-6)
     assert np.isinf(std(np.ones((4, 1, 1)), np.ones((4, 1, 1)), noise)).all()
 
 
@@ -248,7 +255,7 @@ def test_variance_of_student_t_is_infinite_up_to_two_degrees_of_freedom():
 def test_noise_of_scale_one_follows_its_distribution(dtype):
     """Each draw has its own degrees of freedom, along the first axis whatever the others are."""
     df = np.array([2.5, 30.0])
-    found = NoiseDraws(np.ones((2, 1)), np.ones((1, 1)), df).draw((2, 5, 1000), np.random.default_rng(0), dtype)
+    found = StudentTLaw(df).draw((2, 5, 1000), np.random.default_rng(0), dtype)
     assert found.dtype == dtype
     for draw in range(2):
         assert_follows(found[draw].ravel().astype(float), stats.t(df[draw]).cdf)
@@ -261,14 +268,15 @@ def test_new_data_follow_their_distribution():
         rows, columns = np.full(2000, 3), np.full(2000, 2)
         found = add_noise(np.zeros((S, 2000)), noise, rows, columns, -np.inf, np.random.default_rng(6))
         for draw in range(S):
-            law = stats.norm() if noise.df is None else stats.t(noise.df[draw])
+            law = stats.norm() if df_of(noise) is None else stats.t(df_of(noise)[draw])
             assert_follows(found[draw] / np.sqrt(variance[draw, 3, 2]), law.cdf)
 
 
 def test_std_with_noise_of_every_kind():
     for kind in KINDS:
         noise, variance = noise_of(kind)
-        excess = 1.0 if noise.df is None else (noise.df / (noise.df - 2.0))[:, None, None]
+        df = df_of(noise)
+        excess = 1.0 if df is None else (df / (df - 2.0))[:, None, None]
         expected = np.sqrt(PRODUCTS.var(axis=0) + (excess * variance).mean(axis=0))
         np.testing.assert_allclose(std(W, Z, noise), expected, rtol=1e-12)
         found = entry_std(W, Z, ROWS, COLUMNS, noise)
@@ -290,10 +298,10 @@ def test_quantiles_with_noise_of_every_kind(tile_bytes):
             for start, normals in zip(starts, np.random.default_rng(4).spawn(len(starts)), strict=True):
                 part = slice(start, start + rows_each)
                 draws = PRODUCTS[:, part] + offset
-                if noise.df is None:
+                if df_of(noise) is None:
                     new = normals.standard_normal((S, 1, N), dtype=np.float32)
                 else:
-                    new = normals.standard_t(noise.df[:, None, None], size=(S, 1, N))
+                    new = normals.standard_t(df_of(noise)[:, None, None], size=(S, 1, N))
                 draws = np.maximum(draws + np.sqrt(variance[:, part]) * new, 0.5)
                 expected = np.quantile(draws, PROBABILITIES, axis=0, method="weibull")
                 np.testing.assert_allclose(found[:, part], expected, rtol=2e-5)

@@ -16,7 +16,7 @@ import pytest
 from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, GroupedNoise, StudentT
+from bnmf.noise import CommonNoise, GroupedNoise, StudentT
 from bnmf.priors import L1, Gamma, L2Squared
 from bnmf.sampler import chains, checkpoint
 from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, DiskStore, describe

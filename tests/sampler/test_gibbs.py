@@ -14,8 +14,9 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.data.patterns import min_sharing
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, StudentT, common
+from bnmf.model.noise import common
 from bnmf.model.units import units_of
+from bnmf.noise import CommonNoise, StudentT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler import gibbs
 from bnmf.sampler.gibbs import sample, start, step

@@ -18,7 +18,8 @@ import numpy as np
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import CommonNoise, common
+from bnmf.model.noise import common
+from bnmf.noise import CommonNoise
 from bnmf.priors.base import Coefficients
 from bnmf.priors.names import as_pair
 from bnmf.sampler.gibbs import step

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bnmf.model.noise import GroupedNoise, StudentT
 from bnmf.model.units import Units
+from bnmf.noise import GroupedNoise, StudentT
 from bnmf.priors import L1, Gamma, L1Squared, L2Squared, Laplace, LInf, Normal
 from tests.statistical.checks import assert_same
 from tests.statistical.hierarchy import STATISTICS, Problem, returned_to_prior

@@ -8,7 +8,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.fixed import Fixed
 from bnmf.model.known_noise import at_observed, noise_factor, uncounted_rows
 from bnmf.model.model import Model
-from bnmf.model.noise import KnownNoise, StudentT, as_noise
+from bnmf.model.noise import as_noise
 from bnmf.model.units import units_of
 from bnmf.priors.names import allows_negative
 from bnmf.utils.typing import Floats
@@ -40,11 +40,11 @@ def build(
 ) -> Built:
     """Return the model of data, with the parameters of :class:`bnmf.BayesianNMF` and of its `fit`."""
     law = as_noise(noise)
-    if isinstance(law, (StudentT, KnownNoise)) or noise_scale is not None or sample_weight is not None:
+    if law.has_entries or law.is_known or noise_scale is not None or sample_weight is not None:
         data.check_listable()
     if sample_weight is not None and len(uncounted := uncounted_rows(sample_weight, data.shape[0])):
         data = data.without_rows(uncounted)
-    units, shifted = units_of(data, scale, offset, robust=isinstance(law, StudentT))
+    units, shifted = units_of(data, scale, offset, robust=law.is_heavy_tailed)
     factor = noise_factor(data, units, law, noise_scale, sample_weight)
     precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
     fixed = Fixed.of(fixed_components, fixed_weights, data.shape)
@@ -52,7 +52,7 @@ def build(
         n_fixed = sum(fixed.counts)
         n_components = max(n_fixed, min(MAX_AUTO_COMPONENTS + n_fixed, *data.shape))
     model = Model(shifted, n_components, prior, law, units, precision, fixed)
-    if factor is not None and isinstance(law, KnownNoise):
+    if factor is not None and law.is_known:
         factor = factor * units.scale
     return Built(model, data, factor)
 

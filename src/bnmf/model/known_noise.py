@@ -7,21 +7,20 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.model.noise import KnownNoise, NoiseModel
+from bnmf.model.noise import Noise
 from bnmf.model.units import Units
 from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Floats, Indices
 
 
 def noise_factor(
-    data: ObservedMatrix, units: Units, noise: NoiseModel, noise_scale: Any, sample_weight: Any
+    data: ObservedMatrix, units: Units, noise: Noise, noise_scale: Any, sample_weight: Any
 ) -> Floats | None:
     """Return the known standard deviation of the noise of every entry, in units of the model.
 
     With learned variances only ratios matter: the factors of the observed entries then have a geometric mean of 1.
     """
-    is_known = isinstance(noise, KnownNoise)
-    if is_known and noise_scale is None:
+    if noise.is_known and noise_scale is None:
         raise ValueError("noise='known' needs noise_scale, the standard error of each entry")
     if noise_scale is None and sample_weight is None:
         return None
@@ -31,7 +30,7 @@ def noise_factor(
         weight = _checked_weights(sample_weight, data.shape[0])
         factor = factor / np.sqrt(np.where(weight == 0.0, 1.0, weight))[:, None]  # predictions of the others: weight 1
     factor = np.broadcast_to(factor, (len(factor), data.shape[1]))
-    if is_known:
+    if noise.is_known:
         return np.ascontiguousarray(factor)
     return factor / np.exp(np.mean(np.log(at_observed(factor, data))))
 

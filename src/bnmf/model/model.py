@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from copy import copy
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ import numpy as np
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
-from bnmf.model.noise import NoiseModel, NoiseState, StudentT, as_noise, log_student_t
+from bnmf.model.noise import Noise, NoiseState, as_noise
 from bnmf.model.precisions import (
     MAX_PRECISION,
     MAX_REGRESSED_COLUMNS,
@@ -60,8 +59,8 @@ class Model:
     prior : Prior, str or pair of them, default="gl22"
         Prior of both factors, or one for W and one for Z. A matrix of rates for Z has shape (K, columns). Both factors
         share the learned rate of one prior; a pair has two.
-    noise : {"common", "column", "row", "both"}, CommonNoise or GroupedNoise, default="common"
-        The noise.
+    noise : Noise or str, default="common"
+        The noise, or its name.
     units : Units, optional
         The model is one of the data divided by their scale; by default in the user's units.
     entry_precision : ndarray of shape (observed entries,), optional
@@ -133,11 +132,12 @@ class Model:
     def max_precisions(self) -> dict[str, Floats]:
         """Largest precision of each row (after the half-sweep of W) and of each column (after that of Z)."""
         none = np.array([MAX_PRECISION])
-        if self.noise_model.by == "common":
+        has_rows, has_columns = self.noise_model.has_rows, self.noise_model.has_columns
+        if not (has_rows or has_columns):
             return {"W": none, "Z": none}
         steps = self.data.columns.resolutions() / self.units.scale
         of_columns = np.minimum(max_precisions(steps), self._precisions_at_the_floor())
-        if self.noise_model.by == "column":
+        if not has_rows:
             return {"W": none, "Z": of_columns}
         # The entries of a row have units of their own, so that all rows share the median step of the columns.
         known = steps[steps > 0]
@@ -158,7 +158,7 @@ class Model:
     @property
     def is_weighted(self) -> bool:
         """Whether entries have precisions of their own, known or drawn."""
-        return self.entry_precision is not None or isinstance(self.noise_model, StudentT)
+        return self.entry_precision is not None or self.noise_model.has_entries
 
     def roots(self, noise: NoiseState) -> dict[str, Floats | None]:
         """Return the roots of the weights of the entries, in the order of rows and in that of columns, or None."""
@@ -184,7 +184,7 @@ class Model:
     def log_likelihood_of(self, residuals: Floats, noise: NoiseState) -> float:
         """Return the log density of the observed entries given their residuals, without drawn factors."""
         squares, variance = self.standardised_squares(residuals, noise)
-        logs = log_student_t(squares, noise.df) if noise.df else -0.5 * (squares + math.log(2.0 * math.pi))
+        logs = self.noise_model.log_law(squares, noise)
         return float(logs.sum() - 0.5 * (np.broadcast_to(np.log(variance), squares.shape)).sum())
 
     # --- priors
@@ -196,7 +196,7 @@ class Model:
         return prior_W, prior_Z.transposed()
 
     @cached_property
-    def noise_model(self) -> NoiseModel:
+    def noise_model(self) -> Noise:
         """The noise, as an object."""
         return as_noise(self.noise)
 

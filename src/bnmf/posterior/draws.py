@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr, stdtrit
 
-from bnmf.data.limits import log_normal_mass
-from bnmf.kernels.compiled import fill_within
-from bnmf.model.noise import log_student_t
+from bnmf.model.noise import Law
 from bnmf.posterior.calibration import Calibration
 from bnmf.priors.base import Prior
 from bnmf.utils.typing import Array, Floats, Indices, Words
@@ -120,8 +117,12 @@ class Draws:
         W, Z = (draws.reshape(-1, *draws.shape[2:]) for draws in (self.W, self.Z))
         column = np.asarray(self.noise_variance).reshape(len(W), -1)
         row = np.ones((1, 1)) if self.row_noise is None else self.row_noise.reshape(len(W), -1)
-        df = None if self.df is None else np.asarray(self.df).reshape(-1)
-        return W, Z, NoiseDraws(column, row, df, self.noise_factor)
+        return W, Z, NoiseDraws(column, row, self.law, self.noise_factor)
+
+    @property
+    def law(self) -> Law:
+        """Law of the noise, in units of the root of its variance, with the draws of all chains along the first axis."""
+        return Law.of(vars(self))
 
 
 class NoiseDraws:
@@ -133,16 +134,16 @@ class NoiseDraws:
         Variances; squared scales of Student's t.
     row : ndarray of shape (1 or S, 1 or rows)
         Relative variances.
-    df : ndarray of shape (S,), optional
-        Degrees of freedom of Student's t; normal by default.
+    law : Law, optional
+        Law of the noise in units of the root of its variance; normal by default.
     factor : ndarray of shape (1 or rows, columns), optional
         Known relative standard deviations.
     """
 
-    def __init__(self, column: Floats, row: Floats, df: Floats | None = None, factor: Floats | None = None) -> None:
+    def __init__(self, column: Floats, row: Floats, law: Law | None = None, factor: Floats | None = None) -> None:
         self.column = column
         self.row = row
-        self.df = df
+        self.law = Law() if law is None else law
         self.factor = factor
 
     def of_rows(self, rows: slice) -> Floats:
@@ -168,62 +169,5 @@ class NoiseDraws:
 
     def choose(self, draws: Any) -> NoiseDraws:
         """Return some of the draws."""
-        df = None if self.df is None else self.df[draws]
-        return NoiseDraws(self.column[draws], self.row if len(self.row) == 1 else self.row[draws], df, self.factor)
-
-    # --- the law of the noise in units of the root of its variance
-
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float64) -> Floats:
-        """Draw noise of scale 1, of a shape that starts with the number of draws."""
-        if self.df is None:
-            return rng.standard_normal(shape, dtype=dtype)
-        return rng.standard_t(self.df.reshape(-1, *[1] * (len(shape) - 1)), size=shape).astype(dtype)
-
-    def log_density(self, squares: Floats) -> Floats:
-        """Return the log density of noise of scale 1, given its squares (S, n)."""
-        if self.df is None:
-            return -0.5 * (squares + np.log(2.0 * np.pi))
-        return log_student_t(squares, self.df[:, None])
-
-    def log_probability(self, low: Floats, high: Floats) -> Floats:
-        """Return the log probability that noise of scale 1 lies between limits (S, n), one of which may be infinite."""
-        if self.df is None:
-            return log_normal_mass(low, high)
-        swapped = low + high > 0.0  # as there
-        low, high, df = np.where(swapped, -high, low), np.where(swapped, -low, high), self.df[:, None]
-        with np.errstate(divide="ignore"):
-            return np.log(stdtr(df, high) - stdtr(df, low))
-
-    def draw_between(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
-        """Draw noise of scale 1 between limits (S, n), one of which may be infinite."""
-        swapped = low + high > 0.0
-        low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
-        if self.df is None:
-            b, width = (np.ascontiguousarray(x).ravel() for x in (high, high - low))
-            out, (key_high, key_low) = np.empty(high.size), rng.integers(2**63, size=2, dtype=np.uint64)
-            fill_within(b, np.ones(high.size), width, key_high, key_low, out)
-            drawn = high - out.reshape(high.shape)
-        else:
-            df = self.df[:, None]
-            below, above = stdtr(df, low), stdtr(df, high)
-            drawn = stdtrit(df, below + rng.uniform(size=high.shape) * (above - below))
-        return np.where(swapped, -drawn, drawn)
-
-    def mean_between(self, low: Floats, high: Floats) -> Floats:
-        """Return the mean of noise of scale 1 that lies between limits (S, n), one of which may be infinite."""
-        log_mass, sides = self.log_probability(low, high), []
-        for limit in (low, high):
-            finite = np.where(np.isinf(limit), 0.0, limit)
-            density = np.exp(self.log_density(finite**2) - log_mass)
-            if self.df is not None:
-                df = np.maximum(self.df, 1.0 + 1e-9)[:, None]  # with less there is no mean
-                density = density * (df + finite**2) / (df - 1.0)
-            sides.append(np.where(np.isinf(limit), 0.0, density))
-        return sides[0] - sides[1]
-
-    @property
-    def excess(self) -> Floats:
-        """Variance of noise of scale 1, (S,) or (1,): that of Student's t is larger, and infinite up to df = 2."""
-        if self.df is None:
-            return np.ones(1)
-        return np.where(self.df > 2.0, self.df / np.maximum(self.df - 2.0, 1e-300), np.inf)
+        row = self.row if len(self.row) == 1 else self.row[draws]
+        return NoiseDraws(self.column[draws], row, self.law.choose(draws), self.factor)

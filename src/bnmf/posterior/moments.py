@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import norm
 
 from bnmf.data.observed import ObservedMatrix
+from bnmf.model.noise import Law
 from bnmf.posterior import predictions
-from bnmf.posterior.draws import NoiseDraws
 from bnmf.posterior.interface import BasePosterior
 from bnmf.sampler.run import Drawn
 from bnmf.utils import arguments
@@ -49,7 +49,7 @@ class Moments(BasePosterior):
         assert prediction is not None
         self.noise_variance = traces["noise_variance"]
         self.log_density = traces["log_density"]
-        self._row_noise, self._df = traces.get("row_noise"), traces.get("df")
+        self._row_noise, self._law = traces.get("row_noise"), Law.of(traces)
         self._noise_factor = noise_factor
         self._offset = 0.0 if offset is None else offset
         self.train_mse, self.thinning = drawn.train_mse, thinning
@@ -88,9 +88,7 @@ class Moments(BasePosterior):
             by_row = np.ones((len(by_column), 1))
             if self._row_noise is not None:
                 by_row = self._row_noise.reshape(len(by_column), -1)
-            if self._df is not None:
-                by_column = by_column * NoiseDraws(by_column, by_row, self._df.reshape(-1)).excess[:, None]
-            of_noise = by_row.T @ by_column / len(by_column)
+            of_noise = by_row.T @ (by_column * self._law.variance) / len(by_column)
             variance = variance + (of_noise if self._noise_factor is None else of_noise * self._noise_factor**2)
         std = np.sqrt(variance)
         return std if rows is None and columns is None else std[arguments.positions(rows, columns, std.shape)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from bnmf.data.limits import Filled, Limits, refreshed
 from bnmf.data.views import ScaledView, View
-from bnmf.model.noise import NoiseState
+from bnmf.model.noise import Law, NoiseState
 from bnmf.posterior.draws import Draws
 from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
@@ -42,7 +42,8 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int, limits: Limits | None
     rows = ScaledView(view if filled is None else filled.rows)
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
     row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
-    is_weighted = fitted.df is not None or fitted.noise_factor is not None
+    law = fitted.law
+    is_weighted = law.has_entries or fitted.noise_factor is not None
     known, residuals, row_of = np.ones(1), np.empty(len(view.indices)), np.empty(0, np.intp)
     if is_weighted:
         row_of = np.repeat(np.arange(view.n_rows), np.diff(view.indptr))
@@ -59,7 +60,6 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int, limits: Limits | None
                 Zt = np.ascontiguousarray(fitted.Z[chain, draw].T, dtype=np.float64)
                 prior = _prior_at(fitted, chain, draw).coefficients(weights.shape)
                 noise = np.atleast_1d(fitted.noise_variance[chain, draw])
-                df = None if fitted.df is None else float(fitted.df[chain, draw])
                 for _ in range(BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW):
                     sweep += 1
                     if filled is not None:
@@ -79,10 +79,10 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int, limits: Limits | None
                     if row_noise is not None and fitted.row_strength is not None:
                         strength = float(fitted.row_strength[chain, draw])
                         variance = _draw_row_noise(strength, errors, view, stream, sweep, ids)
-                    if df is not None:
+                    if law.has_entries:
                         rows.listed_residuals(weights, Zt, 0, len(weights), residuals)
                         squares = residuals**2 * known / NoiseState(variance, noise).variance_at(row_of, view.indices)
-                        entry = _draw_entries(df, squares, view, stream, sweep, ids)
+                        entry = _draw_entries(law, chain * fitted.n_draws + draw, squares, view, stream, sweep, ids)
                 gibbs.check_range("new rows", weights, Zt)
                 W[chain, draw] = weights
                 if row_noise is not None:
@@ -109,15 +109,15 @@ def _draw_row_noise(strength: float, errors: Floats, view: View, stream: Stream,
     return variance
 
 
-def _draw_entries(df: float, squares: Floats, view: View, stream: Stream, sweep: int, ids: Words) -> Floats:
-    """Draw the factor of the precision of each entry of Student's t, those of a row from a stream of its own."""
+def _draw_entries(law: Law, draw: int, squares: Floats, view: View, stream: Stream, sweep: int, ids: Words) -> Floats:
+    """Draw the factor of the precision of each entry, those of a row from a stream of its own."""
     high, low = stream.key(sweep, ENTRIES)
     factors = np.empty(len(squares))
     for row, identity in enumerate(ids):
         listed = slice(view.indptr[row], view.indptr[row + 1])
         rng = stream.generator((high ^ int(identity), low))
-        factors[listed] = rng.standard_gamma(0.5 * (df + 1.0), size=listed.stop - listed.start)
-    return factors / (0.5 * (df + squares))
+        factors[listed] = law.draw_entries(draw, squares[listed], rng)
+    return factors
 
 
 def find_fitted(ids: Words, fitted: Words | None) -> tuple[Bools, Indices]:

@@ -9,7 +9,6 @@ import numpy as np
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
-from bnmf.model.noise import StudentT
 from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.verdict import REMARK
 from bnmf.utils.typing import Floats, Indices
@@ -47,7 +46,7 @@ def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Mod
         centre += model.units.offset
     scale = np.broadcast_to(model.units.scale, data.shape[1])[columns]
     # Outliers, which Student's t leaves unexplained, pull the means: they count by their size, not by its square.
-    power = 1 if isinstance(model.noise_model, StudentT) else 2
+    power = 1 if model.noise_model.is_heavy_tailed else 2
     sides = data.limits_at(rows, columns)
     distances = [
         nearest(values, *sides, predicted) - predicted for predicted in (posterior.mean(rows, columns), centre[columns])
@@ -92,7 +91,7 @@ def _too_many_components(model: Model) -> str:
 
 def _outlier(model: Model) -> str:
     """Find a column whose size is that of a single entry, unless the noise has room for it."""
-    if isinstance(model.noise_model, StudentT):
+    if model.noise_model.is_heavy_tailed:
         return ""
     columns, counts = model.data.columns, model.data.columns.n_observed
     largest = columns.largest_magnitudes()

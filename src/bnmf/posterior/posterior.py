@@ -492,7 +492,7 @@ class Posterior(Draws, BasePosterior):
                 raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
             if self.n_fixed[1] and np.ptp(self.W[0, 0, :, -self.n_fixed[1] :], axis=0).any():
                 raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
-            weighted = self.df is not None or factor is not None
+            weighted = self.law.has_entries or factor is not None
             rows = (data.listed() if weighted else data).rows.select(new)
             limits = None if data.limits is None else data.limits.of_rows(new)
             drawn = new_rows.draw(rows, ids[new], replace(self, noise_factor=_of_rows(factor, new)), seed, limits)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from bnmf.model.noise import Law
 from bnmf.posterior.draws import NoiseDraws
 from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils.typing import Array, Floats, Indices
@@ -58,7 +59,7 @@ def std(W: Array, Z: Array, noise: NoiseDraws | None = None) -> Floats:
             variance[rows] += (W[draw, rows] @ Z[draw] - centre[rows]) ** 2
         variance[rows] /= len(W)
         if noise is not None:
-            variance[rows] += (noise.of_rows(rows).T * noise.excess).mean(axis=-1).T
+            variance[rows] += (noise.of_rows(rows).T * noise.law.variance.T[:, None]).mean(axis=-1).T
     return np.sqrt(variance)
 
 
@@ -92,7 +93,7 @@ def quantiles(
         draws = np.matmul((W[:, rows] / of_W).astype(np.float32), scaled_Z)
         if noise is not None:
             scale = (np.sqrt(noise.of_rows(rows)) / unit).astype(np.float32)
-            draws += scale * noise.draw((n_draws, 1, Z.shape[2]), rng, np.float32)
+            draws += scale * noise.law.draw((n_draws, 1, Z.shape[2]), rng, np.float32)
             np.maximum(draws, lowest, out=draws)
         draws = np.ascontiguousarray(draws.reshape(n_draws, -1).T)
         found = _sorted_quantiles(draws, probabilities).reshape(len(probabilities), -1, Z.shape[2])
@@ -153,7 +154,8 @@ def add_noise(
     draws: Floats, noise: NoiseDraws, rows: Indices, columns: Indices, lower_bound: float, rng: np.random.Generator
 ) -> Floats:
     """Return draws (S, n) of new data at paired positions, given draws of their means and of the noise."""
-    return np.maximum(draws + np.sqrt(noise.at(rows, columns)) * noise.draw(draws.shape, rng), lower_bound)
+    drawn = noise.law.at(columns).draw(draws.shape, rng)
+    return np.maximum(draws + np.sqrt(noise.at(rows, columns)) * drawn, lower_bound)
 
 
 # --- entries at paired positions
@@ -182,21 +184,22 @@ def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise: NoiseD
     for part in tiles(len(rows), 16 * len(W)):
         variance[part] = entries(W, Z, rows[part], columns[part]).var(axis=0)
         if noise is not None:
-            variance[part] += (noise.at(rows[part], columns[part]).T * noise.excess).mean(axis=1)
+            of_noise = noise.at(rows[part], columns[part]) * noise.law.at(columns[part]).variance
+            variance[part] += of_noise.T.mean(axis=1)
     return np.sqrt(variance)
 
 
 def _log_densities(
-    means: Floats, variance: Floats, noise: NoiseDraws, values: Floats, lower: Floats | None, upper: Floats | None
+    means: Floats, variance: Floats, law: Law, values: Floats, lower: Floats | None, upper: Floats | None
 ) -> Floats:
     """Return log densities of values, or log probabilities of intervals where there are limits, given draws (S, n)."""
-    terms = noise.log_density((values - means) ** 2 / variance) - 0.5 * np.log(variance)
+    terms = law.log_density((values - means) ** 2 / variance) - 0.5 * np.log(variance)
     if lower is None or upper is None:
         return terms
     at = np.flatnonzero(~np.isnan(lower))
     deviation = np.sqrt(np.broadcast_to(variance, terms.shape)[:, at])
     low, high = ((side[at] - means[:, at]) / deviation for side in (lower, upper))
-    terms[:, at] = noise.log_probability(low, high)
+    terms[:, at] = law.at(at).log_probability(low, high)
     return terms
 
 
@@ -211,7 +214,8 @@ def log_likelihood(
     upper: Floats | None = None,
 ) -> Floats:
     """Return the log density of each entry given w z and the noise, (S, n), or the log probability of its interval."""
-    return _log_densities(entries(W, Z, rows, columns), noise.at(rows, columns), noise, values, lower, upper)
+    law = noise.law.at(columns)
+    return _log_densities(entries(W, Z, rows, columns), noise.at(rows, columns), law, values, lower, upper)
 
 
 def mean_between(
@@ -223,7 +227,7 @@ def mean_between(
         means = entries(W, Z, rows[part], columns[part])
         deviation = np.sqrt(noise.at(rows[part], columns[part]))
         low, high = ((side[part] - means) / deviation for side in (lower, upper))
-        drawn = means + deviation * noise.mean_between(low, high)
+        drawn = means + deviation * noise.law.at(columns[part]).mean_between(low, high)
         out[part] = np.clip(drawn, lower[part], upper[part]).mean(axis=0)
     return out
 
@@ -245,7 +249,8 @@ def quantiles_between(
         means = entries(W, Z, rows[part], columns[part])
         deviation = np.sqrt(noise.at(rows[part], columns[part]))
         low, high = ((side[part] - means) / deviation for side in (lower, upper))
-        draws = np.clip(means + deviation * noise.draw_between(low, high, rng), lower[part], upper[part])
+        drawn = means + deviation * noise.law.at(columns[part]).draw_between(low, high, rng)
+        draws = np.clip(drawn, lower[part], upper[part])
         out[:, part] = _sorted_quantiles(np.ascontiguousarray(draws.T), probabilities)
     return out
 
@@ -270,7 +275,7 @@ def log_predictive_density(
         means = entries(W, Z, rows[part], columns[part])
         variance = noise.at(rows[part], columns[part]) + bandwidths(means) ** 2
         limits = (None if side is None else side[part] for side in (lower, upper))
-        terms = _log_densities(means, variance, noise, values[part], *limits)
+        terms = _log_densities(means, variance, noise.law.at(columns[part]), values[part], *limits)
         out[part] = logsumexp(terms, axis=0) - np.log(len(W))
     return out
 

@@ -7,7 +7,6 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +262,7 @@ def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]
         "prior_W": _describe_prior(model.priors[0]),
         "prior_Z": _describe_prior(model.priors[1]),
         "rates": [list(learned.factors) for learned in model.learned_rates],
-        "noise": {"kind": type(model.noise_model).__name__, **asdict(model.noise_model)},
+        "noise": {"kind": type(model.noise_model).__name__, **vars(model.noise_model)},
         "fixed": [None if x is None else digests.of_arrays(x) for x in (model.fixed.components, model.fixed.weights)],
         "known_noise": None if model.entry_precision is None else digests.of_arrays(model.entry_precision),
         "units": _digest_or_number(model.units.scale),

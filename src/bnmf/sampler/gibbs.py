@@ -19,7 +19,7 @@ from bnmf.data.limits import refreshed
 from bnmf.data.views import ScaledView
 from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, all_above, all_finite, draw_both
 from bnmf.model.model import Model
-from bnmf.model.noise import NoiseState, StudentT
+from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.state import State
@@ -54,7 +54,7 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     model.fixed.apply(W, Zt, model.units.scale)
     noise = model.noise_model.start(model.data.shape)
     errors = np.empty(0)
-    if isinstance(model.noise_model, StudentT):
+    if model.noise_model.has_entries:
         residuals = listed_residuals(model, W, Zt, workers)
         noise = model.noise_model.update_entries(noise, model.standardised_squares(residuals, noise)[0], rng)
     for half in model.noise_model.updated_after:
@@ -111,12 +111,12 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
             if is_used:
                 noise = _update_noise(model, half, noise, errors, stream, sweep)
     squared_error = float(np.add.reduce(errors))
-    if model.noise_model.by == "both":  # those errors are divided by the variances of one side
+    if len(model.noise_model.updated_after) > 1:  # those errors are divided by the variances of one side
         squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
     log_likelihood = None
     if model.is_weighted:
         residuals = listed_residuals(model, W, Zt, workers)
-        if isinstance(model.noise_model, StudentT):
+        if model.noise_model.has_entries:
             squares, _ = model.standardised_squares(residuals, noise)
             noise = model.noise_model.update_entries(noise, squares, stream.generator(stream.key(sweep, ENTRIES)))
         squared_error, log_likelihood = float(residuals @ residuals), model.log_likelihood_of(residuals, noise)
@@ -136,10 +136,10 @@ def _runs_in_one_call(model: Model, noise: NoiseState, workers: Workers) -> bool
 
     What needs more than their squared errors between them or at their end takes the longer way.
     """
-    halves, by = model.noise_model.halves, model.noise_model.by
+    halves, updated_after = model.noise_model.halves, model.noise_model.updated_after
     last = noise.row if halves[-1] == "Z" else noise.column  # variances that the last squared errors are divided by
     is_local = type(model.rows) is ScaledView and not model.is_weighted
-    return is_local and by != "both" and last.size == 1 and workers.may_draw_at_once(max(model.data.shape))
+    return is_local and len(updated_after) == 1 and last.size == 1 and workers.may_draw_at_once(max(model.data.shape))
 
 
 def _draw_both(

@@ -1,0 +1,182 @@
+"""Student's t: normal noise with a factor of the precision of each entry, which is drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, stdtr, stdtrit
+
+from bnmf.model.gaussian import STRENGTHS, CommonNoise, GroupedNoise
+from bnmf.model.noise import Law, Noise, NoiseState
+from bnmf.utils.typing import Floats, Ints, Shape
+
+DEGREES_OF_FREEDOM: Floats = np.array([3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0])
+"""Possible degrees of freedom where they are learned, each equally likely."""
+MIN_DF = 0.1
+"""Smallest degrees of freedom that can be given: with fewer, noise leaves the range of floating-point numbers."""
+
+
+@dataclass(frozen=True)
+class StudentT(Noise):
+    """Student's t in place of the normal distribution: a few entries may be far off without spoiling the rest.
+
+    It is a normal distribution with a factor λ of the precision of each entry, λ ~ Gamma(df/2, df/2).
+
+    Parameters
+    ----------
+    df : float or None, default=4.0
+        Degrees of freedom: the fewer, the heavier the tails. None learns them, on a grid from 3 to 100.
+    by : {"column", "row", "both", "common"}, default="column"
+        Whose scales differ, as for Gaussian noise.
+    strength : float, optional
+        α of those scales; learned by default.
+    floor : float, default=0.0
+        Smallest scale of a column, as for Gaussian noise. None by default, because outliers would raise it.
+    """
+
+    df: float | None = 4.0
+    by: str = "column"
+    strength: float | None = None
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.by not in ("column", "row", "both", "common"):
+            raise ValueError(f"by of StudentT must be 'column', 'row', 'both' or 'common', got {self.by!r}")
+        df = self.df
+        if df is not None and not (isinstance(df, (int, float, np.number)) and MIN_DF <= df < math.inf):
+            raise ValueError(f"df of StudentT must be a finite number of at least {MIN_DF} or None, got {df!r}")
+        if df is not None:
+            object.__setattr__(self, "df", float(df))
+        if self.by == "common" and self.strength is not None:
+            raise ValueError("strength of StudentT is for scales that differ: leave it None with by='common'")
+        base = self.base  # checks the strength
+        object.__setattr__(self, "floor", base.floor)
+        if self.strength is not None:
+            object.__setattr__(self, "strength", float(self.strength))
+
+    names = ("student-t",)
+    has_entries = True
+    is_heavy_tailed = True
+    has_rows = property(lambda self: self.base.has_rows)
+    has_columns = property(lambda self: self.base.has_columns)
+
+    @property
+    def base(self) -> CommonNoise | GroupedNoise:
+        """The Gaussian noise whose variances are the squared scales of this one."""
+        return CommonNoise() if self.by == "common" else GroupedNoise(self.by, self.strength, self.floor)
+
+    @property
+    def shared(self) -> StudentT:
+        """The same noise with nearly equal scales, for the first sweeps of a chain.
+
+        The tails stay heavy: nearly normal noise would give components to outliers, which they keep.
+        """
+        return self if self.by == "common" else replace(self, strength=float(STRENGTHS[-1]))
+
+    @property
+    def _dfs(self) -> Floats:
+        return DEGREES_OF_FREEDOM if self.df is None else np.array([float(self.df)])
+
+    def start(self, shape: Shape) -> NoiseState:
+        """Return a state to start from, without factors of entries."""
+        return self.base.start(shape)._replace(df=float(self._dfs[len(self._dfs) // 2]))
+
+    def update(
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+    ) -> NoiseState:
+        """Draw variances given squared errors that count each entry by its factor."""
+        drawn = self.base.update(half, noise, errors, counts, bounds, rng)
+        return drawn._replace(df=noise.df, entry=noise.entry)
+
+    def update_entries(self, noise: NoiseState, squares: Floats, rng: np.random.Generator) -> NoiseState:
+        """Draw the degrees of freedom without the factors, and then the factor of each entry."""
+        df = noise.df
+        if len(self._dfs) > 1:
+            log_weights = np.array([log_student_t(squares, df).sum() for df in self._dfs])
+            weights = np.exp(log_weights - log_weights.max())
+            df = float(self._dfs[np.searchsorted(np.cumsum(weights), rng.uniform() * weights.sum())])
+        return noise._replace(df=df, entry=_draw_factors(df, squares, rng))
+
+    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
+        """Draw the noise from its prior, with factors of all entries, row by row."""
+        noise = self.base.draw_prior(shape, rng)
+        df = float(rng.choice(self._dfs))
+        return noise._replace(df=df, entry=rng.gamma(0.5 * df, size=shape[0] * shape[1]) / (0.5 * df))
+
+    def log_density(self, noise: NoiseState) -> float:
+        """Return the log density of the prior of variances and factors, up to a constant."""
+        half = 0.5 * noise.df
+        factors = (half - 1.0) * np.log(noise.entry) - half * noise.entry + half * math.log(half) - gammaln(half)
+        return self.base.log_density(noise) + float(factors.sum())
+
+    def log_law(self, squares: Floats, noise: NoiseState) -> Floats:
+        """Return the log density of noise of scale 1 without factors of entries, given its squares."""
+        return log_student_t(squares, noise.df)
+
+    def traced_shapes(self, shape: Shape, by_column: bool) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of what is kept of a draw, by name."""
+        return super().traced_shapes(shape, by_column) | {"df": ()}
+
+    def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
+        """Return what is kept of a draw."""
+        return super().traced_values(noise, scale) | {"df": noise.df}
+
+
+def log_student_t(squares: Floats, df: Any) -> Floats:
+    """Return the log density of Student's t with scale 1, given the squares of its values."""
+    constant = gammaln(0.5 * (df + 1.0)) - gammaln(0.5 * df) - 0.5 * np.log(np.pi * df)
+    return constant - 0.5 * (df + 1.0) * np.log1p(squares / df)
+
+
+def _draw_factors(df: float, squares: Floats, rng: np.random.Generator) -> Floats:
+    """Draw the factor of the precision of each entry, given squared residuals over variances."""
+    return rng.standard_gamma(0.5 * (df + 1.0), size=squares.size) / (0.5 * (df + squares))
+
+
+class StudentTLaw(Law, trace="df"):
+    """Student's t with degrees of freedom df (S,)."""
+
+    has_entries = True
+
+    def __init__(self, df: Floats) -> None:
+        self.df = df
+
+    def choose(self, draws: Any) -> StudentTLaw:
+        """Return the law of some of the draws."""
+        return StudentTLaw(self.df[draws])
+
+    @property
+    def variance(self) -> Floats:
+        """Variance, infinite up to df = 2."""
+        return np.where(self.df > 2.0, self.df / np.maximum(self.df - 2.0, 1e-300), np.inf)[:, None]
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float64) -> Floats:
+        """Draw noise, of a shape that starts with the number of draws."""
+        return rng.standard_t(self.df.reshape(-1, *[1] * (len(shape) - 1)), size=shape).astype(dtype)
+
+    def log_density(self, squares: Floats) -> Floats:
+        """Return the log density, given squares (S, n)."""
+        return log_student_t(squares, self.df[:, None])
+
+    def log_probability(self, low: Floats, high: Floats) -> Floats:
+        """Return the log probability of intervals (S, n)."""
+        swapped = low + high > 0.0  # the tail that is not far out keeps its digits
+        low, high, df = np.where(swapped, -high, low), np.where(swapped, -low, high), self.df[:, None]
+        with np.errstate(divide="ignore"):
+            return np.log(stdtr(df, high) - stdtr(df, low))
+
+    def _draw_left(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
+        df = self.df[:, None]
+        below, above = stdtr(df, low), stdtr(df, high)
+        return stdtrit(df, below + rng.uniform(size=high.shape) * (above - below))
+
+    def _mean_beyond(self, density: Floats, limit: Floats) -> Floats:
+        df = np.maximum(self.df, 1.0 + 1e-9)[:, None]  # with less there is no mean
+        return density * (df + limit**2) / (df - 1.0)
+
+    def draw_entries(self, draw: int, squares: Floats, rng: np.random.Generator) -> Floats:
+        """Draw the factors of the entries of a row under one of the draws."""
+        return _draw_factors(float(self.df[draw]), squares, rng)
