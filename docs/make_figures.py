@@ -15,7 +15,6 @@ from matplotlib import pyplot
 from sklearn.datasets import load_wine
 
 from bnmf import BayesianNMF, plots, select_rank
-from bnmf.data.observed import ObservedMatrix
 
 # Fraction of the entries that is hidden and predicted.
 HIDDEN_FRACTION = 0.2
@@ -66,7 +65,7 @@ def main() -> None:
     one("rank", lambda ax: plots.plot_rank(choice, ax))
     write_index(directory)
     save(plots.plot_component(posterior, 0)[0].figure, directory / "component.png")
-    save(plots.plot_completed(posterior, ObservedMatrix.from_data(table))[0].figure, directory / "completed.png")
+    save(plots.plot_completed(posterior, table)[0].figure, directory / "completed.png")
 
 
 def write_index(directory: Path) -> None:

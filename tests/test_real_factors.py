@@ -61,11 +61,10 @@ def test_files_and_new_rows(fitted, tmp_path):
 
 
 def test_report_and_figure(fitted, tmp_path):
-    _, X, _ = table()
-    write_report(tmp_path / "report.html", fitted.posterior_, ObservedMatrix.from_data(X, negative=True))
+    write_report(fitted, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
-    assert ("weights are not negative" in text) == (fitted.prior == ("ard", "normal"))
-    assert "none of them is negative" not in text
+    assert ("weights are nonnegative" in text) == (fitted.prior == ("ard", "normal"))
+    assert "both are nonnegative" not in text
     rows, columns = plot_component(fitted.posterior_, int(np.argmax(np.abs(fitted.components_).sum(axis=1))))
     assert columns.get_xlim()[0] < 0
     assert (rows.get_xlim()[0] == 0) == (not fitted.posterior_.signed[0])

@@ -3,14 +3,14 @@
 import io
 from dataclasses import replace
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from bnmf import Posterior, plots
-from bnmf.data.observed import ObservedMatrix
-from bnmf.plots import heat_maps, held_out
+from bnmf import BayesianNMF, Posterior, plots
+from bnmf.plots import diagnostics, factors
 from bnmf.plots.look import NAME_WIDTH
 from bnmf.selection import RankChoice
 
@@ -30,19 +30,18 @@ def fake(n_rows, n_columns, *, names=False, by_column=True, seed=0):
         column_names=pd.Index([f"<column> {j}" for j in range(n_columns)]) if names else None,
         scale=np.arange(1.0, n_columns + 1) if by_column else None,
     )
-    X = W @ Z + rng.normal(0, 0.2, (n_rows, n_columns))
-    X = np.abs(X)
+    X = np.abs(W @ Z + rng.normal(0, 0.2, (n_rows, n_columns)))
     X[0, 0] = np.nan
     return posterior, X
 
 
-SHAPES = [(3, 2, False), (3, 2, True), (2000, 30, True)]
+def axes():
+    return Figure().add_subplot()
 
 
-@pytest.mark.parametrize(("n_rows", "n_columns", "names"), SHAPES)
+@pytest.mark.parametrize(("n_rows", "n_columns", "names"), [(3, 2, False), (1000, 30, True)])
 def test_every_figure_is_drawn_at_any_size(n_rows, n_columns, names):
     posterior, X = fake(n_rows, n_columns, names=names)
-    data = ObservedMatrix.from_data(X)
     figure = Figure(figsize=(16, 14), layout="constrained")
     axes = figure.subplots(3, 4)
     plots.plot_convergence(posterior, axes[0, 0])
@@ -51,33 +50,44 @@ def test_every_figure_is_drawn_at_any_size(n_rows, n_columns, names):
     plots.plot_factor(posterior, "W", axes[0, 3])
     plots.plot_factor(posterior, "Z", axes[1, 0])
     plots.plot_component(posterior, 1, axes[1, 1:3])
-    entries = data.observed_entries()
+    rows, columns = np.nonzero(~np.isnan(X))
+    entries = rows, columns, X[rows, columns]
     plots.plot_predictions(posterior, *entries, axes[1, 3])
-    plots.plot_completed(posterior, data, axes[2, :3])
-    plots.plot_calibration(posterior, *(part[:500] for part in entries), axes[2, 3])
+    panels = plots.plot_completed(posterior, X, axes[2, :3])
+    plots.plot_calibration(posterior, *(part[:300] for part in entries), axes[2, 3])
     figure.savefig(io.BytesIO(), format="png", dpi=40)  # nothing is left that cannot be laid out
     for ax in axes.flat:
         texts = [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())]
         assert len(texts) < 80
         assert all(len(text.replace(r"\$", "$")) <= NAME_WIDTH for text in texts if "mathdefault" not in text)
+    if n_rows == 1000:
+        assert panels[0].images[0].get_array().shape == (factors.MAX_ROWS, 30)
+        assert panels[0].get_ylabel() == "400 of 1,000 rows"
 
 
-def test_burn_in_is_shaded():
-    posterior, _ = fake(4, 3)
-    ax = plots.plot_convergence(posterior, Figure().add_subplot())
+def test_models_and_current_axes_will_do():
+    _, X = fake(12, 5)
+    model = BayesianNMF(1, n_chains=2, burn_in=5, n_draws=10, random_state=0, calibrate=False).fit(X)
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, ax = pyplot.subplots()
+    assert plots.plot_convergence(model) is ax
+    assert [line.get_label() for line in ax.lines] == ["chain 0", "chain 1"]
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), model.posterior_.train_mse[1])
     (band,) = ax.patches
-    assert band.get_extents().transformed(ax.transData.inverted()).x1 == pytest.approx(10.5)  # 40 sweeps, 30 draws
-    assert posterior.after(20).burn_in == 20
+    assert band.get_extents().transformed(ax.transData.inverted()).x1 == pytest.approx(5.5)  # burn-in
+    pyplot.close(figure)
+    assert plots.plot_completed(model, axes=Figure().subplots(1, 3))[0].images[0].get_array().mask.sum() == 1
+    with pytest.raises(TypeError, match="fit must be a fitted BayesianNMF or NMFImputer, or a Posterior, got ndarray"):
+        plots.plot_noise(X, ax)
 
 
 def test_factor_shows_shares_in_groups():
     posterior, _ = fake(50, 8)
-    ax = plots.plot_factor(posterior, "W", Figure().add_subplot())
-    shares = np.asarray(ax.images[0].get_array())
+    shares = np.asarray(plots.plot_factor(posterior, "W", axes()).images[0].get_array())
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert (np.diff(shares.argmax(axis=1)) >= 0).all()
-    with pytest.raises(ValueError, match="factor must be 'W' or 'Z', got 'V'"):
-        plots.plot_factor(posterior, "V")
 
 
 def test_component_has_the_largest_entries_with_intervals():
@@ -90,58 +100,39 @@ def test_component_has_the_largest_entries_with_intervals():
         ends = np.array([segment[:, 0] for segment in ax.collections[0].get_segments()])
         assert (ends[:, 0] < ax.lines[0].get_xdata()).all()
         assert (ends[:, 1] > ax.lines[0].get_xdata()).all()
-    with pytest.raises(ValueError, match="component must be at least 0 and below 3, got 3"):
-        plots.plot_component(posterior, 3)
-    with pytest.raises(ValueError, match="axes must be 2 axes, got 1"):
-        plots.plot_component(posterior, 0, [rows])
 
 
 def test_completed_keeps_what_was_observed():
     posterior, X = fake(20, 6, by_column=False)
-    panels = plots.plot_completed(posterior, ObservedMatrix.from_data(X), Figure().subplots(1, 3))
+    panels = plots.plot_completed(posterior, X, Figure().subplots(1, 3))
     observed, completed, uncertainty = (panel.images[0].get_array() for panel in panels)
-    assert np.ma.getmaskarray(observed).sum() == 1
-    hole = np.argwhere(np.ma.getmaskarray(observed))[0]
-    assert completed[tuple(hole)] == pytest.approx(posterior.mean([0], [0])[0])
+    ((row, column),) = np.argwhere(np.ma.getmaskarray(observed))
+    assert completed[row, column] == pytest.approx(posterior.mean([0], [0])[0])
     np.testing.assert_array_equal(np.ma.compressed(observed), np.asarray(completed)[~np.ma.getmaskarray(observed)])
     assert np.asarray(uncertainty).mean() == pytest.approx(posterior.std(noise=True).mean())
-    with pytest.raises(ValueError, match="data must have the shape"):
-        plots.plot_completed(posterior, ObservedMatrix.from_data(X[:3]))
 
 
-def test_large_matrices_are_drawn_in_part():
-    posterior, X = fake(1000, 5)
-    panels = plots.plot_completed(posterior, ObservedMatrix.from_data(X), Figure().subplots(1, 3))
-    assert panels[0].images[0].get_array().shape == (heat_maps.MAX_ROWS, 5)
-    assert panels[0].get_ylabel() == "400 of 1,000 rows"
-
-
-def test_common_noise_is_one_density_per_chain():
+def test_noise():
+    """Common noise is one density per chain; known noise is in units of the column; of Student's t the scale."""
     posterior, _ = fake(10, 4, by_column=False)
-    ax = plots.plot_noise(posterior, Figure().add_subplot())
-    assert len(ax.lines) == 2
-    posterior, _ = fake(10, 4)
-    ax = plots.plot_noise(posterior, Figure().add_subplot())
-    assert (np.diff(ax.lines[0].get_xdata()) >= 0).all()
-
-
-def test_noise_that_is_known_is_in_the_figure():
-    """Its root mean square of each column, in units of the column; of Student's t the scale."""
-    posterior, _ = fake(10, 4, by_column=False)
+    assert len(plots.plot_noise(posterior, axes()).lines) == 2
+    assert (np.diff(plots.plot_noise(fake(10, 4)[0], axes()).lines[0].get_xdata()) >= 0).all()
     factor, unit = np.random.default_rng(0).uniform(0.5, 3.0, size=(10, 4)), np.array([1.0, 2.0, 5.0, 0.5])
     known = replace(posterior, noise_variance=np.ones((2, 30)), noise_factor=factor, scale=unit)
-    ax = plots.plot_noise(known, Figure().add_subplot())
+    ax = plots.plot_noise(known, axes())
     np.testing.assert_allclose(ax.lines[0].get_xdata(), np.sort(np.sqrt((factor**2).mean(axis=0)) / unit))
     assert ax.get_xlabel() == "noise over the scale of the column, sd"
-    ax = plots.plot_noise(replace(posterior, df=np.full((2, 30), 4.0)), Figure().add_subplot())
+    ax = plots.plot_noise(replace(posterior, df=np.full((2, 30), 4.0)), axes())
     assert ax.get_xlabel().endswith("scale of Student's t")
 
 
-def test_weights_report_the_small_entries():
+def test_weights_and_rank():
     posterior, _ = fake(10, 4)
-    ax = plots.plot_weights(posterior, Figure().add_subplot())
     small = 100 * np.mean(posterior.W[0, -20:] < 0.1)
-    assert ax.get_legend_handles_labels()[1][0] == f"chain 0 ({small:.0f}% below 0.1)"
+    assert plots.plot_weights(posterior, axes()).get_legend_handles_labels()[1][0] == f"chain 0 ({small:.0f}% below 0.1)"
+    table = pd.DataFrame({"log_density": [-3.0, -1.0, -1.1], "below_best_se": [0.3, 0.0, 0.1]}, index=[1, 2, 5])
+    marked = plots.plot_rank(RankChoice(2, table), axes()).lines[-1]
+    assert (marked.get_xdata()[0], marked.get_ydata()[0]) == (2, -1.0)
 
 
 def test_coverage_of_draws_from_the_model_is_right():
@@ -149,21 +140,23 @@ def test_coverage_of_draws_from_the_model_is_right():
     rows, columns = (part.ravel() for part in np.indices((60, 40)))
     draws = posterior.draws_of(rows, columns, noise=True, random_state=1).reshape(60, -1)
     values = draws[np.random.default_rng(2).integers(60, size=draws.shape[1]), np.arange(draws.shape[1])]
-    np.testing.assert_allclose(held_out.coverage(posterior, rows, columns, values), held_out.PROBABILITIES, atol=0.04)
-    wide = held_out.coverage(posterior, rows, columns, posterior.mean(rows, columns))
-    assert (wide > held_out.PROBABILITIES + 0.04).all()
+    probabilities = diagnostics.PROBABILITIES
+    np.testing.assert_allclose(diagnostics.coverage(posterior, rows, columns, values), probabilities, atol=0.04)
+    wide = diagnostics.coverage(posterior, rows, columns, posterior.mean(rows, columns))
+    assert (wide > probabilities + 0.04).all()
 
 
-def test_predictions_need_paired_finite_values():
-    posterior, _ = fake(4, 3)
-    with pytest.raises(ValueError, match="lists of the same length"):
-        plots.plot_predictions(posterior, [0, 1], [0, 1], [1.0])
-    with pytest.raises(ValueError, match="values must be finite"):
-        plots.plot_calibration(posterior, [0], [1], [np.nan])
-
-
-def test_rank_marks_the_choice():
-    table = pd.DataFrame({"log_density": [-3.0, -1.0, -1.1], "below_best_se": [0.3, 0.0, 0.1]}, index=[1, 2, 5])
-    ax = plots.plot_rank(RankChoice(2, table), Figure().add_subplot())
-    marked = ax.lines[-1]
-    assert (marked.get_xdata()[0], marked.get_ydata()[0]) == (2, -1.0)
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda p, X: plots.plot_factor(p, "V"), "factor must be 'W' or 'Z', got 'V'"),
+        (lambda p, X: plots.plot_component(p, 3), "component must be at least 0 and below 3, got 3"),
+        (lambda p, X: plots.plot_component(p, 0, [axes()]), "axes must be 2 axes, got 1"),
+        (lambda p, X: plots.plot_completed(p, X[:3]), "X must have the shape of the fitted data"),
+        (lambda p, X: plots.plot_predictions(p, [0, 1], [0, 1], [1.0]), "lists of the same length"),
+        (lambda p, X: plots.plot_calibration(p, [0], [1], [np.nan]), "values must be finite"),
+    ],
+)
+def test_errors(draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw(*fake(4, 3))

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from bnmf import Posterior
-from bnmf.data.observed import ObservedMatrix
 
 EVIL = [
     "<script>window.hacked = 1</script>",
@@ -41,7 +40,3 @@ def table_of(posterior, missing=0.2, seed=1, *, names=True):
     rows, columns = ([f"{kind} {i}" for i in range(size)] for kind, size in zip(("cell", "drug"), X.shape, strict=True))
     rows[: len(EVIL)], columns[: len(EVIL)] = EVIL, EVIL
     return pd.DataFrame(X, index=rows, columns=columns)
-
-
-def observed(table):
-    return ObservedMatrix.from_data(table, negative=True)

@@ -103,7 +103,7 @@ def make_report(path: Path, posterior: Posterior, data: Any, title: str, setting
     """Write the report of a fit: the one place that calls for it."""
     from bnmf.report import write_report
 
-    write_report(path, posterior, data, title=title, settings=settings)
+    write_report(posterior, path, data, title=title, settings=settings)
 
 
 def component_names(number: int) -> list[str]:

@@ -1,24 +1,46 @@
-"""Traces: quantities by sweep, one line per chain."""
+"""Diagnostics: traces, noise, predictions of held-out entries, and the choice of K."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import binom
 
-from bnmf.plots.look import chain_line, current_axes, legend, tidy
-from bnmf.posterior.interface import BasePosterior
+from bnmf.plots.look import (
+    ACCENT,
+    COLOUR_MAP,
+    INK,
+    SOFT,
+    chain_line,
+    current_axes,
+    legend,
+    name_ticks,
+    posterior_of,
+    tidy,
+)
+from bnmf.posterior import Posterior
+from bnmf.posterior.predictions import tiles
+from bnmf.selection import RankChoice
+from bnmf.utils.text import labels
+from bnmf.utils.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Entries with an interval each, and entries with a point each; of more, the density is drawn.
+MAX_INTERVALS = 150
+MAX_POINTS = 3000
+# Probabilities of the intervals whose coverage is drawn.
+PROBABILITIES = np.linspace(0.05, 0.95, 19)
 
-def plot_convergence(posterior: BasePosterior, ax: Axes | None = None) -> Axes:
+
+def plot_convergence(fit: Any, ax: Axes | None = None) -> Axes:
     """Draw the training error of each chain by sweep, with the burn-in shaded.
 
     Parameters
     ----------
-    posterior : Posterior or Moments
+    fit : BayesianNMF, NMFImputer or Posterior
         The fit.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
@@ -35,11 +57,11 @@ def plot_convergence(posterior: BasePosterior, ax: Axes | None = None) -> Axes:
     >>> from bnmf import BayesianNMF
     >>> X = np.random.default_rng(0).exponential(size=(20, 10))
     >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit(X)
-    >>> ax = plot_convergence(model.posterior_, Figure().add_subplot())
+    >>> ax = plot_convergence(model, Figure().add_subplot())
     >>> len(ax.lines)
     2
     """
-    ax = current_axes(ax)
+    ax, posterior = current_axes(ax), posterior_of(fit)
     n_chains, n_sweeps = posterior.train_mse.shape
     if posterior.burn_in > 0:
         ax.axvspan(0, posterior.burn_in + 0.5, color="#ececec", linewidth=0, zorder=0)
@@ -57,4 +79,244 @@ def plot_convergence(posterior: BasePosterior, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="sweep", ylabel="mean squared error, observed entries", yscale="log", xlim=(0, n_sweeps + 1))
     tidy(ax)
     legend(ax, ncols=2 if n_chains > 3 else 1)
+    return ax
+
+
+def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
+    """Draw the posterior of the standard deviation of the noise.
+
+    Noise that is common to all columns is drawn as one density per chain. Noise of each column is drawn as a point with
+    its 90% interval, over the scale of the column where columns have scales of their own, the smallest first.
+
+    Parameters
+    ----------
+    fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from bnmf import BayesianNMF
+    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
+    >>> ax = plot_noise(BayesianNMF(1, n_chains=2, random_state=0).fit(X), Figure().add_subplot())
+    >>> len(ax.get_yticklabels())
+    10
+    """
+    ax, posterior = current_axes(ax), posterior_of(fit)
+    variance = posterior.noise_variance
+    if posterior.noise_factor is not None:  # of a column as a whole
+        variance = variance.reshape(*variance.shape[:2], -1) * np.mean(posterior.noise_factor**2, axis=0)
+    sd = np.sqrt(variance)
+    kind = "sd" if posterior.df is None else "scale of Student's t"
+    label = "noise, standard deviation" if posterior.df is None else f"noise, {kind}"
+    if posterior.scale is not None and len(posterior.scale) > 1:
+        sd, label = sd.reshape(*sd.shape[:2], -1) / posterior.scale, f"noise over the scale of the column, {kind}"
+    if sd.ndim == 2 or np.allclose(sd, sd[:, :, :1]):  # common noise differs between columns by their scales only
+        _densities(sd if sd.ndim == 2 else sd[:, :, 0], ax)
+    else:
+        _by_column(posterior, sd, ax)
+    ax.set_xlabel(label)
+    return ax
+
+
+def _densities(sd: Floats, ax: Axes) -> None:
+    """Draw one density per chain, over the bins of all of them."""
+    edges = np.histogram_bin_edges(sd, bins=min(30, max(5, sd.shape[1] // 5)))
+    centres = 0.5 * (edges[:-1] + edges[1:])
+    for chain, draws in enumerate(sd):
+        density = np.histogram(draws, edges, density=True)[0]
+        ax.plot(centres, density, drawstyle="steps-mid", **chain_line(chain, len(sd), len(centres)))
+    ax.set(ylabel="posterior density", ylim=(0, None))
+    tidy(ax)
+    legend(ax)
+
+
+def _by_column(posterior: Posterior, sd: Floats, ax: Axes) -> None:
+    """Draw a point and an interval for each column."""
+    low, middle, high = np.quantile(sd.reshape(-1, sd.shape[2]), [0.05, 0.5, 0.95], axis=0)
+    order = np.argsort(middle, kind="stable")
+    places = np.arange(len(order))
+    ax.hlines(places, low[order], high[order], color=SOFT, linewidth=1.6 if len(order) <= 60 else 0.8)
+    ax.plot(middle[order], places, "o", color=INK, markersize=4 if len(order) <= 60 else 2)
+    name_ticks(ax.yaxis, labels(posterior.column_names, order, "column"))
+    ax.set(xlim=(0, None), ylim=(len(order) - 0.5, -0.5))
+    tidy(ax, grid="x")
+
+
+def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | None = None) -> Axes:
+    """Draw predictions against values that the fit has not seen.
+
+    Few entries are drawn with their 90% predictive intervals, thousands as points, and more as a density.
+
+    Parameters
+    ----------
+    fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
+    rows, columns : array-like of int
+        Paired positions of the held-out entries.
+    values : array-like
+        Their values.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from bnmf import BayesianNMF
+    >>> X = np.outer(np.arange(1.0, 21.0), np.arange(1.0, 11.0))
+    >>> rows, columns = np.array([3, 7, 12]), np.array([2, 9, 4])
+    >>> hidden = X.copy()
+    >>> hidden[rows, columns] = np.nan
+    >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit(hidden)
+    >>> ax = plot_predictions(model, rows, columns, X[rows, columns], Figure().add_subplot())
+    >>> ax.get_xlabel()
+    'held-out value'
+    """
+    values = _checked(rows, columns, values)
+    ax, posterior = current_axes(ax), posterior_of(fit)
+    predicted = posterior.mean(rows, columns)
+    ends = [min(values.min(), predicted.min()), max(values.max(), predicted.max())]
+    margin = 0.04 * (ends[1] - ends[0] or 1.0)
+    limits = (ends[0] - margin, ends[1] + margin)
+    ax.set(xlim=limits, ylim=limits, xlabel="held-out value", ylabel="prediction")
+    tidy(ax)
+    if len(values) > MAX_POINTS:
+        extent = (*limits, *limits)
+        image = ax.hexbin(values, predicted, gridsize=45, bins="log", cmap=f"{COLOUR_MAP}_r", extent=extent, mincnt=1)
+        ax.figure.colorbar(image, ax=ax, label="entries", fraction=0.05, pad=0.03)
+    else:
+        if len(values) <= MAX_INTERVALS:
+            low, high = posterior.interval(0.9, rows, columns)
+            ax.vlines(values, low, high, color=SOFT, linewidth=1.0)
+            ax.set_ylim(min(limits[0], low.min()), max(limits[1], high.max()))
+        size = 16 if len(values) <= MAX_INTERVALS else 6
+        ax.scatter(values, predicted, s=size, color=INK, alpha=1.0 if size > 6 else 0.45, linewidths=0, zorder=3)
+    ax.plot(limits, limits, color=ACCENT, linestyle="--", linewidth=1.0, zorder=4)
+    error = np.sqrt(np.mean((values - predicted) ** 2))
+    ax.set_title(f"{len(values):,} entries, root mean squared error {error:.3g}", fontsize=10)
+    return ax
+
+
+def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | None = None) -> Axes:
+    """Draw how often predictive intervals contain held-out values, against how often they should.
+
+    The band is where 95% of the points of a calibrated model would lie if its errors were independent.
+
+    Parameters
+    ----------
+    fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
+    rows, columns : array-like of int
+        Paired positions of the held-out entries.
+    values : array-like
+        Their values.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from bnmf import BayesianNMF
+    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
+    >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit(X)
+    >>> rows, columns = np.arange(20), np.arange(20) % 10
+    >>> ax = plot_calibration(model, rows, columns, X[rows, columns], Figure().add_subplot())
+    >>> ax.get_xlabel()
+    'probability of the interval'
+    """
+    values = _checked(rows, columns, values)
+    ax, posterior = current_axes(ax), posterior_of(fit)
+    covered = coverage(posterior, np.asarray(rows), np.asarray(columns), values)
+    low, high = (binom.ppf(q, len(values), PROBABILITIES) / len(values) for q in (0.025, 0.975))
+    ax.fill_between(PROBABILITIES, low, high, color="#dcdcdc", linewidth=0, label="95% if calibrated")
+    ax.plot([0, 1], [0, 1], color=ACCENT, linestyle="--", linewidth=1.0)
+    ax.plot(PROBABILITIES, covered, "o-", color=INK, markersize=4, linewidth=1.2, label="coverage")
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the interval", ylabel="held-out values inside it")
+    ax.set_aspect("equal")
+    tidy(ax)
+    legend(ax, loc="upper left")
+    return ax
+
+
+def coverage(posterior: Posterior, rows: Any, columns: Any, values: Floats) -> Floats:
+    """Return the fraction of values inside the central predictive interval of each of `PROBABILITIES`."""
+    tails = 0.5 * (1.0 - PROBABILITIES)
+    inside = np.zeros(len(PROBABILITIES))
+    for part in tiles(len(values), 32 * posterior.n_chains * posterior.n_draws):
+        ends = posterior.quantile(np.concatenate([tails, 1.0 - tails]), rows[part], columns[part], noise=True)
+        low, high = np.split(ends, 2)
+        inside += ((low <= values[part]) & (values[part] <= high)).sum(axis=1)
+    return inside / len(values)
+
+
+def _checked(rows: Any, columns: Any, values: Any) -> Floats:
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or values.shape != np.shape(rows) or values.shape != np.shape(columns):
+        raise ValueError(
+            "rows, columns and values must be lists of the same length, at least 1, got shapes "
+            f"{np.shape(rows)}, {np.shape(columns)} and {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite: leave out the entries whose values are not known")
+    return values
+
+
+def plot_rank(choice: RankChoice, ax: Axes | None = None) -> Axes:
+    """Draw the log predictive density of hidden entries by number of components, with the chosen one marked.
+
+    Error bars are standard errors of the difference to the best one, so the best has none.
+
+    Parameters
+    ----------
+    choice : RankChoice
+        What :func:`bnmf.select_rank` returned.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from matplotlib.figure import Figure
+    >>> table = pd.DataFrame({"log_density": [-2.0, -1.0, -1.1], "below_best_se": [0.2, 0.0, 0.1]}, index=[1, 2, 3])
+    >>> ax = plot_rank(RankChoice(2, table), Figure().add_subplot())
+    >>> ax.get_xlabel()
+    'number of components K'
+    """
+    ax = current_axes(ax)
+    table = choice.table
+    density = table["log_density"]
+    error = table["below_best_se"]
+    ax.errorbar(table.index, density, error, color=INK, marker="o", markersize=5, linewidth=1.3, capsize=3)
+    best = density.loc[choice.best_k]
+    ax.plot([choice.best_k], [best], "D", color=ACCENT, markersize=9, zorder=3, label=f"chosen: K = {choice.best_k}")
+    ax.set(xlabel="number of components K", ylabel="log predictive density of hidden entries")
+    if len(table) <= 12:
+        ax.set_xticks(list(table.index))
+    tidy(ax)
+    legend(ax)
     return ax

@@ -1,4 +1,4 @@
-"""Heat maps: factors, and the completed matrix beside the observed one."""
+"""Factors: heat maps, the largest rows and columns of a component, the distribution of W, the completed matrix."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bnmf.data.observed import ObservedMatrix
-from bnmf.plots.look import COLOUR_MAP, current_axes, name_ticks, side_by_side
-from bnmf.posterior import Posterior
-from bnmf.posterior.components import Components
+from bnmf.plots.look import (
+    ACCENT,
+    COLOUR_MAP,
+    INK,
+    SOFT,
+    chain_line,
+    current_axes,
+    data_of,
+    legend,
+    name_ticks,
+    posterior_of,
+    side_by_side,
+    tidy,
+)
+from bnmf.posterior.components import Components, TopEntries
 from bnmf.posterior.subset import subset
 from bnmf.utils.text import labels
 from bnmf.utils.typing import Floats, Indices
@@ -21,9 +32,12 @@ if TYPE_CHECKING:
 # Rows and columns of a picture of the matrix; of more, some are drawn.
 MAX_ROWS = 400
 MAX_COLUMNS = 400
+# As the paper draws the entries of W: those of the last sweeps, and a line below which an entry counts as small.
+LAST_DRAWS = 20
+SMALL_WEIGHT = 0.1
 
 
-def plot_factor(posterior: Posterior, factor: str = "W", ax: Axes | None = None) -> Axes:
+def plot_factor(fit: Any, factor: str = "W", ax: Axes | None = None) -> Axes:
     """Draw a factor as a heat map: which components each row or each column is made of.
 
     The colour is the share of the predictions of a row, or of a column, that a component makes. Components have the
@@ -32,7 +46,7 @@ def plot_factor(posterior: Posterior, factor: str = "W", ax: Axes | None = None)
 
     Parameters
     ----------
-    posterior : Posterior
+    fit : BayesianNMF, NMFImputer or Posterior
         The fit.
     factor : {"W", "Z"}, default="W"
         Rows of the data by component, or columns of the data by component.
@@ -51,13 +65,13 @@ def plot_factor(posterior: Posterior, factor: str = "W", ax: Axes | None = None)
     >>> from bnmf import BayesianNMF
     >>> X = np.random.default_rng(0).exponential(size=(20, 10))
     >>> model = BayesianNMF(2, n_chains=2, random_state=0).fit(X)
-    >>> ax = plot_factor(model.posterior_, "Z", Figure().add_subplot())
+    >>> ax = plot_factor(model, "Z", Figure().add_subplot())
     >>> ax.images[0].get_array().shape
     (10, 2)
     """
     if factor not in ("W", "Z"):
         raise ValueError(f"factor must be 'W' or 'Z', got {factor!r}")
-    ax = current_axes(ax)
+    ax, posterior = current_axes(ax), posterior_of(fit)
     components = Components.of(posterior)
     if factor == "W":
         shares, order = components.row_shares, components.row_order()
@@ -75,7 +89,122 @@ def plot_factor(posterior: Posterior, factor: str = "W", ax: Axes | None = None)
     return ax
 
 
-def plot_completed(posterior: Posterior, data: ObservedMatrix, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None, *, n: int = 10) -> list[Axes]:
+    """Draw the largest rows and columns of a component with their 90% intervals.
+
+    A weight of 1 is that of an average row. The value of a column is what the component adds to it in an average row,
+    over the scale of the column where columns have scales of their own, and otherwise in the units of the data. Weights
+    that may be negative have a root mean square of 1.
+
+    Parameters
+    ----------
+    fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
+    component : int
+        Number of the component, as in ``BayesianNMF.components_``.
+    axes : sequence of two matplotlib.axes.Axes, optional
+        Where to draw; by default those of a new figure.
+    n : int, default=10
+        How many rows and how many columns.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The axes: rows, columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnmf import BayesianNMF
+    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
+    >>> model = BayesianNMF(2, n_chains=2, random_state=0).fit(X)
+    >>> rows, columns = plot_component(model, 0, n=5)
+    >>> len(rows.get_yticklabels())
+    5
+    """
+    posterior = posterior_of(fit)
+    if not 0 <= component < posterior.n_components:
+        raise ValueError(f"component must be at least 0 and below {posterior.n_components}, got {component}")
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    panels = side_by_side(axes, 2)
+    components = Components.of(posterior)
+    rows, columns = components.top_rows(component, n), components.top_columns(component, n)
+    _intervals(panels[0], rows, labels(posterior.row_names, rows.positions, "row"))
+    own_scale = False
+    if posterior.scale is not None and len(posterior.scale) > 1:
+        own_scale, scale = True, posterior.scale[columns.positions]
+        columns = columns._replace(mean=columns.mean / scale, low=columns.low / scale, high=columns.high / scale)
+    _intervals(panels[1], columns, labels(posterior.column_names, columns.positions, "column"))
+    agreeing = components.n_chains_with[component]
+    panels[0].set_title(f"component {component}, {components.sizes[component]:.0%} of all predictions", fontsize=10)
+    panels[1].set_title(f"found by {agreeing} of {posterior.n_chains} chains", fontsize=10)
+    typical = "root mean square" if posterior.signed[0] else "average row"
+    panels[0].set_xlabel(f"weight of the row ({typical}: 1)")
+    panels[1].set_xlabel("added at weight 1" + (" (column scale: 1)" if own_scale else ""))
+    return panels
+
+
+def _intervals(ax: Axes, top: TopEntries, names: list[str]) -> None:
+    places = np.arange(len(names))
+    ax.hlines(places, top.low, top.high, color=SOFT, linewidth=2.2)
+    ax.plot(top.mean, places, "o", color=INK, markersize=5)
+    name_ticks(ax.yaxis, names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    if top.low.min() < 0:
+        ax.axvline(0.0, color=SOFT, linewidth=0.8)
+    else:
+        ax.set_xlim(0, None)
+    tidy(ax, grid="x")
+
+
+def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
+    """Draw the distribution of the entries of W in the last 20 draws, as the paper does.
+
+    The axis is logarithmic, and the densities are over log10 w. The legend gives the percentage of entries below 0.1,
+    the paper's measure of sparsity. Scale can move between W and Z, so these are entries in the scale of the draws.
+
+    Parameters
+    ----------
+    fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from bnmf import BayesianNMF
+    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
+    >>> ax = plot_weights(BayesianNMF(2, n_chains=2, random_state=0).fit(X), Figure().add_subplot())
+    >>> ax.get_xlabel()
+    'entry of W'
+    """
+    ax, posterior = current_axes(ax), posterior_of(fit)
+    last = posterior.W[:, -LAST_DRAWS:]
+    logs = [np.log10(np.maximum(draws, np.finfo(np.float32).tiny)).ravel() for draws in last]
+    # A few entries that are nearly zero would stretch the axis over many decades.
+    start, stop = np.quantile(np.concatenate([np.quantile(part, [0.01, 1.0]) for part in logs]), [0.0, 1.0])
+    edges = np.linspace(start, max(stop, start + 0.1), 41)
+    for chain, (draws, part) in enumerate(zip(last, logs, strict=True)):
+        density = np.histogram(part, edges)[0] / part.size / np.diff(edges)
+        style = chain_line(chain, len(last), len(density))
+        style["label"] += f" ({100 * np.mean(draws < SMALL_WEIGHT):.0f}% below {SMALL_WEIGHT:g})"
+        ax.plot(10 ** (0.5 * (edges[:-1] + edges[1:])), density, **style)
+    ax.axvline(SMALL_WEIGHT, color=ACCENT, linewidth=1.0, linestyle=":")
+    ax.set(xlabel="entry of W", ylabel="density over log10 w", xscale="log", ylim=(0, None))
+    tidy(ax)
+    legend(ax)
+    return ax
+
+
+def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) -> list[Axes]:
     """Draw the observed matrix, the completed one, and how uncertain each prediction is.
 
     Rows and columns are grouped by the component that makes most of them. Where columns have scales of their own, each
@@ -83,10 +212,10 @@ def plot_completed(posterior: Posterior, data: ObservedMatrix, axes: Sequence[Ax
 
     Parameters
     ----------
-    posterior : Posterior
+    fit : BayesianNMF, NMFImputer or Posterior
         The fit.
-    data : ObservedMatrix
-        What was fitted.
+    X : array-like, DataFrame or sparse matrix, optional
+        The fitted data. A model knows them; a `Posterior` does not.
     axes : sequence of three matplotlib.axes.Axes, optional
         Where to draw; by default those of a new figure.
 
@@ -103,12 +232,12 @@ def plot_completed(posterior: Posterior, data: ObservedMatrix, axes: Sequence[Ax
     >>> X = np.random.default_rng(0).exponential(size=(20, 10))
     >>> X[::3, ::4] = np.nan
     >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit(X)
-    >>> axes = plot_completed(model.posterior_, ObservedMatrix.from_data(X))
+    >>> axes = plot_completed(model)
     >>> bool(np.ma.getmaskarray(axes[0].images[0].get_array()).any())
     True
     """
-    if data.shape != posterior.shape:
-        raise ValueError(f"data must have the shape of the fitted data, {posterior.shape}, got {data.shape}")
+    posterior = posterior_of(fit)
+    data = data_of(fit, X, posterior)
     panels = side_by_side(axes, 3, height=5.4)
     components = Components.of(posterior)
     rows = evenly(components.row_order(), MAX_ROWS)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior.interface import BasePosterior
 from bnmf.utils.text import shortened
 
 if TYPE_CHECKING:
@@ -25,6 +27,27 @@ ROOM = 0.8
 
 _LINES: Sequence[Any] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _MARKERS = "os^DvPX*"
+
+
+def posterior_of(fit: Any) -> Any:
+    """Return the posterior of a fitted model or imputer, or the given one."""
+    model = getattr(fit, "estimator_", fit)
+    posterior = getattr(model, "posterior_", model)
+    if not isinstance(posterior, BasePosterior):
+        raise TypeError(f"fit must be a fitted BayesianNMF or NMFImputer, or a Posterior, got {type(fit).__name__}")
+    return posterior
+
+
+def data_of(fit: Any, X: Any, posterior: Any) -> ObservedMatrix:
+    """Return the fitted data: X, or those that the model keeps."""
+    data = getattr(getattr(fit, "estimator_", fit), "_data_", None) if X is None else X
+    if X is not None and not isinstance(X, ObservedMatrix):
+        data = ObservedMatrix.from_data(X, negative=True)
+    if not isinstance(data, ObservedMatrix):
+        raise TypeError(f"X must be given: the fitted data are not kept by {type(fit).__name__}")
+    if data.shape != posterior.shape:
+        raise ValueError(f"X must have the shape of the fitted data, {posterior.shape}, got {data.shape}")
+    return data
 
 
 def current_axes(ax: Axes | None) -> Axes:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
 
-from bnmf.report.markup import number, percent
+from bnmf.report.markup import number
 from bnmf.utils.text import shortened
 from bnmf.utils.typing import Bools, Floats
 
-WIDTH, HEIGHT = 460, 280
-LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 44
+WIDTH, HEIGHT = 460, 290
+RIGHT, TOP, BOTTOM = 14, 30, 44
+# Width of a character of a tick label.
+CHARACTER = 7.2
 # Points of a line: more cannot be told apart.
 MAX_POINTS = 300
 # Line styles in the style sheet.
 N_LINE_STYLES = 8
 # Characters of a name beside a chart.
-LABEL_WIDTH = 17
+LABEL_WIDTH = 16
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -37,8 +39,29 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [float(f"{i * step:.10g}") for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two positive ones, for a logarithmic axis."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for multiples in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+        found = [m * 10.0**p for p in powers for m in multiples if low <= 1.000001 * m * 10.0**p <= 1.000002 * high]
+        if len(found) >= 3:
+            return found[:: -(-len(found) // 6)]
+    return [tick for tick in ticks(low, high, 4) if tick > 0]
+
+
+def percent_tick(share: float) -> str:
+    """Return a share in percent with all of its digits.
+
+    Examples
+    --------
+    >>> percent_tick(0.275), percent_tick(1.0)
+    ('27.5%', '100%')
+    """
+    return f"{round(100 * share, 6):g}%"
+
+
 class Chart:
-    """Axes in which lines, bars and points are drawn."""
+    """Axes in which lines, bars and points are drawn; the label of the vertical one stands above it."""
 
     def __init__(
         self,
@@ -49,49 +72,40 @@ class Chart:
         title: str,
         *,
         log_y: bool = False,
-        percents: bool = False,
         counts: bool = False,
+        x_text: Callable[[float], str] = number,
     ) -> None:
-        self.x, self.log_y, self.counts, self.title = x, log_y, counts, title
-        self.y = (math.log10(y[0]), math.log10(y[1])) if log_y else y
+        self.x, self.y, self.title = x, y, title
+        self.scale: Callable[[Floats], Floats] = np.log10 if log_y else np.asarray
+        levels = [level for level in (log_ticks if log_y else ticks)(*y) if not counts or level.is_integer()]
+        texts = [number(level) for level in levels]
+        self.left, bottom = 12 + CHARACTER * max(map(len, texts), default=0), HEIGHT - BOTTOM
         self.parts: list[str] = []
-        self._axes(x_label, y_label, percent if percents else number)
+        for text, place in zip(texts, self.down(np.array(levels)), strict=True):
+            self.parts.append(f'<path class="rule" d="M{self.left} {place:.1f}H{WIDTH - RIGHT}"/>')
+            self.parts.append(f'<text class="tick end" x="{self.left - 7:.1f}" y="{place + 4:.1f}">{text}</text>')
+        marks = ticks(*x)
+        for mark, place in zip(marks, self.across(np.array(marks)), strict=True):
+            self.parts.append(f'<text class="tick mid" x="{place:.1f}" y="{bottom + 17}">{x_text(mark)}</text>')
+        self.parts.append(f'<path class="axis" d="M{self.left} {bottom}H{WIDTH - RIGHT}"/>')
+        middle = 0.5 * (self.left + WIDTH - RIGHT)
+        self.parts.append(f'<text class="label mid" x="{middle:.1f}" y="{HEIGHT - 6}">{escape(x_label)}</text>')
+        self.parts.append(f'<text class="label" x="0" y="13">{escape(y_label)}</text>')
 
     def across(self, values: Floats) -> Floats:
         """Return horizontal places of values."""
-        return LEFT + (np.asarray(values, float) - self.x[0]) / (self.x[1] - self.x[0]) * (WIDTH - LEFT - RIGHT)
+        return self.left + (np.asarray(values) - self.x[0]) / (self.x[1] - self.x[0]) * (WIDTH - self.left - RIGHT)
 
     def down(self, values: Floats) -> Floats:
         """Return vertical places of values."""
-        values = np.log10(np.asarray(values, float)) if self.log_y else np.asarray(values, float)
-        return TOP + (self.y[1] - values) / (self.y[1] - self.y[0]) * (HEIGHT - TOP - BOTTOM)
-
-    def _axes(self, x_label: str, y_label: str, x_text: object) -> None:
-        bottom = HEIGHT - BOTTOM
-        levels = [10.0**tick for tick in _log_ticks(*self.y)] if self.log_y else ticks(*self.y)
-        if self.counts:
-            levels = [level for level in levels if level.is_integer()]
-        for level, place in zip(levels, self.down(np.array(levels)), strict=True):
-            self.parts.append(f'<path class="rule" d="M{LEFT} {place:.1f}H{WIDTH - RIGHT}"/>')
-            self.parts.append(f'<text class="tick end" x="{LEFT - 7}" y="{place + 4:.1f}">{number(level)}</text>')
-        marks = ticks(*self.x)
-        for mark, place in zip(marks, self.across(np.array(marks)), strict=True):
-            text = x_text(mark)  # type: ignore[operator]
-            self.parts.append(f'<text class="tick mid" x="{place:.1f}" y="{bottom + 17}">{text}</text>')
-        self.parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{WIDTH - RIGHT}"/>')
-        middle = 0.5 * (LEFT + WIDTH - RIGHT)
-        self.parts.append(f'<text class="label mid" x="{middle}" y="{HEIGHT - 6}">{escape(x_label)}</text>')
-        centre = 0.5 * (TOP + bottom)
-        self.parts.append(
-            f'<text class="label mid" transform="translate(13 {centre}) rotate(-90)">{escape(y_label)}</text>'
-        )
+        low, high = self.scale(np.array(self.y, dtype=float))
+        return TOP + (high - self.scale(np.asarray(values, dtype=float))) / (high - low) * (HEIGHT - TOP - BOTTOM)
 
     def shade(self, start: float, stop: float, text: str) -> None:
         """Shade a part of the horizontal axis."""
         a, b = self.across(np.array([start, stop]))
-        self.parts.insert(
-            0, f'<rect class="shade" x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{HEIGHT - TOP - BOTTOM}"/>'
-        )
+        height = HEIGHT - TOP - BOTTOM
+        self.parts.insert(0, f'<rect class="shade" x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{height}"/>')
         self.parts.append(f'<text class="tick mid" x="{(a + b) / 2:.1f}" y="{TOP + 13}">{escape(text)}</text>')
 
     def line(self, x: Floats, y: Floats, style: int) -> None:
@@ -103,24 +117,21 @@ class Chart:
 
     def bars(self, edges: Floats, heights: Floats, texts: Sequence[str]) -> None:
         """Draw bars from the bottom up, with a text each for the mouse."""
-        a, b, top = self.across(edges[:-1]), self.across(edges[1:]), self.down(heights)
         bottom = HEIGHT - BOTTOM
-        for left, right, high, text in zip(a, b, top, texts, strict=True):
+        places = self.across(edges)
+        for left, right, high, text in zip(places[:-1], places[1:], self.down(heights), texts, strict=True):
             self.parts.append(
                 f'<rect class="bar" x="{left + 0.5:.1f}" y="{high:.1f}" width="{max(right - left - 1, 0.5):.1f}" '
                 f'height="{max(bottom - high, 0):.1f}"><title>{escape(text)}</title></rect>'
             )
 
     def points(self, x: Floats, y: Floats) -> None:
-        """Draw points."""
-        places = zip(self.across(x), self.down(y), strict=True)
-        self.parts.append('<path class="points" d="' + "".join(f"M{a:.1f} {b:.1f}h0" for a, b in places) + '"/>')
-
-    def diagonal(self) -> None:
-        """Draw where both axes are equal."""
+        """Draw points, and a line where both axes are equal."""
         ends = np.array([max(self.x[0], self.y[0]), min(self.x[1], self.y[1])])
         (a, b), (c, d) = self.across(ends), self.down(ends)
+        places = zip(self.across(x), self.down(y), strict=True)
         self.parts.append(f'<path class="diagonal" d="M{a:.1f} {c:.1f}L{b:.1f} {d:.1f}"/>')
+        self.parts.append('<path class="points" d="' + "".join(f"M{a:.1f} {b:.1f}h0" for a, b in places) + '"/>')
 
     def svg(self) -> str:
         """Return the chart as an SVG element."""
@@ -135,37 +146,19 @@ def svg(width: float, height: float, content: str, title: str, attributes: str =
     )
 
 
-def _log_ticks(low: float, high: float) -> list[float]:
-    """Return logarithms of round numbers between two logarithms."""
-    for multiples in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
-        marks = [p + math.log10(m) for p in range(math.floor(low), math.ceil(high) + 1) for m in multiples]
-        found = [mark for mark in marks if low - 1e-9 <= mark <= high + 1e-9]
-        if len(found) >= 3:
-            step = -(-len(found) // 6)
-            return found[::step]
-    return [math.log10(tick) for tick in ticks(10**low, 10**high, 4) if tick > 0]
-
-
-def histogram(values: Floats, x_label: str, y_label: str, title: str, *, percents: bool = False) -> str:
-    """Return a histogram."""
-    low, high = _trimmed(values)
+def histogram(values: Floats, x_label: str, y_label: str, title: str, text: Callable[[float], str] = number) -> str:
+    """Return a histogram; extreme values that would leave the others in a corner are counted in the last bars."""
+    low, high = float(values.min()), float(values.max())
+    inner_low, inner_high = np.quantile(values, [0.005, 0.995])
+    if (spread := inner_high - inner_low) > 0:
+        low, high = max(low, inner_low - spread), min(high, inner_high + spread)
+    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
     edges = np.linspace(low, high, min(37, max(6, int(3 * np.sqrt(len(values))))))
     counts = np.histogram(np.clip(values, low, high), edges)[0]
-    text = percent if percents else number
-    chart = Chart((low, high), (0, 1.05 * counts.max()), x_label, y_label, title, percents=percents, counts=True)
+    chart = Chart((low, high), (0, 1.05 * counts.max()), x_label, y_label, title, counts=True, x_text=text)
     texts = [f"{text(a)} to {text(b)}: {count:,}" for a, b, count in zip(edges, edges[1:], counts, strict=False)]
     chart.bars(edges, counts.astype(float), texts)
     return chart.svg()
-
-
-def _trimmed(values: Floats) -> tuple[float, float]:
-    """Return the range of the values, without the largest if they would leave the others in a corner."""
-    low, high = float(values.min()), float(values.max())
-    inner_low, inner_high = (float(end) for end in np.quantile(values, [0.005, 0.995]))
-    spread = inner_high - inner_low
-    if spread > 0:
-        low, high = max(low, inner_low - spread), min(high, inner_high + spread)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def intervals(names: Sequence[str], mean: Floats, low: Floats, high: Floats, title: str) -> str:
@@ -174,13 +167,12 @@ def intervals(names: Sequence[str], mean: Floats, low: Floats, high: Floats, tit
     height = step * len(names) + 20
     bottom, top = float(low.min(initial=0.0)), float(high.max(initial=0.0))
     top = max(top, bottom + 1e-300)
-    marks = ticks(bottom, top, 3)
 
     def across(value: float) -> float:
         return left + (width - left - 14) * (value - bottom) / (top - bottom)
 
     parts = []
-    for mark in marks:
+    for mark in ticks(bottom, top, 3):
         parts.append(f'<path class="rule" d="M{across(mark):.1f} 2V{height - 16}"/>')
         parts.append(f'<text class="tick mid" x="{across(mark):.1f}" y="{height - 3}">{number(mark)}</text>')
     for i, label in enumerate(names):
@@ -195,24 +187,20 @@ def intervals(names: Sequence[str], mean: Floats, low: Floats, high: Floats, tit
     return svg(width, height, "".join(parts), title)
 
 
-def agreement(found: Bools, title: str) -> str:
-    """Return a grid of chains by patterns, with a full dot where a chain has found a pattern."""
-    n_chains, n_patterns = found.shape
-    left, step = 46, min(24.0, 400.0 / n_patterns)
-    row = 20.0
-    radius = min(6.0, 0.36 * step)
+def agreement(found: Bools, names: Sequence[str], title: str) -> str:
+    """Return a grid of chains by components, with a full dot where a chain has found a component."""
+    n_chains, n_components = found.shape
+    left, row, step = 62, 20.0, min(24.0, 390.0 / n_components)
+    bottom = 14 + row * n_chains
     parts = []
     for chain in range(n_chains):
         y = 14 + row * chain
-        parts.append(f'<text class="tick end" x="{left - 6}" y="{y + 4}">run {chain + 1}</text>')
-        for pattern in range(n_patterns):
-            kind = "found" if found[chain, pattern] else "absent"
-            x = left + step * (pattern + 0.5)
-            parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y}" r="{radius:.1f}"/>')
-    every = -(-n_patterns // 20)
-    for pattern in range(0, n_patterns, every):
-        x, y = left + step * (pattern + 0.5), 14 + row * n_chains + 2
-        parts.append(f'<text class="tick mid" x="{x:.1f}" y="{y}">{pattern + 1}</text>')
-    height = 14 + row * n_chains + 26
-    parts.append(f'<text class="label mid" x="{left + step * n_patterns / 2:.1f}" y="{height - 4}">pattern</text>')
-    return svg(max(left + step * n_patterns + 8, 300), height, "".join(parts), title)
+        parts.append(f'<text class="tick end" x="{left - 6}" y="{y + 4}">chain {chain}</text>')
+        for place in range(n_components):
+            kind, x = "found" if found[chain, place] else "absent", left + step * (place + 0.5)
+            parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y}" r="{min(6.0, 0.36 * step):.1f}"/>')
+    for place in range(0, n_components, -(-n_components // 20)):
+        x = left + step * (place + 0.5)
+        parts.append(f'<text class="tick mid" x="{x:.1f}" y="{bottom + 2}">{names[place]}</text>')
+    parts.append(f'<text class="label mid" x="{left + step * n_components / 2:.1f}" y="{bottom + 22}">component</text>')
+    return svg(WIDTH, bottom + 26, "".join(parts), title)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.plots.heat_maps import column_ranges, evenly
+from bnmf.plots.factors import column_ranges, evenly
 from bnmf.posterior.components import Components
 from bnmf.posterior.subset import subset
 from bnmf.report.charts import svg
@@ -24,7 +24,7 @@ from bnmf.utils.typing import Floats
 MAX_ROWS = 220
 MAX_COLUMNS = 160
 VALUE_COLOURS, DOUBT_COLOURS = "cividis", "magma_r"
-LABEL_WIDTH = 18
+LABEL_WIDTH = 16
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class HeatMap:
 
     def svg(self) -> str:
         """Return the picture with its labels."""
-        left = 104.0 if self.rows else 4.0
+        left = 112.0 if self.rows else 4.0
         top = 6.0
-        bottom = 0.0 if not self.columns else 10.0 + 5.7 * min(max(map(len, self.columns)), LABEL_WIDTH)
+        bottom = 0.0 if not self.columns else 12.0 + 6.4 * min(max(map(len, self.columns)), LABEL_WIDTH)
         short_columns = bool(self.columns) and max(map(len, self.columns)) <= 3
         bottom = 18.0 if short_columns else bottom
         parts = [
@@ -112,9 +112,9 @@ def _column_labels(names: Sequence[str], left: float, top: float, width: float, 
 
 
 def share_maps(overview: Overview, components: Components) -> str:
-    """Return heat maps of the shares that patterns have in rows and in columns."""
+    """Return heat maps of the shares that components have in rows and in columns."""
     order = components.order
-    patterns = [str(k + 1) for k in range(len(order))]
+    numbers = [str(k) for k in order]
     figures = []
     for kind, shares, positions, names in (
         ("row", components.row_shares, components.row_order(), overview.row_labels),
@@ -123,14 +123,13 @@ def share_maps(overview: Overview, components: Components) -> str:
         shown = evenly(positions, MAX_ROWS)
         values, labels = shares[shown][:, order], names(shown)
         top = float(np.quantile(values, 0.995)) or 1.0
-        title = f"Share of the predictions of each {kind} that each pattern makes"
-        picture = HeatMap(values, (0.0, top), labels, patterns, title, VALUE_COLOURS, f"shares-{kind}")
-        numbers = {"kind": "share", "of": kind, "rows": labels, "columns": patterns, "values": rounded(values)}
-        counted = _of(len(shown), len(positions), kind)
+        title = f"Share of each component in the predictions of each {kind}"
+        picture = HeatMap(values, (0.0, top), labels, numbers, title, VALUE_COLOURS, f"shares-{kind}")
+        data = {"kind": "share", "of": kind, "rows": labels, "columns": numbers, "values": rounded(values)}
         figures.append(
-            f"<figure>{picture.svg()}{picture.scale('0%', percent(top))}<figcaption>Which patterns (across) make up "
-            f"which {kind}s (down): {counted}, grouped by the pattern that makes most of each.</figcaption>"
-            f"{json_script(f'shares-{kind}', numbers)}</figure>"
+            f"<figure>{picture.svg()}{picture.scale('0%', percent(top))}<figcaption>Share of each component (across) "
+            f"in the predictions of each {kind} (down): {_of(len(shown), len(positions), kind)}, grouped by their "
+            f"largest component.</figcaption>{json_script(f'shares-{kind}', data)}</figure>"
         )
     return f'<div class="pair">{"".join(figures)}</div>'
 
@@ -158,33 +157,22 @@ def matrix_maps(overview: Overview, components: Components) -> str:
     }
     top = max(1.0, float(np.quantile(doubt, 0.99)))
     blank = np.where(np.isnan(observed), np.nan, shown)
-    panels = [
-        (
-            HeatMap(blank, limits, row_names, column_names, "Observed values", VALUE_COLOURS, "matrix"),
-            texts,
-            "Observed",
-        ),
-        (
-            HeatMap(shown, limits, row_names, column_names, "Completed values", VALUE_COLOURS, "matrix"),
-            texts,
-            "Completed",
-        ),
-        (
-            HeatMap(doubt, (0.0, top), row_names, column_names, "Uncertainty", DOUBT_COLOURS, "matrix"),
-            ("0%", f"{top:.0%} of the column’s spread"),
-            "Uncertainty",
-        ),
-    ]
-    figures = "".join(
-        f"<figure><h3>{heading}</h3>{picture.svg()}{picture.scale(*ends)}</figure>" for picture, ends, heading in panels
-    )
+    panels = {
+        "Observed": (blank, limits, VALUE_COLOURS, texts),
+        "Completed": (shown, limits, VALUE_COLOURS, texts),
+        "Uncertainty": (doubt, (0.0, top), DOUBT_COLOURS, ("0%", f"{top:.0%} of the column’s sd")),
+    }
+    figures = ""
+    for heading, (values, ends, colours, at_ends) in panels.items():
+        picture = HeatMap(values, ends, row_names, column_names, f"{heading} values", colours, "matrix")
+        figures += f"<figure><h3>{heading}</h3>{picture.svg()}{picture.scale(*at_ends)}</figure>"
     counted = (
         f"{_of(len(rows), overview.data.shape[0], 'row')} and {_of(len(columns), overview.data.shape[1], 'column')}"
     )
     return (
         f'<div class="trio">{figures}</div><p class="figure-note">{counted[0].upper() + counted[1:]}, grouped by '
-        "pattern. Blank cells on the left were missing. Point at a cell, or move through them with the arrow keys, for "
-        f"its names and values.</p>{json_script('matrix', numbers)}"
+        "component. Blank cells on the left were missing. Point at a cell, or move through them with the arrow keys, "
+        f"for its names and values.</p>{json_script('matrix', numbers)}"
     )
 
 

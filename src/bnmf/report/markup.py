@@ -1,11 +1,14 @@
-"""Pieces of HTML: numbers, tables and data for the script, with everything that comes from the data escaped."""
+"""Pieces of HTML: numbers, tables and pages, with everything that comes from the data escaped."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from html import escape
+from importlib.resources import files
+from string import Template
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,18 +17,14 @@ import numpy as np
 NAME_WIDTH = 60
 
 
-class Column(NamedTuple):
-    """A column of a table.
+class Html(str):
+    """Markup, in which names are escaped already."""
 
-    Attributes
-    ----------
-    title : str
-        Its heading.
-    numeric : bool
-        Whether it holds numbers, by which it is sorted.
-    hint : str
-        An explanation that is shown when the mouse rests on the heading.
-    """
+    __slots__ = ()
+
+
+class Column(NamedTuple):
+    """A column of a table: its heading, whether it is sorted by number, and an explanation for the mouse."""
 
     title: str
     numeric: bool = False
@@ -57,8 +56,8 @@ def percent(share: float) -> str:
 
     Examples
     --------
-    >>> percent(0.2041), percent(0.012), percent(0.0), percent(0.0001), percent(0.9999)
-    ('20%', '1.2%', '0%', '<0.1%', '>99.9%')
+    >>> percent(0.2041), percent(0.012), percent(0.0), percent(0.0001), percent(0.9999), percent(-2.486)
+    ('20%', '1.2%', '0%', '<0.1%', '>99.9%', '−249%')
     """
     if not math.isfinite(share):
         return "–"
@@ -66,20 +65,34 @@ def percent(share: float) -> str:
         return "<0.1%"
     if 0.999 < share < 1:
         return ">99.9%"
-    return f"{share:.0%}" if share == 0 or 0.1 <= share < 0.995 or share >= 1 else f"{share:.1%}"
+    digits = 0 if share == 0 or 0.1 <= abs(share) < 0.995 or abs(share) >= 1 else 1
+    return f"{share:.{digits}%}".replace("-", "−")
+
+
+def prose(text: str) -> str:
+    """Return a text as HTML, with code between backquotes.
+
+    Examples
+    --------
+    >>> prose("double `burn_in` & co")
+    'double <code>burn_in</code> &amp; co'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def html_table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]], *, search: bool = True) -> str:
-    """Return a table that can be read without a script, and sorted and searched with it."""
+    """Return a table that can be read without a script, and sorted and searched with it.
+
+    A cell is a text or `Html`, in a numeric column a number or a pair of a number and its text.
+    """
     head = "".join(
-        f'<th scope="col"{" class=num" if column.numeric else ""}{_title(column.hint)}>{escape(column.title)}</th>'
+        f'<th scope="col"{" class=num" if column.numeric else ""}'
+        + (f' title="{escape(column.hint)}"' if column.hint else "")
+        + f">{escape(column.title)}</th>"
         for column in columns
     )
     body = "\n".join(
-        "<tr>"
-        + "".join(_cell(cell, column, i) for i, (cell, column) in enumerate(zip(row, columns, strict=True)))
-        + "</tr>"
-        for row in rows
+        f"<tr>{''.join(map(_cell, row, columns, [True] + [False] * (len(columns) - 1)))}</tr>" for row in rows
     )
     return (
         f'<div class="table"{" data-search" if search else ""}><p class="caption">{escape(caption)}</p>'
@@ -88,23 +101,21 @@ def html_table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[
     )
 
 
-def _cell(cell: Any, column: Column, position: int) -> str:
+def _cell(cell: Any, column: Column, is_first: bool) -> str:
     if column.numeric:
         value, text = cell if isinstance(cell, tuple) else (cell, number(float(cell)))
         sortable = f"{float(value):.6g}" if math.isfinite(value) else ""
-        return f'<td class=num data-v="{sortable}">{escape(text)}</td>'
-    return f"<th scope=row>{name(cell)}</th>" if position == 0 else f"<td>{name(cell)}</td>"
+        return f'<td class=num data-v="{sortable}">{text if isinstance(text, Html) else escape(text)}</td>'
+    return f"<th scope=row>{_name(cell)}</th>" if is_first else f"<td>{_name(cell)}</td>"
 
 
-def name(text: str, width: int = NAME_WIDTH) -> str:
+def _name(text: str) -> str:
     """Return a name as HTML; a long one is cut at its end, and whole in its title."""
-    if len(text) <= width:
+    if isinstance(text, Html):
+        return text
+    if len(text) <= NAME_WIDTH:
         return escape(text)
-    return f'<span title="{escape(text)}">{escape(text[: width - 1])}…</span>'
-
-
-def _title(hint: str) -> str:
-    return f' title="{escape(hint)}"' if hint else ""
+    return f'<span title="{escape(text)}">{escape(text[: NAME_WIDTH - 1])}…</span>'
 
 
 def json_script(identifier: str, data: Any) -> str:
@@ -126,9 +137,26 @@ def rounded(values: Any) -> list[Any]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim > 1:
         return [rounded(part) for part in array]
-    return [_short(value) if math.isfinite(value) else None for value in array.tolist()]
+    short = (float(f"{value:.4g}") if math.isfinite(value) else None for value in array.tolist())
+    return [int(x) if x is not None and x.is_integer() and abs(x) < 1e15 else x for x in short]
 
 
-def _short(value: float) -> float | int:
-    short = float(f"{value:.4g}")
-    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+def page(title: str, overline: str, lead: str, top: str, sections: Mapping[str, str], footer: str) -> str:
+    """Return a page that is one file: `lead` is a text, `top` and the sections are markup."""
+    anchors = {heading: f"section-{i}" for i, heading in enumerate(sections, 1)}
+    here = files("bnmf.report")
+    return Template(here.joinpath("report.html").read_text(encoding="utf-8")).substitute(
+        title=escape(title),
+        overline=escape(overline),
+        lead=escape(lead),
+        top=top,
+        links="".join(f'<a href="#{anchors[heading]}">{escape(heading)}</a>' for heading in sections),
+        sections="\n".join(
+            f'<section id="{anchors[heading]}" aria-labelledby="{anchors[heading]}-h"><h2 id="{anchors[heading]}-h">'
+            f"{escape(heading)}</h2>{body}</section>"
+            for heading, body in sections.items()
+        ),
+        footer=escape(footer),
+        style=here.joinpath("report.css").read_text(encoding="utf-8"),
+        script=here.joinpath("report.js").read_text(encoding="utf-8"),
+    )

@@ -1,4 +1,4 @@
-"""What went in: sizes, missing entries, and a sample of what was observed."""
+"""The fitted data with the numbers that several sections need."""
 
 from __future__ import annotations
 
@@ -19,20 +19,9 @@ MAX_SPREAD_RATIO = 20.0
 
 @dataclass(frozen=True)
 class Overview:
-    """The data of a report, with the numbers that several sections need.
+    """The data of a report with observed counts, means and standard deviations (NaN if empty) of its columns.
 
-    Attributes
-    ----------
-    data : ObservedMatrix
-        What was fitted.
-    posterior : Posterior
-        The fit.
-    column_observed : ndarray of int of shape (columns,)
-        Observed entries of each column.
-    column_mean, column_sd : ndarray of shape (columns,)
-        Mean and standard deviation of what was observed of each column; NaN where nothing was.
-    sampled_rows : ndarray of int
-        The rows of the sample, all if they are not too many.
+    Of large data only `sampled_rows` are looked at.
     """
 
     data: ObservedMatrix
@@ -44,14 +33,10 @@ class Overview:
 
     @classmethod
     def of(cls, data: ObservedMatrix, posterior: Posterior) -> Overview:
-        """Compute it."""
+        """Return the overview of a fit."""
         view = data.columns
-        if view.matrix is None:
-            sums = view.row_sums(lambda values, positions: values)
-        else:
-            sums = np.asarray(view.matrix.sum(axis=1), dtype=np.float64).ravel()
         count = np.where(view.n_observed > 0, view.n_observed, np.nan)
-        mean = sums / count
+        mean = view.sums() / count
         sd = np.sqrt(np.maximum(view.sums_of_squares / count - mean**2, 0.0))
         sd[sd < 1e-7 * np.abs(mean)] = 0.0  # what rounding leaves of a column of equal numbers
         rows = np.arange(data.shape[0])

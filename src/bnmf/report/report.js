@@ -6,6 +6,8 @@ for (const box of document.querySelectorAll(".table")) {
   const heads = [...box.querySelectorAll("thead th")];
   const original = [...body.rows];
   if (original.length > 25) box.dataset.long = "";
+  const scroll = box.querySelector(".scroll");
+  new ResizeObserver(() => box.toggleAttribute("data-wide", scroll.scrollWidth > scroll.clientWidth + 1)).observe(scroll);
 
   heads.forEach((head, column) => {
     const button = document.createElement("button");
@@ -44,7 +46,7 @@ for (const box of document.querySelectorAll(".table")) {
   count.setAttribute("aria-live", "polite");
   count.textContent = original.length.toLocaleString("en") + " rows";
   tools.append(field, count);
-  box.querySelector(".scroll").before(tools);
+  scroll.before(tools);
   // Cut names have their whole text in a title.
   const texts = original.map((row) =>
     [row.textContent, ...[...row.querySelectorAll("[title]")].map((cell) => cell.title)].join(" ").toLowerCase());
@@ -72,13 +74,13 @@ function describe(data, row, column) {
   const lines = [data.rows[row]];
   if (data.kind === "share") {
     const share = (100 * data.values[row][column]).toPrecision(2);
-    lines.push("pattern " + data.columns[column] + ": " + Number(share) + "% of the " + data.of + "’s predictions");
+    lines.push("component " + data.columns[column] + ": " + Number(share) + "% of the " + data.of + "’s predictions");
     return lines;
   }
   lines[0] += " × " + data.columns[column];
   const observed = data.observed[row][column];
   const guess = format(data.mean[row][column]) + " ± " + format(data.sd[row][column]);
-  if (observed === null) lines.push("missing, filled in with " + guess);
+  if (observed === null) lines.push("missing, imputed: " + guess);
   else lines.push("observed: " + format(observed), "fitted: " + guess);
   return lines;
 }

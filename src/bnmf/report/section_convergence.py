@@ -1,91 +1,97 @@
-"""Whether the fit can be trusted: verdicts in plain words, and the pictures behind them."""
+"""The verdict as cards, and the section with the figures and numbers behind it."""
 
 from __future__ import annotations
-
-from html import escape
 
 import numpy as np
 
 from bnmf.posterior import Posterior
 from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.components import Components
-from bnmf.posterior.verdict import Finding, Verdict
+from bnmf.posterior.verdict import PREDICTION_ERRORS, RHAT_LIMITS, WARNED, Verdict, level_of
 from bnmf.report.charts import N_LINE_STYLES, Chart, agreement
-from bnmf.report.markup import Column, html_table, number, percent
+from bnmf.report.markup import Column, Html, html_table, number, percent, prose
 from bnmf.report.overview import Overview
 
 # Observed entries that are compared with what was fitted to them, and points that are drawn.
 N_CHECKED = 4000
 N_POINTS = 1500
-# Sweeps at the start of a run that may lie beyond the axis.
+# Sweeps at the start of a chain that may lie beyond the axis.
 N_FAR_OFF = 5
-# Typical uncertainty of filled-in values, as a share of the spread of their column, and what is said about it.
+# Median uncertainty of imputed values, as a share of the spread of their column, and what is said about it.
 SHARPNESS = (
-    (0.3, "Most are sharp: far better than the average of their column."),
-    (0.6, "Most are clearly better than the average of their column."),
-    (0.85, "Most are somewhat better than the average of their column."),
-    (np.inf, "Most are only a little better than the average of their column."),
+    (0.3, "Most imputed values are far better than the column mean."),
+    (0.6, "Most imputed values are clearly better than the column mean."),
+    (0.85, "Most imputed values are somewhat better than the column mean."),
+    (np.inf, "Most imputed values are only a little better than the column mean."),
 )
-
-# What a level is called on a card, and its mark.
-LEVELS = {"good": ("Good", "✓"), "usable": ("With care", "!"), "poor": ("Do not rely on it", "✕")}
-LEVELS["unknown"] = ("Cannot tell", "?")
+# Name of a level on a card, its mark, and what it says of the predictions; the worst first.
+LEVELS = {
+    "poor": ("Do not rely on it", "✕", "Do not rely on the predictions and their intervals."),
+    "unknown": ("Cannot tell", "?", "It cannot be told whether the predictions can be used."),
+    "usable": ("With care", "!", "The predictions can be used with care."),
+    "good": ("Good", "✓", "The predictions and their intervals can be used."),
+}
 PURPOSES = {
     "predictions": "Predictions",
     "intervals": "Intervals",
     "noise": "Noise levels and fit",
     "components": "Components",
 }
+QUANTITIES = {
+    "noise variance": "variance of the noise",
+    "log likelihood": "of the observed entries",
+    "predictions": "the worst of 100 entries chosen at random",
+    "aligned W": "the worst of some weights of rows",
+    "aligned Z": "the worst of some entries of profiles",
+}
 
 
-def cards(verdict: Verdict) -> str:
-    """Return a card for each finding but those on the fit as such, which stand above them."""
-    return "".join(_card(finding) for finding in verdict if finding.purpose in PURPOSES)
-
-
-def _card(finding: Finding) -> str:
-    word, mark = LEVELS[finding.level]
-    return (
+def banner(verdict: Verdict, uncertainty: float) -> str:
+    """Return the notes on the fit as such, a sentence on the predictions, and a card for each other finding."""
+    on_fit = (finding for finding in verdict if finding.purpose == "fit")
+    notes = "".join(f'<p class="banner {finding.level}">{prose(finding.text)}</p>' for finding in on_fit)
+    judged = {finding.level for finding in verdict if finding.purpose in WARNED}
+    level = next(level for level in LEVELS if level in judged)
+    typical = next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
+    sharp = typical if level in ("good", "usable") else ""
+    cards = "".join(
         f'<div class="verdict {finding.level}"><p class="purpose">{PURPOSES[finding.purpose]}</p>'
-        f'<p class="level"><span class="mark" aria-hidden="true">{mark}</span>{word}</p>'
-        f"<p>{escape(finding.text)}</p></div>"
+        f'<p class="level"><span class="mark" aria-hidden="true">{LEVELS[finding.level][1]}</span>'
+        f"{LEVELS[finding.level][0]}</p><p>{prose(finding.text)}</p></div>"
+        for finding in verdict
+        if finding.purpose in PURPOSES
+    )
+    return (
+        f'<p class="banner {level}"><strong>{LEVELS[level][2]}</strong> {sharp}</p>{notes}'
+        f'<div class="verdicts">{cards}</div>'
     )
 
 
-def sharpness(uncertainty: float) -> str:
-    """Return a sentence on the typical uncertainty of filled-in values; nothing if there are none."""
-    return next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
-
-
-def trust(overview: Overview, components: Components) -> str:
-    """Return the section: pictures and numbers behind the verdicts."""
-    posterior = overview.posterior
-    order = components.order
-    n_chains = posterior.n_chains
+def section(overview: Overview, components: Components) -> str:
+    """Return the section."""
+    posterior, order = overview.posterior, components.order
+    dots = agreement(
+        posterior.alignment.agrees[:, order], [str(k) for k in order], "Which chains have found which components"
+    )
+    several = f"{posterior.n_chains} chains were" if posterior.n_chains > 1 else "One chain was"
+    own_scale = posterior.scale is not None and len(posterior.scale) > 1
     return f"""
-<p>The method was run {n_chains} time{"s" if n_chains > 1 else ""} from different random starts (“runs”, or chains).
-Each run first searches (burn-in, {posterior.burn_in:,} sweeps) and then collects {posterior.n_draws:,} plausible
-descriptions of the data (draws). Where runs that started apart end up saying the same, the answer comes from the data
-and not from chance.</p>
+<p>{several} started at random. Of each, the first {posterior.burn_in:,} sweeps (burn-in) are discarded, and
+{posterior.n_draws:,} draws from the posterior are kept. If chains with different starts agree, the result comes from
+the data and not from the start.</p>
 <div class="pair">
-<figure>{_convergence(posterior)}<figcaption>Error on the observed entries during each run{_unit(posterior)}. The lines
-should be flat and overlap after the shaded search. A run that stays above the others is stuck in a worse
-description.</figcaption></figure>
-<figure>{agreement(posterior.alignment.agrees[:, order], "Which runs have found which patterns")}<figcaption>Which run
-found which pattern (a full dot), from the largest to the smallest. A pattern can be interpreted if its column is full.
-Run {posterior.alignment.reference + 1} fits best, and the others are compared with it.</figcaption></figure>
+<figure>{_traces(posterior)}<figcaption>Error on the observed entries by
+sweep{", in units of the scale of each column" if own_scale else ""}. After the burn-in the lines should be flat and
+overlap. A chain that stays above the others is stuck in a worse mode.</figcaption></figure>
+<figure>{dots}<figcaption>Which chain found which component (a full dot), the largest first. Interpret a component if
+all chains found it. Chain {posterior.alignment.reference} fits best, and the others are compared with it.</figcaption>
+</figure>
 </div>
 {_check(overview)}
-{_numbers(posterior)}
-<p class="verbatim">In the words of <code>posterior.summary()</code>: {escape(posterior.summary().verdict)}</p>"""
+{_numbers(posterior)}"""
 
 
-def _unit(posterior: Posterior) -> str:
-    own = posterior.scale is not None and len(posterior.scale) > 1
-    return ", in units of the scale of each column" if own else ""
-
-
-def _convergence(posterior: Posterior) -> str:
+def _traces(posterior: Posterior) -> str:
     errors = np.sqrt(posterior.train_mse)
     n_sweeps = errors.shape[1]
     seen = errors[np.isfinite(errors) & (errors > 0)]
@@ -93,16 +99,16 @@ def _convergence(posterior: Posterior) -> str:
     # The first sweeps are far off, and would leave no room for the others.
     high = min(high, float(np.nanmax(errors[:, min(N_FAR_OFF, n_sweeps - 1) :])) * 1.02)
     low, high = (low * 0.98, high) if high > low else (low * 0.9, low * 1.1)
-    title = "Root mean squared error on the observed entries by sweep, one line per run"
-    chart = Chart((0, n_sweeps), (low, high), "sweep", "error (root mean square)", title, log_y=True)
+    title = "Root mean squared error on the observed entries by sweep, one line per chain"
+    chart = Chart((0, n_sweeps), (low, high), "sweep", "root mean squared error", title, log_y=True)
     if posterior.burn_in:
-        chart.shade(0, posterior.burn_in, "search (burn-in)")
+        chart.shade(0, posterior.burn_in, "burn-in")
     for chain, line in enumerate(errors):
         shown = np.where((line > 0) & (line <= high), line, np.nan)
         chart.line(np.arange(1.0, n_sweeps + 1), shown, chain)
     keys = "".join(
-        f'<span class="key"><svg viewBox="0 0 26 8" aria-hidden="true"><path class="line c{chain % N_LINE_STYLES}" '
-        f'd="M1 4H25"/></svg>run {chain + 1}</span>'
+        f'<span class="key"><svg viewBox="0 0 26 8" aria-hidden="true"><path class="line c{chain}" '
+        f'd="M1 4H25"/></svg>chain {chain}</span>'
         for chain in range(min(len(errors), N_LINE_STYLES))
     )
     return f'{chart.svg()}<p class="keys">{keys}</p>'
@@ -119,25 +125,21 @@ def _check(overview: Overview) -> str:
     spread, centre = overview.spread(columns), overview.column_mean[columns]
     total = float(np.sum(((values - centre) / spread) ** 2))
     explained = 1.0 - float(np.sum(((values - fitted) / spread) ** 2)) / total if total > 0 else float("nan")
-    unit = "value"
+    unit = ""
     if overview.units_differ:
-        values, fitted, unit = (values - centre) / spread, (fitted - centre) / spread, "value, columns scaled"
-    both = np.concatenate([values, fitted])
-    ends = (float(np.quantile(both, 0.001)), float(np.quantile(both, 0.999)))
-    ends = ends if ends[1] > ends[0] else (ends[0] - 0.5, ends[1] + 0.5)
-    margin = 0.03 * (ends[1] - ends[0])
-    ends = (ends[0] - margin, ends[1] + margin)
-    chart = Chart(ends, ends, f"observed {unit}", "fitted", "Fitted against observed values")
-    chart.diagonal()
-    part = slice(0, N_POINTS)
-    order = rng.permutation(len(values))[part]
-    chart.points(np.clip(values[order], *ends), np.clip(fitted[order], *ends))
+        values, fitted, unit = (values - centre) / spread, (fitted - centre) / spread, ", standardised by column"
+    ends = np.quantile(np.concatenate([values, fitted]), [0.001, 0.999])
+    margin = 0.03 * (ends[1] - ends[0]) or 0.5
+    low, high = float(ends[0] - margin), float(ends[1] + margin)
+    chart = Chart((low, high), (low, high), f"observed value{unit}", "fitted value", "Fitted against observed values")
+    part = rng.permutation(len(values))[:N_POINTS]
+    chart.points(np.clip(values[part], low, high), np.clip(fitted[part], low, high))
     return f"""<div class="pair">
-<figure>{chart.svg()}<figcaption>Fitted against observed values ({len(order):,} entries chosen at random). Entries on
-the dashed line are described exactly.</figcaption></figure>
-<div><h3>Does it describe the data?</h3>
-<dl class="facts"><div><dt>{percent(explained)}</dt><dd>of the variation within columns is explained by the patterns,
-in {len(values):,} entries that the fit has seen</dd></div>{_hidden(overview.posterior.calibration)}</dl></div>
+<figure>{chart.svg()}<figcaption>Fitted against observed values ({len(part):,} entries chosen at random). On the dashed
+line both are equal.</figcaption></figure>
+<div><h3>Fit and calibration</h3>
+<dl class="facts"><div><dt>{percent(explained)}</dt><dd>of the variance within columns is explained
+({len(values):,} entries that the fit has seen)</dd></div>{_hidden(overview.posterior.calibration)}</dl></div>
 </div>"""
 
 
@@ -145,44 +147,50 @@ def _hidden(calibration: Calibration | None) -> str:
     """Return what was measured on hidden entries, or how to measure it."""
     if calibration is None:
         return (
-            "<div><dt>?</dt><dd>of the hidden values lie inside their intervals: no entries were hidden in this fit. "
+            "<div><dt>?</dt><dd>coverage of the intervals is not known: no entries were hidden in this fit. "
             "<code>bnmf check</code> and <code>check_table</code> measure it</dd></div>"
         )
     return (
-        f"<div><dt>{percent(calibration.coverage)}</dt><dd>of {calibration.n_entries:,} values that were hidden for "
-        f"this purpose lie inside their {percent(PROB)} intervals</dd></div>"
-        f"<div><dt>{calibration.error:.2f}</dt><dd>is the error of their predictions, in standard deviations of their "
+        f"<div><dt>{percent(calibration.coverage)}</dt><dd>of {calibration.n_entries:,} entries hidden for this "
+        f"purpose are inside their {percent(PROB)} intervals</dd></div>"
+        f"<div><dt>{calibration.error:.2f}</dt><dd>is their root mean squared error, in standard deviations of their "
         f"columns; that of the column mean is {calibration.error_of_mean:.2f}</dd></div>"
     )
 
 
 def _numbers(posterior: Posterior) -> str:
+    """Return the table of R-hat and effective sample sizes, with the level of the finding that each row belongs to."""
     table = posterior.summary()
-    meaning = {
-        "noise variance": "size of what the patterns do not explain",
-        "log likelihood": "how well the observed entries fit",
-        "predictions": "100 entries chosen at random, the worst of them",
-        "aligned W": "weights of some rows, the worst of them",
-        "aligned Z": "profiles of some columns, the worst of them",
-    }
-    rows = [
-        [
-            quantity,
-            meaning.get(quantity, ""),
-            (row["r_hat"], f"{row['r_hat']:.2f}" if np.isfinite(row["r_hat"]) else "–"),
-            (row["ess"], number(round(row["ess"]) if np.isfinite(row["ess"]) else row["ess"])),
-        ]
-        for quantity, row in zip(map(str, table.index), table.to_dict("records"), strict=True)
-    ]
+    rows = []
+    for quantity, row in zip(map(str, table.index), table.to_dict("records"), strict=True):
+        level, of = level_of(row["r_hat"], RHAT_LIMITS), "R-hat"
+        if quantity == "predictions":
+            finding = posterior.verdict["predictions"]
+            level, of = finding.level, f"Monte Carlo error {percent(finding.number)}"
+        elif quantity.startswith("aligned"):
+            level, of = posterior.verdict["components"].level, "chains that find each component"
+        word = LEVELS[level][0].lower()
+        rows.append(
+            [
+                quantity,
+                QUANTITIES.get(quantity, ""),
+                (row["r_hat"], f"{row['r_hat']:.2f}" if np.isfinite(row["r_hat"]) else "–"),
+                (row["ess"], number(round(row["ess"]) if np.isfinite(row["ess"]) else row["ess"])),
+                Html(f'<strong class="{level}-cell">{word}</strong> <span class="note">by {of}</span>'),
+            ]
+        )
     columns = [
         Column("quantity"),
-        Column("what it is"),
-        Column("R-hat", True, "spread between runs over spread within a run; 1.00 is perfect, up to 1.05 is good"),
-        Column("effective draws", True, "independent draws that the draws of all runs are worth; 100 are enough"),
+        Column("meaning"),
+        Column("R-hat", True, f"spread between chains over spread within a chain; good up to {RHAT_LIMITS[0]}"),
+        Column("effective draws", True, "independent draws that the draws of all chains are worth"),
+        Column("verdict"),
     ]
-    intro = (
-        "<p><strong>R-hat</strong> compares how much runs differ with how much each of them varies: 1.00 is perfect, "
-        "and up to 1.05 is good. <strong>Effective draws</strong> are how many independent draws all runs together are "
-        "worth: 100 are enough for means and intervals.</p>"
+    return (
+        "<p><strong>R-hat</strong> compares the spread between chains with that within them: 1.00 is perfect, up to "
+        f"{RHAT_LIMITS[0]:g} is good. <strong>Effective draws</strong> is the number of independent draws that all "
+        "draws are worth. The worst of many entries is always larger than a typical one, so predictions are judged by "
+        f"their Monte Carlo error (good up to {PREDICTION_ERRORS[0]:.0%} of the predictive standard deviation), and "
+        "components by the chains that find them.</p>"
+        + html_table("Agreement of the chains", columns, rows, search=False)
     )
-    return intro + html_table("Agreement of the runs in numbers", columns, rows, search=False)

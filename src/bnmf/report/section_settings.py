@@ -1,4 +1,4 @@
-"""The section on how to run it again: settings and versions."""
+"""The section on settings and versions."""
 
 from __future__ import annotations
 
@@ -15,38 +15,34 @@ from bnmf.report.markup import Column, html_table
 LIBRARIES = ("bnmf", "numpy", "scipy", "pandas", "scikit-learn", "arviz-stats")
 
 
-def run_again(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
+def section(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
     """Return the section."""
-    taken = [
+    fit = [
         ["components", str(posterior.n_components)],
-        ["runs (chains)", str(posterior.n_chains)],
-        ["burn-in, sweeps", f"{posterior.burn_in:,}"],
-        ["draws of each run", f"{posterior.n_draws:,}"],
-        ["sweeps from draw to draw", str(posterior.thinning)],
+        ["chains", str(posterior.n_chains)],
+        ["sweeps of burn-in", f"{posterior.burn_in:,}"],
+        ["draws of each chain", f"{posterior.n_draws:,}"],
+        ["thinning", str(posterior.thinning)],
         ["noise", _noise(posterior)],
         ["scale", "of each column" if posterior.scale is not None and len(posterior.scale) > 1 else "common"],
-        ["offset of each column subtracted", "no" if posterior.offset is None else "yes"],
+        ["offset", "none" if posterior.offset is None else "subtracted"],
     ]
     if posterior.prior_W is not None:
-        taken.append(["prior of W", str(posterior.prior_W)])
+        fit.append(["prior of W", str(posterior.prior_W)])
     versions = [["Python", platform.python_version()], *([name, _version(name)] for name in LIBRARIES)]
-    columns = [Column("what"), Column("value")]
-    asked = ""
+    columns = [Column("setting"), Column("value")]
+    parameters = ""
     if settings:
-        rows = [[str(key), str(value)] for key, value in settings.items()]
-        text = json.dumps(
-            {str(key): value for key, value in settings.items()}, indent=2, default=str, ensure_ascii=False
-        )
-        asked = (
-            html_table("Settings that were asked for", columns, rows, search=False)
+        named = {str(key): value for key, value in settings.items()}
+        text = json.dumps(named, indent=2, default=str, ensure_ascii=False)
+        parameters = (
+            html_table("Parameters", columns, [[key, str(value)] for key, value in named.items()], search=False)
             + f"<details><summary>The same as JSON</summary><pre>{escape(text)}</pre></details>"
         )
     return f"""
-<p>With the same data, settings, seed and versions a fit gives the same draws.</p>
-<div class="pair tables">
-<div>{asked}{html_table("What was taken", columns, taken, search=False)}</div>
-<div>{html_table("Versions", columns, versions, search=False)}</div>
-</div>"""
+<p>With the same data, parameters, seed and versions a fit gives the same draws.</p>
+<div class="pair"><div>{html_table("Fit", columns, fit, search=False)}{parameters}</div>
+<div>{html_table("Versions", columns, versions, search=False)}</div></div>"""
 
 
 def _noise(posterior: Posterior) -> str:
@@ -57,7 +53,7 @@ def _noise(posterior: Posterior) -> str:
     if posterior.noise_factor is not None:
         # Known noise is not learned: its variance is one in every draw, times the squares of what is known.
         is_known = bool((posterior.noise_variance == 1.0).all())
-        words = "known of each entry" if is_known else f"{words}, times what is known of each entry"
+        words = "known of each entry" if is_known else f"{words}, times the known noise of each entry"
     return words if posterior.df is None else f"Student's t, scale {words}"
 
 

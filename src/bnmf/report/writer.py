@@ -5,53 +5,47 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import date
-from html import escape
-from importlib.resources import files
-from string import Template
 from typing import Any
 
 import numpy as np
 
-from bnmf.data.observed import ObservedMatrix
+from bnmf.plots.look import data_of, posterior_of
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
-from bnmf.posterior.verdict import Verdict
+from bnmf.report import section_components, section_convergence, section_data, section_imputed, section_settings
 from bnmf.report.heat_image import matrix_maps, share_maps
-from bnmf.report.markup import percent
+from bnmf.report.markup import page, percent
 from bnmf.report.overview import Overview
-from bnmf.report.section_components import pattern_cards
-from bnmf.report.section_convergence import cards, sharpness, trust
-from bnmf.report.section_data import went_in
-from bnmf.report.section_imputed import entries, imputed_entries
-from bnmf.report.section_settings import run_again
 from bnmf.utils.files import write_bytes
+
+FOOTER = "Written by bnmf: Bayesian nonnegative matrix factorisation by Gibbs sampling. The page is one file."
 
 
 def write_report(
+    fit: Any,
     path: str | os.PathLike[str],
-    posterior: Posterior,
-    data: ObservedMatrix,
+    X: Any = None,
     *,
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a report of a fit for people who did not run it: one HTML file that opens without a network.
 
-    It says what went in, whether the fit can be trusted, which patterns were found, which of the imputed entries are
-    sure, and how to run it again. Large matrices are shown in part, and the report says which part.
+    It describes the data, the convergence of the chains, the components, the imputed entries with their uncertainty,
+    and the settings. Large matrices are shown in part, and the report says which part.
 
     Parameters
     ----------
+    fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     path : path-like
         The file, usually ending in ``.html``. An existing file is replaced only when the new one is complete.
-    posterior : Posterior
-        The fit.
-    data : ObservedMatrix
-        What was fitted, in the user's units, with the names of rows and columns.
+    X : array-like, DataFrame or sparse matrix, optional
+        The fitted data, in the user's units. A model knows them; a `Posterior` does not.
     title : str, optional
         Title of the report.
     settings : mapping of str to object, optional
-        What was asked for, to be listed.
+        Parameters to list; by default those of the model.
 
     Examples
     --------
@@ -64,79 +58,45 @@ def write_report(
     >>> model = BayesianNMF(2, n_chains=2, random_state=0).fit(X)
     >>> with TemporaryDirectory() as directory:
     ...     path = Path(directory, "report.html")
-    ...     write_report(path, model.posterior_, ObservedMatrix.from_data(X), settings=model.get_params())
+    ...     write_report(model, path)
     ...     path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     True
     """
+    posterior = posterior_of(fit)
     if not isinstance(posterior, Posterior):
         raise TypeError(
-            f"posterior must be a Posterior, got {type(posterior).__name__}: a report needs the draws, which a fit "
-            "with keep_draws=False does not keep"
+            f"the posterior of fit must be a Posterior, got {type(posterior).__name__}: a report needs the draws, "
+            "which a fit with keep_draws=False does not keep"
         )
-    if not isinstance(data, ObservedMatrix):
-        raise TypeError(f"data must be an ObservedMatrix, got {type(data).__name__}: see ObservedMatrix.from_data")
-    if data.shape != posterior.shape:
-        raise ValueError(f"data must have the shape of the fitted data, {posterior.shape}, got {data.shape}")
-    page = _page(posterior, data, title or "Patterns and missing entries", settings)
-    write_bytes(path, page.encode("utf-8", errors="replace"))  # names may hold half characters
-
-
-def _page(posterior: Posterior, data: ObservedMatrix, title: str, settings: Mapping[str, Any] | None) -> str:
-    overview, components = Overview.of(data, posterior), Components.of(posterior)
-    imputed = imputed_entries(overview)
+    overview, components = Overview.of(data_of(fit, X, posterior), posterior), Components.of(posterior)
+    if settings is None and hasattr(fit, "get_params"):
+        settings = fit.get_params()
+    imputed = section_imputed.imputed_entries(overview)
     uncertainty = float(np.median(imputed.relative)) if len(imputed.relative) else float("nan")
     sections = {
-        "What went in": went_in(overview),
-        "Can it be trusted?": trust(overview, components),
-        "The patterns": pattern_cards(overview, components, share_maps(overview, components)),
-        "The filled-in values": entries(overview, imputed, matrix_maps(overview, components)),
-        "To run it again": run_again(posterior, settings),
+        "Data": section_data.section(overview),
+        "Convergence and fit": section_convergence.section(overview, components),
+        "Components": section_components.section(overview, components, share_maps(overview, components)),
+        "Imputed values": section_imputed.section(overview, imputed, matrix_maps(overview, components)),
+        "Settings": section_settings.section(posterior, settings),
     }
-    anchors = {heading: f"section-{i}" for i, heading in enumerate(sections, 1)}
-    here = files("bnmf.report")
-    return Template(here.joinpath("report.html").read_text(encoding="utf-8")).substitute(
-        title=escape(title),
-        date=f"{date.today():%d %B %Y}".lstrip("0"),
-        lead=_lead(overview, components),
-        banner=_banner(posterior.verdict, sharpness(uncertainty)),
-        verdicts=cards(posterior.verdict),
-        links="".join(f'<a href="#{anchors[heading]}">{heading}</a>' for heading in sections),
-        sections="\n".join(
-            f'<section id="{anchors[heading]}" aria-labelledby="{anchors[heading]}-h"><h2 id="{anchors[heading]}-h">'
-            f"{heading}</h2>{body}</section>"
-            for heading, body in sections.items()
-        ),
-        style=here.joinpath("report.css").read_text(encoding="utf-8"),
-        script=here.joinpath("report.js").read_text(encoding="utf-8"),
+    html = page(
+        title or "Components and missing entries",
+        f"bnmf report · {f'{date.today():%d %B %Y}'.lstrip('0')}",
+        _lead(overview, components),
+        section_convergence.banner(posterior.verdict, uncertainty),
+        sections,
+        FOOTER,
     )
+    write_bytes(path, html.encode("utf-8", errors="replace"))  # names may hold half characters
 
 
 def _lead(overview: Overview, components: Components) -> str:
-    n_rows, n_columns = overview.data.shape
-    n_patterns = components.n_present
-    patterns = f"{n_patterns} pattern{'s' if n_patterns != 1 else ''}"
+    (n_rows, n_columns), n = overview.data.shape, components.n_present
     table = f"A table of {n_rows:,} rows and {n_columns:,} columns"
+    model = f"{n} component{'s' if n != 1 else ''}"
     if overview.n_missing == 0:
-        return f"{table}, without missing entries, was described by {patterns}."
+        return f"{table}, without missing entries, modelled by {model}."
     share = percent(overview.n_missing / overview.n_entries)
-    return (
-        f"{table} was described by {patterns}. The {overview.n_missing:,} entries that were missing ({share}) were "
-        "filled in, each with an interval that says how sure it is."
-    )
-
-
-def _banner(verdict: Verdict, sharp: str) -> str:
-    """Return the notes on the fit as such, and one sentence on whether its predictions can be used."""
-    notes = "".join(
-        f'<p class="banner usable">{escape(finding.text)}</p>' for finding in verdict if finding.purpose == "fit"
-    )
-    judged = [verdict[purpose].level for purpose in ("predictions", "intervals") if purpose in verdict]
-    level = next(level for level in ("unknown", "poor", "usable", "good") if level in judged)
-    headline = {
-        "good": "The predictions and their intervals can be used.",
-        "usable": "The predictions can be used with care.",
-        "poor": "Do not rely on the predictions and their intervals yet: see below.",
-        "unknown": "It cannot be told yet whether the predictions can be used.",
-    }[level]
-    typical = sharp if level in ("good", "usable") else ""
-    return f'{notes}<p class="banner {level}"><strong>{headline}</strong> {typical}</p>'
+    missing = f"The {overview.n_missing:,} missing entries ({share}) were imputed, with intervals."
+    return f"{table}, modelled by {model}. {missing}"
