@@ -129,7 +129,9 @@ def test_noise():
 def test_weights_and_rank():
     posterior, _ = fake(10, 4)
     small = 100 * np.mean(posterior.W[0, -20:] < 0.1)
-    assert plots.plot_weights(posterior, axes()).get_legend_handles_labels()[1][0] == f"chain 0 ({small:.0f}% below 0.1)"
+    assert (
+        plots.plot_weights(posterior, axes()).get_legend_handles_labels()[1][0] == f"chain 0 ({small:.0f}% below 0.1)"
+    )
     table = pd.DataFrame({"log_density": [-3.0, -1.0, -1.1], "below_best_se": [0.3, 0.0, 0.1]}, index=[1, 2, 5])
     marked = plots.plot_rank(RankChoice(2, table), axes()).lines[-1]
     assert (marked.get_xdata()[0], marked.get_ydata()[0]) == (2, -1.0)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tests.posteriors import sample_posterior
 
 from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.units import units_of
 from bnmf.sampler.stores import Schedule
-from tests.posteriors import sample_posterior
 
 
 def data(seed=0):
