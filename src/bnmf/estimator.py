@@ -95,10 +95,11 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
-    offset : {"min", "mean", None}, default=None
+    offset : {"min", "mean", "both", None}, default=None
         Subtract the smallest observed entry of each column first, so that only the variation above it is factorised and
         negative data are allowed; or the mean of the column, for priors of factors that may be negative. It is added
-        again to predictions.
+        again to predictions. "both" learns an effect of each row and of each column, for ratings: two components more
+        than `n_components`, the first and the last, around the mean for priors of factors that may be negative.
     n_chains : int, default=4
         Number of chains, each with its own start.
     burn_in : int, default=300
@@ -148,7 +149,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     calibration_ : Calibration or None
         Error and coverage of entries that were hidden for this purpose, of all and by column.
     n_components_ : int
-        Number of components.
+        Number of components, effects of rows and columns included.
     offset_ : ndarray of shape (n_features,) or None
         What was subtracted from each column, and is added to predictions.
     noise_variance_ : float or ndarray of shape (n_features,)
@@ -189,7 +190,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "prior": "no_validation",
         "noise": "no_validation",
         "scale": [StrOptions({"column", "matrix"}), None],
-        "offset": [StrOptions({"min", "mean"}), None],
+        "offset": [StrOptions({"min", "mean", "both"}), None],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -479,7 +480,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @property
     def takes_negative(self) -> bool:
         """Whether the data may have negative entries."""
-        return self.offset is not None or allows_negative(self.prior)
+        return self.offset in ("min", "mean") or allows_negative(self.prior)
 
     def _validated(
         self, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool

@@ -110,3 +110,39 @@ def test_new_rows_with_unknown_weights_are_refused():
     np.testing.assert_array_equal(model.transform(X[:5]), model.transform(X)[:5])  # those of fitted rows are known
     with pytest.raises(ValueError, match="fixed_weights differ between rows"):
         model.transform(X[:5] + 0.1)
+
+
+@pytest.mark.parametrize(
+    ("prior", "scale"), [("normal", "matrix"), ("normal", None), ("ard", "matrix"), ("gl12", None)]
+)
+def test_effects_of_rows_and_columns(prior, scale):
+    """They are one component of equal columns and one of equal rows, around the mean if factors may be negative."""
+    X = signatures()[0]
+    shift = np.nanmean(X) if prior == "normal" else 0.0
+    model = quick(n_components=2, prior=prior, scale=scale, offset="both").fit(X)
+    ones = {"fixed_components": np.full((1, 15), 1.0), "fixed_weights": np.ones((60, 1))}
+    if scale == "matrix":
+        ones["fixed_components"] *= np.sqrt(np.nanmean((X - shift) ** 2))
+    expected = quick(n_components=4, prior=prior, scale=scale, **ones).fit(X - shift)
+    np.testing.assert_allclose(model.reconstruct(), expected.reconstruct() + shift, rtol=1e-6, atol=1e-9)
+    new = model.posterior_of(X[:3] * 1.01)
+    np.testing.assert_array_equal(new.W[..., -1], np.ones(new.W.shape[:3]))
+
+
+def test_effects_beside_what_is_fixed_and_in_columns_of_other_units():
+    X, W, Z = signatures()
+    unit = 2.0 ** np.arange(15)
+    given = {"fixed_components": Z[:1] * unit, "fixed_weights": W[:, 2:]}
+    model = quick(n_components=3, prior="normal", offset="both", **given).fit(X * unit)
+    draws = model.posterior_
+    assert draws.n_components == 5
+    np.testing.assert_allclose(draws.Z[:, :, 1], np.broadcast_to(Z[0] * unit, draws.Z[:, :, 1].shape))
+    np.testing.assert_array_equal(draws.W[..., -2], np.broadcast_to(W[:, 2], draws.W[..., -2].shape))
+    assert np.ptp(draws.Z[:, :, 0] / draws.scale, axis=-1).max() < 1e-12  # equal in the units of the columns
+    plain = quick(n_components=3, prior="normal", offset="both", **given | {"fixed_components": Z[:1]}).fit(X)
+    np.testing.assert_array_equal(model.reconstruct(), plain.reconstruct() * unit)
+
+
+def test_effects_above_zero_do_not_take_negative_entries():
+    with pytest.raises(ValueError, match="[Nn]egative"):
+        quick(n_components=2, offset="both").fit(-signatures()[0])

@@ -44,10 +44,13 @@ def build(
         data.check_listable()
     if sample_weight is not None and len(uncounted := uncounted_rows(sample_weight, data.shape[0])):
         data = data.without_rows(uncounted)
-    units, shifted = units_of(data, scale, offset, robust=law.is_heavy_tailed)
+    units, shifted = units_of(data, scale, offset, robust=law.is_heavy_tailed, signed=allows_negative(prior))
     factor = noise_factor(data, units, law, noise_scale, sample_weight)
     precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
     fixed = Fixed.of(fixed_components, fixed_weights, data.shape)
+    if offset == "both":
+        fixed = fixed.with_effects(data.shape, units.scale)
+        n_components = n_components if n_components == "auto" else n_components + 2
     if n_components == "auto":
         n_fixed = sum(fixed.counts)
         n_components = max(n_fixed, min(MAX_AUTO_COMPONENTS + n_fixed, *data.shape))

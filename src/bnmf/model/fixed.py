@@ -40,6 +40,14 @@ class Fixed:
             _checked(weights, "fixed_weights", f"({shape[0]}, n)", 0, shape[0]),
         )
 
+    def with_effects(self, shape: Shape, scale: Floats) -> Fixed:
+        """Return this with a component of equal columns, for effects of rows, and one of equal rows, for columns."""
+        components, weights = np.broadcast_to(scale, (1, shape[1])), np.ones((shape[0], 1))
+        return Fixed(
+            components if self.components is None else np.vstack([components, self.components]),
+            weights if self.weights is None else np.hstack([self.weights, weights]),
+        )
+
     @property
     def counts(self) -> tuple[int, int]:
         """Numbers of fixed components and of fixed columns of weights."""

@@ -14,7 +14,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Floats
 
 SCALES = ("column", "matrix", None)
-OFFSETS = ("min", "mean", None)
+OFFSETS = ("min", "mean", "both", None)
 # Size of a column, as a part of what was subtracted from it, that counts as zero.
 ROUNDING = 1e-13
 # Entries of a column with limits that count with the spread of other columns, rounds to find its moments, and entries
@@ -53,18 +53,25 @@ NO_UNITS = Units(np.ones(1))
 """The model works in the user's units."""
 
 
-def units_of(data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = False) -> tuple[Units, ObservedMatrix]:
-    """Return the units of a matrix, and the matrix with its offsets subtracted."""
+def units_of(
+    data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = False, signed: bool = True
+) -> tuple[Units, ObservedMatrix]:
+    """Return the units of a matrix, and the matrix with its offsets subtracted, for factors that may be `signed`."""
     if scale not in SCALES:
         raise ValueError(f"scale must be 'column', 'matrix' or None, got {scale!r}")
     if offset not in OFFSETS:
-        raise ValueError(f"offset must be 'min', 'mean' or None, got {offset!r}")
+        raise ValueError(f"offset must be 'min', 'mean', 'both' or None, got {offset!r}")
+    is_common = offset == "both" and scale != "column"
+    if offset == "both":  # effects of rows and columns are learned around the mean, or above zero
+        offset = "mean" if signed else None
     subtracted = None
     latent = None if data.limits is None or data.has_implicit_zeros else _latent_moments(data)
     if offset is not None:
         subtracted = data.column_minima() if offset == "min" else _centres(data, robust)
         if latent is not None and offset == "mean":
             subtracted = np.where(np.isnan(latent[0]), subtracted, latent[0])
+        if is_common:
+            subtracted = np.full(len(subtracted), np.average(subtracted, weights=data.columns.n_observed))
         data = data.shifted(subtracted)
     sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
     if subtracted is not None:  # of equal entries, only the rounding of their mean may be left
