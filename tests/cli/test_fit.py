@@ -41,7 +41,7 @@ def test_results_are_those_of_the_estimator_with_names(program, reports, table, 
     W, Z = read_table(out / "W.csv"), read_table(out / "Z.csv")
     np.testing.assert_allclose(W.values, model.posterior_.factor_means()[0], rtol=1e-5)
     np.testing.assert_allclose(Z.values, model.components_, rtol=1e-5)
-    assert (W.row_names[2], W.column_names, Z.column_names) == ("p2", ["component 1", "component 2"], list("abcde"))
+    assert (W.row_names[2], W.column_names, Z.column_names) == ("p2", ["component 0", "component 1"], list("abcde"))
     assert json.loads((out / "settings.json").read_text())["prior"] == "gl22"
     ((path, reported, data, title, settings),) = reports
     assert (path, title, settings["seed"]) == (out / "report.html", "Fit of plants.csv", 3)

@@ -27,7 +27,7 @@ def test_fitted_rows_keep_their_weights(program, fit, table, tmp_path):
     expected = read_table(fit / "W.csv")
     np.testing.assert_allclose(found.values[:, :2], expected.values, rtol=1e-5)
     assert found.row_names == expected.row_names
-    assert found.column_names == ["component 1", "component 2", "component 1 sd", "component 2 sd"]
+    assert found.column_names == ["component 0", "component 1", "component 0 sd", "component 1 sd"]
     posterior = Posterior.load(fit / "posterior.npz")
     agrees = posterior.alignment.agrees[:, 0]
     sd = posterior.align().W[agrees, :, :, 0].reshape(-1, 12).std(axis=0)
@@ -50,7 +50,7 @@ def test_intervals_contain_the_weights(program, fit, tmp_path):
 def test_weights_go_to_standard_output_and_messages_elsewhere(program, fit, table):
     result = program("transform", fit, table)
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == ",component 1,component 2,component 1 sd,component 2 sd"
+    assert result.stdout.splitlines()[0] == ",component 0,component 1,component 0 sd,component 1 sd"
     assert len(result.stdout.splitlines()) == 13
     assert "12 rows" in result.stderr
 

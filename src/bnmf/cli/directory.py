@@ -107,14 +107,14 @@ def make_report(path: Path, posterior: Posterior, data: Any, title: str, setting
 
 
 def component_names(number: int) -> list[str]:
-    """Return the names of the components.
+    """Return the names of the components, with their numbers in `components_`.
 
     Examples
     --------
     >>> component_names(2)
-    ['component 1', 'component 2']
+    ['component 0', 'component 1']
     """
-    return [f"component {k}" for k in range(1, number + 1)]
+    return [f"component {k}" for k in range(number)]
 
 
 def names_of(names: Any, size: int) -> list[str]:
