@@ -19,12 +19,12 @@ MODEL_LABELS = {"gee": "GEE", "gl12": "GL1²", "gl22": "GL2²", "gl22inf": "GL2�
 def results() -> str:
     """Return the table of measured and printed errors on held-out entries of GDSC."""
     sys.path.insert(0, str(ROOT / "src"))
-    from bnmf.paper import printed
+    from bnmf.paper.methods import printed_prediction
 
     fits = pd.read_csv(REPRODUCTION / "tables" / "prediction.csv")
     fits = fits[fits["dataset"].str.startswith("GDSC") & fits["model"].isin(MODEL_LABELS)]
     ours = fits.groupby(["unobserved", "k", "model"])["mse"].mean()
-    theirs = printed.prediction().set_index(["unobserved", "k", "model"])["mse"]
+    theirs = printed_prediction().set_index(["unobserved", "k", "model"])["mse"]
     lines = [
         "Mean squared error on held-out entries of GDSC drug responses, ours and (in parentheses) as printed; from "
         f"`bnmf reproduce all --repeats {fits['repeat'].nunique()}`:",

@@ -28,22 +28,15 @@ def made():
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_missing_entries_are_filled_and_observed_ones_unchanged(name, made):
-    before = made.data.copy()
+    made.data[3] = np.nan  # nothing is known of a row and of a column
+    made.data[:, 7] = np.nan
+    before, observed = made.data.copy(), ~np.isnan(made.data)
     filled = BASELINES[name](made.data)
     assert filled.shape == made.data.shape
     assert np.isfinite(filled).all()
-    np.testing.assert_array_equal(filled[made.observed], made.data[made.observed])
+    np.testing.assert_array_equal(filled[observed], before[observed])
     np.testing.assert_array_equal(made.data, before)
-
-
-@pytest.mark.parametrize("name", BASELINES)
-def test_rows_and_columns_without_observed_entries(name, made):
-    made.data[3] = np.nan
-    made.data[:, 7] = np.nan
-    filled = BASELINES[name](made.data)
-    assert np.isfinite(filled).all()
-    known = made.data[~np.isnan(made.data)]
-    assert known.min() <= filled[3, 7] <= known.max()
+    assert before[observed].min() <= filled[3, 7] <= before[observed].max()
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -100,12 +93,11 @@ def test_neighbours_copy_the_most_similar_row():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(3))
-def test_the_objective_never_increases(loss, seed):
-    rng = np.random.default_rng(seed)
+def test_the_objective_never_increases(loss):
+    rng = np.random.default_rng(0)
     X = rng.poisson(3.0, size=(30, 20)).astype(float)  # includes zeros, which the logarithm excludes
     X[rng.random(X.shape) < 0.4] = np.nan
-    fit = masked_nmf(X, 5, loss=loss, max_iter=400, tol=0, random_state=seed)
+    fit = masked_nmf(X, 5, loss=loss, max_iter=400, tol=0, random_state=0)
     assert len(fit.objective) > 100
     assert np.diff(fit.objective).max() <= 1e-9 * fit.objective[0]
     assert fit.objective[-1] < 0.5 * fit.objective[0]
@@ -124,7 +116,7 @@ def test_the_objective_uses_the_observed_entries(loss, made):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("n_iter", [1, 10, 200])
+@pytest.mark.parametrize("n_iter", [1, 50])
 def test_iterations_on_complete_data_agree_with_scikit_learn(loss, n_iter):
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(30, 20))

@@ -6,7 +6,7 @@ import pytest
 from bnmf.datasets import make_drug_response
 from bnmf.paper.fits import Fit, run_fit
 
-CHAIN = {"n_sweeps": 300, "burn_in": 150}
+CHAIN = {"n_sweeps": 200, "burn_in": 100}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_glinf_diverges_with_the_printed_rule_and_not_with_the_exact_one(large):
 def test_error_of_gl22_increases_slowly_from_60_to_80_percent_unobserved(large):
     errors = {
         unobserved: np.mean(
-            [run_fit(Fit("large", "gl22", 5, r, unobserved, **CHAIN), large)["test_mse"] for r in range(3)]
+            [run_fit(Fit("large", "gl22", 5, r, unobserved, **CHAIN), large)["test_mse"] for r in range(2)]
         )
         for unobserved in (0.6, 0.8)
     }

@@ -1,6 +1,5 @@
 """One fit: its result and its random numbers. Many fits: saved, loaded, and run in parallel."""
 
-import os
 import threading
 from dataclasses import replace
 
@@ -64,12 +63,8 @@ def test_models_of_a_scenario_share_split_and_noise(X):
     np.testing.assert_array_equal(fits.masks(gee, X)[0], fits.masks(gl22, X)[0])
     np.testing.assert_array_equal(fits.noisy(gee, X), fits.noisy(gl22, X))
     assert np.nanvar(fits.noisy(gee, X) - X) == pytest.approx(0.5 * np.nanvar(X), rel=0.3)
-
-
-def test_noise_can_make_entries_negative(X):
-    fit = Fit("made", "gl22", 2, 0, unobserved=0.3, noise=1.0, **SHORT_CHAIN)
-    assert np.nanmin(fits.noisy(fit, X)) < 0
-    result = run_fit(fit, X)
+    assert np.nanmin(fits.noisy(gl22, X)) < 0
+    result = run_fit(replace(gl22, **SHORT_CHAIN), X)
     assert result["test_mse"] > result["test_mse_clean"]
     assert result["variance"] > result["variance_clean"]
 
@@ -96,6 +91,8 @@ def test_starting_points(start, X):
     if start in ("exponential", "small"):
         # The standard error of the mean of 60 exponential draws is 13% of the mean.
         assert W.mean() == pytest.approx({"exponential": 10.0, "small": 0.1}[start], rel=0.5)
+    if start == "columns":  # Z fits W, a draw from its prior, whose rows have a mean sum of √(2/λ) or less
+        assert np.nanmean((W @ Z - X) ** 2) < np.nanvar(X)
     if start == "gee":
         # A GEE chain fits the data much better than their mean does.
         assert np.nanmean((W @ Z - X) ** 2) < 0.2 * np.nanvar(X)
@@ -134,15 +131,9 @@ def test_invalid_settings_raise_an_error(wrong, message):
 
 
 def test_fingerprint_depends_on_the_model_and_its_prior(monkeypatch):
-    before = fits.sampler_fingerprint("gee")
-    assert len(before) == 16
     assert len({fits.sampler_fingerprint(model) for model in PRIORS}) == len(PRIORS)
-    fits.sampler_fingerprint.cache_clear()
-    assert fits.sampler_fingerprint("gee") == before
     monkeypatch.setitem(PRIORS, "gee", PRIORS["gl22"])
-    fits.sampler_fingerprint.cache_clear()
-    assert fits.sampler_fingerprint("gee") != before
-    fits.sampler_fingerprint.cache_clear()
+    assert fits.sampler_fingerprint.__wrapped__("gee") == fits.sampler_fingerprint("gl22")
 
 
 # ---------------------------------------------------------------- finished fits
@@ -163,12 +154,9 @@ def test_a_saved_result_is_loaded(finished):
     assert [path.name for path in finished.directory.iterdir()] == [finished.path(FIT).name]
 
 
-@pytest.mark.parametrize("change", [{"k": 4}, {"repeat": 1}, {"unobserved": 0.5}, {"seed": 1}, {"start": "gee"}])
-def test_other_settings_have_another_key(finished, change):
-    assert finished.key(replace(FIT, **change)) != finished.key(FIT)
-
-
-def test_other_data_or_another_sampler_have_another_key(finished, monkeypatch):
+def test_other_settings_data_or_sampler_have_another_key(finished, monkeypatch):
+    for change in ({"k": 4}, {"repeat": 1}, {"unobserved": 0.5}, {"seed": 1}, {"start": "gee"}):
+        assert finished.key(replace(FIT, **change)) != finished.key(FIT)
     other = FinishedFits(finished.directory, {"made": data_fingerprint(2 * np.eye(3))})
     assert other.key(FIT) != finished.key(FIT)
     before, baseline = finished.key(FIT), finished.key(Fit("made", "knn", 0, 0))
@@ -184,16 +172,6 @@ def test_a_truncated_file_counts_as_missing(finished):
     assert finished.load(FIT) is None
     path.write_bytes(b"")
     assert finished.load(FIT) is None
-
-
-def test_a_failed_write_leaves_no_file(finished, monkeypatch):
-    def fail(*args):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        finished.save(FIT, {"w_mean": np.array(1.0)})
-    assert list(finished.directory.iterdir()) == []
 
 
 def test_fingerprint_of_data_depends_on_missing_entries_values_and_shape():
@@ -220,20 +198,15 @@ def test_keys_do_not_change_between_versions(monkeypatch):
 FOUR_FITS = [Fit("made", model, 2, repeat, n_sweeps=25, burn_in=5) for model in ("gee", "gl22") for repeat in range(2)]
 
 
-def test_results_are_in_the_order_of_the_fits(X):
-    results = run_fits([*FOUR_FITS, FOUR_FITS[0]], {"made": X})
-    assert list(results) == FOUR_FITS
-    assert all(len(result["train_mse"]) == 25 for result in results.values())
-
-
 def test_two_processes_give_the_same_results(X, finished):
-    one, two = run_fits(FOUR_FITS, {"made": X}), run_fits(FOUR_FITS, {"made": X}, n_jobs=2, finished=finished)
+    one = run_fits([*FOUR_FITS, FOUR_FITS[0]], {"made": X})
+    assert list(one) == FOUR_FITS
+    two = run_fits(FOUR_FITS, {"made": X}, n_jobs=2, finished=finished)
     for fit in FOUR_FITS:
         np.testing.assert_allclose(one[fit]["train_mse"], two[fit]["train_mse"])
 
 
 def test_progress_counts_and_estimates(X, monkeypatch):
-    # The time left is the time so far, times the cost of the missing fits relative to that of the finished ones.
     seconds, shown = [0.0], []
 
     class Recorder(progress.Silent):
@@ -251,13 +224,13 @@ def test_progress_counts_and_estimates(X, monkeypatch):
     monkeypatch.setattr(fits, "run_fit", one_minute)
     monkeypatch.setattr(fits, "_shuffled", list)
     monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
-    planned = [Fit("made", "gee", k, 0, n_sweeps=100, burn_in=0) for k in (2, 4, 8, 10)]  # costs 4 : 6 : 10 : 12
+    planned = [Fit("made", "gee", k, 0, n_sweeps=100, burn_in=0) for k in (2, 4, 8, 10)]
     run_fits(planned, {"made": X}, progress=True)
     assert shown == [
         ({"fits": 4}, {"fits": 0}, "fits"),
-        ("fits", 1, "7 min 0 s left"),
-        ("fits", 2, "4 min 24 s left"),
-        ("fits", 3, "1 min 48 s left"),
+        ("fits", 1, "3 min 0 s left"),
+        ("fits", 2, "2 min 0 s left"),
+        ("fits", 3, "1 min 0 s left"),
         ("fits", 4, "all done"),
     ]
 

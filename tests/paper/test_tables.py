@@ -1,10 +1,14 @@
-"""Comparison of measured and printed numbers."""
+"""Printed numbers, their comparison with measured ones, and the page."""
+
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bnmf.paper import printed, tables
+from bnmf.paper import tables
+from bnmf.paper.methods import PAPER_MODELS, printed_factors, printed_prediction
+from bnmf.paper.page import Cell, Picture, Table, number, to_html, to_markdown
 from bnmf.paper.tables import compare, verdicts
 
 
@@ -47,7 +51,7 @@ def test_tables_are_joined_and_the_printed_rule_is_compared():
 
 
 def test_agreement_counts_close_numbers_and_does_not_grade_few_repeats():
-    theirs = printed.prediction()
+    theirs = printed_prediction()
     repeats = pd.concat([theirs.assign(repeat=r) for r in range(5)])
     far = repeats["model"].eq("gee") & repeats["k"].eq(20)
     repeats["mse"] *= np.where(far, 1.4, 1.0)
@@ -60,7 +64,64 @@ def test_agreement_counts_close_numbers_and_does_not_grade_few_repeats():
 
 
 def test_a_cell_shows_the_printed_number_and_the_deviation():
-    theirs = printed.prediction()
+    theirs = printed_prediction()
     repeats = pd.concat([theirs.assign(repeat=r, mse=1.02 * theirs["mse"]) for r in range(5)])
     models, _ = tables.prediction(repeats, "made")
     assert "| 60% | 20 | 803.35 (printed 787.60, +2.0%) ✓ |" in models.markdown()
+
+
+def test_printed_tables_have_every_cell_once():
+    factors, prediction = printed_factors(), printed_prediction()
+    for table, keys in ((factors, ["dataset", "k", "model"]), (prediction, ["unobserved", "k", "model"])):
+        sizes = [table[key].nunique() for key in keys]
+        assert len(table) == len(table.drop_duplicates(keys)) == np.prod(sizes)
+        assert set(table["model"]) == set(PAPER_MODELS)
+
+
+def test_sums_of_the_printed_columns():
+    # The sum of each printed column detects any single wrong digit.
+    factors = printed_factors().groupby(["dataset", "model"])[["mean", "sparsity"]].sum()
+    assert factors.loc[("gdsc", "gee")].tolist() == pytest.approx([41.7, 7.9])
+    assert factors.loc[("gdsc", "gl12")].tolist() == pytest.approx([3.9, 82.9])
+    assert factors.loc[("gdsc", "gl22")].tolist() == pytest.approx([11.3, 20.7])
+    assert factors.loc[("gdsc", "gl22inf")].tolist() == pytest.approx([11.2, 21.9])
+    assert factors.loc[("methylation", "gee")].tolist() == pytest.approx([0.2, 443.6])
+    assert factors.loc[("methylation", "gl12")].tolist() == pytest.approx([3.0, 89.4])
+    assert factors.loc[("methylation", "gl22")].tolist() == pytest.approx([2.0, 177.2])
+    assert factors.loc[("methylation", "gl22inf")].tolist() == pytest.approx([2.0, 177.6])
+
+    prediction = printed_prediction().groupby(["unobserved", "model"])["mse"].sum()
+    assert prediction[0.6].to_dict() == pytest.approx(
+        {"gee": 3196.10, "gl12": 3555.89, "gl22": 3133.17, "gl22inf": 3133.28}
+    )
+    assert prediction[0.7].to_dict() == pytest.approx(
+        {"gee": 3361.72, "gl12": 3724.87, "gl22": 3303.06, "gl22inf": 3307.80}
+    )
+    assert prediction[0.8].to_dict() == pytest.approx(
+        {"gee": 3686.91, "gl12": 7230.63, "gl22": 3630.64, "gl22inf": 3638.93}
+    )
+
+
+# ---------------------------------------------------------------- the page
+
+MARKUP = '<script>alert("x")</script> & | *y*'
+TABLE = Table(["K", MARKUP], [["10", Cell(MARKUP, MARKUP, "off")], ["20", Cell("1.0", "printed 1.0", "close")]], MARKUP)
+
+
+def test_the_page_is_escaped_and_loads_nothing(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"picture")
+    sections = {MARKUP: [MARKUP, TABLE, Picture("a", MARKUP, tmp_path)]}
+    page = to_html(MARKUP, MARKUP, sections)
+    assert "<script>alert" not in page
+    assert 'alt="&lt;script&gt;alert(&quot;x' in page
+    assert 'src="data:image/png;base64,cGljdHVyZQ=="' in page
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//|@import', page)
+    assert '1.0<span class="note good-cell">printed 1.0 ✓</span>' in page
+    assert "<script" not in to_markdown(MARKUP, MARKUP, sections)
+    rows = [line for line in TABLE.markdown().splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
+    assert "1.0 (printed 1.0) ✓" in TABLE.markdown()
+
+
+def test_numbers():
+    assert (number(1.005e5), number(12.3456, 1), number(float("nan"))) == ("1.0e+05", "12.3", "–")

@@ -149,12 +149,13 @@ def plan_prediction(settings: Settings) -> list[Fit]:
 
 
 def plan_starts(settings: Settings) -> list[Fit]:
-    """Return the fits of GL1² from all starting points; those that start from the prior are also fits of prediction."""
+    """Return the fits of GL1² from all starting points; those from the prior are also fits of prediction."""
     return [
         Fit(GDSC, "gl12", k, repeat, unobserved, start=start, **settings.chain())
         for unobserved, k in settings.start_scenarios
         for start in START_KINDS
         for repeat in range(settings.repeats)
+        if start != "columns"
     ]
 
 

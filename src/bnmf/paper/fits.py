@@ -48,7 +48,7 @@ SPARSITY_THRESHOLD = 0.1
 """Entries of W below this value count as zero in the paper's table of the factors."""
 BIN_EDGES = np.linspace(-4.0, 4.0, 161)
 """Histogram bins of log10 w. Entries outside are counted in the first or last bin."""
-START_KINDS = ("prior", "exponential", "small", "gee")
+START_KINDS = ("prior", "exponential", "small", "gee", "columns")
 """Starting points of a chain: see `start_values`."""
 PROGRESS_TASK = "fits"
 """Name of the task in the progress display."""
@@ -91,13 +91,6 @@ class Fit:
         """Return the settings as plain values for JSON, without those that a baseline does not use."""
         unused = ("n_sweeps", "burn_in", "rate", "start") if self.is_baseline else ()
         return {name: value for name, value in asdict(self).items() if name not in unused}
-
-    def cost(self, n_entries: int) -> int:
-        """Return a rough estimate of the running time on a matrix with `n_entries` entries, in arbitrary units."""
-        if self.is_baseline:
-            return round(METHODS[self.model].cost * n_entries * 20 * 500)
-        chains = 1.6 if self.start == "gee" else 1.0  # the GEE chain that provides the start
-        return round(METHODS[self.model].cost * chains * n_entries * (self.k + 2) * self.n_sweeps)
 
 
 def seed_of(*parts: Any) -> int:
@@ -206,7 +199,8 @@ def start_values(fit: Fit, model: Model) -> Any:
     """Return the starting point of a chain, as the argument `init` of `bnmf.sampler.gibbs.start` takes it.
 
     `fit.start` is "prior" (a draw from the prior of the model), "exponential" (a draw from GEE's prior), "small"
-    (exponential with mean 0.1) or "gee" (the last state of a GEE chain of `burn_in` sweeps).
+    (exponential with mean 0.1), "gee" (the last state of a GEE chain of `burn_in` sweeps) or "columns" (a draw from the
+    prior, after which Z is updated before W).
     """
     if fit.start == "prior":
         return "random"
@@ -216,6 +210,12 @@ def start_values(fit: Fit, model: Model) -> Any:
         gee = Model(model.data, fit.k, PRIORS["gee"](fit.rate))
         *_, state = gibbs.sample(gee, Stream(stream_seed), n_sweeps=max(fit.burn_in, 1), moves=PLAIN)
         return state.W, state.Z
+    if fit.start == "columns":
+        transposed = ObservedMatrix.from_data(model.data.dense_rows(np.arange(M)).T, negative=bool(fit.noise))
+        (state,) = gibbs.sample(
+            Model(transposed, fit.k, PRIORS[fit.model](fit.rate)), Stream(stream_seed), n_sweeps=1, moves=PLAIN
+        )
+        return state.Zt, state.W.T
     rng = np.random.default_rng(stream_seed)
     mean = 1.0 / fit.rate if fit.start == "exponential" else 0.1
     return rng.exponential(mean, (M, fit.k)), rng.exponential(mean, (fit.k, N))
@@ -324,16 +324,14 @@ def run_fits(
     results = {fit: found for fit in wanted if finished is not None and (found := finished.load(fit)) is not None}
     missing = _shuffled([fit for fit in wanted if fit not in results])
     matrices = {name: np.asarray(X, dtype=float) for name, X in datasets.items()}
-    costs = {fit: fit.cost(matrices[fit.dataset].size) for fit in missing}
     try:
         with _display(len(wanted), len(results), progress) as display, _quiet_shutdown():
-            rate, cost_done = Rate(sum(costs.values()), 0), 0
+            rate = Rate(len(wanted), len(results))
             for fit, result in _as_completed(missing, matrices, n_jobs):
                 if finished is not None:
                     finished.save(fit, result)
                 results[fit] = result
-                cost_done += costs[fit]
-                left = "all done" if len(results) == len(wanted) else rate.left(cost_done)
+                left = "all done" if len(results) == len(wanted) else rate.left(len(results))
                 display.update(PROGRESS_TASK, len(results), left.__str__)
     except KeyboardInterrupt:
         raise Interrupted(f"{len(results)} of {len(wanted)} fits are done") from None

@@ -19,7 +19,7 @@ from bnmf.paper import experiments, figures, tables
 from bnmf.paper.experiments import GDSC, METHYLATION, Results, Settings
 from bnmf.paper.fits import FinishedFits, data_fingerprint, run_fits, sampler_fingerprint
 from bnmf.paper.methods import METHODS, in_order
-from bnmf.paper.page import Cell, Part, Picture, Section, Table, to_html, to_markdown
+from bnmf.paper.page import Part, Picture, Sections, Table, to_html, to_markdown
 from bnmf.utils.files import write_bytes
 from bnmf.utils.text import duration
 
@@ -102,29 +102,25 @@ class WriteUp:
         """Write tables, figures and page, with additional facts about the run; return the path of the page."""
         for directory in ("figures", "tables"):
             (self.out / directory).mkdir(parents=True, exist_ok=True)
-        made = [section for name in chosen for section in getattr(self, name)()]
-        sections = [*self.agreement(chosen), self.data(), *made, self.about(about)]
-        write_bytes(self.out / "README.md", to_markdown(PAGE_TITLE, PAGE_LEAD, sections).encode())
-        write_bytes(self.out / "index.html", to_html(PAGE_TITLE, PAGE_LEAD, sections).encode())
-        return self.out / "index.html"
-
-    def agreement(self, chosen: Sequence[str]) -> list[Section]:
-        """Return the section that counts by model how many printed numbers are close; none if nothing was compared."""
-        table = tables.agreement(
+        sections: Sections = {}
+        agreement = tables.agreement(
             experiments.factors(self.results) if "factors" in chosen else None,
             experiments.prediction(self.results) if "prediction" in chosen else None,
             self.names,
         )
-        return [Section("Agreement", [table])] if table else []
-
-    def data(self) -> Section:
-        """Return the section on the data."""
+        if agreement:
+            sections["Agreement"] = [agreement]
         caption = f"Distribution of the observed entries: {', '.join(self.names.values())}."
-        return Section(
-            "Data", [tables.data(self.datasets), self._picture(figures.data(self.datasets), "data", caption)]
-        )
+        picture = self._picture(figures.data(self.datasets), "data", caption)
+        sections["Data"] = [tables.data(self.datasets), picture]
+        for name in chosen:
+            sections.update(getattr(self, name)())
+        sections["Settings"] = [self.about(about)]
+        write_bytes(self.out / "README.md", to_markdown(PAGE_TITLE, PAGE_LEAD, sections).encode())
+        write_bytes(self.out / "index.html", to_html(PAGE_TITLE, PAGE_LEAD, sections).encode())
+        return self.out / "index.html"
 
-    def convergence(self) -> list[Section]:
+    def convergence(self) -> Sections:
         """Return the section on convergence."""
         measured = experiments.convergence(self.results)
         curves = experiments.curves(measured)
@@ -139,9 +135,9 @@ class WriteUp:
             drawn = figures.convergence(rows, f"Convergence: {title}")
             parts.append(self._picture(drawn, f"convergence-{name}", f"Training error by sweep, {title}."))
             parts.append(tables.convergence(rows, title, self.settings.burn_in))
-        return [Section("Convergence", parts)]
+        return {"Convergence": parts}
 
-    def factors(self) -> list[Section]:
+    def factors(self) -> Sections:
         """Return the sections on the factors, and on their dependence on the starting point."""
         measured, density = experiments.factors(self.results), experiments.histogram(self.results)
         self._csv(measured, "factors")
@@ -161,10 +157,9 @@ class WriteUp:
             parts += [*tables.factors(rows, title), self._picture(drawn, f"factors-{name}", caption)]
             if name in self.settings.factor_starts:
                 starts += [tables.nearest_start(rows), tables.factors_by_start(rows, title)]
-        sections = [Section("Factors", parts)]
-        return [*sections, Section("Scale of W", starts)] if self.settings.factor_starts else sections
+        return {"Factors": parts} | ({"Scale of W": starts} if self.settings.factor_starts else {})
 
-    def prediction(self) -> list[Section]:
+    def prediction(self) -> Sections:
         """Return the sections on prediction and on the starting points of GL1²."""
         measured, by_start = experiments.prediction(self.results), experiments.starts(self.results, self.settings)
         self._csv(measured, "prediction")
@@ -173,16 +168,17 @@ class WriteUp:
             "A given fraction of all entries of the matrix, including those that were never observed, is not in the "
             "training set; the error is measured on those of them that were observed. The prediction is the posterior "
             "mean of W Z over the sweeps after the burn-in. All methods use the same splits. The figures are cut "
-            "where plain NMF and GL₁² exceed the range of the others; the tables contain all numbers."
+            "where plain NMF and GL₁² exceed the range of the others; the tables contain all numbers. Brouwer et al. "
+            "published errors on methylation in 5 folds, that is with 20% hidden: 1.512 for GEE, 1.467 for their best."
         ]
         for name, title, rows in self._by_dataset(measured):
             drawn = figures.prediction(rows, f"Prediction: {title}")
             caption = f"Error on held-out entries by fraction unobserved, {title}."
             parts += [self._picture(drawn, f"prediction-{name}", caption), *tables.prediction(rows, title)]
         starts: list[Part] = [*tables.explain_starts(by_start), *tables.starts(by_start, self.names[GDSC])]
-        return [Section("Prediction", parts), Section("Starting points of GL₁²", starts)]
+        return {"Prediction": parts, "Starting points of GL₁²": starts}
 
-    def noise(self) -> list[Section]:
+    def noise(self) -> Sections:
         """Return the section on noise."""
         measured, title = experiments.noise(self.results), self.names[GDSC]
         self._csv(measured, "noise")
@@ -196,10 +192,10 @@ class WriteUp:
         )
         drawn = figures.noise(measured, f"Noise: {title}, K = {self.settings.noise_k}")
         caption = f"Ratio of variance to error by noise, {title}; bands: range of the repeats."
-        return [Section("Noise", [text, self._picture(drawn, "noise", caption), *tables.noise(measured, title)])]
+        return {"Noise": [text, self._picture(drawn, "noise", caption), *tables.noise(measured, title)]}
 
-    def about(self, about: Mapping[str, str]) -> Section:
-        """Return the section on settings, versions and time."""
+    def about(self, about: Mapping[str, str]) -> Table:
+        """Return the table of settings, versions and time."""
         s = self.settings
         models = in_order({fit.model for fit in self.results if not fit.is_baseline})
         facts = {
@@ -216,8 +212,7 @@ class WriteUp:
             "machine": f"{platform.system()} {platform.machine()}",
             **{f"data: {d.title}": d.source for d in self.datasets.values() if d.source},
         }
-        rows: list[list[str | Cell]] = [[name, text] for name, text in facts.items()]
-        return Section("Settings", [Table(["setting", "value"], rows)])
+        return Table(["setting", "value"], [[name, text] for name, text in facts.items()], n_labels=2)
 
     def _by_dataset(self, measured: pd.DataFrame) -> Iterable[tuple[str, str, pd.DataFrame]]:
         """Yield each data set of a table: its name, its name on the page, and its rows."""
@@ -232,7 +227,7 @@ class WriteUp:
 
     def _picture(self, drawn: Figure, name: str, caption: str) -> Picture:
         figures.save(drawn, self.out / "figures" / name)
-        return Picture(f"figures/{name}", caption)
+        return Picture(f"figures/{name}", caption, self.out)
 
 
 def _version(package: str) -> str:

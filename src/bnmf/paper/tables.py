@@ -9,10 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bnmf.paper import experiments, printed
+from bnmf.paper import experiments
 from bnmf.paper.baselines import BASELINES
-from bnmf.paper.fits import START_KINDS
-from bnmf.paper.methods import PAPER_MODELS, in_order, labels
+from bnmf.paper.methods import (
+    PAPER_MODELS,
+    PRINTED_DESCRIPTIONS,
+    in_order,
+    labels,
+    printed_factors,
+    printed_prediction,
+)
 from bnmf.paper.page import Cell, Table, number
 
 PRINTED_REPEATS = 10
@@ -28,6 +34,7 @@ START_NAMES = {
     "exponential": "exponential, mean 10 (GEE's prior)",
     "small": "exponential, mean 0.1",
     "gee": "last state of a GEE chain",
+    "columns": "draw from the prior, Z updated before W",
 }
 """Names of the starting points in the tables."""
 RATIO_CAPTIONS = {
@@ -110,9 +117,9 @@ def agreement(factors: pd.DataFrame | None, prediction: pd.DataFrame | None, nam
     if factors is not None:
         from_prior = factors[factors["start"] == "prior"]
         for column, (title, _, unit) in _FACTOR_COLUMNS.items():
-            kinds.append((title, compare(from_prior, printed.factors(), column, unit)))
+            kinds.append((title, compare(from_prior, printed_factors(), column, unit)))
     if prediction is not None:
-        kinds.append(("held-out MSE", compare(prediction, printed.prediction(), "mse", 0.01)))
+        kinds.append(("held-out MSE", compare(prediction, printed_prediction(), "mse", 0.01)))
     models = (*PAPER_MODELS, "gl22inf-published")
     rows: list[list[str | Cell]] = [
         [names[str(dataset)], title, *(_tally(group[group["model"] == model]) for model in models)]
@@ -145,7 +152,7 @@ def data(datasets: Mapping[str, Any]) -> Table:
         observed = ~np.isnan(X)
         rank = int(np.linalg.matrix_rank(np.where(observed, X, 0.0)))
         row: list[str | Cell] = [dataset.title]
-        for value, other in zip((*X.shape, float(observed.mean()), rank), printed.DESCRIPTIONS[name], strict=True):
+        for value, other in zip((*X.shape, float(observed.mean()), rank), PRINTED_DESCRIPTIONS[name], strict=True):
             shape = ".3f" if isinstance(value, float) else "d"
             # A difference of one unit in the third decimal may be rounding.
             verdict = "close" if abs(round(value, 3) - other) < 0.0015 else "off"
@@ -171,7 +178,7 @@ def factors(measured: pd.DataFrame, name: str) -> list[Table]:
     from_prior = measured[measured["start"] == "prior"]
     tables = []
     for column, (title, digits, unit) in _FACTOR_COLUMNS.items():
-        compared = compare(from_prior, printed.factors(), column, unit)
+        compared = compare(from_prior, printed_factors(), column, unit)
         caption = f"{name}: {title} in the last 20 sweeps"
         tables.append(_by_model(compared, _cells(compared, digits, 1), ["k"], caption))
     return tables
@@ -195,7 +202,8 @@ def nearest_start(measured: pd.DataFrame) -> str:
     wide = _means_by_start(measured).unstack("start").dropna()
     gaps = {
         start: [(wide[column][start] - wide[column]["printed"]).abs().mean() for column in ("sparsity", "mean")]
-        for start in START_KINDS
+        for start in START_NAMES
+        if start in set(measured["start"])
     }
     parts = [f"{START_NAMES[start]}: {points:.1f} and {mean:.2f}" for start, (points, mean) in gaps.items()]
     errors = measured[measured["model"].isin(PAPER_MODELS)].groupby(["k", "model", "start"])["train_mse"].mean()
@@ -210,7 +218,7 @@ def nearest_start(measured: pd.DataFrame) -> str:
 
 
 def _means_by_start(measured: pd.DataFrame) -> pd.DataFrame:
-    theirs = printed.factors().assign(start="printed")
+    theirs = printed_factors().assign(start="printed")
     theirs = theirs[theirs["dataset"].isin(measured["dataset"]) & theirs["k"].isin(measured["k"])]
     both = pd.concat([measured[measured["model"].isin(PAPER_MODELS)], theirs])
     return both.groupby(["k", "start", "model"])[["mean", "sparsity"]].mean()
@@ -222,7 +230,7 @@ def _mean_and_sparsity(means: Any) -> Cell:
 
 def prediction(measured: pd.DataFrame, name: str) -> list[Table]:
     """Return the errors of one data set on held-out entries: those of the models, and those of the baselines."""
-    compared = compare(experiments.with_every_k(measured), printed.prediction(), "mse", 0.01)
+    compared = compare(experiments.with_every_k(measured), printed_prediction(), "mse", 0.01)
     digits = 2 if compared["measured"].median() > 100 else 3
     is_baseline = compared["model"].isin(list(BASELINES))
     captions = {False: "MSE on held-out entries", True: "MSE of the baselines on the same entries"}
@@ -249,14 +257,14 @@ def starts(measured: pd.DataFrame, name: str) -> list[Table]:
     """Return the results of GL1² by starting point for each scenario, and by the number of active components."""
     tables = []
     by_active: list[list[str | Cell]] = []
-    theirs = printed.prediction().query("model == 'gl12'").set_index(["unobserved", "k"])["mse"]
+    theirs = printed_prediction().query("model == 'gl12'").set_index(["unobserved", "k"])["mse"]
     key: Any
     for key, scenario in measured.groupby(["unobserved", "k"]):
         unobserved, k = f"{key[0]:.0%}", str(key[1])
         scenario = scenario.assign(behind=scenario["log_joint"] - scenario["log_joint"].max())
         rows: list[list[str | Cell]] = [
             [
-                START_NAMES[start],
+                START_NAMES[str(start)],
                 number(group["mse"].mean()),
                 f"{group['mse'].min():.0f} … {group['mse'].max():.0f}",
                 number(group["train_mse"].mean()),
@@ -264,7 +272,7 @@ def starts(measured: pd.DataFrame, name: str) -> list[Table]:
                 number(group["w_mean"].mean(), 3),
                 f"{group['behind'].mean():.0f}",
             ]
-            for start, group in ((start, scenario[scenario["start"] == start]) for start in START_KINDS)
+            for start, group in scenario.groupby("start", sort=False)
         ]
         compared_with = f", printed {theirs[key]:.2f}" if key in theirs.index else ""
         caption = f"{name}: GL₁², {unobserved} unobserved, K = {k}{compared_with}"
