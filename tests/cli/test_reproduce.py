@@ -136,8 +136,8 @@ def test_an_interrupted_run_can_be_continued(small_run, tmp_path, monkeypatch):
     again.clear()
     result = command(tmp_path, "factors")
     assert result.exit_code == 0
-    assert "100 fits, 52 of them already finished" in result.stderr
-    assert {fit.start for fit in again} == {"exponential", "small", "gee"}
+    assert "116 fits, 52 of them already finished" in result.stderr
+    assert {fit.start for fit in again} == {"exponential", "small", "gee", "columns"}
     assert headings(tmp_path) == ["Agreement", "Data", "Factors", "Scale of W", "Settings"]
     # Two repeats are not graded.
     assert not set("✓✗?") & set(re.sub("(?s).*?## Factors", "", (tmp_path / "README.md").read_text(encoding="utf-8")))
