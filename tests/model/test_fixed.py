@@ -119,11 +119,12 @@ def test_effects_of_rows_and_columns(prior, scale):
     """They are one component of equal columns and one of equal rows, around the mean if factors may be negative."""
     X = signatures()[0]
     shift = np.nanmean(X) if prior == "normal" else 0.0
-    model = quick(n_components=2, prior=prior, scale=scale, offset="both").fit(X)
+    short = {"burn_in": 20, "n_draws": 20, "prior": prior, "scale": scale}
+    model = quick(n_components=2, offset="both", **short).fit(X)
     ones = {"fixed_components": np.full((1, 15), 1.0), "fixed_weights": np.ones((60, 1))}
     if scale == "matrix":
         ones["fixed_components"] *= np.sqrt(np.nanmean((X - shift) ** 2))
-    expected = quick(n_components=4, prior=prior, scale=scale, **ones).fit(X - shift)
+    expected = quick(n_components=4, **short, **ones).fit(X - shift)
     np.testing.assert_allclose(model.reconstruct(), expected.reconstruct() + shift, rtol=1e-6, atol=1e-9)
     new = model.posterior_of(X[:3] * 1.01)
     np.testing.assert_array_equal(new.W[..., -1], np.ones(new.W.shape[:3]))
@@ -132,7 +133,7 @@ def test_effects_of_rows_and_columns(prior, scale):
 def test_effects_beside_what_is_fixed_and_in_columns_of_other_units():
     X, W, Z = signatures()
     unit = 2.0 ** np.arange(15)
-    given = {"fixed_components": Z[:1] * unit, "fixed_weights": W[:, 2:]}
+    given = {"fixed_components": Z[:1] * unit, "fixed_weights": W[:, 2:], "burn_in": 20, "n_draws": 20}
     model = quick(n_components=3, prior="normal", offset="both", **given).fit(X * unit)
     draws = model.posterior_
     assert draws.n_components == 5
@@ -144,5 +145,5 @@ def test_effects_beside_what_is_fixed_and_in_columns_of_other_units():
 
 
 def test_effects_above_zero_do_not_take_negative_entries():
-    with pytest.raises(ValueError, match="[Nn]egative"):
+    with pytest.raises(ValueError, match=r"(?i)negative"):
         quick(n_components=2, offset="both").fit(-signatures()[0])

@@ -1,0 +1,109 @@
+"""Ratings: the error on the five official splits of MovieLens 100K, and by how sure the model is.
+
+    python -m benchmarks.ratings --data-dir ../shared/data [--splits 1 2 3 4 5] [--write docs/ratings.md]
+
+`movielens100k/u.data` has user, film, rating and time; `u1.test` to `u5.test` are the test sets.
+"""
+
+import argparse
+import re
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from bnmf import BayesianNMF
+
+CHAINS = {"n_chains": 4, "burn_in": 300, "n_draws": 300, "calibrate": False, "unstored": "missing", "n_jobs": 2}
+EFFECTS = {"offset": "both", "noise": "both", "scale": "matrix"}
+MODELS = {
+    "`BayesianNMF()`": {},
+    '`BayesianNMF(offset="both", noise="both", scale="matrix")`': EFFECTS,
+    'the same with `prior="normal"`': {**EFFECTS, "prior": "normal"},
+    "the same, stars as intervals": {**EFFECTS, "prior": "normal", "stars": True},
+}
+BEST = 'the same with `prior="normal"`'
+CUTS = np.array([1.5, 2.5, 3.5, 4.5])
+N_GROUPS = 10
+
+
+def load(directory: Path, split: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return training and test set of a split: rows of (user, film, rating)."""
+    every = np.loadtxt(directory / "u.data", dtype=int)[:, :3]
+    test = np.loadtxt(directory / f"u{split}.test", dtype=int)[:, :3]
+    hidden = {(user, film) for user, film, _ in test.tolist()}
+    return np.array([row for row in every.tolist() if (row[0], row[1]) not in hidden]), test
+
+
+def fitted(train: np.ndarray, shape: tuple[int, int], stars: bool = False, **settings) -> BayesianNMF:
+    """Return a model of ratings, as numbers or as intervals around them."""
+
+    def matrix(values: np.ndarray) -> sp.csr_array:
+        return sp.csr_array((values.astype(float), (train[:, 0] - 1, train[:, 1] - 1)), shape=shape)
+
+    limits = {}
+    if stars:
+        ends = np.concatenate([[-np.inf], CUTS, [np.inf]])
+        limits = {"lower": matrix(ends[train[:, 2] - 1]), "upper": matrix(ends[train[:, 2]])}
+    with warnings.catch_warnings(action="ignore"):
+        return BayesianNMF(random_state=0, **CHAINS, **settings).fit(matrix(train[:, 2]), **limits)
+
+
+def predicted(model: BayesianNMF, test: np.ndarray, stars: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of each rating, and its standard deviation."""
+    rows, columns = test[:, 0] - 1, test[:, 1] - 1
+    deviation = model.posterior_.std(rows, columns, noise=True)
+    if not stars:
+        return np.clip(model.posterior_.mean(rows, columns), 1.0, 5.0), deviation
+    draws = model.posterior_.draws_of(rows, columns, noise=True).reshape(-1, len(rows))
+    return 1.0 + sum((draws > cut).mean(axis=0) for cut in CUTS), deviation
+
+
+def by_width(error: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Return the root mean square error of each tenth of the predictions, the surest first."""
+    return np.array([np.sqrt(np.mean(error[part] ** 2)) for part in np.array_split(np.argsort(deviation), N_GROUPS)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--splits", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--write", type=Path, help="put the tables into a page")
+    options = parser.parse_args()
+    errors: dict[str, list[float]] = {name: [] for name in MODELS}
+    seconds: dict[str, float] = dict.fromkeys(MODELS, 0.0)
+    groups = []
+    for split in options.splits:
+        train, test = load(options.data_dir / "movielens100k", split)
+        shape = tuple(np.vstack([train, test])[:, :2].max(axis=0))
+        for name, settings in MODELS.items():
+            start = time.process_time()
+            model = fitted(train, shape, **settings)
+            seconds[name] += time.process_time() - start
+            mean, deviation = predicted(model, test, settings.get("stars", False))
+            errors[name].append(float(np.sqrt(np.mean((mean - test[:, 2]) ** 2))))
+            if name == BEST:
+                groups.append(by_width(mean - test[:, 2], deviation))
+            print(f"split {split}: {name} {errors[name][-1]:.4f}", flush=True)
+    base = min(seconds.values())
+    lines = ["| model | " + " | ".join(f"split {split}" for split in options.splits) + " | mean | time |"]
+    lines.append("|---|" + "---|" * (len(options.splits) + 2))
+    for name, found in errors.items():
+        cells = " | ".join(f"{error:.4f}" for error in found)
+        lines.append(f"| {name} | {cells} | {np.mean(found):.4f} | {seconds[name] / base:.1f} |")
+    table = "\n".join(lines)
+    widths = np.mean(groups, axis=0)
+    tenths = "| tenth | " + " | ".join(map(str, range(1, N_GROUPS + 1))) + " |\n|---|" + "---|" * N_GROUPS
+    tenths += "\n| error | " + " | ".join(f"{error:.2f}" for error in widths) + " |"
+    print(f"\n{table}\n\n{tenths}")
+    if options.write:
+        page = options.write.read_text()
+        for name, content in (("errors", table), ("tenths", tenths)):
+            page = re.sub(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", rf"\1\n{content}\n\2", page, flags=re.DOTALL)
+        options.write.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
