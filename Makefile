@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles what is imported; to compile all that is installed takes long.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 BUILD := cmake nanobind ninja scikit-build-core
 # A machine without a C++ compiler takes that of the ziglang package, which is slow the first time: minutes.
 ifeq ($(firstword $(foreach name,c++ g++ clang++,$(shell command -v $(name)))),)
@@ -21,7 +22,7 @@ NEWEST := .venv-newest
 # Tried in this order by test-oldest and test-newest.
 PYTHONS ?= python3.14 python3.13 python3.12 python3.11
 
-.PHONY: demo docs test test-oldest test-newest proofs mutations sanitize hostile lint format bench bench-quick clean
+.PHONY: demo docs test coverage test-oldest test-newest proofs mutations sanitize hostile lint format bench bench-quick clean
 
 # What builds the kernels stays in the environment, so that they are compiled again when a source has changed.
 $(RUNS): pyproject.toml constraints.txt
@@ -49,6 +50,11 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -n auto -m 'not proof' --durations=10
 	BNMF_SIMD=$$($(LOWER)) $(BIN)/python -m pytest -n auto -m 'not proof' -q tests/kernels tests/priors \
 		tests/sampler/test_gibbs.py
+
+# Lines of the package that the tests run. Processes that tests start for themselves are not counted.
+coverage: export OPENBLAS_NUM_THREADS = 1
+coverage: $(READY)
+	$(BIN)/python -m pytest -n auto -m 'not proof' --cov=bnmf --cov-report=term:skip-covered
 
 # The site needs a few more packages, which nothing else does. Every page is read anew, and warnings are errors.
 $(VENV)/.ready-docs: $(READY)

@@ -69,7 +69,7 @@ def error(noise, X, mean, hidden):
     return np.sqrt(np.mean((fitted.reconstruct() - mean)[hidden] ** 2)), fitted
 
 
-@pytest.mark.parametrize("noise", [StudentT(), StudentT(None)], ids=["4 degrees of freedom", "learned"])
+@pytest.mark.parametrize("noise", [StudentT(), pytest.param(StudentT(None), marks=pytest.mark.proof)], ids=str)
 def test_outliers_do_not_spoil_a_fit_with_student_t(noise):
     mean, X, dirty, hidden = with_outliers(share=0.05)
     with warnings.catch_warnings():
@@ -96,14 +96,15 @@ def test_few_rows_with_outliers_are_no_failed_fit():
     assert not any("worse than the mean" in note for note in model.posterior_.notes)
 
 
-@pytest.mark.parametrize("df", [3.0, None])
+@pytest.mark.parametrize("df", [pytest.param(3.0, marks=pytest.mark.proof), None])
 def test_intervals_cover_data_with_the_noise_of_student_t(df):
     """1,800 hidden entries: 0.9 ± 0.007, and what the uncertainty of the fit itself adds."""
     rng = np.random.default_rng(1)
     mean = 2.0 + rng.exponential(size=(150, 2)) @ rng.exponential(size=(2, 40))
     X = np.maximum(mean + 0.3 * rng.standard_t(3.0, size=mean.shape), 0.0)
     hidden = rng.random(X.shape) < 0.3
-    model = BayesianNMF(3, noise=StudentT(df), n_chains=2, burn_in=300, n_draws=200, random_state=0)
+    settings = {"n_chains": 2, "burn_in": 200, "n_draws": 200, "calibrate": False}
+    model = BayesianNMF(3, noise=StudentT(df), random_state=0, **settings)
     model.fit(np.where(hidden, np.nan, X))
     assert np.sqrt(np.mean((model.reconstruct() - mean)[hidden] ** 2)) < 0.25
     for prob in (0.5, 0.9):
@@ -121,7 +122,8 @@ def test_known_standard_errors_are_used():
     hidden = rng.random(X.shape) < 0.25  # about 600 of each size: a coverage of 0.9 ± 0.012
     errors, coverage = {}, {}
     for noise, given in (("known", scale), ("column", 7.0 * scale), ("column", None)):
-        model = BayesianNMF(4, noise=noise, n_chains=2, burn_in=300, n_draws=200, random_state=0)
+        settings = {"n_chains": 2, "burn_in": 200, "n_draws": 100, "calibrate": False}
+        model = BayesianNMF(4, noise=noise, random_state=0, **settings)
         model.fit(np.where(hidden, np.nan, X), noise_scale=given)
         low, high = model.interval(0.9)
         name = "unknown" if given is None else noise
@@ -135,7 +137,7 @@ def test_known_standard_errors_are_used():
     assert coverage["unknown"][1] < 0.85
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.proof)])
 def test_small_known_noise_does_not_keep_chains_where_they_start(seed):
     """Most find the fit: one chain of four may still have a log density that is hundreds below that of the best."""
     rng = np.random.default_rng(seed)
@@ -155,7 +157,7 @@ def test_rows_of_little_weight_change_little():
     X = np.maximum(mean + 0.1 * rng.standard_normal(mean.shape), 0.0)
     X[40:] = np.maximum(mean[40:] + 10.0 * rng.standard_normal((20, 20)), 0.0)
     weights = np.where(np.arange(60) < 40, 1.0, 1e-4)
-    settings = {"burn_in": 300, "n_draws": 100}
+    settings = {"burn_in": 200, "n_draws": 100, "calibrate": False}
     found = [quick(**settings).fit(X, sample_weight=given).reconstruct()[:40] for given in (weights, None)]
     errors = [np.sqrt(np.mean((values - mean[:40]) ** 2)) for values in found]
     assert errors[0] < 0.15
@@ -248,10 +250,9 @@ def test_fit_transform_takes_them():
 # --- the same in every form
 
 
-@pytest.mark.parametrize("missing", [0.2, 0.7])
 @pytest.mark.parametrize("name", NOISES)
-def test_containers_give_the_same_draws(name, missing):
-    X, scale = low_rank(missing=missing)
+def test_containers_give_the_same_draws(name):
+    X, scale = low_rank(missing=0.5)
     seen = ~np.isnan(X)
     sparse = sp.coo_array((X[seen], np.nonzero(seen)), shape=X.shape)
     model, noise = quick(noise=NOISES[name]).fit(X, **known(name, scale)), NOISES[name]
@@ -267,9 +268,7 @@ def test_containers_give_the_same_draws(name, missing):
 @pytest.mark.parametrize("name", NOISES)
 def test_a_power_of_two_as_unit_changes_no_bit(name, scale):
     X, errors = low_rank()
-    units = [2.0**20, 2.0**-20]
-    if scale == "column":
-        units.append(2.0 ** np.random.default_rng(0).integers(-20, 20, size=8))
+    units = [2.0**-20 if scale == "matrix" else 2.0 ** np.random.default_rng(0).integers(-20, 20, size=8)]
     model = quick(noise=NOISES[name], scale=scale)
 
     def results(unit):
@@ -283,7 +282,7 @@ def test_a_power_of_two_as_unit_changes_no_bit(name, scale):
 
 
 @pytest.mark.parametrize("name", NOISES)
-@pytest.mark.parametrize("scale", [None, "matrix", "column"])
+@pytest.mark.parametrize("scale", [None, "column"])
 def test_every_method(name, scale):
     X, errors = low_rank()
     settings = {"noise": NOISES[name], "scale": scale}
