@@ -115,6 +115,8 @@ def check_table(
     X: Any,
     *,
     estimator: BayesianNMF | None = None,
+    lower: Any = None,
+    upper: Any = None,
     n_repeats: int = 3,
     fraction: float = 0.1,
     random_state: Any = 0,
@@ -134,6 +136,9 @@ def check_table(
         are left out.
     estimator : BayesianNMF, optional
         The model; by default that of :class:`NMFImputer`.
+    lower, upper : array-like of shape (n_samples, n_features), optional
+        Limits of entries, NaN for those without. Limited entries are not hidden, and the other imputers get the limit
+        in their place.
     n_repeats : int, default=3
         How often a part is hidden.
     fraction : float, default=0.1
@@ -173,16 +178,17 @@ def check_table(
     estimator.check_parameters()
     arguments.flag(progress, "progress")
     seed = as_seed(random_state)
-    array = _dense(X)
+    array, lower, upper = _exact(_dense(X), lower, upper)
     names = X.columns if isinstance(X, pd.DataFrame) else None
     known = np.flatnonzero(~np.isnan(array).all(axis=0))
-    used = array[:, known]
+    used, low, high = array[:, known], lower[:, known], upper[:, known]
     scale = _standard_deviations(used)
     repeats = _hidden_parts(used, scale > 0.0, n_repeats, fraction, np.random.default_rng(seed))
     needed = {"keep_draws": True, "checkpoint": None, "calibrate": False, "random_state": seed, "progress": False}
     model = clone(estimator).set_params(**needed)
-    others, notes = _others(used.shape)
-    predictions, seconds = _run({BNMF: partial(_predict, model, progress), **others}, repeats, progress)
+    ends = np.stack([np.where(np.isfinite(side), side, np.nan) for side in (low, high)])
+    others, notes = _others(used.shape, np.ma.masked_invalid(ends).mean(axis=0).filled(np.nan))
+    predictions, seconds = _run({BNMF: partial(_predict, model, progress, low, high), **others}, repeats, progress)
     n_failed = sum(not prediction.has_converged for prediction in predictions[BNMF])
     if n_failed:
         notes.append(
@@ -220,6 +226,19 @@ def _dense(X: Any) -> Floats:
         raise ValueError("X has no observed entry at all: there is nothing to hide")
     check_values(array[~np.isnan(array)], negative=True)
     return array
+
+
+def _exact(array: Floats, lower: Any, upper: Any) -> tuple[Floats, Floats, Floats]:
+    """Return the entries that are exact, NaN for others, and limits as arrays of the same shape."""
+    sides = [
+        np.full(array.shape, np.nan) if side is None else arguments.floats(side, name)
+        for side, name in ((lower, "lower"), (upper, "upper"))
+    ]
+    for side, name in zip(sides, ("lower", "upper"), strict=True):
+        if side.shape != array.shape:
+            raise ValueError(f"{name} must have the shape of X, {array.shape}, got {side.shape}")
+    is_limited = np.isfinite(sides[0]) | np.isfinite(sides[1])
+    return np.where(is_limited, np.nan, array), sides[0], sides[1]
 
 
 def _standard_deviations(array: Floats) -> Floats:
@@ -261,14 +280,15 @@ def _hidden_parts(
 # --- methods
 
 
-def _predict(model: BayesianNMF, hides_length: bool, repeat: _Repeat) -> _Prediction:
+def _predict(model: BayesianNMF, hides_length: bool, lower: Floats, upper: Floats, repeat: _Repeat) -> _Prediction:
     """Return what `bnmf impute` would fill in, and whether its intervals contain the hidden entries."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it becomes a note
         warnings.simplefilter("ignore", InterruptedRunWarning)
         if hides_length:
             warnings.simplefilter("ignore", LongRunWarning)
-        fitted = NMFImputer(model).fit(repeat.rest).estimator_
+        limits = {} if np.isnan(lower).all() and np.isnan(upper).all() else {"lower": lower, "upper": upper}
+        fitted = NMFImputer(model).fit(repeat.rest, **limits).estimator_
     if fitted.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but a comparison needs all
         raise KeyboardInterrupt
     posterior, at = fitted.posterior_, (repeat.rows, repeat.columns)
@@ -277,16 +297,17 @@ def _predict(model: BayesianNMF, hides_length: bool, repeat: _Repeat) -> _Predic
     return _Prediction(posterior.mean(*at), is_inside, not posterior.prediction_error() > PREDICTION_ERRORS[1])
 
 
-def _impute(imputer: Any, repeat: _Repeat) -> _Prediction:
+def _impute(imputer: Any, stand_ins: Floats, repeat: _Repeat) -> _Prediction:
     """Return what another imputer fills in after scaling."""
     scaler = StandardScaler()
+    rest = np.where(np.isnan(stand_ins), repeat.rest, stand_ins)
     # Their regressions are so small that threads cost more than they save.
     with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
-        filled = scaler.inverse_transform(clone(imputer).fit_transform(scaler.fit_transform(repeat.rest)))
+        filled = scaler.inverse_transform(clone(imputer).fit_transform(scaler.fit_transform(rest)))
     return _Prediction(filled[repeat.rows, repeat.columns])
 
 
-def _others(shape: tuple[int, int]) -> tuple[dict[str, Callable[[_Repeat], _Prediction]], list[str]]:
+def _others(shape: tuple[int, int], stand_ins: Floats) -> tuple[dict[str, Callable[[_Repeat], _Prediction]], list[str]]:
     """Return the methods to compare with, and which of them are limited because they would take too long."""
     n_rows, n_columns = shape
     imputers, notes = {COLUMN_MEAN: SimpleImputer()}, []
@@ -302,7 +323,7 @@ def _others(shape: tuple[int, int]) -> tuple[dict[str, Callable[[_Repeat], _Pred
             notes.append(f"{ITERATIVE} predicts each of {n_columns} columns from {n_nearest} others, to save time")
     else:
         notes.append(f"{ITERATIVE} is left out: with {n_columns:,} columns it would take too long")
-    return {method: partial(_impute, imputer) for method, imputer in imputers.items()}, notes
+    return {method: partial(_impute, imputer, stand_ins) for method, imputer in imputers.items()}, notes
 
 
 def _run(

@@ -13,7 +13,7 @@ from sklearn import datasets
 from bnmf.checking import TableCheck
 from bnmf.plots.look import ACCENT, INK, SOFT, legend, tidy
 from bnmf.posterior import Posterior
-from bnmf.tables.binary import NumpyArray
+from bnmf.tables.arrays import NumpyArray
 from bnmf.tables.table import Table
 from bnmf.utils.files import replacing
 from bnmf.utils.typing import Bools

@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bnmf import cli
-from bnmf.cli import directory
+from bnmf.cli import directory, sampling
 
 
 class Program:
@@ -34,6 +34,15 @@ def reports(monkeypatch):
 
     monkeypatch.setattr(directory, "make_report", write)
     return calls
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Shorten the fits of `bnmf impute` to a few draws, and return the settings."""
+    settings = {"n_chains": 2, "burn_in": 30, "n_draws": 40, "max_time": None, "calibrate": False}
+    sampled = sampling.sampled
+    monkeypatch.setattr(sampling, "sampled", lambda *given, **more: sampled(*given, **{**more, **settings}))
+    return settings
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_a_directory_that_holds_a_fit_is_refused(program, reports, table, tmp_pa
     result = program("fit", table, "--out", out, *SHORT)
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
-        f"Error: {out} holds a fit: go on with it by --resume, or choose another directory with --out"
+        f"Error: {out} holds a fit: continue it with --resume, or choose another directory with --out"
     ]
     assert before == {path: path.stat().st_mtime_ns for path in out.iterdir()}
 
@@ -141,7 +141,7 @@ def test_resume_takes_more_draws_and_gives_those_of_one_longer_run(program, repo
     assert program("fit", table, "--out", tmp_path / "a", *SHORT).exit_code == 0
     result = program("fit", "--resume", "--out", tmp_path / "a", "--draws", "20")
     assert result.exit_code == 0, result.output
-    assert "Going on with the fit" in result.stdout
+    assert "Resuming the fit" in result.stdout
     assert program("fit", table, "--out", tmp_path / "b", *SHORT, "--draws", "20").exit_code == 0
     a, b = (Posterior.load(tmp_path / name / "posterior.npz") for name in "ab")
     assert a.n_draws == 20
@@ -255,7 +255,7 @@ def test_a_fit_that_is_cut_off_goes_on_with_the_same_draws(how, reports, program
     assert not (out / "posterior.npz").exists()
     if how == signal.SIGINT:
         assert process.returncode == 130, stderr
-        assert f"go on with: bnmf fit --resume --out {out}\n" in stderr
+        assert f"resume with: bnmf fit --resume --out {out}\n" in stderr
         assert "Traceback" not in stderr
         assert "p0, p1" in stdout
     again = run("fit", "--resume", "--out", out)

@@ -31,8 +31,8 @@ def test_cells_with_signs_are_limits(water, small):
     np.testing.assert_array_equal(table.upper[below, 0], 0.5)
     np.testing.assert_array_equal(table.lower[below, 0], -np.inf)
     np.testing.assert_array_equal(table.lower[above, 4], 1.0)
-    assert table.is_limited.sum() == below.sum() + above.sum()
-    assert np.isnan(table.values[table.is_limited]).all()
+    assert len(table.limits.rows) == below.sum() + above.sum()
+    assert np.isnan(table.values[table.limits.rows, table.limits.columns]).all()
     assert table.column_names == ["lead", "b", "c", "d", "iron"]
 
 
@@ -44,9 +44,9 @@ def test_other_cells_with_signs_are_no_limits(cell, tmp_path):
         read_table(path)
 
 
-def test_impute_fills_limits_within_them(program, water, small, tmp_path):
+def test_impute_fills_limits_within_them(program, short, water, small, tmp_path):
     out = tmp_path / "filled.csv"
-    result = program("impute", water, "-o", out, "--interval", "0.9", "--lower", "lead=0", "--max-time", "1")
+    result = program("impute", water, "-o", out, "--interval", "0.9", "--lower", "lead=0", "--imputations", "3")
     assert result.exit_code == 0, result.output
     below, above = small[:, 0] < 0.5, small[:, 4] > 1.0
     n_limited = below.sum() + above.sum() + np.isnan(small[:, 0]).sum()
@@ -58,6 +58,22 @@ def test_impute_fills_limits_within_them(program, water, small, tmp_path):
     assert (middle <= high).all()
     assert (high[below, 0] <= 0.5).all()
     assert (low[above, 4] >= 1.0).all()
+    drawn = np.array([read_table(tmp_path / f"filled.{number}.csv").values for number in (1, 2, 3)])
+    assert (np.ptp(drawn[:, below, 0], axis=0) > 0).all()
+    assert ((drawn[:, below, 0] >= 0.0) & (drawn[:, below, 0] <= 0.5)).all()
+    assert (drawn[:, above, 4] >= 1.0).all()
+
+
+def test_triples_with_limits(program, short, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"s{i},m{j},{'<1' if (i, j) == (2, 3) else rng.integers(1, 6)}" for i in range(8) for j in range(5)]
+    (tmp_path / "t.csv").write_text("site,metal,value\n" + "\n".join(lines) + "\n")
+    result = program("impute", tmp_path / "t.csv", "--triples", "-o", tmp_path / "f.csv", "--capped", "m0=5")
+    assert result.exit_code == 0, result.output
+    (filled,) = set((tmp_path / "f.csv").read_text().splitlines()) - set((tmp_path / "t.csv").read_text().splitlines())
+    assert float(filled.removeprefix("s2,m3,")) <= 1.0
+    result = program("check", tmp_path / "t.csv", "--triples", "--repeats", "1", "--max-time", "0.1")
+    assert result.exit_code == 0, result.output
 
 
 def test_fit_keeps_limits_and_resumes_with_them(program, water, reports, tmp_path):
@@ -76,7 +92,22 @@ def test_fit_keeps_limits_and_resumes_with_them(program, water, reports, tmp_pat
 
 
 def test_rank_takes_limits(program, water):
-    result = program("rank", water, "--ks", "1,2", "--folds", "2", "--burn-in", "10", "--draws", "5", "--capped", "c=2")
+    result = program(
+        "rank",
+        water,
+        "--ks",
+        "1,2",
+        "--folds",
+        "2",
+        "--burn-in",
+        "10",
+        "--draws",
+        "5",
+        "--capped",
+        "c=2",
+        "--jobs",
+        "1",
+    )
     assert result.exit_code == 0, result.output
 
 

@@ -1,5 +1,7 @@
 """``bnmf rank``: the table and the choice of select_rank."""
 
+import re
+
 import numpy as np
 
 from bnmf import BayesianNMF, select_rank
@@ -26,6 +28,13 @@ def test_negative_numbers_with_an_offset(program, small, tmp_path):
     result = program("rank", tmp_path / "x.npy", "--ks", "2", *SHORT, "--offset", "min")
     assert result.exit_code == 0, result.output
     assert "K = 2 is the only number of components that was tried" in result.stdout
+
+
+def test_numbers_suit_the_table_and_no_warning_of_python_is_shown(program, table):
+    result = program("rank", table, "--draws", "5", "--burn-in", "5", "--folds", "2", "--jobs", "1")
+    assert result.exit_code == 0, result.output
+    assert re.findall(r"^(\d+) +-?\d", result.stdout, re.MULTILINE) == ["1", "2", "3", "4"]
+    assert set(re.findall(r"^[A-Z]\w+|Warning", result.stderr, re.MULTILINE)) == set()
 
 
 def test_a_wrong_list(program, table):

@@ -110,7 +110,7 @@ def test_a_directory_without_a_finished_fit(program, fit, table, tmp_path):
     (fit / "posterior.npz").unlink()
     result = program("report", fit)
     assert result.exit_code == 2
-    assert f"is not finished: go on with bnmf fit --resume --out {fit}" in result.stderr
+    assert f"is not finished: bnmf fit --resume --out {fit} continues it" in result.stderr
     (fit / "posterior.npz").write_bytes(b"PK\x03\x04")
     result = program("report", fit)
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bnmf.tables.arrays import read_npz, table_bytes
 from bnmf.tables.cells import Markers
 from bnmf.tables.table import Fills, TableError
 from bnmf.tables.triples import read_triples
@@ -49,6 +50,23 @@ def test_lines_without_a_value_are_filled_and_others_written_back():
 def test_a_line_may_end_after_the_names():
     table = read_triples("u,i,r\na,x,1\nb,x\n", Markers(), keep_cells=True)
     assert table.render(Fills(*table.to_fill(), np.array([2.5]))) == b"u,i,r\na,x,1\nb,x,2.5\n"
+
+
+def test_limits():
+    text = "u,i,r\na,x,<1\nb,x,2\na,y,>= 5\nb,y,\n"
+    table = read_triples(text, Markers(), keep_cells=True)
+    assert table.observed().n_observed == 3
+    assert (table.limits.rows.tolist(), table.limits.columns.tolist()) == ([0, 0], [0, 1])
+    assert (table.limits.lower.tolist(), table.limits.upper.tolist()) == ([-np.inf, 5], [1, np.inf])
+    assert table.lower.shape == (2, 2)
+    filled = table.render(Fills(*table.to_fill(), np.array([0.5, 6.0, 3.0]))).decode()
+    assert filled == "u,i,r\na,x,0.5\nb,x,2\na,y,6\nb,y,3\n"
+    more = table.limited({}, {}, {}, {"x": 2.0})
+    assert more.limits.upper.tolist() == [1, np.inf, 2]
+    with pytest.raises(TableError, match="--lower and --upper are for dense tables"):
+        table.limited({"": 0.0}, {}, {}, {})
+    kept = read_npz(table_bytes(more), Markers(), "missing")
+    np.testing.assert_array_equal(kept.limits.upper, more.limits.upper)
 
 
 @pytest.mark.parametrize(

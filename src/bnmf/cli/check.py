@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.outcome import Debug, WrongUse, command
-from bnmf.cli.sampling import check_values, read
+from bnmf.cli.sampling import check_values
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -30,11 +31,8 @@ def check(
     repeats: Annotated[
         int, typer.Option("--repeats", min=1, max=10, metavar="N", help="How often a tenth is hidden.")
     ] = 3,
-    triples: options.IsTriples = False,
-    missing: options.Missing = None,
-    unstored: options.UnstoredOption = None,
-    header: options.Header = None,
-    row_names: options.RowNames = None,
+    *,
+    reading: options.Reading,
     components: options.Components = "auto",
     max_time: options.MaxTime = 60.0,
     seed: options.Seed = 0,
@@ -57,11 +55,12 @@ def check(
     from bnmf.imputer import ANY_TABLE
 
     screen = Screen()
-    table = read(data, **options.reading(triples, missing, unstored, header, row_names))
+    table = reading.table(data)
     screen.describe(table, data)
     check_values(table, data, negative=True)
     model = BayesianNMF(n_components=components, **ANY_TABLE, n_draws="auto", max_time=max_time, n_jobs=jobs or -1)
-    found = check_table(_dense(table, data), estimator=model, n_repeats=repeats, random_state=seed, progress=True)
+    X, limits = _dense(table, data)
+    found = check_table(X, estimator=model, **limits, n_repeats=repeats, random_state=seed, progress=True)
     _show(found, screen)
     if by_column:
         _show_columns(found, screen)
@@ -70,10 +69,9 @@ def check(
         screen.explain(f"Note: {note}.")
 
 
-def _dense(table: Table, source: Path) -> Any:
-    """Return the numbers with the names of their columns, if those that are not stored are missing."""
+def _dense(table: Table, source: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the numbers with the names of their columns, and limits, if entries that are not stored are missing."""
     import pandas as pd
-    import scipy.sparse as sp
 
     from bnmf.data.containers import as_dense
     from bnmf.utils import memory
@@ -83,13 +81,12 @@ def _dense(table: Table, source: Path) -> Any:
             f"{source} is sparse, and bnmf check is for dense tables: if what is not stored is missing, use --unstored "
             "missing"
         )
-    values = table.values
-    if isinstance(values, sp.csr_array):
+    if table.is_sparse:
         n_rows, n_columns = table.shape
         memory.require(8 * n_rows * n_columns, f"a dense table of {n_rows:,} x {n_columns:,}", "check a part of it")
-        values = as_dense(values, table.unstored)
-    names = table.column_names or [f"column {number}" for number in range(1, table.shape[1] + 1)]
-    return pd.DataFrame(values, columns=names)
+        table = replace(table, values=as_dense(table.values, table.unstored))
+    names = table.column_names or [f"column {label}" for label in table.column_labels]
+    return pd.DataFrame(table.values, columns=names), {"lower": table.lower, "upper": table.upper}
 
 
 def _show(found: TableCheck, screen: Screen) -> None:

@@ -28,7 +28,7 @@ class FitDirectory:
         """Raise an error if the directory holds a fit, or files that a fit would replace."""
         if (self.path / "settings.json").exists():
             raise WrongUse(
-                f"{self.path} holds a fit: go on with it by --resume, or choose another directory with --out"
+                f"{self.path} holds a fit: continue it with --resume, or choose another directory with --out"
             )
         taken = [name for name in RESULTS if (self.path / name).exists()]
         if taken:
@@ -36,7 +36,7 @@ class FitDirectory:
 
     def begin(self, table: Table, settings: dict[str, Any]) -> None:
         """Create the directory with the data and the settings of a fit, the settings last."""
-        from bnmf.tables.binary import table_bytes
+        from bnmf.tables.arrays import table_bytes
         from bnmf.utils.files import write_bytes
 
         self.path.mkdir(parents=True, exist_ok=True)
@@ -75,14 +75,14 @@ class FitDirectory:
 
         self.settings()
         if not (self.path / "posterior.npz").exists():
-            raise WrongUse(f"the fit in {self.path} is not finished: go on with bnmf fit --resume --out {self.path}")
+            raise WrongUse(f"the fit in {self.path} is not finished: bnmf fit --resume --out {self.path} continues it")
         return Posterior.load(self.path / "posterior.npz")
 
     # --- the end of a fit
 
     def finish(self, posterior: Posterior) -> None:
         """Write the posterior, the factors with names, and the report."""
-        from bnmf.tables.grids import grid_bytes
+        from bnmf.tables.cells import grid_bytes
         from bnmf.utils.files import write_bytes
 
         posterior.save(self.path / "posterior.npz")
@@ -107,13 +107,7 @@ def make_report(path: Path, posterior: Posterior, data: Any, title: str, setting
 
 
 def component_names(number: int) -> list[str]:
-    """Return the names of the components, with their numbers in `components_`.
-
-    Examples
-    --------
-    >>> component_names(2)
-    ['component 0', 'component 1']
-    """
+    """Return the names of the components, with their numbers in `components_`."""
     return [f"component {k}" for k in range(number)]
 
 

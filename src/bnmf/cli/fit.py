@@ -11,18 +11,17 @@ import typer
 from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
-from bnmf.cli.on_cluster import fit_parts
 from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
-from bnmf.cli.sampling import check_values, fitted, read, with_names
+from bnmf.cli.sampling import check_values, fitted, sampled, with_names
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
     from bnmf.tables import Table
 
 FIXED = ("components", "prior", "noise", "scale", "offset", "burn_in", "seed")
-"""Settings that a fit keeps when it goes on."""
+"""Settings that a fit keeps when it is resumed."""
 CHANGEABLE = ("chains", "draws", "max_time")
-"""Settings that may change when it goes on."""
+"""Settings that may change when it is resumed."""
 
 
 @command
@@ -33,20 +32,13 @@ def fit(
         Path | None,
         typer.Argument(metavar="DATA", help="The table; - for standard input. Not needed with --resume."),
     ] = None,
-    triples: options.IsTriples = False,
-    missing: options.Missing = None,
-    unstored: options.UnstoredOption = None,
-    header: options.Header = None,
-    row_names: options.RowNames = None,
-    lower: options.Lower = None,
-    upper: options.Upper = None,
-    capped: options.Capped = None,
-    floored: options.Floored = None,
+    *,
+    reading: options.Reading,
     components: options.Components = "auto",
-    prior: options.PriorOption = options.PriorName.ard,
-    noise: options.NoiseOption = options.NoiseName.column,
-    scale: options.ScaleOption = options.ScaleName.column,
-    offset: options.OffsetOption = options.OffsetName.none,
+    prior: options.Prior = "ard",
+    noise: options.Noise = "column",
+    scale: options.Scale = "column",
+    offset: options.Offset = "none",
     chains: options.Chains = 4,
     burn_in: options.BurnIn = 300,
     draws: options.Draws = "auto",
@@ -62,14 +54,14 @@ def fit(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the fit in DIR, or take more draws.", show_default=False)
+        bool, typer.Option("--resume", help="Resume the fit in DIR, or take more draws.", show_default=False)
     ] = False,
     debug: Debug = False,
 ) -> None:
     """Factorise a table: predictions, components, and a report.
 
-    DATA is CSV or other delimited text, NumPy (.npy, .npz), sparse (.npz of SciPy, Matrix Market) or Parquet, which is
-    recognised by its content; it may be compressed by gzip. Row and column names are kept.
+    DATA is CSV or other delimited text, GCT, NumPy (.npy, .npz), sparse (.npz of SciPy, Matrix Market), Parquet or
+    Excel (.xlsx), which is recognised by its content; it may be compressed by gzip. Row and column names are kept.
 
     \b
     Examples:
@@ -77,46 +69,41 @@ def fit(
       bnmf fit genes.tsv -k 20 --prior gl22 --out g   # 20 components, half-normal prior
       bnmf fit counts.mtx --unstored missing --out c  # sparse: unstored entries are missing
       bnmf fit votes.csv --triples --out v            # lines of row, column, value
-      bnmf fit --resume --out g --draws 1000          # go on, or take more draws
+      bnmf fit --resume --out g --draws 1000          # resume, or take more draws
       bnmf fit parts --triples --scheduler tcp://10.0.0.1:8786 --out v    # on a Dask cluster
 
     DIR then holds report.html, the factors W.csv and Z.csv, posterior.npz, settings.json and the data. If the fit is
-    cut off, by Ctrl-C or worse, --resume goes on where it was and gives the draws of an uninterrupted run.
+    cut off, by Ctrl-C or worse, --resume continues it and gives the draws of an uninterrupted run.
     """
     screen = Screen()
     directory = FitDirectory(out)
-    given = {name: _plain(context.params[name]) for name in (*FIXED, *CHANGEABLE)}
-    reading = options.reading(triples, missing, unstored, header, row_names)
-    limits = options.limits(lower=lower, upper=upper, capped=capped, floored=floored)
+    given = {name: context.params[name] for name in (*FIXED, *CHANGEABLE)}
     how = f"{context.find_root().info_name} fit --resume --out {shlex.quote(str(out))}"
     if scheduler is not None:
         settings = _of_parts(context, directory, data, given, resume) | {"scheduler": scheduler}
         if not resume:
-            settings["triples"] = triples
+            settings["triples"] = reading.triples
         directory.path.mkdir(parents=True, exist_ok=True)
         directory.write_settings(settings)
-        fit_parts(settings, _parameters(settings, directory, jobs), directory, screen, how)
+        _fit_parts(settings, directory, screen, jobs, how)
         return
     if resume:
-        settings, table = _resumed(context, directory, data, given, {"limits": limits, **reading})
-        screen.say(f"Going on with the fit of {settings['data']} in {out}.")
+        settings, table = _changed(context, directory, given), directory.table()
+        if data is not None and not _same(reading.table(data), table):
+            raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
+        screen.say(f"Resuming the fit of {settings['data']} in {out}.")
         screen.describe(table, out / "data.npz")
         directory.write_settings(settings)
     elif data is None:
         raise WrongUse("name the table to fit: bnmf fit DATA --out DIR (only --resume needs none)")
     else:
         directory.check_unused()
-        table = read(data, limits, **reading)
+        table = reading.table(data)
         screen.describe(table, data)
         settings = {"bnmf": __version__, "data": str(data), "unstored": table.unstored, **given}
         _check(table, settings)
         directory.begin(table, settings)
     _sample(table, settings, directory, screen, jobs, how)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of an option as JSON holds it."""
-    return str(value.value) if hasattr(value, "value") else value
 
 
 def _check(table: Table, settings: dict[str, Any]) -> None:
@@ -131,16 +118,6 @@ def _check(table: Table, settings: dict[str, Any]) -> None:
             f"--offset {settings['offset']} would store every zero of a sparse table: leave it out, or use --unstored "
             "missing"
         )
-
-
-def _resumed(
-    context: typer.Context, directory: FitDirectory, data: Path | None, given: dict[str, Any], reading: dict[str, Any]
-) -> tuple[dict[str, Any], Table]:
-    """Return settings and data of the fit in a directory, with what may change replaced by what the user gave."""
-    settings, table = _changed(context, directory, given), directory.table()
-    if data is not None and not _same(read(data, **reading), table):
-        raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
-    return settings, table
 
 
 def _of_parts(
@@ -180,7 +157,7 @@ def _sample(
     table: Table, settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, again: str
 ) -> None:
     """Fit, write the results, and say what they are worth."""
-    go_on = f"What was drawn is kept; go on with: {again}"
+    go_on = f"What was drawn is kept; resume with: {again}"
     model = fitted(table, screen, go_on, **_parameters(settings, directory, jobs))
     try:
         posterior = with_names(model.posterior_, table)
@@ -194,6 +171,28 @@ def _sample(
         raise Interrupted(f"Interrupted. {go_on}") from None
     screen.say(f"Report to open: {report}", style="bold")
     screen.say(f"Also in {directory.path}: W.csv, Z.csv, posterior.npz, data.npz, settings.json")
+
+
+def _fit_parts(settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, again: str) -> None:
+    """Fit a directory of Parquet parts on a Dask cluster, and write the posterior and the factors."""
+    from bnmf.distributed import ClusterLost, read_blocks, read_triples
+    from bnmf.distributed.cluster import connected
+
+    parts = Path(settings["data"])
+    if not parts.is_dir():
+        raise WrongUse(f"--scheduler takes a directory of Parquet parts that all workers see, and {parts} is none")
+    go_on = f"What was drawn is kept; resume with: {again} --scheduler {settings['scheduler']}"
+    with connected(settings["scheduler"]) as n_threads:
+        screen.say(f"Connected to {settings['scheduler']}: {n_threads} threads.")
+        X = read_triples(parts) if settings["triples"] else read_blocks(parts)
+        unstored = "missing" if settings["triples"] else "zero"
+        try:
+            model = sampled(X, screen, go_on, {}, unstored=unstored, **_parameters(settings, directory, jobs))
+        except ClusterLost as error:
+            raise ValueError(f"{error}. {go_on}") from None
+    screen.judge(model.posterior_.verdict)
+    directory.finish(model.posterior_)
+    screen.say(f"In {directory.path}: W.csv, Z.csv, posterior.npz, settings.json", style="bold")
 
 
 def _parameters(settings: dict[str, Any], directory: FitDirectory, jobs: int | None) -> dict[str, Any]:

@@ -2,136 +2,120 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bnmf.cli.outcome import WrongUse
 
+if TYPE_CHECKING:
+    from bnmf.tables import Table
 
-class PriorName(StrEnum):
-    """Priors by name."""
-
-    ard = "ard"
-    exponential = "exponential"
-    half_normal = "half-normal"
-    normal = "normal"
-    laplace = "laplace"
-    gee = "gee"
-    gl12 = "gl12"
-    gl22 = "gl22"
-    glinf = "glinf"
-    gl22inf = "gl22inf"
+DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "bar": "|"}
 
 
-class NoiseName(StrEnum):
-    """What has a noise variance of its own."""
-
-    column = "column"
-    row = "row"
-    both = "both"
-    common = "common"
-    student_t = "student-t"
-
-
-class ScaleName(StrEnum):
-    """The unit of the model."""
-
-    column = "column"
-    matrix = "matrix"
-    none = "none"
-
-
-class OffsetName(StrEnum):
-    """What is subtracted first."""
-
-    min = "min"
-    mean = "mean"
-    none = "none"
-
-
-class Unstored(StrEnum):
-    """Meaning of what a sparse file does not store."""
-
-    zero = "zero"
-    missing = "missing"
-
-
-def _number_or_auto(least: int) -> Any:
-    def parse(text: str | int) -> int | str:
-        if text == "auto":
-            return "auto"
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise typer.BadParameter(f"{text!r} is neither 'auto' nor a whole number of at least {least}.")
-        return number
-
-    return parse
+def _number_or_auto(text: str | int) -> int | str:
+    if text == "auto":
+        return "auto"
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise typer.BadParameter(f"{text!r} is neither 'auto' nor a whole number of at least 1.")
+    return number
 
 
 # --- what is read
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="The table; - for standard input.", show_default=False)]
-IsTriples = Annotated[
-    bool, typer.Option("--triples", help="A text with a row, a column and a value in each line.", show_default=False)
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing",
-        metavar="VALUE",
-        help="Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?. May be repeated.",
-        show_default=False,
-    ),
-]
-UnstoredOption = Annotated[
-    Unstored | None,
-    typer.Option("--unstored", help="What sparse files do not store: zeros, or (with --triples) missing."),
-]
-Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="Whether the first line holds names; judged by default.")
-]
-RowNames = Annotated[
-    bool | None,
-    typer.Option("--row-names/--no-row-names", help="Whether the first column holds names; judged by default."),
-]
-
 _LIMIT = {"metavar": "[COLUMN=]VALUE", "show_default": False}
-Lower = Annotated[
-    list[str] | None,
-    typer.Option("--lower", help="Missing entries of a column, or of all, are at least VALUE.", **_LIMIT),
-]
-Upper = Annotated[
-    list[str] | None,
-    typer.Option("--upper", help="Missing entries of a column, or of all, are at most VALUE.", **_LIMIT),
-]
-Capped = Annotated[
-    list[str] | None,
-    typer.Option("--capped", help="Entries from VALUE on were capped: they are that or larger.", **_LIMIT),
-]
-Floored = Annotated[
-    list[str] | None,
-    typer.Option("--floored", help="Entries up to VALUE were cut there: they are that or smaller.", **_LIMIT),
-]
 
 
-def limits(**given: list[str] | None) -> dict[str, dict[str, float]]:
-    """Return limits by column, "" for all, as :meth:`bnmf.tables.Table.limited` takes them."""
-    found: dict[str, dict[str, float]] = {}
-    for name, texts in given.items():
-        found[name] = {}
-        for text in texts or ():
+@dataclass
+class Reading:
+    """How a table is read. A command with a parameter of this class has an option for each field."""
+
+    triples: Annotated[
+        bool,
+        typer.Option("--triples", help="A text with a row, a column and a value in each line.", show_default=False),
+    ] = False
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--missing",
+            metavar="VALUE",
+            help="Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    unstored: Annotated[
+        Literal["zero", "missing"] | None,
+        typer.Option("--unstored", help="What sparse files do not store: zeros, or (with --triples) missing."),
+    ] = None
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether the first line holds names; judged by default.")
+    ] = None
+    row_names: Annotated[
+        bool | None,
+        typer.Option("--row-names/--no-row-names", help="Whether the first column holds names; judged by default."),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option("--delimiter", metavar="SIGN", help="Between cells: a sign, or tab; judged by default."),
+    ] = None
+    lower: Annotated[
+        list[str] | None,
+        typer.Option("--lower", help="Missing entries of a column, or of all, are at least VALUE.", **_LIMIT),
+    ] = None
+    upper: Annotated[
+        list[str] | None,
+        typer.Option("--upper", help="Missing entries of a column, or of all, are at most VALUE.", **_LIMIT),
+    ] = None
+    capped: Annotated[
+        list[str] | None,
+        typer.Option("--capped", help="Entries from VALUE on were capped: they are that or larger.", **_LIMIT),
+    ] = None
+    floored: Annotated[
+        list[str] | None,
+        typer.Option("--floored", help="Entries up to VALUE were cut there: they are that or smaller.", **_LIMIT),
+    ] = None
+
+    def table(self, source: Path, *, keep_cells: bool = False) -> Table:
+        """Return a table with the limits of its columns, or say that there is none."""
+        from bnmf.tables import read_table
+
+        limits = {name: self._limits(name) for name in ("lower", "upper", "capped", "floored")}
+        delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise WrongUse(f"--delimiter is one sign, or one of {', '.join(DELIMITERS)}, got {self.delimiter!r}")
+        if str(source) != "-" and not source.exists():
+            raise WrongUse(f"there is no file {source}")
+        if source.is_dir():
+            raise WrongUse(f"{source} is a directory, not a table")
+        return read_table(
+            source,
+            triples=self.triples,
+            missing=self.missing or (),
+            unstored=self.unstored,
+            header=self.header,
+            row_names=self.row_names,
+            delimiter=delimiter,
+            keep_cells=keep_cells,
+        ).limited(**limits)
+
+    def _limits(self, name: str) -> dict[str, float]:
+        """Return limits by column, "" for all."""
+        found = {}
+        for text in getattr(self, name) or ():
             column, _, value = text.rpartition("=")
             try:
-                found[name][column] = float(value)
+                found[column] = float(value)
             except ValueError:
                 raise WrongUse(f"--{name} is VALUE or COLUMN=VALUE, with a number for VALUE, got {text!r}") from None
-    return found
+        return found
 
 
 # --- the model
@@ -142,22 +126,28 @@ Components = Annotated[
         "-k",
         "--components",
         metavar="K|auto",
-        parser=_number_or_auto(1),
+        parser=_number_or_auto,
         help="Number of components; auto takes up to 20, of which superfluous ones vanish.",
     ),
 ]
-PriorOption = Annotated[
-    PriorName,
+Prior = Annotated[
+    Literal["ard", "exponential", "half-normal", "normal", "laplace", "gee", "gl12", "gl22", "glinf", "gl22inf"],
     typer.Option(
         "--prior",
         help="ard (exponential), half-normal, normal and laplace learn a rate for each component; the last two allow "
         "negative numbers. The others are models of the paper.",
     ),
 ]
-NoiseOption = Annotated[NoiseName, typer.Option("--noise", help="What has a noise variance of its own.")]
-ScaleOption = Annotated[ScaleName, typer.Option("--scale", help="The unit of the model: the size of each column.")]
-OffsetOption = Annotated[
-    OffsetName,
+Noise = Annotated[
+    Literal["column", "row", "both", "common", "student-t"],
+    typer.Option("--noise", help="What has a noise variance of its own."),
+]
+Scale = Annotated[
+    Literal["column", "matrix", "none"],
+    typer.Option("--scale", help="The unit of the model: the size of each column."),
+]
+Offset = Annotated[
+    Literal["min", "mean", "none"],
     typer.Option(
         "--offset",
         help="min subtracts the minimum of each column, and so allows negative numbers; mean subtracts the mean, "
@@ -174,7 +164,7 @@ Draws = Annotated[
     typer.Option(
         "--draws",
         metavar="N|auto",
-        parser=_number_or_auto(1),
+        parser=_number_or_auto,
         help="Draws of each chain; auto goes on until predictions are good or --max-time is over.",
     ),
 ]
@@ -185,19 +175,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The same 
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Threads; by default one for each core.")]
 
 
-def reading(
-    triples: bool, missing: list[str] | None, unstored: Unstored | None, header: bool | None, row_names: bool | None
-) -> dict[str, Any]:
-    """Return the options of what is read, as :func:`bnmf.tables.read_table` takes them."""
-    return {
-        "triples": triples,
-        "missing": missing or (),
-        "unstored": None if unstored is None else unstored.value,
-        "header": header,
-        "row_names": row_names,
-    }
-
-
-def value_or_none(choice: StrEnum) -> str | None:
-    """Return the value of a choice, None for "none"."""
-    return None if choice.value == "none" else choice.value
+def check_interval(interval: float | None) -> None:
+    """Raise an error if the probability of an interval is none."""
+    if interval is not None and not 0 < interval < 1:
+        raise WrongUse(f"--interval is a probability between 0 and 1, such as 0.9, got {interval:g}")

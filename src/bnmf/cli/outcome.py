@@ -1,13 +1,15 @@
-"""How a command ends: exit codes, and one line for each error."""
+"""How a command is called and how it ends: shared options, exit codes, and one line for each error."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -21,6 +23,10 @@ class WrongUse(Exception):
     """The command was called with what it cannot take."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with what was kept and how to resume."""
+
+
 def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raise an error if an output is one of the inputs, by whatever name or link."""
     there = [path for path in inputs if path.exists()]
@@ -29,19 +35,21 @@ def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
             raise WrongUse(f"{output} is an input, which would be replaced: choose another name with -o")
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with what was kept and how to go on."""
-
-
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a function a command: errors become one line on standard error and an exit code."""
+    """Make a function a command: errors become one line on standard error and an exit code.
+
+    A parameter whose annotation is a dataclass becomes an option for each of its fields.
+    """
+    parameters, groups = _expanded(function)
 
     @functools.wraps(function)
-    def run(*args: Any, **options: Any) -> None:
+    def run(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *where: typer.echo(f"Note: {message}", err=True)
+            warnings.showwarning = lambda message, *where: typer.echo(f"Note: {one_line(message)}", err=True)
             try:
-                function(*args, **options)
+                function(**options)
             except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
                 raise
             except KeyboardInterrupt as interrupt:
@@ -55,11 +63,33 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 typer.echo(f"Error: {one_line(error)}", err=True)
                 raise typer.Exit(WRONG_USE if isinstance(error, WrongUse) else FAILED) from None
 
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
-def one_line(error: Exception) -> str:
-    """Return what an error says in one line.
+def _expanded(function: Callable[..., None]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+    """Return the parameters of a command with the fields of dataclasses in their place, and the dataclasses."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters, groups = [], {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if not is_dataclass(hints[name]):
+            parameters.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
+            continue
+        group: Any = hints[name]
+        groups[name] = group
+        of_fields = get_type_hints(group, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=of_fields[field.name]
+            )
+            for field in fields(group)
+        ]
+    return parameters, groups
+
+
+def one_line(error: Exception | str) -> str:
+    """Return what an error says in one line, without signs that a terminal would obey.
 
     Examples
     --------
@@ -68,12 +98,14 @@ def one_line(error: Exception) -> str:
     >>> one_line(KeyError("x"))
     "KeyError: 'x' (--debug shows where)"
     """
+    from bnmf.utils.text import printable
+
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         # A file is written beside its place and renamed; its name is what the user knows.
         name = re.sub(r"\.([^/]+)\.\d+-\d+\.tmp$", r"\1", str(error.filename))
-        return f"{name}: {error.strerror}"
-    if isinstance(error, MemoryError):
+        return printable(f"{name}: {error.strerror}")
+    if isinstance(error, MemoryError) and not str(error):
         return "there is not enough memory: take fewer draws or components"
-    text = " ".join(str(error).split()) or type(error).__name__
-    expected = (WrongUse, ValueError, TypeError, OSError, ImportError, FloatingPointError)
+    text = printable(" ".join(str(error).split()) or type(error).__name__)
+    expected = (str, Warning, WrongUse, ValueError, TypeError, OSError, ImportError, FloatingPointError, MemoryError)
     return text if isinstance(error, expected) else f"{type(error).__name__}: {text} (--debug shows where)"

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import warnings
+from typing import Annotated
 
 import typer
 
 from bnmf.cli import options
 from bnmf.cli.outcome import Debug, WrongUse, command
-from bnmf.cli.sampling import check_values, read
+from bnmf.cli.sampling import check_values
 from bnmf.cli.screen import Screen
 
-if TYPE_CHECKING:
-    from bnmf.selection import RankChoice
 
+def numbers_to_try(text: str | None, shape: tuple[int, int]) -> list[int]:
+    """Return the numbers of components that are asked for, or some below the smaller side of a table.
 
-def _numbers(text: str) -> list[int]:
+    Examples
+    --------
+    >>> numbers_to_try(None, (500, 8)), numbers_to_try(None, (500, 80)), numbers_to_try("3,4", (500, 8))
+    ([1, 2, 3, 4, 7], [2, 5, 10, 20], [3, 4])
+    """
+    if text is None:
+        most = min(shape) - 1
+        if most >= 20:
+            return [2, 5, 10, 20]
+        return sorted({max(round(max(most, 1) ** (part / 4)), 1) for part in range(5)})
     try:
         ks = [int(part) for part in text.split(",")]
     except ValueError:
@@ -28,20 +38,18 @@ def _numbers(text: str) -> list[int]:
 @command
 def rank(
     data: options.Data,
-    ks: Annotated[str, typer.Option("--ks", metavar="K,K,...", help="Numbers of components to try.")] = "2,5,10,20",
-    triples: options.IsTriples = False,
-    missing: options.Missing = None,
-    unstored: options.UnstoredOption = None,
-    header: options.Header = None,
-    row_names: options.RowNames = None,
-    lower: options.Lower = None,
-    upper: options.Upper = None,
-    capped: options.Capped = None,
-    floored: options.Floored = None,
-    prior: options.PriorOption = options.PriorName.ard,
-    noise: options.NoiseOption = options.NoiseName.column,
-    scale: options.ScaleOption = options.ScaleName.column,
-    offset: options.OffsetOption = options.OffsetName.none,
+    ks: Annotated[
+        str | None,
+        typer.Option(
+            "--ks", metavar="K,K,...", help="Numbers of components; 2,5,10,20, or smaller ones for few columns."
+        ),
+    ] = None,
+    *,
+    reading: options.Reading,
+    prior: options.Prior = "ard",
+    noise: options.Noise = "column",
+    scale: options.Scale = "column",
+    offset: options.Offset = "none",
     folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Parts that are hidden in turn.")] = 5,
     chains: options.Chains = 2,
     burn_in: options.BurnIn = 200,
@@ -64,41 +72,38 @@ def rank(
     from bnmf.priors.names import allows_negative
     from bnmf.selection import select_rank
 
-    numbers = _numbers(ks)
     screen = Screen()
-    reading = options.reading(triples, missing, unstored, header, row_names)
-    limits = options.limits(lower=lower, upper=upper, capped=capped, floored=floored)
-    table = read(data, limits, **reading)
+    numbers_to_try(ks, (2, 2))  # before the table is read
+    table = reading.table(data)
     screen.describe(table, data)
-    check_values(table, data, negative=offset is not options.OffsetName.none or allows_negative(prior.value))
+    check_values(table, data, negative=offset != "none" or allows_negative(prior))
     estimator = BayesianNMF(
-        prior=prior.value,
-        noise=noise.value,
-        scale=options.value_or_none(scale),
-        offset=options.value_or_none(offset),
+        prior=prior,
+        noise=noise,
+        scale=None if scale == "none" else scale,
+        offset=None if offset == "none" else offset,
         unstored=table.unstored,
         n_chains=chains,
         burn_in=burn_in,
         n_draws=draws,
     )
-    choice = select_rank(
-        table.values, numbers, estimator=estimator, **table.limits, n_folds=folds, n_jobs=jobs or -1, random_state=seed,
-        progress=True,
-    )  # fmt: skip
-    _show(choice, screen)
-
-
-def _show(choice: RankChoice, screen: Screen) -> None:
-    """Show the table and the choice in a sentence."""
-    table = choice.table
-    best = table["log_density"].idxmax()
-    rows = [
-        [str(k), f"{row.log_density:.4f}", _distance(k == best, row), f"{row.rmse:.4g}"]
-        for k, row in zip(table.index, table.itertuples(), strict=True)
-    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of short fits, which are compared with each other only
+        choice = select_rank(
+            table.values,
+            numbers_to_try(ks, table.shape),
+            estimator=estimator,
+            lower=table.lower,
+            upper=table.upper,
+            n_folds=folds,
+            n_jobs=jobs or -1,
+            random_state=seed,
+            progress=True,
+        )
+    best = choice.table["log_density"].idxmax()
+    rows = []
+    for k, row in zip(choice.table.index, choice.table.itertuples(), strict=True):
+        below = "best" if k == best else f"{row.below_best:.4f} ± {row.below_best_se:.4f}"
+        rows.append([str(k), f"{row.log_density:.4f}", below, f"{row.rmse:.4g}"])
     screen.show(["K", "log density of hidden entries", "below the best", "RMSE"], rows)
-    screen.say(choice.sentence, style="bold")
-
-
-def _distance(is_best: bool, row: Any) -> str:
-    return "best" if is_best else f"{row.below_best:.4f} ± {row.below_best_se:.4f}"
+    screen.explain(choice.sentence, style="bold")

@@ -1,4 +1,4 @@
-"""From a table and options to a fitted model, with what the screen says about it."""
+"""A fit of a table: what it needs, how it ends, and what a command says about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bnmf.cli.outcome import Interrupted, WrongUse
+from bnmf.cli.outcome import Interrupted
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -16,22 +16,10 @@ if TYPE_CHECKING:
     from bnmf.tables import Table
 
 
-def read(source: Path, limits: dict[str, dict[str, float]] | None = None, **options: Any) -> Table:
-    """Read a table, with limits of its columns as `Table.limited` takes them, or say that there is none."""
-    from bnmf.tables import read_table
-
-    if str(source) != "-" and not source.exists():
-        raise WrongUse(f"there is no file {source}")
-    if source.is_dir():
-        raise WrongUse(f"{source} is a directory, not a table")
-    table = read_table(source, **options)
-    return table if limits is None else table.limited(**limits)
-
-
 def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
     """Raise an error if a table has nothing to learn from, or negative numbers that the model does not take."""
     numbers = table.numbers()
-    if table.n_observed == 0:
+    if table.n_observed == 0 and table.limits is None:
         raise ValueError(f"{source}: all entries are missing, so there is nothing to learn from")
     if not negative and (numbers < 0).any():
         raise ValueError(
@@ -40,8 +28,14 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
         )
 
 
-def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: Any) -> BayesianNMF:
-    """Return a fitted model."""
+def fitted(table: Table, screen: Screen, how_to_resume: str = "", **parameters: Any) -> BayesianNMF:
+    """Return a model that was fitted to a table."""
+    limits = {"lower": table.lower, "upper": table.upper}
+    return sampled(table.values, screen, how_to_resume, limits, unstored=table.unstored, **parameters)
+
+
+def sampled(X: Any, screen: Screen, how_to_resume: str, limits: dict[str, Any], **parameters: Any) -> BayesianNMF:
+    """Return a fitted model, or raise an error that says how to resume."""
     from sklearn.exceptions import ConvergenceWarning
 
     from bnmf.estimator import BayesianNMF
@@ -49,25 +43,24 @@ def fitted(table: Table, screen: Screen, how_to_go_on: str = "", **parameters: A
     from bnmf.utils.text import duration
 
     begin = time.monotonic()
-    model = BayesianNMF(unstored=table.unstored, progress=True, **parameters)
+    model = BayesianNMF(progress=True, **parameters)
+    interrupted = Interrupted(f"Interrupted. {how_to_resume}".strip())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the commands show the verdict
             warnings.simplefilter("ignore", InterruptedRunWarning)
-            model.fit(table.values, **table.limits)
+            model.fit(X, **limits)
     except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted. {how_to_go_on}".strip()) from None
+        raise interrupted from None
     if model.ending_ == Ending.INTERRUPTED:
-        raise Interrupted(f"Interrupted. {how_to_go_on}".strip())
-    screen.say(f"Sampled in {duration(time.monotonic() - begin)}: {_length(model)}.")
-    return model
-
-
-def _length(model: BayesianNMF) -> str:
+        raise interrupted
     posterior = model.posterior_
-    length = f"{posterior.n_chains} chains of {posterior.n_draws} draws, K = {posterior.n_components}"
     endings = {"max_time": "; the time was up", "memory": "; more would not fit into memory"}
-    return length + endings.get(model.ending_, "")
+    screen.say(
+        f"Sampled in {duration(time.monotonic() - begin)}: {posterior.n_chains} chains of {posterior.n_draws} draws, "
+        f"K = {posterior.n_components}{endings.get(model.ending_, '')}."
+    )
+    return model
 
 
 def with_names(posterior: Posterior, table: Table) -> Posterior:

@@ -31,7 +31,9 @@ class Screen:
 
     def say(self, text: str, style: str | None = None) -> None:
         """Show a line as it is, so that paths in it can be copied."""
-        self.console.print(text, style=style, soft_wrap=True)
+        from bnmf.utils.text import printable
+
+        self.console.print(printable(text), style=style, soft_wrap=True)
 
     def explain(self, text: str, style: str | None = None) -> None:
         """Show sentences, in lines that can be read."""
@@ -42,11 +44,13 @@ class Screen:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table as Lines
 
+        from bnmf.utils.text import printable
+
         lines = Lines(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for place, heading in enumerate(headings):
             lines.add_column(heading, justify="left" if place == 0 else "right")
         for row in rows:
-            lines.add_row(*row)
+            lines.add_row(*map(printable, row))
         self.console.print("", lines, "", sep="\n")
 
     def judge(self, verdict: Verdict) -> None:
@@ -68,6 +72,7 @@ def facts_of(table: Table) -> list[str]:
     """Return what a table holds, in a few lines."""
     import numpy as np
 
+    from bnmf.tables.cells import number as parse_number
     from bnmf.tables.table import repeated
 
     n_rows, n_columns = table.shape
@@ -77,8 +82,8 @@ def facts_of(table: Table) -> list[str]:
     lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
     shown = f"{n_observed:,} entries observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
     lines.append(f"{shown}, from {numbers.min():g} to {numbers.max():g}" if numbers.size else shown)
-    n_limited = int(table.is_limited.sum())
-    if n_limited:
+    if table.limits is not None:
+        n_limited = len(table.limits.rows)
         what = "entry is a limit" if n_limited == 1 else "entries are limits"
         lines.append(f"{n_limited:,} {what}, such as <0.01 or >100")
     zeros = float(np.mean(numbers == 0)) if numbers.size else 0.0
@@ -102,6 +107,10 @@ def facts_of(table: Table) -> list[str]:
         if twice:
             occurs = "occurs" if len(twice) == 1 else "occur"
             lines.append(f"Note: {_number(len(twice), what)} {occurs} more than once, such as {twice[0]!r}.")
+        formulas = [name for name in names or () if name[:1] in ("=", "+", "-", "@") and parse_number(name) is None]
+        if formulas:
+            count = _number(len(formulas), what)
+            lines.append(f"Note: {count}, such as {formulas[0]!r}, may be run as a formula by a spreadsheet.")
     return lines
 
 

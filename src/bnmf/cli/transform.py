@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bnmf.cli import options
-from bnmf.cli.directory import FitDirectory, component_names, names_of
-from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
-from bnmf.cli.sampling import read
+from bnmf.cli.directory import FitDirectory, component_names
+from bnmf.cli.outcome import Debug, command, refuse_inputs
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
-    from bnmf.utils.typing import Floats
+    from bnmf.utils.typing import Floats, Indices
 
 N_SHOWN = 5
 
@@ -36,22 +34,16 @@ def transform(
         float | None,
         typer.Option("--interval", metavar="P", help="Intervals of probability P in place of standard deviations."),
     ] = None,
-    triples: options.IsTriples = False,
-    missing: options.Missing = None,
-    unstored: options.UnstoredOption = None,
-    header: options.Header = None,
-    row_names: options.RowNames = None,
-    lower: options.Lower = None,
-    upper: options.Upper = None,
-    capped: options.Capped = None,
-    floored: options.Floored = None,
+    *,
+    reading: options.Reading,
     seed: options.Seed = 0,
     debug: Debug = False,
 ) -> None:
     """Weights of new rows in the components of a fit, with their uncertainty.
 
     Columns are matched by name: their order may differ, those that are not there are missing, and unknown ones are an
-    error. Without names, all columns must be there in the same order. A row that was fitted keeps its weights.
+    error. Without names, all columns must be there in the same order. A row that was fitted keeps its weights. Missing
+    entries of new rows are filled by bnmf impute --fit.
 
     \b
     Examples:
@@ -60,45 +52,46 @@ def transform(
     """
     import numpy as np
 
-    from bnmf.tables.grids import grid_bytes
-    from bnmf.utils.files import write_bytes
+    from bnmf.tables.cells import grid_bytes
+    from bnmf.tables.files import write_content
 
     screen = Screen(to_stderr=str(out) == "-")
-    if interval is not None and not 0 < interval < 1:
-        raise WrongUse(f"--interval is a probability between 0 and 1, such as 0.9, got {interval:g}")
+    options.check_interval(interval)
     refuse_inputs([out], [rows, *directory.glob("*")])
     posterior = FitDirectory(directory).posterior()
-    reading = options.reading(triples, missing, unstored, header, row_names)
-    limits = options.limits(lower=lower, upper=upper, capped=capped, floored=floored)
-    given = read(rows, limits, **reading)
-    screen.describe(given, rows)
-    table = matched(given, posterior, str(rows))
-    absent = posterior.shape[1] - given.shape[1]
+    table = reading.table(rows)
+    screen.describe(table, rows)
+    new, _ = rows_of_fit(posterior, table, str(rows), seed, screen)
+    weights = new.factor_means()[0]
+    spread = _spread(new, interval)
+    names = component_names(posterior.n_components)
+    columns = [*names, *(f"{name} {ending}" for ending in spread for name in names)]
+    write_content(out, grid_bytes(np.hstack([weights, *spread.values()]), table.row_labels, columns))
+    if str(out) != "-":
+        screen.say(f"Weights of {len(weights):,} rows: {out}", style="bold")
+
+
+def rows_of_fit(
+    posterior: Posterior, table: Table, source: str, seed: int, screen: Screen
+) -> tuple[Posterior, Indices]:
+    """Return the posterior of new rows, and the column of the fit for each of theirs."""
+    matched, order = _matched(table, posterior, source)
+    absent = posterior.shape[1] - table.shape[1]
     if absent:
         screen.say(
             f"  {absent:,} of the {posterior.shape[1]:,} columns of the fit are not there: they count as missing."
         )
     if posterior.offset is None and posterior.lower_bound == 0 and (table.numbers() < 0).any():
-        raise ValueError(f"{rows}: some entries are negative, and the fit in {directory} has no --offset min")
-    new = posterior.for_rows(table.values, **table.limits, unstored=table.unstored, random_state=seed)
-    weights = new.factor_means()[0]
-    spread, endings = _spread(new, interval)
-    names = component_names(posterior.n_components)
-    columns = [*names, *(f"{name} {ending}" for ending in endings for name in names)]
-    content = grid_bytes(np.hstack([weights, *spread]), names_of(table.row_names, len(weights)), columns)
-    if str(out) == "-":
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-    else:
-        write_bytes(out, content)
-        screen.say(f"Weights of {len(weights):,} rows: {out}", style="bold")
+        raise ValueError(f"{source}: some entries are negative, and the fit has no --offset min")
+    limits: dict[str, Any] = {"lower": matched.lower, "upper": matched.upper}
+    return posterior.for_rows(matched.values, **limits, unstored=matched.unstored, random_state=seed), order
 
 
-def matched(table: Table, posterior: Posterior, source: str) -> Table:
-    """Return new rows with the columns of a fit, in its order."""
+def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, Indices]:
+    """Return new rows with the columns of a fit, in its order, and the place of each column there."""
     import numpy as np
-    import scipy.sparse as sp
 
+    from bnmf.data.containers import as_dense
     from bnmf.tables.table import repeated
 
     n_columns = posterior.shape[1]
@@ -106,7 +99,7 @@ def matched(table: Table, posterior: Posterior, source: str) -> Table:
     if fitted is None or table.column_names is None or fitted == table.column_names:
         if table.shape[1] != n_columns:
             raise ValueError(f"{source}: the fit has {n_columns} columns, these rows have {table.shape[1]}")
-        return table
+        return table, np.arange(n_columns)
     unknown = [name for name in table.column_names if name not in set(fitted)]
     if unknown:
         more = f" and {len(unknown) - N_SHOWN} more" if len(unknown) > N_SHOWN else ""
@@ -117,31 +110,21 @@ def matched(table: Table, posterior: Posterior, source: str) -> Table:
     place = {name: number for number, name in enumerate(fitted)}
     order = np.array([place[name] for name in table.column_names])
     values = np.full((table.shape[0], n_columns), np.nan)
-    dense = table.values
-    if isinstance(dense, sp.csr_array):
-        filler = 0.0 if table.unstored == "zero" else np.nan
-        coo, dense = dense.tocoo(), np.full(table.shape, filler)
-        dense[coo.row, coo.col] = coo.data
-    values[:, order] = dense
-    sides: dict[str, Any] = {}
-    for name, side in table.limits.items():
-        if side is not None:
-            sides[name] = np.full(values.shape, np.nan)
-            sides[name][:, order] = side
-    return replace(table, values=values, column_names=fitted, **sides)
+    values[:, order] = as_dense(table.values, table.unstored) if table.is_sparse else table.values
+    wide = replace(table, values=values, column_names=fitted, limits=None)
+    of = table.limits
+    return wide if of is None else wide.with_limits(of.rows, order[of.columns], of.lower, of.upper), order
 
 
-def _spread(new: Posterior, interval: float | None) -> tuple[list[Floats], list[str]]:
+def _spread(new: Posterior, interval: float | None) -> dict[str, Floats]:
     """Return standard deviations or ends of intervals of the weights, over the chains that agree on a component."""
     import numpy as np
 
     draws, agrees = new.alignment.apply_W(new.W), new.alignment.agrees
-    tails = [] if interval is None else [0.5 * (1 - interval), 0.5 * (1 + interval)]
-    parts: list[list[Floats]] = []
-    for k in range(draws.shape[3]):
-        own = draws[agrees[:, k], :, :, k].reshape(-1, draws.shape[2])
-        parts.append([own.std(axis=0)] if interval is None else list(np.quantile(own, tails, axis=0)))
-    return [np.column_stack(part) for part in zip(*parts, strict=True)], ["sd"] if interval is None else [
-        "lower",
-        "upper",
-    ]
+    components = [draws[agrees[:, k], :, :, k].reshape(-1, draws.shape[2]) for k in range(draws.shape[3])]
+    if interval is None:
+        return {"sd": np.column_stack([own.std(axis=0) for own in components])}
+    tails = {"lower": 0.5 * (1 - interval), "upper": 0.5 * (1 + interval)}
+    return {
+        name: np.column_stack([np.quantile(own, tail, axis=0) for own in components]) for name, tail in tails.items()
+    }

@@ -1,6 +1,6 @@
-"""Tables in files: delimited text, triples, NumPy, SciPy and Matrix Market files, Parquet."""
+"""Tables in files: delimited text, triples, GCT, NumPy, SciPy and Matrix Market files, Parquet, Excel workbooks."""
 
-from bnmf.tables.read import read_table
+from bnmf.tables.files import read_table
 from bnmf.tables.table import Table, TableError
 
 __all__ = ["Table", "TableError", "read_table"]

@@ -1,14 +1,18 @@
-"""Cells of text: which are missing, which are numbers, and how numbers are written."""
+"""Cells of text: which are missing, which are numbers or limits, and how they are written."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from bnmf.utils.typing import Floats
 
 # In any case of letters; "nan" is a number for `float`, and so is not listed.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "null", "none"})
@@ -51,10 +55,7 @@ class Markers:
         if not hidden.any():
             return values
         values = values.copy()
-        if isinstance(values, sp.csr_array):
-            values.data[hidden] = np.nan
-        else:
-            values[hidden] = np.nan
+        (values.data if isinstance(values, sp.csr_array) else values)[hidden] = np.nan
         return values
 
 
@@ -93,58 +94,25 @@ def limit(cell: str, decimal: str = ".") -> tuple[float, float] | None:
     return (-math.inf, value) if found["sign"][0] in "<≤" else (value, math.inf)
 
 
-def numbers_of(
-    cells: list[str], decimal: str, markers: Markers, limits: list[tuple[int, float, float]] | None = None
-) -> list[float]:
+def numbers_of(cells: list[str], decimal: str, markers: Markers, limits: list[tuple[int, float, float]]) -> list[float]:
     """Return the numbers of a row of cells, NaN where a cell is missing or a limit; limits are appended to `limits`."""
     is_plain = decimal == "." and "_" not in "".join(cells)
     if is_plain:
         try:
             return list(map(float, cells))
         except ValueError:
-            pass  # some are missing, in quotes, or wrong
+            pass  # some are missing or wrong
     found = []
     for place, cell in enumerate(cells):
-        if is_plain and cell:  # most cells of most tables
-            try:
-                found.append(float(cell))
-                continue
-            except ValueError:
-                pass
-        cell = unquoted(cell)
         value = math.nan if markers.is_missing(cell) else number(cell, decimal)
         if value is None:
             between = limit(cell, decimal)
-            if between is None or limits is None:
+            if between is None:
                 raise NotANumber(place)
             limits.append((place, *between))
             value = math.nan
         found.append(value)
     return found
-
-
-def unquoted(cell: str) -> str:
-    """Return the content of a cell, without quotes and blanks around it.
-
-    Examples
-    --------
-    >>> unquoted(' "Smith, ""Jo"" " '), unquoted("x")
-    ('Smith, "Jo" ', 'x')
-    """
-    cell = cell.strip()
-    return cell[1:-1].replace('""', '"') if len(cell) >= 2 and cell[0] == cell[-1] == '"' else cell
-
-
-def quoted(text: str, delimiter: str = ",") -> str:
-    """Return a cell with this content, in quotes if it needs them.
-
-    Examples
-    --------
-    >>> quoted("plain"), quoted('a "b", c')
-    ('plain', '"a ""b"", c"')
-    """
-    needs = any(sign in text for sign in (delimiter, '"', "\n", "\r")) or text != text.strip()
-    return '"' + text.replace('"', '""') + '"' if needs else text
 
 
 def written(value: float, decimal: str = ".") -> str:
@@ -157,3 +125,25 @@ def written(value: float, decimal: str = ".") -> str:
     """
     text = f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
     return text.replace(".", decimal)
+
+
+def csv_text(records: Iterable[Sequence[str]], delimiter: str = ",", line_end: str = "\n") -> str:
+    """Return records as delimited text, with quotes where a cell needs them."""
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, delimiter=delimiter, lineterminator=line_end).writerows(records)
+    return buffer.getvalue()
+
+
+def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[str], corner: str = "") -> bytes:
+    """Return results as CSV with a header and row names, numbers with six digits.
+
+    Examples
+    --------
+    >>> print(grid_bytes(np.array([[0.1, np.nan]]), ["a, b"], ["x", "y"]).decode())
+    ,x,y
+    "a, b",0.1,
+    <BLANKLINE>
+    """
+    rows = zip(row_names, values.tolist(), strict=True)
+    body = ([name, *("" if x != x else written(x) for x in row)] for name, row in rows)
+    return csv_text([[corner, *column_names], *body]).encode()

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
-from bnmf.utils.typing import Bools, Floats, Indices
+from bnmf.utils.typing import Floats, Indices
 
 
 class TableError(ValueError):
@@ -20,15 +21,7 @@ class TableError(ValueError):
 
 
 class Fills(NamedTuple):
-    """Numbers for some of the missing entries.
-
-    Attributes
-    ----------
-    rows, columns : ndarray of int of shape (n,)
-        Positions in the matrix.
-    values : ndarray of shape (n,)
-        The numbers.
-    """
+    """Numbers (n,) for some of the missing entries, with their positions."""
 
     rows: Indices
     columns: Indices
@@ -68,8 +61,8 @@ class Table:
         Positions of the entries to fill, if these are not all missing ones.
     notes : list of str
         What a user may want to know about how the file was read.
-    lower, upper : ndarray of shape (rows, columns), optional
-        Limits of entries that are only known to lie between them, NaN for others; of a dense table only.
+    limits : Limits, optional
+        Entries that are only known to lie between limits. Sparse values store them.
     """
 
     values: Any
@@ -79,31 +72,45 @@ class Table:
     unstored: str = "zero"
     asked: tuple[Indices, Indices] | None = None
     notes: list[str] = field(default_factory=list)
-    lower: Floats | None = None
-    upper: Floats | None = None
+    limits: Limits | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.values.shape
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the values are a sparse matrix."""
+        return isinstance(self.values, sp.csr_array)
+
+    @property
+    def has_implicit_zeros(self) -> bool:
+        """Whether values are sparse, and the entries that they do not store are zeros."""
+        return self.is_sparse and self.unstored == "zero"
+
     def observed(self) -> ObservedMatrix:
         """Return the data in the form of the sampler, with names."""
         options: dict[str, Any] = {"unstored": self.unstored, "negative": True, "empty": True}
-        data = ObservedMatrix.from_data(self.values, **self.limits, **options)
+        data = ObservedMatrix.from_data(self.values, lower=self.lower, upper=self.upper, **options)
         return data.named(self.row_index, self.column_index)
 
     @property
-    def limits(self) -> dict[str, Any]:
-        """The limits, as `fit` takes them."""
-        return {"lower": self.lower, "upper": self.upper}
+    def lower(self) -> Any:
+        """Lower limits as `fit` takes them: an array with NaN for other entries, or a sparse matrix; None without."""
+        return None if self.limits is None else self._side(self.limits, self.limits.lower)
 
     @property
-    def is_limited(self) -> Bools:
-        """Which entries have a limit."""
-        if self.lower is None or self.upper is None:
-            return np.zeros(self.shape, bool)
-        return np.isfinite(self.lower) | np.isfinite(self.upper)
+    def upper(self) -> Any:
+        """Upper limits as `fit` takes them."""
+        return None if self.limits is None else self._side(self.limits, self.limits.upper)
+
+    def _side(self, limits: Limits, values: Floats) -> Any:
+        if self.is_sparse:
+            return sp.coo_array((values, (limits.rows, limits.columns)), shape=self.shape).tocsr()
+        side = np.full(self.shape, np.nan)
+        side[limits.rows, limits.columns] = values
+        return side
 
     def limited(
         self,
@@ -112,49 +119,59 @@ class Table:
         capped: Mapping[str, float],
         floored: Mapping[str, float],
     ) -> Table:
-        """Return the table with limits of columns, by their names, or numbers from 1 on; "" stands for all columns.
+        """Return the table with more limits of columns, by their names, or numbers from 1 on; "" is all columns.
 
-        Parameters
-        ----------
-        lower, upper : mapping of str to float
-            Where missing entries lie.
-        capped, floored : mapping of str to float
-            Values from which on, or up to which, an entry was cut.
-
-        Returns
-        -------
-        Table
-            With limits in addition to those of its cells.
+        `lower` and `upper` say where missing entries lie; entries from `capped` on, or up to `floored`, were cut there.
         """
         if not (lower or upper or capped or floored):
             return self
-        if isinstance(self.values, sp.csr_array):
-            raise TableError("limits of columns are for dense tables, and this one is sparse")
-        low, high = (np.full(self.shape, np.nan) if x is None else x.copy() for x in (self.lower, self.upper))
-        missing = np.isnan(self.values)
+        if self.is_sparse and (lower or upper):
+            raise TableError("--lower and --upper are for dense tables, and this one is sparse")
+        coo = self.values.tocoo() if self.is_sparse else None
+        rows, columns = np.indices(self.shape).reshape(2, -1) if coo is None else (coo.row, coo.col)
+        stored = self.values.ravel() if coo is None else coo.data
+        low, high = np.full(len(stored), np.nan), np.full(len(stored), np.nan)
+        if self.limits is not None:
+            low, high = self.limits.at(rows, columns)
+            low, high = (np.where(np.isfinite(side), side, np.nan) for side in (low, high))
         for given, side in ((lower, low), (upper, high)):
             for name, value in given.items():
-                at = self._columns(name)
-                side[:, at] = np.where(missing[:, at] & ~np.isfinite(side[:, at]), value, side[:, at])
+                at = self._in_column(name, columns) & np.isnan(stored) & np.isnan(side)
+                side[at] = value
         for given, side, sign in ((capped, low, 1.0), (floored, high, -1.0)):
             for name, value in given.items():
-                at = self._columns(name)
-                cut = sign * self.values[:, at] >= sign * value
+                cut = self._in_column(name, columns) & (sign * stored >= sign * value)
                 if not cut.any():
                     kind = "capped" if side is low else "floored"
                     raise TableError(f"no entry is at {kind} {value:g}{f' in column {name!r}' if name else ''}")
-                side[:, at] = np.where(cut, value, side[:, at])
-        return replace(self, lower=low, upper=high)
+                side[cut] = value
+        return self.with_limits(rows, columns, low, high)
 
-    def _columns(self, name: str) -> slice | list[int]:
-        """Return the columns of a name, or number if there are no names."""
-        if not name:
-            return slice(None)
-        names = self.column_names or [str(number) for number in range(1, self.shape[1] + 1)]
-        found = [place for place, other in enumerate(names) if other == name]
+    def with_limits(self, rows: Indices, columns: Indices, low: Floats, high: Floats) -> Table:
+        """Return the table with limits at positions; NaN and infinity stand for no limit."""
+        some = np.isfinite(low) | np.isfinite(high)
+        if not some.any():
+            return replace(self, limits=None)
+        order = np.lexsort((columns[some], rows[some]))
+        low, high = np.where(np.isnan(low), -np.inf, low)[some], np.where(np.isnan(high), np.inf, high)[some]
+        rows, columns = rows[some][order], columns[some][order]
+        return replace(self, limits=Limits(self.shape, rows, columns, low[order], high[order]))
+
+    def _in_column(self, name: str, columns: Indices) -> Any:
+        found = [place for place, other in enumerate(self.column_labels) if name in ("", other)]
         if not found:
             raise TableError(f"there is no column {name!r}")
-        return found
+        return np.isin(columns, found)
+
+    @property
+    def column_labels(self) -> list[str]:
+        """Names of the columns, or their numbers from 1 on."""
+        return self.column_names or [str(number) for number in range(1, self.shape[1] + 1)]
+
+    @property
+    def row_labels(self) -> list[str]:
+        """Names of the rows, or their numbers from 1 on."""
+        return self.row_names or [str(number) for number in range(1, self.shape[0] + 1)]
 
     @property
     def row_index(self) -> pd.Index | None:
@@ -166,14 +183,9 @@ class Table:
         """Names of the columns as pandas has them."""
         return None if self.column_names is None else pd.Index(self.column_names)
 
-    @property
-    def has_implicit_zeros(self) -> bool:
-        """Whether values are sparse, and the entries that they do not store are zeros."""
-        return isinstance(self.values, sp.csr_array) and self.unstored == "zero"
-
     def counts(self) -> tuple[Indices, Indices]:
         """Return the number of observed entries of each row and of each column."""
-        if not isinstance(self.values, sp.csr_array):
+        if not self.is_sparse:
             seen = ~np.isnan(self.values)
             return seen.sum(axis=1), seen.sum(axis=0)
         coo = self.values.tocoo()
@@ -193,14 +205,14 @@ class Table:
         """Return rows and columns of the entries that imputation fills."""
         if self.asked is not None:
             return self.asked
-        if isinstance(self.values, sp.csr_array):
+        if self.is_sparse:
             return self.observed().missing_entries()
         rows, columns = np.nonzero(np.isnan(self.values))
         return rows, columns
 
     def numbers(self) -> Floats:
         """Return the numbers that the file holds, without NaN."""
-        stored = self.values.data if isinstance(self.values, sp.csr_array) else self.values
+        stored = self.values.data if self.is_sparse else self.values
         return stored[~np.isnan(stored)]
 
     def render(self, fills: Fills) -> bytes:

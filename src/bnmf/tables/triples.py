@@ -4,41 +4,34 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.tables.cells import Markers, NotANumber, number, numbers_of, unquoted, written
-from bnmf.tables.dialect import NAMES, Dialect, recognise, records, sample
+from bnmf.tables.cells import Markers, NotANumber, numbers_of, written
 from bnmf.tables.table import Fills, Table, TableError
-from bnmf.utils.typing import Floats, Indices
+from bnmf.tables.text import Dialect, is_text, recognise, records
 
 
 @dataclass(frozen=True)
 class Triples:
-    """The text of triples.
-
-    Attributes
-    ----------
-    dialect : Dialect
-        How the text holds them.
-    cells : list of list of str
-        All records with their quotes, empty if they were not kept.
-    places : list of int
-        The records with an empty value, in the order of `Table.asked`.
-    """
+    """The text of triples; `places` are the records of the entries in `Table.asked`, in their order."""
 
     dialect: Dialect
     cells: list[list[str]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
 
-    endings = (".csv", ".tsv", ".txt", ".dat")
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How names of such files end."""
+        return self.dialect.endings
 
     @property
     def description(self) -> str:
         """The kind of file in a few words."""
         header = "a header" if self.dialect.header else "no header"
-        return f"triples (row, column, value) with {NAMES[self.dialect.delimiter]}, {header}"
+        return f"triples (row, column, value) with {self.dialect.delimiter_name}, {header}"
 
     def render(self, table: Table, fills: Fills) -> bytes:
         """Return the text with numbers in place of empty values."""
@@ -49,8 +42,7 @@ class Triples:
             place = places[row, column]
             filled = list(cells[place]) + [""] * (3 - len(cells[place]))
             cells[place] = [*filled[:2], written(value, self.dialect.decimal), *filled[3:]]
-        end = self.dialect.line_end
-        return (self.dialect.mark + end.join(map(self.dialect.delimiter.join, cells)) + end).encode()
+        return self.dialect.text(cells)
 
 
 def read_triples(
@@ -58,76 +50,72 @@ def read_triples(
     markers: Markers,
     *,
     header: bool | None = None,
+    delimiter: str | None = None,
     unstored: str = "missing",
     keep_cells: bool = False,
 ) -> Table:
-    """Read triples: row, column and value; further cells of a line are ignored."""
-    dialect = recognise(text, markers, header, row_names=False)
-    found = records(text.removeprefix(dialect.mark), dialect.delimiter)
-    first = sample(text.removeprefix(dialect.mark), dialect.delimiter)[0]
+    """Read triples: row, column and value, which may be a limit; further cells of a line are ignored."""
+    dialect = recognise(text, markers, header, False, delimiter)
+    body, first_line = text[len(dialect.preamble) :], 1 + dialect.preamble.count("\n")
+    _, first = next(records(body, dialect.delimiter, first_line))
     if len(first) < 3:
         raise TableError(f"triples need three columns (row, column, value), but the first line has {len(first)}")
     if header is None:
-        value = unquoted(first[2])
-        dialect = replace(dialect, header=not markers.is_missing(value) and number(value, dialect.decimal) is None)
+        is_name = not markers.is_missing(first[2]) and is_text(first[2], dialect.decimal)
+        dialect = replace(dialect, header=is_name)
+    found = records(body, dialect.delimiter, first_line)
     kept = [next(found)[1]] if dialect.header else []
-    listed = _Listed()
+    names: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    places, lines, values = (array("q"), array("q")), array("q"), array("d")
+    limits: list[tuple[int, float, float]] = []
     for line, cells in found:
-        listed.add(line, cells, dialect.decimal, markers)
+        if not all(cell.strip() for cell in (*cells[:2], "")[:2]):
+            raise TableError(f"line {line} does not name a row and a column")
+        between: list[tuple[int, float, float]] = []
+        try:
+            values.extend(numbers_of(cells[2:3] or [""], dialect.decimal, markers, between))
+        except NotANumber:
+            raise TableError(f"line {line}: the value {cells[2].strip()!r} is not a number") from None
+        limits += [(len(lines), low, high) for _, low, high in between]
+        for place, name, known in zip(places, cells[:2], names, strict=True):
+            place.append(known.setdefault(name.strip(), len(known)))
+        lines.append(line)
         if keep_cells:
             kept.append(cells)
-    if not listed.lines:
+    if not lines:
         raise TableError("there is a header and nothing below it")
-    rows, columns, values = listed.arrays(markers)
-    missing = np.isnan(values)
+    rows, columns = (np.array(place, np.int64) for place in places)
+    _check_triples(rows, columns, np.array(values), lines, names)
+    numbers = markers.hide(np.array(values))
+    low, high = np.full(len(numbers), np.nan), np.full(len(numbers), np.nan)
+    for at, *between_two in limits:
+        low[at], high[at] = between_two
+    missing, is_limit = np.isnan(numbers), ~np.isnan(low)
     # A pair without a value is stored only where pairs that are not listed are zeros.
-    stored = ~missing if unstored == "missing" else np.ones(len(values), bool)
-    shape = len(listed.row_names), len(listed.column_names)
-    return Table(
-        sp.coo_array((values[stored], (rows[stored], columns[stored])), shape=shape).tocsr(),
+    stored = ~missing | is_limit if unstored == "missing" else np.ones(len(numbers), bool)
+    shape = len(names[0]), len(names[1])
+    table = Table(
+        sp.coo_array((numbers[stored], (rows[stored], columns[stored])), shape=shape).tocsr(),
         Triples(dialect, kept, (np.flatnonzero(missing) + int(dialect.header)).tolist()),
-        list(listed.row_names),
-        list(listed.column_names),
+        list(names[0]),
+        list(names[1]),
         unstored,
         asked=(rows[missing], columns[missing]),
         notes=["columns after the third are ignored"] if len(first) > 3 else [],
     )
+    return table.with_limits(rows, columns, low, high)
 
 
-class _Listed:
-    """The triples that were read so far, with the number of each name."""
-
-    def __init__(self) -> None:
-        self.row_names: dict[str, int] = {}
-        self.column_names: dict[str, int] = {}
-        self.rows, self.columns, self.lines, self.values = array("q"), array("q"), array("q"), array("d")
-
-    def add(self, line: int, cells: list[str], decimal: str, markers: Markers) -> None:
-        """Append the triple of one record."""
-        row, column = (unquoted(cell) for cell in (*cells[:2], "")[:2])
-        if not row or not column:
-            raise TableError(f"line {line} does not name a row and a column")
-        try:
-            self.values.extend(numbers_of(cells[2:3] or [""], decimal, markers))
-        except NotANumber:
-            raise TableError(f"line {line}: the value {unquoted(cells[2])!r} is not a number") from None
-        self.rows.append(self.row_names.setdefault(row, len(self.row_names)))
-        self.columns.append(self.column_names.setdefault(column, len(self.column_names)))
-        self.lines.append(line)
-
-    def arrays(self, markers: Markers) -> tuple[Indices, Indices, Floats]:
-        """Return rows, columns and values, which are finite or missing, and without repeated pairs."""
-        rows, columns, lines = (np.array(part, np.int64) for part in (self.rows, self.columns, self.lines))
-        values = np.array(self.values)
-        if np.isinf(values).any():
-            raise TableError(f"line {lines[np.isinf(values)][0]}: the value is infinite")
-        flat = rows * len(self.column_names) + columns
-        order = np.argsort(flat, kind="stable")
-        again = np.flatnonzero(np.diff(flat[order]) == 0)
-        if len(again):
-            before, after = order[again[0]], order[again[0] + 1]
-            raise TableError(
-                f"row {list(self.row_names)[rows[after]]!r}, column {list(self.column_names)[columns[after]]!r} has "
-                f"values in lines {lines[before]} and {lines[after]}: keep one of them"
-            )
-        return rows, columns, markers.hide(values)
+def _check_triples(rows: Any, columns: Any, values: Any, lines: array[int], names: Any) -> None:
+    """Raise an error if a value is infinite, or a pair occurs twice."""
+    if np.isinf(values).any():
+        raise TableError(f"line {lines[int(np.flatnonzero(np.isinf(values))[0])]}: the value is infinite")
+    flat = rows * len(names[1]) + columns
+    order = np.argsort(flat, kind="stable")
+    again = np.flatnonzero(np.diff(flat[order]) == 0)
+    if len(again):
+        before, after = order[again[0]], order[again[0] + 1]
+        raise TableError(
+            f"row {list(names[0])[rows[after]]!r}, column {list(names[1])[columns[after]]!r} has values in lines "
+            f"{lines[before]} and {lines[after]}: keep one of them"
+        )

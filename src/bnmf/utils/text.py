@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,8 +50,8 @@ def labels(names: pd.Index | None, positions: Any, kind: str) -> list[str]:
     (['b'], ['row 1'])
     """
     if names is None:
-        return [f"{kind} {position}" for position in np.asarray(positions).tolist()]
-    chosen = names[np.asarray(positions, dtype=np.intp)]
+        return [f"{kind} {position}" for position in positions]
+    chosen = (names[int(position)] for position in positions)
     texts = (", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in chosen)
     return [" ".join(text.split()) for text in texts]
 
@@ -69,3 +68,21 @@ def shortened(text: str, width: int) -> str:
         return text
     end = (width - 1) // 2
     return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose control and formatting characters, which a terminal would obey, are shown as escapes.
+
+    Examples
+    --------
+    >>> printable("red \x1b[31m, end\n")
+    'red \\x1b[31m, end\n'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign
+        if sign in "\n\t" or unicodedata.category(sign) not in ("Cc", "Cf")
+        else sign.encode("unicode_escape").decode()
+        for sign in text
+    )

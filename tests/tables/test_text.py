@@ -1,14 +1,14 @@
 """Delimited text: what is recognised, what is an error, and cells that are written back as they were."""
 
 import math
+import time
 
 import numpy as np
 import pytest
 
-from bnmf.tables.cells import Markers, written
-from bnmf.tables.dialect import decoded, recognise, records
-from bnmf.tables.grids import grid_bytes, read_grid
+from bnmf.tables.cells import Markers, grid_bytes, written
 from bnmf.tables.table import Fills, TableError, repeated
+from bnmf.tables.text import decoded, read_grid, recognise, records
 
 nan = math.nan
 
@@ -38,6 +38,11 @@ def grid(text, *missing, **options):
         ("day,a\n2024-01-01,1\n2024-01-02,2\n", ",", ".", True, True),
         ("a\n1\n2\n", ",", ".", True, False),
         ('"x","y\t1"\n1,2\n', ",", ".", True, False),
+        ("id,1990,1991\n7,5,6\n2,5,9\n", ",", ".", True, False),  # a word above numbers
+        ("12%,3,4\n5,6,7\n8,9,9\n", ",", ".", False, False),
+        ("1,2,3\n4,5,6\n7,8,9\n", ",", ".", False, False),  # every line counts
+        ("3,4,5\n9,5,6\n7,1,9\n", ",", ".", False, False),
+        ("5,1\n6,7\n7,2\n", ",", ".", False, False),
     ],
 )
 def test_dialect_is_recognised(text, delimiter, decimal, header, row_names):
@@ -57,15 +62,88 @@ def test_markers_are_words_or_any_way_to_write_a_number():
     np.testing.assert_array_equal(table.values, [[nan, 1], [nan, nan], [nan, 2]])
 
 
-def test_the_user_overrides_what_is_judged():
-    years = "2001,2002\n1,2\n3,4\n"
-    assert grid(years).shape == (3, 2)
-    assert "--header" in grid(years).notes[0]
-    assert grid(years, header=True).column_names == ["2001", "2002"]
-    ids = "id,a\n1,5\n2,5\n3,6\n"
-    assert "'id' only counts the rows" in grid(ids).notes[0]
-    table = grid(ids, row_names=True)
-    assert (table.row_names, table.column_names, table.notes) == (["1", "2", "3"], ["a"], [])
+@pytest.mark.parametrize(
+    ("text", "names", "note"),
+    [
+        ("country,1990,1991\nFrance,2,3\nSpain,4,5\n", ["1990", "1991"], "holds years"),
+        ("1990,1995,2000\n1,2,5\n3,4,6\n", ["1990", "1995", "2000"], "holds years"),
+        ("plant;0;1;2\na;1,5;2;7\nb;3;4;6\n", ["0", "1", "2"], "only counts"),
+    ],
+)
+def test_years_and_numbers_of_columns_are_a_header(text, names, note):
+    table = grid(text)
+    assert table.column_names == names
+    assert table.shape[0] == 2
+    assert f"the first line {note}, and is taken as column names: --no-header takes it as data" in table.notes
+    table = grid(text, header=False)
+    assert table.shape[0] == 3
+    assert table.notes == []
+    assert "--header" in grid("9,2\n1,2\n3,4\n").notes[0]
+
+
+def test_a_column_that_counts_rows_has_their_names():
+    ids = "id,a\n1,5\n2,5\n3,6\n4,6\n"
+    table = grid(ids)
+    assert (table.row_names, table.column_names) == (["1", "2", "3", "4"], ["a"])
+    (note,) = table.notes
+    assert note == "column 'id' only counts the rows, and is taken as their names: --no-row-names takes it as data"
+    table = grid(ids, row_names=False)
+    assert (table.row_names, table.column_names, table.notes) == (None, ["id", "a"], [])
+    assert grid("1990,5\n1991,5\n1995,6\n1999,6\n").row_names == ["1990", "1991", "1995", "1999"]
+    assert grid("a,b\n1,5\n2,5\n3,6\n").row_names is None  # so few may count by chance
+    later = "id,a\n" + "".join(f"{row},{row % 7}\n" for row in range(250)) + "7,7\n"
+    assert grid(later).row_names is None  # it does not count to the end
+    assert grid(later).shape == (251, 2)
+
+
+def test_a_quote_that_is_never_closed_is_named_soon():
+    """In linear time: 40,000 lines took minutes."""
+    lines = [f"{row},{row % 7},{row % 5}" for row in range(40_000)]
+    for line, size in ((30_001, 40_000), (4, 400)):
+        broken = [*lines[: line - 1], '"' + lines[line - 1], *lines[line:size]]
+        begin = time.process_time()
+        with pytest.raises(TableError, match=rf"line {line}: its quote is (never|not) closed"):
+            grid("\n".join(broken))
+        assert time.process_time() - begin < 5.0
+    with pytest.raises(TableError, match=r"line 3 has 4 cells, .* a quote in it is closed only in another line"):
+        grid('a,b\n1,2\n"3,4\n5,"6,7,8,9"\n1,2\n')
+    assert grid('pipe,a\n5" wide,1\n6" wide,2\n').row_names == ['5" wide', '6" wide']
+
+
+def test_comments_are_skipped_and_written_back():
+    text = '# from "somewhere\n#\nname,a,b\nx,1,\n# half time\n#y,2,3\n'
+    table = grid(text, keep_cells=True)
+    assert (table.row_names, table.column_names) == (["x", "#y"], ["a", "b"])
+    assert table.render(Fills(*table.to_fill(), np.array([0.5]))).decode() == text.replace("x,1,", "x,1,0.5")
+    with pytest.raises(TableError, match="line 4, column 'b': 'oops'"):
+        grid("# one\na,b\n1,2\n3,oops\n4,5\n")
+    assert grid("# a b c\n1 2 3\n4 5 9\n").column_names == ["a", "b", "c"]  # as np.savetxt writes it
+    assert grid("#N/A,1\n2,3\n5,6\n").shape == (2, 2)  # the first line is a comment
+    assert np.isnan(grid("7,1\n#N/A,3\n5,6\n").values[1, 0])
+
+
+def test_a_delimiter_that_is_given():
+    text = "a:b\n1:2,5\n3:4,5\n"
+    table = grid(text, delimiter=":")
+    np.testing.assert_array_equal(table.values, [[1, 2.5], [3, 4.5]])
+    assert "text with ':', decimal commas" in table.layout.description
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#1.2\n2\t3\nName\tDescription\ts1\ts2\ts3\ng1\tna\t1\t\t3\ng2\tx y\t4\t5\t6\n",
+        "#1.3\n2\t3\t1\t1\nid\tkind\ts1\ts2\ts3\nbatch\tna\tA\tB\tA\ng1\tna\t1\t\t3\ng2\tx y\t4\t5\t6\n",
+    ],
+)
+def test_gct(text):
+    table = grid(text, keep_cells=True)
+    assert (table.row_names, table.column_names) == (["g1", "g2"], ["s1", "s2", "s3"])
+    np.testing.assert_array_equal(table.values, [[1, nan, 3], [4, 5, 6]])
+    assert table.render(Fills(*table.to_fill(), np.array([2.0]))).decode() == text.replace("1\t\t3", "1\t2\t3")
+    assert table.layout.endings == (".gct",)
+    with pytest.raises(TableError, match="line 2 says 7 rows x 3 columns, but there are 2 x 3"):
+        grid(text.replace("\n2\t3", "\n7\t3"))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +178,6 @@ def test_line_numbers_count_line_breaks_in_quotes():
 
 
 def test_encodings():
-    assert decoded("a,é\n".encode()) == "a,é\n"
     assert grid(decoded("a,é\n1,2\n".encode("utf-8-sig"))).column_names == ["a", "é"]
     assert grid(decoded("a\té\n1\t2\n".encode("utf-16"))).column_names == ["a", "é"]
     assert grid(decoded(b"a,b\r1,2\r3,4\r")).shape == (2, 2)
@@ -115,10 +192,10 @@ def test_encodings():
     [
         (
             '\ufeffname;"a b";c\r\n"x;1"; 1,50;NA\r\ny;;2,0e0\r\n',
-            '\ufeffname;"a b";c\r\n"x;1"; 1,50;0,25\r\ny;7;2,0e0\r\n',
+            '\ufeffname;a b;c\r\n"x;1"; 1,50;0,25\r\ny;7;2,0e0\r\n',
         ),
         ("a\tb\nr\t1.000\t\ns\tnull\t0.10\n", "a\tb\nr\t1.000\t0.25\ns\t7\t0.10\n"),
-        ('"a","b"\n"1",""\n"","2"\n', '"a","b"\n"1",0.25\n7,"2"\n'),
+        ('"a","b"\n"1",""\n"", "2"\n', "a,b\n1,0.25\n7,2\n"),
     ],
 )
 def test_observed_cells_are_written_back_as_they_were(text, filled):
@@ -138,7 +215,7 @@ def test_written_numbers_are_short_and_exact_to_six_digits():
 
 def test_results_are_read_back():
     values = np.array([[0.5, nan], [1.25, 3e-9]])
-    names, columns = ['a "b"', "c, d"], ["x\ny", " z"]
+    names, columns = ['a "b"', "c, d"], ["x\ny", "z"]
     table = grid(grid_bytes(values, names, columns).decode())
     np.testing.assert_array_equal(table.values, values)
     assert (table.row_names, table.column_names) == (names, columns)

@@ -4,9 +4,10 @@ import gzip
 import io
 import math
 import sys
-import zipfile
+from decimal import Decimal
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 import scipy.io
@@ -15,12 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bnmf.tables import TableError, read_table
-from bnmf.tables.binary import read_market, read_npy, read_npz, read_parquet, table_bytes
+from bnmf.tables import TableError, arrays, read_table
+from bnmf.tables.arrays import read_market, read_npy, read_npz, read_parquet, table_bytes
 from bnmf.tables.cells import Markers
-from bnmf.tables.grids import read_grid
+from bnmf.tables.files import writer
 from bnmf.tables.table import Fills
+from bnmf.tables.text import read_grid
 from bnmf.tables.triples import read_triples
+from bnmf.utils.files import npz_bytes
 
 nan = math.nan
 VALUES = np.array([[0.1, nan, 3.0], [1 / 3, 5e-324, nan]])
@@ -33,9 +36,7 @@ def npy(values):
 
 
 def npz(**arrays):
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return npz_bytes(arrays)
 
 
 def sparse_npz(matrix):
@@ -145,17 +146,116 @@ def test_sparse_fills_are_stored_and_zeros_stay_unstored(write):
     assert back.values.nnz == 3
 
 
-def workbook():
+def workbook(*sheets):
+    book = openpyxl.Workbook()
+    for sheet in [book.active, *(book.create_sheet() for _ in sheets[1:])]:
+        for row in sheets[book.index(sheet)]:
+            sheet.append(row)
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
-        file.writestr("xl/workbook.xml", "<workbook/>")
+    book.save(buffer)
     return buffer.getvalue()
+
+
+def test_workbooks_keep_what_is_not_filled(tmp_path):
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(workbook([[], ["name", "a", "b"], ["x", 1.5, "=1+1"], ["y", None, "<3"], ["z", 2, "NA"]], [["b"]]))
+    table = read_table(path)
+    assert (table.row_names, table.column_names) == (["x", "y", "z"], ["a", "b"])
+    assert np.isnan(table.values).tolist() == [[False, True], [True, True], [False, True]]  # no value of the formula
+    assert table.upper[1, 1] == 3
+    assert table.notes == ["only the first of 2 sheets is read, 'Sheet'"]
+    fills = Fills(np.array([1, 2]), np.array([0, 1]), np.array([1 / 3, 7.0]))
+    book = openpyxl.load_workbook(io.BytesIO(table.render(fills)))
+    rows = [[cell.value for cell in row] for row in book.worksheets[0].iter_rows(min_row=2)]
+    assert rows == [["name", "a", "b"], ["x", 1.5, "=1+1"], ["y", 0.333333, "<3"], ["z", 2, 7]]
+    assert book.worksheets[1]["A1"].value == "b"
+
+
+@pytest.mark.parametrize(
+    ("frame", "names", "columns"),
+    [
+        (pd.DataFrame({"id": ["r", None], "a": [1.0, 2.0]}), ["r", ""], ["a"]),
+        (pd.DataFrame({"a": [Decimal("0.5"), None], "b": [1.0, 2.0]}), None, ["a", "b"]),
+        (pd.DataFrame({"a": [1.0, 2.0]}, pd.MultiIndex.from_tuples([("r", 1), ("s", 2)])), ["r, 1", "s, 2"], ["a"]),
+        (pd.DataFrame([[1.0], [2.0]], ["r", "s"], pd.MultiIndex.from_tuples([("a", "x")])), ["r", "s"], ["a, x"]),
+    ],
+)
+def test_names_and_numbers_of_every_kind_in_parquet(frame, names, columns):
+    table = read_parquet(parquet(frame), Markers())
+    assert (table.row_names, table.column_names) == (names, columns)
+    expected = [[0.5, 1], [nan, 2]] if len(columns) == 2 else [[1], [2]]
+    np.testing.assert_array_equal(table.values, expected)
+    read_npz(table_bytes(table), Markers(), "zero")
+    filled = Fills(*table.to_fill(), np.full(len(table.to_fill()[0]), 7.0))
+    back = read_parquet(table.render(filled), Markers())
+    np.testing.assert_array_equal(back.values, np.nan_to_num(expected, nan=7.0))
+    assert back.row_names == names
+
+
+KINDS = {".csv": b"n,a,b\nx,0.1,\ny,3,4\n", ".xlsx": workbook([["n", "a", "b"], ["x", 0.1, None], ["y", 3, 4]])}
+KINDS |= {".parquet": parquet(pd.DataFrame({"a": [0.1, 3], "b": [nan, 4]}, ["x", "y"]))}
+
+
+@pytest.mark.parametrize("to", [".csv", ".tsv", ".xlsx", ".parquet", ".npz"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_name_of_the_output_says_its_kind(kind, to, tmp_path):
+    source, out = tmp_path / f"t{kind}", tmp_path / f"out{to}"
+    source.write_bytes(KINDS[kind])
+    table = read_table(source, keep_cells=True)
+    out.write_bytes(writer(table, out, source).render(Fills(*table.to_fill(), np.array([2 / 3]))))
+    found = read_table(out)
+    np.testing.assert_allclose(found.values, [[0.1, 2 / 3], [3, 4]], rtol=1e-5)
+    assert found.values[0, 0] == 0.1
+    assert (found.row_names, found.column_names) == (["x", "y"], ["a", "b"])
+    assert to in found.layout.endings
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "out", "message"),
+    [
+        (KINDS[".csv"], {}, "f.npy", "no names of rows and columns; name it .npz or .csv"),
+        (KINDS[".csv"], {}, "f.xls", "bnmf writes .csv, .tsv, .*, and this table also as .csv"),
+        (CONTENT["sparse"], {}, "f.csv", "a sparse table is written as .npz or .mtx"),
+        (b"a,x,1\nb,y,\n", {"triples": True}, "f.npz", "triples are written as .csv or .tsv"),
+    ],
+)
+def test_other_names_are_refused(content, options, out, message, tmp_path):
+    (tmp_path / "t").write_bytes(content)
+    table = read_table(tmp_path / "t", **options)
+    with pytest.raises(TableError, match=message):
+        writer(table, out, "t")
+    assert writer(table, "f", "t") is writer(table, "f.data", "t.data") is table
+
+
+def test_decimal_commas_are_kept_in_other_text(tmp_path):
+    (tmp_path / "t.tsv").write_text("a\tb\n1,50\t\n2\t3,25\n")
+    table = read_table(tmp_path / "t.tsv", keep_cells=True)
+    filled = writer(table, "f.csv", "t.tsv").render(Fills(*table.to_fill(), np.array([0.5])))
+    assert filled == b"a;b\n1,50;0,5\n2;3,25\n"
+
+
+@pytest.mark.parametrize("kind", ["gzip", "two members", "npz", "parquet"])
+def test_compressed_files_have_a_limit(kind, tmp_path, monkeypatch):
+    zeros = np.zeros((1000, 100))
+    content = {
+        "gzip": gzip.compress(b"0,0,0\n" * 110_000),
+        "two members": gzip.compress(b"0,0,0\n" * 90_000) * 2,
+        "npz": npz_bytes({"X": zeros}, compressed=True),
+        "parquet": parquet(pd.DataFrame(zeros, columns=[f"c{i}" for i in range(100)])),
+    }[kind]
+    path = tmp_path / "t"
+    path.write_bytes(content)
+    assert read_table(path).n_observed
+    monkeypatch.setattr(arrays.memory, "available", lambda: 8 * 600_000)
+    with pytest.raises(TableError, match=r"uncompressed it takes more than 585.9 kB, an eighth of the free memory"):
+        read_table(path)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (workbook(), "an Excel workbook: save its sheet as CSV"),
+        (workbook([]), "the first sheet is empty"),
+        (b"\xd0\xcf\x11\xe0", "an Excel workbook of the old kind"),
         (npz(a=VALUES, b=VALUES), "must hold one matrix of numbers, this one holds a, b"),
         (npz(X=VALUES, row_names=np.array(["a"])), "row_names has 1 names, the matrix needs 2"),
         (npy(np.zeros(3)), r"this array has shape \(3,\)"),
@@ -184,11 +284,12 @@ def test_pickled_objects_are_not_executed(tmp_path):
         read_table(path)
 
 
-def test_parquet_without_pyarrow_says_what_to_install(monkeypatch, tmp_path):
-    path = tmp_path / "t.parquet"
-    path.write_bytes(CONTENT["parquet"])
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(TableError, match=r"pip install 'bnmf\[parquet\]'"):
+@pytest.mark.parametrize(("kind", "module"), [(".parquet", "pyarrow"), (".xlsx", "openpyxl")])
+def test_a_missing_library_is_named(kind, module, monkeypatch, tmp_path):
+    path = tmp_path / "t"
+    path.write_bytes(KINDS[kind])
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(TableError, match=rf"pip install 'bnmf\[{kind[1:]}\]'"):
         read_table(path)
 
 
@@ -229,7 +330,8 @@ def test_text_gives_back_the_same_table(table, delimiter):
     found = read_grid(text, Markers(), keep_cells=True)
     np.testing.assert_array_equal(found.values, values)
     assert (found.row_names, found.column_names) == (rows, columns)
-    assert found.render(Fills(*(np.empty(0, int),) * 2, np.empty(0))).decode() == text
+    again = read_grid(found.render(Fills(*(np.empty(0, int),) * 2, np.empty(0))).decode(), Markers(), keep_cells=True)
+    assert again.layout.cells == found.layout.cells
 
 
 @PROPERTY

@@ -1,0 +1,352 @@
+"""Tables as arrays: .npy, .npz (dense, and sparse as SciPy writes them), Matrix Market, Parquet, Excel workbooks."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.io
+import scipy.sparse as sp
+
+from bnmf.tables.cells import Markers, written
+from bnmf.tables.table import Fills, Table, TableError, check_numbers
+from bnmf.tables.text import Dialect, Grid, Record, grid_of, judged
+from bnmf.utils import memory
+from bnmf.utils.files import npz_bytes
+from bnmf.utils.text import size
+from bnmf.utils.typing import Array
+
+NAME_ARRAYS = ("row_names", "column_names")
+"""Arrays of an .npz file that hold names."""
+LIMIT_ARRAYS = ("limit_rows", "limit_columns", "limit_lower", "limit_upper")
+"""Arrays of an .npz file that hold limits of entries."""
+# Part of the free memory that a compressed file may take, because reading it takes several times that.
+MEMORY_FRACTION = 0.125
+DEFAULT_LIMIT = 2**30
+
+
+def largest_content() -> int:
+    """Return how many bytes a compressed file may hold."""
+    free = memory.available()
+    return DEFAULT_LIMIT if free is None else int(MEMORY_FRACTION * free)
+
+
+def check_size(n_bytes: int) -> None:
+    """Raise an error if a compressed file holds more than the memory is good for."""
+    if n_bytes > largest_content():
+        raise TableError(f"uncompressed it takes more than {size(largest_content())}, an eighth of the free memory")
+
+
+def filled_values(values: Array, fills: Fills) -> Array:
+    """Return a copy with the fills, in the precision of the values if that is floating."""
+    dense = values.copy()
+    if len(fills.values) and dense.dtype.kind != "f":
+        dense = dense.astype(np.float64)
+    dense[fills.rows, fills.columns] = fills.values
+    return dense
+
+
+# --- NumPy and SciPy
+
+
+@dataclass(frozen=True)
+class NumpyArray:
+    """An .npy file, or an .npz file with one matrix, which has a name there."""
+
+    original: Array
+    name: str | None = None
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How names of such files end."""
+        return (".npy",) if self.name is None else (".npz",)
+
+    @property
+    def description(self) -> str:
+        """The kind of file in a few words."""
+        return f"NumPy array of {self.original.dtype}"
+
+    def render(self, table: Table, fills: Fills) -> bytes:
+        """Return the file with numbers in place of missing entries."""
+        filled = filled_values(self.original, fills)
+        if self.name is not None:
+            return npz_bytes({self.name: filled, **_name_arrays(table)})
+        buffer = io.BytesIO()
+        np.save(buffer, filled)
+        return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class SparseFile:
+    """A matrix in an .npz file of SciPy, or in one of Matrix Market, which may list all entries."""
+
+    is_market: bool
+    is_dense: bool = False
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How names of such files end."""
+        return (".mtx",) if self.is_market else (".npz",)
+
+    @property
+    def description(self) -> str:
+        """The kind of file in a few words."""
+        kind = "dense" if self.is_dense else "sparse"
+        return f"{kind} Matrix Market file" if self.is_market else "sparse matrix of SciPy"
+
+    def render(self, table: Table, fills: Fills) -> bytes:
+        """Return the file with numbers in place of missing entries, which are stored then."""
+        filled: Any = _stored(table.values, fills) if table.is_sparse else filled_values(table.values, fills)
+        if not self.is_market:
+            return npz_bytes(_sparse_arrays(filled) | _name_arrays(table))
+        buffer = io.BytesIO()
+        scipy.io.mmwrite(buffer, filled, symmetry="general")
+        return buffer.getvalue()
+
+
+def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
+    """Return a sparse matrix that stores the fills beside what it stored, but no NaN in their place."""
+    coo = matrix.tocoo()
+    flat = coo.row.astype(np.int64) * matrix.shape[1] + coo.col
+    kept = ~np.isin(flat, np.asarray(fills.rows, np.int64) * matrix.shape[1] + fills.columns)
+    rows, columns = np.concatenate([coo.row[kept], fills.rows]), np.concatenate([coo.col[kept], fills.columns])
+    return sp.coo_array((np.concatenate([coo.data[kept], fills.values]), (rows, columns)), shape=matrix.shape).tocsr()
+
+
+def read_npy(content: bytes, markers: Markers) -> Table:
+    """Read an .npy file."""
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    return _dense_table(array, NumpyArray(array), markers)
+
+
+def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
+    """Read an .npz file: a sparse matrix of SciPy, or one dense matrix, with or without names and limits."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    names = {name: arrays.pop(name).astype(str).tolist() for name in NAME_ARRAYS if name in arrays}
+    limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
+    if "format" in arrays and "shape" in arrays:
+        matrix = sp.load_npz(io.BytesIO(npz_bytes(arrays)))
+        table = _sparse_table(matrix, SparseFile(is_market=False), markers, unstored)
+    else:
+        matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
+        if len(matrices) != 1 or len(arrays) != 1:
+            raise TableError(f"an .npz file must hold one matrix of numbers, this one holds {', '.join(arrays)}")
+        table = _dense_table(arrays[matrices[0]], NumpyArray(arrays[matrices[0]], matrices[0]), markers)
+    for name, length in zip(NAME_ARRAYS, table.shape, strict=True):
+        if name in names and len(names[name]) != length:
+            raise TableError(f"{name} has {len(names[name])} names, the matrix needs {length}")
+    table = replace(table, **names)
+    return table if limits is None else table.with_limits(*limits)
+
+
+def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
+    """Read a Matrix Market file."""
+    matrix = scipy.io.mmread(io.BytesIO(content), spmatrix=False)
+    if sp.issparse(matrix):
+        return _sparse_table(matrix, SparseFile(is_market=True), markers, unstored)
+    return _dense_table(matrix, SparseFile(is_market=True, is_dense=True), markers)
+
+
+def _check_matrix(matrix: Any) -> None:
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+        raise TableError(f"a table is a matrix of numbers, this array has shape {matrix.shape} and type {matrix.dtype}")
+    if 0 in matrix.shape:
+        raise TableError(f"the table is empty: it has {matrix.shape[0]} rows and {matrix.shape[1]} columns")
+
+
+def _dense_table(array: Array, layout: Any, markers: Markers) -> Table:
+    _check_matrix(array)
+    values = np.ascontiguousarray(array, dtype=np.float64)
+    check_numbers(values)
+    return Table(markers.hide(values), layout)
+
+
+def _sparse_table(matrix: Any, layout: SparseFile, markers: Markers, unstored: str) -> Table:
+    _check_matrix(matrix)
+    csr = sp.csr_array(matrix.astype(np.float64))
+    csr.sum_duplicates()
+    check_numbers(csr)
+    return Table(markers.hide(csr), layout, unstored="missing" if 0.0 in markers.numbers else unstored)
+
+
+def _name_arrays(table: Table) -> dict[str, Array]:
+    names = {"row_names": table.row_names, "column_names": table.column_names}
+    return {key: np.array(value, dtype=np.str_) for key, value in names.items() if value is not None}
+
+
+def _sparse_arrays(matrix: Any) -> dict[str, Array]:
+    """Return the arrays by which SciPy stores a sparse matrix in an .npz file."""
+    buffer = io.BytesIO()
+    sp.save_npz(buffer, matrix, compressed=False)
+    buffer.seek(0)
+    with np.load(buffer) as file:
+        return {name: file[name] for name in file.files}
+
+
+def table_bytes(table: Table) -> bytes:
+    """Return any table as an .npz file that :func:`read_npz` reads, for keeping beside its fit."""
+    arrays = _sparse_arrays(table.values) if table.is_sparse else {"X": table.values}
+    if table.limits is not None:
+        of = table.limits
+        arrays |= dict(zip(LIMIT_ARRAYS, (of.rows, of.columns, of.lower, of.upper), strict=True))
+    return npz_bytes(arrays | _name_arrays(table), compressed=True)
+
+
+# --- Parquet
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """A Parquet file, of which the first `n_names` (0 or 1) columns hold names of rows."""
+
+    frame: pd.DataFrame
+    n_names: int
+
+    description = "Parquet file"
+    endings = (".parquet", ".pq")
+
+    def render(self, table: Table, fills: Fills) -> bytes:
+        """Return the file with numbers in place of missing entries; columns without them are as they were."""
+        frame = self.frame.copy()
+        for column in np.unique(fills.columns).tolist():
+            here = fills.columns == column
+            old = frame.iloc[:, column + self.n_names]
+            values = table.values[:, column].copy()
+            values[fills.rows[here]] = fills.values[here]
+            kind = old.dtype if old.dtype.kind == "f" else np.float64
+            frame.isetitem(column + self.n_names, values.astype(kind))
+        return parquet_bytes(frame)
+
+
+def parquet_bytes(frame: pd.DataFrame) -> bytes:
+    """Return a table of pandas as a Parquet file."""
+    _import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, engine="pyarrow")
+    return buffer.getvalue()
+
+
+def read_parquet(content: bytes, markers: Markers) -> Table:
+    """Read a Parquet file. Names of rows are the index that pandas stored, or a first column of text."""
+    _import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
+    import pyarrow.parquet
+
+    facts = pyarrow.parquet.read_metadata(io.BytesIO(content))
+    check_size(8 * facts.num_rows * facts.num_columns)
+    frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
+    numbers = [_as_numbers(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    has_index = not isinstance(frame.index, pd.RangeIndex)
+    n_names = int(not has_index and len(numbers) > 1 and numbers[0] is None)
+    wrong = [repr(str(frame.columns[i])) for i in range(n_names, len(numbers)) if numbers[i] is None]
+    if wrong:
+        raise TableError(f"these columns do not hold numbers: {', '.join(wrong[:5])}; remove them or code them")
+    names = pd.Index(frame.iloc[:, 0]) if n_names else frame.index if has_index else None
+    values = np.column_stack([np.empty((len(frame), 0)), *(x for x in numbers[n_names:] if x is not None)])
+    table = _dense_table(values, Parquet(frame, n_names), markers)
+    row_names = None if names is None else _texts(names)
+    return replace(table, row_names=row_names, column_names=_texts(frame.columns[n_names:]))
+
+
+def _as_numbers(column: pd.Series) -> Array | None:
+    """Return a column as numbers, decimals among them; None if it holds something else."""
+    is_decimal = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "decimal"
+    if not is_decimal and not pd.api.types.is_numeric_dtype(column.dtype):
+        return None
+    return column.astype(float).to_numpy() if is_decimal else column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _texts(names: pd.Index) -> list[str]:
+    """Return names as text: nothing for a missing one, and the parts of several levels after each other."""
+    parts = (name if isinstance(name, tuple) else (name,) for name in names)
+    return [", ".join("" if pd.isna(part) else str(part) for part in each) for each in parts]
+
+
+def _import(name: str, advice: str) -> None:
+    try:
+        __import__(name)
+    except ImportError:
+        raise TableError(advice) from None
+
+
+# --- Excel
+
+
+@dataclass(frozen=True)
+class Workbook:
+    """The first sheet of an Excel workbook, whose other sheets, formulas and formats are kept."""
+
+    content: bytes
+    grid: Grid
+
+    description = "Excel workbook"
+    endings = (".xlsx",)
+
+    def render(self, table: Table, fills: Fills) -> bytes:
+        """Return the workbook with numbers in some cells of its first sheet."""
+        book = _workbook(self.content)
+        sheet = book.worksheets[0]
+        for row, column, value in zip(*(part.tolist() for part in fills), strict=True):
+            line = int(self.grid.cells[self.grid.places[row]][-1])
+            sheet.cell(line, self.grid.columns[column] + 1).value = float(written(value))
+        buffer = io.BytesIO()
+        book.save(buffer)
+        return buffer.getvalue()
+
+
+def _workbook(content: bytes, **options: Any) -> Any:
+    _import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or save the sheet as CSV")
+    import openpyxl
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of extensions that openpyxl does not keep
+        return openpyxl.load_workbook(io.BytesIO(content), **options)
+
+
+def read_workbook(content: bytes, markers: Markers, header: bool | None, row_names: bool | None) -> Table:
+    """Read the first sheet of an Excel workbook."""
+    book = _workbook(content, data_only=True)
+    rows = enumerate(book.worksheets[0].iter_rows(values_only=True), start=1)
+    found: list[Record] = [
+        (line, ["" if cell is None else str(cell) for cell in cells])
+        for line, cells in rows
+        if any(cell is not None for cell in cells)
+    ]
+    if not found:
+        raise TableError("the first sheet is empty")
+    dialect = judged([cells for _, cells in found[:200]], Dialect(), markers, header, row_names)
+    table = grid_of(lambda: iter(found), dialect, markers, keep_cells=True)
+    assert isinstance(table.layout, Grid)
+    lines = [[*cells, str(line)] for line, cells in found]  # where each record is in the sheet
+    notes = [f"only the first of {len(book.worksheets)} sheets is read, {book.worksheets[0].title!r}"]
+    return replace(
+        table,
+        layout=Workbook(content, replace(table.layout, cells=lines)),
+        notes=[*table.notes, *notes[: len(book.worksheets) - 1]],
+    )
+
+
+def workbook_bytes(rows: list[list[Any]]) -> bytes:
+    """Return cells as an Excel workbook of one sheet."""
+    _import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or name the output .csv")
+    import openpyxl
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("filled")
+    for row in rows:
+        sheet.append(row)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def is_workbook(content: bytes) -> bool:
+    """Return whether a zip file is an Excel workbook, after a look at the size of what it holds."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        check_size(sum(info.file_size for info in file.infolist()))
+        return "xl/workbook.xml" in file.namelist()

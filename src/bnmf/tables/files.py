@@ -1,0 +1,237 @@
+"""Reading a table from a file of any kind, recognised by its content, and writing it to one, by its name."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bnmf.tables.arrays import (
+    NumpyArray,
+    SparseFile,
+    check_size,
+    filled_values,
+    is_workbook,
+    largest_content,
+    parquet_bytes,
+    read_market,
+    read_npy,
+    read_npz,
+    read_parquet,
+    read_workbook,
+    workbook_bytes,
+)
+from bnmf.tables.cells import Markers, csv_text, written
+from bnmf.tables.table import Fills, Table, TableError
+from bnmf.tables.text import Grid, decoded, read_grid
+from bnmf.tables.triples import Triples, read_triples
+from bnmf.utils.files import write_bytes
+
+GZIP = b"\x1f\x8b"
+OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+ENDINGS = (".csv", ".tsv", ".npy", ".npz", ".mtx", ".parquet", ".pq", ".xlsx")
+"""Names of files by which a table can be written, whatever it was read from."""
+LISTS = (".csv", ".tsv", ".parquet", ".pq", ".xlsx")
+"""Names of files for a list of results."""
+
+
+def read_table(
+    source: str | os.PathLike[str],
+    *,
+    triples: bool = False,
+    missing: Sequence[str] = (),
+    unstored: str | None = None,
+    header: bool | None = None,
+    row_names: bool | None = None,
+    delimiter: str | None = None,
+    keep_cells: bool = False,
+) -> Table:
+    r"""Read a table: delimited text, triples, GCT, .npy, .npz, Matrix Market, Parquet, .xlsx, or one of them in gzip.
+
+    Parameters
+    ----------
+    source : path-like
+        The file; "-" for standard input.
+    triples : bool, default=False
+        A text holds a row, a column and a value in each line.
+    missing : sequence of str
+        What counts as missing beside empty cells, NA, nan and the like; "0" for zeros.
+    unstored : {"zero", "missing"}, optional
+        Meaning of what a sparse file does not store; by default zeros, and missing for triples.
+    header, row_names : bool, optional
+        Whether the first line and the first column of a text hold names; None to judge by their content.
+    delimiter : str, optional
+        What separates the cells of a text; None to judge by its content.
+    keep_cells : bool, default=False
+        Keep the cells of a text, to write it back with :meth:`Table.render`.
+
+    Returns
+    -------
+    Table
+        The numbers and names.
+
+    Raises
+    ------
+    TableError
+        With the name of the file and what is wrong with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "table.csv"
+    ...     _ = path.write_text("name,height,weight\nAnn,1.7,NA\nBen,1.8,80\n")
+    ...     table = read_table(path)
+    >>> table.row_names, table.column_names
+    (['Ann', 'Ben'], ['height', 'weight'])
+    >>> table.values
+    array([[ 1.7,  nan],
+           [ 1.8, 80. ]])
+    """
+    name = "standard input" if os.fspath(source) == "-" else os.fspath(source)
+    content = sys.stdin.buffer.read() if os.fspath(source) == "-" else Path(source).read_bytes()
+    markers = Markers(missing)
+    of_text: dict[str, Any] = {"header": header, "delimiter": delimiter, "keep_cells": keep_cells}
+    try:
+        if content.startswith(GZIP):
+            content = _decompressed(content)
+        if triples:
+            return read_triples(decoded(content), markers, unstored=unstored or "missing", **of_text)
+        table = _read_binary(content, markers, unstored or "zero", header, row_names)
+        return table or read_grid(decoded(content), markers, row_names=row_names, **of_text)
+    except TableError as error:
+        raise TableError(f"{name}: {error}") from None
+
+
+def _decompressed(content: bytes) -> bytes:
+    """Return the content of a file compressed by gzip, of one or several members, if it fits into the memory."""
+    parts, total, most = [], 0, largest_content()
+    try:
+        while content:
+            unpack = zlib.decompressobj(wbits=31)
+            parts.append(unpack.decompress(content, most + 1 - total))
+            total += len(parts[-1])
+            check_size(total)
+            if not unpack.eof:
+                raise TableError("the compressed file is damaged (it ends too early)")
+            content = unpack.unused_data.lstrip(b"\0")
+    except zlib.error as error:
+        raise TableError(f"the compressed file is damaged ({error})") from None
+    return b"".join(parts)
+
+
+def _read_binary(
+    content: bytes, markers: Markers, unstored: str, header: bool | None, row_names: bool | None
+) -> Table | None:
+    """Return the table of a file that is not text, None if it is text."""
+    try:
+        if content.startswith(b"\x93NUMPY"):
+            return read_npy(content, markers)
+        if content.startswith(b"PK\x03\x04"):
+            if is_workbook(content):
+                return read_workbook(content, markers, header, row_names)
+            return read_npz(content, markers, unstored)
+        if content.startswith(b"PAR1"):
+            return read_parquet(content, markers)
+        if content.startswith(b"%%MatrixMarket"):
+            return read_market(content, markers, unstored)
+    except TableError:
+        raise
+    except Exception as error:  # a damaged file can raise almost anything
+        raise TableError(f"the file cannot be read, or is damaged ({type(error).__name__}: {error})") from error
+    if content.startswith(OLD_EXCEL):
+        raise TableError("this is an Excel workbook of the old kind: save it as .xlsx or CSV first")
+    return None
+
+
+def ending(path: str | os.PathLike[str]) -> str:
+    """Return how the name of a file ends, without .gz and in small letters."""
+    return Path(os.fspath(path).removesuffix(".gz")).suffix.lower()
+
+
+def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[str]) -> Table:
+    """Return a table whose `render` writes the kind of file that the name of the output asks for, or raise an error.
+
+    An ending of the input's own kind, its own ending, none and "-" leave the kind as it is.
+    """
+    wanted = ending(out)
+    if not wanted or wanted in table.layout.endings or wanted == ending(source):
+        return table
+    if wanted not in ENDINGS:
+        raise TableError(f"{out}: bnmf writes {', '.join(ENDINGS)}, and this table also as {table.layout.endings[0]}")
+    if wanted in (".csv", ".tsv") and isinstance(table.layout, Grid | Triples):
+        dialect = table.layout.dialect
+        sign = "\t" if wanted == ".tsv" else ";" if dialect.decimal == "," else ","
+        is_gct = getattr(table.layout, "is_gct", False)
+        dialect = replace(dialect, delimiter=sign, preamble="" if is_gct else dialect.preamble)
+        return replace(table, layout=replace(table.layout, dialect=dialect))
+    if isinstance(table.layout, Triples):
+        raise TableError(f"{out}: triples are written as .csv or .tsv")
+    if table.is_sparse and wanted not in (".npz", ".mtx"):
+        raise TableError(f"{out}: a sparse table is written as .npz or .mtx")
+    if wanted in (".npy", ".mtx") and (table.row_names or table.column_names):
+        raise TableError(f"{out}: such a file has no names of rows and columns; name it .npz or .csv")
+    if wanted == ".mtx" or (wanted == ".npz" and table.is_sparse):
+        return replace(table, layout=SparseFile(is_market=wanted == ".mtx", is_dense=not table.is_sparse))
+    if wanted in (".npy", ".npz"):
+        return replace(table, layout=NumpyArray(table.values, None if wanted == ".npy" else "X"))
+    return replace(table, layout=_Converted(wanted))
+
+
+class _Converted:
+    """A dense table as it is written to another kind of file than its own: text, Parquet or Excel."""
+
+    def __init__(self, wanted: str) -> None:
+        self.endings, self.description = (wanted,), f"{wanted} file"
+
+    def render(self, table: Table, fills: Fills) -> bytes:
+        """Return the file, with six digits of what was filled."""
+        (kind,) = self.endings
+        values = filled_values(table.values, fills)
+        if kind in (".parquet", ".pq"):
+            return parquet_bytes(pd.DataFrame(values, table.row_index, table.column_labels))
+        cells: list[list[Any]] = [[None if x != x else x for x in row] for row in values.tolist()]
+        for row, column, value in zip(*(part.tolist() for part in fills), strict=True):
+            cells[row][column] = float(written(value))
+        if table.row_names:
+            cells = [[name, *row] for name, row in zip(table.row_names, cells, strict=True)]
+        header = [[""] * bool(table.row_names) + table.column_names] if table.column_names else []
+        return _cells_bytes(kind, [*header, *cells])
+
+
+def _cells_bytes(kind: str, rows: list[list[Any]]) -> bytes:
+    """Return cells as a workbook or as text."""
+    if kind == ".xlsx":
+        return workbook_bytes(rows)
+    return csv_text(([_short(cell) for cell in row] for row in rows), "\t" if kind == ".tsv" else ",").encode()
+
+
+def list_bytes(path: str | os.PathLike[str], header: list[str], rows: list[list[Any]]) -> bytes:
+    """Return a list of results, with six digits, as the kind of file that its name says."""
+    rounded = [[float(written(x)) if isinstance(x, float) else x for x in row] for row in rows]
+    if ending(path) in (".parquet", ".pq"):
+        return parquet_bytes(pd.DataFrame(rounded, columns=header))
+    return _cells_bytes(ending(path), [header, *rounded])
+
+
+def write_content(path: Path, content: bytes) -> None:
+    """Write a file, compressed if its name ends with .gz, or standard output for "-"."""
+    if str(path) == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        write_bytes(path, gzip.compress(content, mtime=0) if path.name.endswith(".gz") else content)
+
+
+def _short(cell: Any) -> str:
+    """Return a cell as text, whole numbers without a point."""
+    if not isinstance(cell, float):
+        return cell or ""
+    return repr(int(cell)) if cell == int(cell) and abs(cell) < 1e15 else repr(cell)
