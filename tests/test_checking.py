@@ -32,6 +32,35 @@ def parts_of(X, n_repeats=3, fraction=0.1, seed=0):
     return _hidden_parts(X, varies, n_repeats, fraction, np.random.default_rng(seed))
 
 
+def test_limited_entries_are_not_hidden_and_other_imputers_get_the_limit(monkeypatch):
+    X = example()
+    upper = np.full(X.shape, np.nan)
+    upper[:40, 2] = np.nanmax(X[:, 2])
+    seen = []
+    fit, impute = NMFImputer.fit, checking._impute
+
+    def fitting(self, rest, **limits):
+        seen.append((rest, limits))
+        return fit(self, rest, **limits)
+
+    def imputing(imputer, stand_ins, repeat):
+        seen.append((np.where(np.isnan(stand_ins), repeat.rest, stand_ins), None))
+        return impute(imputer, stand_ins, repeat)
+
+    monkeypatch.setattr(NMFImputer, "fit", fitting)
+    monkeypatch.setattr(checking, "_impute", imputing)
+    check = check_table(X, estimator=SHORTEST, upper=upper, n_repeats=1, fraction=0.5)
+    (rest, limits), *others = seen
+    np.testing.assert_array_equal(limits["upper"], upper)
+    assert np.isnan(rest[:40, 2]).all()
+    assert check.by_column["hidden"].iloc[2] <= np.isfinite(X[40:, 2]).sum()
+    assert len(others) == 3
+    for table, _ in others:
+        np.testing.assert_array_equal(table[:40, 2], upper[:40, 2])
+    with pytest.raises(ValueError, match="upper must have the shape of X"):
+        check_table(X, upper=upper[:, 1:])
+
+
 # --- what is hidden
 
 

@@ -97,6 +97,24 @@ def test_triples_and_sparse_files(program, calls, small, tmp_path):
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize("triples", [False, True])
+def test_limits_are_passed_on(program, calls, small, tmp_path, triples, monkeypatch):
+    given = []
+    plain = checking.check_table
+    monkeypatch.setattr(checking, "check_table", lambda X, **more: given.append(more) or plain(X, **more))
+    cells = {(i, j): "<0.2" if x < 0.2 else f"{x}" for (i, j), x in np.ndenumerate(small) if x == x}
+    lines = [f"r{i},c{j},{cell}" for (i, j), cell in cells.items()]
+    if not triples:
+        lines = [",".join(cells.get((i, j), "") for j in range(5)) for i in range(12)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    options = ("--triples",) if triples else ("--no-header",)
+    result = program("check", tmp_path / "t.csv", *options, "--repeats", "1")
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(
+        np.sort(given[0]["upper"][np.isfinite(given[0]["upper"])]), [0.2] * (small < 0.2).sum()
+    )
+
+
 def test_notes_are_shown(program, calls, table, monkeypatch):
     monkeypatch.setattr(checking, "MAX_ROWS_OF_KNN", 11)
     result = program("check", table, "--repeats", "1")

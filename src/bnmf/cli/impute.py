@@ -160,8 +160,9 @@ class Predictions:
         import numpy as np
 
         self.posterior, self.rows, self.columns, self.at = posterior, rows, columns, at
-        none = np.full(len(rows), np.nan)
-        self.lower, self.upper = (none, none) if table.limits is None else table.limits.at(rows, columns)
+        none = np.full((2, len(rows)), np.nan)
+        limits: Any = none if table.limits is None else table.limits.at(rows, columns)
+        self.lower, self.upper = limits
         self.limited = np.flatnonzero(~np.isnan(self.lower))
 
     def _between(self) -> tuple[Any, ...]:

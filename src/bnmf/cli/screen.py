@@ -93,8 +93,11 @@ def facts_of(table: Table) -> list[str]:
         )
     elif zeros >= MANY_ZEROS:
         lines.append(f"{zeros:.0%} of them are zero. Zeros are data: if they mean missing, use --missing 0.")
-    if table.asked is not None and len(table.asked[0]):
-        lines.append(f"{_number(len(table.asked[0]), 'line')} without a value, which bnmf impute fills")
+    if table.asked is not None:
+        limited = np.zeros(0) if table.limits is None else table.limits.at(*table.asked)[0]
+        n_asked = len(table.asked[0]) - int(np.sum(~np.isnan(limited)))
+        if n_asked:
+            lines.append(f"{_number(n_asked, 'line')} without a value, which bnmf impute fills")
     for what, counts, then in (
         ("row", of_rows, "a typical row is predicted"),
         ("column", of_columns, "nothing tells what belongs there"),
