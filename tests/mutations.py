@@ -36,6 +36,7 @@ PRODUCTS, VECTORS, ARRAYS = "kernels/products.hpp", "kernels/vectors.hpp", "kern
 LANES, MOVES, SWEEP, ERRORS = "kernels/lanes.hpp", "kernels/moves.hpp", "kernels/sweep.hpp", "kernels/errors.hpp"
 RANDOM, TRUNCATED = "kernels/random.hpp", "kernels/truncated_normal.hpp"
 LATENT, LIMITS = "kernels/latent.hpp", "data/limits.py"
+COLUMNS, MIXED = "columns.py", "mixed.py"
 CHECKSUMS, ARCHIVE = "sampler/checkpoint.py", "posterior/archive.py"
 GIBBS, CHECKPOINT = "tests/sampler/test_gibbs.py", "tests/sampler/test_checkpoint.py"
 CONDITIONAL = "tests/kernels/test_sweep.py::test_one_entry_against_the_joint_density"
@@ -117,6 +118,36 @@ MUTATIONS = [
              "tests/test_limits.py::test_log_density_of_a_mixture_of_numbers_and_intervals"),
     Mutation("mean of an interval without its upper end", "model/noise.py", "return sides[0] - sides[1]",
              "return sides[0]", "tests/test_limits.py::test_probabilities_and_means_of_intervals"),
+    # Kinds of columns.
+    Mutation("cut points without the shares before them", COLUMNS, "ndtri(np.cumsum(counts)[:-1]", "ndtri(counts[:-1]",
+             "tests/test_columns.py::test_ordered_categories_are_intervals_between_cut_points"),
+    Mutation("limits of the next category", COLUMNS, "cuts[np.maximum(codes, 0) + side]",
+             "cuts[np.maximum(codes, 0) + 1]",
+             "tests/test_columns.py::test_any_latent_number_between_the_limits_is_the_value"),
+    Mutation("interval one category too far", COLUMNS, "(below < 1.0 - tail)", "(below < 1.0)",
+             "tests/test_columns.py::test_ordered_categories_are_intervals_between_cut_points"),
+    Mutation("categories asked after the one that it is", COLUMNS,
+             "np.where(codes >= category, codes == category, -1)", "np.where(codes >= 0, codes == category, -1)",
+             "tests/test_columns.py::test_categories_without_an_order_are_decided_one_after_the_other"),
+    Mutation("probabilities that ignore earlier categories", COLUMNS, "            left = left * no\n",
+             "            left = no\n",
+             "tests/test_columns.py::test_categories_without_an_order_are_decided_one_after_the_other"),
+    Mutation("categories drawn from the last question", COLUMNS, "in reversed(list(enumerate(self.cuts)))",
+             "in list(enumerate(self.cuts))",
+             "tests/test_columns.py::test_categories_without_an_order_are_decided_one_after_the_other"),
+    Mutation("mean between bounds without the bounds", COLUMNS,
+             "            mean += mass * bound if np.isfinite(bound) else 0.0\n", "            pass\n",
+             "tests/test_columns.py::test_numbers_are_cut_at_their_bounds"),
+    Mutation("entries at a bound as exact", COLUMNS, "np.where(values == self.low, self.low + half, np.nan)",
+             "np.full_like(values, np.nan)", "tests/test_columns.py::test_numbers_are_cut_at_their_bounds"),
+    Mutation("latent columns of another column", MIXED, "Draws(posterior, rows[part], int(self._first[at]), chosen)",
+             "Draws(posterior, rows[part], at, chosen)",
+             "tests/test_columns.py::test_hidden_entries_are_predicted_with_calibrated_probabilities"),
+    Mutation("copies of all draws", MIXED, "column.draw(draws, rng), chosen", "column.draw(draws, rng)",
+             "tests/test_columns.py::test_a_table_keeps_its_dtypes_and_what_was_observed"),
+    Mutation("new rows without their categories", "imputer.py", "posterior_of(values, lower=low, upper=high), limits",
+             "posterior_of(values), limits",
+             "tests/test_columns.py::test_rows_alone_and_new_rows"),
     # The floor of the noise, and the smoothing of densities.
     Mutation("the floor of the noise forgotten", "model/model.py",
              "np.minimum(max_precisions(steps), self._precisions_at_the_floor())", "max_precisions(steps)",

@@ -21,6 +21,8 @@ LAYERS = [
     {"posterior"},
     {"noise"},
     {"distributed"},
+    {"columns"},
+    {"mixed"},
     {"estimator", "imputer", "selection", "checking", "datasets", "tables"},
     {"plots", "demo"},
     {"report"},

@@ -80,10 +80,10 @@ class Model:
                 cheap = BayesianNMF(**(settings | CHOOSING))
                 tried = select_rank(A, self.ks, estimator=cheap, n_folds=INNER_FOLDS, random_state=seed).table
                 settings["n_components"] = self.ks[int(tried["rmse"].to_numpy().argmin())]
-            began = time.perf_counter()
+            began = time.process_time()
             limits = dict(zip(("lower", "upper"), bounds(A, np.nanmax(A)), strict=True)) if self.has_limits else {}
             posterior = BayesianNMF(**settings).fit(A, **limits).posterior_
-            seconds = time.perf_counter() - began
+            seconds = time.process_time() - began
         mean, (low, high) = posterior.mean(rows, columns), posterior.interval(PROBABILITY, rows, columns)
         density = posterior.log_predictive_density(rows, columns, values)
         probability = log_probability_of(posterior, rows, columns, at_least, below)
@@ -116,9 +116,9 @@ class Baseline:
         with warnings.catch_warnings(action="ignore"):
             errors = [inner.values - self.fill(B, **tried)[inner.rows, inner.columns] for tried in self.options]
             best = int(np.argmin([np.mean(error**2) for error in errors]))
-            began = time.perf_counter()
+            began = time.process_time()
             filled = self.fill(A, **self.options[best])
-            seconds = time.perf_counter() - began
+            seconds = time.process_time() - began
         rows, columns, values = hidden
         mean, sd = filled[rows, columns], np.sqrt(_variances(errors[best], inner.columns, A.shape[1]))[columns]
         reach = stats.norm.ppf(0.5 + 0.5 * PROBABILITY) * sd

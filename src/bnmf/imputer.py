@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,14 +12,15 @@ from scipy import stats
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.data.containers import as_floats, refuse_sharded
 from bnmf.data.limits import by_column, is_named
 from bnmf.estimator import BayesianNMF, all_or_nothing, checked
+from bnmf.mixed import MixedTable, is_mixed
 from bnmf.posterior import predictions
 from bnmf.utils.arguments import as_generator, probability, whole_number
-from bnmf.utils.typing import Array, Bools
+from bnmf.utils.typing import Array, Bools, Floats
 
 ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}
 """Settings that fill tables of unlike columns best, chosen by ``python -m benchmarks.defaults``."""
@@ -32,19 +34,28 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     be filled, negative ones included. Nonnegative factors alone, ``BayesianNMF(offset="min")``, have parts that can
     be named, and larger errors on most tables.
 
+    A DataFrame may also have columns of whole numbers, yes or no, categories and text. Their kinds come from the dtypes
+    or from `kinds`, predictions are valid values of them, and the result has the same dtypes.
+
     Parameters
     ----------
     estimator : BayesianNMF, optional
         The model; by default ``BayesianNMF(prior=("ard", "normal"), offset="mean")``.
     n_components : int or "auto", optional
         Number of components. None leaves what the estimator has, "auto" by default.
+    kinds : mapping of str to str, pair or list, optional
+        Kinds of columns of a DataFrame by name; others have the kind that their dtype says. "number"; "nonnegative", or
+        a pair of bounds such as (0, 100), where predictions end and what is observed there may be more than that;
+        "whole"; "ordered" categories, or a list of all of them in their order; "binary"; or "categorical".
+    ignore : list of str, optional
+        Columns of a DataFrame that are no part of the model and are returned as they are: dates, names, identifiers.
     missing_values : float or None, default=nan
-        Number that stands for a missing entry. NaN is always missing.
+        Number that stands for a missing entry. NaN, None, NA and NaT are always missing.
     add_indicator : bool, default=False
         Append columns that tell which entries were missing, as scikit-learn's imputers do.
     keep_empty_features : bool, default=False
         Columns without an observed entry in :meth:`fit` are dropped, as by scikit-learn's imputers. With True they are
-        kept, filled with 0.
+        kept, filled with 0 if they are of numbers.
     n_jobs : int, optional
         Number of threads; -1 for all cores. None leaves what the estimator has.
     random_state : int, RandomState, Generator or None, default=None
@@ -68,11 +79,17 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> low, high = imputer.interval(X)
     >>> bool(low[2, 3] < 12.0 < high[2, 3])
     True
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": pd.array([31, 60, None, 62] * 9), "retired": ["no", "yes", "no", None] * 9})
+    >>> NMFImputer(n_components=1, random_state=0).fit_transform(frame).dtypes.equals(frame.dtypes)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [BayesianNMF, None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "kinds": [Mapping, None],
+        "ignore": ["array-like", None],
         "missing_values": [Real, None],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
@@ -85,6 +102,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         estimator: BayesianNMF | None = None,
         *,
         n_components: int | str | None = None,
+        kinds: Mapping[Any, Any] | None = None,
+        ignore: Sequence[Any] | None = None,
         missing_values: float | None = np.nan,
         add_indicator: bool = False,
         keep_empty_features: bool = False,
@@ -93,6 +112,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> None:
         self.estimator = estimator
         self.n_components = n_components
+        self.kinds = kinds
+        self.ignore = ignore
         self.missing_values = missing_values
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
@@ -118,6 +139,9 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         self._validate_params()
         with all_or_nothing(self):
+            self._table: MixedTable | None = None
+            if is_mixed(X, self.kinds, self.ignore):
+                return self._fit_mixed(X, lower, upper)
             array = self._array(X, reset=True)
             limits = self._limits(lower, upper)
             known = ~np.isnan(array).all(axis=0)
@@ -130,6 +154,45 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.estimator_ = self._model().fit(array[:, self._known], **self._of_known(limits))
             self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
         return self
+
+    def _fit_mixed(self, X: pd.DataFrame, lower: Any, upper: Any) -> NMFImputer:
+        """Fit the model to the latent columns of a table of unlike columns."""
+        model = self._model()
+        if not model.takes_negative:
+            raise ValueError(
+                "estimator must take negative numbers, as with offset='mean', if X has other columns than numbers: "
+                "categories are intervals of latent numbers of both signs"
+            )
+        validate_data(self, X, reset=True, skip_check_array=True)
+        self._table = MixedTable(X, self.kinds, self.ignore, self.missing_values)
+        values, low, high = self._table.encode(X, self._limits_of(X, lower, upper))
+        self.estimator_ = model.fit(values, lower=low, upper=high)
+        where_missing = np.where(self._table.missing(X), np.nan, 0.0)
+        self.indicator_ = MissingIndicator(features="missing-only").fit(where_missing) if self.add_indicator else None
+        return self
+
+    def _limits_of(self, X: pd.DataFrame, lower: Any, upper: Any) -> tuple[Floats, Floats] | None:
+        """Return limits of every entry of a table of unlike columns, NaN where there is none."""
+        if lower is None and upper is None:
+            return None
+        assert self._table is not None
+        missing, found = self._table.missing(X), []
+        for given, name in ((lower, "lower"), (upper, "upper")):
+            of_entries = np.ndim(given) == 2 and np.shape(given) == X.shape
+            array = np.asarray(given, float) if of_entries else by_column(given, name, X.shape[1], X.columns)
+            self._table.check_limits(np.isnan(array if of_entries else array[None]).all(axis=0))
+            found.append(array if of_entries else np.where(missing, array, np.nan))
+        return found[0], found[1]
+
+    def _posterior_of(self, X: Any, lower: Any = None, upper: Any = None) -> tuple[MixedTable, Any, Any]:
+        """Return the columns of a table of unlike ones, the posterior of its rows, and limits that it was given."""
+        assert self._table is not None
+        if not isinstance(X, pd.DataFrame):
+            raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
+        validate_data(self, X, reset=False, skip_check_array=True)
+        limits = self._limits_of(X, lower, upper)
+        values, low, high = self._table.encode(X, limits)
+        return self._table, self.estimator_.posterior_of(values, lower=low, upper=high), limits
 
     def transform(self, X: Any, *, lower: Any = None, upper: Any = None) -> Any:
         """Return X with its missing entries filled by their posterior mean.
@@ -149,6 +212,15 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The completed rows; observed entries are returned bit for bit. A DataFrame is returned for a DataFrame,
             unless ``set_output`` asks for another container.
         """
+        check_is_fitted(self)
+        if self._table is not None:
+            table, posterior, limits = self._posterior_of(X, lower, upper)
+            frame = table.predict(X, posterior, self.keep_empty_features, limits)
+            if self.indicator_ is None:
+                return frame
+            shown = self.indicator_.transform(np.where(table.missing(X), np.nan, 0.0))
+            names = self.get_feature_names_out()[frame.shape[1] :]
+            return pd.concat([frame, pd.DataFrame(shown, index=X.index, columns=names)], axis=1)
         array, known, missing = self._parts(X)
         filled = known.copy()
         if lower is not None or upper is not None:
@@ -174,8 +246,14 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         tuple of ndarray or DataFrame of shape (n_samples, n_features)
-            Lower and upper ends; both are the entry itself where it was observed.
+            Lower and upper ends; both are the entry itself where it was observed. Categories without an order have no
+            interval, so their ends are missing: see :meth:`probabilities`.
         """
+        check_is_fitted(self)
+        if self._table is not None:
+            table, posterior, _ = self._posterior_of(X)
+            low, high = table.ends(X, posterior, self.keep_empty_features, probability(prob, "prob"))
+            return low, high
         _, known, missing = self._parts(X)
         ends = [known.copy(), known.copy()]
         if missing.any():
@@ -184,6 +262,26 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 end[missing] = values
         low, high = (self._like(X, self._with_empty(end), self._names()) for end in ends)
         return low, high
+
+    def probabilities(self, X: Any) -> dict[Any, pd.DataFrame]:
+        """Return the probabilities of the categories of each column of categories.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_samples, n_features)
+            Rows of the fitted data, or others.
+
+        Returns
+        -------
+        dict of DataFrame
+            For each column of categories, ordered, binary or not: a row for each row of X, a column for each category.
+            Where X was observed they are 0 and 1, or NaN for a category that was not there in :meth:`fit`.
+        """
+        check_is_fitted(self)
+        if self._table is None:
+            return {}
+        table, posterior, _ = self._posterior_of(X)
+        return table.probabilities(X, posterior)
 
     def multiple_imputations(self, X: Any, n_imputations: int = 5, *, random_state: Any = 0) -> Any:
         """Return several completed copies of X, each with its own draw of the missing entries.
@@ -206,13 +304,19 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_imputations, n_samples, n_features) or list of DataFrame
             The copies, DataFrames if X is one.
         """
-        _, known, missing = self._parts(X)
-        posterior = self.estimator_.posterior_of(known)
+        check_is_fitted(self)
+        if self._table is not None:
+            table, posterior, _ = self._posterior_of(X)
+        else:
+            _, known, missing = self._parts(X)
+            posterior = self.estimator_.posterior_of(known)
         W, _, noise = posterior.flat
         if whole_number(n_imputations, "n_imputations", 1) > len(W):
             raise ValueError(f"n_imputations must be at most the {len(W)} draws, got {n_imputations}")
         rng = as_generator(random_state)
         chosen = rng.permutation(len(W))[:n_imputations]
+        if self._table is not None:
+            return table.copies(X, posterior, self.keep_empty_features, chosen, rng)
         rows, columns = np.nonzero(missing)
         means = posterior.draws_of(rows, columns).reshape(len(W), -1)[chosen]
         copies = np.repeat(known[None], n_imputations, axis=0)
@@ -284,7 +388,6 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _parts(self, X: Any) -> tuple[Array, Array, Bools]:
         """Return X as an array, its columns with an observed entry in the fit, and where these are missing."""
-        check_is_fitted(self)
         array = self._array(X, reset=False)
         known = array[:, self._known]
         return array, known, np.isnan(known)
@@ -304,6 +407,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _names(self, input_features: Any = None) -> Array:
         """Return the names of the columns that are filled."""
         names = super().get_feature_names_out(input_features)
+        if self._table is not None:
+            return names[self._table.kept(self.keep_empty_features)]
         return names if self.keep_empty_features else names[self._known]
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:

@@ -1,0 +1,399 @@
+"""Kinds of columns: how values become latent numbers with limits, and predictions of these become values again.
+
+A number is a latent number itself, or a latent number cut at its bounds. A category is the interval between two cut
+points that a latent number lies in: cut points are the normal scores of the cumulative shares. Categories without an
+order are decided one after the other, the most frequent first: "is it this one?" is asked only if it was none of those
+before, so a table has a missing entry where there is no question, and the likelihood is exact.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+from scipy.special import ndtri
+
+from bnmf.model.noise import Law
+from bnmf.posterior.posterior import Posterior
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
+
+KINDS = ("number", "nonnegative", "whole", "ordered", "binary", "categorical")
+# Entries of a whole number, on average, from which its values are ordered categories.
+ENTRIES_EACH = 10
+# Values that are not observed, for one that is, up to which such a column may take all in between.
+MAX_UNSEEN = 10
+
+
+class Latent(NamedTuple):
+    """Latent numbers (n, m) of a column and their limits; NaN where there is none."""
+
+    values: Floats
+    lower: Floats
+    upper: Floats
+
+
+class Draws:
+    """Draws of the latent numbers of some rows of a column, with the law of the noise around them."""
+
+    def __init__(self, posterior: Posterior, rows: Indices, first: int, chosen: Any = slice(None)) -> None:
+        self._posterior, self.rows, self._first, self._chosen = posterior, rows, first, chosen
+        self._noise = posterior.flat[2].choose(chosen)
+        self.shape = len(self._noise.column), len(rows)
+
+    def at(self, latent: int = 0) -> tuple[Floats, Floats]:
+        """Return means (S, n) and standard deviations (S, 1 or n) of a latent column."""
+        columns = np.full(len(self.rows), self._first + latent)
+        means = self._posterior.draws_of(self.rows, columns)
+        return means.reshape(-1, len(self.rows))[self._chosen], np.sqrt(self._noise.at(self.rows, columns))
+
+    def law(self, latent: int = 0) -> Law:
+        """Return the law of the noise of a latent column, in units of its standard deviations."""
+        return self._noise.law.at(np.full(len(self.rows), self._first + latent))
+
+    def below(self, cuts: Floats, latent: int = 0) -> Iterator[Floats]:
+        """Yield the probability (S, n) that a latent number is below each cut point."""
+        means, deviations = self.at(latent)
+        for cut in cuts:
+            high = (cut - means) / deviations
+            yield np.exp(self.law(latent).log_probability(np.full_like(high, -np.inf), high))
+
+    def drawn(self, rng: np.random.Generator, latent: int = 0) -> Floats:
+        """Draw latent numbers (S, n) with their noise."""
+        means, deviations = self.at(latent)
+        return means + deviations * self.law(latent).draw(means.shape, rng)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers, between two bounds at which latent numbers are cut, and whole if `is_whole`.
+
+    An entry at a bound says that the latent number is there or beyond it, as predictions are cut there.
+    """
+
+    name: Any
+    low: float = -np.inf
+    high: float = np.inf
+    is_whole: bool = False
+
+    @property
+    def latent_names(self) -> list[str]:
+        """Names of the latent columns."""
+        return [str(self.name)]
+
+    def encode(self, column: pd.Series, known: Bools) -> Latent:
+        """Return the latent number of each entry."""
+        values = _numbers(column, known, self.name)
+        half = 0.5 if self.is_whole else 0.0
+        if self.is_whole:
+            _refuse(np.mod(values, 1.0) > 0.0, values, self.name, "a whole number")
+        _refuse(
+            (values < self.low) | (values > self.high), values, self.name, f"between {self.low:g} and {self.high:g}"
+        )
+        lower = np.where(values == self.high, self.high - half, np.nan)
+        upper = np.where(values == self.low, self.low + half, np.nan)
+        return Latent(values[:, None], lower[:, None], upper[:, None])
+
+    def predict(self, draws: Draws) -> Floats:
+        """Return the mean of the values."""
+        means, deviations = draws.at()
+        if self.low == -np.inf and self.high == np.inf:
+            return self.valid(means.mean(axis=0))
+        low, high = (np.broadcast_to((end - means) / deviations, means.shape) for end in (self.low, self.high))
+        infinite = np.full_like(means, np.inf)
+        below, above = (
+            np.exp(draws.law().log_probability(*ends)) if np.isfinite(bound) else np.zeros_like(means)
+            for bound, ends in ((self.low, (-infinite, low)), (self.high, (high, infinite)))
+        )
+        with np.errstate(all="ignore"):  # where nothing is between the bounds, which then does not count
+            between = np.clip(means + deviations * draws.law().mean_between(low, high), self.low, self.high)
+        inside = np.clip(1.0 - below - above, 0.0, 1.0)
+        mean = np.where(inside > 0.0, inside * np.nan_to_num(between, posinf=0.0, neginf=0.0), 0.0)
+        for bound, mass in ((self.low, below), (self.high, above)):
+            mean += mass * bound if np.isfinite(bound) else 0.0
+        return self.valid(mean.mean(axis=0))
+
+    def ends(self, draws: Draws, prob: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return the ends of the central interval."""
+        tail = 0.5 * (1.0 - prob)
+        low, high = np.quantile(draws.drawn(rng), [tail, 1.0 - tail], axis=0, method="weibull")
+        return self.valid(low), self.valid(high)
+
+    def draw(self, draws: Draws, rng: np.random.Generator) -> Floats:
+        """Draw values (S, n)."""
+        return self.valid(draws.drawn(rng))
+
+    def valid(self, values: Floats) -> Floats:
+        """Return the values that latent numbers stand for."""
+        values = np.clip(values, self.low, self.high)
+        return np.rint(values) if self.is_whole else values
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A column of ordered categories, or of whole numbers of which each is observed often (`is_whole`)."""
+
+    name: Any
+    categories: Array
+    cuts: Floats
+    is_whole: bool = False
+
+    @classmethod
+    def learn(cls, name: Any, categories: Array, column: pd.Series, known: Bools, is_whole: bool = False) -> Ordered:
+        """Return the column with cut points from the shares of its categories."""
+        codes = codes_of(column, known, categories, name, unseen="error")
+        counts = np.bincount(codes[codes >= 0], minlength=len(categories)).astype(float)
+        # As many entries are shared among all categories as there are categories with one entry (Good and Turing).
+        counts += max(1.0, np.sum(counts == 1.0)) / len(categories)
+        return cls(name, categories, ndtri(np.cumsum(counts)[:-1] / counts.sum()), is_whole)
+
+    @property
+    def latent_names(self) -> list[str]:
+        """Names of the latent columns: none if there is only one category."""
+        return [str(self.name)] if len(self.cuts) else []
+
+    def encode(self, column: pd.Series, known: Bools) -> Latent:
+        """Return between which cut points the latent number of each entry lies."""
+        if self.is_whole:  # beyond the fitted ones is the last one
+            values = np.clip(_numbers(column, known, self.name), self.categories[0], self.categories[-1])
+            codes = np.where(known, np.searchsorted(self.categories, values), -1)
+        else:
+            codes = codes_of(column, known, self.categories, self.name, unseen="warn")
+        return _between(codes, np.concatenate([[-np.inf], self.cuts, [np.inf]])) if len(self.cuts) else _nothing(column)
+
+    def probabilities(self, draws: Draws) -> Floats:
+        """Return the probability (n, C) of each category."""
+        below = [p.mean(axis=0) for p in draws.below(self.cuts)] if len(self.cuts) else []
+        ends = np.zeros(len(draws.rows)), np.ones(len(draws.rows))
+        return np.maximum(np.diff([ends[0], *below, ends[1]], axis=0), 0.0).T
+
+    def predict(self, draws: Draws) -> Array:
+        """Return the most probable category; of numbers, the mean as a whole number."""
+        found = self.probabilities(draws)
+        return np.rint(found @ self.categories) if self.is_whole else self.categories[found.argmax(axis=1)]
+
+    def ends(self, draws: Draws, prob: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return the first and the last category of the central interval."""
+        below = np.cumsum(self.probabilities(draws), axis=1)[:, :-1]
+        tail = 0.5 * (1.0 - prob)
+        low, high = (below <= tail).sum(axis=1), (below < 1.0 - tail).sum(axis=1)
+        return self.categories[low], self.categories[high]
+
+    def draw(self, draws: Draws, rng: np.random.Generator) -> Array:
+        """Draw categories (S, n)."""
+        if not len(self.cuts):
+            return np.broadcast_to(self.categories, draws.shape)
+        return self.categories[np.searchsorted(self.cuts, draws.drawn(rng))]
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column of categories without an order, the most frequent first; each but the last has a latent column."""
+
+    name: Any
+    categories: Array
+    cuts: Floats
+    is_whole: ClassVar[bool] = False
+
+    @classmethod
+    def learn(cls, name: Any, column: pd.Series, known: Bools) -> Categorical:
+        """Return the column with cut points from the shares of its categories among those that come after them."""
+        try:
+            found = Counter(column[known].astype(object)).most_common()
+        except TypeError:
+            raise TypeError(
+                f"X has values in column {name!r} that cannot be categories: they are not hashable"
+            ) from None
+        counts = np.array([count for _, count in found], float) + 1.0 / len(found)
+        left = np.cumsum(counts[::-1])[::-1]
+        return cls(name, _array([value for value, _ in found]), ndtri(1.0 - counts[:-1] / left[:-1]))
+
+    @property
+    def latent_names(self) -> list[str]:
+        """Names of the latent columns."""
+        return [f"{self.name} = {value}" for value in self.categories[:-1]]
+
+    def encode(self, column: pd.Series, known: Bools) -> Latent:
+        """Return whether each latent number is above its cut point; missing after the category of the entry."""
+        codes = codes_of(column, known, self.categories, self.name, unseen="warn")
+        parts = []
+        for category, cut in enumerate(self.cuts):
+            asked = np.where(codes >= category, codes == category, -1).astype(np.intp)
+            parts.append(_between(asked, np.array([-np.inf, cut, np.inf])))
+        return Latent(*map(np.hstack, zip(*parts, strict=True))) if parts else _nothing(column)
+
+    def probabilities(self, draws: Draws) -> Floats:
+        """Return the probability (n, C) of each category."""
+        found, left = [], np.ones(())
+        for latent, cut in enumerate(self.cuts):
+            (no,) = draws.below(np.array([cut]), latent)
+            found.append((left * (1.0 - no)).mean(axis=0))
+            left = left * no
+        return np.stack([*found, left.mean(axis=0) if found else np.ones(len(draws.rows))], axis=1)
+
+    def predict(self, draws: Draws) -> Array:
+        """Return the most probable category."""
+        return self.categories[self.probabilities(draws).argmax(axis=1)]
+
+    def ends(self, draws: Draws, prob: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return nothing: categories without an order have no interval."""
+        nothing = np.full(len(draws.rows), None, object)
+        return nothing, nothing
+
+    def draw(self, draws: Draws, rng: np.random.Generator) -> Array:
+        """Draw categories (S, n)."""
+        codes = np.full(draws.shape, len(self.cuts))
+        for latent, cut in reversed(list(enumerate(self.cuts))):
+            codes = np.where(draws.drawn(rng, latent) > cut, latent, codes)
+        return self.categories[codes]
+
+
+# --- which kind a column has
+
+
+def learn(name: Any, column: pd.Series, known: Bools, kind: Any) -> Number | Ordered | Categorical:
+    """Return the column of a kind, which is None for the one that its dtype says."""
+    if kind is None:
+        kind = kind_of(column[known])
+    if not isinstance(kind, (tuple, list)) and kind not in KINDS:
+        words = ", ".join(map(repr, KINDS))
+        raise ValueError(f"kinds[{name!r}] must be {words}, a pair of bounds or a list of {_ORDER}, got {kind!r}")
+    is_pair = isinstance(kind, tuple) and len(kind) == 2 and all(isinstance(end, (int, float)) for end in kind)
+    if isinstance(kind, tuple) and not (is_pair and kind[0] < kind[1]):
+        raise ValueError(f"kinds[{name!r}] must be a pair of numbers, the lower bound and the upper one, got {kind!r}")
+    if isinstance(kind, list):
+        return Ordered.learn(name, _array(kind), column, known)
+    if kind == "categorical":
+        return Categorical.learn(name, column, known)
+    if kind in ("ordered", "binary"):
+        return Ordered.learn(name, _in_order(name, column, known, kind), column, known)
+    low, high = kind if isinstance(kind, tuple) else (0.0 if kind == "nonnegative" else -np.inf, np.inf)
+    whole = kind == "whole" or types.is_integer_dtype(column.dtype)
+    values = _numbers(column, known, name)[known]
+    if kind == "whole" and values.min() >= 0.0:
+        low = 0.0
+    number = Number(name, float(low), float(high), whole)
+    number.encode(column, known)  # raises an error if a value does not fit
+    distinct = np.unique(values)
+    if not whole or len(values) < ENTRIES_EACH * len(distinct):
+        return number
+    ends = (low, high) if isinstance(kind, tuple) and np.isfinite(low) and np.isfinite(high) else distinct[[0, -1]]
+    support = (
+        np.arange(np.ceil(ends[0]), ends[1] + 1.0) if ends[1] - ends[0] <= MAX_UNSEEN * len(distinct) else distinct
+    )
+    return Ordered.learn(name, support, column, known, is_whole=True)
+
+
+_ORDER = "all categories in their order"
+
+
+def kind_of(values: pd.Series) -> str:
+    """Return the kind that the dtype of a column says, or the values of a column of objects."""
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "ordered" if dtype.ordered else "categorical"
+    if types.is_bool_dtype(dtype):
+        return "binary"
+    if types.is_integer_dtype(dtype):
+        return "whole"
+    if types.is_float_dtype(dtype):
+        return "number"
+    found = (
+        types.infer_dtype(values, skipna=True)
+        if types.is_object_dtype(dtype) or types.is_string_dtype(dtype)
+        else str(dtype)
+    )
+    known = {
+        "boolean": "binary",
+        "integer": "whole",
+        "floating": "number",
+        "mixed-integer-float": "number",
+        "decimal": "number",
+    }
+    return known.get(
+        found, "categorical" if found in ("string", "mixed-integer", "mixed", "empty") else f"of dtype {found}"
+    )
+
+
+def _in_order(name: Any, column: pd.Series, known: Bools, kind: str) -> Array:
+    """Return the categories of a column in their order."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and (column.dtype.ordered or kind == "binary"):
+        found = column.dtype.categories.tolist()
+    elif types.is_bool_dtype(column.dtype):
+        found = [False, True]
+    else:
+        found = list(dict.fromkeys(column[known].tolist()))
+        with contextlib.suppress(TypeError):
+            found = sorted(found)
+        if kind == "ordered" and not all(isinstance(value, (int, float, np.number)) for value in found):
+            raise ValueError(
+                f"kinds[{name!r}] is 'ordered', but the order of words is not known: pass a list of {_ORDER}"
+            )
+    if kind == "binary" and len(found) > 2:
+        raise ValueError(f"kinds[{name!r}] is 'binary', but the column has {len(found)} values")
+    return _array(found)
+
+
+def _array(values: list[Any]) -> Array:
+    """Return an array of any objects, one element each."""
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+def _numbers(column: pd.Series, known: Bools, name: Any) -> Floats:
+    """Return the numbers of a column, NaN where they are missing."""
+    out = np.full(len(column), np.nan)
+    try:
+        if types.is_string_dtype(column.dtype) and len(column[known]) and types.infer_dtype(column[known]) == "string":
+            raise TypeError
+        out[known] = column[known].to_numpy(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"X must have numbers in column {name!r}, whose kind is one of numbers, got {column.dtype}"
+        ) from None
+    _refuse(np.isinf(out), out, name, "finite")
+    return out
+
+
+def codes_of(column: pd.Series, known: Bools, categories: Array, name: Any, *, unseen: str) -> Ints:
+    """Return the positions of values among categories, -1 where they are missing or not among them."""
+    place = {value: code for code, value in enumerate(categories.tolist())}
+    found = np.full(len(column), -1, np.intp)
+    values = column[known].tolist()
+    found[known] = [place.get(value, -1) for value in values]
+    others = [value for value in values if value not in place] if unseen != "ignore" else []
+    if others and unseen == "error":
+        raise ValueError(f"kinds[{name!r}] lacks the value {others[0]!r} of the column")
+    if others:
+        warnings.warn(
+            f"column {name!r} has values that were not there in fit, such as {others[0]!r}: they stay as they are, and "
+            "tell nothing of other columns",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _between(codes: Ints, cuts: Floats) -> Latent:
+    """Return limits from cut points, infinite ones included, and numbers that stand for the entries."""
+    missing = codes < 0
+    lower, upper = (np.where(missing, np.nan, cuts[np.maximum(codes, 0) + side])[:, None] for side in (0, 1))
+    return Latent(np.full_like(lower, np.nan), lower, upper)
+
+
+def _nothing(column: pd.Series) -> Latent:
+    return Latent(*(np.empty((len(column), 0)),) * 3)
+
+
+def _refuse(wrong: Bools, values: Floats, name: Any, wanted: str) -> None:
+    """Raise an error that names the first value that is wrong."""
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"X must be {wanted} in column {name!r}, got {values[row]:g} in row {row}")
