@@ -156,7 +156,7 @@ class WriteUp:
             caption = f"Distribution of the entries of W in the last 20 sweeps, {title}; dotted: 0.1."
             parts += [*tables.factors(rows, title), self._picture(drawn, f"factors-{name}", caption)]
             if name in self.settings.factor_starts:
-                starts += [tables.nearest_start(rows), tables.factors_by_start(rows, title)]
+                starts += [*tables.nearest_start(rows), tables.factors_by_start(rows, title)]
         return {"Factors": parts} | ({"Scale of W": starts} if self.settings.factor_starts else {})
 
     def prediction(self) -> Sections:
