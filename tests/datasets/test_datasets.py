@@ -1,18 +1,15 @@
 """The published data: downloads and checks. The synthetic data: their properties."""
 
-import dataclasses
 import hashlib
-import http.server
 import io
 import re
-import socket
 import sys
-import threading
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pooch
 import pytest
 from scipy import sparse
 
@@ -44,66 +41,35 @@ def movielens_zip() -> bytes:
     return buffer.getvalue()
 
 
-class Server:
-    """A local web server whose responses a test can replace."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.announced: dict[str, int] = {}  # wrong values of Content-Length
-        self.requests: list[str] = []
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                name = self.path.lstrip("/")
-                outer.requests.append(name)
-                if name not in outer.files:
-                    self.send_error(404)
-                    return
-                content = outer.files[name]
-                self.send_response(200)
-                self.send_header("Content-Length", str(outer.announced.get(name, len(content))))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02})
-        self.thread.start()
-
-    @property
-    def base(self) -> str:
-        return f"http://127.0.0.1:{self.http.server_port}"
-
-    def close(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
-        self.thread.join()
-
-
 @pytest.fixture
-def server(monkeypatch):
-    """Serve small files instead of the published ones, with checks of the same kind."""
-    small = {
-        "gdsc/ic50.txt": (IC50, remote.sha256(hashlib.sha256(IC50).hexdigest())),
-        "gdsc/cell_lines.txt": (CELL_LINES, remote.lines(r"[^\t]+(\t[^\t]*){4}", at_least=2)),
-        "gdsc/drugs.txt": (DRUGS, remote.lines(r"[^\t]+\t[^\t]+", at_least=3)),
-        "methylation/R_0.txt": (METHYLATION, remote.sha256(hashlib.sha256(METHYLATION).hexdigest())),
+def served(monkeypatch):
+    """Serve small files in place of the published ones, through pooch, and return those that were asked for."""
+    files = {
+        "gdsc/ic50.txt": IC50,
+        "gdsc/cell_lines.txt": CELL_LINES,
+        "gdsc/drugs.txt": DRUGS,
+        "methylation/R_0.txt": METHYLATION,
+        "movielens/ml-100k.zip": movielens_zip(),
     }
-    archive = movielens_zip()
-    small["movielens/ml-100k.zip"] = (archive, remote.sha256(hashlib.sha256(archive).hexdigest()))
-    assert small.keys() == remote.REMOTE_FILES.keys()
+    assert files.keys() == remote.REGISTRY.keys() == remote.URLS.keys()
+    hashes = {name: hash and hashlib.sha256(files[name]).hexdigest() for name, hash in remote.REGISTRY.items()}
+    monkeypatch.setattr(remote, "REGISTRY", hashes)
+    names = {url: name for name, url in remote.URLS.items()}
+    served = Served(files)
 
-    server = Server()
-    for name, (content, check) in small.items():
-        server.files[name] = content
-        local = dataclasses.replace(remote.REMOTE_FILES[name], url=f"{server.base}/{name}", check=check)
-        monkeypatch.setitem(remote.REMOTE_FILES, name, local)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    yield server
-    server.close()
+    def download(url, output, pooch):
+        served.requests.append(names[url])
+        if names[url] not in files:
+            raise OSError("404 Not Found")
+        Path(output).write_bytes(files[names[url]])
+
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda url, progressbar: download)
+    return served
+
+
+class Served:
+    def __init__(self, files):
+        self.files, self.requests = files, []
 
 
 def files_below(directory: Path) -> list[str]:
@@ -113,7 +79,7 @@ def files_below(directory: Path) -> list[str]:
 # ---------------------------------------------------------------- fetching
 
 
-def test_gdsc_is_downloaded_with_names_and_prepared(server, tmp_path):
+def test_gdsc_is_downloaded_with_names_and_prepared(served, tmp_path):
     fetched = datasets.fetch_gdsc_ic50(data_home=tmp_path)
     expected = pd.DataFrame([[1.0, np.nan, 100.0], [0.0, 7.0, 2.0]], index=["A-1", "NA"], columns=["X", "Y 1", "Z"])
     pd.testing.assert_frame_equal(fetched.data, expected, check_names=False)
@@ -125,27 +91,26 @@ def test_gdsc_is_downloaded_with_names_and_prepared(server, tmp_path):
     }
     assert fetched.row_info.loc["NA", "normalised_name"] == "nan"
     assert list(fetched.column_info["normalised_name"]) == ["x", "y1", "z"]
-    assert fetched.source == f"{server.base}/gdsc/ic50.txt"
+    assert fetched.source == remote.URLS["gdsc/ic50.txt"]
     assert "cell lines" in fetched.DESCR
     assert files_below(tmp_path) == ["gdsc/cell_lines.txt", "gdsc/drugs.txt", "gdsc/ic50.txt"]
 
 
-def test_unprepared_gdsc_is_as_measured(server, tmp_path):
+def test_unprepared_gdsc_is_as_measured(served, tmp_path):
     fetched = datasets.fetch_gdsc_ic50(data_home=tmp_path, prepared=False)
     np.testing.assert_array_equal(fetched.data.to_numpy(), [[1.9, np.nan, 100.0], [0.4, 7.5, 2.0]])
 
 
-def test_existing_files_are_not_downloaded_again(server, tmp_path):
+def test_existing_files_are_not_downloaded_again(served, tmp_path):
     datasets.fetch_gdsc_ic50(data_home=tmp_path)
-    n_requests = len(server.requests)
+    n_requests = len(served.requests)
     again = datasets.fetch_gdsc_ic50(data_home=tmp_path, download_if_missing=False)
     assert again.data.shape == (2, 3)
-    assert n_requests == len(server.requests) == 3
+    assert n_requests == len(served.requests) == 3
 
 
-def test_gdsc_without_the_lists_of_names_is_numbered(server, tmp_path):
-    del server.files["gdsc/cell_lines.txt"]
-    server.files["gdsc/drugs.txt"] = b"<html>not a list</html>"
+def test_gdsc_without_the_lists_of_names_is_numbered(served, tmp_path):
+    del served.files["gdsc/cell_lines.txt"], served.files["gdsc/drugs.txt"]
     fetched = datasets.fetch_gdsc_ic50(data_home=tmp_path)
     assert list(fetched.data.index) == [0, 1]
     assert list(fetched.data.columns) == [0, 1, 2]
@@ -154,24 +119,22 @@ def test_gdsc_without_the_lists_of_names_is_numbered(server, tmp_path):
     assert files_below(tmp_path) == ["gdsc/ic50.txt"]
 
 
-def test_a_wrong_list_of_names_is_an_error(server, tmp_path):
-    (tmp_path / "gdsc").mkdir()
-    (tmp_path / "gdsc" / "drugs.txt").write_bytes(DRUGS + b"w\tW\n")
-    with pytest.raises(DatasetError, match=r"drugs.txt has 4 names for 3 rows or columns"):
+@pytest.mark.parametrize("content", [DRUGS + b"w\tW\n", b"<html>\nnot\na list\n"])
+def test_a_wrong_list_of_names_is_an_error(served, tmp_path, content):
+    served.files["gdsc/drugs.txt"] = content
+    with pytest.raises(DatasetError, match=r"drugs.txt has \d names for 3 rows or columns") as error:
         datasets.fetch_gdsc_ic50(data_home=tmp_path)
-    (tmp_path / "gdsc" / "drugs.txt").write_bytes(b"only one field\n")
-    with pytest.raises(DatasetError, match=r"line 1 is 'only one field'"):
-        datasets.fetch_gdsc_ic50(data_home=tmp_path)
+    assert_says_what_to_do(error, "gdsc/drugs.txt", tmp_path)
 
 
-def test_methylation_is_downloaded_and_numbered(server, tmp_path):
+def test_methylation_is_downloaded_and_numbered(served, tmp_path):
     fetched = datasets.fetch_gene_body_methylation(data_home=tmp_path)
     pd.testing.assert_frame_equal(fetched.data, pd.DataFrame([[18.0, 0.0, 3.0], [16.0, 19.0, 7.0]]))
-    assert fetched.source == f"{server.base}/methylation/R_0.txt"
+    assert fetched.source == remote.URLS["methylation/R_0.txt"]
     assert "no names" in fetched.DESCR
 
 
-def test_movielens_is_sparse_with_names(server, tmp_path):
+def test_movielens_is_sparse_with_names(served, tmp_path):
     fetched = datasets.fetch_movielens_100k(data_home=tmp_path)
     assert sparse.issparse(fetched.data)
     np.testing.assert_array_equal(fetched.data.toarray(), [[4, 0, 2], [5, 0, 0]])
@@ -190,58 +153,36 @@ FETCHERS = [
 def assert_says_what_to_do(error: pytest.ExceptionInfo[DatasetError], name: str, home: Path) -> None:
     """The message must state the address, the name of the file, and where to save it by hand."""
     message = str(error.value)
-    assert remote.REMOTE_FILES[name].url in message
+    assert remote.URLS[name] in message
     assert f"The file {name.rsplit('/')[-1]} is at" in message
     assert f"save it as {home / name}" in message
     assert isinstance(error.value, OSError)
 
 
 @pytest.mark.parametrize(("fetch", "name"), FETCHERS)
-@pytest.mark.parametrize("fault", ["wrong", "truncated", "truncated, length announced", "empty", "404", "closed port"])
-def test_a_bad_download_is_a_clear_error_and_leaves_no_file(server, tmp_path, monkeypatch, fetch, name, fault):
-    content = server.files[name]
-    if fault == "wrong":
-        server.files[name] = content[:-2] + b"9\n"
-    elif fault == "truncated":
-        server.files[name] = content[: len(content) // 2]
-    elif fault == "truncated, length announced":
-        server.files[name] = content[: len(content) // 2]
-        server.announced[name] = len(content)
-    elif fault == "empty":
-        server.files[name] = b""
-    elif fault == "404":
-        del server.files[name]
-    else:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        closed = dataclasses.replace(remote.REMOTE_FILES[name], url=f"http://127.0.0.1:{port}/{name}")
-        monkeypatch.setitem(remote.REMOTE_FILES, name, closed)
-
-    with pytest.raises(DatasetError) as error:
+@pytest.mark.parametrize("fault", ["wrong", "empty", "absent"])
+def test_a_bad_download_is_a_clear_error_and_leaves_no_file(served, tmp_path, fetch, name, fault):
+    content = served.files.pop(name)
+    if fault != "absent":
+        served.files[name] = content[:-2] + b"9\n" if fault == "wrong" else b""
+    with pytest.raises(DatasetError, match="404 Not Found" if fault == "absent" else "hash") as error:
         fetch(data_home=tmp_path)
     assert_says_what_to_do(error, name, tmp_path)
-    assert server.requests.count(name) == (0 if fault == "closed port" else 1)
+    assert served.requests.count(name) == 1
     assert files_below(tmp_path) == []
-
-
-def test_a_download_can_succeed_after_a_bad_one(server, tmp_path):
-    server.files["gdsc/ic50.txt"] = IC50[:5]
-    with pytest.raises(DatasetError, match=r"incomplete or another file: its SHA-256 is"):
-        datasets.fetch_gdsc_ic50(data_home=tmp_path)
-    server.files["gdsc/ic50.txt"] = IC50
-    assert datasets.fetch_gdsc_ic50(data_home=tmp_path).data.shape == (2, 3)
+    served.files[name] = content
+    assert fetch(data_home=tmp_path).data.shape == ((2, 3))
 
 
 @pytest.mark.parametrize(("fetch", "name"), FETCHERS)
-def test_nothing_is_downloaded_if_not_allowed(server, tmp_path, fetch, name):
+def test_nothing_is_downloaded_if_not_allowed(served, tmp_path, fetch, name):
     with pytest.raises(DatasetError, match="download_if_missing is False") as error:
         fetch(data_home=tmp_path, download_if_missing=False)
     assert_says_what_to_do(error, name, tmp_path)
-    assert server.requests == []
+    assert served.requests == []
 
 
-def test_a_wrong_existing_file_is_an_error_and_is_kept(server, tmp_path):
+def test_a_wrong_existing_file_is_an_error_and_is_kept(served, tmp_path):
     own = tmp_path / "gdsc" / "ic50.txt"
     own.parent.mkdir()
     own.write_bytes(b"my own numbers")
@@ -249,10 +190,10 @@ def test_a_wrong_existing_file_is_an_error_and_is_kept(server, tmp_path):
         datasets.fetch_gdsc_ic50(data_home=tmp_path)
     assert_says_what_to_do(error, "gdsc/ic50.txt", tmp_path)
     assert own.read_bytes() == b"my own numbers"
-    assert server.requests == []
+    assert served.requests == []
 
 
-def test_a_directory_that_cannot_be_created_is_a_clear_error(server, tmp_path):
+def test_a_directory_that_cannot_be_created_is_a_clear_error(served, tmp_path):
     blocked = tmp_path / "home"
     blocked.write_text("a file where a directory should be")
     with pytest.raises(DatasetError) as error:
@@ -269,29 +210,20 @@ def test_data_directory_is_the_argument_the_variable_or_the_cache(monkeypatch, t
     assert "bnmf" in datasets.data_directory().parts
 
 
-def test_downloads_are_saved_in_the_directory_of_the_variable(server, monkeypatch, tmp_path):
-    monkeypatch.setenv("BNMF_DATA", str(tmp_path))
-    datasets.fetch_movielens_100k()
-    assert files_below(tmp_path) == ["movielens/ml-100k.zip"]
-
-
-def test_without_pooch_only_downloads_fail(server, monkeypatch, tmp_path):
+def test_without_pooch_only_downloads_fail(served, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r"pip install 'bnmf\[data\]'"):
         datasets.fetch_gdsc_ic50(data_home=tmp_path)
     for name in ("gdsc/ic50.txt", "gdsc/cell_lines.txt", "gdsc/drugs.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(server.files[name])
+        (tmp_path / name).write_bytes(served.files[name])
     assert datasets.fetch_gdsc_ic50(data_home=tmp_path).data.shape == (2, 3)
 
 
 def test_addresses_are_https_and_pinned_to_a_commit():
-    assert all(file.path == name for name, file in remote.REMOTE_FILES.items())
-    urls = [file.url for file in remote.REMOTE_FILES.values()]
-    assert all(url.startswith("https://") for url in urls)
-    on_github = [url for url in urls if "githubusercontent" in url]
+    on_github = [url for url in remote.URLS.values() if "githubusercontent" in url]
     assert len(on_github) == 4
-    assert all(re.search("/BMF_Priors/[0-9a-f]{40}/", url) for url in on_github)
+    assert all(re.fullmatch("https://.*/BMF_Priors/[0-9a-f]{40}/.*", url) for url in on_github)
 
 
 # ---------------------------------------------------------------- the data of the paper

@@ -362,15 +362,15 @@ def test_largest_block_is_the_largest():
 # --- long runs are announced
 
 
-def long_run(model, monkeypatch, seconds_left, **options):
+def long_run(model, monkeypatch, seconds_left, waits=(0.02,) * 20, **options):
     """Run with sweeps that seem to take so long that some seconds are left, and return what was warned of."""
     monkeypatch.setattr(chains, "SECONDS_BEFORE_ESTIMATE", 0.05)
     monkeypatch.setattr(chains, "SECONDS_BETWEEN_WAITS", 0.01)
     monkeypatch.setattr(chains, "LONG_RUN_SECONDS", seconds_left)
-    step = chains.gibbs.step
+    step, waits = chains.gibbs.step, iter(waits)
 
     def slow(*args, **kwargs):
-        time.sleep(0.02)
+        time.sleep(next(waits, 0.0))
         return step(*args, **kwargs)
 
     monkeypatch.setattr(chains.gibbs, "step", slow)
@@ -390,7 +390,13 @@ def test_a_long_run_is_announced_once(model, monkeypatch, n_jobs):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "options"), [(600.0, {}), (0.01, {"progress": True}), (0.01, {"deadline": time.monotonic() + 1e6})]
+    ("seconds", "options"),
+    [
+        (600.0, {}),
+        (0.01, {"progress": True}),
+        (0.01, {"deadline": time.monotonic() + 1e6}),
+        (3.0, {"waits": (0.4, 0.4)}),  # only the first sweeps are slow
+    ],
 )
 def test_other_runs_are_not_announced(model, monkeypatch, capsys, seconds, options):
     assert long_run(model, monkeypatch, seconds, **options) == []

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from bnmf.datasets.remote import REMOTE_FILES, DatasetError, data_directory, obtain
+from bnmf.datasets.remote import URLS, DatasetError, data_directory, dataset_error, obtain
 
 _CELL_LINE_FIELDS = ["normalised_name", "name", "cosmic_id", "cancer_type", "tissue"]
 _DRUG_FIELDS = ["normalised_name", "name"]
@@ -93,7 +93,7 @@ def fetch_gdsc_ic50(
             prepared="The values are truncated to whole numbers." if prepared else "The values are as measured.",
             names="" if named else " The lists of names were not available, so rows and columns are numbered.",
         ),
-        source=REMOTE_FILES["gdsc/ic50.txt"].url,
+        source=URLS["gdsc/ic50.txt"],
     )
 
 
@@ -136,7 +136,7 @@ def fetch_gene_body_methylation(
     return Bunch(
         data=pd.DataFrame(np.loadtxt(path, ndmin=2)),
         DESCR=_METHYLATION,
-        source=REMOTE_FILES["methylation/R_0.txt"].url,
+        source=URLS["methylation/R_0.txt"],
     )
 
 
@@ -193,7 +193,7 @@ def fetch_movielens_100k(
         row_info=users,
         column_info=items,
         DESCR=_MOVIELENS,
-        source=REMOTE_FILES["movielens/ml-100k.zip"].url,
+        source=URLS["movielens/ml-100k.zip"],
     )
 
 
@@ -202,17 +202,12 @@ def _names(name: str, fields: list[str], home: Path, length: int, download: bool
     try:
         path = obtain(name, home, download=download)
     except DatasetError:
-        # A wrong file is an error, a missing one is not.
-        if (home / REMOTE_FILES[name].path).exists():
-            raise
         return pd.DataFrame(index=pd.RangeIndex(length))
     # No default NA values: a name may well be "NA" or "nan".
     info = pd.read_csv(path, sep="\t", header=None, names=fields, dtype=str, keep_default_na=False, quoting=3)
-    if len(info) != length:
-        raise DatasetError(
-            f"{path} has {len(info)} names for {length} rows or columns: remove it, or replace it with the "
-            f"file at {REMOTE_FILES[name].url}"
-        )
+    if len(info) != length or (info["name"] == "").any():
+        problem = f"{path} has {len(info)} names for {length} rows or columns: remove or replace it"
+        raise dataset_error(problem, name, home)
     return info.set_index("name")
 
 

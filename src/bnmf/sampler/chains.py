@@ -101,7 +101,7 @@ class _Job:
         done = [0 if state is None else state.sweep for state in self.starts]
         self.counts = [self._count(sweep) for sweep in done]
         self.sweeps = done  # of each chain
-        self._begin, self._at_begin, self._is_estimated = time.monotonic(), sum(done), False
+        self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(done), 0
         self.display = Silent()
         if progress:
             names = [_name(chain) for chain in range(schedule.n_chains)]
@@ -149,9 +149,12 @@ class _Job:
     def warn_if_long(self, n_parallel: int) -> None:
         """Say once, when the speed of the sweeps is known, that a run will take long."""
         elapsed, made = time.monotonic() - self._begin, sum(self.sweeps) - self._at_begin
-        if self._is_estimated or elapsed < SECONDS_BEFORE_ESTIMATE or made < 2 * n_parallel:
+        if self._n_estimates == 2 or elapsed < SECONDS_BEFORE_ESTIMATE or made < 2 * n_parallel:
             return
-        self._is_estimated = True
+        self._n_estimates += 1
+        if self._n_estimates == 1:  # the first sweeps are slow: they load code and data, and wait for each other
+            self._begin, self._at_begin = time.monotonic(), sum(self.sweeps)
+            return
         left = elapsed / made * (self.schedule.n_chains * self.schedule.n_sweeps - sum(self.sweeps))
         if left > LONG_RUN_SECONDS:
             warnings.warn(
