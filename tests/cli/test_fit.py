@@ -226,50 +226,43 @@ app(sys.argv[1:], prog_name="bnmf")
 LONG = ("--burn-in", "2500", "--chains", "2", "-k", "2", "--jobs", "1", "--draws")
 
 
-def run(*arguments, **options):
-    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False, **options)
-
-
 def begun(out, *arguments):
-    """Start a fit and wait until its first chain is done and the second one is being drawn."""
+    """Start a fit in a process of its own."""
     command = [sys.executable, "-c", PROGRAM, "fit", *map(str, arguments), "--out", str(out)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
-    )
-    deadline = time.monotonic() + 90
-    while not (out / "checkpoint" / "chain-0.npz").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.1)
-    return process
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_fit_that_is_cut_off_goes_on_with_the_same_draws(how, reports, program, table, tmp_path):
-    out = tmp_path / "out"
-    process = begun(out, table, *LONG, 60)
-    assert process.poll() is None, process.communicate()
-    os.killpg(process.pid, how)
-    stdout, stderr = process.communicate(timeout=60)
-    assert not (out / "posterior.npz").exists()
-    if how == signal.SIGINT:
-        assert process.returncode == 130, stderr
-        assert f"resume with: bnmf fit --resume --out {out}\n" in stderr
-        assert "Traceback" not in stderr
-        assert "p0, p1" in stdout
-    again = run("fit", "--resume", "--out", out)
-    assert again.returncode == 0, again.stderr
+def test_a_fit_that_is_cut_off_is_resumed_with_the_same_draws(reports, program, table, tmp_path):
+    """By Ctrl-C or a kill, when the first chain is done and the second one is being drawn."""
+    processes = {how: begun(tmp_path / str(how), table, *LONG, 60) for how in (signal.SIGINT, signal.SIGKILL)}
+    for how, process in processes.items():
+        out, deadline = tmp_path / str(how), time.monotonic() + 90
+        while not (out / "checkpoint" / "chain-0.npz").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.killpg(process.pid, how)
     assert program("fit", table, "--out", tmp_path / "whole", *LONG, 60).exit_code == 0
-    resumed, whole = (Posterior.load(path / "posterior.npz") for path in (out, tmp_path / "whole"))
-    assert resumed.n_draws == 60
-    np.testing.assert_array_equal(resumed.W, whole.W)
-    np.testing.assert_array_equal(resumed.Z, whole.Z)
-    assert not list(out.rglob("*.tmp"))
+    whole = Posterior.load(tmp_path / "whole" / "posterior.npz")
+    for how, process in processes.items():
+        out = tmp_path / str(how)
+        stdout, stderr = process.communicate(timeout=60)
+        assert not (out / "posterior.npz").exists()
+        if how == signal.SIGINT:
+            assert process.returncode == 130, stderr
+            assert f"resume with: bnmf fit --resume --out {out}\n" in stderr
+            assert "Traceback" not in stderr
+            assert "p0, p1" in stdout
+        again = program("fit", "--resume", "--out", out)
+        assert again.exit_code == 0, again.output
+        resumed = Posterior.load(out / "posterior.npz")
+        assert resumed.n_draws == 60
+        np.testing.assert_array_equal(resumed.W, whole.W)
+        np.testing.assert_array_equal(resumed.Z, whole.Z)
+        assert not list(out.rglob("*.tmp"))
 
 
-def test_data_from_a_pipe(table, tmp_path):
-    done = run("fit", "-", "--out", tmp_path / "out", *SHORT, input=table.read_bytes())
-    assert done.returncode == 0, done.stderr
-    assert b"standard input: text with commas" in done.stdout
+def test_data_from_a_pipe(program, reports, table, tmp_path):
+    result = program("fit", "-", "--out", tmp_path / "out", *SHORT, input=table.read_bytes())
+    assert result.exit_code == 0, result.output
+    assert "standard input: text with commas" in result.stdout
     assert Posterior.load(tmp_path / "out" / "posterior.npz").row_names[0] == "p0"

@@ -63,17 +63,8 @@ def tried(group: str, seed: int, seconds: float) -> list[Outcome]:
     found: list[Outcome] = []
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
-        command = [
-            sys.executable,
-            "-m",
-            "tests.hostile",
-            "--worker",
-            group,
-            "--seed",
-            str(seed),
-            "--seconds",
-            str(left),
-        ]
+        options = ["--worker", group, "--seed", str(seed), "--seconds", str(left)]
+        command = [sys.executable, "-m", "tests.hostile", *options]
         done = subprocess.run(command, capture_output=True, text=True)
         found += [Outcome(*json.loads(line)) for line in done.stdout.splitlines()]
         if done.returncode:

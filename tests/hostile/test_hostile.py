@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.hostile import archives, calls, checkpoints, inputs, interruptions
-from tests.hostile.__main__ import BEGIN, END, table, write
 from tests.hostile.outcomes import BAD, CLEAR, RIGHT, Outcome, Wrong, judged
 
 SECONDS_PER_TEST = 300
@@ -30,50 +29,41 @@ def collected(run, seed, n):
     return Counter(outcome.kind for outcome in found)
 
 
-@settings(max_examples=45, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(inputs.cases())
 def test_inputs(case):
     outcome = inputs.attempt(case)
     assert outcome.kind != BAD, outcome.what
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_files_of_checkpoints(seed):
-    counts = collected(checkpoints.run, seed, 40)
+def test_files_of_checkpoints():
+    counts = collected(checkpoints.run, 0, 40)
     assert counts[RIGHT] > 3
     assert counts[CLEAR] > 15
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_kills():
-    assert collected(interruptions.run_kills, 0, 2)[RIGHT] == 2
+@pytest.mark.parametrize("n", [1, pytest.param(6, marks=pytest.mark.proof)])
+def test_kills(n):
+    assert collected(interruptions.run_kills, 0, n)[RIGHT] == n
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_full_and_read_only_disks():
-    assert collected(interruptions.run_disks, 0, 8)[CLEAR] > 0
+    assert collected(interruptions.run_disks, 0, 4)[CLEAR] > 0
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_files_of_posteriors(seed):
-    counts = collected(archives.run, seed, 100)
+def test_files_of_posteriors():
+    counts = collected(archives.run, 0, 80)
     assert counts[RIGHT] > 3
-    assert counts[CLEAR] > 50
+    assert counts[CLEAR] > 40
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_wrong_calls(seed):
-    assert collected(calls.run, seed, 250)[CLEAR] > 150
+def test_wrong_calls():
+    assert collected(calls.run, 0, 200)[CLEAR] > 120
 
 
 # --- the judge itself
-
-
-def test_a_result_that_is_wrong_is_bad():
-    def attempt():
-        raise Wrong("NaN")
-
-    assert judged(attempt, "it", (ValueError,), "").kind == BAD
 
 
 @pytest.mark.parametrize(
@@ -82,7 +72,7 @@ def test_a_result_that_is_wrong_is_bad():
         (ValueError("X is wrong"), CLEAR),
         (ValueError("index 3"), BAD),
         (AttributeError("X"), BAD),
-        (IndexError("X"), BAD),
+        (Wrong("NaN"), BAD),
     ],
 )
 def test_errors_are_judged_by_kind_and_words(error, kind):
@@ -90,18 +80,6 @@ def test_errors_are_judged_by_kind_and_words(error, kind):
         raise error
 
     assert judged(attempt, "it", (ValueError,), r"\bX\b").kind == kind
-
-
-def test_table(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write(page, table({"inputs": Counter({RIGHT: 1200, CLEAR: 3, BAD: 1}), "calls": Counter({CLEAR: 2})}))
-    text = page.read_text()
-    assert "| inputs | 1,204 | 1,200 | 3 | 1 |" in text
-    assert "| all | 1,206 | 1,200 | 5 | 1 |" in text
-    assert "old" not in text
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
 
 
 def test_a_bad_case_would_be_found(monkeypatch):
