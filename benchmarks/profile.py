@@ -24,7 +24,7 @@ from benchmarks.matrices import describe, make
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.patterns import min_sharing
 from bnmf.data.views import View
-from bnmf.kernels.compiled import LEVEL, ROWS_PER_TILE, HalfSweep, Memory, Prior, Rows, Split, testing
+from bnmf.kernels.compiled import LEVEL, HalfSweep, Memory, Prior, Rows, Split, testing
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs, moves
 from bnmf.sampler.moves import MIXING
@@ -78,9 +78,10 @@ class Clock:
 
 
 def split_of(view: View, part: str, n_components: int) -> Split | None:
-    """Return only the rows that share a system, or only the others; None if there are none."""
+    """Return the rows that share a system, the others, or no row for the product; None if there is no such part."""
     sharing, others = view.split(min_sharing(n_components))
-    if (sharing if part == SHARING else others) is None:
+    matrix = view.matrix if isinstance(view.matrix, np.ndarray) else None
+    if {SHARING: sharing, RESIDUALS: others, PRODUCT: matrix}[part] is None:
         return None
     return Split(
         data=view.kernel_data,
@@ -99,10 +100,10 @@ class ClockedHalfSweep:
         self, clock: Clock, views: dict[int, View], rows: Rows, W: Floats, Z: Floats, prior: Prior, *arguments: Any
     ) -> None:
         self.clock, (self.n_rows, self.n_components) = clock, W.shape
-        self.view = view = views[self.n_rows]
+        view = views[self.n_rows]
         clock.timed((GRAM, 0), HalfSweep)(rows, W, Z, prior, *arguments)
         self.parts = {}
-        for part in (SHARING, RESIDUALS):
+        for part in (PRODUCT, SHARING, RESIDUALS):
             split = split_of(view, part, self.n_components)
             if split is not None:
                 some = Rows(
@@ -110,22 +111,11 @@ class ClockedHalfSweep:
                     ids=view.ids,
                 )  # fmt: skip
                 self.parts[part] = HalfSweep(some, W, Z, prior, Memory(), *arguments[1:])
-        side = -(-self.n_components // WIDTH) * WIDTH
-        self.scaled = np.zeros((len(Z) + 1, side))
-        self.scaled[:-1, : self.n_components] = Z
-        self.product = np.empty(ROWS_PER_TILE * side)
 
     def draw(self, first: int, end: int, memory: Memory) -> None:
         """Draw the rows of some tiles."""
-        if isinstance(self.view.matrix, np.ndarray):
-            self.clock.timed((PRODUCT, self.n_rows), self._multiply)(first, end)
         for part, half in self.parts.items():
             self.clock.timed((part, self.n_rows), half.draw)(first, end, memory)
-
-    def _multiply(self, first: int, end: int) -> None:
-        for tile in range(first, end):
-            rows = tile * ROWS_PER_TILE, min((tile + 1) * ROWS_PER_TILE, self.n_rows)
-            testing.product(self.view.kernel_data, self.scaled, self.n_components, np.ones(1), *rows, self.product)
 
 
 @contextmanager
@@ -152,10 +142,10 @@ def parts_of(fastest: dict[Part, float]) -> dict[str, float]:
     return parts
 
 
-def draw_all(b: Floats, p: Floats, words: Any) -> None:
+def draw_all(b: Floats, p: Floats, streams: Any) -> None:
     """Draw from every (b, p), eight at a time."""
     unused, out = np.zeros(len(b)), np.empty(len(b))
-    testing.fill_lanes("positive", b, p, unused, unused, WIDTH, words, out)
+    testing.fill_lanes("positive", b, p, unused, unused, WIDTH, streams, out)
 
 
 def conditionals(A: Floats, W: Floats, Z: Floats, rate: float, sigma2: float) -> tuple[Floats, Floats]:
@@ -175,7 +165,7 @@ def time_of_draws(A: Floats, state: State, rate: float, seconds: float) -> float
         b, p = conditionals(*half, rate, state.sigma2)
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or not clock.fastest:
-            clock.timed((DRAWS, 0), draw_all)(b, p, rng.integers(2**63, size=4 * len(b), dtype=np.uint64))
+            clock.timed((DRAWS, 0), draw_all)(b, p, rng.integers(2**63, size=(len(b), 4), dtype=np.uint64))
             clock.end_sweep()
         total += clock.fastest.pop((DRAWS, 0)) * side / (side // WIDTH * WIDTH)
     return total
@@ -232,7 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=ROOT.parent / "shared" / "data")
     os.environ["BNMF_DATA"] = str(parser.parse_args().data_dir)
-    rows, columns, _ = testing.tile()
+    rows, columns, _ = testing.TILE
     print(f"Level {LEVEL}, tiles of {rows} x {columns} numbers.\n")
     for name, n_components in MATRICES:
         A = make(name)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.views import ScaledView, View
-from bnmf.kernels.compiled import testing
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
+from tests.kernels.draws import scalar_draws, spoiled, streams_of
 
 KEY = np.uint64(21), np.uint64(4)
 SIGMA2 = 0.7
@@ -56,9 +56,10 @@ def problem_with_patterns(
 def drawn(
     view: View, W: np.ndarray, Z: np.ndarray, prior: Coefficients, sigma2: float = SIGMA2, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of W after a half-sweep, and their squared errors."""
-    W = W.copy()
-    errors = half_sweep(ScaledView(view), W, Z, prior, np.array([sigma2]), np.ones(1), KEY, Workers(), **options)
+    """Return the rows of W after a half-sweep in memory that was used before, and their squared errors."""
+    W, workers = W.copy(), Workers()
+    spoiled(workers.memory)
+    errors = half_sweep(ScaledView(view), W, Z, prior, np.array([sigma2]), np.ones(1), KEY, workers, **options)
     return W, errors
 
 
@@ -73,26 +74,28 @@ def direct_draws(
     rows: Any = None,
 ) -> np.ndarray:
     """Draw rows from the same streams, each entry from a conditional that is computed from scratch."""
-    W = W.copy()
-    variance = np.full(A.shape, SIGMA2) if variance is None else variance
-    linear, quadratic = (np.broadcast_to(x, W.shape) for x in (prior.linear, prior.quadratic))
-    for row in range(len(W)) if rows is None else rows:
-        stream = testing.stream_of(*KEY, row)
-        z, a, v = Z[mask[row]], A[row, mask[row]], variance[row, mask[row]]
-        for k in [*range(W.shape[1])] * n_passes:
-            others = W[row].copy()
-            old, others[k] = others[k], 0.0
-            p = (z[:, k] / v) @ z[:, k] + quadratic[row, k]
-            b = (z[:, k] / v) @ (a - z @ others) - linear[row, k] - prior.pairwise * others.sum()
-            kink = others.max(initial=0.0)
-            if prior.absolute is not None:
-                rate = np.broadcast_to(prior.absolute, W.shape)[row, k]
-                W[row, k], stream = testing.draw_real(b, p, rate, stream)
-            elif prior.max_rate and not prior.paper_rule:
-                W[row, k], stream = testing.draw_two_piece(b, p, kink, prior.max_rate, stream)
-            else:
-                b -= prior.max_rate if prior.paper_rule and old >= kink else 0.0
-                W[row, k], stream = testing.draw_positive(b, p, stream)
+    W, variance = W.copy(), np.full(A.shape, SIGMA2) if variance is None else variance
+    rows = np.arange(len(W)) if rows is None else np.array(rows)
+    linear, quadratic, absolute = (
+        np.broadcast_to(0.0 if x is None else x, W.shape)[rows] for x in (prior.linear, prior.quadratic, prior.absolute)
+    )
+    a, precision, w = np.where(mask, A, 0.0)[rows], np.where(mask, 1.0 / variance, 0.0)[rows], W[rows]
+    kind = (
+        "real" if prior.absolute is not None else "two_piece" if prior.max_rate and not prior.paper_rule else "positive"
+    )
+    streams = streams_of(KEY, len(W))[rows]
+    for k in [*range(W.shape[1])] * n_passes:
+        others = w.copy()
+        others[:, k] = 0.0
+        p = precision @ Z[:, k] ** 2 + quadratic[:, k]
+        residuals = np.where(mask[rows], a - others @ Z.T, 0.0)
+        b = (precision * residuals) @ Z[:, k] - linear[:, k] - prior.pairwise * others.sum(axis=1)
+        kink = others.max(axis=1, initial=0.0)
+        if prior.paper_rule:
+            b -= np.where(w[:, k] >= kink, prior.max_rate, 0.0)
+        rate = absolute[:, k] if kind == "real" else prior.max_rate
+        w[:, k] = scalar_draws(kind, streams, b, p, kink, rate)
+    W[rows] = w
     return W
 
 

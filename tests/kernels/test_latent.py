@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix
 from bnmf.data.limits import Filled, refreshed
-from bnmf.kernels.compiled import Latent, testing
+from bnmf.kernels.compiled import Latent
 from bnmf.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.model.units import Units
@@ -14,8 +14,7 @@ from bnmf.noise import StudentT
 from bnmf.sampler.gibbs import squared_errors, with_latent_values
 from bnmf.sampler.streams import LATENT, Stream
 from bnmf.sampler.threads import Workers
-from tests.kernels.draws import WIDTH
-from tests.kernels.test_lanes import streams_of_lanes
+from tests.kernels.draws import WIDTH, lane_draws, streams_of
 from tests.kernels.test_truncated_normal import HALF_LINES, INTERVALS, interval_cdf
 from tests.statistical.checks import assert_follows, grid_cdf
 
@@ -24,11 +23,10 @@ INF = np.inf
 
 def test_draws_within_intervals_side_by_side():
     cases = [case for case in INTERVALS + [(b, p, INF) for b, p in HALF_LINES] if case[1] > 0.0]
-    each = 8_000
+    each = 5_000
     n = len(cases) * each // WIDTH * WIDTH
     b, p, width = (np.tile(x, each)[:n] for x in np.array(cases).T)  # neighbours differ
-    out = np.empty(n)
-    testing.fill_lanes("within", b, p, width, np.zeros(n), WIDTH, streams_of_lanes(n), out)
+    out = lane_draws("within", streams_of((9, 27), n), b, p, width)
     assert (out >= 0.0).all()
     assert (out <= width).all()
     for place, case in enumerate(cases):
@@ -86,7 +84,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_one_entry_against_the_joint_density(case):
     model, W, Zt, noise = model_of(*CASES[case])
-    limits, stream, n = model.data.limits, Stream(7), 3000
+    limits, stream, n = model.data.limits, Stream(7), 1500
     drawn = np.empty((n, len(limits.rows)))
     with Workers() as workers:
         for i in range(n):
@@ -149,8 +147,7 @@ def test_draws_do_not_depend_on_how_rows_are_divided(kind):
     model, W, Zt, noise = model_of(kind)
     given = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column, "weight": None}
     filled = [Filled(model.data.limits, model.data.rows, model.data.columns) for _ in range(2)]
-    for start, stop in ((0, 9),):
-        filled[0].draw(model.rows, start, stop, **given, key_high=3, key_low=4)
+    filled[0].draw(model.rows, 0, 9, **given, key_high=3, key_low=4)
     for start, stop in ((5, 9), (0, 2), (2, 5)):
         filled[1].draw(model.rows, start, stop, **given, key_high=3, key_low=4)
     first, second = (refreshed(x.rows, model.rows).view for x in filled)

@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 from bnmf.kernels.compiled import key_of, testing
+from tests.kernels.draws import streams_of
 from tests.statistical.checks import assert_counts, assert_follows
 
 KEY = 11, 7
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15
-NORMAL_TAIL, EXPONENTIAL_TAIL = testing.tail_start()
-N = 4_000_000
+NORMAL_TAIL, EXPONENTIAL_TAIL = testing.TAIL_STARTS
+N = 2_000_000
 DISTRIBUTIONS = {
     "uniform": ("uniform", stats.uniform),
     "normal": ("normal", stats.norm),
@@ -21,15 +22,10 @@ DISTRIBUTIONS = {
 each_distribution = pytest.mark.parametrize(("draw", "distribution"), DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
 
 
-def draws_of_one_stream(draw, row, size):
-    out = np.empty((1, size))
-    testing.fill_standard(draw, *KEY, row, out)
-    return out[0]
-
-
-def first_draws_of_rows(draw, key_high, key_low, rows, draws):
+def drawn(name, key, rows, draws):
+    """Return the first draws of the streams of rows, (rows, draws)."""
     out = np.empty((rows, draws))
-    testing.fill_standard(draw, key_high, key_low, 0, out)
+    testing.fill_standard(name, *key, out)
     return out
 
 
@@ -47,23 +43,20 @@ def test_mix_is_the_splitmix64_finaliser():
 
 def test_every_field_of_the_key_changes_the_stream():
     keys = list(itertools.product((0, 1), (0, 1), (0, 1, 2), (0, 1, 2), (0, 1, 2), (0, 1, 2, 255, 256)))
-    streams = set()
-    for high, low, chain, sweep, part, row in keys:
-        key = key_of(high, low, chain, sweep, part)
-        streams.add(tuple(testing.stream_of(*key, row)))
+    streams = {tuple(streams_of(key_of(*key), 257)[row]) for *key, row in keys}
     assert len(streams) == len(keys)
 
 
 @each_distribution
 def test_one_stream_follows_the_distribution(draw, distribution):
-    draws = draws_of_one_stream(draw, 3, N)
+    draws = drawn(draw, KEY, 1, N)[0]
     edges = distribution.ppf(np.linspace(0, 1, 1001))
     assert_counts(np.histogram(draws, edges)[0], np.full(1000, 1e-3))
 
 
 @each_distribution
 def test_neighbouring_rows_follow_the_distribution_and_are_independent(draw, distribution):
-    u = distribution.cdf(first_draws_of_rows(draw, *KEY, 200_000, 4))
+    u = distribution.cdf(drawn(draw, KEY, 200_000, 4))
     for i in range(4):
         assert_follows(u[:, i], lambda x: x)
     for i, j in itertools.product(range(4), range(4)):
@@ -77,7 +70,7 @@ def test_neighbouring_keys_are_independent(field):
     for i in range(len(u)):
         fields = [5, 6, 0, 0, 0]
         fields[field] = i
-        u[i] = first_draws_of_rows("uniform", *key_of(*fields), 1, 2)
+        u[i] = drawn("uniform", key_of(*fields), 1, 2)
     assert_follows(u[:, 0], lambda x: x)
     for first, second in ((u[:, 0], u[:, 1]), (u[:-1, 0], u[1:, 0])):
         assert_counts(np.histogram2d(first, second, 8, [[0, 1], [0, 1]])[0].ravel(), np.full(64, 1 / 64))
@@ -89,7 +82,7 @@ def test_neighbouring_keys_are_independent(field):
     ids=["normal", "exponential"],
 )
 def test_tail_beyond_the_base_strip(draw, distribution, start):
-    draws = draws_of_one_stream(draw, 4, N)
+    draws = drawn(draw, (4, 4), 1, N)[0]
     sides = [1.0] if distribution is stats.expon else [1.0, -1.0]
     tails = [side * draws[side * draws > start] for side in sides]
     expected = distribution.sf(start)
@@ -99,5 +92,5 @@ def test_tail_beyond_the_base_strip(draw, distribution, start):
 
 
 def test_normal_tail():
-    draws = draws_of_one_stream("normal_tail", 5, 200_000)
+    draws = drawn("normal_tail", KEY, 1, 200_000)[0]
     assert_follows(draws, lambda x: 1.0 - stats.norm.sf(x) / stats.norm.sf(NORMAL_TAIL))

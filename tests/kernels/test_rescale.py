@@ -11,15 +11,17 @@ from tests.statistical.calibration import Problem, statistics
 from tests.statistical.checks import assert_follows, assert_same, grid_cdf
 from tests.statistical.prior_pairs import NAMES, pairs
 
+MEMORY = used_memory()
+
 
 def coefficients(prior_W, prior_Z, M, N, K):
     """Return both priors in the form of the kernels."""
     return prior_W.coefficients((M, K)).kernel_prior, prior_Z.transposed().coefficients((N, K)).kernel_prior
 
 
-def rescaled(W, Zt, prior_W, prior_Z, key):
+def rescaled(W, Zt, numbers, key):
     W, Zt = W.copy(), Zt.copy()
-    rescale(W, Zt, *coefficients(prior_W, prior_Z, len(W), *Zt.shape), 9, key, used_memory())
+    rescale(W, Zt, *numbers, 9, key, MEMORY)
     return W, Zt
 
 
@@ -27,7 +29,7 @@ def test_product_is_unchanged():
     for name in NAMES:
         rng = np.random.default_rng(0)
         W, Zt = rng.exponential(size=(6, 3)), rng.exponential(size=(4, 3))
-        new_W, new_Zt = rescaled(W, Zt, *pairs(6, 4, 3)[name], 1)
+        new_W, new_Zt = rescaled(W, Zt, coefficients(*pairs(6, 4, 3)[name], 6, 4, 3), 1)
         np.testing.assert_allclose(new_W @ new_Zt.T, W @ Zt.T, rtol=1e-12)
         ratios = new_W / W
         np.testing.assert_allclose(ratios, np.tile(ratios[0], (6, 1)), rtol=1e-12)
@@ -42,11 +44,11 @@ def test_prior_is_invariant(name):
         problem = Problem(prior, shape)
         numbers, memory = coefficients(*prior, *shape, 3), Memory()
         rng = np.random.default_rng(NAMES.index(name))
-        W, Zt, sigma2 = problem.truths(3000, rng)
+        W, Zt, sigma2 = problem.truths(2000, rng)
         for i in range(len(W)):
             for again in range(3):
                 rescale(W[i], Zt[i], *numbers, again, i, memory)
-        fresh = statistics(*problem.truths(8000, rng))
+        fresh = statistics(*problem.truths(4000, rng))
         for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
             assert_same(after, from_prior)
 
@@ -65,7 +67,7 @@ def test_scales_are_drawn_given_the_new_scales_of_other_components(prior, statis
     problem = Problem(prior, (1, 1))
     numbers, memory = coefficients(prior, prior, 1, 1, 3), Memory()
     rng = np.random.default_rng(8)
-    W, Zt, _ = problem.truths(40_000, rng)
+    W, Zt, _ = problem.truths(20_000, rng)
     for i in range(len(W)):
         for again in range(5):
             rescale(W[i], Zt[i], *numbers, again, i, memory)
@@ -86,7 +88,7 @@ def test_scales_are_drawn_given_the_new_scales_of_other_components(prior, statis
 def test_scale_follows_its_conditional(prior_W, prior_Z):
     rng = np.random.default_rng(3)
     W, Zt = rng.exponential(size=(6, 1)), rng.exponential(size=(2, 1))
-    points = np.linspace(-8.0, 8.0, 2001)
+    points = np.linspace(-8.0, 8.0, 1001)
 
     def log_density(grid):
         orbit = [prior_W.log_density(np.exp(u) * W) + prior_Z.log_density(np.exp(-u) * Zt) for u in grid]
@@ -95,9 +97,9 @@ def test_scale_follows_its_conditional(prior_W, prior_Z):
     cdf = grid_cdf(log_density, points)
     mass, first = np.unique(cdf(points), return_index=True)
     starts = interpolate.interp1d(mass, points[first])(rng.uniform(size=5000))
+    numbers = coefficients(prior_W, prior_Z, 6, 2, 1)
     ends = [
-        np.log(rescaled(np.exp(u) * W, np.exp(-u) * Zt, prior_W, prior_Z, i)[0][0, 0] / W[0, 0])
-        for i, u in enumerate(starts)
+        np.log(rescaled(np.exp(u) * W, np.exp(-u) * Zt, numbers, i)[0][0, 0] / W[0, 0]) for i, u in enumerate(starts)
     ]
     assert_follows(ends, cdf)
     assert abs(np.corrcoef(starts, ends)[0, 1]) < 0.7
@@ -108,7 +110,7 @@ def test_zero_component_is_not_rescaled():
         for side in ["W", "Z"]:
             W, Zt = np.ones((5, 3)), np.ones((4, 3))
             (W if side == "W" else Zt)[:, 1] = 0.0
-            new_W, new_Zt = rescaled(W, Zt, *pairs(5, 4, 3)[name], 1)
+            new_W, new_Zt = rescaled(W, Zt, coefficients(*pairs(5, 4, 3)[name], 5, 4, 3), 1)
             np.testing.assert_array_equal(new_W[:, 1], W[:, 1])
             np.testing.assert_array_equal(new_Zt[:, 1], Zt[:, 1])
             assert np.isfinite(new_W).all()
@@ -118,6 +120,6 @@ def test_zero_component_is_not_rescaled():
 
 def test_a_density_beyond_the_range_of_floating_point_gives_no_numbers():
     huge = TruncatedNormal(1e200, 1.0)  # the linear and the quadratic term are both infinite
-    W, Zt = rescaled(np.full((3, 2), 1e200), np.ones((4, 2)), huge, L1(1.0), 1)
+    W, Zt = rescaled(np.full((3, 2), 1e200), np.ones((4, 2)), coefficients(huge, L1(1.0), 3, 4, 2), 1)
     assert np.isnan(W).all()
     assert np.isnan(Zt).all()

@@ -50,10 +50,10 @@ def test_prior_is_invariant(name):
         problem = Problem(prior, shape)
         priors = kernel_priors(*prior, *shape, 3)
         rng = np.random.default_rng(NAMES.index(name))
-        W, Zt, sigma2 = problem.truths(3000, rng)
+        W, Zt, sigma2 = problem.truths(2000, rng)
         for i in range(len(W)):
             W[i], Zt[i] = sheared(W[i], Zt[i], priors, i, partners=(0, 6))
-        fresh = statistics(*problem.truths(8000, rng))
+        fresh = statistics(*problem.truths(4000, rng))
         for after, from_prior in zip(statistics(W, Zt, sigma2).T, fresh.T, strict=True):
             assert_same(after, from_prior)
 
@@ -93,17 +93,17 @@ def test_shear_follows_its_conditional(prior_W, prior_Z):
         new_W, new_Z = moved(epsilon)
         return prior_W.log_density(new_W) + of_Z.log_density(new_Z)
 
-    grid = np.linspace(low, high, 2001)
+    grid = np.linspace(low, high, 801)
     cdf = grid_cdf(lambda points: np.array([log_density(epsilon) for epsilon in points]), grid)
     # One step of slice sampling is not a draw, but from a draw it is one again.
-    starts = np.interp(np.random.default_rng(5).uniform(size=6000), cdf(grid), grid)
+    starts = np.interp(np.random.default_rng(5).uniform(size=4000), cdf(grid), grid)
     priors = kernel_priors(prior_W, prior_Z, 6, 3, 2)
     drawn = np.empty(len(starts))
     for key, start in enumerate(starts):
         new_W, new_Z = moved(start)
-        testing.shear_pair(new_W, new_Z, *priors, 9, key)
+        testing.shear_first_pair(new_W, new_Z, *priors, 9, key)
         drawn[key] = (new_W[0, 0] - W[0, 0]) / W[0, 1]
-        np.testing.assert_allclose(new_Z[:, 1], moved(drawn[key])[1][:, 1], atol=1e-12)
+        assert abs(new_Z[:, 1] - moved(drawn[key])[1][:, 1]).max() < 1e-12
     assert_follows(drawn, cdf)
     assert abs(np.corrcoef(starts, drawn)[0, 1]) < 0.9
 

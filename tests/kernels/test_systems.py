@@ -1,17 +1,17 @@
 """Rows that share their missing entries: the system of a pattern, and draws of the rows that have it."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from bnmf.data import views
 from bnmf.data.patterns import min_sharing
 from bnmf.data.views import ScaledView
-from bnmf.kernels.compiled import Data, testing
 from bnmf.priors import L1, L2Squared
 from bnmf.priors.names import MODELS
 from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
-from tests.kernels.draws import padded_length
 from tests.kernels.half_sweeps import (
     KEY,
     SIGMA2,
@@ -23,79 +23,11 @@ from tests.kernels.half_sweeps import (
     view_of,
 )
 
-MIN_REMAINING_FRACTION, ROWS_PER_CHUNK = testing.MIN_REMAINING_FRACTION, testing.ROWS_PER_CHUNK
-
 
 @pytest.fixture(autouse=True)
 def errors_of_the_kernel(monkeypatch):
     """Compare squared errors as the kernel computes them: those that have cancelled are not computed again."""
     monkeypatch.setattr(views, "MIN_TRUSTED_ERROR", -1e100)
-
-
-def system_of(Z, missing):
-    """Return the system of a row with these missing positions, on and above the diagonal; the rest is zero."""
-    n_columns, K = Z.shape
-    side = padded_length(K)
-    padded = np.zeros((n_columns + 1, side))
-    padded[:-1, :K] = Z
-    # Two rows come first, so that row 2 does not start at 0.
-    indptr = np.array([0, 1, 3, 3 + len(missing)])
-    indices = np.concatenate([[0, 0, 1], missing]).astype(np.uint32)
-    data = Data(
-        indptr=indptr, indices=indices, values=np.zeros(len(indices)), lists_missing=np.ones(3, np.uint8),
-        dense=np.zeros((3, n_columns)), stored_indptr=None, stored_indices=None, stored_values=None,
-        n_columns=n_columns,
-    )  # fmt: skip
-    system = np.full((side, side), np.nan)
-    testing.set_system(2, data, padded, K, system)
-    return np.triu(system)
-
-
-def expected_system(Z, missing):
-    kept = np.delete(Z, missing, axis=0)
-    system = np.zeros((padded_length(Z.shape[1]),) * 2)
-    system[: Z.shape[1], : Z.shape[1]] = np.triu(kept.T @ kept)
-    return system
-
-
-@pytest.mark.parametrize("n_missing", [0, 1, ROWS_PER_CHUNK - 1, ROWS_PER_CHUNK, ROWS_PER_CHUNK + 1, 90])
-def test_system_against_numpy(n_missing):
-    for K in [1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 41]:
-        rng = np.random.default_rng(K)
-        Z = rng.exponential(size=(200, K))
-        missing = np.sort(rng.permutation(200)[:n_missing])
-        np.testing.assert_allclose(system_of(Z, missing), expected_system(Z, missing), rtol=1e-11, atol=1e-11)
-
-
-@pytest.mark.parametrize("missing", [[0, 3, 199], [3], np.arange(1, 150), np.arange(0, 200, 2)], ids=len)
-def test_system_that_would_cancel(missing):
-    """Nearly all of a component lies in a missing column: the system is summed over the others instead."""
-    rng = np.random.default_rng(0)
-    Z = rng.exponential(size=(200, 11))
-    Z[missing[-1], 4] = 1e9
-    found, expected = system_of(Z, missing), expected_system(Z, missing)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    subtracted = np.triu(Z.T @ Z) - np.triu(Z[missing].T @ Z[missing])
-    assert abs(subtracted[4, 4] / expected[4, 4] - 1.0) > 0.1
-
-
-@pytest.mark.parametrize("remaining", [0.1, 10.0])
-def test_system_is_recomputed_only_if_too_little_remains(remaining):
-    """A sum over the observed columns is exact, where a difference has lost digits."""
-    Z = np.array([[1.0], [0.1], [0.3]])
-    exact = float(Z[1:, 0] @ Z[1:, 0])
-    Z[0, 0] = np.sqrt(exact / (remaining * MIN_REMAINING_FRACTION))
-    error = abs(system_of(Z, [0])[0, 0] / exact - 1.0)
-    assert error < 1e-9
-    assert (error < 1e-15) == (remaining < 1.0)
-
-
-def test_all_columns_missing():
-    Z = np.random.default_rng(0).exponential(size=(50, 5))
-    assert not system_of(Z, np.arange(50)).any()
-
-
-# --- draws of rows that share a system
 
 
 def n_shared(view, n_components):
@@ -125,6 +57,24 @@ def rows_with_patterns(sizes, columns=30, K=9):
         pattern[rng.permutation(columns)[:i]] = False
     mask = patterns[rng.permutation(np.repeat(np.arange(len(sizes)), sizes))]
     return A, mask, W, Z
+
+
+@pytest.mark.parametrize("K", [1, 8, 17, 41])
+def test_any_number_of_missing_entries(K):
+    """Missing columns are subtracted 32 at a time; where too little is left of a sum, it is that of the others."""
+    for n_missing, large in product([0, 1, 31, 32, 33, 90, 160], [1.0, 1e9]):
+        A, _, W, Z = problem(rows=40, columns=160, K=K)
+        mask = np.ones(A.shape, bool)
+        missing = np.sort(np.random.default_rng(K).permutation(160)[:n_missing])
+        mask[:, missing] = False
+        Z[missing[:2], K // 2] = large
+        view = view_of(A, mask, "missing listed")
+        assert n_shared(view, K) == 40
+        coefficients = (L1(0.5) + L2Squared(0.3)).coefficients(W.shape)
+        expected = direct_draws(A, mask, W, Z, coefficients)
+        got, errors = drawn(view, W, Z, coefficients)
+        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
+        np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-7, atol=1e-7)
 
 
 # Fewer rows than a vector has lanes, as many, and more; patterns that follow each other; complete rows alone.

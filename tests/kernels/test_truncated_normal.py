@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from bnmf.kernels.compiled import fill_log_mass, fill_within, testing
-from tests.kernels.draws import draws as draws_of_rows
+from bnmf.kernels.compiled import fill_log_mass, testing
+from tests.kernels.draws import scalar_draws, streams_of
 from tests.statistical.checks import assert_follows, grid_cdf, support, two_piece_cdf
 
 KEY = np.uint64(3), np.uint64(5)
@@ -35,6 +35,10 @@ TWO_PIECES = [
 ]  # fmt: skip
 
 
+def draws_of(kind, n, *arguments):
+    return scalar_draws(kind, streams_of(KEY, n), *arguments)
+
+
 def interval_cdf(b, p, width):
     """Return the distribution function from a grid; exponents are relative to the mode, so that nothing cancels."""
     low, high = support(b, p, 0.0, width)
@@ -45,15 +49,14 @@ def interval_cdf(b, p, width):
 
 def test_draw_positive():
     for b, p in HALF_LINES:
-        draws = draws_of_rows(testing.draw_positive, KEY, np.full(N, b), p)
+        draws = draws_of("positive", N, b, p)
         assert draws.min() >= 0
         assert_follows(draws, interval_cdf(b, p, INF))
 
 
 def test_draw_within():
     for b, p, width in INTERVALS + [(b, p, INF) for b, p in HALF_LINES]:
-        draws = np.empty(N)
-        fill_within(np.full(N, b), np.full(N, p), np.full(N, width), *KEY, draws)
+        draws = draws_of("within", N, b, p, width)
         assert draws.min() >= 0
         assert draws.max() <= width
         assert_follows(draws, interval_cdf(b, p, width))
@@ -61,14 +64,14 @@ def test_draw_within():
 
 def test_draw_two_piece():
     for b, p, kink, max_rate in TWO_PIECES:
-        draws = draws_of_rows(testing.draw_two_piece, KEY, np.full(N, b), p, kink, max_rate)
+        draws = draws_of("two_piece", N, b, p, kink, max_rate)
         assert draws.min() >= 0
         assert_follows(draws, two_piece_cdf(b, p, kink, max_rate))
 
 
 @pytest.mark.parametrize("b", [1e12, -1e12, 1e160, -1e160])
 def test_draw_two_piece_with_extreme_b(b):
-    draws = draws_of_rows(testing.draw_two_piece, KEY, np.full(100, b), 1.0, 1.0, 1.0)
+    draws = draws_of("two_piece", 100, b, 1.0, 1.0, 1.0)
     np.testing.assert_allclose(draws, b if b > 0 else 0.0, rtol=1e-6, atol=20 / abs(b))
 
 
@@ -81,7 +84,7 @@ def test_draw_two_piece_with_extreme_b(b):
     ],
 )  # fmt: skip
 def test_draw_real(b, p, rate):
-    draws = draws_of_rows(testing.draw_real, KEY, np.full(N, b), p, rate)
+    draws = draws_of("real", N, b, p, 0.0, rate)
     below, above = support(-b - rate, p, 0.0, INF), support(b - rate, p, 0.0, INF)
     points = np.concatenate([-np.linspace(*below, 20_001)[:0:-1], np.linspace(*above, 20_001)])
     assert_follows(draws, grid_cdf(lambda w: (b - 0.5 * p * w) * w - rate * np.abs(w), points))
@@ -89,21 +92,18 @@ def test_draw_real(b, p, rate):
 
 @pytest.mark.parametrize("b", [1e12, -1e12, 1e160, -1e160])
 def test_draw_real_with_extreme_b(b):
-    draws = draws_of_rows(testing.draw_real, KEY, np.full(100, b), 1.0, 1.0)
+    draws = draws_of("real", 100, b, 1.0, 0.0, 1.0)
     np.testing.assert_allclose(draws, b, rtol=1e-6)
 
 
 # Parameters for which no proposal is ever accepted: 1 / p overflows, or b is no number. One for each rejection loop.
 @pytest.mark.parametrize(("b", "p"), [(-1e-300, 1e-310), (np.nan, 1.0)])
 def test_draws_beyond_the_range_of_floating_point_are_no_numbers(b, p):
-    assert np.isnan(draws_of_rows(testing.draw_positive, KEY, np.full(10, b), p)).all()
-    draws = np.empty(10)
+    assert np.isnan(draws_of("positive", 10, b, p)).all()
     for width in (0.5, 5.0, INF):
-        draws[:] = 0.0
-        fill_within(np.full(10, b), np.full(10, p), np.full(10, width), *KEY, draws)
-        assert np.isnan(draws).all() or (b < 0 and width < INF)
+        assert np.isnan(draws_of("within", 10, b, p, width)).all() or (b < 0 and width < INF)
     for kink, max_rate in ((1.0, 1e-320), (1e160, 1.0)):
-        assert np.isnan(draws_of_rows(testing.draw_two_piece, KEY, np.full(10, b), p, kink, max_rate)).all()
+        assert np.isnan(draws_of("two_piece", 10, b, p, kink, max_rate)).all()
 
 
 def test_log_mass_against_quadrature():

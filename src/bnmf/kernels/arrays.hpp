@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -12,19 +13,26 @@
 #include <string>
 #include <vector>
 
-#include "products.hpp"
+#include "draw.hpp"
 
 namespace bnmf {
 
 namespace nb = nanobind;
 
-template <typename T, int N> using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+// Arrays that are never converted: results would be written to a copy.
+template <typename A> struct Exact : A {
+    using A::A;
+};
+template <typename T, int N> using Array = Exact<nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>>;
 using Numbers = Array<const double, 1>;
 using Matrix = Array<const double, 2>;
 using Results = Array<double, 1>;
 using WritableMatrix = Array<double, 2>;
+using Pointers = Array<const int64_t, 1>;
+using Positions = Array<const uint32_t, 1>;
+using Flags = Array<const uint8_t, 1>;
+using Ids = Array<const uint64_t, 1>;
 
-// Raise an error unless a condition holds. Its message has a name before it, if one is given.
 inline void require(bool condition, const char* message, const char* name = "") {
     if (!condition) throw std::invalid_argument(std::string(name) + message);
 }
@@ -45,6 +53,13 @@ inline Strided one_or_each(const Numbers& array, int64_t n, const char* name) {
 template <typename A> auto pointer_or_null(const std::optional<A>& array, int64_t n, const char* name) {
     if (array) require_size(*array, n, name);
     return array ? array->data() : nullptr;
+}
+
+// Return the scales of n columns, which are all 1 if none are given.
+inline Strided scales_of(const std::optional<Numbers>& scale, int64_t n) {
+    static const double one = 1.0;
+    const double* given = pointer_or_null(scale, n, "entry_scale");
+    return given != nullptr ? Strided{given, 1} : Strided{&one, 0};
 }
 
 // Zeros that start at the alignment of a vector, so that no vector straddles two cache lines. They grow on demand, and
@@ -76,7 +91,7 @@ private:
 struct Memory {
     Buffer shared, tile;
     std::vector<int64_t> offsets;
-    uint64_t words[4 * WIDTH];
+    StreamWords words;
     int64_t n_uses = 0;
 
     // Return memory for a factor.
@@ -96,54 +111,52 @@ struct Memory {
 // The data of `Data`, and the arrays that hold them.
 class DataArrays : public Data {
 public:
-    using Pointers = Array<const int64_t, 1>;
-    using Positions = Array<const uint32_t, 1>;
+    using Values = Exact<nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>>;
 
-    using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-    DataArrays(Pointers indptr, Positions indices, Values values, Array<const uint8_t, 1> lists_missing,
-               std::optional<Matrix> dense, std::optional<Pointers> stored_indptr,
-               std::optional<Positions> stored_indices, std::optional<Numbers> stored_values, int64_t n_columns)
+    DataArrays(Pointers indptr, Positions indices, Values values, Flags lists_missing, std::optional<Matrix> dense,
+               std::optional<Pointers> stored_indptr, std::optional<Positions> stored_indices,
+               std::optional<Numbers> stored_values, int64_t n_columns)
         : Data{}, indptr_(indptr), indices_(indices), values_(values), lists_missing_(lists_missing), dense_(dense),
           stored_indptr_(stored_indptr), stored_indices_(stored_indices), stored_values_(stored_values) {
         n_rows = int64_t(lists_missing.size());
-        this->n_columns = n_columns;
-        require_size(values, int64_t(indices.size()), "values");
         n_listed = int64_t(indices.size());
-        n_needed = check_lists(indptr, indices, "indptr", "indices");
-        longest = 0;
-        for (int64_t row = 0; row < n_rows; ++row)
-            longest = std::max(longest, indptr.data()[row + 1] - indptr.data()[row]);
-        if (dense) require_size(*dense, n_rows * n_columns, "dense");
-        if (stored_indptr) {
-            require(stored_indices && stored_values, "a sparse matrix needs stored_indices and stored_values");
-            require_size(*stored_values, int64_t(stored_indices->size()), "stored_values");
-            n_needed = std::max(n_needed, check_lists(*stored_indptr, *stored_indices, "stored_indptr", "stored_indices"));
-        }
-        if (dense || stored_indptr) {
-            require(n_needed <= n_columns, "positions must be less than n_columns");
-            longest = std::max(longest, n_columns);
-        } else {
-            for (int64_t row = 0; row < n_rows; ++row)
-                require(lists_missing.data()[row] == 0, "rows that list missing positions need a matrix");
-        }
+        this->n_columns = n_columns;
         this->indptr = indptr.data();
         this->indices = indices.data();
-        const bool is_single = values.dtype() == nb::dtype<float>();
-        if (!is_single && values.dtype() != nb::dtype<double>()) throw nb::type_error("values must be floats");
-        this->values = is_single ? nullptr : static_cast<const double*>(values.data());
-        this->single_values = is_single ? static_cast<const float*>(values.data()) : nullptr;
         this->lists_missing = lists_missing.data();
-        this->dense = dense ? dense->data() : nullptr;
-        this->stored_indptr = stored_indptr ? stored_indptr->data() : nullptr;
-        this->stored_indices = stored_indptr ? stored_indices->data() : nullptr;
-        this->stored_values = stored_indptr ? stored_values->data() : nullptr;
+        this->dense = pointer_or_null(dense, n_rows * n_columns, "dense");
+        require_size(values, n_listed, "values");
+        if (values.dtype() == nb::dtype<float>())
+            single_values = static_cast<const float*>(values.data());
+        else if (values.dtype() == nb::dtype<double>())
+            this->values = static_cast<const double*>(values.data());
+        else
+            throw nb::type_error("values must be floats");
+        n_needed = check_lists(indptr, indices, "indptr", "indices");
+        if (stored_indptr) {
+            require(stored_indices && stored_values, "a sparse matrix needs stored_indices and stored_values");
+            this->stored_indptr = stored_indptr->data();
+            this->stored_indices = stored_indices->data();
+            this->stored_values = pointer_or_null(stored_values, int64_t(stored_indices->size()), "stored_values");
+            n_needed = std::max(n_needed, check_lists(*stored_indptr, *stored_indices, "stored_indptr", "stored_indices"));
+        }
+        require(!has_matrix() || n_needed <= n_columns, "positions must be less than n_columns");
+        longest = has_matrix() ? n_columns : 0;
+        for (int64_t row = 0; row < n_rows; ++row) {
+            longest = std::max(longest, this->indptr[row + 1] - this->indptr[row]);
+            require(has_matrix() || !this->lists_missing[row], "rows that list missing positions need a matrix");
+        }
     }
-
-    bool has_matrix() const { return dense != nullptr || stored_indptr != nullptr; }
 
     int64_t n_listed;  // over all rows
     int64_t n_needed;  // columns that the positions need
+
+    // Check that factors have the rows and columns of the data.
+    void check_factors(int64_t n_rows_W, int64_t n_rows_Z) const {
+        require(n_rows_W == n_rows, "W must have as many rows as the data");
+        require(n_needed <= n_rows_Z && (!has_matrix() || n_columns == n_rows_Z),
+                "Z must have as many rows as the data have columns");
+    }
 
 private:
     // Check that pointers lead into the positions, row by row, and return how many columns the positions need.
@@ -155,15 +168,15 @@ private:
         if (!is_ascending)
             throw std::invalid_argument(std::string(name) + " must ascend, from 0 at least to the number of " + of +
                                         " at most");
-        int64_t largest = -1;
-        for (std::size_t i = 0; i < positions.size(); ++i) largest = std::max(largest, int64_t(positions.data()[i]));
-        return largest + 1;
+        int64_t n = 0;
+        for (std::size_t i = 0; i < positions.size(); ++i) n = std::max(n, int64_t(positions.data()[i]) + 1);
+        return n;
     }
 
     Pointers indptr_;
     Positions indices_;
     Values values_;
-    Array<const uint8_t, 1> lists_missing_;
+    Flags lists_missing_;
     std::optional<Matrix> dense_;
     std::optional<Pointers> stored_indptr_;
     std::optional<Positions> stored_indices_;
@@ -205,3 +218,14 @@ private:
 void bind_testing(nb::module_& module);
 
 }  // namespace bnmf
+
+template <typename A> struct nanobind::detail::type_caster<bnmf::Exact<A>> {
+    NB_TYPE_CASTER(bnmf::Exact<A>, make_caster<A>::Name)
+
+    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
+        make_caster<A> caster;
+        if (!caster.from_python(source, flags & ~uint8_t(cast_flags::convert), cleanup)) return false;
+        static_cast<A&>(value) = std::move(caster.value);
+        return true;
+    }
+};

@@ -81,4 +81,4 @@ listed_residuals = _module.listed_residuals
 rescale = _module.rescale
 shear = _module.shear
 squared_residuals = _module.squared_residuals
-testing = _module.testing
+testing = getattr(_module, "testing", None)  # unless compiled without BNMF_TESTING

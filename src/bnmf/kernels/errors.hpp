@@ -35,6 +35,10 @@ inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, i
     std::vector<double> whole(data.dense != nullptr ? 0 : data.n_columns);  // a row of a sparse matrix
     for (int64_t row = start; row < stop; ++row) {
         double total = 0.0;
+        const auto add = [&](int64_t column, double value) {
+            const double residual = fit.residual(row, column, value);
+            total += residual * residual;
+        };
         int64_t i = data.indptr[row];
         const int64_t end = data.indptr[row + 1];
         if (data.lists_missing[row]) {
@@ -47,18 +51,13 @@ inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, i
                     whole[data.stored_indices[j]] += data.stored_values[j];
             }
             for (int64_t column = 0; column < data.n_columns; ++column) {
-                if (i < end && data.indices[i] == column) {
+                if (i < end && data.indices[i] == column)
                     ++i;
-                } else {
-                    const double residual = fit.residual(row, column, values[column]);
-                    total += residual * residual;
-                }
+                else
+                    add(column, values[column]);
             }
         } else {
-            for (; i < end; ++i) {
-                const double residual = fit.residual(row, data.indices[i], data.value(i));
-                total += residual * residual;
-            }
+            for (; i < end; ++i) add(data.indices[i], data.value(i));
         }
         squared_error[row] = total;
     }

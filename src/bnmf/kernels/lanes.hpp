@@ -1,4 +1,4 @@
-// Vectorised versions of `draw_positive`, `draw_two_piece` and `draw_real`: eight rows at once, one per lane.
+// Vectorised versions of `draw_positive`, `draw_two_piece`, `draw_real` and `draw_within`: eight rows at once, one per lane.
 //
 // The rows of a half-sweep are independent given the other factor, so eight of them are drawn in parallel. Each lane reads
 // the words of its own row's stream, in the same order as the scalar draw, and gives the same values (tested).
@@ -11,6 +11,31 @@ namespace bnmf {
 // The streams of all lanes.
 struct Streams {
     Words s0, s1, s2, s3;
+
+    Stream extract(int lane) const {
+        return {extract_lane(s0, lane), extract_lane(s1, lane), extract_lane(s2, lane), extract_lane(s3, lane)};
+    }
+
+    void insert(int lane, const Stream& stream) {
+        insert_lane(s0, lane, stream.s0);
+        insert_lane(s1, lane, stream.s1);
+        insert_lane(s2, lane, stream.s2);
+        insert_lane(s3, lane, stream.s3);
+    }
+};
+
+// The streams of all lanes in memory.
+struct StreamWords {
+    uint64_t words[4][WIDTH];
+
+    void set(int64_t lane, const Stream& stream) {
+        words[0][lane] = stream.s0;
+        words[1][lane] = stream.s1;
+        words[2][lane] = stream.s2;
+        words[3][lane] = stream.s3;
+    }
+
+    Streams streams() const { return {load(words[0]), load(words[1]), load(words[2]), load(words[3])}; }
 };
 
 // The strips of both ziggurats in one table, so that normal and exponential lanes read it in one gather. Each normal strip
@@ -46,13 +71,13 @@ struct Proposal {
 };
 
 [[gnu::always_inline]] inline Proposal proposal_of(Mask in_tail) {
-    return {in_tail, select(in_tail, broadcast_word(EXPONENTIAL_STRIP_BITS), broadcast_word(NORMAL_STRIP_BITS)),
-            select(in_tail, broadcast_word(FIRST_EXPONENTIAL_STRIP), broadcast_word(0))};
+    return {in_tail, select(in_tail, broadcast(EXPONENTIAL_STRIP_BITS), broadcast(NORMAL_STRIP_BITS)),
+            select(in_tail, broadcast(FIRST_EXPONENTIAL_STRIP), broadcast(uint64_t(0)))};
 }
 
 // Exponentials in all lanes.
 [[gnu::always_inline]] inline Proposal exponentials() {
-    return {first_lanes(WIDTH), broadcast_word(EXPONENTIAL_STRIP_BITS), broadcast_word(FIRST_EXPONENTIAL_STRIP)};
+    return {first_lanes(WIDTH), broadcast(EXPONENTIAL_STRIP_BITS), broadcast(FIRST_EXPONENTIAL_STRIP)};
 }
 
 // Return 64 random bits for every lane, and advance the streams in the lanes of the mask `where`.
@@ -68,26 +93,14 @@ struct Proposal {
     return word;
 }
 
-inline Stream extract_stream(const Streams& streams, int lane) {
-    return {extract_lane(streams.s0, lane), extract_lane(streams.s1, lane), extract_lane(streams.s2, lane),
-            extract_lane(streams.s3, lane)};
-}
-
-inline void insert_stream(Streams& streams, int lane, const Stream& stream) {
-    insert_lane(streams.s0, lane, stream.s0);
-    insert_lane(streams.s1, lane, stream.s1);
-    insert_lane(streams.s2, lane, stream.s2);
-    insert_lane(streams.s3, lane, stream.s3);
-}
-
 // Set x to draw(lane, stream) in the lanes of a mask, one by one.
 template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams& streams, F draw) {
     const unsigned bits = mask_to_bits(where);
     for (int lane = 0; lane < WIDTH; ++lane) {
         if ((bits >> lane) & 1) {
-            Stream stream = extract_stream(streams, lane);
+            Stream stream = streams.extract(lane);
             insert_lane<double>(x, lane, draw(lane, stream));
-            insert_stream(streams, lane, stream);
+            streams.insert(lane, stream);
         }
     }
 }
@@ -111,7 +124,7 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
     const Vector zero = broadcast(0.0);
     const Mask no_lane = zero > zero, in_tail = proposal.in_tail;
     for (int i = 0; i < MAX_PROPOSALS; ++i) {
-        const Mask at_base = at_edge & (broadcast(1.0) > to_floats(word & broadcast_word(EXPONENTIAL_STRIP_BITS)));
+        const Mask at_base = at_edge & (broadcast(1.0) > to_floats(word & broadcast(EXPONENTIAL_STRIP_BITS)));
         if (any(at_base)) {
             const unsigned tails = mask_to_bits(in_tail);
             draw_one_by_one(x, at_base, streams, [&](int lane, Stream& stream) {
@@ -183,22 +196,27 @@ struct PositiveLanes {
     }
 };
 
-// Draw from exp(b w - p w²/2) on w >= 0 in the lanes of the mask `pending`, given 1 / p and its root.
+// Return what `next` proposes in the lanes of the mask `pending`, each until it is accepted, and `drawn` in the others.
 //
-// The loop ends when all lanes have accepted a proposal. A lane that has accepted reads no more of its stream. A draw
-// whose parameters exceed the range of floating point is NaN.
-[[gnu::always_inline]] inline Vector draw_lanes(Vector b, Vector p, Vector inverse, Vector scale, Mask pending,
-                                                Streams& streams) {
-    const PositiveLanes density(b, p, inverse, scale);
-    Vector drawn = broadcast(0.0);
+// A lane that has accepted reads no more of its stream. A draw whose parameters exceed the range of floating point is NaN.
+template <typename F> [[gnu::always_inline]] inline Vector accepted_lanes(Mask pending, Vector drawn, F next) {
     for (int i = 0; i < MAX_PROPOSALS; ++i) {
         Mask rejected;
-        const Vector value = density.next(pending, streams, rejected);
+        const Vector value = next(pending, rejected);
         drawn = select(pending, value, drawn);
         pending = pending & rejected;
         if (!any(pending)) return drawn;
     }
     return select(pending, broadcast(NOT_A_NUMBER), drawn);
+}
+
+// Draw from exp(b w - p w²/2) on w >= 0 in the lanes of the mask `active`, given 1 / p and its root.
+[[gnu::always_inline]] inline Vector draw_lanes(Vector b, Vector p, Vector inverse, Vector scale, Mask active,
+                                                Streams& streams) {
+    const PositiveLanes density(b, p, inverse, scale);
+    return accepted_lanes(active, broadcast(0.0), [&](Mask pending, Mask& rejected) __attribute__((always_inline)) {
+        return density.next(pending, streams, rejected);
+    });
 }
 
 // Draw in the lanes of a mask, one by one: neither piece is close to the whole density there.
@@ -220,17 +238,15 @@ struct PositiveLanes {
     const Mask no_lane = zero > zero;
     const Mask below = (p * kink >= b) & (p * kink * kink >= one);
     const Mask beyond = select(below, no_lane, (one >= rates * kink) | (b - rates >= p * kink));
-    Mask pending = active & (beyond | below);
+    const Mask piecewise = active & (beyond | below), by_mass = select(piecewise, no_lane, active);
     Vector drawn = zero;
-    const Mask by_mass = select(pending, no_lane, active);
     if (any(by_mass)) {
         Streams advanced = streams;
         drawn = draw_pieces_by_mass(b, p, kink, rate, by_mass, advanced);
         streams = advanced;
     }
     const PositiveLanes density(select(beyond, b - rates, b), p, inverse, scale);
-    for (int i = 0; i < MAX_PROPOSALS && any(pending); ++i) {
-        Mask rejected;
+    return accepted_lanes(piecewise, drawn, [&](Mask pending, Mask& rejected) __attribute__((always_inline)) {
         const Vector value = density.next(pending, streams, rejected);
         const Vector excess = select(beyond, kink - value, value - kink);
         const Mask compared = select(rejected, no_lane, pending & (excess > zero));
@@ -238,30 +254,26 @@ struct PositiveLanes {
             const Vector limit = propose(exponentials(), compared, streams);
             rejected = rejected | (compared & (rates * excess > limit));
         }
-        drawn = select(pending, value, drawn);
-        pending = pending & rejected;
-    }
-    return select(pending, broadcast(NOT_A_NUMBER), drawn);
+        return value;
+    });
 }
 
 // Draw from exp(b w - p w²/2 - rate |w|) on the real line in the lanes of a mask, as `draw_real` does.
 [[gnu::always_inline]] inline Vector draw_real_lanes(Vector b, Vector p, Vector inverse, Vector scale, Vector rate,
-                                                     Mask pending, Streams& streams) {
+                                                     Mask active, Streams& streams) {
     const Vector zero = broadcast(0.0), one = broadcast(1.0), twice = rate + rate;
     const Mask with_kink = rate > zero;
     const Vector sign = select(with_kink & (b < zero), broadcast(-1.0), one);
     const Vector slope = sign * b - rate, mean = slope * inverse;
     const Mask in_tail = with_kink & (zero - slope * scale > broadcast(TAIL_START));
     const Proposal proposal = proposal_of(in_tail);
-    Vector drawn = zero;
-    for (int i = 0; i < MAX_PROPOSALS && any(pending); ++i) {
+    return accepted_lanes(active, zero, [&](Mask pending, Mask& rejected) __attribute__((always_inline)) {
         const Mask pending_tail = pending & in_tail;
         const bool any_tail = any(pending_tail);
-        Mask is_left = zero > zero;
+        Mask is_left = rejected = zero > zero;
         if (any_tail) is_left = in_tail & (to_units(next_words(streams, pending_tail)) * twice < zero - slope);
         Vector x = propose(proposal, pending, streams);
         Vector value = x * scale + mean;
-        Mask rejected = zero > zero;
         if (any_tail) {
             const Vector height = propose(exponentials(), pending_tail, streams);
             x = x / select(is_left, twice + slope, zero - slope);
@@ -273,10 +285,38 @@ struct PositiveLanes {
             const Vector limit = propose(exponentials(), compared, streams);
             rejected = rejected | (compared & ((zero - twice) * value > limit));
         }
-        drawn = select(pending, sign * select(is_left, zero - value, value), drawn);
-        pending = pending & rejected;
+        return sign * select(is_left, zero - value, value);
+    });
+}
+
+// Draw from exp(b w - p w²/2) on 0 <= w <= width in the lanes of a mask; the width may be infinite.
+//
+// Where the density is nearly flat, uniform proposals are accepted by their height. Elsewhere draws on w >= 0 are repeated
+// until they are below the width, which more than a third of them are.
+inline Vector draw_within_lanes(Vector b, Vector p, Vector width, Mask active, Streams& streams) {
+    const Vector zero = broadcast(0.0), half = broadcast(0.5);
+    const Mask mirrored = b > p * width;  // the density increases on the whole interval
+    b = select(mirrored, p * width - b, b);
+    const Mask flat = active & (broadcast(1.0) > (absolute(b) + half * p * width) * width);
+    const Mask steep = select(flat, zero > zero, active);
+    Vector drawn = zero;
+    if (any(flat)) {
+        const Vector mode = larger(b, zero) / p, highest = (b - half * p * mode) * mode;
+        drawn = accepted_lanes(flat, drawn, [&](Mask pending, Mask& rejected) {
+            const Vector x = to_units(next_words(streams, pending)) * width;
+            rejected = highest - (b - half * p * x) * x > propose(exponentials(), pending, streams);
+            return x;
+        });
     }
-    return select(pending, broadcast(NOT_A_NUMBER), drawn);
+    if (any(steep)) {
+        const Vector inverse = broadcast(1.0) / p, scale = square_root(inverse);
+        drawn = accepted_lanes(steep, drawn, [&](Mask pending, Mask& rejected) {
+            const Vector x = draw_lanes(b, p, inverse, scale, pending, streams);
+            rejected = x > width;
+            return x;
+        });
+    }
+    return select(mirrored, width - drawn, drawn);
 }
 
 }  // namespace bnmf

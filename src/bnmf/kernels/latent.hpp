@@ -19,45 +19,12 @@ inline double dot(const double* x, const double* y, int64_t n) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Draw from exp(b w - p w²/2) on 0 <= w <= width in the lanes of a mask; the width may be infinite.
-//
-// Where the density is nearly flat, uniform proposals are accepted by their height. Elsewhere draws on w >= 0 are repeated
-// until they are below the width, which more than a third of them are.
-inline Vector draw_within_lanes(Vector b, Vector p, Vector width, Mask active, Streams& streams) {
-    const Vector zero = broadcast(0.0), half = broadcast(0.5);
-    const Mask mirrored = b > p * width;  // the density increases on the whole interval
-    b = select(mirrored, p * width - b, b);
-    const Mask flat = active & (broadcast(1.0) > (absolute(b) + half * p * width) * width);
-    Mask pending = flat;
-    Vector drawn = zero;
-    if (any(pending)) {
-        const Vector mode = larger(b, zero) / p, highest = (b - half * p * mode) * mode;
-        for (int i = 0; i < MAX_PROPOSALS && any(pending); ++i) {
-            const Vector x = to_units(next_words(streams, pending)) * width;
-            const Vector height = propose(exponentials(), pending, streams);
-            drawn = select(pending, x, drawn);
-            pending = pending & (highest - (b - half * p * x) * x > height);
-        }
-    }
-    Mask beyond = select(flat, zero > zero, active);
-    if (any(beyond)) {
-        const Vector inverse = broadcast(1.0) / p, scale = square_root(inverse);
-        for (int i = 0; i < MAX_PROPOSALS && any(beyond); ++i) {
-            drawn = select(beyond, draw_lanes(b, p, inverse, scale, beyond, streams), drawn);
-            beyond = beyond & (drawn > width);
-        }
-    }
-    drawn = select(pending | beyond, broadcast(NOT_A_NUMBER), drawn);
-    return select(mirrored, width - drawn, drawn);
-}
-
 // The limited entries of a matrix, row by row, and every place where their values are stored.
 class Latent {
 public:
-    using Places = Array<const int64_t, 1>;
-    using Target = std::pair<Results, Places>;  // numbers, and the place of each entry there: -1 for none
+    using Target = std::pair<Results, Pointers>;  // numbers, and the place of each entry there: -1 for none
 
-    Latent(DataArrays::Pointers indptr, DataArrays::Positions columns, Numbers lower, Numbers upper,
+    Latent(Pointers indptr, Positions columns, Numbers lower, Numbers upper,
            std::vector<Target> targets)
         : indptr_(indptr), columns_(columns), lower_(lower), upper_(upper), targets_(std::move(targets)) {
         const int64_t n = int64_t(columns.size());
@@ -85,17 +52,16 @@ public:
     // Variances are in units of the model, and values are stored in those of the data. `weight` has a factor of the
     // precision of each limited entry.
     void draw(Matrix W, Matrix Z, std::optional<Numbers> entry_scale, Numbers row_scale, Numbers row_variance,
-              Numbers column_variance, std::optional<Numbers> weight, Array<const uint64_t, 1> ids, uint64_t key_high,
+              Numbers column_variance, std::optional<Numbers> weight, Ids ids, uint64_t key_high,
               uint64_t key_low, int64_t start, int64_t stop) const {
-        static const double one = 1.0;
-        const int64_t n_rows = int64_t(indptr_.size()) - 1, n_columns = int64_t(Z.shape(0)), n_components = int64_t(Z.shape(1));
+        const int64_t n_rows = int64_t(indptr_.size()) - 1, n_columns = int64_t(Z.shape(0));
+        const int64_t n_components = int64_t(Z.shape(1));
         require(int64_t(W.shape(0)) == n_rows && n_columns_ <= n_columns && W.shape(1) == Z.shape(1),
                 "W and Z must be factors of the data");
         require(0 <= start && start <= stop && stop <= n_rows, "there are no such rows");
         require_size(ids, n_rows, "ids");
-        const double* scale = pointer_or_null(entry_scale, n_columns, "entry_scale");
         const double* weights = pointer_or_null(weight, int64_t(columns_.size()), "weight");
-        const Strided scale_of_column = scale != nullptr ? Strided{scale, 1} : Strided{&one, 0};
+        const Strided scale_of_column = scales_of(entry_scale, n_columns);
         const Strided scale_of_row = one_or_each(row_scale, n_rows, "row_scale");
         const Strided of_row = one_or_each(row_variance, n_rows, "row_variance");
         const Strided of_column = one_or_each(column_variance, n_columns, "column_variance");
@@ -107,15 +73,10 @@ public:
         for (int64_t column = 0; column < n_columns; ++column) precision_of[column] = 1.0 / of_column[column];
         for (int64_t row = start; row < stop; ++row) {
             const int64_t first = indptr[row], end = indptr[row + 1];
-            uint64_t words[4 * WIDTH] = {};  // lane i draws every eighth entry of the row from a stream of its own
-            for (int64_t lane = 0; lane < std::min<int64_t>(WIDTH, end - first); ++lane) {
-                const Stream stream = stream_of({mix(key_high + lane), key_low}, ids.data()[row]);
-                words[lane] = stream.s0;
-                words[WIDTH + lane] = stream.s1;
-                words[2 * WIDTH + lane] = stream.s2;
-                words[3 * WIDTH + lane] = stream.s3;
-            }
-            Streams streams{load(words), load(words + WIDTH), load(words + 2 * WIDTH), load(words + 3 * WIDTH)};
+            StreamWords words{};  // lane i draws every eighth entry of the row from a stream of its own
+            for (int64_t lane = 0; lane < std::min<int64_t>(WIDTH, end - first); ++lane)
+                words.set(lane, stream_of({mix(key_high + lane), key_low}, ids.data()[row]));
+            Streams streams = words.streams();
             const double* w = W.data() + row * n_components;
             for (int64_t begin = first; begin < end; begin += WIDTH) {
                 const int64_t n = std::min<int64_t>(WIDTH, end - begin);
@@ -151,8 +112,8 @@ public:
     }
 
 private:
-    DataArrays::Pointers indptr_;
-    DataArrays::Positions columns_;
+    Pointers indptr_;
+    Positions columns_;
     Numbers lower_, upper_;
     std::vector<Target> targets_;
     int64_t n_columns_ = 0;

@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "rows.hpp"
+#include "arrays.hpp"
 
 namespace bnmf {
 
@@ -30,7 +30,12 @@ struct Component {
     int64_t n_rows, n_components;
     Prior prior;
 
+    Component(const WritableMatrix& W, const PriorArrays& prior)
+        : data(W.data()), n_rows(int64_t(W.shape(0))), n_components(int64_t(W.shape(1))),
+          prior(prior.of_factor(n_rows, n_components)) {}
+
     double& at(int64_t row, int64_t k) const { return data[row * n_components + k]; }
+    bool has_max_term() const { return prior.max_rate != 0.0; }
 };
 
 // Shrink an interval that holds 0 to a point where `log_density` reaches the level, and return it, or NaN.
@@ -53,7 +58,6 @@ inline void copy_to_columns(const double* rows, int64_t n_rows, int64_t n_compon
         for (int64_t k = 0; k < n_components; ++k) w[k * length + row] = rows[row * n_components + k];
 }
 
-// Copy columns back to a factor.
 inline void copy_from_columns(const double* w, int64_t length, const Component& W) {
     for (int64_t row = 0; row < W.n_rows; ++row)
         for (int64_t k = 0; k < W.n_components; ++k) W.at(row, k) = w[k * length + row];
@@ -95,12 +99,13 @@ struct Rescaled {
             for (int64_t row = 0; row < W.n_rows; ++row)
                 for (int64_t k = 0; k < W.n_components; ++k)
                     sums[k] += W.prior.absolute.row(row)[k] * std::fabs(W.at(row, k));
-        if (has_max_term()) copy_to_columns(W.data, W.n_rows, W.n_components, columns, length);
+        if (W.has_max_term()) copy_to_columns(W.data, W.n_rows, W.n_components, columns, length);
     }
 
-    static int64_t size(int64_t n_rows, int64_t n_components) { return (n_components + 1) * padded_length(n_rows); }
+    static int64_t size(const Component& W) {
+        return W.has_max_term() ? (W.n_components + 1) * padded_length(W.n_rows) : 0;
+    }
 
-    bool has_max_term() const { return W.prior.max_rate != 0.0; }
     double* kinks() const { return columns + W.n_components * length; }
 
     // Prepare the penalty of component k.
@@ -108,7 +113,7 @@ struct Rescaled {
         linear_term = sums[k] + pairwise_term(k);
         quadratic_term = quadratics[k];
         column = columns + k * length;
-        if (has_max_term()) set_kinks(k, W.n_components, columns, length, kinks());
+        if (W.has_max_term()) set_kinks(k, W.n_components, columns, length, kinks());
     }
 
     // Return pairwise * Σ_m w_mk Σ_{j≠k} scales_j w_mj.
@@ -128,14 +133,14 @@ struct Rescaled {
     bool is_zero() const {
         if (linear_term != 0.0 || quadratic_term != 0.0) return false;
         Vector largest = broadcast(0.0);
-        if (has_max_term())
+        if (W.has_max_term())
             for (int64_t i = 0; i < length; i += WIDTH) largest = larger(largest, load(column + i));
         return lane_maximum(largest) == 0.0;
     }
 
     // Return rate * Σ max(s w, kink) over the current component; 0 without a max term.
     double max_penalty(double s) const {
-        if (!has_max_term()) return 0.0;
+        if (!W.has_max_term()) return 0.0;
         Vector total = broadcast(0.0);
         for (int64_t i = 0; i < length; i += WIDTH)
             total = total + larger(broadcast(s) * load(column + i), load(kinks() + i));
@@ -145,11 +150,10 @@ struct Rescaled {
     // Set the scale of component k, which enters the penalties of others with its new scale.
     void set_scale(int64_t k, double scale) {
         scales[k] = scale;
-        if (has_max_term())
+        if (W.has_max_term())
             for (int64_t i = 0; i < length; i += WIDTH) store(column + i, broadcast(scale) * load(column + i));
     }
 
-    // Multiply the columns of the factor by their scales.
     void finish() const {
         for (int64_t row = 0; row < W.n_rows; ++row)
             for (int64_t k = 0; k < W.n_components; ++k) W.at(row, k) *= scales[k];
@@ -158,7 +162,7 @@ struct Rescaled {
 
 // Rescale the columns of W and Z in place; `numbers` is memory for a max term.
 inline void rescale(const Component& W, const Component& Z, Key key, double* numbers) {
-    Rescaled of_W(W, numbers), of_Z(Z, numbers + Rescaled::size(W.n_rows, W.n_components));
+    Rescaled of_W(W, numbers), of_Z(Z, numbers + Rescaled::size(W));
     const double power = double(W.n_rows - Z.n_rows);
     const double width = 3.0 / std::sqrt(double(W.n_rows + Z.n_rows));
     for (int64_t k = 0; k < W.n_components; ++k) {
@@ -230,7 +234,6 @@ struct Sheared {
         return {to, WIDTH, 0};
     }
 
-    bool has_max_term() const { return W.prior.max_rate != 0.0; }
 
     // Write slope and curvature of the penalty of w_:j + ε w_:k at ε = 0, and return how far ε can go before an entry
     // leaves its range; a negative number if there is nothing to add.
@@ -253,14 +256,9 @@ struct Sheared {
         return ratio > 0.0 ? 1.0 / ratio : -1.0;
     }
 
-    // Prepare the penalty of the largest entry of each row, if there is one.
-    void begin(int64_t j) const {
-        if (has_max_term()) set_kinks(j, W.n_components, w, length, kinks);
-    }
-
     // Return the penalty of the largest entry of each row of w_:j + ε w_:k and the other columns.
     double max_penalty(int64_t j, int64_t k, double epsilon) const {
-        if (!has_max_term()) return 0.0;
+        if (!W.has_max_term()) return 0.0;
         Vector total = broadcast(0.0);
         for (int64_t i = 0; i < length; i += WIDTH) {
             const Vector x = load(w + j * length + i), y = load(w + k * length + i);
@@ -296,9 +294,9 @@ inline void shear_pair(int64_t j, int64_t k, const Sheared& W, const Sheared& Z,
     if (low > 0.0 || high < 0.0) return;  // a component that has underflowed to zero has nothing to move
     const double b = slope_Z - slope_W, p = curvature_W + curvature_Z;
     double epsilon;
-    if (W.has_max_term() || Z.has_max_term()) {
-        W.begin(j);
-        Z.begin(k);
+    if (W.W.has_max_term() || Z.W.has_max_term()) {
+        set_kinks(j, W.W.n_components, W.w, W.length, W.kinks);
+        set_kinks(k, Z.W.n_components, Z.w, Z.length, Z.kinks);
         const double drop = exponential(stream);
         const double level = -W.max_penalty(j, k, 0.0) - Z.max_penalty(k, j, 0.0) - drop;
         epsilon = shrink(low, high, level, stream, [&](double x) {

@@ -57,33 +57,13 @@ template <int ROWS, int COLUMNS>
         add_registers<ROWS, 1, HALF>(x, y + whole * LANES, line_y, n, factor, out + whole * LANES, line_out);
 }
 
-// Add factor * Σ z zᵀ over n lines to the 8 x 8 submatrices on and above the diagonal of a matrix.
-inline void add_outer_products(double factor, const double* lines, int64_t n, double* system, int64_t side) {
-    for (int64_t k = 0; k < side; k += TILE.rows) {
-        const Lines x{lines + k, side, 1};
-        for (int64_t j = k / WIDTH * WIDTH; j < side;) {
-            double* to = system + k * side + j;
-            if (TILE.columns >= THREE && side - j >= THREE) {
-                if constexpr (TILE.columns >= THREE) add_tile<TILE.rows, THREE>(x, lines + j, side, n, factor, to, side);
-                j += THREE;
-            } else if (TILE.columns >= TWO && side - j >= TWO) {
-                if constexpr (TILE.columns >= TWO) add_tile<TILE.rows, TWO>(x, lines + j, side, n, factor, to, side);
-                j += TWO;
-            } else {
-                add_tile<TILE.rows, ONE>(x, lines + j, side, n, factor, to, side);
-                j += ONE;
-            }
-        }
-    }
-}
-
-// Add a tile of COLUMNS columns at column j if it fits the registers and is not wider than what is left; return whether.
+// Add a tile of COLUMNS columns at column j if that is at most MOST, and not more than what is left; return whether.
 template <int COLUMNS, int MOST>
-[[gnu::always_inline]] inline bool add_if_it_fits(Lines a, const double* z, int64_t n, double* to, int64_t side,
-                                                  int64_t width, int64_t& j) {
+[[gnu::always_inline]] inline bool add_if_it_fits(Lines x, const double* y, int64_t n, double factor, double* out,
+                                                  int64_t side, int64_t width, int64_t& j) {
     if constexpr (COLUMNS <= MOST) {
         if (width - j >= COLUMNS) {
-            add_tile<TILE.rows, COLUMNS>(a, z + j, side, n, 1.0, to + j, side);
+            add_tile<TILE.rows, COLUMNS>(x, y + j, side, n, factor, out + j, side);
             j += COLUMNS;
             return true;
         }
@@ -91,96 +71,74 @@ template <int COLUMNS, int MOST>
     return false;
 }
 
-// Add the products of n numbers of TILE.rows rows with the first `width` numbers of n lines of Z.
+// Add factor * Σ x yᵀ over n lines to columns `begin` to `end` of TILE.rows rows, a multiple of half a vector.
 //
-// The width is a multiple of half a vector. A tile with the odd half comes first, because alone it would be too small to
-// keep the processor busy.
-inline void add_row_products(Lines a, const double* z, int64_t n, double* to, int64_t side, int64_t width) {
-    for (int64_t j = 0; j < width;) {
-        if ((width - j) % WIDTH != 0) {
-            if (add_if_it_fits<TWO_AND_HALF, TILE.odd_columns>(a, z, n, to, side, width, j)) continue;
-            if (add_if_it_fits<ONE_AND_HALF, TILE.odd_columns>(a, z, n, to, side, width, j)) continue;
-            add_if_it_fits<HALF, HALF>(a, z, n, to, side, width, j);
+// A tile with the odd half comes first, because alone it would be too small to keep the processor busy.
+inline void add_rows(Lines x, const double* y, int64_t n, double factor, double* out, int64_t side, int64_t begin,
+                     int64_t end) {
+    for (int64_t j = begin; j < end;) {
+        if ((end - j) % WIDTH != 0) {
+            if (add_if_it_fits<TWO_AND_HALF, TILE.odd_columns>(x, y, n, factor, out, side, end, j)) continue;
+            if (add_if_it_fits<ONE_AND_HALF, TILE.odd_columns>(x, y, n, factor, out, side, end, j)) continue;
+            add_if_it_fits<HALF, HALF>(x, y, n, factor, out, side, end, j);
         } else {
-            if (add_if_it_fits<THREE, TILE.columns>(a, z, n, to, side, width, j)) continue;
-            if (add_if_it_fits<TWO, TILE.columns>(a, z, n, to, side, width, j)) continue;
-            add_if_it_fits<ONE, TILE.columns>(a, z, n, to, side, width, j);
+            if (add_if_it_fits<THREE, TILE.columns>(x, y, n, factor, out, side, end, j)) continue;
+            if (add_if_it_fits<TWO, TILE.columns>(x, y, n, factor, out, side, end, j)) continue;
+            add_if_it_fits<ONE, TILE.columns>(x, y, n, factor, out, side, end, j);
         }
     }
 }
 
-// Multiply the rows of a product by their scales.
-inline void scale_rows(Strided row_scale, int64_t start, int64_t stop, int64_t side, double* product) {
-    for (int64_t row = start; row < stop; ++row) {
-        const Vector scale = broadcast(row_scale[row]);
-        for (int64_t j = (row - start) * side; j < (row - start + 1) * side; j += WIDTH)
-            store(product + j, load(product + j) * scale);
-    }
+// Add factor * Σ z zᵀ over n lines to the 8 x 8 submatrices on and above the diagonal of a matrix.
+inline void add_outer_products(double factor, const double* lines, int64_t n, double* system, int64_t side) {
+    for (int64_t k = 0; k < side; k += TILE.rows)
+        add_rows({lines + k, side, 1}, lines, n, factor, system + k * side, side, k / WIDTH * WIDTH, side);
 }
 
-// Write rows `start` to `stop` of A Z, given Z with the scales of the columns and zeros after its components.
-inline void set_dense_product(const double* dense, int64_t n_columns, const double* scaled, int64_t n_components,
-                              int64_t side, Strided row_scale, int64_t start, int64_t stop, double* product) {
-    const int64_t width = (n_components + HALF - 1) / HALF * HALF;
-    std::fill_n(product, (stop - start) * side, 0.0);
+// Write rows `start` to `stop` of A Z for a dense matrix.
+inline void set_dense_product(const Problem& problem, int64_t start, int64_t stop, double* product) {
+    const int64_t n_columns = problem.n_columns, side = problem.side;
+    const int64_t width = (problem.n_components + HALF - 1) / HALF * HALF;
     for (int64_t begin = 0; begin < n_columns; begin += LINES_PER_CHUNK) {
         const int64_t n = std::min(LINES_PER_CHUNK, n_columns - begin);
-        const double* z = scaled + begin * side;
+        const double* z = problem.scaled + begin * side;
         int64_t row = start;
-        for (; row + TILE.rows <= stop; row += TILE.rows) {
-            const Lines a{dense + row * n_columns + begin, 1, n_columns};
-            add_row_products(a, z, n, product + (row - start) * side, side, width);
-        }
-        for (; row < stop; ++row) {
-            const Lines a{dense + row * n_columns + begin, 1, 1};
+        for (; row + TILE.rows <= stop; row += TILE.rows)
+            add_rows({problem.data.dense + row * n_columns + begin, 1, n_columns}, z, n, 1.0,
+                     product + (row - start) * side, side, 0, width);
+        for (; row < stop; ++row)
             for (int64_t j = 0; j < side; j += WIDTH)
-                add_tile<1, ONE>(a, z + j, side, n, 1.0, product + (row - start) * side + j, side);
-        }
+                add_tile<1, ONE>({problem.data.dense + row * n_columns + begin, 1, 1}, z + j, side, n, 1.0,
+                                 product + (row - start) * side + j, side);
     }
-    scale_rows(row_scale, start, stop, side, product);
 }
 
 // Write rows `start` to `stop` of A Z for a matrix in CSR form.
-inline void set_sparse_product(const int64_t* indptr, const uint32_t* indices, const double* values,
-                               const double* scaled, int64_t side, Strided row_scale, int64_t start, int64_t stop,
-                               double* product) {
-    std::fill_n(product, (stop - start) * side, 0.0);
+inline void set_sparse_product(const Problem& problem, int64_t start, int64_t stop, double* product) {
+    const Data& data = problem.data;
+    const int64_t side = problem.side;
     for (int64_t row = start; row < stop; ++row) {
         double* to = product + (row - start) * side;
-        for (int64_t i = indptr[row]; i < indptr[row + 1]; ++i) {
-            const double* line = scaled + int64_t(indices[i]) * side;
-            const Vector value = broadcast(values[i]);
+        for (int64_t i = data.stored_indptr[row]; i < data.stored_indptr[row + 1]; ++i) {
+            const double* line = problem.scaled + int64_t(data.stored_indices[i]) * side;
+            const Vector value = broadcast(data.stored_values[i]);
             for (int64_t j = 0; j < side; j += WIDTH)
                 store(to + j, add_product(load(to + j), value, load(line + j)));
         }
     }
-    scale_rows(row_scale, start, stop, side, product);
 }
 
-// A factor in the forms that draws read, in memory for (n_rows + 1) * side numbers each, and side * side for ZᵀZ. `scaled`
-// may be Z itself. Both end with a row of zeros, and components are padded with zeros.
-struct Factor {
-    double *Z, *scaled, *gram;
-    int64_t n_rows, n_components, side;
-
-    // Fill it with `given` times the inverse deviations of the columns and, for `scaled`, their scales, if not null.
-    void set(const double* given, const double* inverse_deviation, const double* entry_scale) const {
-        for (int64_t row = 0; row < n_rows; ++row) {
-            const double inverse = inverse_deviation != nullptr ? inverse_deviation[row] : 1.0;
-            double *z = Z + row * side, *s = scaled + row * side;
-            for (int64_t k = 0; k < n_components; ++k) z[k] = given[row * n_components + k] * inverse;
-            if (entry_scale != nullptr)
-                for (int64_t k = 0; k < n_components; ++k) s[k] = z[k] * entry_scale[row];
-            for (int64_t k = n_components; k < side; ++k) z[k] = s[k] = 0.0;
-        }
-        std::fill_n(Z + n_rows * side, side, 0.0);
-        std::fill_n(scaled + n_rows * side, side, 0.0);
-        std::fill_n(gram, side * side, 0.0);
-        for (int64_t begin = 0; begin < n_rows; begin += LINES_PER_CHUNK)
-            add_outer_products(1.0, Z + begin * side, std::min(LINES_PER_CHUNK, n_rows - begin), gram, side);
-        for (int64_t k = 0; k < side; ++k)
-            for (int64_t j = 0; j < k; ++j) gram[k * side + j] = gram[j * side + k];
+// Write rows `start` to `stop` of A Z, with the scales of rows and columns, if there is a matrix.
+inline void set_product(const Problem& problem, int64_t start, int64_t stop, double* product) {
+    if (!problem.data.has_matrix()) return;
+    const int64_t side = problem.side;
+    std::fill_n(product, (stop - start) * side, 0.0);
+    (problem.data.dense != nullptr ? set_dense_product : set_sparse_product)(problem, start, stop, product);
+    for (int64_t row = start; row < stop; ++row) {
+        const Vector scale = broadcast(problem.row_scale[row]);
+        for (int64_t j = (row - start) * side; j < (row - start + 1) * side; j += WIDTH)
+            store(product + j, load(product + j) * scale);
     }
-};
+}
 
 }  // namespace bnmf

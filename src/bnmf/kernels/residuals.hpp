@@ -146,9 +146,10 @@ template <bool WEIGHTED>
     }
 }
 
-// Subtract the last change from the residuals, and write partial sums of Σ z e for component k of the panel.
-inline void add_products(int64_t last, int64_t k, int64_t width, const Lists& lists, const double* changes,
-                         double* partial) {
+// Subtract the last change from the residuals, and write partial sums of Σ z e for component k of the panel, or of Σ e².
+template <bool SQUARES>
+void subtract_change(int64_t last, int64_t k, int64_t width, const Lists& lists, const double* changes,
+                     double* partial) {
     int64_t begin = 0, to = 0;
     for (int lane = 0; lane < lists.n_lanes; ++lane) {
         const int64_t length = lists.lengths[lane];
@@ -159,27 +160,7 @@ inline void add_products(int64_t last, int64_t k, int64_t width, const Lists& li
         for (int64_t i = 0; i < length; i += WIDTH) {
             const Vector residual = add_product(load(e + i), change, load(changed + i));
             store(e + i, residual);
-            total = add_product(total, residual, load(column + i));
-        }
-        store(partial + lane * WIDTH, total);
-        begin += length;
-        to += length * width;
-    }
-}
-
-// Subtract the last change from the residuals, and write partial sums of Σ e².
-inline void add_squares(int64_t last, int64_t width, const Lists& lists, const double* changes, double* partial) {
-    int64_t begin = 0, to = 0;
-    for (int lane = 0; lane < lists.n_lanes; ++lane) {
-        const int64_t length = lists.lengths[lane];
-        const Vector change = broadcast(-changes[lane]);
-        double* e = lists.residuals + begin;
-        const double* changed = lists.z + to + last * length;
-        Vector total = broadcast(0.0);
-        for (int64_t i = 0; i < length; i += WIDTH) {
-            const Vector residual = add_product(load(e + i), change, load(changed + i));
-            store(e + i, residual);
-            total = add_product(total, residual, residual);
+            total = add_product(total, residual, SQUARES ? residual : load(column + i));
         }
         store(partial + lane * WIDTH, total);
         begin += length;
@@ -195,7 +176,7 @@ inline void multiply_gram(const double* row, int64_t k, int64_t n_components, co
     for (int64_t j = k; j < n_components; ++j) after = add_product(after, broadcast(row[j]), load(lanes.w + j * WIDTH));
 }
 
-// Return the number of floats that `draw_rows_of` needs if the longest list has `longest` entries.
+// Return the number of floats that `draw_rows` needs if the longest list has `longest` entries.
 inline int64_t residuals_size(int64_t side, int64_t longest) {
     const int64_t gathered = std::max(MAX_GATHERED, WIDTH * padded_length(longest));
     return Lanes::size(side) + 3 * WIDTH + N_PARTIAL + 2 * WIDTH * side + 2 * most_listed(longest) + gathered;
@@ -203,7 +184,7 @@ inline int64_t residuals_size(int64_t side, int64_t longest) {
 
 // Draw rows of W that share nothing; `numbers`, `words` and `offsets` are memory to work in.
 template <Entries E>
-void draw_rows_of(const Problem& problem, const RowList& list, double* numbers, uint64_t* words, int64_t* offsets) {
+void draw_rows(const Problem& problem, const RowList& list, double* numbers, StreamWords* words, int64_t* offsets) {
     const int64_t n_components = problem.n_components, side = problem.side;
     const double* gram = problem.gram;
     const Data& data = problem.data;
@@ -266,7 +247,7 @@ void draw_rows_of(const Problem& problem, const RowList& list, double* numbers, 
         }
         set_scales(n_components, lanes);
 
-        Progress progress{first_lanes(n_lanes), load(lanes.sums), broadcast(0.0), lanes.streams()};
+        Progress progress{first_lanes(n_lanes), load(lanes.sums), broadcast(0.0), lanes.words->streams()};
         Vector error = broadcast(0.0);
         for (int64_t pass = 0; pass < problem.n_passes; ++pass) {
             begin_pass<E>(n_components, lanes, progress);
@@ -278,7 +259,7 @@ void draw_rows_of(const Problem& problem, const RowList& list, double* numbers, 
                 store(changes, broadcast(0.0));
                 for (int64_t k = first; k < last; ++k) {
                     const int64_t previous = std::max(k - 1, first);
-                    add_products(previous - first, k - first, width, lists, changes, partial);
+                    subtract_change<false>(previous - first, k - first, width, lists, changes, partial);
                     Vector before = broadcast(0.0), after = broadcast(0.0);
                     if (uses_gram) multiply_gram(gram + k * side, k, n_components, lanes, before, after);
                     const Vector product = load(lanes.products + k * WIDTH);
@@ -289,7 +270,7 @@ void draw_rows_of(const Problem& problem, const RowList& list, double* numbers, 
                     error = error + drawn * (whole * of_gram - product - product);
                     store(changes, change);
                 }
-                add_squares(last - 1 - first, width, lists, changes, partial);
+                subtract_change<true>(last - 1 - first, 0, width, lists, changes, partial);
             }
         }
         store(lanes.squares, error + sign * row_sums(partial));

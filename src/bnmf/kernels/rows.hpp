@@ -35,11 +35,6 @@ struct Prior {
     Strided linear, quadratic, absolute;  // `absolute`, of |w|, has no data if entries are nonnegative
     double pairwise, max_rate;
     bool paper_rule;  // whether to use the update printed in the paper for the max term
-
-    Entries entries() const {
-        if (absolute.data != nullptr) return Entries::real;
-        return max_rate != 0.0 ? Entries::with_max_term : Entries::nonnegative;
-    }
 };
 
 // Rows of the data. Each lists its observed or its missing positions, whichever are fewer, in ascending order.
@@ -56,6 +51,7 @@ struct Data {
     const double* stored_values;
     int64_t longest;               // most positions that are gathered for a row: those listed, or all others
 
+    bool has_matrix() const { return dense != nullptr || stored_indptr != nullptr; }
     double value(int64_t i) const { return single_values != nullptr ? double(single_values[i]) : values[i]; }
 };
 
@@ -102,9 +98,9 @@ struct Lanes {
     double* squares;        // single vectors: Σ a² over each row,
     double* sums;           // the sum of its entries,
     double* precision;      // and the precision of its noise
-    uint64_t* words;        // the streams
+    StreamWords* words;
 
-    Lanes(double* numbers, uint64_t* words, int64_t side) : words(words) {
+    Lanes(double* numbers, StreamWords* words, int64_t side) : words(words) {
         double** const by_component[] = {&w, &zz, &linear, &quadratic, &absolute, &p, &inverse, &scale, &products,
                                          &largest_after};
         for (double** field : by_component) {
@@ -117,10 +113,6 @@ struct Lanes {
     }
 
     static int64_t size(int64_t side) { return 10 * WIDTH * side + 3 * WIDTH; }
-
-    Streams streams() const {
-        return {load(words), load(words + WIDTH), load(words + 2 * WIDTH), load(words + 3 * WIDTH)};
-    }
 };
 
 // What changes from draw to draw of eight rows.
@@ -154,11 +146,7 @@ inline void set_lane(int64_t row, int lane, const Problem& problem, const Lanes&
         lanes.w[k * WIDTH + lane] = w[k];
     }
     lanes.sums[lane] = total;
-    const Stream stream = stream_of(problem.key, problem.ids[row]);
-    lanes.words[lane] = stream.s0;
-    lanes.words[WIDTH + lane] = stream.s1;
-    lanes.words[2 * WIDTH + lane] = stream.s2;
-    lanes.words[3 * WIDTH + lane] = stream.s3;
+    lanes.words->set(lane, stream_of(problem.key, problem.ids[row]));
     const auto copy = [&](const Strided& coefficients, double* to) {
         if (coefficients.stride == 0) return;
         const double* from = coefficients.row(row);

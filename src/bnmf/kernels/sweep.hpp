@@ -6,70 +6,63 @@
 #pragma once
 
 #include "arrays.hpp"
-#include "draw.hpp"
 
 namespace bnmf {
 
 // The rows of each tile: those that share their missing entries with others, and all others.
 class Split {
 public:
-    using Pointers = Array<const int64_t, 1>;
-
     Split(const DataArrays& data, std::optional<Pointers> sharing_indptr, std::optional<Pointers> sharing_rows,
-          std::optional<Array<const uint8_t, 1>> repeats, std::optional<Pointers> other_indptr,
-          std::optional<Pointers> other_rows)
-        : data(&data), sharing_indptr_(sharing_indptr), sharing_rows_(sharing_rows), other_indptr_(other_indptr),
-          other_rows_(other_rows), repeats_(repeats) {
+          std::optional<Flags> repeats, std::optional<Pointers> other_indptr, std::optional<Pointers> other_rows)
+        : data(&data), sharing_{sharing_indptr, sharing_rows, repeats}, others_{other_indptr, other_rows, {}} {
         if (sharing_indptr) {
             require(sharing_rows && repeats, "rows that share need sharing_rows and repeats");
             require_size(*repeats, int64_t(sharing_rows->size()), "repeats");
-            check(*sharing_indptr, *sharing_rows, "sharing_rows");
+            check(sharing_, "sharing_rows");
             for (std::size_t i = 0; i < sharing_rows->size(); ++i)
                 require(data.lists_missing[sharing_rows->data()[i]], "rows that share must list their missing positions");
         }
         if (other_indptr) {
             require(other_rows.has_value(), "other rows need other_rows");
-            check(*other_indptr, *other_rows, "other_rows");
+            check(others_, "other_rows");
         }
     }
 
-    RowList sharing(int64_t tile) const {
-        if (!sharing_indptr_) return {nullptr, nullptr, 0};
-        const int64_t first = sharing_indptr_->data()[tile], end = sharing_indptr_->data()[tile + 1];
-        return {sharing_rows_->data() + first, repeats_->data() + first, end - first};
-    }
-
-    RowList others(int64_t tile) const {
-        if (!other_indptr_) return {nullptr, nullptr, 0};
-        const int64_t first = other_indptr_->data()[tile], end = other_indptr_->data()[tile + 1];
-        return {other_rows_->data() + first, nullptr, end - first};
-    }
-
+    RowList sharing(int64_t tile) const { return sharing_.of_tile(tile); }
+    RowList others(int64_t tile) const { return others_.of_tile(tile); }
     int64_t n_tiles() const { return (data->n_rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE; }
 
     const DataArrays* data;
 
 private:
+    struct ByTile {
+        std::optional<Pointers> indptr, rows;
+        std::optional<Flags> repeats;
+
+        RowList of_tile(int64_t tile) const {
+            if (!indptr) return {nullptr, nullptr, 0};
+            const int64_t first = indptr->data()[tile], end = indptr->data()[tile + 1];
+            return {rows->data() + first, repeats ? repeats->data() + first : nullptr, end - first};
+        }
+    };
+
     // Check that every row is one of its tile.
-    void check(const Pointers& indptr, const Pointers& rows, const char* name) const {
-        require_size(indptr, n_tiles() + 1, "the pointers of tiles");
-        bool is_right = indptr.data()[0] == 0 && indptr.data()[n_tiles()] == int64_t(rows.size());
+    void check(const ByTile& list, const char* name) const {
+        require_size(*list.indptr, n_tiles() + 1, "the pointers of tiles");
+        const int64_t *indptr = list.indptr->data(), n_listed = int64_t(list.rows->size());
+        bool is_right = indptr[0] == 0 && indptr[n_tiles()] == n_listed;
         for (int64_t tile = 0; is_right && tile < n_tiles(); ++tile) {
-            const int64_t first = indptr.data()[tile], end = indptr.data()[tile + 1];
-            is_right = first <= end && end <= int64_t(rows.size());
-            for (int64_t i = first; is_right && i < end; ++i) {
-                const int64_t row = rows.data()[i];
+            is_right = indptr[tile] <= indptr[tile + 1] && indptr[tile + 1] <= n_listed;
+            for (int64_t i = indptr[tile]; is_right && i < indptr[tile + 1]; ++i) {
+                const int64_t row = list.rows->data()[i];
                 is_right = row >= 0 && row < data->n_rows && row / ROWS_PER_TILE == tile;
             }
         }
         require(is_right, " must be rows of their tiles", name);
     }
 
-    std::optional<Pointers> sharing_indptr_, sharing_rows_, other_indptr_, other_rows_;
-    std::optional<Array<const uint8_t, 1>> repeats_;
+    ByTile sharing_, others_;
 };
-
-using Ids = Array<const uint64_t, 1>;
 
 // What the half-sweeps of one factor read of the data in all sweeps.
 struct Rows {
@@ -102,10 +95,8 @@ public:
           squares_(squares.value_or(rows.squares)), roots_(roots), ids_(ids.value_or(rows.ids)) {
         const DataArrays& data = *rows.data;
         const int64_t n_rows = int64_t(W.shape(0)), n_components = int64_t(W.shape(1)), n_columns = int64_t(Z.shape(0));
-        require(n_rows == data.n_rows, "W must have as many rows as the data");
         require(int64_t(Z.shape(1)) == n_components && n_components > 0, "W and Z must have the same components");
-        require(data.n_needed <= n_columns && (!data.has_matrix() || data.n_columns == n_columns),
-                "Z must have as many rows as the data have columns");
+        data.check_factors(n_rows, n_columns);
         require(n_passes >= 1, "n_passes must be at least 1");
         require_size(squares_, n_rows, "squares");
         require_size(ids_, n_rows, "ids");
@@ -120,9 +111,9 @@ public:
         problem_.squares = squares_.data();
         problem_.roots = pointer_or_null(roots, data.n_listed, "roots");
         problem_.row_scale = one_or_each(rows.row_scale, n_rows, "row_scale");
+        problem_.entry_scale = scales_of(rows.entry_scale, n_columns);
         set_variances(one_or_each(row_variance, n_rows, "row_variance"), int64_t(row_variance.size()),
-                      one_or_each(entry_variance, n_columns, "entry_variance"),
-                      pointer_or_null(rows.entry_scale, n_columns, "entry_scale"));
+                      one_or_each(entry_variance, n_columns, "entry_variance"));
         problem_.key = {key_high, key_low};
         problem_.ids = ids_.data();
         problem_.n_passes = n_passes;
@@ -151,22 +142,22 @@ public:
         require(memory_->n_uses == n_uses_, "the memory of the other factor has been used for something else");
         nb::gil_scoped_release release;
         const int64_t longest = problem_.data.longest, side = problem_.side;
-        double* product = memory.tile.reserve(ROWS_PER_TILE * side + draws_size(side, longest));
+        double* numbers = memory.tile.reserve(tile_size(side, longest));
         if (int64_t(memory.offsets.size()) < max_listed(longest)) memory.offsets.resize(max_listed(longest));
-        for (int64_t tile = first; tile < end; ++tile) draw_tile(tile, product, memory);
+        for (int64_t tile = first; tile < end; ++tile)
+            draw_tile(problem_, tile, split_->sharing(tile), split_->others(tile), numbers, &memory.words,
+                      memory.offsets.data());
     }
 
 private:
     // Set the precisions of rows, and the scales of columns: unequal variances of the columns divide Z and the data by
     // their roots.
-    void set_variances(Strided row_variance, int64_t n_variances, Strided entry_variance, const double* entry_scale) {
-        static const double one = 1.0;
+    void set_variances(Strided row_variance, int64_t n_variances, Strided entry_variance) {
         const bool is_unequal = entry_variance.stride != 0;
         precision_.resize(n_variances);
         for (int64_t i = 0; i < n_variances; ++i)
             precision_[i] = 1.0 / (is_unequal ? row_variance[i] : row_variance[i] * entry_variance[0]);
         problem_.precision = {precision_.data(), row_variance.stride};
-        problem_.entry_scale = entry_scale != nullptr ? Strided{entry_scale, 1} : Strided{&one, 0};
         if (!is_unequal) return;
         inverse_deviation_.resize(problem_.n_columns);
         entry_scale_.resize(problem_.n_columns);
@@ -175,24 +166,6 @@ private:
             entry_scale_[column] = inverse_deviation_[column] * problem_.entry_scale[column];
         }
         problem_.entry_scale = {entry_scale_.data(), 1};
-    }
-
-    void draw_tile(int64_t tile, double* product, Memory& memory) const {
-        Problem problem = problem_;
-        const Data& data = problem.data;
-        const int64_t side = problem.side, start = tile * ROWS_PER_TILE;
-        const int64_t stop = std::min(start + ROWS_PER_TILE, data.n_rows);
-        if (data.dense != nullptr)
-            set_dense_product(data.dense, data.n_columns, problem.scaled, problem.n_components, side, problem.row_scale,
-                              start, stop, product);
-        else if (data.stored_indptr != nullptr)
-            set_sparse_product(data.stored_indptr, data.stored_indices, data.stored_values, problem.scaled, side,
-                               problem.row_scale, start, stop, product);
-        problem.product = product;
-        problem.first_row = start;
-        double* numbers = product + ROWS_PER_TILE * side;
-        draw_sharing_rows(problem, split_->sharing(tile), numbers, memory.words);
-        draw_rows(problem, split_->others(tile), numbers, memory.words, memory.offsets.data());
     }
 
     Problem problem_{};

@@ -86,12 +86,12 @@ inline Vector set_residual_products(const double* system, int64_t side, int64_t 
     store(product, add_product(load(product), change, broadcast(entry)));
 }
 
-// Return the number of floats that `draw_sharing_rows_of` needs: lanes, one system, and gathered rows.
+// Return the number of floats that `draw_sharing_rows` needs: lanes, one system, and gathered rows.
 inline int64_t sharing_size(int64_t side) { return Lanes::size(side) + side * side + ROWS_PER_CHUNK * side; }
 
 // Draw rows of W that list their missing entries and share them with others; `numbers` and `words` are memory to work in.
 template <Entries E>
-void draw_sharing_rows_of(const Problem& problem, const RowList& list, double* numbers, uint64_t* words) {
+void draw_sharing_rows(const Problem& problem, const RowList& list, double* numbers, StreamWords* words) {
     const int64_t n_components = problem.n_components, side = problem.side, n_passes = problem.n_passes;
     const Lanes lanes(numbers, words, side);
     double* own = numbers + Lanes::size(side);
@@ -125,7 +125,7 @@ void draw_sharing_rows_of(const Problem& problem, const RowList& list, double* n
         }
 
         Vector error = set_residual_products(system, side, n_components, lanes);
-        Progress progress{first_lanes(n_lanes), load(lanes.sums), broadcast(0.0), lanes.streams()};
+        Progress progress{first_lanes(n_lanes), load(lanes.sums), broadcast(0.0), lanes.words->streams()};
         for (int64_t pass = 0; pass < n_passes; ++pass) {
             begin_pass<E>(n_components, lanes, progress);
             for (int64_t k = 0; k < n_components; ++k) {

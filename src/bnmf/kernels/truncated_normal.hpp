@@ -19,42 +19,40 @@ constexpr double LEGENDRE_WEIGHTS[] = {0.10122853629037706, 0.22238103445337443,
                                        0.36268378337836166};
 constexpr double SQRT_PI = 1.7724538509055159;
 
+// Return the first number that `propose` writes and accepts, or NaN.
+template <typename F> inline double first_accepted(F propose) {
+    double x;
+    for (int i = 0; i < MAX_PROPOSALS; ++i)
+        if (propose(x)) return x;
+    return NOT_A_NUMBER;
+}
+
 // Draw from exp(b w - p w²/2) on w >= 0.
 inline double draw_positive(double b, double p, Stream& stream) {
-    const double inverse = 1.0 / p, scale = std::sqrt(inverse), start = -b * scale;
-    if (start > TAIL_START) {
-        for (int i = 0; i < MAX_PROPOSALS; ++i) {
-            const double x = exponential(stream) / -b;
-            const double height = exponential(stream);
-            if (p * x * x <= 2.0 * height) return x;
-        }
-        return NOT_A_NUMBER;
-    }
-    const double mean = b * inverse;
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
-        double x = normal(stream);
-        if (start > 0.0) x = std::fabs(x);
-        x = x * scale + mean;
-        if (x >= 0.0) return x;
-    }
-    return NOT_A_NUMBER;
+    const double inverse = 1.0 / p, scale = std::sqrt(inverse), start = -b * scale, mean = b * inverse;
+    if (start > TAIL_START)
+        return first_accepted([&](double& x) {
+            x = exponential(stream) / -b;
+            return p * x * x <= 2.0 * exponential(stream);
+        });
+    return first_accepted([&](double& x) {
+        const double z = normal(stream);
+        x = (start > 0.0 ? std::fabs(z) : z) * scale + mean;
+        return x >= 0.0;
+    });
 }
 
 // Draw within [0, width] if the density is decreasing there (b <= 0).
 inline double draw_decreasing(double b, double p, double width, Stream& stream) {
-    if ((0.5 * p * width - b) * width < 1.0) {
-        for (int i = 0; i < MAX_PROPOSALS; ++i) {
-            const double x = uniform(stream) * width;
-            const double height = exponential(stream);
-            if ((0.5 * p * x - b) * x <= height) return x;
-        }
-        return NOT_A_NUMBER;
-    }
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
-        const double x = draw_positive(b, p, stream);
-        if (!(x > width)) return x;  // NaN ends the loop too
-    }
-    return NOT_A_NUMBER;
+    if ((0.5 * p * width - b) * width < 1.0)
+        return first_accepted([&](double& x) {
+            x = uniform(stream) * width;
+            return (0.5 * p * x - b) * x <= exponential(stream);
+        });
+    return first_accepted([&](double& x) {
+        x = draw_positive(b, p, stream);
+        return !(x > width);  // NaN is accepted
+    });
 }
 
 // Draw from exp(b w - p w²/2) on 0 <= w <= width; the width may be infinite.
@@ -63,20 +61,16 @@ inline double draw_within(double b, double p, double width, Stream& stream) {
         return width - draw_decreasing(p * width - b, p, width, stream);
     if (b <= 0.0) return draw_decreasing(b, p, width, stream);
     const double scale = 1.0 / std::sqrt(p), start = -b * scale;
-    if (width < 2.0 * scale) {
-        for (int i = 0; i < MAX_PROPOSALS; ++i) {
-            const double x = uniform(stream) * width;
-            const double height = exponential(stream);
+    if (width < 2.0 * scale)
+        return first_accepted([&](double& x) {
+            x = uniform(stream) * width;
             const double distance = x - b / p;
-            if (p * distance * distance <= 2.0 * height) return x;
-        }
-        return NOT_A_NUMBER;
-    }
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
-        const double x = (normal(stream) - start) * scale;
-        if (0.0 <= x && x <= width) return x;
-    }
-    return NOT_A_NUMBER;
+            return p * distance * distance <= 2.0 * exponential(stream);
+        });
+    return first_accepted([&](double& x) {
+        x = (normal(stream) - start) * scale;
+        return 0.0 <= x && x <= width;
+    });
 }
 
 // Return exp(x²) erfc(x) for x >= 0.
@@ -121,22 +115,16 @@ inline double log_mass(double b, double p, double width) {
 // rejection sampler that accepts more than a third of its draws: that of the mode, if it is below the kink. Otherwise a
 // piece is selected by its mass first.
 inline double draw_two_piece(double b, double p, double kink, double max_rate, Stream& stream) {
-    if (b <= p * kink && p * kink * kink >= 1.0) {
-        for (int i = 0; i < MAX_PROPOSALS; ++i) {
-            const double x = draw_positive(b, p, stream);
-            if (!(x > kink)) return x;  // NaN ends the loop too, here and below
-            if (max_rate * (x - kink) <= exponential(stream)) return x;
-        }
-        return NOT_A_NUMBER;
-    }
-    if (max_rate * kink <= 1.0 || b - max_rate >= p * kink) {
-        for (int i = 0; i < MAX_PROPOSALS; ++i) {
-            const double x = draw_positive(b - max_rate, p, stream);
-            if (!(x < kink)) return x;
-            if (max_rate * (kink - x) <= exponential(stream)) return x;
-        }
-        return NOT_A_NUMBER;
-    }
+    if (b <= p * kink && p * kink * kink >= 1.0)
+        return first_accepted([&](double& x) {
+            x = draw_positive(b, p, stream);
+            return !(x > kink) || max_rate * (x - kink) <= exponential(stream);
+        });
+    if (max_rate * kink <= 1.0 || b - max_rate >= p * kink)
+        return first_accepted([&](double& x) {
+            x = draw_positive(b - max_rate, p, stream);
+            return !(x < kink) || max_rate * (kink - x) <= exponential(stream);
+        });
     const double beyond = b - max_rate - p * kink;
     const double log_below = log_mass(b, p, kink);
     const double log_above = (b - 0.5 * p * kink) * kink + log_mass(beyond, p, INFINITE);
@@ -152,19 +140,18 @@ inline double draw_two_piece(double b, double p, double kink, double max_rate, S
 inline double draw_real(double b, double p, double rate, Stream& stream) {
     const double sign = rate > 0.0 && b < 0.0 ? -1.0 : 1.0;
     const double inverse = 1.0 / p, scale = std::sqrt(inverse), slope = sign * b - rate;  // of the log density beyond 0
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
-        if (rate > 0.0 && -slope * scale > TAIL_START) {
+    if (rate > 0.0 && -slope * scale > TAIL_START)
+        return first_accepted([&](double& x) {
             const bool is_left = uniform(stream) * (rate + rate) < -slope;
-            const double x = exponential(stream) / (is_left ? rate + rate + slope : -slope);
-            const double height = exponential(stream);
-            if (p * x * x <= 2.0 * height) return is_left ? -sign * x : sign * x;
-        } else {
-            const double x = normal(stream) * scale + slope * inverse;
-            if (!(x < 0.0 && rate > 0.0)) return sign * x;  // NaN ends the loop too
-            if (-2.0 * rate * x <= exponential(stream)) return sign * x;
-        }
-    }
-    return NOT_A_NUMBER;
+            const double size = exponential(stream) / (is_left ? rate + rate + slope : -slope);
+            x = is_left ? -sign * size : sign * size;
+            return p * size * size <= 2.0 * exponential(stream);
+        });
+    return first_accepted([&](double& x) {
+        const double value = normal(stream) * scale + slope * inverse;
+        x = sign * value;
+        return !(value < 0.0 && rate > 0.0) || -2.0 * rate * value <= exponential(stream);
+    });
 }
 
 }  // namespace bnmf

@@ -1,7 +1,7 @@
 // Vectors of eight numbers, on the vector extensions of GCC and Clang.
 //
 // There are three kinds: 64-bit floats, 64-bit words, and masks, whose lanes are all ones or all zeros. Operators act lane
-// by lane. A vector is as many registers as eight lanes take at the level of the processor that this is compiled for.
+// by lane. A vector has as many registers as eight lanes take on the processor that this is compiled for.
 #pragma once
 
 #include <cmath>
@@ -106,74 +106,60 @@ template <int N, typename T> [[gnu::always_inline]] inline Register<T, N> broadc
     return fill_register(x, std::make_index_sequence<N>{});
 }
 
-template <typename T> [[gnu::always_inline]] inline Eight<T> broadcast_of(T x) {
+template <typename T> [[gnu::always_inline]] inline Eight<T> broadcast(T x) {
     Eight<T> all;
     for (int i = 0; i < PARTS; ++i) all.part[i] = broadcast_register<LANES>(x);
     return all;
 }
 
-[[gnu::always_inline]] inline Vector broadcast(double x) { return broadcast_of(x); }
-[[gnu::always_inline]] inline Words broadcast_word(uint64_t x) { return broadcast_of(x); }
-
 // --- operators
 
 template <typename T> [[gnu::always_inline]] inline Eight<T> operator+(Eight<T> x, Eight<T> y) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] + y.part[i];
+    for (int i = 0; i < PARTS; ++i) x.part[i] += y.part[i];
     return x;
 }
-
 [[gnu::always_inline]] inline Vector operator-(Vector x, Vector y) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] - y.part[i];
+    for (int i = 0; i < PARTS; ++i) x.part[i] -= y.part[i];
     return x;
 }
-
 [[gnu::always_inline]] inline Vector operator*(Vector x, Vector y) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] * y.part[i];
+    for (int i = 0; i < PARTS; ++i) x.part[i] *= y.part[i];
     return x;
 }
-
 [[gnu::always_inline]] inline Vector operator/(Vector x, Vector y) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] / y.part[i];
+    for (int i = 0; i < PARTS; ++i) x.part[i] /= y.part[i];
     return x;
 }
-
 template <typename T> [[gnu::always_inline]] inline Eight<T> operator&(Eight<T> x, Eight<T> y) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] & y.part[i];
+    for (int i = 0; i < PARTS; ++i) x.part[i] &= y.part[i];
     return x;
 }
-
 template <typename T> [[gnu::always_inline]] inline Eight<T> operator|(Eight<T> x, Eight<T> y) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] | y.part[i];
+    for (int i = 0; i < PARTS; ++i) x.part[i] |= y.part[i];
     return x;
 }
-
 [[gnu::always_inline]] inline Words operator^(Words x, Words y) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] ^ y.part[i];
+    for (int i = 0; i < PARTS; ++i) x.part[i] ^= y.part[i];
     return x;
 }
-
 [[gnu::always_inline]] inline Words operator<<(Words x, int n) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] << n;
+    for (int i = 0; i < PARTS; ++i) x.part[i] <<= n;
     return x;
 }
-
 [[gnu::always_inline]] inline Words operator>>(Words x, int n) {
-    for (int i = 0; i < PARTS; ++i) x.part[i] = x.part[i] >> n;
+    for (int i = 0; i < PARTS; ++i) x.part[i] >>= n;
     return x;
 }
-
 [[gnu::always_inline]] inline Mask operator>(Vector x, Vector y) {
     Mask where;
     for (int i = 0; i < PARTS; ++i) where.part[i] = (Register<int64_t, LANES>)(x.part[i] > y.part[i]);
     return where;
 }
-
 [[gnu::always_inline]] inline Mask operator>=(Vector x, Vector y) {
     Mask where;
     for (int i = 0; i < PARTS; ++i) where.part[i] = (Register<int64_t, LANES>)(x.part[i] >= y.part[i]);
     return where;
 }
-
 [[gnu::always_inline]] inline Mask operator<(Vector x, Vector y) { return y > x; }
 
 // Return x in the lanes of a mask, and y in the others.
@@ -184,7 +170,7 @@ template <typename T> [[gnu::always_inline]] inline Eight<T> select(Mask where, 
 
 // --- lane by lane
 
-// Return x + y z, rounded once if the processor can multiply and add in one instruction, and twice otherwise.
+// Return x + y z, rounded once if the processor can, and twice otherwise.
 #if defined(__FMA__)
 [[gnu::always_inline]] inline __m128d add_product(__m128d x, __m128d y, __m128d z) { return _mm_fmadd_pd(y, z, x); }
 [[gnu::always_inline]] inline __m256d add_product(__m256d x, __m256d y, __m256d z) { return _mm256_fmadd_pd(y, z, x); }
@@ -217,7 +203,7 @@ template <typename T> [[gnu::always_inline]] inline Eight<T> select(Mask where, 
     return x;
 }
 
-// Return the larger of x and y, or the other one if one is no number.
+// Return the larger of x and y, ignoring NaN (like std::fmax).
 [[gnu::always_inline]] inline Vector larger(Vector x, Vector y) {
     for (int i = 0; i < PARTS; ++i) {
         const auto larger = y.part[i] > x.part[i] ? y.part[i] : x.part[i];
@@ -274,7 +260,6 @@ template <typename T> [[gnu::always_inline]] inline void insert_lane(Eight<T>& x
     return bits;
 }
 
-// Return whether any lane of a mask is set.
 [[gnu::always_inline]] inline bool any(Mask where) {
     auto all = where.part[0];
     for (int i = 1; i < PARTS; ++i) all |= where.part[i];
@@ -346,7 +331,6 @@ template <int D> [[gnu::always_inline]] inline void exchange_submatrices(Vector 
     });
 }
 
-// Transpose a matrix of eight vectors.
 [[gnu::always_inline]] inline void transpose(Vector (&rows)[WIDTH]) {
     exchange_submatrices<4>(rows);
     exchange_submatrices<2>(rows);
