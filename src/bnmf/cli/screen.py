@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bnmf.tables import Table
 
 N_SHOWN_NAMES = 3
+NAME_WIDTH = 24
 # Fraction of zeros among the observed entries from which it is worth to ask what they mean.
 MANY_ZEROS = 0.2
 # Columns of text in wide terminals, and where there is none.
@@ -61,11 +62,11 @@ class Screen:
 
     def describe(self, table: Table, source: Path | str) -> None:
         """Say what a table holds before it is used: shape, names, observed, missing, range."""
-        self.say(f"{_label(source)}: {table.layout.description}", style="bold")
-        for line in facts_of(table):
-            self.say(f"  {line}")
-        for note in table.notes:
-            self.say(f"  Note: {note}.")
+        name = "standard input" if str(source) == "-" else str(source)
+        self.say(f"{name}: {table.layout.description}", style="bold")
+        width = min(self.console.width, MAX_WIDTH) if self.console.is_terminal else 10_000
+        for line in [*facts_of(table), *(f"Note: {note}." for note in table.notes)]:
+            self.say(textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
 
 
 def facts_of(table: Table) -> list[str]:
@@ -122,12 +123,11 @@ def _number(number: int, noun: str) -> str:
 
 
 def _count(number: int, noun: str, names: list[str] | None) -> str:
+    from bnmf.utils.text import shortened
+
     count = _number(number, noun)
     if names is None:
         return f"{count} without names"
     more = ", ..." if len(names) > N_SHOWN_NAMES else ""
-    return f"{count} ({', '.join(names[:N_SHOWN_NAMES])}{more})"
-
-
-def _label(source: Path | str) -> str:
-    return "standard input" if str(source) == "-" else str(source)
+    shown = (shortened(name, NAME_WIDTH) for name in names[:N_SHOWN_NAMES])
+    return f"{count} ({', '.join(shown)}{more})"
