@@ -86,7 +86,7 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     """Draw the posterior of the standard deviation of the noise.
 
     Noise that is common to all columns is drawn as one density per chain. Noise of each column is drawn as a point with
-    its 90% interval, over the scale of the column where columns have scales of their own, the smallest first.
+    its 90% interval, over the scale of the column if columns have different scales, the smallest first.
 
     Parameters
     ----------

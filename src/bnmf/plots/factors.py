@@ -93,7 +93,7 @@ def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None,
     """Draw the largest rows and columns of a component with their 90% intervals.
 
     A weight of 1 is that of an average row. The value of a column is what the component adds to it in an average row,
-    over the scale of the column where columns have scales of their own, and otherwise in the units of the data. Weights
+    over the scale of the column if columns have different scales, and otherwise in the units of the data. Weights
     that may be negative have a root mean square of 1.
 
     Parameters
@@ -207,7 +207,7 @@ def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
 def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) -> list[Axes]:
     """Draw the observed matrix, the completed one, and how uncertain each prediction is.
 
-    Rows and columns are grouped by the component that makes most of them. Where columns have scales of their own, each
+    Rows and columns are grouped by the component that makes most of them. If columns have different scales, each
     is drawn over its range. Of more than 400 rows or columns, 400 are drawn, evenly spaced in that order.
 
     Parameters

@@ -62,7 +62,7 @@ class Overview:
 
     @property
     def units_differ(self) -> bool:
-        """Whether columns have so different spreads that their values do not go onto one axis."""
+        """Whether columns have so different spreads that their values do not fit on one axis."""
         spreads = self.column_sd[np.nan_to_num(self.column_sd) > 0]
         if len(spreads) < 2:
             return False
