@@ -111,10 +111,15 @@ def test_triples_without_names_and_automatic_draws(program, reports, tmp_path):
     rng = np.random.default_rng(0)
     lines = [f"{i}\t{j}\t{rng.integers(1, 6)}" for i in range(12) for j in range(6) if rng.random() < 0.6]
     (tmp_path / "u.data").write_text("\n".join(lines))
-    result = program("fit", tmp_path / "u.data", "--triples", "--out", tmp_path / "out", "--burn-in", "20")
+    options = ("--triples", "--burn-in", "20", "--noise", "common")
+    result = program("fit", tmp_path / "u.data", "--out", tmp_path / "out", *options)
     assert result.exit_code == 0, result.output
     assert f"{len(lines)} entries observed, {72 - len(lines)} missing" in result.stdout
-    assert Posterior.load(tmp_path / "out" / "posterior.npz").n_draws >= 100
+    assert "where you did not give others: --scale matrix --offset both\n" in result.stdout
+    posterior = Posterior.load(tmp_path / "out" / "posterior.npz")
+    assert posterior.n_draws >= 100
+    assert posterior.n_fixed == (1, 1)  # effects of rows and columns
+    assert posterior.scale.size == 1
 
 
 def test_a_directory_that_holds_a_fit_is_refused(program, reports, table, tmp_path):

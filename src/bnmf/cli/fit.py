@@ -68,7 +68,7 @@ def fit(
       bnmf fit ratings.csv --out ratings              # defaults: K and everything else are learned
       bnmf fit genes.tsv -k 20 --prior gl22 --out g   # 20 components, half-normal prior
       bnmf fit counts.mtx --unstored missing --out c  # sparse: unstored entries are missing
-      bnmf fit votes.csv --triples --out v            # lines of row, column, value
+      bnmf fit votes.csv --triples --out v            # lines of row, column, value: ratings
       bnmf fit --resume --out g --draws 1000          # resume, or take more draws
       bnmf fit parts --triples --scheduler tcp://10.0.0.1:8786 --out v    # on a Dask cluster
 
@@ -100,6 +100,12 @@ def fit(
         directory.check_unused()
         table = reading.table(data)
         screen.describe(table, data)
+        if reading.triples:
+            left = {name: value for name, value in options.RATINGS.items() if _is_default(context, name)}
+            given |= left
+            if left:
+                words = " ".join(f"--{name} {value}" for name, value in left.items())
+                screen.say(f"  Settings for triples, where you did not give others: {words}")
         settings = {"bnmf": __version__, "data": str(data), "unstored": table.unstored, **given}
         _check(table, settings)
         directory.begin(table, settings)
@@ -109,7 +115,7 @@ def fit(
 def _check(table: Table, settings: dict[str, Any]) -> None:
     from bnmf.priors.names import allows_negative
 
-    shifted, both_signs = settings["offset"] != "none", allows_negative(settings["prior"])
+    shifted, both_signs = settings["offset"] in ("min", "mean"), allows_negative(settings["prior"])
     if settings["offset"] == "mean" and not both_signs:
         raise ValueError("--offset mean leaves entries below zero: it needs --prior normal or laplace")
     check_values(table, settings["data"], negative=shifted or both_signs)
@@ -136,14 +142,18 @@ def _changed(context: typer.Context, directory: FitDirectory, given: dict[str, A
     """Return the settings of the fit in a directory, with what may change replaced by what the user gave."""
     settings = directory.settings()
     for name in (*FIXED, *CHANGEABLE):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "DEFAULT":
+        if _is_default(context, name):
             continue
         if name in FIXED and given[name] != settings[name]:
             option = name.replace("_", "-")
             raise WrongUse(f"--{option} is {settings[name]} in {directory.path}: another value needs another --out")
         settings[name] = given[name]
     return settings
+
+
+def _is_default(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "DEFAULT"
 
 
 def _same(a: Table, b: Table) -> bool:

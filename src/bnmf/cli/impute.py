@@ -113,7 +113,7 @@ def impute(
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
         predicted = Predictions(posterior, rows, columns, order[columns], table)
     else:
-        posterior = _fit(table, data, screen, components, max_time, seed, jobs)
+        posterior = _fit(table, data, screen, components, max_time, seed, jobs, triples=reading.triples)
         predicted = Predictions(posterior, rows, columns, columns, table)
     mean = predicted.mean()
     files = [(out, mean)]
@@ -136,7 +136,15 @@ def impute(
 
 
 def _fit(
-    table: Table, data: Path, screen: Screen, components: Any, max_time: float, seed: int, jobs: int | None
+    table: Table,
+    data: Path,
+    screen: Screen,
+    components: Any,
+    max_time: float,
+    seed: int,
+    jobs: int | None,
+    *,
+    triples: bool,
 ) -> Posterior:
     """Return the posterior of a table, and say what its predictions are worth."""
     from bnmf.imputer import ANY_TABLE
@@ -144,7 +152,7 @@ def _fit(
 
     check_values(table, data, negative=True)
     # Subtracting means would store every zero of a sparse table.
-    settings = {} if table.has_implicit_zeros else ANY_TABLE
+    settings = {} if table.has_implicit_zeros else options.RATINGS | {"prior": "normal"} if triples else ANY_TABLE
     sampling: dict[str, Any] = {"n_draws": "auto", "max_time": max_time, "random_state": seed, "n_jobs": jobs or -1}
     posterior = fitted(table, screen, n_components=components, **settings, **sampling).posterior_
     screen.judge(Verdict(tuple(finding for finding in posterior.verdict if finding.purpose in WARNED)))

@@ -147,13 +147,15 @@ Scale = Annotated[
     typer.Option("--scale", help="The unit of the model: the size of each column."),
 ]
 Offset = Annotated[
-    Literal["min", "mean", "none"],
+    Literal["min", "mean", "both", "none"],
     typer.Option(
         "--offset",
         help="min subtracts the minimum of each column, and so allows negative numbers; mean subtracts the mean, "
-        "for --prior normal or laplace.",
+        "for --prior normal or laplace; both learns an effect of each row and column.",
     ),
 ]
+RATINGS: dict[str, Any] = {"noise": "both", "scale": "matrix", "offset": "both"}
+"""Settings for triples, whose rows and columns are alike and share one unit, by ``python -m benchmarks.ratings``."""
 
 # --- sampling
 

@@ -76,7 +76,7 @@ def rank(
     numbers_to_try(ks, (2, 2))  # before the table is read
     table = reading.table(data)
     screen.describe(table, data)
-    check_values(table, data, negative=offset != "none" or allows_negative(prior))
+    check_values(table, data, negative=offset in ("min", "mean") or allows_negative(prior))
     estimator = BayesianNMF(
         prior=prior,
         noise=noise,
