@@ -76,7 +76,7 @@ for part, entries in enumerate(np.array_split(order, 5), start=1):
 # prior, which does not know that responses end at 100.
 
 unknown = np.argwhere(~known)
-doubt = model.posterior_.std(*unknown.T)
+doubt = model.posterior_.std(*unknown.T, noise=False)
 for position in np.argsort(doubt)[::-1][:5]:
     row, column = unknown[position]
     print(f"{table.index[row]} with {table.columns[column]}: sd {doubt[position]:.1f}")

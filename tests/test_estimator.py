@@ -502,7 +502,7 @@ def test_one_row_or_one_column(noise, shape):
     rows, columns = np.indices(shape).reshape(2, -1)
     total = model.posterior_.log_likelihood(rows, columns, X.ravel()).sum(axis=2)
     np.testing.assert_allclose(total, model.posterior_.log_density, rtol=1e-8)
-    errors = (X.ravel() - model.posterior_.draws_of(rows, columns)) ** 2
+    errors = (X.ravel() - model.posterior_.draws_of(rows, columns, noise=False)) ** 2
     np.testing.assert_allclose(model.posterior_.train_mse[:, 8:], errors.mean(axis=2), rtol=1e-8)
 
 
@@ -546,7 +546,7 @@ def predictions_of(model, X, new, monkeypatch):
     seen = ~np.isnan(X)
     assert np.array_equal(fitted.impute()[seen], X[seen])
     values = [fitted.reconstruct(), *fitted.interval(), *fitted.interval(noise=False), fitted.impute()]
-    spreads = [fitted.posterior_.std(), fitted.posterior_.std(noise=True)]
+    spreads = [fitted.posterior_.std(), fitted.posterior_.std(noise=False)]
     with monkeypatch.context() as patch:
         patch.setattr("bnmf.posterior.posterior.row_ids", by_number)
         posterior = fitted.posterior_of(new)
@@ -606,7 +606,13 @@ def test_constant_zero_and_never_observed_columns(noise):
             X[:, 1], X[:, 4], X[:, 6] = 5.0, 0.0, np.nan
             X[3] = np.nan
             model = short(noise=noise, scale=scale, offset=offset).fit(X)
-            for found in (*model.reconstruct(return_std=True), *model.interval(), model.impute(), model.transform(X)):
+            for found in (
+                model.reconstruct(),
+                model.posterior_.std(noise=False),
+                *model.interval(),
+                model.impute(),
+                model.transform(X),
+            ):
                 assert np.isfinite(found).all()
             assert np.isfinite(model.posterior_of(X[:2] + 1.0).mean()).all()
             assert np.isfinite(model.posterior_.log_density).all()

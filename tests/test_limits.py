@@ -211,7 +211,10 @@ def test_log_density_of_a_mixture_of_numbers_and_intervals(table):
     rows, columns = np.array([0, 1, 2]), np.array([1, 1, 1])
     lower, upper = np.array([np.nan, 2.0, -INF]), np.array([np.nan, INF, 2.0])
     got = posterior.log_likelihood(rows, columns, [0.5, 0.0, 0.0], lower=lower, upper=upper).reshape(-1, 3)
-    means, sd = posterior.draws_of(rows, columns).reshape(-1, 3), np.sqrt(posterior.noise_variance[..., 1].ravel())
+    means, sd = (
+        posterior.draws_of(rows, columns, noise=False).reshape(-1, 3),
+        np.sqrt(posterior.noise_variance[..., 1].ravel()),
+    )
     np.testing.assert_allclose(got[:, 0], stats.norm.logpdf(0.5, means[:, 0], sd), rtol=1e-9)
     np.testing.assert_allclose(got[:, 1], stats.norm.logsf(2.0, means[:, 1], sd), rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(got[:, 2], stats.norm.logcdf(2.0, means[:, 2], sd), rtol=1e-6, atol=1e-12)
@@ -222,7 +225,7 @@ def test_log_density_of_a_mixture_of_numbers_and_intervals(table):
 def test_a_note_asks_about_values_at_the_end_of_a_column(table):
     _, capped, given = table
     posterior = BayesianNMF(2, **QUICK).fit(capped).posterior_
-    assert any("bnmf.limits(X, capped=2)" in note for note in posterior.notes)
+    assert any("bnmf.limits(X, capped=2)" in note.advice for note in posterior.notes)
     assert not any("cut there" in problem for problem in posterior.problems())  # it asks, and is no warning
     assert "cut there" in str(posterior.verdict)
     assert not BayesianNMF(2, **QUICK).fit(capped, **given).posterior_.notes

@@ -27,9 +27,9 @@ from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.build import Built, build, check_offset
 from bnmf.model.noise import as_noise
+from bnmf.posterior import new_rows
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.from_run import calibrate, from_run
-from bnmf.posterior.interface import BasePosterior
 from bnmf.posterior.posterior import Posterior
 from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.priors.names import allows_negative, as_pair
@@ -142,7 +142,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Attributes
     ----------
     posterior_ : Posterior
-        The draws and everything computed from them (:class:`bnmf.posterior.moments.Moments` with
+        The draws and everything computed from them (:class:`bnmf.posterior.base.Moments` with
         ``keep_draws=False``).
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
@@ -559,23 +559,15 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # --- the fitted rows
 
-    def reconstruct(self, return_std: bool = False) -> Any:
+    def reconstruct(self) -> Floats:
         """Return the posterior mean of W Z for the fitted rows.
-
-        Parameters
-        ----------
-        return_std : bool, default=False
-            Return its posterior standard deviation too.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), or a pair of them
-            Mean, and standard deviation if asked for.
+        ndarray of shape (n_samples, n_features)
+            The means, whose uncertainty is ``posterior_.std()``.
         """
-        check_is_fitted(self)
-        arguments.flag(return_std, "return_std")
-        mean = self.posterior_.mean()
-        return (mean, self.posterior_.std()) if return_std else mean
+        return self.posterior_.mean()
 
     def interval(self, prob: float = 0.9, noise: bool = True) -> tuple[Floats, Floats]:
         """Return a central interval for every entry of the fitted rows.
@@ -654,14 +646,14 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
 
     @staticmethod
-    def _means_between(data: ObservedMatrix, posterior: BasePosterior) -> Floats:
+    def _means_between(data: ObservedMatrix, posterior: Any) -> Floats:
         """Return the means of the limited entries of data."""
         limits = data.limits
         assert limits is not None
         return posterior.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)
 
     @classmethod
-    def _impute_sparse(cls, data: ObservedMatrix, posterior: BasePosterior) -> sp.csr_array:
+    def _impute_sparse(cls, data: ObservedMatrix, posterior: Any) -> sp.csr_array:
         """Return sparse data with their stored missing and limited entries filled."""
         missing = data.missing_entries()
         if data.has_implicit_zeros:
@@ -779,7 +771,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._posterior_of(self._validated(X, observed, lower, upper, reset=False))
 
     def _posterior_of(self, data: ObservedMatrix) -> Any:
-        return self.posterior_ if data is self._data_ else self.posterior_.for_data(data, self._seed_)
+        return self.posterior_ if data is self._data_ else new_rows.posterior_of(self.posterior_, data, self._seed_)
 
     def score(self, X: Any, y: Any = None, *, observed: Any = None, lower: Any = None, upper: Any = None) -> float:
         """Return the mean log predictive density of the observed entries of X.

@@ -318,7 +318,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self._table is not None:
             return table.copies(X, posterior, self.keep_empty_features, chosen, rng)
         rows, columns = np.nonzero(missing)
-        means = posterior.draws_of(rows, columns).reshape(len(W), -1)[chosen]
+        means = posterior.draws_of(rows, columns, noise=False).reshape(len(W), -1)[chosen]
         copies = np.repeat(known[None], n_imputations, axis=0)
         noise = noise.choose(chosen)
         copies[:, rows, columns] = predictions.add_noise(means, noise, rows, columns, posterior.lower_bound, rng)

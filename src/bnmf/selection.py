@@ -18,7 +18,7 @@ from bnmf.data.folds import Fold, balanced_folds, entries_to_score
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
-from bnmf.posterior import information
+from bnmf.posterior.loo import leave_one_out
 from bnmf.sampler.run import Ending
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
@@ -268,7 +268,7 @@ def _leave_one_out(task: _Task) -> list[float]:
     rows, columns, values, weights = entries_to_score(task.data, rng)
     chosen = rng.permutation(len(rows))[:MAX_LOO_ENTRIES]
     at = rows[chosen], columns[chosen]
-    found = information.leave_one_out(posterior, *at, values[chosen], *task.data.limits_at(*at))
+    found = leave_one_out(posterior, *at, values[chosen], *task.data.limits_at(*at))
     weights = weights[chosen]
     out = []
     for densities in (found.loo, found.waic):

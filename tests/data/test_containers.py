@@ -275,7 +275,7 @@ model = BayesianNMF(1, n_chains=1, burn_in=1, n_draws=4, random_state=0, unstore
 fitted = BayesianNMF(1, n_chains=1, burn_in=1, n_draws=4, random_state=0).fit(np.ones((4, 3)))
 for kind in ("csr", "csc", "bsr", "coo", "lil", "dok"):
     for where in (-1, 100, 10**6, 2**31 - 1):
-        for call in (model.fit, fitted.transform, fitted.impute, fitted.score, fitted.posterior_.for_rows):
+        for call in (model.fit, fitted.transform, fitted.impute, fitted.score, fitted.posterior_.posterior_of):
             try:
                 call(with_positions_outside(kind, where))
             except ValueError as error:

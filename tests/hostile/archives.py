@@ -1,7 +1,6 @@
-"""Files of posteriors that are damaged or made up: what was saved, or a PosteriorFileError."""
+"""Files of posteriors that are damaged: what was saved, or a PosteriorFileError."""
 
 import io
-import json
 import pickle
 import tempfile
 import warnings
@@ -17,7 +16,6 @@ import numpy as np
 from bnmf import BayesianNMF, Posterior
 from bnmf.posterior.archive import PosteriorFileError
 from bnmf.priors import L1, LInf
-from bnmf.utils import digests
 from tests.hostile.outcomes import Outcome, judged, require
 
 MODELS: list[dict[str, Any]] = [
@@ -26,9 +24,6 @@ MODELS: list[dict[str, Any]] = [
     {"prior": LInf(1.0), "noise": "common", "scale": None},
     {"prior": ("laplace", "normal")},
 ]
-# What a field of the header, or a part of it, is replaced by.
-VALUES: list[Any] = [None, True, 0, -1, 3, 2.5, 10**30, "", "x", [], [1], ["a"] * 6, [[1]], {}, {"a": 1}, [None] * 6]
-NUMBERS = [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e308, 1e200, 1e100, 1e-300, -1e-300]
 
 
 class Trap:
@@ -126,47 +121,6 @@ def members_changed(content: bytes, rng: np.random.Generator) -> bytes:
     return zipped(parts)
 
 
-def numbers_changed(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change a number, the type or the shape of an array."""
-    parts = members(content)
-    name = str(rng.choice([name for name in parts if name != "header.npy"]))
-    array = np.load(io.BytesIO(parts[name]))
-    kind = rng.integers(5)
-    if kind <= 1 and array.dtype.kind == "f":
-        array.flat[int(rng.integers(array.size))] = rng.choice(NUMBERS)
-    elif kind == 2:
-        with np.errstate(all="ignore"):
-            array = array.astype(rng.choice(["f4", "i8", "c16", "U8", "f2", ">f8"]))
-    elif kind == 3:
-        array = np.delete(array, 0, axis=int(rng.integers(array.ndim)))
-    else:
-        array = array[:0] if rng.random() < 0.5 else array[None]
-    parts[name] = npy(array)
-    if rng.random() < 0.7:  # by someone who knows the format
-        header = json.loads(bytes(np.load(io.BytesIO(parts["header.npy"]))))
-        header["digests"][name.removesuffix(".npy")] = digests.of_arrays(array)
-        parts["header.npy"] = npy(np.frombuffer(json.dumps(header).encode(), np.uint8))
-    return zipped(parts)
-
-
-def header_changed(content: bytes, rng: np.random.Generator) -> bytes:
-    """Give a field of the header another value or none, also within its records."""
-    parts = members(content)
-    header = json.loads(bytes(np.load(io.BytesIO(parts["header.npy"]))))
-    where: Any = header
-    key = str(rng.choice(sorted(header)))
-    while isinstance(where[key], (list, dict)) and len(where[key]) and rng.random() < 0.7:
-        where = where[key]
-        key = int(rng.integers(len(where))) if isinstance(where, list) else str(rng.choice(sorted(where)))
-    if rng.random() < 0.1 and isinstance(where, dict):
-        del where[key]
-    else:
-        where[key] = VALUES[int(rng.integers(len(VALUES)))]
-    text = json.dumps(header) if rng.random() < 0.9 else rng.choice(["[]", "3", "null", "{", "NaN", '"text"'])
-    parts["header.npy"] = npy(np.frombuffer(str(text).encode(), np.uint8))
-    return zipped(parts)
-
-
 def require_same(found: Posterior, expected: Posterior) -> None:
     """Raise `Wrong` if two posteriors differ."""
     for item in fields(expected):
@@ -178,21 +132,16 @@ def require_same(found: Posterior, expected: Posterior) -> None:
 def require_usable(posterior: Posterior) -> None:
     """Raise `Wrong`, or an error, if a posterior that was accepted does not work."""
     low, high = posterior.interval(0.5)
-    results = [posterior.mean(), posterior.std(noise=True), low, high]
+    results = [posterior.mean(), posterior.std(), low, high]
     if posterior.prior_W is not None and not posterior.prior_W.is_by_entry:
-        results.append(posterior.for_rows(data()[:2] * 2.0).mean())
+        results.append(posterior.posterior_of(data()[:2] * 2.0).mean())
     posterior.align()
     posterior.summary()
     for found in results:
         require(not np.isnan(found).any(), "NaN in a result")
 
 
-CHANGES: list[Callable[[bytes, np.random.Generator], bytes]] = [
-    bytes_changed,
-    members_changed,
-    numbers_changed,
-    header_changed,
-]
+CHANGES: list[Callable[[bytes, np.random.Generator], bytes]] = [bytes_changed, members_changed]
 
 
 def attempt(number: int) -> Outcome:
@@ -207,8 +156,7 @@ def attempt(number: int) -> Outcome:
             expected = Posterior.load(path)
             path.write_bytes(change(saved(model), rng))
             found = Posterior.load(path)
-        if change in (bytes_changed, members_changed):
-            require_same(found, expected)
+        require_same(found, expected)
         require_usable(found)
 
     return judged(

@@ -71,7 +71,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
     "sample_more": (lambda **a: _fit().sample_more(**a), {}, ["n_draws"]),
     "transform": (lambda **a: fitted().transform(**a), {"X": X}, ["X", "observed"]),
     "inverse_transform": (lambda **a: fitted().inverse_transform(**a), {}, ["X"]),
-    "reconstruct": (lambda **a: fitted().reconstruct(**a), {}, ["return_std"]),
     "estimator interval": (lambda **a: fitted().interval(**a), {}, ["prob", "noise"]),
     "impute": (lambda **a: fitted().impute(**a), {"X": X}, ["X", "observed", "out"]),
     "score": (lambda **a: fitted().score(**a), {"X": X}, ["X", "observed"]),
@@ -105,8 +104,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
         ["rows", "columns", "values"],
     ),
     "after": (lambda **a: fitted().posterior_.after(**a), {}, ["sweep"]),
-    "for_rows": (
-        lambda **a: fitted().posterior_.for_rows(**a),
+    "posterior of rows": (
+        lambda **a: fitted().posterior_.posterior_of(**a),
         {"X": X[:2] + 1.0},
         ["X", "observed", "unstored", "random_state"],
     ),

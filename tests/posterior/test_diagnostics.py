@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnmf.posterior.diagnostics import Quantity, rhat_and_ess, table
+from bnmf.posterior.summary import diagnostics, rhat_and_ess
 
 rng = np.random.default_rng(0)
 GOOD = rng.normal(size=(4, 200))
@@ -12,7 +12,7 @@ SLOW = np.cumsum(rng.normal(size=(4, 200)), axis=1)
 
 
 def row(draws):
-    return table([Quantity("it", draws)]).loc["it"]
+    return diagnostics({"it": draws}).loc["it"]
 
 
 def test_good_chains():

@@ -7,7 +7,6 @@ from tests.statistical.checks import assert_follows, assert_same, assert_uniform
 
 from bnmf.data import ObservedMatrix
 from bnmf.posterior import Posterior, new_rows
-from bnmf.posterior.draws import Draws
 from bnmf.posterior.new_rows import draw, find_fitted
 from bnmf.priors import L1, L2Squared
 
@@ -85,13 +84,13 @@ def ids_of(n_rows):
 
 def draw_rows(*args, **options):
     """Return draws of W (chain, draw, row, K)."""
-    return draw_both(*args, **options).W
+    return draw_both(*args, **options)[0]
 
 
 def draw_both(X, W, Z, sigma2, prior, seed=1, ids=None, **others):
     """Return draws of W and of the noise of rows X with identities of their own, unless they are given."""
     view = ObservedMatrix.from_data(X, empty=True).rows.select(np.arange(len(X)))
-    fitted = Draws(W, Z, sigma2, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
+    fitted = Posterior(W, Z, sigma2, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
     return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed)
 
 
@@ -270,9 +269,9 @@ def test_noise_of_rows_has_streams_of_its_own(by_column):
     whole, ids = draw_both(X, *given, **by_row()), ids_of(6)
     for chosen in ([0], [2], [4, 1, 2]):
         some = draw_both(X[chosen], *given, ids=ids[chosen], **by_row())
-        np.testing.assert_allclose(some.W, whole.W[:, :, chosen], rtol=1e-10)
-        np.testing.assert_allclose(some.row_noise, whole.row_noise[:, :, chosen], rtol=1e-10)
-    assert len(np.unique(whole.row_noise)) == whole.row_noise.size
+        for found, expected in zip(some, whole, strict=True):
+            np.testing.assert_allclose(found, expected[:, :, chosen], rtol=1e-10)
+    assert len(np.unique(whole[1])) == whole[1].size
 
 
 @pytest.mark.parametrize("by", ["factor", "component"])
@@ -305,10 +304,9 @@ def test_weights_that_are_not_finite_are_an_error(monkeypatch):
     posterior = Posterior(
         rng.random((1, 4, 3, 2)), rng.random((1, 4, 2, 5)), np.ones((1, 4)), np.ones((1, 4)), 15, prior_W=L1(1.0)
     )
-    infinite = new_rows.NewRows(np.full((1, 4, 2, 2), np.inf), None)
-    monkeypatch.setattr(new_rows, "draw", lambda *args: infinite)
+    monkeypatch.setattr(new_rows, "draw", lambda *args: (np.full((1, 4, 2, 2), np.inf), None))
     with pytest.raises(FloatingPointError, match="X has rows so much larger than the fitted ones"):
-        posterior.for_rows(rng.random((2, 5)))
+        posterior.posterior_of(rng.random((2, 5)))
 
 
 # --- Student's t and known standard errors
@@ -318,8 +316,8 @@ def draw_weighted(X, *given, ids=None, seed=1, **others):
     """Return draws of W of rows in the form that lists what was observed."""
     view = ObservedMatrix.from_data(X, empty=True).listed().rows.select(np.arange(len(X)))
     W, Z, variance, prior = given
-    fitted = Draws(W, Z, variance, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
-    return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed).W
+    fitted = Posterior(W, Z, variance, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
+    return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed)[0]
 
 
 def test_draws_follow_the_conditional_with_known_factors(given):

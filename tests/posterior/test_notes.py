@@ -41,7 +41,7 @@ def test_a_good_fit_has_none():
 def test_a_fit_that_explains_nothing(make):
     X = low_rank()
     (note,) = found(make(X), np.zeros_like(X))
-    assert note.startswith("the fit explains the observed entries worse than the mean of each column does: try")
+    assert note.sentence == "the fit explains the observed entries worse than the mean of each column does"
 
 
 def test_the_means_of_columns_are_not_worse_than_themselves():
@@ -60,7 +60,7 @@ def test_missing_entries_are_not_compared():
 def test_more_parameters_than_entries():
     X = low_rank(12, 8)
     (note,) = found(X, k=5)  # 5 (12 + 8) = 100 parameters
-    assert note.startswith("5 components have 100 parameters for 96 observed entries: predictions rest on the prior")
+    assert note.sentence.startswith("5 components have 100 parameters for 96 observed entries, so predictions rest")
     assert found(X, k=4) == ()
     assert found(X, k=5, prior="ard") == ()  # superfluous components vanish
 
@@ -69,10 +69,10 @@ def test_an_outlier_is_named():
     X = low_rank()
     X[3, 4] = 1e6
     (note,) = found(X)
-    assert note.startswith("one entry of column 4 is more than 632 times as large as the others usually are: it sets")
+    assert note.sentence.startswith("one entry of column 4 is more than 632 times as large as the others usually are, ")
     X[5, 7] = 1e6
     (note,) = found(X)
-    assert "(and in 1 other columns)" in note
+    assert "(and in 1 other columns)" in note.sentence
 
 
 def test_one_nonzero_entry_is_no_outlier():
@@ -92,7 +92,7 @@ def test_few_entries_have_no_outlier():
 def test_notes_are_problems_and_part_of_the_verdict():
     model = BayesianNMF(6, prior="gee", n_chains=2, burn_in=50, n_draws=8, random_state=0).fit(low_rank(9, 6))
     words = "6 components have 90 parameters for 54 observed entries"
-    (note,) = (note for note in model.posterior_.notes if note.startswith(words))
-    assert note in model.posterior_.problems()
-    assert note[1:] in model.posterior_.summary().verdict
+    (note,) = (note for note in model.posterior_.notes if note.sentence.startswith(words))
+    assert f"{note.sentence}; {note.advice}" in model.posterior_.problems()
+    assert note.text in model.posterior_.summary().verdict
     assert note in model.sample_more(4).posterior_.notes

@@ -52,14 +52,14 @@ def quantile(draws, q):
 @pytest.mark.usefixtures("tile_bytes")
 def test_mean_std_quantile(posterior, products):
     np.testing.assert_allclose(posterior.mean(), products.mean(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.std(), products.std(axis=(0, 1)))
+    np.testing.assert_allclose(posterior.std(noise=False), products.std(axis=(0, 1)))
     total = products.var(axis=(0, 1)) + posterior.noise_variance.mean()
     np.testing.assert_allclose(posterior.std(noise=True), np.sqrt(total))
     # Single precision: K products and K - 1 sums of factors that were rounded too, each with a relative error of 2^-24.
     largest = np.abs(posterior.W).max(axis=(0, 1, 2)) @ np.abs(posterior.Z).max(axis=(0, 1))
     atol = (posterior.W.shape[3] + 2) * 2.0**-24 * largest
-    assert (np.abs(posterior.quantile([0.1, 0.5]) - quantile(products, [0.1, 0.5])) <= atol).all()
-    assert (np.abs(posterior.quantile(0.3) - quantile(products, 0.3)) <= atol).all()
+    assert (np.abs(posterior.quantile([0.1, 0.5], noise=False) - quantile(products, [0.1, 0.5])) <= atol).all()
+    assert (np.abs(posterior.quantile(0.3, noise=False) - quantile(products, 0.3)) <= atol).all()
     assert (atol < 1e-4 * products.std(axis=(0, 1))).all()  # far below the Monte Carlo error
 
 
@@ -67,10 +67,10 @@ def test_mean_std_quantile(posterior, products):
 def test_chosen_entries(posterior, products):
     rows, columns = [0, 5, 2], [4, 0, 2]
     chosen = products[:, :, rows, columns]
-    np.testing.assert_allclose(posterior.draws_of(rows, columns), chosen)
+    np.testing.assert_allclose(posterior.draws_of(rows, columns, noise=False), chosen)
     np.testing.assert_allclose(posterior.mean(rows, columns), chosen.mean(axis=(0, 1)))
     np.testing.assert_allclose(posterior.std(rows, columns), chosen.std(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.quantile(0.2, rows, columns), quantile(chosen, 0.2))
+    np.testing.assert_allclose(posterior.quantile(0.2, rows, columns, noise=False), quantile(chosen, 0.2))
     np.testing.assert_allclose(posterior.mean_of_rows(slice(2, 5)), products.mean(axis=(0, 1))[2:5])
     total = chosen.var(axis=(0, 1)) + posterior.noise_variance.mean()
     np.testing.assert_allclose(posterior.std(rows, columns, noise=True), np.sqrt(total))
@@ -149,8 +149,8 @@ def test_log_likelihood(posterior, products):
         (lambda p: p.interval(0.9, noise="no"), TypeError, "noise must be True or False, got 'no'"),
         (lambda p: p.std(noise=1), TypeError, "noise must be True or False"),
         (lambda p: p.log_likelihood([0], [0], [1.0, 2.0]), ValueError, "values must be as many"),
-        (lambda p: p.for_rows(np.ones((1, 3))), ValueError, "X has 3 columns"),
-        (lambda p: p.for_rows(np.ones((1, 5))), ValueError, "does not hold the prior of W"),
+        (lambda p: p.posterior_of(np.ones((1, 3))), ValueError, "X has 3 columns"),
+        (lambda p: p.posterior_of(np.ones((1, 5))), ValueError, "does not hold the prior of W"),
         (lambda p: p.quantile(0.5, noise=True, random_state="x"), ValueError, "random_state must be None, a whole"),
         (lambda p: p.to_inference_data(np.ones((5, 6))), ValueError, r"the shape of the fitted data, \(6, 5\), got"),
     ],
@@ -303,7 +303,7 @@ def test_noise_of_every_kind(posterior, products, kind):
     normals = np.random.default_rng(3).standard_normal((100, 3)).reshape(2, 50, 3)
     draws = np.maximum(chosen + np.sqrt(chosen_variance) * normals, 0.0)
     np.testing.assert_allclose(posterior.draws_of(rows, columns, noise=True, random_state=3), draws)
-    np.testing.assert_allclose(posterior.quantile(0.8, rows, columns), quantile(chosen, 0.8))
+    np.testing.assert_allclose(posterior.quantile(0.8, rows, columns, noise=False), quantile(chosen, 0.8))
 
 
 @pytest.mark.parametrize("kind", ["column", "row", "both"])
@@ -403,10 +403,10 @@ def test_rows_of_the_fit_keep_their_factors(posterior):
     """A new row has the median of each column; what is known by column goes for all rows."""
     X, factor = (np.random.default_rng(seed).exponential(size=(6, 5)) for seed in (4, 5))
     posterior = replace(posterior, row_ids=row_ids(ObservedMatrix.from_data(X)), prior_W=L1(1.0), noise_factor=factor)
-    some = posterior.for_rows(np.concatenate([X[[4, 1]], X[:1] + 1.0]))
+    some = posterior.posterior_of(np.concatenate([X[[4, 1]], X[:1] + 1.0]))
     np.testing.assert_array_equal(some.W[:, :, :2], posterior.W[:, :, [4, 1]])
     np.testing.assert_array_equal(some.noise_factor, [factor[4], factor[1], np.median(factor, axis=0)])
-    same = replace(posterior, noise_factor=factor[:1]).for_rows(X[:2] + 1.0)
+    same = replace(posterior, noise_factor=factor[:1]).posterior_of(X[:2] + 1.0)
     np.testing.assert_array_equal(same.noise_factor, factor[:1])
 
 
@@ -419,12 +419,12 @@ def test_new_rows_have_the_noise_that_is_known(posterior, df):
     variance = given.noise_variance
     factor = np.array([[0.2, 3.0, 1.0, 0.7, 5.0]])
     for known, other in ((np.full((1, 5), 3.0), 9.0 * variance), (factor, variance[:, :, None] * factor[0] ** 2)):
-        found = replace(given, noise_factor=known).for_rows(X)
+        found = replace(given, noise_factor=known).posterior_of(X)
         # Variances by column enter in the same form as factors of entries, if that form is asked for.
-        expected = replace(given, noise_variance=other, noise_factor=np.ones((1, 5))).for_rows(X)
+        expected = replace(given, noise_variance=other, noise_factor=np.ones((1, 5))).posterior_of(X)
         np.testing.assert_allclose(found.W, expected.W, rtol=1e-8)
         np.testing.assert_allclose(found.std(noise=True), expected.std(noise=True), rtol=1e-8)
-    plain = given.for_rows(X)
+    plain = given.posterior_of(X)
     assert not np.allclose(found.W[:, :, 0], plain.W[:, :, 0], rtol=1e-3)
 
 
@@ -449,7 +449,7 @@ def test_rows_of_the_fit_keep_their_noise(posterior, kind):
     posterior, _ = noisy(posterior, kind)
     X = np.random.default_rng(4).exponential(size=(6, 5))
     posterior = replace(posterior, row_ids=row_ids(ObservedMatrix.from_data(X)), prior_W=L1(1.0))
-    some = posterior.for_rows(np.concatenate([X[[4, 1]], X[:1] + 1.0]))
+    some = posterior.posterior_of(np.concatenate([X[[4, 1]], X[:1] + 1.0]))
     np.testing.assert_array_equal(some.W[:, :, :2], posterior.W[:, :, [4, 1]])
     np.testing.assert_array_equal(some.row_noise[:, :, :2], posterior.row_noise[:, :, [4, 1]])
     assert some.row_noise.shape == (2, 50, 3)
@@ -462,7 +462,7 @@ def test_new_rows_with_an_offset(posterior):
     offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
     given = replace(posterior, prior_W=L1(1.0), lower_bound=-np.inf)
     X = np.random.default_rng(4).normal(size=(3, 5)) + 1.0
-    shifted = replace(given, offset=offset).for_rows(X + offset)
+    shifted = replace(given, offset=offset).posterior_of(X + offset)
     # The random stream of a row is keyed by its content, so the draws are compared by their means.
     assert shifted.W.shape == (2, 50, 3, 3)
     means = np.einsum("cdmk,cdkn->cdmn", shifted.W, shifted.Z).mean(axis=(0, 1)) + offset
@@ -515,7 +515,7 @@ def test_after_of_new_rows():
         Model(ObservedMatrix.from_data(rng.exponential(size=(9, 6))), 2), Schedule(n_chains=2, burn_in=0, n_draws=9), 0
     )
     rows = rng.exponential(size=(3, 6))
-    found, expected = posterior.for_rows(rows).after(5), posterior.after(5).for_rows(rows)
+    found, expected = posterior.posterior_of(rows).after(5), posterior.after(5).posterior_of(rows)
     assert found.n_draws == 4
     np.testing.assert_array_equal(found.alignment.order, expected.alignment.order)
     np.testing.assert_array_equal(found.align().W, found.alignment.apply_W(found.W))

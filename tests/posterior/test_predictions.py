@@ -8,8 +8,8 @@ from tests.statistical.checks import assert_follows
 
 from bnmf.model.student_t import StudentTLaw
 from bnmf.posterior import predictions
-from bnmf.posterior.draws import NoiseDraws
 from bnmf.posterior.predictions import (
+    NoiseDraws,
     add_noise,
     entries,
     entry_mean,

@@ -9,16 +9,12 @@ import pandas as pd
 import pytest
 
 from bnmf import BayesianNMF
-from bnmf.posterior import diagnostics, verdict
+from bnmf.posterior import base, verdict
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.verdict import Finding, Verdict, level_of, of_posterior, on_intervals, on_noise
+from bnmf.posterior.verdict import Finding, level_of, of_posterior, on_intervals
 
 
-def table_of(r_hat):
-    return pd.DataFrame({"r_hat": [1.0, r_hat]}, index=["noise variance", "log likelihood"])
-
-
-def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibration=None, n_draws=100):
+def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibration=None, n_draws=100, r_hat=1.0):
     """A posterior of which only what the verdict asks for is known."""
     agrees, active = np.array(agrees, bool), np.array(active, bool)
     return SimpleNamespace(
@@ -26,9 +22,8 @@ def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibratio
         n_draws=n_draws,
         notes=notes,
         n_chains=len(agrees),
-        n_components=agrees.shape[1],
-        alignment=SimpleNamespace(agrees=agrees),
-        active_components=active,
+        component_matches=lambda: (active, agrees.all(axis=0)),
+        diagnostics=pd.DataFrame({"r_hat": [1.0, r_hat]}, index=["noise variance", "log likelihood"]),
         calibration=calibration,
         column_names=None,
     )
@@ -65,7 +60,7 @@ def test_levels(value, level):
     ],
 )
 def test_predictions(error, level, words, advice):
-    found = of_posterior(fit(error, n_draws=3), table_of(1.0))
+    found = of_posterior(fit(error, n_draws=3))
     finding = found["predictions"]
     assert finding.level == level
     assert finding.sentence.startswith(words)
@@ -87,7 +82,7 @@ def test_predictions(error, level, words, advice):
     ],
 )  # fmt: skip
 def test_components(agrees, active, level, sentence):
-    finding = of_posterior(fit(agrees=agrees, active=active), table_of(1.0))["components"]
+    finding = of_posterior(fit(agrees=agrees, active=active))["components"]
     assert finding.level == level
     assert finding.sentence.startswith(sentence)
 
@@ -102,12 +97,11 @@ def test_components(agrees, active, level, sentence):
     ],
 )
 def test_noise(r_hat, level, words):
-    finding = on_noise(table_of(r_hat), 4)
+    found = of_posterior(fit(r_hat=r_hat))
+    finding = found["noise"]
     assert finding.level == level
     assert finding.sentence.startswith(words)
-    # It is a warning only where nothing is known about predictions.
-    assert bool(Verdict((finding,)).problems()) == (level == "poor")
-    assert Verdict((Finding("predictions", "good", "agree"), finding)).problems() == []
+    assert found.problems() == []
 
 
 # --- intervals
@@ -159,7 +153,7 @@ def test_predictions_that_are_worse_than_the_mean_of_a_column():
 
 def test_nothing_is_said_where_nothing_was_hidden():
     assert on_intervals(None, None) == []
-    assert "intervals" not in of_posterior(fit(), table_of(1.0))
+    assert "intervals" not in of_posterior(fit())
 
 
 def test_many_columns_are_cut():
@@ -171,22 +165,23 @@ def test_many_columns_are_cut():
 
 
 def test_text_and_warnings():
-    found = of_posterior(
-        fit(0.5, notes=("the fit explains nothing: try more",), calibration=covered(0.5)), table_of(2.0)
-    )
+    notes = Finding("fit", "poor", "the fit explains nothing", "try more"), Finding("fit", "usable", "it is cut")
+    found = of_posterior(fit(0.5, notes=notes, calibration=covered(0.5), r_hat=2.0))
     text = str(found)
-    assert text.startswith("The fit explains nothing: try more. Predictions: poor. The chains' predictions disagree (")
+    assert text.startswith(
+        "The fit explains nothing. Try more. It is cut. Predictions: poor. The chains' predictions disagree ("
+    )
     assert 'Continue with `sample_more`, or fit with n_draws="auto". Intervals: poor. Of 1,000 entries' in text
     note, predictions, intervals = found.problems()
-    assert note == "the fit explains nothing: try more"
+    assert note == "the fit explains nothing; try more"
     assert predictions.endswith('; continue with `sample_more`, or fit with n_draws="auto"')
     assert intervals.startswith("of 1,000 entries hidden for this purpose 50% are inside")
-    assert [finding.purpose for finding in found] == ["fit", "predictions", "intervals", "noise", "components"]
+    assert [finding.purpose for finding in found] == ["fit", "fit", "predictions", "intervals", "noise", "components"]
 
 
 def test_a_fit_computes_no_diagnostics_that_nobody_has_asked_for(monkeypatch):
     """R-hat of all monitored quantities takes longer than a small fit, and no warning depends on it."""
-    monkeypatch.setattr(diagnostics, "table", None)
+    monkeypatch.setattr(base, "diagnostics", None)
     X = np.random.default_rng(0).exponential(size=(12, 6))
     model = BayesianNMF(2, n_chains=2, burn_in=5, n_draws=5, random_state=0).fit(X)
     with pytest.raises(TypeError, match="not callable"):

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior.base import Moments
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.moments import Moments
+from bnmf.posterior.verdict import Finding
 from bnmf.report import section_imputed, write_report
 from bnmf.report.markup import json_script, number, rounded
 from bnmf.report.overview import Overview
@@ -148,7 +149,7 @@ def test_intervals_and_notes_that_fail_are_said_first(tmp_path):
     assert "Of 500 entries hidden for this purpose 50% are inside their 90% intervals" in text
     assert "50% of 500 entries hidden for this purpose are inside their 90% intervals" in text
 
-    noted = fake(notes=("one entry of column '<b>x</b>' is far too large",))
+    noted = fake(notes=(Finding("fit", "poor", "one entry of column '<b>x</b>' is far too large"),))
     html = written(tmp_path, noted, table_of(noted))
     assert "One entry of column &#x27;&lt;b&gt;x&lt;/b&gt;&#x27; is far too large." in html
     assert "Do not rely on the predictions" in html  # a bad fit and a green banner would contradict each other

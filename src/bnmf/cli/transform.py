@@ -84,7 +84,7 @@ def rows_of_fit(
     if posterior.offset is None and posterior.lower_bound == 0 and (table.numbers() < 0).any():
         raise ValueError(f"{source}: some entries are negative, and the fit has no --offset min")
     limits: dict[str, Any] = {"lower": matched.lower, "upper": matched.upper}
-    return posterior.for_rows(matched.values, **limits, unstored=matched.unstored, random_state=seed), order
+    return posterior.posterior_of(matched.values, **limits, unstored=matched.unstored, random_state=seed), order
 
 
 def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, Indices]:

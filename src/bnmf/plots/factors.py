@@ -22,7 +22,6 @@ from bnmf.plots.look import (
     tidy,
 )
 from bnmf.posterior.components import Components, TopEntries
-from bnmf.posterior.subset import subset
 from bnmf.utils.text import labels
 from bnmf.utils.typing import Floats, Indices
 
@@ -243,7 +242,7 @@ def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) 
     rows = evenly(components.row_order(), MAX_ROWS)
     columns = evenly(components.column_order(), MAX_COLUMNS)
     observed = data.dense_rows(rows)[:, columns]
-    chosen = subset(posterior, rows, columns)
+    chosen = posterior.subset(rows, columns)
     mean, sd = chosen.mean(), chosen.std(noise=True)
     completed = np.where(np.isnan(observed), mean, observed)
     shown, unit = completed, "value"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior.interface import BasePosterior
+from bnmf.posterior.base import BasePosterior
 from bnmf.utils.text import shortened
 
 if TYPE_CHECKING:

@@ -46,6 +46,10 @@ class Alignment:
         """Whether a chain has found a component of the reference, (chain, K)."""
         return self.similarity >= MIN_SIMILARITY
 
+    def reordered(self, order: Indices) -> Alignment:
+        """Return this alignment with its components in another order."""
+        return Alignment(self.order[:, :, order], self.scale[:, :, order], self.similarity[:, order], self.reference)
+
     def among(self, n_components: int, free: slice) -> Alignment:
         """Return this alignment for components of which only those of a slice were aligned; the others stay."""
         shape = self.order.shape[:2]

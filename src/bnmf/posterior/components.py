@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bnmf.posterior.draws import NoiseDraws
+from bnmf.posterior.predictions import NoiseDraws
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 # Share of all predictions below which a component counts as vanished.
 MIN_SHARE = 1e-3
-
-
 # Strength of a component, in units of the largest one that pure noise is expected to have, from which it is active.
 MIN_STRENGTH = 2.0
 
@@ -35,6 +33,11 @@ def active(W: Array, Z: Array, noise: NoiseDraws) -> Bools:
         profiles = np.linalg.norm(Z[draw] / np.sqrt(noise.column[draw]), axis=1)
         found[draw] = weights * profiles > MIN_STRENGTH * largest
     return found
+
+
+def sizes(W: Floats, Z: Floats, scale: Floats | float) -> Floats:
+    """Return the sums (K,) of the predictions of components W (rows, K), Z (K, columns) in the units of the fit."""
+    return np.abs(W).sum(axis=0) * np.abs(Z / scale).sum(axis=1)
 
 
 class TopEntries(NamedTuple):
@@ -94,13 +97,13 @@ class Components:
     def of(cls, posterior: Posterior) -> Components:
         """Return the component summaries of a posterior."""
         W, Z = posterior.factor_means()
-        scaled = np.abs(Z if posterior.scale is None else Z / posterior.scale)
-        by_row = np.abs(W) * scaled.sum(axis=1)
-        by_column = np.abs(W).sum(axis=0)[:, None] * scaled
+        scale = 1.0 if posterior.scale is None else posterior.scale
+        scaled = np.abs(Z / scale)
+        by_row, by_column = np.abs(W) * scaled.sum(axis=1), np.abs(W).sum(axis=0)[:, None] * scaled
         return cls(
             W,
             Z,
-            _shares(by_column.sum(axis=1), axis=0),
+            _shares(sizes(W, Z, scale), axis=0),
             _shares(by_row, axis=1),
             _shares(by_column, axis=0),
             posterior.alignment.agrees.sum(axis=0),
@@ -109,8 +112,8 @@ class Components:
 
     @property
     def order(self) -> Indices:
-        """The components, the largest first."""
-        return np.argsort(-self.sizes, kind="stable")
+        """The numbers of the components, as in `components_`: the largest first, but fixed ones in their places."""
+        return np.arange(len(self.sizes))
 
     @property
     def n_present(self) -> int:
@@ -119,43 +122,44 @@ class Components:
 
     def row_order(self) -> Indices:
         """Return the rows, grouped by the component that makes most of each."""
-        return _grouped(self.row_shares[:, self.order])
+        return _grouped(self.row_shares)
 
     def column_order(self) -> Indices:
         """Return the columns, grouped by the component that makes most of each."""
-        return _grouped(self.column_shares[self.order].T)
+        return _grouped(self.column_shares.T)
 
     def top_rows(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
         """Return the rows with the largest weights."""
-        positions = np.argsort(-np.abs(self.W[:, component]), kind="stable")[:n]
-        alignment = self.posterior.alignment
-        draws = []
-        for chain in np.flatnonzero(alignment.agrees[:, component]):
-            order, scale = alignment.order[chain, :, component], alignment.scale[chain, :, component]
-            chosen = self.posterior.W[chain][:, positions]  # (draw, n, K)
-            draws.append(np.take_along_axis(chosen, order[:, None, None], axis=2)[:, :, 0] / scale[:, None])
-        return self._entries(
-            positions, self.W[positions, component], draws, self.row_shares[positions, component], prob
-        )
+        draws = np.moveaxis(self.posterior.W, 2, 3)  # (chain, draw, K, rows)
+        return self._top(self.W[:, component], 1.0, draws, -1, self.row_shares[:, component], component, n, prob)
 
     def top_columns(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
         """Return the columns with the largest entries, in the units of the fit."""
-        scale_of_columns = 1.0 if self.posterior.scale is None else self.posterior.scale
-        positions = np.argsort(-np.abs(self.Z[component]) / scale_of_columns, kind="stable")[:n]
-        alignment = self.posterior.alignment
-        draws = []
+        unit = 1.0 if self.posterior.scale is None else self.posterior.scale
+        shares = self.column_shares[component]
+        return self._top(self.Z[component], unit, self.posterior.Z, 1, shares, component, n, prob)
+
+    def _top(
+        self,
+        mean: Floats,
+        unit: Floats | float,
+        draws: Array,
+        power: int,
+        shares: Floats,
+        component: int,
+        n: int,
+        prob: float,
+    ) -> TopEntries:
+        """Return the largest entries, given draws (chain, draw, K, entries) and the power of the scale in them."""
+        positions = np.argsort(-np.abs(mean) / unit, kind="stable")[:n]
+        alignment, found = self.posterior.alignment, []
         for chain in np.flatnonzero(alignment.agrees[:, component]):
             order, scale = alignment.order[chain, :, component], alignment.scale[chain, :, component]
-            chosen = self.posterior.Z[chain][:, :, positions]  # (draw, K, n)
-            draws.append(np.take_along_axis(chosen, order[:, None, None], axis=1)[:, 0] * scale[:, None])
-        share = self.column_shares[component, positions]
-        return self._entries(positions, self.Z[component, positions], draws, share, prob)
-
-    @staticmethod
-    def _entries(positions: Indices, mean: Floats, draws: list[Floats], share: Floats, prob: float) -> TopEntries:
+            chosen = np.take_along_axis(draws[chain][:, :, positions], order[:, None, None], axis=1)[:, 0]
+            found.append(chosen * scale[:, None] ** power)
         tail = 0.5 * (1.0 - prob)
-        low, high = np.quantile(np.concatenate(draws), [tail, 1.0 - tail], axis=0)
-        return TopEntries(positions, mean, low, high, share)
+        low, high = np.quantile(np.concatenate(found), [tail, 1.0 - tail], axis=0)
+        return TopEntries(positions, mean[positions], low, high, shares[positions])
 
 
 def _shares(parts: Floats, axis: int) -> Floats:

@@ -1,70 +1,29 @@
-"""The draws of a fit: a plain container, which files and ArviZ are made from."""
+"""The draws of a fit, and the predictions that are made of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 
 from bnmf.model.noise import Law
-from bnmf.posterior.calibration import Calibration
+from bnmf.posterior import predictions
+from bnmf.posterior.predictions import NoiseDraws
 from bnmf.priors.base import Prior
+from bnmf.utils import arguments, memory
+from bnmf.utils.arguments import as_generator
 from bnmf.utils.typing import Array, Floats, Indices, Words
+
+if TYPE_CHECKING:
+    from bnmf.posterior.calibration import Calibration
+    from bnmf.posterior.verdict import Finding
 
 
 @dataclass(eq=False, repr=False)
 class Draws:
-    """Draws of the factors and of the noise variance, and what is needed to use them.
-
-    Parameters
-    ----------
-    W : ndarray of shape (chain, draw, rows, K)
-        Draws of the left factor.
-    Z : ndarray of shape (chain, draw, K, columns)
-        Draws of the right factor.
-    noise_variance : ndarray of shape (chain, draw) or (chain, draw, columns)
-        Draws of the variance of the noise, common or of each column.
-    train_mse : ndarray of shape (chain, sweep)
-        Mean squared error on the observed entries after each sweep, burn-in included.
-    n_observed : int
-        Number of observed entries.
-    row_names, column_names : pandas.Index, optional
-        Names of the rows and columns of the data.
-    prior_W : Prior, optional
-        Prior of W, needed for new rows.
-    row_ids : ndarray of uint64 of shape (rows,), optional
-        Hashes of the fitted rows, by which they are recognised among new rows.
-    lower_bound : float, default=0.0
-        The smallest value that an entry of the data can take: 0, or -inf if negative data were allowed.
-    log_density : ndarray of shape (chain, draw), optional
-        Log density of the observed entries under each draw.
-    row_noise : ndarray of shape (chain, draw, rows), optional
-        Draws of the relative variance of each row: entry (i, j) has variance noise_variance_j row_noise_i.
-    row_strength : ndarray of shape (chain, draw), optional
-        How alike the variances of rows are: the inverse of a new row's is drawn from Gamma(strength, strength).
-    rate_W, rate_Z : ndarray of shape (chain, draw, 1 or K), optional
-        Draws of the learned rates of the priors, one number or one for each component.
-    offset : ndarray of shape (columns,), optional
-        What is added to W Z: what was subtracted from each column before the fit.
-    scale : ndarray of shape (1 or columns,), optional
-        Scale of each column in the fit. Z and the noise are in the user's units.
-    thinning : int, default=1
-        Sweeps from one draw to the next. The last draw is that of the last sweep.
-    notes : tuple of str, default=()
-        What is wrong with the fit as such, however well it has converged; see :mod:`bnmf.posterior.notes`.
-    df : ndarray of shape (chain, draw), optional
-        Draws of the degrees of freedom of Student's t, whose squared scales are then the variances above.
-    noise_factor : ndarray of shape (1 or rows, columns), optional
-        Known relative standard deviation of the noise of each entry.
-    n_fixed : tuple of (int, int), default=(0, 0)
-        How many of the first components have a fixed row of Z, and how many of the last a fixed column of W.
-    signed : tuple of (bool, bool), default=(False, False)
-        Whether entries of W and of Z may be negative.
-    calibration : Calibration, optional
-        How well entries that were hidden for this purpose are predicted.
-    """
+    """Draws of the factors and of the noise, whose fields :class:`bnmf.Posterior` describes, and predictions."""
 
     W: Array
     Z: Array
@@ -84,7 +43,7 @@ class Draws:
     offset: Floats | None = None
     scale: Floats | None = None
     thinning: int = 1
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
     df: Floats | None = None
     noise_factor: Floats | None = None
     n_fixed: tuple[int, int] = (0, 0)
@@ -102,16 +61,6 @@ class Draws:
         return self.W.shape[3]
 
     @property
-    def n_chains(self) -> int:
-        """Number of chains."""
-        return self.W.shape[0]
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws of each chain."""
-        return self.W.shape[1]
-
-    @property
     def flat(self) -> tuple[Array, Array, NoiseDraws]:
         """W, Z and the noise with the draws of all chains along the first axis."""
         W, Z = (draws.reshape(-1, *draws.shape[2:]) for draws in (self.W, self.Z))
@@ -124,50 +73,277 @@ class Draws:
         """Law of the noise, in units of the root of its variance, with the draws of all chains along the first axis."""
         return Law.of(vars(self))
 
+    def subset(self, rows: Indices, columns: Indices) -> Self:
+        """Return the posterior of the entries in some rows and columns, for their predictions."""
 
-class NoiseDraws:
-    """Draws of the noise: its variance at every entry, a product of one of its column and one of its row, and its law.
+        def of_columns(numbers: Any, *, by_column: bool) -> Any:
+            return np.asarray(numbers)[..., columns] if by_column else numbers
 
-    Parameters
-    ----------
-    column : ndarray of shape (S, 1 or columns)
-        Variances; squared scales of Student's t.
-    row : ndarray of shape (1 or S, 1 or rows)
-        Relative variances.
-    law : Law, optional
-        Law of the noise in units of the root of its variance; normal by default.
-    factor : ndarray of shape (1 or rows, columns), optional
-        Known relative standard deviations.
-    """
+        factor, scale = self.noise_factor, self.scale
+        return replace(
+            self,
+            W=self.W[:, :, rows],
+            Z=self.Z[..., columns],
+            noise_variance=of_columns(self.noise_variance, by_column=self.noise_variance.ndim == 3),
+            row_noise=None if self.row_noise is None else self.row_noise[:, :, rows],
+            noise_factor=None if factor is None else (factor if len(factor) == 1 else factor[rows])[:, columns],
+            offset=None if self.offset is None else self.offset[columns],
+            scale=None if scale is None else of_columns(scale, by_column=len(scale) > 1),
+            row_names=None if self.row_names is None else self.row_names[rows],
+            column_names=None if self.column_names is None else self.column_names[columns],
+            prior_W=None,
+            row_ids=None,
+            log_density=None,
+        )
 
-    def __init__(self, column: Floats, row: Floats, law: Law | None = None, factor: Floats | None = None) -> None:
-        self.column = column
-        self.row = row
-        self.law = Law() if law is None else law
-        self.factor = factor
+    # --- predictions
 
-    def of_rows(self, rows: slice) -> Floats:
-        """Return draws of the variances of some rows, (S, 1 or rows, 1 or columns)."""
-        row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
-        variance = self.column[:, None, :] * row[:, :, None]
-        if self.factor is None:
-            return variance
-        return variance * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
+    def mean(self, rows: Any = None, columns: Any = None) -> Floats:
+        """Return the posterior mean of W Z, or 0 where it is negative and the data are not.
 
-    def largest_deviations(self) -> Floats:
-        """Return a bound of the standard deviations in each column, (1 or columns,)."""
-        factor = 1.0 if self.factor is None else self.factor.max(axis=0)
-        return np.sqrt(self.column.max(axis=0)) * np.sqrt(self.row.max()) * factor
+        Parameters
+        ----------
+        rows, columns : array-like of int, optional
+            Paired positions of the requested entries; all entries by default.
 
-    def at(self, rows: Indices, columns: Indices) -> Floats:
-        """Return draws of the variances at paired positions, (S, 1 or n)."""
-        column = self.column if self.column.shape[1] == 1 else self.column[:, columns]
-        variance = column * (self.row if self.row.shape[1] == 1 else self.row[:, rows])
-        if self.factor is None:
-            return variance
-        return variance * self.factor[0 if len(self.factor) == 1 else rows, columns] ** 2
+        Returns
+        -------
+        ndarray of shape (rows, columns) or (n,)
+            The means.
+        """
+        W, Z, _ = self.flat
+        if rows is None and columns is None:
+            self._require_room(1)
+            return predictions.cut(predictions.mean(W, Z) + self._offset(), self.lower_bound)
+        rows, columns = self._positions(rows, columns)
+        return predictions.cut(predictions.entry_mean(W, Z, rows, columns) + self._offset(columns), self.lower_bound)
 
-    def choose(self, draws: Any) -> NoiseDraws:
-        """Return some of the draws."""
-        row = self.row if len(self.row) == 1 else self.row[draws]
-        return NoiseDraws(self.column[draws], row, self.law.choose(draws), self.factor)
+    def mean_of_rows(self, rows: slice) -> Floats:
+        """Return the posterior mean of W Z for a range of rows.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (number of rows, columns)
+            The means.
+        """
+        if not isinstance(rows, slice):
+            raise TypeError(f"rows must be a slice, got {rows!r:.80}")
+        W, Z, _ = self.flat
+        return predictions.cut(predictions.mean(W[:, rows], Z) + self._offset(), self.lower_bound)
+
+    def std(self, rows: Any = None, columns: Any = None, *, noise: bool = True) -> Floats:
+        """Return the standard deviation of new data at each entry, or of W Z without `noise`.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int, optional
+            Paired positions of the requested entries; all entries by default.
+        noise : bool, default=True
+            Include the variance of the noise (before the cut at the lower bound of the data).
+
+        Returns
+        -------
+        ndarray of shape (rows, columns) or (n,)
+            The standard deviations.
+        """
+        W, Z, variance = self.flat
+        law = variance if arguments.flag(noise, "noise") else None
+        if rows is None and columns is None:
+            self._require_room(2)
+            return predictions.std(W, Z, law)
+        return predictions.entry_std(W, Z, *self._positions(rows, columns), law)
+
+    def quantile(
+        self, q: Any, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
+    ) -> Floats:
+        """Return quantiles of new data at each entry, or of W Z without `noise`.
+
+        New data at an entry are y = max(lower_bound, w z + ε): data that cannot be negative are cut at zero.
+
+        Quantiles of all entries are computed in single precision: their rounding error is at most (K + 2) 2⁻²⁴ times
+        the largest w z that the draws of a column allow, far below the Monte Carlo error. Those of chosen `rows` and
+        `columns` are computed in double precision.
+
+        Parameters
+        ----------
+        q : float or array-like
+            Probabilities.
+        rows, columns : array-like of int, optional
+            Paired positions of the requested entries; all entries by default.
+        noise : bool, default=True
+            Include the noise.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the noise. Repeated calls agree by default; None takes other numbers each time.
+
+        Returns
+        -------
+        ndarray of shape (len(q), rows, columns) or (len(q), n)
+            The quantiles; without the leading axis if q is a number.
+        """
+        probabilities = arguments.probabilities(q, "q")
+        W, Z, variance = self.flat
+        law = variance if arguments.flag(noise, "noise") else None
+        rng = as_generator(random_state)
+        if rows is None and columns is None:
+            self._require_room(len(probabilities))
+            out = predictions.quantiles(W, Z, probabilities, law, self._offset(), self.lower_bound, rng)
+        else:
+            rows, columns = self._positions(rows, columns)
+            out = predictions.entry_quantiles(
+                W, Z, rows, columns, probabilities, law, self._offset(columns), self.lower_bound, rng
+            )
+        return out[0] if np.ndim(q) == 0 else out
+
+    def interval(
+        self, prob: float = 0.9, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
+    ) -> tuple[Floats, Floats]:
+        """Return the central interval of new data at each entry, or of W Z without `noise`.
+
+        Parameters
+        ----------
+        prob : float, default=0.9
+            Probability of the interval.
+        rows, columns : array-like of int, optional
+            Paired positions of the requested entries; all entries by default.
+        noise : bool, default=True
+            Include the noise, as in :meth:`quantile`.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the noise.
+
+        Returns
+        -------
+        tuple of ndarray
+            Lower and upper ends.
+        """
+        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
+        low, high = self.quantile([tail, 1.0 - tail], rows, columns, noise=noise, random_state=random_state)
+        return low, high
+
+    def draws_of(self, rows: Any, columns: Any, *, noise: bool = True, random_state: Any = 0) -> Floats:
+        """Return draws of new data at some entries (posterior predictive draws), or of W Z without `noise`.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int
+            Paired positions.
+        noise : bool, default=True
+            Include the noise, as in :meth:`quantile`.
+        random_state : int, RandomState, Generator or None, default=0
+            Source of the noise.
+
+        Returns
+        -------
+        ndarray of shape (chain, draw, n)
+            The draws.
+        """
+        W, Z, variance = self.flat
+        rows, columns = self._positions(rows, columns)
+        draws = predictions.entries(W, Z, rows, columns) + self._offset(columns)
+        if arguments.flag(noise, "noise"):
+            draws = predictions.add_noise(draws, variance, rows, columns, self.lower_bound, as_generator(random_state))
+        return draws.reshape(*self.W.shape[:2], -1)
+
+    def log_likelihood(self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None) -> Floats:
+        """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int
+            Paired positions.
+        values : array-like
+            The data there.
+        lower, upper : array-like, optional
+            Limits of entries that are only known to lie between them, whose value does not count; NaN for others.
+
+        Returns
+        -------
+        ndarray of shape (chain, draw, n)
+            Log densities, and log probabilities of intervals.
+        """
+        rows, columns = self._positions(rows, columns)
+        terms = predictions.log_likelihood(*self.flat, rows, columns, *self._data(columns, values, lower, upper))
+        return terms.reshape(*self.W.shape[:2], -1)
+
+    def log_predictive_density(
+        self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None
+    ) -> Floats:
+        """Return the log posterior predictive density of each entry.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int
+            Paired positions.
+        values : array-like
+            The data there.
+        lower, upper : array-like, optional
+            Limits, as in :meth:`log_likelihood`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Log densities, and log probabilities of intervals.
+        """
+        rows, columns = self._positions(rows, columns)
+        return predictions.log_predictive_density(*self.flat, rows, columns, *self._data(columns, values, lower, upper))
+
+    # --- fitted entries that are only known to lie between limits
+
+    def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
+        """Return the means (n,) of fitted entries that lie between limits, one of which may be infinite."""
+        rows, columns = self._positions(rows, columns)
+        low, high = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
+        means = predictions.mean_between(*self.flat, rows, columns, low, high)
+        lowest = np.clip(self.lower_bound - self._offset(columns), low, high)  # the data may not be negative
+        return np.clip(means, lowest, high) + self._offset(columns)
+
+    def interval_between(
+        self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any, *, random_state: Any = 0
+    ) -> tuple[Floats, Floats]:
+        """Return the central intervals of fitted entries that lie between limits, one of which may be infinite."""
+        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
+        rows, columns = self._positions(rows, columns)
+        limits = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
+        rng, probabilities = as_generator(random_state), np.array([tail, 1.0 - tail])
+        low, high = predictions.quantiles_between(*self.flat, rows, columns, probabilities, *limits, rng)
+        offset = self._offset(columns)
+        lowest = np.clip(self.lower_bound, limits[0] + offset, limits[1] + offset)  # the data may not be negative
+        return np.maximum(low + offset, lowest), np.maximum(high + offset, lowest)
+
+    # --- arguments
+
+    def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
+        return arguments.positions(rows, columns, self.shape)
+
+    def _offset(self, columns: Indices | None = None) -> Any:
+        """Return what is added to W Z, in all columns or at some positions."""
+        if self.offset is None:
+            return 0.0
+        return self.offset if columns is None else self.offset[columns]
+
+    def _at(self, values: Any, name: str, columns: Indices) -> Floats:
+        """Return numbers at some positions without the offsets of their columns."""
+        values = arguments.floats(values, name)
+        if values.shape != columns.shape:
+            raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {values.shape}")
+        return values - self._offset(columns)
+
+    def _data(self, columns: Indices, values: Any, lower: Any, upper: Any) -> tuple[Any, ...]:
+        """Return values and limits at some positions without the offsets of their columns."""
+        if (lower is None) != (upper is None):
+            raise ValueError("lower and upper must be given together")
+        given = {"values": values, "lower": lower, "upper": upper}
+        return tuple(None if x is None else self._at(x, name, columns) for name, x in given.items())
+
+    def _require_room(self, n_matrices: int) -> None:
+        """Raise an error if so many matrices of the shape of the data do not fit into memory."""
+        memory.require(
+            8 * n_matrices * self.shape[0] * self.shape[1],
+            f"a result for all {self.shape[0]:,} x {self.shape[1]:,} entries",
+            "ask for the entries that you need with rows and columns, or for blocks of rows with mean_of_rows; "
+            "BayesianNMF.impute(out=...) fills a memory map",
+        )

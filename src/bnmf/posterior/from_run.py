@@ -14,9 +14,10 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.build import Built, build
 from bnmf.model.units import NO_UNITS
 from bnmf.posterior import notes as notes_of
+from bnmf.posterior.base import Moments
 from bnmf.posterior.calibration import Calibration, measure
-from bnmf.posterior.moments import Moments
 from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.verdict import Finding
 from bnmf.sampler.run import Ending, Run
 from bnmf.sampler.stores import Schedule
 from bnmf.sampler.until_converged import N_FIRST_DRAWS
@@ -28,7 +29,7 @@ CALIBRATION_KEY = 0xCA11B
 
 
 def from_run(
-    run: Run, built: Built, notes: tuple[str, ...] | None = None, calibration: Calibration | None = None
+    run: Run, built: Built, notes: tuple[Finding, ...] | None = None, calibration: Calibration | None = None
 ) -> Posterior | Moments:
     """Return the posterior of a run of a model, which shares its draws; notes are found in the data by default."""
     drawn, model, data = run.drawn, run.model, built.data
@@ -36,12 +37,15 @@ def from_run(
     scale = None if model.units is NO_UNITS else model.units.scale
     posterior: Posterior | Moments
     if drawn.prediction is not None:
-        options: dict[str, Any] = {
-            "n_observed": data.n_observed,
-            "lower_bound": lower_bound,
-            "noise_factor": built.noise_factor,
-        }
-        posterior = Moments(drawn, run.schedule.thinning, offset=model.units.offset, **options)
+        posterior = Moments(
+            drawn,
+            run.schedule.thinning,
+            n_observed=data.n_observed,
+            column_names=model.data.column_names,
+            offset=model.units.offset,
+            lower_bound=lower_bound,
+            noise_factor=built.noise_factor,
+        )
     else:
         posterior = Posterior(
             drawn.W,

@@ -43,7 +43,7 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
         rows, columns, values = data.observed_entries()
         terms = predictions.log_likelihood(*draws.flat, rows, columns, values, *data.limits_at(rows, columns))
         groups["observed_data"] = {"X": values if draws.offset is None else values + draws.offset[columns]}
-        groups["log_likelihood"] = {"X": terms.reshape(draws.n_chains, draws.n_draws, -1)}
+        groups["log_likelihood"] = {"X": terms.reshape(*draws.W.shape[:2], -1)}
         dims["X"] = ["entry"]
         coords["entry"] = np.arange(len(values))
     if arviz.__version__.startswith("0."):

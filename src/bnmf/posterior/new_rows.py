@@ -2,42 +2,102 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bnmf.data.containers import LARGEST_SQUARE
+from bnmf.data.identity import row_ids
 from bnmf.data.limits import Filled, Limits, refreshed
+from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import ScaledView, View
 from bnmf.model.noise import Law, NoiseState
-from bnmf.posterior.draws import Draws
+from bnmf.posterior.base import Moments
 from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
 from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
+from bnmf.utils import memory
 from bnmf.utils.typing import Bools, Floats, Indices, Words
+
+if TYPE_CHECKING:
+    from bnmf.posterior.posterior import Posterior
 
 # Half-sweeps before the first draw of a chain, and from one draw of Z to the next, which differ little.
 BURN_IN_SWEEPS = 30
 SWEEPS_PER_DRAW = 3
 
 
-class NewRows(NamedTuple):
-    """Draws of new rows.
+def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -> Posterior:
+    """Return the posterior of other rows, as :meth:`bnmf.Posterior.posterior_of` does, for data of the sampler."""
+    if isinstance(fitted, Moments):
+        raise ValueError(
+            "new rows need the draws of Z, which a fit with keep_draws=False does not keep: fit with keep_draws=True"
+        )
+    if data.shape[1] != fitted.shape[1]:
+        raise ValueError(f"X has {data.shape[1]} columns, the posterior {fitted.shape[1]}")
+    ids = row_ids(data, fitted.scale)
+    if fitted.offset is not None:
+        data = data.shifted(fitted.offset)
+    memory.warn_if_large(
+        8 * fitted.n_chains * fitted.n_draws * data.shape[0] * fitted.n_components,
+        f"the draws of W for {data.shape[0]:,} rows",
+        "pass fewer rows at a time",
+    )
+    W = np.empty((fitted.n_chains, fitted.n_draws, data.shape[0], fitted.n_components))
+    is_fitted, where = find_fitted(ids, fitted.row_ids)
+    W[:, :, is_fitted] = fitted.W[:, :, where]
+    row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
+    if row_noise is not None and fitted.row_noise is not None:
+        row_noise[:, :, is_fitted] = fitted.row_noise[:, :, where]
+    known = factor = fitted.noise_factor
+    if known is not None and len(known) > 1:  # that of a new row is not known
+        factor = np.repeat(np.median(known, axis=0, keepdims=True), len(ids), axis=0)
+        factor[is_fitted] = known[where]
+    new = np.flatnonzero(~is_fitted)
+    if len(new):
+        if fitted.prior_W is None:
+            raise ValueError("this posterior does not hold the prior of W, which new rows need")
+        if fitted.prior_W.is_by_entry:
+            raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
+        if fitted.n_fixed[1] and np.ptp(fitted.W[0, 0, :, -fitted.n_fixed[1] :], axis=0).any():
+            raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
+        weighted = fitted.law.has_entries or factor is not None
+        rows = (data.listed() if weighted else data).rows.select(new)
+        limits = None if data.limits is None else data.limits.of_rows(new)
+        of_new = factor if factor is None or len(factor) == 1 else factor[new]
+        weights, variances = draw(rows, ids[new], replace(fitted, noise_factor=of_new), seed, limits)
+        spread = 1.0 if variances is None else float(variances.max())
+        # Numbers of Python: their product is infinite without a warning.
+        is_finite = float(np.max(fitted.noise_variance)) * spread < LARGEST_SQUARE
+        if not (is_finite and np.isfinite(weights).all()):
+            raise FloatingPointError(
+                "X has rows so much larger than the fitted ones that their weights or noise leave the range of "
+                "floating-point numbers: see whether they are in the same unit"
+            )
+        W[:, :, new] = weights
+        if row_noise is not None:
+            row_noise[:, :, new] = variances
+    result = replace(
+        fitted,
+        W=W,
+        row_noise=row_noise,
+        noise_factor=factor,
+        n_observed=data.n_observed,
+        row_names=data.row_names,
+        prior_W=None,
+        row_ids=None,
+        log_density=None,
+    )
+    result._fitted = fitted
+    return result
 
-    Attributes
-    ----------
-    W : ndarray of shape (chain, draw, rows, K)
-        Their weights.
-    row_noise : ndarray of shape (chain, draw, rows), or None
-        Their relative variances, if those of rows differ.
-    """
 
-    W: Floats
-    row_noise: Floats | None
-
-
-def draw(view: View, ids: Words, fitted: Draws, seed: int, limits: Limits | None = None) -> NewRows:
-    """Draw W of new rows under every draw of Z. What is drawn for a row depends only on its content, by its id."""
+def draw(
+    view: View, ids: Words, fitted: Posterior, seed: int, limits: Limits | None = None
+) -> tuple[Floats, Floats | None]:
+    """Draw W (chain, draw, rows, K) and row noise of new rows under every draw of Z, each row by its content alone."""
     filled = None if limits is None else Filled(limits, view)
     rows = ScaledView(view if filled is None else filled.rows)
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
@@ -87,10 +147,10 @@ def draw(view: View, ids: Words, fitted: Draws, seed: int, limits: Limits | None
                 W[chain, draw] = weights
                 if row_noise is not None:
                     row_noise[chain, draw] = variance
-    return NewRows(W, row_noise)
+    return W, row_noise
 
 
-def _prior_at(fitted: Draws, chain: int, draw: int) -> Prior:
+def _prior_at(fitted: Posterior, chain: int, draw: int) -> Prior:
     """Return the prior of W with the learned rate of one draw."""
     assert fitted.prior_W is not None
     if fitted.rate_W is None or fitted.prior_W.learned is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
-from bnmf.posterior.interface import BasePosterior
-from bnmf.posterior.verdict import REMARK
+from bnmf.posterior.verdict import POOR, USABLE, Finding
 from bnmf.utils.typing import Floats, Indices
 
 # Rows, and entries in all, at which a fit is compared with the means of the columns.
@@ -27,18 +27,18 @@ SHARE_AT_END = 0.1
 MIN_ENTRIES_OF_COLUMN, MIN_DISTINCT = 20, 5
 
 
-def of_fit(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> tuple[str, ...]:
-    """Return a sentence for each thing that is wrong."""
+def of_fit(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[Finding, ...]:
+    """Return a finding for each thing that is wrong, or worth a question."""
     found = (
         _explains_nothing(posterior, data, model),
         _too_many_components(model),
         _outlier(model),
         _at_its_end(data),
     )
-    return tuple(note for note in found if note)
+    return tuple(finding for finding in found if finding)
 
 
-def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Model) -> str:
+def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Finding | None:
     """Compare the posterior mean at some observed entries with the means of their columns."""
     rows, columns, values = sample_entries(data)
     centre = model.data.columns.sums() / np.maximum(model.data.columns.n_observed, 1)
@@ -53,10 +53,12 @@ def _explains_nothing(posterior: BasePosterior, data: ObservedMatrix, model: Mod
     ]
     error, trivial = (np.sum(np.abs(distance / scale) ** power) for distance in distances)
     if not error > WORSE * trivial:
-        return ""
-    return (
-        "the fit explains the observed entries worse than the mean of each column does: try other settings "
-        "(n_components, prior, offset) or see whether the data have a low-rank structure at all"
+        return None
+    return Finding(
+        "fit",
+        POOR,
+        "the fit explains the observed entries worse than the mean of each column does",
+        "try other settings (n_components, prior, offset) or see whether the data have a low-rank structure at all",
     )
 
 
@@ -77,22 +79,25 @@ def sample_entries(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
     return np.concatenate(at), np.concatenate(to), np.concatenate(values)
 
 
-def _too_many_components(model: Model) -> str:
+def _too_many_components(model: Model) -> Finding | None:
     """Compare the number of parameters with that of observed entries, unless superfluous components vanish."""
     n_parameters = model.n_components * sum(model.data.shape)
     learns_size = any(learned.term.is_by_component for learned in model.learned_rates)
     if learns_size or n_parameters <= model.data.n_observed:
-        return ""
-    return (
+        return None
+    return Finding(
+        "fit",
+        POOR,
         f"{model.n_components} components have {n_parameters:,} parameters for {model.data.n_observed:,} observed "
-        "entries: predictions rest on the prior, so take a smaller n_components or prior='ard'"
+        "entries, so predictions rest on the prior",
+        "take a smaller n_components or prior='ard'",
     )
 
 
-def _outlier(model: Model) -> str:
+def _outlier(model: Model) -> Finding | None:
     """Find a column whose size is that of a single entry, unless the noise has room for it."""
     if model.noise_model.is_heavy_tailed:
-        return ""
+        return None
     columns, counts = model.data.columns, model.data.columns.n_observed
     largest = columns.largest_magnitudes()
     size = columns.root_mean_squares()
@@ -100,20 +105,23 @@ def _outlier(model: Model) -> str:
     suspects = np.flatnonzero((counts >= MIN_ENTRIES) & (share > OUTLIER_SHARE))
     found = [int(column) for column in suspects if np.count_nonzero(columns.observed_values(int(column))) > 1]
     if not found:
-        return ""
+        return None
     names = model.data.column_names
     name = f"{names[found[0]]!r}" if names is not None else f"{found[0]}"
     others = f" (and in {len(found) - 1} other columns)" if len(found) > 1 else ""
-    return (
+    return Finding(
+        "fit",
+        POOR,
         f"one entry of column {name} is more than {np.sqrt(counts[found[0]] * 1e4):,.0f} times as large as the others "
-        f"usually are{others}: it sets the unit of its column, so make sure that it is right, or use noise=StudentT()"
+        f"usually are{others}, and sets the unit of its column",
+        "make sure that it is right, or use noise=StudentT()",
     )
 
 
-def _at_its_end(data: ObservedMatrix) -> str:
+def _at_its_end(data: ObservedMatrix) -> Finding | None:
     """Find columns of which many exact entries are equal to the smallest or the largest one."""
     if data.is_sharded or data.has_implicit_zeros:
-        return ""
+        return None
     found: list[tuple[float, int, float, str]] = []
     stand_ins = None if data.limits is None else data.limits.representatives
     for column in range(data.shape[1]):
@@ -127,15 +135,17 @@ def _at_its_end(data: ObservedMatrix) -> str:
             if share > SHARE_AT_END:
                 found.append((share, column, float(end), option))
     if not found:
-        return ""
+        return None
     share, column, end, option = max(found)
     name = f"{data.column_names[column]!r}" if data.column_names is not None else f"{column}"
     n_columns = len({at for _, at, _, _ in found})
     others = f" (and {n_columns - 1} other columns are like it)" if n_columns > 1 else ""
     which = "smallest" if option == "floored" else "largest"
-    return (
-        f"{share:.0%} of the entries of column {name} are exactly {end:g}, its {which} value{others}: {REMARK}, say so "
-        f"with bnmf.limits(X, {option}={end:g}) or --{option} on the command line"
+    return Finding(
+        "fit",
+        USABLE,  # a question: values may pile up there for other reasons
+        f"{share:.0%} of the entries of column {name} are exactly {end:g}, its {which} value{others}",
+        f"if they were cut there, say so with bnmf.limits(X, {option}={end:g}) or --{option} on the command line",
     )
 
 

@@ -18,13 +18,52 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bnmf.model.noise import Law
-from bnmf.posterior.draws import NoiseDraws
 from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils.typing import Array, Floats, Indices
 
 TILE_BYTES = 64 * 2**20
 # Rows that have their draws of the noise in common when quantiles are computed.
 ROWS_PER_NOISE = 16
+
+
+class NoiseDraws:
+    """Draws of the variance of the noise and of its law.
+
+    Variances of columns (S, 1 or columns) times those of rows (1 or S, 1 or rows) times squares of known factors of the
+    standard deviation (1 or rows, columns); normal noise by default.
+    """
+
+    def __init__(self, column: Floats, row: Floats, law: Law | None = None, factor: Floats | None = None) -> None:
+        self.column = column
+        self.row = row
+        self.law = Law() if law is None else law
+        self.factor = factor
+
+    def of_rows(self, rows: slice) -> Floats:
+        """Return draws of the variances of some rows, (S, 1 or rows, 1 or columns)."""
+        row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
+        variance = self.column[:, None, :] * row[:, :, None]
+        if self.factor is None:
+            return variance
+        return variance * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
+
+    def largest_deviations(self) -> Floats:
+        """Return a bound of the standard deviations in each column, (1 or columns,)."""
+        factor = 1.0 if self.factor is None else self.factor.max(axis=0)
+        return np.sqrt(self.column.max(axis=0)) * np.sqrt(self.row.max()) * factor
+
+    def at(self, rows: Indices, columns: Indices) -> Floats:
+        """Return draws of the variances at paired positions, (S, 1 or n)."""
+        column = self.column if self.column.shape[1] == 1 else self.column[:, columns]
+        variance = column * (self.row if self.row.shape[1] == 1 else self.row[:, rows])
+        if self.factor is None:
+            return variance
+        return variance * self.factor[0 if len(self.factor) == 1 else rows, columns] ** 2
+
+    def choose(self, draws: Any) -> NoiseDraws:
+        """Return some of the draws."""
+        row = self.row if len(self.row) == 1 else self.row[draws]
+        return NoiseDraws(self.column[draws], row, self.law.choose(draws), self.factor)
 
 
 def tiles(length: int, bytes_each: int) -> Iterator[slice]:

@@ -12,9 +12,10 @@ import pandas as pd
 from scipy.stats import binom
 
 from bnmf.posterior.calibration import PROB, Calibration
+from bnmf.posterior.summary import MIN_DRAWS
 
 if TYPE_CHECKING:
-    from bnmf.posterior.posterior import Posterior
+    from bnmf.posterior.base import BasePosterior
 
 GOOD, USABLE, POOR, UNKNOWN = "good", "usable", "poor", "unknown"
 # Monte Carlo error of a prediction, in units of its predictive standard deviation, up to which it is good, and up to
@@ -36,8 +37,6 @@ BETTER_ERRORS = "try offset, NMFImputer or fewer components"
 # Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
 # long before they agree in their noise and components.
 WARNED = ("fit", "predictions", "intervals")
-# Words of a note that asks, and finds nothing wrong: it is shown, and no warning.
-REMARK = "if they were cut there"
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,7 @@ class Verdict:
 
     def problems(self) -> list[str]:
         """Return a sentence with advice for each finding that is worth a warning."""
-        warned = WARNED if "predictions" in self else (*WARNED, "noise")
-        poor = (finding for finding in self if finding.level == POOR and finding.purpose in warned)
+        poor = (finding for finding in self if finding.level == POOR and finding.purpose in WARNED)
         return ["; ".join(part for part in (finding.sentence, finding.advice) if part) for finding in poor]
 
 
@@ -110,34 +108,26 @@ def level_of(value: float, limits: tuple[float, float]) -> str:
     return GOOD if value <= limits[0] else USABLE if value <= limits[1] else POOR
 
 
-def of_posterior(posterior: Posterior, table: pd.DataFrame) -> Verdict:
-    """Return the verdict on draws, given the table of their diagnostics."""
-    return Verdict((*on_use(posterior), on_noise(table, posterior.n_chains), _on_components(posterior)))
+def of_posterior(posterior: BasePosterior) -> Verdict:
+    """Return the verdict on a fit."""
+    return Verdict((*on_use(posterior), _on_noise(posterior), _on_components(posterior)))
 
 
-def on_use(posterior: Posterior) -> list[Finding]:
+def on_use(posterior: BasePosterior) -> Verdict:
     """Return the findings that may be worth a warning. They take little time, so every fit asks for them."""
     intervals = on_intervals(posterior.calibration, posterior.column_names)
-    return [*on_fit(posterior.notes), _on_predictions(posterior), *intervals]
+    return Verdict((*posterior.notes, _on_predictions(posterior), *intervals))
 
 
-def on_fit(notes: tuple[str, ...]) -> list[Finding]:
-    """Return a finding for each note on the fit as such; what follows a colon in it is advice."""
-    return [Finding("fit", USABLE if REMARK in note else POOR, note) for note in notes]
-
-
-def too_few(purpose: str, n_draws: int) -> Finding:
-    """Return the finding where there are too few draws to tell anything."""
-    sentence = f"{n_draws} draws of each chain are too few to tell whether the chains agree"
-    return Finding(purpose, UNKNOWN, sentence, "take at least 100")
-
-
-def _on_predictions(posterior: Posterior) -> Finding:
+def _on_predictions(posterior: BasePosterior) -> Finding:
     """Compare the chains' predictions with each other."""
     error = posterior.prediction_error()
     level = level_of(error, PREDICTION_ERRORS)
+    if level == UNKNOWN and posterior.n_draws < MIN_DRAWS:
+        sentence = f"{posterior.n_draws} draws of each chain are too few to tell whether the chains agree"
+        return Finding("predictions", UNKNOWN, sentence, "take at least 100")
     if level == UNKNOWN:
-        return too_few("predictions", posterior.n_draws)
+        return Finding("predictions", UNKNOWN, "one chain without its draws cannot be compared", "use several chains")
     who = "the chains'" if posterior.n_chains > 1 else "the two halves of the chain:"
     how = {GOOD: "agree", USABLE: "nearly agree", POOR: "disagree"}[level]
     sentence = f"{who} predictions {how} (Monte Carlo error {error:.0%} of the predictive standard deviation)"
@@ -201,8 +191,9 @@ def _named(columns: pd.Index, names: pd.Index | None) -> str:
     return f"column{'s' if len(columns) > 1 else ''} {', '.join(shown)}{others}"
 
 
-def on_noise(table: pd.DataFrame, n_chains: int) -> Finding:
+def _on_noise(posterior: BasePosterior) -> Finding:
     """Judge R-hat of the noise and of the log likelihood."""
+    table = posterior.diagnostics
     named = [name for name in ("noise variance", "log likelihood") if name in table.index]
     r_hat = float(table.loc[named, "r_hat"].max(skipna=False))
     level = level_of(r_hat, RHAT_LIMITS)
@@ -212,23 +203,27 @@ def on_noise(table: pd.DataFrame, n_chains: int) -> Finding:
         POOR: "the chains are in different modes, although their predictions may agree",
         UNKNOWN: "there are too few draws to compare noise and fit",
     }[level]
-    if n_chains == 1 and level != UNKNOWN:
+    if posterior.n_chains == 1 and level != UNKNOWN:
         sentence = "one chain is compared with itself"
     measured = "" if level == UNKNOWN else f" (R-hat {r_hat:.2f})"
     advice = "before you report noise levels, double `burn_in` or take fewer components" if level == POOR else ""
     return Finding("noise", level, sentence + measured, advice, r_hat)
 
 
-def _on_components(posterior: Posterior) -> Finding:
+def _on_components(posterior: BasePosterior) -> Finding:
     """Judge how many of the active components all chains have found."""
-    active = posterior.active_components
-    n_active, total = int(active.sum()), posterior.n_components
+    found = posterior.component_matches()
+    if found is None:
+        sentence = "without draws, the components of the chains are not compared"
+        return Finding("components", UNKNOWN, sentence, "fit with keep_draws=True")
+    active, agrees = found
+    n_active, total = int(active.sum()), len(active)
     of_these = "" if n_active == total else f"{n_active} of {total} components stand out from the noise; "
     if posterior.n_chains == 1:
         sentence = f"{of_these}one chain cannot tell whether another would find the same components"
         return Finding("components", UNKNOWN, sentence, "use several chains")
     chains = "both chains" if posterior.n_chains == 2 else f"all {posterior.n_chains} chains"
-    shared = int(np.count_nonzero(posterior.alignment.agrees.all(axis=0) & active))
+    shared = int(np.count_nonzero(agrees & active))
     if n_active == 0:
         return Finding("components", POOR, f"none of {total} components stands out from the noise", "", 0.0)
     level = GOOD if shared == n_active else USABLE if shared else POOR

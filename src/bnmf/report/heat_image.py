@@ -13,7 +13,6 @@ import numpy as np
 
 from bnmf.plots.factors import column_ranges, evenly
 from bnmf.posterior.components import Components
-from bnmf.posterior.subset import subset
 from bnmf.report.charts import svg
 from bnmf.report.markup import json_script, number, percent, rounded
 from bnmf.report.overview import Overview
@@ -139,7 +138,7 @@ def matrix_maps(overview: Overview, components: Components) -> str:
     rows = evenly(components.row_order(), MAX_ROWS)
     columns = evenly(components.column_order(), MAX_COLUMNS)
     observed = overview.data.dense_rows(rows)[:, columns]
-    chosen = subset(overview.posterior, rows, columns)
+    chosen = overview.posterior.subset(rows, columns)
     mean, sd = chosen.mean(), chosen.std(noise=True)
     completed = np.where(np.isnan(observed), mean, observed)
     low, spread = column_ranges(observed, completed) if overview.units_differ else (np.zeros(1), np.ones(1))

@@ -56,14 +56,16 @@ def sample_until_converged(
 
 
 def monte_carlo_error(draws: Floats) -> float:
-    """Return the root mean square over n quantities (chain, draw, n) of the standard error of their means.
-
-    It is the spread of the chains' means, or of those of the two halves of one chain.
-    """
+    """Return the standard error of means over draws (chain, draw, n), from the chains or the halves of one chain."""
     if len(draws) == 1:
         half = draws.shape[1] // 2
         draws = draws[0, : 2 * half].reshape(2, half, -1)
-    between = draws.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(len(draws))
+    return standard_error(draws.mean(axis=1))
+
+
+def standard_error(means: Floats) -> float:
+    """Return the standard error of the mean over independent chains (chain, n), root mean square over n quantities."""
+    between = means.std(axis=0, ddof=1) / np.sqrt(len(means))
     return float(np.sqrt(np.mean(between**2)))
 
 

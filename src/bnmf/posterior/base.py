@@ -1,0 +1,211 @@
+"""What every posterior offers, and the posterior of a fit that keeps means and standard deviations only."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from bnmf.model.noise import Law
+from bnmf.posterior import predictions, verdict
+from bnmf.posterior.summary import MIN_DRAWS, SummaryTable, diagnostics
+from bnmf.sampler.run import Drawn
+from bnmf.sampler.until_converged import standard_error
+from bnmf.utils import arguments
+from bnmf.utils.typing import Array, Bools, Floats, Indices
+
+if TYPE_CHECKING:
+    from bnmf.posterior.calibration import Calibration
+    from bnmf.posterior.verdict import Finding, Verdict
+
+# Number of predictions, and of columns with their noise variance, that are checked for convergence.
+N_MONITORED_PREDICTIONS = 100
+N_MONITORED_COLUMNS = 100
+
+
+class BasePosterior:
+    """Convergence of a posterior, with draws or without; :class:`bnmf.Posterior` describes the fields."""
+
+    noise_variance: Floats
+    log_density: Floats | None
+    train_mse: Floats
+    n_observed: int
+    column_names: pd.Index | None
+    notes: tuple[Finding, ...]
+    thinning: int
+    calibration: Calibration | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the data."""
+        raise NotImplementedError
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return self.noise_variance.shape[0]
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of each chain."""
+        return self.noise_variance.shape[1]
+
+    @property
+    def burn_in(self) -> int:
+        """Number of sweeps before those of the draws."""
+        return max(self.train_mse.shape[1] - self.n_draws * self.thinning, 0)
+
+    @cached_property
+    def monitored(self) -> tuple[Indices, Indices]:
+        """Positions of some entries, chosen at random, whose predictions are checked for convergence."""
+        size = min(N_MONITORED_PREDICTIONS, self.shape[0] * self.shape[1])
+        entries = np.random.default_rng(0).choice(self.shape[0] * self.shape[1], size, replace=False)
+        rows, columns = np.divmod(np.sort(entries), self.shape[1])
+        return rows, columns
+
+    def prediction_error(self) -> float:
+        """Return the Monte Carlo error of predictions."""
+        raise NotImplementedError
+
+    def component_matches(self) -> tuple[Bools, Bools] | None:
+        """Return which components are active, and on which all chains agree; None without draws."""
+        return None
+
+    def _quantities(self) -> dict[str, Array]:
+        """Return draws (chain, draw, ...) of what is checked for convergence, by name."""
+        every = -(-self.noise_variance[0, 0].size // N_MONITORED_COLUMNS)
+        found = {"noise variance": self.noise_variance[..., ::every] if every > 1 else self.noise_variance}
+        return found if self.log_density is None else found | {"log likelihood": self.log_density}
+
+    @cached_property
+    def diagnostics(self) -> pd.DataFrame:
+        """Mean, spread, R-hat and effective sample size of what is checked for convergence."""
+        return diagnostics(self._quantities())
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the fit can be used for, and what to do otherwise: a finding for each purpose."""
+        return verdict.of_posterior(self)
+
+    def problems(self) -> list[str]:
+        """Return a sentence, with what to do, for each finding of the verdict that is worth a warning.
+
+        Returns
+        -------
+        list of str
+            Empty if there is no sign of a problem.
+        """
+        return verdict.on_use(self).problems()
+
+    def summary(self) -> SummaryTable:
+        """Return a table of noise, fit, predictions and factors with R-hat and effective sample sizes.
+
+        For predictions and for entries of the aligned factors, the worst R-hat and the smallest effective sample size
+        are shown. The table ends with the verdict on the fit, which is also its attribute `verdict`.
+
+        Returns
+        -------
+        SummaryTable
+            A pandas DataFrame.
+        """
+        table = SummaryTable(self.diagnostics)
+        table.verdict = str(self.verdict)
+        return table
+
+
+class Moments(BasePosterior):
+    """What a fit with ``keep_draws=False`` leaves: running moments of the factors and of W Z, draws of the noise."""
+
+    def __init__(
+        self,
+        drawn: Drawn,
+        thinning: int,
+        *,
+        n_observed: int,
+        column_names: pd.Index | None = None,
+        offset: Floats | None = None,
+        lower_bound: float = 0.0,
+        noise_factor: Floats | None = None,
+    ) -> None:
+        assert drawn.prediction is not None
+        self.noise_variance, self.log_density = drawn.traces["noise_variance"], drawn.traces["log_density"]
+        self._row_noise, self._law = drawn.traces.get("row_noise"), Law.of(drawn.traces)
+        self._noise_factor = noise_factor
+        self._offset = 0.0 if offset is None else offset
+        self.train_mse, self.thinning = drawn.train_mse, thinning
+        self.n_observed, self.column_names, self.lower_bound = n_observed, column_names, lower_bound
+        self.notes: tuple[Finding, ...] = ()
+        self.calibration = None
+        self._prediction = drawn.prediction
+        # Components are not matched between chains, so the factors are those of the chain that fits best.
+        best = int(np.argmax(self.log_density.mean(axis=1)))
+        W, Z = drawn.W.mean[best], drawn.Z.mean[best]
+        order = np.argsort(-np.abs(W).sum(axis=0) * np.abs(Z).sum(axis=1), kind="stable")
+        self._factors = W[:, order], Z[order]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"a fit with keep_draws=False has no posterior_.{name}: it keeps only means and standard deviations. Fit "
+            "with keep_draws=True, or with checkpoint=DIRECTORY to keep the draws on disk"
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the data."""
+        _, n_rows, n_columns = self._prediction.mean.shape
+        return n_rows, n_columns
+
+    def factor_means(self) -> tuple[Floats, Floats]:
+        """Return the means of W (rows, K) and Z (K, columns) in the chain that fits best, largest component first."""
+        return self._factors
+
+    def mean(self, rows: Any = None, columns: Any = None) -> Floats:
+        """Return the posterior mean of W Z, or 0 where it is negative and the data are not."""
+        mean = self.mean_of_rows(slice(None))
+        return mean if rows is None and columns is None else mean[arguments.positions(rows, columns, mean.shape)]
+
+    def mean_of_rows(self, rows: slice) -> Floats:
+        """Return the posterior mean of W Z for a range of rows."""
+        return predictions.cut(self._prediction.mean[:, rows].mean(axis=0) + self._offset, self.lower_bound)
+
+    def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
+        """Return the posterior mean of W Z, cut at the limits: the mean of a value between them needs the draws."""
+        return np.clip(self.mean(rows, columns), lower, upper)
+
+    def std(self, rows: Any = None, columns: Any = None, *, noise: bool = True) -> Floats:
+        """Return the standard deviation of new data at each entry, or of W Z without `noise`."""
+        std = self._std(self._law.variance if arguments.flag(noise, "noise") else 0.0)
+        return std if rows is None and columns is None else std[arguments.positions(rows, columns, std.shape)]
+
+    def _std(self, of_law: Floats | float) -> Floats:
+        """Return standard deviations with noise of scale 1 of a given variance."""
+        # Each chain by its own count: after Ctrl-C some have more draws than the others.
+        moments = self._prediction
+        within = np.mean([s / count for s, count in zip(moments.squares, moments.counts, strict=True)], axis=0)
+        by_column = self.noise_variance.reshape(self.n_chains * self.n_draws, -1) * of_law
+        by_row = np.ones((len(by_column), 1))
+        if self._row_noise is not None:
+            by_row = self._row_noise.reshape(len(by_column), -1)
+        of_noise = by_row.T @ by_column / len(by_column)
+        of_noise = of_noise if self._noise_factor is None else of_noise * self._noise_factor**2
+        return np.sqrt(within + moments.mean.var(axis=0) + of_noise)
+
+    def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
+        """Return the central interval of each entry in the normal approximation: only two moments are known."""
+        half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(noise=noise)
+        mean = self._prediction.mean.mean(axis=0) + self._offset
+        return np.maximum(mean - half, self.lower_bound), np.maximum(mean + half, self.lower_bound)
+
+    def prediction_error(self) -> float:
+        """Return the Monte Carlo error of predictions, as that of :class:`bnmf.Posterior`; NaN for one chain."""
+        if self.n_chains == 1 or self.n_draws < MIN_DRAWS:
+            return float("nan")
+        # Student's t may have no variance, by which any error would look small: take its scale.
+        variance = self._law.variance if np.isfinite(self._law.variance).all() else 1.0
+        rows, columns = self.monitored
+        return standard_error((self._prediction.mean / self._std(variance))[:, rows, columns])
