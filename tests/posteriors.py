@@ -3,7 +3,7 @@
 import warnings
 
 from bnmf.model.build import Built
-from bnmf.posterior.from_run import from_run
+from bnmf.posterior.fitting import from_run
 from bnmf.sampler.run import Run
 
 

@@ -9,12 +9,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-import bnmf.estimator
 from bnmf import BayesianNMF, NMFImputer, Posterior
 from bnmf.data.folds import Fold
 from bnmf.data.observed import ObservedMatrix
 from bnmf.noise import GroupedNoise
-from bnmf.posterior import from_run
+from bnmf.posterior import fitting
 from bnmf.posterior.calibration import measure
 
 
@@ -69,9 +68,8 @@ def test_intervals_that_fail_are_a_warning():
 def test_the_hidden_entries_are_predicted_without_them(monkeypatch):
     """What the additional chain sees has none of them, and everything else."""
     X, seen = low_rank(), []
-    build = bnmf.estimator.build
-    for module in (bnmf.estimator, from_run):
-        monkeypatch.setattr(module, "build", lambda data, **options: seen.append(data) or build(data, **options))
+    build = fitting.build
+    monkeypatch.setattr(fitting, "build", lambda data, **options: seen.append(data) or build(data, **options))
     found = quick().fit(X).calibration_
     whole, rest = (data.mask() for data in seen)
     assert (whole | ~rest).all()
@@ -155,7 +153,7 @@ def test_too_few_entries_to_hide_any():
 
 def test_ctrl_c_in_the_last_chain_loses_nothing(monkeypatch):
     X = low_rank()
-    sampled, runs = bnmf.estimator.Run.sampled, []
+    sampled, runs = fitting.Run.sampled, []
 
     def interrupted(run, schedule, **options):
         runs.append(run)
@@ -163,7 +161,7 @@ def test_ctrl_c_in_the_last_chain_loses_nothing(monkeypatch):
             raise KeyboardInterrupt
         return sampled(run, schedule, **options)
 
-    monkeypatch.setattr(bnmf.estimator.Run, "sampled", interrupted)
+    monkeypatch.setattr(fitting.Run, "sampled", interrupted)
     model = quick().fit(X)
     assert model.calibration_ is None
     assert model.posterior_.W.shape[:2] == (2, 100)

@@ -21,6 +21,7 @@ LAYERS = [
     {"posterior"},
     {"noise"},
     {"distributed"},
+    {"inputs"},
     {"columns"},
     {"mixed"},
     {"estimator", "imputer", "selection", "checking", "datasets", "tables"},
@@ -29,11 +30,13 @@ LAYERS = [
     {"paper"},
     {"cli", "__main__"},
 ]
+# What is imported from a later layer when a method is called, or for types only.
+EXCEPTIONS = {("estimator", "bnmf.report.write_report"), ("inputs", "bnmf.estimator.BayesianNMF")}
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
 # The packages that may import a library.
 USERS = {
-    "sklearn": {"estimator", "imputer", "selection", "checking", "datasets", "paper", "demo", "cli"},
+    "sklearn": {"inputs", "estimator", "imputer", "selection", "checking", "datasets", "paper", "demo", "cli"},
     "matplotlib": {"plots", "report", "paper", "demo"},
     "typer": {"cli"},
     "dask": {"distributed"},
@@ -69,6 +72,8 @@ def test_modules_import_only_from_earlier_layers():
         home = owner(path)
         for name in imported(path):
             library, *rest = name.split(".")
+            if (home, name) in EXCEPTIONS:
+                continue
             if library == "bnmf" and rest and rest[0] in LAYER_OF and LAYER_OF[rest[0]] > LAYER_OF[home]:
                 wrong.append(f"{path.relative_to(PACKAGE)} imports {name}, which is in a later layer")
             if library in USERS and home not in USERS[library]:

@@ -4,70 +4,44 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from bnmf.data.containers import as_floats, check_positions, is_sharded, refuse_sharded
+from bnmf.data.containers import is_sharded
 from bnmf.data.folds import folds
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
-from bnmf.model.build import Built, build, check_offset
+from bnmf.inputs import all_or_nothing, in_memory, on_cluster
+from bnmf.model.build import check_offset
 from bnmf.model.noise import as_noise
-from bnmf.posterior import new_rows
+from bnmf.posterior import fitting, new_rows
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.from_run import calibrate, from_run
+from bnmf.posterior.completed import completed, completed_sparse
 from bnmf.posterior.posterior import Posterior
-from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.priors.names import allows_negative, as_pair
 from bnmf.sampler.checkpoint import stored_seed
-from bnmf.sampler.run import Ending, InterruptedRunWarning, Run
+from bnmf.sampler.run import Ending, InterruptedRunWarning
 from bnmf.sampler.stores import Schedule
-from bnmf.sampler.until_converged import MAX_TIME, N_FIRST_DRAWS, sample_until_converged
-from bnmf.utils import arguments, memory
+from bnmf.sampler.until_converged import N_FIRST_DRAWS
+from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.typing import Floats
 
 # Number of turns in which `score` hides the observed entries.
 N_SCORE_FOLDS = 5
-# Observed entries for which calibrate="auto" measures the calibration, and the share of `max_time` left for it.
-CALIBRATED, CALIBRATION_TIME = (500, 2_000_000), 0.25
-
-
-@contextmanager
-def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """Leave an estimator as it was before if a block ends with an error or with Ctrl-C."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
-def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
-    """Return X after scikit-learn's checks, whose errors do not always say that they are about X."""
-    try:
-        return validate_data(estimator, X, **options)
-    except (TypeError, ValueError) as error:
-        if re.search(r"\bX\b", str(error)):
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"X must be a matrix of numbers: {error}") from error
+# Observed entries for which calibrate="auto" measures the calibration.
+CALIBRATED = (500, 2_000_000)
 
 
 class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -126,15 +100,16 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     draws_dtype : {"float64", "float32"}, default="float64"
         Precision of the draws that are kept.
     n_jobs : int, optional
-        Number of threads; -1 for all cores. The draws do not depend on it.
+        Number of threads; -1 for all cores. By default as many as there are chains or cores, and one where joblib runs
+        several fits side by side. The draws do not depend on it.
     random_state : int, RandomState, Generator or None, default=None
         An integer makes the draws reproducible.
     progress : bool, default=False
         Show progress on standard error.
     max_time : float, optional
-        Seconds after which ``n_draws="auto"`` takes no more draws, 60 by default. The burn-in and the first 100 draws
-        are taken in any case. How many draws a fit takes that runs out of time depends on the machine; the draws
-        themselves do not.
+        Seconds after which no more draws are taken; 60 by default with ``n_draws="auto"``. If the time is up before the
+        first draw, :meth:`fit` raises a TimeoutError. How many draws there are then depends on the machine; their
+        values do not.
     calibrate : bool or "auto", default="auto"
         Hide a tenth of the observed entries from two more chains and see how well they predict them: `calibration_`,
         and the verdict. "auto" does that for 500 to 2 million observed entries and two or more chains of 100 draws.
@@ -181,8 +156,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     False
     """
 
-    _run_: Run
-    _built_: Built
+    _fit_: fitting.Fit
 
     # scikit-learn checks these when fitting; what it cannot express is checked where it is used.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -303,10 +277,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         with all_or_nothing(self):
             self.check_parameters()
-            on_cluster = is_sharded(X)
-            given = {"observed": observed, "lower": lower, "upper": upper}
-            data = self._on_cluster(X, given) if on_cluster else self._validated(X, reset=True, **given)
-            self.fit_observed(data, self._seed(), noise_scale, sample_weight, is_calibrated=True)
+            data = (on_cluster if is_sharded(X) else in_memory)(self, X, observed, lower, upper, reset=True)
+            self.fit_observed(data, self._seed(), noise_scale, sample_weight, may_calibrate=True)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
             self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
         self._warn_of_problems()
@@ -332,10 +304,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if self.max_time is not None:
             options["deadline"] = time.monotonic() + self.max_time
         with all_or_nothing(self):
-            try:
-                self._set_run(self._run_.extended(n_draws, **options), self.calibration_)
-            finally:
-                self._run_.model.data.release()
+            self._set_fit(self._fit_.extended(n_draws, **options))
         self._warn_of_problems()
         return self
 
@@ -353,52 +322,29 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         noise_scale: Any = None,
         sample_weight: Any = None,
         *,
-        is_calibrated: bool = False,
+        may_calibrate: bool = False,
     ) -> BayesianNMF:
         """Sample data in the form of the sampler, whose parameters :meth:`check_parameters` has checked."""
-        began = time.monotonic()
         names = ("n_components", "prior", "noise", "scale", "offset", "fixed_components", "fixed_weights")
         parameters = {name: getattr(self, name) for name in names}
-        parameters |= {"noise_scale": noise_scale, "sample_weight": sample_weight}
-        self._built_ = built = build(data, **parameters)
-        self.offset_ = built.model.units.offset
-        is_calibrated = is_calibrated and self._is_calibrated(data)
-        run = Run(
-            built.model,
+        fit = fitting.fit(
+            data,
+            parameters | {"noise_scale": noise_scale, "sample_weight": sample_weight},
+            self._schedule(),
             seed,
+            until_converged=self.n_draws == "auto",
+            calibrates=may_calibrate and self._is_calibrated(data),
+            max_time=self.max_time,
+            n_jobs=self._n_jobs(data),
+            progress=bool(self.progress),
             init=self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init),
             dtype=np.dtype(self.draws_dtype),
             keep_draws=self.keep_draws,
             checkpoint=self.checkpoint,
         )
-        schedule = self._schedule()
-        options: dict[str, Any] = {"n_jobs": self._n_jobs(data), "progress": bool(self.progress)}
-        max_time = MAX_TIME if self.max_time is None and self.n_draws == "auto" else self.max_time
-        deadline = None if max_time is None else began + max_time
-        if max_time is not None:
-            options["deadline"] = began + max_time * (1.0 - CALIBRATION_TIME if is_calibrated else 1.0)
-        try:
-            if self.n_draws == "auto":
-                run, ending = sample_until_converged(
-                    run, schedule, self._monitored_predictions, PREDICTION_ERRORS[0], **options
-                )
-            else:
-                run = run.sampled(schedule, **options)
-                ending = run.ending
-            calibration = None
-            if is_calibrated and ending != Ending.INTERRUPTED:
-                calibration = calibrate(data, parameters, schedule, seed, **options | {"deadline": deadline})
-            self._set_run(run, calibration, ending)
-        finally:
-            built.model.data.release()
-            data.release()
+        self._set_fit(fit)
         self._seed_, self._data_ = seed, data
         return self
-
-    def _monitored_predictions(self, run: Run) -> Floats:
-        posterior = from_run(run, self._built_, notes=())
-        assert isinstance(posterior, Posterior)
-        return posterior.monitored_predictions()
 
     def check_parameters(self) -> None:
         """Raise an error if a parameter is not what it may be, before any data are touched."""
@@ -423,8 +369,13 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return not is_quick and CALIBRATED[0] <= data.n_observed <= CALIBRATED[1]
 
     def _n_jobs(self, data: ObservedMatrix) -> int:
-        """Return the number of threads. On a cluster one for each chain, to hand out its work."""
-        return self.n_chains if data.is_sharded else effective_n_jobs(self.n_jobs)
+        """Return the number of threads: by default the cores for chains, but one inside of another joblib worker."""
+        if data.is_sharded:  # to hand out the work of each chain
+            return self.n_chains
+        backend, configured = get_active_backend()
+        if self.n_jobs is not None or backend.nesting_level or configured != 1:
+            return int(effective_n_jobs(self.n_jobs))
+        return min(self.n_chains, cpu_count())
 
     def _schedule(self) -> Schedule:
         """Return the validated schedule, with "auto" that of its first draws."""
@@ -435,42 +386,22 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             n_draws = N_FIRST_DRAWS
         return Schedule(self.n_chains, self.burn_in, n_draws, self.thinning)
 
-    def _set_run(self, run: Run, calibration: Calibration | None, ending: Ending | None = None) -> None:
+    def _set_fit(self, fit: fitting.Fit) -> None:
         """Set all attributes that come from the draws."""
-        self._run_ = run
-        self._posterior_ = posterior = from_run(run, self._built_, calibration=calibration)
-        n_chains, n_draws = posterior.noise_variance.shape[:2]
-        self.ending_ = run.ending if ending is None else ending
-        self.message_ = {
-            Ending.COMPLETE: f"{n_draws} draws of {n_chains} chains were taken",
-            Ending.INTERRUPTED: run.interruption(),
-            Ending.TIME: f"the time was up after {n_draws} draws of {n_chains} chains",
-            Ending.MEMORY: f"more than {n_draws} draws of {n_chains} chains would not fit into memory",
-        }[self.ending_]
+        self._fit_, posterior = fit, fit.posterior
+        self.ending_, self.message_ = fit.ending, fit.message
+        self.offset_ = fit.built.model.units.offset
         self._mean_W, self.components_ = posterior.factor_means()
         self.n_components_ = len(self.components_)
         noise_variance = posterior.noise_variance.mean(axis=(0, 1))
         self.noise_variance_ = float(noise_variance) if noise_variance.ndim == 0 else noise_variance
-        self.n_iter_ = run.schedule.sweeps_for(n_draws)
+        self.n_iter_ = fit.run.schedule.sweeps_for(posterior.n_draws)
 
     @property
     def posterior_(self) -> Any:
         """The draws and everything computed from them."""
         check_is_fitted(self)
-        return self._posterior_
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the posterior, because the run holds its draws."""
-        content = super().__getstate__()
-        if "_posterior_" in content:
-            posterior = content["_posterior_"]
-            content = content | {"_posterior_": {"notes": posterior.notes, "calibration": posterior.calibration}}
-        return content
-
-    def __setstate__(self, content: dict[str, Any]) -> None:
-        super().__setstate__(content)
-        if "_posterior_" in content:
-            self._posterior_ = from_run(self._run_, self._built_, **content["_posterior_"])
+        return self._fit_.posterior
 
     @property
     def calibration_(self) -> Calibration | None:
@@ -481,50 +412,6 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def takes_negative(self) -> bool:
         """Whether the data may have negative entries."""
         return self.offset in ("min", "mean") or allows_negative(self.prior)
-
-    def _validated(
-        self, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool
-    ) -> ObservedMatrix:
-        """Return X in the form of the sampler, after scikit-learn's own checks."""
-        refuse_sharded(X)
-        names = X.index if isinstance(X, pd.DataFrame) else None
-        if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
-            X = as_floats(X)
-        elif sp.issparse(X):
-            check_positions(X)
-        # Entries that were not observed may be anything, infinities included, so only the others are checked.
-        finite: Any = "allow-nan" if observed is None else False
-        array: Any = checked(
-            self, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
-        )
-        values = array if isinstance(array, np.ndarray) else array.data
-        negative = self.takes_negative
-        if not negative and observed is None and np.any(values < 0):
-            raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless "
-                "offset='min' or factors may be negative too, as with prior='normal'"
-            )
-        columns = pd.Index(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
-        limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
-        options: dict[str, Any] = {"unstored": self.unstored, "negative": negative, "empty": not reset}
-        return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)
-
-    def _on_cluster(self, X: Any, given: dict[str, Any]) -> ObservedMatrix:
-        """Return data on a cluster in the form of the sampler."""
-        if given["observed"] is not None:
-            raise ValueError("observed is for data in memory: data on a cluster have NaN where an entry is missing")
-        for name in ("lower", "upper"):
-            if given[name] is not None:
-                raise ValueError(f"{name} is for data in memory: limits of data on a cluster are not supported")
-        try:
-            from bnmf.distributed import ShardedMatrix
-        except ImportError as error:
-            raise ImportError(f"data on a cluster need Dask: pip install 'bnmf[dask]' ({error})") from error
-        data = ShardedMatrix.from_dask(X, unstored=self.unstored, negative=self.takes_negative)
-        self.n_features_in_ = data.shape[1]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return data
 
     def _seed(self) -> int:
         stored = None
@@ -613,60 +500,12 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The completed matrix: a DataFrame if X is one, and sparse if X is sparse and its unstored entries are zeros.
         """
         check_is_fitted(self)
-        data = self._data_ if X is None else self._validated(X, observed, lower, upper, reset=False)
+        data = self._data_ if X is None else in_memory(self, X, observed, lower, upper)
         posterior = self._posterior_of(data)
         is_sparse = self._imputes_sparse if X is None else sp.issparse(X) and self.unstored == "zero"
         if is_sparse and out is None:
-            return self._impute_sparse(data, posterior)
-        if out is None and data.is_sharded:
-            raise ValueError(
-                "impute() of data on a cluster would bring them all to this machine: pass out= a memory map, or ask "
-                "posterior_.mean(rows, columns) for the entries that you need"
-            )
-        if out is None:
-            memory.require(
-                8 * data.shape[0] * data.shape[1],
-                f"the completed matrix of {data.shape[0]:,} x {data.shape[1]:,} entries",
-                "pass out= a memory map, or ask posterior_.mean(rows, columns) for the entries that you need",
-            )
-            filled = np.empty(data.shape)
-        elif not isinstance(out, np.ndarray) or out.shape != data.shape or out.dtype.kind != "f":
-            raise ValueError(f"out must be an array of floats of shape {data.shape}, got {type(out).__name__}")
-        elif not out.flags.writeable:
-            raise ValueError("out must be an array that can be written to")
-        else:
-            filled = out
-        for rows, block in data.blocks():
-            filled[rows] = np.where(np.isnan(block), posterior.mean_of_rows(rows), block)
-        if data.limits is not None:
-            filled[data.limits.rows, data.limits.columns] = self._means_between(data, posterior)
-        data.release()
-        if data.row_names is None or out is not None:
-            return filled
-        return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
-
-    @staticmethod
-    def _means_between(data: ObservedMatrix, posterior: Any) -> Floats:
-        """Return the means of the limited entries of data."""
-        limits = data.limits
-        assert limits is not None
-        return posterior.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)
-
-    @classmethod
-    def _impute_sparse(cls, data: ObservedMatrix, posterior: Any) -> sp.csr_array:
-        """Return sparse data with their stored missing and limited entries filled."""
-        missing = data.missing_entries()
-        if data.has_implicit_zeros:
-            rows, columns, values = data.stored_entries()
-            values[np.isnan(values)] = posterior.mean(*missing)
-        else:
-            rows, columns, values = data.observed_entries()
-            rows, columns = (np.concatenate(pair) for pair in zip((rows, columns), missing, strict=True))
-            values = np.concatenate([values, posterior.mean(*missing)])
-        if data.limits is not None:
-            order = np.argsort(flat := data.flat(rows, columns))
-            values[order[np.searchsorted(flat[order], data.limits.flat)]] = cls._means_between(data, posterior)
-        return sp.coo_array((values, (rows, columns)), shape=data.shape).tocsr()
+            return completed_sparse(data, posterior)
+        return completed(data, posterior, out)
 
     # --- scikit-learn's methods
 
@@ -727,7 +566,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Weights of the components, aligned with `components_`.
         """
         check_is_fitted(self)
-        return self._posterior_of(self._validated(X, observed, lower, upper, reset=False)).factor_means()[0]
+        return self._posterior_of(in_memory(self, X, observed, lower, upper)).factor_means()[0]
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return weights times `components_`, plus the offset. For predictions use :meth:`reconstruct` instead.
@@ -768,10 +607,25 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             With the fitted draws of Z, and draws of W for these rows.
         """
         check_is_fitted(self)
-        return self._posterior_of(self._validated(X, observed, lower, upper, reset=False))
+        return self._posterior_of(in_memory(self, X, observed, lower, upper))
 
     def _posterior_of(self, data: ObservedMatrix) -> Any:
         return self.posterior_ if data is self._data_ else new_rows.posterior_of(self.posterior_, data, self._seed_)
+
+    def report(self, path: Any, *, title: str | None = None) -> None:
+        """Write an HTML page on the fit: what was fitted, whether it can be used, components and imputed entries.
+
+        Parameters
+        ----------
+        path : path-like
+            File name, usually ending in ``.html``.
+        title : str, optional
+            Title of the page.
+        """
+        from bnmf.report import write_report
+
+        check_is_fitted(self)
+        write_report(self, path, title=title)
 
     def score(self, X: Any, y: Any = None, *, observed: Any = None, lower: Any = None, upper: Any = None) -> float:
         """Return the mean log predictive density of the observed entries of X.
@@ -798,7 +652,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The higher the better.
         """
         check_is_fitted(self)
-        data = self._validated(X, observed, lower, upper, reset=False)
+        data = in_memory(self, X, observed, lower, upper)
         if data.n_observed == 0:
             raise ValueError("X has no observed entry to score")
         total = weight = 0.0

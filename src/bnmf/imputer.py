@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.data.containers import as_floats, refuse_sharded
 from bnmf.data.limits import by_column, is_named
-from bnmf.estimator import BayesianNMF, all_or_nothing, checked
+from bnmf.estimator import BayesianNMF
+from bnmf.inputs import all_or_nothing, checked
 from bnmf.mixed import MixedTable, is_mixed
 from bnmf.posterior import predictions
 from bnmf.utils.arguments import as_generator, probability, whole_number

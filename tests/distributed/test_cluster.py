@@ -90,7 +90,7 @@ def test_new_rows_and_fitted_rows(fit, local_fit, array):
 
 def test_nothing_stays_on_the_cluster_after_a_fit(fit, client):
     assert not fit._data_.shards[0].blocks._futures
-    assert not fit._run_.model.data.shards[1].blocks._futures
+    assert not fit._fit_.run.model.data.shards[1].blocks._futures
 
 
 def test_fit_is_pickled_without_its_cluster(fit, local_fit):

@@ -1,0 +1,90 @@
+"""What a fit accepts: X and all that goes with it, after scikit-learn's checks, in the form of the sampler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from bnmf.data.containers import as_floats, check_positions, refuse_sharded
+from bnmf.data.observed import ObservedMatrix
+
+if TYPE_CHECKING:
+    from bnmf.estimator import BayesianNMF
+
+
+@contextmanager
+def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
+    """Leave an estimator as it was before if a block ends with an error or with Ctrl-C."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
+    """Return X after scikit-learn's checks, whose errors do not always say that they are about X."""
+    try:
+        return validate_data(estimator, X, **options)
+    except (TypeError, ValueError) as error:
+        if re.search(r"\bX\b", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X must be a matrix of numbers: {error}") from error
+
+
+def in_memory(
+    model: BayesianNMF, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool = False
+) -> ObservedMatrix:
+    """Return data in memory: those of a fit if `reset`, which sets the number and names of columns, else other rows."""
+    refuse_sharded(X)
+    names = X.index if isinstance(X, pd.DataFrame) else None
+    if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
+        X = as_floats(X)
+    elif sp.issparse(X):
+        check_positions(X)
+    # Entries that were not observed may be anything, infinities included, so only the others are checked.
+    finite: Any = "allow-nan" if observed is None else False
+    array: Any = checked(
+        model, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
+    )
+    values = array if isinstance(array, np.ndarray) else array.data
+    negative = model.takes_negative
+    if not negative and observed is None and np.any(values < 0):
+        raise ValueError(
+            f"Negative values in data passed to {type(model).__name__}: X must be nonnegative unless offset='min' or "
+            "factors may be negative too, as with prior='normal'"
+        )
+    columns = pd.Index(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+    limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
+    options: dict[str, Any] = {"unstored": model.unstored, "negative": negative, "empty": not reset}
+    return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)
+
+
+def on_cluster(model: BayesianNMF, X: Any, observed: Any, lower: Any, upper: Any, *, reset: bool) -> ObservedMatrix:
+    """Return the data of a fit that are on a cluster."""
+    if observed is not None:
+        raise ValueError("observed is for data in memory: data on a cluster have NaN where an entry is missing")
+    for name, given in (("lower", lower), ("upper", upper)):
+        if given is not None:
+            raise ValueError(f"{name} is for data in memory: limits of data on a cluster are not supported")
+    try:
+        from bnmf.distributed import ShardedMatrix
+    except ImportError as error:
+        raise ImportError(f"data on a cluster need Dask: pip install 'bnmf[dask]' ({error})") from error
+    data = ShardedMatrix.from_dask(X, unstored=model.unstored, negative=model.takes_negative)
+    if reset:
+        model.n_features_in_ = data.shape[1]
+        if hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_
+    return data

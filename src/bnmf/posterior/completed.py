@@ -1,0 +1,64 @@
+"""Data whose missing entries, and entries between limits, are filled with their posterior means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from bnmf.data.observed import ObservedMatrix
+from bnmf.utils import memory
+from bnmf.utils.typing import Floats
+
+
+def completed(data: ObservedMatrix, posterior: Any, out: Any = None) -> Any:
+    """Return the completed matrix: `out` if it is given, else a DataFrame if the rows have names, else an array."""
+    if out is None and data.is_sharded:
+        raise ValueError(
+            "impute() of data on a cluster would bring them all to this machine: pass out= a memory map, or ask "
+            "posterior_.mean(rows, columns) for the entries that you need"
+        )
+    if out is None:
+        memory.require(
+            8 * data.shape[0] * data.shape[1],
+            f"the completed matrix of {data.shape[0]:,} x {data.shape[1]:,} entries",
+            "pass out= a memory map, or ask posterior_.mean(rows, columns) for the entries that you need",
+        )
+    elif not isinstance(out, np.ndarray) or out.shape != data.shape or out.dtype.kind != "f":
+        raise ValueError(f"out must be an array of floats of shape {data.shape}, got {type(out).__name__}")
+    elif not out.flags.writeable:
+        raise ValueError("out must be an array that can be written to")
+    filled = np.empty(data.shape) if out is None else out
+    for rows, block in data.blocks():
+        filled[rows] = np.where(np.isnan(block), posterior.mean_of_rows(rows), block)
+    if data.limits is not None:
+        filled[data.limits.rows, data.limits.columns] = _means_between(data, posterior)
+    data.release()
+    if data.row_names is None or out is not None:
+        return filled
+    return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
+
+
+def completed_sparse(data: ObservedMatrix, posterior: Any) -> sp.csr_array:
+    """Return sparse data with their stored missing and limited entries filled."""
+    missing = data.missing_entries()
+    if data.has_implicit_zeros:
+        rows, columns, values = data.stored_entries()
+        values[np.isnan(values)] = posterior.mean(*missing)
+    else:
+        rows, columns, values = data.observed_entries()
+        rows, columns = (np.concatenate(pair) for pair in zip((rows, columns), missing, strict=True))
+        values = np.concatenate([values, posterior.mean(*missing)])
+    if data.limits is not None:
+        order = np.argsort(flat := data.flat(rows, columns))
+        values[order[np.searchsorted(flat[order], data.limits.flat)]] = _means_between(data, posterior)
+    return sp.coo_array((values, (rows, columns)), shape=data.shape).tocsr()
+
+
+def _means_between(data: ObservedMatrix, posterior: Any) -> Floats:
+    """Return the means of the limited entries of data."""
+    limits = data.limits
+    assert limits is not None
+    return posterior.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)

@@ -1,0 +1,177 @@
+"""A fit: chains of a model, their posterior, and how well two more chains predict what is hidden from them."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bnmf.data.folds import balanced_folds
+from bnmf.data.identity import row_ids
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.build import Built, build
+from bnmf.model.units import NO_UNITS
+from bnmf.posterior import notes as notes_of
+from bnmf.posterior.base import Moments
+from bnmf.posterior.calibration import Calibration, measure
+from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.verdict import PREDICTION_ERRORS, Finding
+from bnmf.sampler.run import Ending, Run
+from bnmf.sampler.stores import Schedule
+from bnmf.sampler.until_converged import MAX_TIME, N_FIRST_DRAWS, sample_until_converged
+from bnmf.utils.typing import Floats
+
+# Calibration: one of so many folds of the entries is hidden, at most so many entries, in this share of the time.
+N_FOLDS, MAX_HIDDEN, CALIBRATION_TIME = 10, 20_000, 0.25
+# Part of the seed of the chains that entries are hidden from.
+CALIBRATION_KEY = 0xCA11B
+
+
+@dataclass
+class Fit:
+    """A model, the run of its chains, their posterior, and why sampling ended."""
+
+    built: Built
+    run: Run
+    posterior: Any
+    ending: Ending
+
+    @property
+    def message(self) -> str:
+        """A sentence on how sampling ended."""
+        n_chains, n_draws = self.posterior.n_chains, self.posterior.n_draws
+        return {
+            Ending.COMPLETE: f"{n_draws} draws of {n_chains} chains were taken",
+            Ending.INTERRUPTED: str(self.run.interruption()),
+            Ending.TIME: f"the time was up after {n_draws} draws of {n_chains} chains",
+            Ending.MEMORY: f"more than {n_draws} draws of {n_chains} chains would not fit into memory",
+        }[self.ending]
+
+    def extended(self, n_draws: int, **options: Any) -> Fit:
+        """Return the fit with more draws of every chain."""
+        try:
+            run = self.run.extended(n_draws, **options)
+            posterior = from_run(run, self.built, calibration=self.posterior.calibration)
+        finally:
+            self.built.model.data.release()
+        return Fit(self.built, run, posterior, run.ending)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the posterior, because the run holds its draws."""
+        return vars(self) | {"posterior": (self.posterior.notes, self.posterior.calibration)}
+
+    def __setstate__(self, content: dict[str, Any]) -> None:
+        vars(self).update(content)
+        self.posterior = from_run(self.run, self.built, *content["posterior"])
+
+
+def fit(
+    data: ObservedMatrix,
+    parameters: dict[str, Any],
+    schedule: Schedule,
+    seed: int,
+    *,
+    until_converged: bool = False,
+    calibrates: bool = False,
+    max_time: float | None = None,
+    n_jobs: int = 1,
+    progress: bool = False,
+    **settings: Any,
+) -> Fit:
+    """Sample the model that parameters give to data; `settings` are those of the run."""
+    began = time.monotonic()
+    options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+    deadlines: tuple[float | None, float | None] = (None, None)
+    if until_converged and max_time is None:
+        max_time = MAX_TIME
+    if max_time is not None:
+        deadlines = began + max_time * (1.0 - CALIBRATION_TIME if calibrates else 1.0), began + max_time
+    built = build(data, **parameters)
+    run, calibration = Run(built.model, seed, **settings), None
+    try:
+        if until_converged:
+
+            def predictions(run: Run) -> Floats:
+                posterior = from_run(run, built, notes=())
+                assert isinstance(posterior, Posterior)
+                return posterior.monitored_predictions()
+
+            assert deadlines[0] is not None
+            run, ending = sample_until_converged(
+                run, schedule, predictions, PREDICTION_ERRORS[0], deadline=deadlines[0], **options
+            )
+        else:
+            run = run.sampled(schedule, deadline=deadlines[0], **options)
+            ending = run.ending
+        if calibrates and ending != Ending.INTERRUPTED:
+            calibration = calibrate(data, parameters, schedule, seed, deadline=deadlines[1], **options)
+        return Fit(built, run, from_run(run, built, calibration=calibration), ending)
+    finally:
+        built.model.data.release()
+        data.release()
+
+
+def from_run(
+    run: Run, built: Built, notes: tuple[Finding, ...] | None = None, calibration: Calibration | None = None
+) -> Posterior | Moments:
+    """Return the posterior of a run of a model, which shares its draws; notes are found in the data by default."""
+    drawn, model, data = run.drawn, run.model, built.data
+    lower_bound = 0.0 if data.nonnegative else -math.inf
+    scale = None if model.units is NO_UNITS else model.units.scale
+    posterior: Posterior | Moments
+    if drawn.prediction is not None:
+        posterior = Moments(
+            drawn,
+            run.schedule.thinning,
+            n_observed=data.n_observed,
+            column_names=model.data.column_names,
+            offset=model.units.offset,
+            lower_bound=lower_bound,
+            noise_factor=built.noise_factor,
+        )
+    else:
+        posterior = Posterior(
+            drawn.W,
+            drawn.Z,
+            train_mse=drawn.train_mse,
+            **drawn.traces,
+            n_observed=model.data.n_observed,
+            row_names=model.data.row_names,
+            column_names=model.data.column_names,
+            prior_W=model.priors[0],
+            row_ids=row_ids(data, scale),
+            lower_bound=lower_bound,
+            offset=model.units.offset,
+            scale=scale,
+            thinning=run.schedule.thinning,
+            noise_factor=built.noise_factor,
+            n_fixed=model.fixed.counts,
+            signed=(model.priors[0].is_real, model.priors[1].is_real),
+        )
+    posterior.notes = notes_of.of_fit(posterior, data, model) if notes is None else notes
+    posterior.calibration = calibration
+    return posterior
+
+
+def calibrate(
+    data: ObservedMatrix, parameters: dict[str, Any], schedule: Schedule, seed: int, **options: Any
+) -> Calibration | None:
+    """Return how two more chains predict entries that they do not see; None if there are too few, or no time."""
+    seed = int(np.random.SeedSequence([seed, CALIBRATION_KEY]).generate_state(1, np.uint64)[0])
+    n_folds = max(N_FOLDS, data.n_observed // MAX_HIDDEN)
+    # Two chains, because one lacks the spread between modes; short ones, because coverage needs no exact quantiles.
+    burn_in, n_draws = 2 * schedule.burn_in // 3, min(schedule.n_draws, N_FIRST_DRAWS)
+    try:
+        fold = next(iter(balanced_folds(data, n_folds, np.random.default_rng(seed))))
+        built = build(fold.rest, **parameters)
+        run = Run(built.model, seed).sampled(replace(schedule, n_chains=2, burn_in=burn_in, n_draws=n_draws), **options)
+    except (KeyboardInterrupt, ValueError, TimeoutError):
+        return None
+    if run.ending == Ending.TIME:
+        return None
+    posterior = from_run(run, built, notes=())
+    assert isinstance(posterior, Posterior)
+    return measure(posterior, fold)
