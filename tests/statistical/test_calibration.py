@@ -25,21 +25,33 @@ def assert_returns(name, missing, moves, replicates):
         assert_same(after[:, i], fresh[:, i])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gee",
+        "gl22",
+        "gl22inf",
+        "L1Squared + L1 + TruncatedNormal",
+        "normal + Laplace",
+        "matrix rates + LInf",
+        "matrix rates + L1Squared",
+    ],
+)
 def test_sweeps_from_a_joint_draw_return_to_the_prior(name):
-    assert_returns(name, 0.3, Moves(), replicates=1000)
+    """Of each kind of conditional one; the proofs have every prior."""
+    assert_returns(name, 0.3, Moves(), replicates=600)
 
 
 @pytest.mark.parametrize("name", ["gl12", "gee and gl22inf", "Laplace and normal by entry"])
 def test_without_missing_entries_and_moves(name):
     """The code of each row alone is that of the test above; here rows share their sums."""
-    assert_returns(name, 0.0, PLAIN, replicates=1000)
+    assert_returns(name, 0.0, PLAIN, replicates=600)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3, 0.7])
+@pytest.mark.parametrize("missing", [0.0, 0.5])
 def test_sweeps_of_limited_data_return_to_the_prior(missing):
     problem = Problem(pairs(*SHAPE, K)["gl22inf"], SHAPE, K, missing, is_coarse=True)
-    after, fresh = returned_to_prior(problem, 1000, sweeps=6, seed=int(10 * missing))
+    after, fresh = returned_to_prior(problem, 600, sweeps=6, seed=int(10 * missing))
     for i in range(len(STATISTICS)):
         assert_same(after[:, i], fresh[:, i])
 
