@@ -26,7 +26,9 @@ def full():
         train_mse=rng.exponential(size=(2, 7)),
         n_observed=17,
         row_names=pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]], names=["x", None])[:5],
-        column_names=pd.DatetimeIndex(["2024-01-31", "2024-03-01", "2023-07-31", "1969-05-05"], tz="Europe/Berlin", name="month"),
+        column_names=pd.DatetimeIndex(
+            ["2024-01-31", "2024-03-01", "2023-07-31", "1969-05-05"], tz="Europe/Berlin", name="month"
+        ),
         prior_W=L2Squared(Gamma(2.0, 0.5), by="component"),
         row_ids=np.arange(5, dtype=np.uint64),
         lower_bound=-np.inf,
