@@ -281,7 +281,7 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"checkpoint": ""}, ValueError, "checkpoint must be the name of a directory, got ''"),
         ({"prior": "gaussian"}, ValueError, "prior must be a Prior or one of 'ard', 'exponential'"),
         ({"prior": ("gee",)}, ValueError, "pair"),
-        ({"noise": "none"}, ValueError, "noise must be 'common', 'column', 'row', 'both'"),
+        ({"noise": "none"}, ValueError, "noise must be one of .common., .column., .row., .both."),
         ({"scale": "row"}, ValueError, "'scale' parameter .* Got 'row'"),
         ({"offset": "row"}, ValueError, "'offset' parameter .* Got 'row'"),
         ({"prior": L1() + L2Squared(1.0)}, ValueError, "cannot be learned in a sum"),
@@ -548,7 +548,7 @@ def predictions_of(model, X, new, monkeypatch):
     values = [fitted.reconstruct(), *fitted.interval(), *fitted.interval(noise=False), fitted.impute()]
     spreads = [fitted.posterior_.std(), fitted.posterior_.std(noise=False)]
     with monkeypatch.context() as patch:
-        patch.setattr("bnmf.posterior.posterior.row_ids", by_number)
+        patch.setattr("bnmf.posterior.new_rows.row_ids", by_number)
         posterior = fitted.posterior_of(new)
         values += [posterior.mean(), *posterior.interval(), fitted.impute(new)]
         spreads += [posterior.std(noise=True), fitted.transform(new) @ fitted.components_]

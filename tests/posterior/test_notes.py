@@ -44,6 +44,18 @@ def test_a_fit_that_explains_nothing(make):
     assert note.sentence == "the fit explains the observed entries worse than the mean of each column does"
 
 
+def test_a_column_that_is_not_explained_is_named():
+    X = low_rank()
+    X[:, 3] = 2000.0 + X[:, 3]
+    predictions = X.copy()
+    predictions[:, 3] += 4.0 * np.where(np.arange(40) % 2, 1.0, -1.0)
+    (note,) = found(X, predictions)
+    assert note.sentence == "the fit explains column 3 worse than the mean does"
+    assert 'offset="min"' in note.advice
+    predictions[:, 3] = X[:, 3].mean()
+    assert found(X, predictions) == ()
+
+
 def test_the_means_of_columns_are_not_worse_than_themselves():
     X = low_rank()
     assert found(X, np.broadcast_to(X.mean(axis=0), X.shape)) == ()

@@ -157,7 +157,7 @@ def test_nothing_is_said_where_nothing_was_hidden():
 
 
 def test_many_columns_are_cut():
-    text = verdict._named(pd.Index([0, 4, 7, 9, 11]), None)
+    text = verdict.named(pd.Index([0, 4, 7, 9, 11]), None)
     assert text == "columns 0, 4, 7 and 2 others"
 
 

@@ -84,11 +84,9 @@ def fit(
     """Sample the model that parameters give to data; `settings` are those of the run."""
     began = time.monotonic()
     options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
-    deadlines: tuple[float | None, float | None] = (None, None)
     if until_converged and max_time is None:
         max_time = MAX_TIME
-    if max_time is not None:
-        deadlines = began + max_time * (1.0 - CALIBRATION_TIME if calibrates else 1.0), began + max_time
+    options["deadline"] = None if max_time is None else began + max_time
     built = build(data, **parameters)
     run, calibration = Run(built.model, seed, **settings), None
     try:
@@ -99,15 +97,16 @@ def fit(
                 assert isinstance(posterior, Posterior)
                 return posterior.monitored_predictions()
 
-            assert deadlines[0] is not None
+            assert max_time is not None
+            reserve = CALIBRATION_TIME * max_time if calibrates and math.isfinite(max_time) else 0.0
             run, ending = sample_until_converged(
-                run, schedule, predictions, PREDICTION_ERRORS[0], deadline=deadlines[0], **options
+                run, schedule, predictions, PREDICTION_ERRORS[0], reserve=reserve, **options
             )
         else:
-            run = run.sampled(schedule, deadline=deadlines[0], **options)
+            run = run.sampled(schedule, **options)
             ending = run.ending
         if calibrates and ending != Ending.INTERRUPTED:
-            calibration = calibrate(data, parameters, schedule, seed, deadline=deadlines[1], **options)
+            calibration = calibrate(data, parameters, schedule, seed, **options)
         return Fit(built, run, from_run(run, built, calibration=calibration), ending)
     finally:
         built.model.data.release()

@@ -10,14 +10,15 @@ import numpy as np
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
-from bnmf.posterior.verdict import POOR, USABLE, Finding
+from bnmf.posterior.verdict import POOR, USABLE, Finding, named
 from bnmf.utils.typing import Floats, Indices
 
 # Rows, and entries in all, at which a fit is compared with the means of the columns.
 MAX_ROWS = 100
 MAX_ENTRIES = 2000
-# Squared error over that of the means of the columns from which a fit counts as worse.
-WORSE = 1.05
+# Squared error over that of the means of the columns from which a fit counts as worse: of all columns, and of one with
+# at least so many entries.
+WORSE, WORSE_COLUMN, MIN_COMPARED = 1.05, 2.0, 20
 # Share of the sum of squares of a column from which one entry counts as an outlier, and entries that it takes to tell.
 OUTLIER_SHARE = 0.9999
 MIN_ENTRIES = 5
@@ -51,14 +52,27 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
     distances = [
         nearest(values, *sides, predicted) - predicted for predicted in (posterior.mean(rows, columns), centre[columns])
     ]
-    error, trivial = (np.sum(np.abs(distance / scale) ** power) for distance in distances)
-    if not error > WORSE * trivial:
-        return None
+    error, trivial = (np.abs(distance / scale) ** power for distance in distances)
+    by_column = [np.bincount(columns, x, data.shape[1]) for x in (error, trivial)]
+    counts = np.bincount(columns, minlength=data.shape[1])
+    worse = np.flatnonzero((by_column[0] > WORSE_COLUMN * by_column[1]) & (counts >= MIN_COMPARED))
+    if not error.sum() > WORSE * trivial.sum():
+        return _unexplained_columns(worse, data) if len(worse) else None
     return Finding(
         "fit",
         POOR,
         "the fit explains the observed entries worse than the mean of each column does",
         "try other settings (n_components, prior, offset) or see whether the data have a low-rank structure at all",
+    )
+
+
+def _unexplained_columns(columns: Indices, data: ObservedMatrix) -> Finding:
+    """Return a finding on columns that vary little around a value far from zero, like a year, or do not fit at all."""
+    return Finding(
+        "fit",
+        POOR,
+        f"the fit explains {named(columns, data.column_names)} worse than the mean does",
+        'columns that vary little far from zero need offset="min" or NMFImputer',
     )
 
 

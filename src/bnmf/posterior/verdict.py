@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -128,9 +128,9 @@ def _on_predictions(posterior: BasePosterior) -> Finding:
         return Finding("predictions", UNKNOWN, sentence, "take at least 100")
     if level == UNKNOWN:
         return Finding("predictions", UNKNOWN, "one chain without its draws cannot be compared", "use several chains")
-    who = "the chains'" if posterior.n_chains > 1 else "the two halves of the chain:"
+    whose = "the chains' predictions" if posterior.n_chains > 1 else "the predictions of the chain's two halves"
     how = {GOOD: "agree", USABLE: "nearly agree", POOR: "disagree"}[level]
-    sentence = f"{who} predictions {how} (Monte Carlo error {error:.0%} of the predictive standard deviation)"
+    sentence = f"{whose} {how} (Monte Carlo error {error:.0%} of the predictive standard deviation)"
     advice = {
         GOOD: "",
         USABLE: "more draws make them more exact",
@@ -158,7 +158,7 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
     narrow = table[(table["coverage"] < MIN_COLUMN_COVERAGE) & _is_unlikely(table, len(table))]
     if len(narrow):
         level = POOR
-        sentence += f", but far fewer in {_named(narrow.index, names)}"
+        sentence += f", but far fewer in {named(narrow.index, names)}"
         advice = advice or 'for these columns try noise="student-t" or fewer components'
     far_off = [column for column in table.index if _is_far_off(calibration, column)]
     is_worse = calibration.error > WORSE_THAN_MEAN * calibration.error_of_mean
@@ -167,7 +167,7 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         sentence += ", and predictions of most columns are worse than their means"
     elif far_off:
         level, advice = POOR, BETTER_ERRORS
-        sentence += f", and predictions are worse than the mean in {_named(pd.Index(far_off), names)}"
+        sentence += f", and predictions are worse than the mean in {named(pd.Index(far_off), names)}"
     return [Finding("intervals", level, sentence, advice, coverage)]
 
 
@@ -184,7 +184,7 @@ def _is_unlikely(table: pd.DataFrame, n_columns: int) -> pd.Series:
     return pd.Series(binom.cdf(inside, table["n"], PROB) * n_columns < CHANCE, index=table.index)
 
 
-def _named(columns: pd.Index, names: pd.Index | None) -> str:
+def named(columns: Any, names: pd.Index | None) -> str:
     """Return a list of columns by name, cut to a few."""
     shown = [repr(names[column]) if names is not None else str(column) for column in columns[:N_NAMED]]
     others = f" and {len(columns) - N_NAMED} others" if len(columns) > N_NAMED else ""
@@ -216,6 +216,8 @@ def _on_components(posterior: BasePosterior) -> Finding:
     if found is None:
         sentence = "without draws, the components of the chains are not compared"
         return Finding("components", UNKNOWN, sentence, "fit with keep_draws=True")
+    if posterior.n_draws < MIN_DRAWS:
+        return Finding("components", UNKNOWN, "there are too few draws to compare components", "take at least 100")
     active, agrees = found
     n_active, total = int(active.sum()), len(active)
     of_these = "" if n_active == total else f"{n_active} of {total} components stand out from the noise; "

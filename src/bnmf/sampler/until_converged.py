@@ -31,6 +31,7 @@ def sample_until_converged(
     max_error: float,
     *,
     deadline: float,
+    reserve: float = 0.0,
     n_jobs: int = 1,
     progress: bool = False,
 ) -> tuple[Run, Ending]:
@@ -38,11 +39,12 @@ def sample_until_converged(
 
     `predictions` returns draws (chain, draw, n) of some predictions of a run in units of their predictive standard
     deviation. After each look at them the chains are doubled: in length, or in number where chains of any length would
-    still disagree.
+    still disagree. The last `reserve` seconds before the deadline are for the first draws only.
     """
     began = time.monotonic()
     run = run.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=deadline)
     speed = _n_sweeps(schedule) / _seconds_since(began)
+    deadline -= reserve
     while run.is_complete and monte_carlo_error(draws := predictions(run)) > max_error:
         now, before = time.monotonic(), run.schedule
         longer = _longer(before, draws, speed * (deadline - now))
