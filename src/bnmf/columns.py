@@ -50,7 +50,7 @@ class Draws:
     def at(self, latent: int = 0) -> tuple[Floats, Floats]:
         """Return means (S, n) and standard deviations (S, 1 or n) of a latent column."""
         columns = np.full(len(self.rows), self._first + latent)
-        means = self._posterior.draws_of(self.rows, columns)
+        means = self._posterior.draws_of(self.rows, columns, noise=False)
         return means.reshape(-1, len(self.rows))[self._chosen], np.sqrt(self._noise.at(self.rows, columns))
 
     def law(self, latent: int = 0) -> Law:

@@ -74,7 +74,7 @@ def test_new_rows_are_filled_by_a_fit(program, reports, table, small, tmp_path):
     assert "chain" not in result.output
     X = np.full((3, 5), np.nan)
     X[0, [3, 1]], X[1, [1, 0]], X[2, 1] = (0.5, 2), (1, 1), 0.068
-    mean = Posterior.load(fit / "posterior.npz").for_rows(X, random_state=0).mean([0, 1, 2, 2], [0, 3, 3, 0])
+    mean = Posterior.load(fit / "posterior.npz").posterior_of(X, random_state=0).mean([0, 1, 2, 2], [0, 3, 3, 0])
     lines = out.read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["plant", "x", "y", "p1"]
     found = read_table(out).values
