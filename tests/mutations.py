@@ -561,8 +561,11 @@ MUTATIONS = [
              "tests/posterior/test_archive.py::test_files_that_were_put_together_otherwise"),
     Mutation("pickles in a file run", ARCHIVE, "np.load(content, allow_pickle=False)",
              "np.load(content, allow_pickle=True)", "tests/posterior/test_archive.py::test_nothing_in_a_file_is_run"),
-    Mutation("a useless fit not noted", "posterior/notes.py", "    if not error > WORSE * trivial:\n", "    if True:\n",
-             "tests/posterior/test_notes.py::test_a_fit_that_explains_nothing"),
+    Mutation("a useless fit not noted", "posterior/notes.py", "    if not error.sum() > WORSE * trivial.sum():\n",
+             "    if True:\n", "tests/posterior/test_notes.py::test_a_fit_that_explains_nothing"),
+    Mutation("a useless column not noted", "posterior/notes.py",
+             "return _unexplained_columns(worse, data) if len(worse) else None", "return None",
+             "tests/posterior/test_notes.py::test_a_column_that_is_not_explained_is_named"),
     Mutation("an outlier not noted", "posterior/notes.py", "(share > OUTLIER_SHARE)", "(share > 2.0)",
              "tests/posterior/test_notes.py::test_an_outlier_is_named"),
     # Entries with precisions of their own.
