@@ -4,6 +4,7 @@ import pickle
 import warnings
 from itertools import chain
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +17,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from bnmf import BayesianNMF
+from bnmf.posterior import fitting
+from bnmf.posterior.components import Components
 from bnmf.priors import L1, L2Squared
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -42,14 +45,15 @@ def test_passes_check_estimator():
     # A weight is one over a variance. A row that is there twice has two rows of W, which is another model.
     names = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
     differs = dict.fromkeys(names, "a weight is not a number of copies")
-    results = check_estimator(quick(), expected_failed_checks=differs, on_fail=None)
+    results = check_estimator(quick(burn_in=10, n_draws=10), expected_failed_checks=differs, on_fail=None)
     failed = {result["check_name"]: repr(result["exception"]) for result in results if result["status"] == "failed"}
     assert not failed
     assert sum(result["status"] == "passed" for result in results) > 40
 
 
-def test_every_container_gives_the_same_draws():
-    X, complete = low_rank(missing=0.3)
+@pytest.mark.parametrize("missing", [0.3, 0.8])
+def test_every_container_gives_the_same_draws(missing):
+    X, complete = low_rank(missing=missing)
     seen = ~np.isnan(X)
     rows, columns = np.nonzero(seen)
     sparse = sp.coo_array((complete[seen], (rows, columns)), shape=X.shape)
@@ -59,15 +63,6 @@ def test_every_container_gives_the_same_draws():
     assert same_draws(reference, quick().fit(pd.DataFrame(X)))
     for form in ("csr", "csc", "coo"):
         assert same_draws(reference, quick(unstored="missing").fit(sparse.asformat(form)))
-
-
-def test_every_container_gives_the_same_draws_when_most_is_missing():
-    X, complete = low_rank(missing=0.8)
-    seen = ~np.isnan(X)
-    sparse = sp.coo_array((complete[seen], np.nonzero(seen)), shape=X.shape)
-    reference = quick().fit(X)
-    assert same_draws(reference, quick().fit(complete, observed=seen))
-    assert same_draws(reference, quick(unstored="missing").fit(sparse))
 
 
 def test_unstored_zeros_are_data():
@@ -87,13 +82,52 @@ def test_threads_do_not_change_the_draws():
     assert same_draws(one, four)
 
 
+def test_chains_take_the_cores_unless_joblib_runs_fits_side_by_side(monkeypatch):
+    X, _ = low_rank(rows=10)
+    found, sampled = [], fitting.Run.sampled
+    monkeypatch.setattr(
+        fitting.Run,
+        "sampled",
+        lambda *args, n_jobs, **others: found.append(n_jobs) or sampled(*args, n_jobs=n_jobs, **others),
+    )
+    monkeypatch.setattr("bnmf.estimator.cpu_count", lambda: 3)
+    for model in (quick(n_chains=2), quick(n_chains=4), quick(n_jobs=1), quick(n_jobs=5)):
+        model.fit(X)
+    assert found == [2, 3, 1, 5]
+    joblib.Parallel(2, backend="threading")(joblib.delayed(quick().fit)(X) for _ in range(2))
+    assert found[4:] == [1, 1]
+    with joblib.parallel_config(n_jobs=2):
+        quick(n_chains=4).fit(X)
+    assert found[6:] == [2]
+
+
+def test_report(tmp_path):
+    X, _ = low_rank(rows=10)
+    quick().fit(X).report(tmp_path / "report.html", title="Ten rows")
+    assert "Ten rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(TypeError, match="keep_draws=False"):
+        quick(keep_draws=False).fit(X).report(tmp_path / "report.html")
+
+
+def test_components_are_numbered_by_size():
+    """In `components_`, weights, aligned draws and summaries alike, with draws and without."""
+    X, _ = low_rank(rows=60, k=3, missing=0.1)
+    for model in (quick(n_components=3, scale=None), quick(n_components=3, scale=None, keep_draws=False)):
+        W, Z = model.fit_transform(X), model.components_
+        assert (np.diff(W.sum(axis=0) * Z.sum(axis=1)) <= 0).all()
+    posterior = quick(n_components=3, scale=None).fit(X).posterior_
+    assert (np.diff(Components.of(posterior).sizes) <= 0).all()
+    aligned = posterior.align()
+    assert (np.diff((aligned.W.sum(axis=2) * aligned.Z.sum(axis=3)).mean(axis=(0, 1))) < 0).all()
+
+
 def test_random_state():
     X, _ = low_rank()
     assert same_draws(quick().fit(X), quick().fit(X))
     assert not same_draws(quick().fit(X), quick(random_state=1).fit(X))
     assert not same_draws(quick(random_state=None).fit(X), quick(random_state=None).fit(X))
-    generators = [np.random.RandomState(3), np.random.RandomState(3)]
-    assert same_draws(*(quick(random_state=generator).fit(X) for generator in generators))
+    for make in (np.int64, np.random.RandomState, np.random.default_rng):
+        assert same_draws(*(quick(random_state=make(3), n_draws=5).fit(X) for _ in range(2)))
 
 
 def test_held_out_entries_are_predicted_at_the_noise_level():
@@ -115,16 +149,15 @@ def test_predictions_are_the_mean_of_products():
     assert np.abs(product_of_means - by_hand).max() > 0.05 * by_hand.mean()
 
 
-@pytest.mark.parametrize("missing", [0.3, 0.6])
-def test_predictive_intervals_cover(missing):
+def test_predictive_intervals_cover():
     """90% intervals on held-out data of the model cover 88 to 92%.
 
-    Over 12 other seeds the coverage had a standard deviation of 0.002, so the bounds are far out.
+    Over 12 other seeds and twice the columns the coverage had a standard deviation of 0.002.
     """
     rng = np.random.default_rng(5)
-    mean = rng.exponential(size=(400, 3)) @ rng.exponential(size=(3, 200)) + 20.0  # far from the cut at zero
+    mean = rng.exponential(size=(400, 3)) @ rng.exponential(size=(3, 100)) + 20.0  # far from the cut at zero
     complete = mean + rng.standard_normal(mean.shape)
-    X = np.where(rng.random(mean.shape) < missing, np.nan, complete)
+    X = np.where(rng.random(mean.shape) < 0.6, np.nan, complete)
     model = quick(n_components=4, n_chains=2, burn_in=200, n_draws=200).fit(X)
     low, high = model.interval(0.9)
     hidden = np.isnan(X)
@@ -217,20 +250,6 @@ def test_score_does_not_reward_components_that_fit_noise():
     assert scores[2] > scores[10] - 0.05
 
 
-def test_moments_agree_with_draws():
-    X, _ = low_rank()
-    draws, moments = quick().fit(X), quick(keep_draws=False).fit(X)
-    for name in ("mean", "std"):
-        np.testing.assert_allclose(getattr(moments.posterior_, name)(), getattr(draws.posterior_, name)(), rtol=1e-8)
-    np.testing.assert_allclose(moments.posterior_.std(noise=True), draws.posterior_.std(noise=True), rtol=1e-8)
-    np.testing.assert_allclose(moments.impute(), draws.impute(), rtol=1e-8)
-    low, high = moments.interval()
-    assert np.all(low <= high)
-    with pytest.raises(ValueError, match="keep_draws"):
-        moments.transform(X)
-    assert "log likelihood" in moments.posterior_.summary().index
-
-
 def test_float32_draws():
     X, _ = low_rank()
     model = quick(draws_dtype="float32").fit(X)
@@ -259,7 +278,7 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
     monkeypatch.undo()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        quick(n_chains=4, burn_in=300, n_draws=300).fit(X)
+        quick(n_chains=4, burn_in=300, n_draws=300, calibrate=False).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -410,12 +429,6 @@ def test_observed_everywhere():
     np.testing.assert_array_equal(model.impute(garbage, observed=seen), model.impute(X))
 
 
-@pytest.mark.parametrize("make", [np.int64, np.random.RandomState, np.random.default_rng])
-def test_random_state_of_every_kind(make):
-    X, _ = low_rank()
-    assert same_draws(quick(random_state=make(5)).fit(X), quick(random_state=make(5)).fit(X))
-
-
 # --- noise and units
 
 NOISES = ["common", "column", "row", "both"]
@@ -440,47 +453,42 @@ def example(kind):
     return X
 
 
-@pytest.mark.parametrize("noise", NOISES)
-def test_every_noise_and_scale(noise):
-    for scale in [None, "matrix", "column"]:
-        for kind in ["dense", "listed", "sparse zero", "sparse missing"]:
-            X = example(kind)
-            settings = {"noise": noise, "scale": scale, "unstored": "missing" if kind == "sparse missing" else "zero"}
-            model = short(**settings).fit(X)
-            assert model._data_.has_implicit_zeros == (kind == "sparse zero")
-            assert (model._data_.rows.matrix is None) == (kind in ("listed", "sparse missing"))
-            by_column = noise in ("column", "both") or scale == "column"
-            assert np.shape(model.noise_variance_) == ((8,) if by_column else ())
-            assert np.all(model.noise_variance_ > 0)
-            posterior = model.posterior_
-            assert posterior.noise_variance.shape == ((2, 8, 8) if by_column else (2, 8))
-            assert (posterior.row_noise is None) == (noise in ("common", "column"))
-            if posterior.row_noise is not None:
-                assert posterior.row_noise.shape == (2, 8, 15)
-                assert (posterior.row_noise > 0).all()
-            filled = model.impute()
-            filled = filled.toarray() if sp.issparse(filled) else filled
-            low, high = model.interval()
-            for found in (model.reconstruct(), posterior.std(noise=True), filled, low, high):
-                assert found.shape == (15, 8)
-                assert np.isfinite(found).all()
-                assert (found >= 0).all()
-            assert (low <= high).all()
-            new = model.posterior_of(X[:3] * 1.5)
-            for found in (new.mean(), *new.interval()):
-                assert found.shape == (3, 8)
-                assert np.isfinite(found).all()
-            assert model.transform(X[:3]).shape == (3, 2)
-            assert np.isfinite(posterior.log_density).all()
-            assert np.isfinite(model.score(X))
-            assert np.isfinite(model.reconstruction_err_)
-            moments = short(**settings, keep_draws=False).fit(X)
-            np.testing.assert_allclose(moments.reconstruct(), model.reconstruct(), rtol=1e-8)
-            np.testing.assert_allclose(moments.posterior_.std(noise=True), posterior.std(noise=True), rtol=1e-8)
+@pytest.mark.parametrize("kind", ["dense", "listed", "sparse zero", "sparse missing"])
+def test_every_noise_and_scale(kind):
+    """Each noise with each kind of data, and with each scale."""
+    X = example(kind)
+    scales = (
+        [None, "matrix", "column", None] if kind in ("dense", "sparse zero") else ["column", None, "matrix", "column"]
+    )
+    for noise, scale in zip(NOISES, scales, strict=True):
+        model = short(noise=noise, scale=scale, unstored="missing" if kind == "sparse missing" else "zero").fit(X)
+        assert model._data_.has_implicit_zeros == (kind == "sparse zero")
+        assert (model._data_.rows.matrix is None) == (kind in ("listed", "sparse missing"))
+        by_column = noise in ("column", "both") or scale == "column"
+        assert np.shape(model.noise_variance_) == ((8,) if by_column else ())
+        posterior = model.posterior_
+        assert posterior.noise_variance.shape == ((2, 8, 8) if by_column else (2, 8))
+        assert (posterior.row_noise is None) == (noise in ("common", "column"))
+        filled = model.impute()
+        filled = filled.toarray() if sp.issparse(filled) else filled
+        low, high = model.interval()
+        for found in (model.reconstruct(), posterior.std(), filled, low, high):
+            assert found.shape == (15, 8)
+            assert np.isfinite(found).all()
+            assert (found >= 0).all()
+        assert (low <= high).all()
+        new = model.posterior_of(X[:3] * 1.5)
+        for found in (new.mean(), *new.interval()):
+            assert found.shape == (3, 8)
+            assert np.isfinite(found).all()
+        assert np.isfinite(posterior.log_density).all()
+        assert np.isfinite(model.score(X))
+        assert np.isfinite(model.reconstruction_err_)
 
 
-@pytest.mark.parametrize("scale", [None, "column"])
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    ("noise", "scale"), [("common", None), ("column", "column"), ("row", "column"), ("both", None)]
+)
 def test_noise_and_scale_do_not_depend_on_the_container(noise, scale):
     X = example("listed")
     seen = ~np.isnan(X)
@@ -555,13 +563,15 @@ def predictions_of(model, X, new, monkeypatch):
     return values, spreads
 
 
-SHARES = {"some missing": 0.2, "most missing": 0.7}
-PAIRS = [("matrix", "common"), ("matrix", "row"), *(("column", noise) for noise in NOISES)]
-
-
-@pytest.mark.parametrize("prior", ["gl22", L2Squared(by="component")], ids=str)
-@pytest.mark.parametrize("missing", SHARES.values(), ids=SHARES)
-@pytest.mark.parametrize(("scale", "noise"), PAIRS)
+@pytest.mark.parametrize(
+    ("scale", "noise", "missing", "prior"),
+    [
+        ("matrix", "common", 0.2, "gl22"),
+        ("matrix", "row", 0.7, L2Squared(by="component")),
+        ("column", "column", 0.2, L2Squared(by="component")),
+        ("column", "both", 0.7, "gl22"),
+    ],
+)
 def test_a_power_of_two_as_unit_changes_no_bit(monkeypatch, scale, noise, missing, prior):
     X, _ = low_rank(rows=15, columns=8, missing=missing)
     new, _ = low_rank(rows=4, columns=8, missing=missing, seed=1)
@@ -576,7 +586,7 @@ def test_a_power_of_two_as_unit_changes_no_bit(monkeypatch, scale, noise, missin
             np.testing.assert_array_equal(found, unit * expected)
 
 
-@pytest.mark.parametrize(("scale", "noise"), PAIRS)
+@pytest.mark.parametrize(("scale", "noise"), [("matrix", "common"), ("column", "both")])
 def test_any_unit_gives_the_same_predictions(monkeypatch, scale, noise):
     X, _ = low_rank(rows=15, columns=8)
     new, _ = low_rank(rows=4, columns=8, seed=1)
@@ -600,28 +610,22 @@ def test_unit_of_sparse_data(scale, kind):
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_constant_zero_and_never_observed_columns(noise):
-    for scale in [None, "matrix", "column"]:
-        for offset in [None, "min"]:
-            X, _ = low_rank(rows=20, columns=8)
-            X[:, 1], X[:, 4], X[:, 6] = 5.0, 0.0, np.nan
-            X[3] = np.nan
-            model = short(noise=noise, scale=scale, offset=offset).fit(X)
-            for found in (
-                model.reconstruct(),
-                model.posterior_.std(noise=False),
-                *model.interval(),
-                model.impute(),
-                model.transform(X),
-            ):
-                assert np.isfinite(found).all()
-            assert np.isfinite(model.posterior_of(X[:2] + 1.0).mean()).all()
-            assert np.isfinite(model.posterior_.log_density).all()
-            if offset is not None:
-                np.testing.assert_array_equal(model.posterior_.offset[[1, 4, 6]], [5.0, 0.0, 0.0])
+    for scale, offset in ((None, "min"), ("matrix", None), ("column", "min"), ("column", None)):
+        X, _ = low_rank(rows=20, columns=8)
+        X[:, 1], X[:, 4], X[:, 6] = 5.0, 0.0, np.nan
+        X[3] = np.nan
+        model = short(noise=noise, scale=scale, offset=offset).fit(X)
+        for found in (model.reconstruct(), model.posterior_.std(noise=False), *model.interval(), model.transform(X)):
+            assert np.isfinite(found).all()
+        assert np.isfinite(model.posterior_of(X[:2] + 1.0).mean()).all()
+        assert np.isfinite(model.posterior_.log_density).all()
+        if offset is not None:
+            np.testing.assert_array_equal(model.posterior_.offset[[1, 4, 6]], [5.0, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("scale", [None, "matrix", "column"])
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    ("noise", "scale"), [("common", None), ("column", "column"), ("row", "matrix"), ("both", "column")]
+)
 def test_only_zeros(noise, scale):
     model = short(noise=noise, scale=scale).fit(np.zeros((6, 4)))
     assert np.isfinite(model.reconstruct()).all()
@@ -636,8 +640,7 @@ def with_negative_entries(rows=15, seed=0):
     return np.round(low_rank(rows=rows, columns=8, seed=seed)[0] * 1024.0) / 1024.0 - 1.0
 
 
-@pytest.mark.parametrize("missing", SHARES.values(), ids=SHARES)
-@pytest.mark.parametrize(("noise", "scale"), [("common", None), ("column", "matrix"), ("both", "column")])
+@pytest.mark.parametrize(("noise", "scale", "missing"), [("column", "matrix", 0.2), ("both", "column", 0.7)])
 def test_shifting_a_column_shifts_its_predictions(monkeypatch, noise, scale, missing):
     X, new = with_negative_entries(), with_negative_entries(rows=4, seed=1)
     X[np.random.default_rng(2).random(X.shape) < missing] = np.nan
@@ -693,10 +696,9 @@ def test_offset_of_sparse_data():
 
 
 @pytest.mark.parametrize("prior", [L1(), L2Squared(by="component"), (L1(by="component"), L2Squared())], ids=str)
-@pytest.mark.parametrize("noise", ["common", "both"])
-def test_learned_rates(prior, noise):
+def test_learned_rates(prior):
     X = example("dense")
-    model = short(prior=prior, noise=noise, scale="column").fit(X)
+    model = short(prior=prior, noise="both", scale="column").fit(X)
     prior_W, prior_Z = prior if isinstance(prior, tuple) else (prior, prior)
     for rate, term in ((model.posterior_.rate_W, prior_W), (model.posterior_.rate_Z, prior_Z)):
         assert rate.shape == (2, 8, 2 if term.is_by_component else 1)
@@ -708,7 +710,7 @@ def test_learned_rates(prior, noise):
     assert np.isfinite(model.posterior_of(np.full((2, 8), np.nan)).mean()).all()
 
 
-@pytest.mark.parametrize("dtype", [float, np.float32, int])
+@pytest.mark.parametrize("dtype", [np.float32, int])
 def test_masks_are_obeyed(dtype):
     """Masked entries are missing, whatever is beneath the mask."""
     X, complete = low_rank(rows=20, columns=8)
@@ -723,9 +725,8 @@ def test_masks_are_obeyed(dtype):
     assert model.score(masked) == model.score(plain)
 
 
-@pytest.mark.parametrize("scale", ["matrix", "column"])
-def test_new_rows_are_the_same_in_units_of_a_power_of_two(scale):
+def test_new_rows_are_the_same_in_units_of_a_power_of_two():
     X, _ = low_rank(rows=60)
     c = 2.0**40
-    predicted = [quick(scale=scale).fit(f * X[:50]).posterior_of(f * X[50:]).mean() for f in (1.0, c)]
+    predicted = [quick(n_draws=5).fit(f * X[:50]).posterior_of(f * X[50:]).mean() for f in (1.0, c)]
     np.testing.assert_array_equal(predicted[1], c * predicted[0])

@@ -373,7 +373,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if data.is_sharded:  # to hand out the work of each chain
             return self.n_chains
         backend, configured = get_active_backend()
-        if self.n_jobs is not None or backend.nesting_level or configured != 1:
+        if self.n_jobs is not None or backend.nesting_level or configured not in (None, 1):
             return int(effective_n_jobs(self.n_jobs))
         return min(self.n_chains, cpu_count())
 
