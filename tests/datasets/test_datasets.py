@@ -368,14 +368,14 @@ def test_the_seed_determines_the_data(make):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: datasets.make_low_rank(0, 5, 2), "n_rows must be a positive integer, got 0"),
-        (lambda: datasets.make_low_rank(5, 5, 2.5), "n_components must be a positive integer, got 2.5"),
+        (lambda: datasets.make_low_rank(0, 5, 2), "n_rows must be at least 1, got 0"),
+        (lambda: datasets.make_low_rank(5, 5, 2.5), "n_components must be a whole number, got 2.5"),
         (lambda: datasets.make_low_rank(5, 5, 2, noise=-1), "noise must be at least 0 and below inf, got -1"),
         (lambda: datasets.make_low_rank(5, 5, 2, missing=1.0), "missing must be at least 0 and below 1, got 1.0"),
-        (lambda: datasets.make_drug_response(5, -1), "n_columns must be a positive integer, got -1"),
-        (lambda: datasets.make_ratings(5, 5, 0), "n_ratings must be a positive integer, got 0"),
+        (lambda: datasets.make_drug_response(5, -1), "n_columns must be at least 1, got -1"),
+        (lambda: datasets.make_ratings(5, 5, 0), "n_ratings must be at least 1, got 0"),
     ],
 )
 def test_invalid_arguments_raise_an_error(call, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         call()

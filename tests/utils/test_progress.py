@@ -9,7 +9,7 @@ import pytest
 
 from bnmf import BayesianNMF
 from bnmf.utils import progress
-from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.progress import Display, Rate
 
 
 def fit(**settings):
@@ -23,7 +23,6 @@ def test_quiet_by_default(capsys):
 
 
 def test_lines_in_a_log(capsys):
-    fit()  # compiles, which would be a line
     fit(progress=True)
     out, err = capsys.readouterr()
     assert out == ""
@@ -44,12 +43,6 @@ def test_lines_now_and_then(monkeypatch, capsys):
     assert len(lines) == 10  # one in ten seconds, and an update takes one
     assert lines[0] == "a: 10/100 sweeps, going well"
     assert lines[-1] == "a: 100/100 sweeps, going well"
-
-
-def test_messages(capsys):
-    Silent().message("not shown")
-    Display({"a": 100}, unit="sweeps").message("Compiling [once] ...")
-    assert capsys.readouterr() == ("", "Compiling [once] ...\n")
 
 
 def test_facts_are_computed_only_when_shown():
@@ -80,15 +73,6 @@ def open_terminal(monkeypatch):
     monkeypatch.setitem(os.environ, "COLUMNS", "120")
     monkeypatch.setitem(os.environ, "TERM", "xterm")
     return terminal
-
-
-def test_messages_above_the_bars(monkeypatch):
-    terminal = open_terminal(monkeypatch)
-    with Display({"a": 100}, unit="sweeps") as display:
-        display.message("Compiling [once] ...")
-        display.update("a", 100, lambda: "")
-    shown = terminal.getvalue()
-    assert 0 <= shown.find("Compiling [once] ...") < shown.find("100/100")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")

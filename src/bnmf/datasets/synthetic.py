@@ -7,6 +7,7 @@ import numpy.typing as npt
 from scipy import sparse, stats
 from sklearn.utils import Bunch
 
+from bnmf.utils.arguments import whole_number
 from bnmf.utils.typing import Bools, Floats, Ints
 
 
@@ -235,14 +236,7 @@ def _draw_by_weight(weight: Floats, n_draws: int, rng: np.random.Generator) -> n
     return np.repeat(np.arange(len(weight), dtype=np.int32), counts)
 
 
-def _rate(
-    W: Floats,
-    Z: Floats,
-    users: Ints,
-    items: Ints,
-    step: float,
-    rng: np.random.Generator,
-) -> Floats:
+def _rate(W: Floats, Z: Floats, users: Ints, items: Ints, step: float, rng: np.random.Generator) -> Floats:
     """Return W Z + noise at the pairs, rounded to the scale; computed in blocks to limit memory."""
     values = rng.standard_normal(len(users))
     values *= 0.9
@@ -257,10 +251,9 @@ def _rate(
 
 
 def _check_counts(**counts: int) -> None:
-    """Raise an error if a count is not a positive integer."""
+    """Raise an error if a count is not a positive whole number."""
     for name, count in counts.items():
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a positive integer, got {count!r}")
+        whole_number(count, name, 1)
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:

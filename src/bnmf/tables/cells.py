@@ -104,6 +104,12 @@ def numbers_of(cells: list[str], decimal: str, markers: Markers, limits: list[tu
             pass  # some are missing or wrong
     found = []
     for place, cell in enumerate(cells):
+        if is_plain and cell:  # most cells of most tables
+            try:
+                found.append(float(cell))
+                continue
+            except ValueError:
+                pass
         value = math.nan if markers.is_missing(cell) else number(cell, decimal)
         if value is None:
             between = limit(cell, decimal)

@@ -1,7 +1,4 @@
-"""Progress of several tasks: bars in a terminal or a notebook, a line now and then in a log.
-
-A :class:`Display` shows; who calls it decides what a task is (a chain, a batch of fits) and which facts go with it.
-"""
+"""Progress of several tasks, such as chains: bars in a terminal or a notebook, a line now and then in a log."""
 
 from __future__ import annotations
 
@@ -30,39 +27,20 @@ class Silent:
     def update(self, task: str, done: int, facts: Callable[[], str]) -> None:
         """Report that `done` units of a task are finished."""
 
-    def message(self, text: str) -> None:
-        """Report something that is not the progress of a task."""
-
 
 class Display(Silent):
     """Shows how far each of several tasks is."""
 
     def __init__(self, totals: Mapping[str, int], done: Mapping[str, int] | None = None, *, unit: str) -> None:
-        self._totals = dict(totals)
-        self._unit = unit
+        self._totals, self._unit = dict(totals), unit
         self._shown = dict.fromkeys(totals, time.monotonic())
         self._lock = threading.Lock()
-        self._bars: Any = None
-        self._tasks: dict[str, Any] = {}
-        self._seconds_between = SECONDS_BETWEEN_LINES
-        if sys.stderr.isatty() or "ipykernel" in sys.modules:
-            self._make_bars(done or {})
-
-    def _make_bars(self, done: Mapping[str, int]) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[facts]}"),
-            TimeElapsedColumn(),
-            console=Console(stderr="ipykernel" not in sys.modules),
-        )
-        for task, total in self._totals.items():
-            self._tasks[task] = self._bars.add_task(task, total=total, completed=done.get(task, 0), facts="")
-        self._seconds_between = SECONDS_BETWEEN_FRAMES
+        in_notebook = "ipykernel" in sys.modules
+        self._bars = _bars(in_notebook) if sys.stderr.isatty() or in_notebook else None
+        self._seconds_between = SECONDS_BETWEEN_LINES if self._bars is None else SECONDS_BETWEEN_FRAMES
+        if self._bars is not None:
+            at, add = done or {}, self._bars.add_task
+            self._tasks = {name: add(name, total=n, completed=at.get(name, 0), facts="") for name, n in totals.items()}
 
     def __enter__(self) -> Display:
         if self._bars is not None:
@@ -86,25 +64,26 @@ class Display(Silent):
                 name = "" if task == self._unit else f"{task}: "
                 print(f"{name}{done}/{self._totals[task]} {self._unit}, {facts()}", file=sys.stderr, flush=True)
 
-    def message(self, text: str) -> None:
-        """Show a line of text, above the bars if there are any."""
-        with self._lock:
-            if self._bars is not None:
-                self._bars.console.print(text, markup=False, highlight=False)
-            else:
-                print(text, file=sys.stderr, flush=True)
+
+def _bars(in_notebook: bool) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[facts]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=not in_notebook),
+    )
 
 
 class Rate:
-    """Speed and time left of one task.
-
-    Create it after the first unit, which may include what is loaded or prepared once.
-    """
+    """Speed and time left of one task; create it after the first unit, which may include what is prepared once."""
 
     def __init__(self, total: int, done: int) -> None:
-        self._total = total
-        self._first = done
-        self._began = time.monotonic()
+        self._total, self._first, self._began = total, done, time.monotonic()
 
     def speed(self, done: int) -> float:
         """Return units per second."""
