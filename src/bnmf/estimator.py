@@ -486,10 +486,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features), optional
             The fitted data by default. Other rows are drawn given the fitted Z.
-        observed : array-like of bool, optional
-            True where X was observed.
-        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-            Limits of entries of X, as for :meth:`fit`.
+        observed, lower, upper : array-like, optional
+            As for :meth:`fit`.
         out : ndarray of float of shape (n_samples, n_features), optional
             Where to write the completed matrix and what is then returned, for instance a memory map
             (``numpy.lib.format.open_memmap``) of a matrix that does not fit into memory.
@@ -524,18 +522,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Nonnegative data.
-        y : None
-            Ignored.
-        observed : array-like of bool, optional
-            True where X was observed.
-        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-            Limits of entries of X, as for :meth:`fit`.
-        noise_scale : array-like, optional
-            Known standard errors, as for :meth:`fit`.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts.
+        X, y, observed, lower, upper, noise_scale, sample_weight : array-like, optional
+            As for :meth:`fit`.
 
         Returns
         -------
@@ -553,12 +541,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Nonnegative data.
-        observed : array-like of bool, optional
-            True where X was observed.
-        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-            Limits of entries of X, as for :meth:`fit`.
+        X, observed, lower, upper : array-like, optional
+            As for :meth:`fit`.
 
         Returns
         -------
@@ -594,12 +578,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Nonnegative data.
-        observed : array-like of bool, optional
-            True where X was observed.
-        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-            Limits of entries of X, as for :meth:`fit`.
+        X, observed, lower, upper : array-like, optional
+            As for :meth:`fit`.
 
         Returns
         -------
@@ -637,14 +617,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Nonnegative data.
-        y : None
-            Ignored.
-        observed : array-like of bool, optional
-            True where X was observed.
-        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-            Limits of entries of X, as for :meth:`fit`.
+        X, y, observed, lower, upper : array-like, optional
+            As for :meth:`fit`.
 
         Returns
         -------

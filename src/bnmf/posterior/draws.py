@@ -208,12 +208,8 @@ class Draws:
         ----------
         prob : float, default=0.9
             Probability of the interval.
-        rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
-        noise : bool, default=True
-            Include the noise, as in :meth:`quantile`.
-        random_state : int, RandomState, Generator or None, default=0
-            Source of the noise.
+        rows, columns, noise, random_state : optional
+            As in :meth:`quantile`.
 
         Returns
         -------
@@ -231,10 +227,8 @@ class Draws:
         ----------
         rows, columns : array-like of int
             Paired positions.
-        noise : bool, default=True
-            Include the noise, as in :meth:`quantile`.
-        random_state : int, RandomState, Generator or None, default=0
-            Source of the noise.
+        noise, random_state : optional
+            As in :meth:`quantile`.
 
         Returns
         -------
@@ -276,12 +270,8 @@ class Draws:
 
         Parameters
         ----------
-        rows, columns : array-like of int
-            Paired positions.
-        values : array-like
-            The data there.
-        lower, upper : array-like, optional
-            Limits, as in :meth:`log_likelihood`.
+        rows, columns, values, lower, upper : array-like
+            As in :meth:`log_likelihood`.
 
         Returns
         -------
