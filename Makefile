@@ -14,7 +14,7 @@ BUILD += ziglang
 export PATH := $(CURDIR)/$(ZIG):$(PATH)
 export CXX := $(CURDIR)/$(ZIG)/c++
 endif
-# The demo needs the kernels for this processor only; tests need them for all.
+# The demo needs the kernels for this processor only; tests need them for all, and functions of their own.
 OWN := $(shell awk '/^flags/ { print (/avx512vl/ && /avx512bw/ && /avx512dq/) ? "v4" : (/avx2/ && /bmi2/) ? "v3" : "v2"; exit }' \
 	/proc/cpuinfo 2> /dev/null)
 OLDEST := .venv-oldest
@@ -31,12 +31,12 @@ $(RUNS): pyproject.toml constraints.txt
 	$(if $(ZIG),mkdir -p $(ZIG))
 	$(foreach tool,$(if $(ZIG),c++ ar ranlib),printf '#!/bin/sh\nexec $(CURDIR)/$(BIN)/python -m ziglang $(tool) "$$@"\n' \
 		> $(ZIG)/$(tool) && chmod +x $(ZIG)/$(tool) &&) true
-	$(PIP) --no-build-isolation $(if $(OWN),-C cmake.define.BNMF_LEVELS=$(OWN)) -e .
+	$(PIP) --no-build-isolation $(if $(OWN),-C cmake.define.BNMF_LEVELS=$(OWN)) -C cmake.define.BNMF_TESTING=OFF -e .
 	touch $@
 
 # What developers need besides, with the kernels of all levels. Those that are up to date are not compiled again.
 $(READY): $(RUNS)
-	$(PIP) --no-build-isolation -C cmake.define.BNMF_LEVELS= -e '.[dev]'
+	$(PIP) --no-build-isolation -C cmake.define.BNMF_LEVELS= -C cmake.define.BNMF_TESTING=ON -e '.[dev]'
 	touch $@
 
 demo: $(RUNS)

@@ -102,7 +102,7 @@ class HalfSweep:
         roots: Floats | None = None,
         ids: Words | None = None,
     ) -> None: ...
-    def draw(self, first: int, end: int, memory: Memory) -> None:
+    def draw(self, first: int, end: int, memory: Memory, /) -> None:
         """Draw the rows of tiles `first` to `end` - 1 in place, and write the squared error of each row."""
 
 def draw_both(
@@ -123,6 +123,7 @@ def draw_both(
     columns_first: bool,
     errors_of_rows: Floats,
     errors_of_columns: Floats,
+    /,
 ) -> None:
     """Run both half-sweeps, one after the other, in the calling thread."""
 
@@ -167,6 +168,7 @@ def rescale(
     key_high: SupportsIndex,
     key_low: SupportsIndex,
     memory: Memory,
+    /,
 ) -> None:
     """Draw the scale of each component of W (M, K) and Z (N, K), in place."""
 
@@ -180,35 +182,52 @@ def shear(
     first: int,
     end: int,
     memory: Memory,
+    /,
 ) -> None:
     """Shear each component of W and Z with others, `first` to `end` - 1 after it around all others, in place."""
 
 def listed_residuals(
-    W: Floats, Z: Floats, data: Data, entry_scale: Floats | None, row_scale: Floats, start: int, stop: int, out: Floats
+    W: Floats,
+    Z: Floats,
+    data: Data,
+    entry_scale: Floats | None,
+    row_scale: Floats,
+    start: int,
+    stop: int,
+    out: Floats,
+    /,
 ) -> None:
     """Write a - w z at every listed position of rows `start` to `stop`, which list what was observed."""
 
 def squared_residuals(
-    W: Floats, Z: Floats, data: Data, entry_scale: Floats | None, row_scale: Floats, start: int, stop: int, out: Floats
+    W: Floats,
+    Z: Floats,
+    data: Data,
+    entry_scale: Floats | None,
+    row_scale: Floats,
+    start: int,
+    stop: int,
+    out: Floats,
+    /,
 ) -> None:
     """Write the squared error of rows `start` to `stop`, from the residuals: slow, but nothing cancels."""
 
-def all_above(numbers: Floats, bounds: Floats) -> bool:
+def all_above(numbers: Floats, bounds: Floats, /) -> bool:
     """Return whether each number is above its bound."""
 
-def all_finite(numbers: Floats) -> bool:
+def all_finite(numbers: Floats, /) -> bool:
     """Return whether all numbers of an array are finite."""
 
-def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep: int, part: int) -> tuple[int, int]:
+def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep: int, part: int, /) -> tuple[int, int]:
     """Return the 128-bit key of one part of one sweep of one chain."""
 
-def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats) -> None:
+def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
     """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""
 
 def fill_within(
-    b: Floats, p: Floats, width: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats
+    b: Floats, p: Floats, width: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /
 ) -> None:
     """Fill `out` with draws from exp(b w - p w²/2) on [0, width], entry i from the stream of row i."""
 
-def fill_log_mass(b: Floats, p: Floats, width: Floats, out: Floats) -> None:
+def fill_log_mass(b: Floats, p: Floats, width: Floats, out: Floats, /) -> None:
     """Fill `out` with the log of the integral of exp(b w - p w²/2) over [0, width]."""
