@@ -39,20 +39,6 @@ def test_missing_entries_are_filled_and_observed_ones_unchanged(name, made):
     assert before[observed].min() <= filled[3, 7] <= before[observed].max()
 
 
-@pytest.mark.parametrize("name", BASELINES)
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.full((3, 2), np.nan), "X must have at least one observed entry, but all 3 x 2 are NaN"),
-        (np.ones(4), r"X must be a matrix \(2 dimensions\), got 1 dimensions"),
-        (np.array([[1.0, np.inf]]), "X must be finite or NaN, but has an infinite entry"),
-    ],
-)
-def test_invalid_data_raise_an_error(name, X, message):
-    with pytest.raises(ValueError, match=message):
-        BASELINES[name](X)
-
-
 @pytest.mark.parametrize("name", ["nmf", "nmf_kl"])
 def test_nmf_beats_the_means_on_low_rank_data(name, made):
     def error(filled):

@@ -117,19 +117,6 @@ def test_a_chain_ends_at_an_overflow(X, monkeypatch):
     assert "test_mse" not in result
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"model": "gl3"}, "model must be one of"),
-        ({"start": "here"}, "start must be one of"),
-        ({"burn_in": 500}, "burn_in must be at least 0 and below"),
-    ],
-)
-def test_invalid_settings_raise_an_error(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Fit(**{"dataset": "made", "model": "gee", "k": 3, "repeat": 0, **wrong})
-
-
 def test_fingerprint_depends_on_the_model_and_its_prior(monkeypatch):
     assert len({fits.sampler_fingerprint(model) for model in PRIORS}) == len(PRIORS)
     monkeypatch.setitem(PRIORS, "gee", PRIORS["gl22"])

@@ -162,11 +162,4 @@ def _complete_by_nmf(X: npt.ArrayLike, loss: Loss, settings: dict[str, Any]) -> 
 def _with_mask(X: npt.ArrayLike) -> tuple[Floats, Bools]:
     """Return the matrix and the mask of its observed entries."""
     A = np.asarray(X, dtype=float)
-    if A.ndim != 2:
-        raise ValueError(f"X must be a matrix (2 dimensions), got {A.ndim} dimensions")
-    if np.isinf(A).any():
-        raise ValueError("X must be finite or NaN, but has an infinite entry")
-    observed = ~np.isnan(A)
-    if not observed.any():
-        raise ValueError(f"X must have at least one observed entry, but all {A.shape[0]} x {A.shape[1]} are NaN")
-    return A, observed
+    return A, ~np.isnan(A)

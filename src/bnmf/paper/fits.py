@@ -29,7 +29,7 @@ import numpy.typing as npt
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.paper.baselines import BASELINES
-from bnmf.paper.methods import METHODS, PRIORS
+from bnmf.paper.methods import PRIORS
 from bnmf.paper.splits import hold_out
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import PLAIN
@@ -73,14 +73,6 @@ class Fit:
     burn_in: int = 300
     rate: float = 0.1
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.model not in METHODS:
-            raise ValueError(f"model must be one of {', '.join(METHODS)}, got {self.model!r}")
-        if self.start not in START_KINDS:
-            raise ValueError(f"start must be one of {', '.join(START_KINDS)}, got {self.start!r}")
-        if not 0 <= self.burn_in < self.n_sweeps:
-            raise ValueError(f"burn_in must be at least 0 and below n_sweeps={self.n_sweeps}, got {self.burn_in}")
 
     @property
     def is_baseline(self) -> bool:
