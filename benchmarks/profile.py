@@ -21,9 +21,10 @@ import numpy as np
 
 from benchmarks.environment import ROOT
 from benchmarks.matrices import describe, make
+from bnmf.data import half_sweeps
+from bnmf.data.half_sweeps import min_sharing
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.patterns import min_sharing
-from bnmf.data.views import View
+from bnmf.data.views import Dense, Stored
 from bnmf.kernels.compiled import LEVEL, HalfSweep, Memory, Prior, Rows, Split, testing
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs, moves
@@ -77,10 +78,10 @@ class Clock:
         self.now = {}
 
 
-def split_of(view: View, part: str, n_components: int) -> Split | None:
+def split_of(view: Stored, part: str, n_components: int) -> Split | None:
     """Return the rows that share a system, the others, or no row for the product; None if there is no such part."""
     sharing, others = view.split(min_sharing(n_components))
-    matrix = view.matrix if isinstance(view.matrix, np.ndarray) else None
+    matrix = view.matrix if isinstance(view, Dense) else None
     if {SHARING: sharing, RESIDUALS: others, PRODUCT: matrix}[part] is None:
         return None
     return Split(
@@ -97,7 +98,7 @@ class ClockedHalfSweep:
     """A half-sweep whose parts are drawn one after the other, each with a clock. It takes the place of `HalfSweep`."""
 
     def __init__(
-        self, clock: Clock, views: dict[int, View], rows: Rows, W: Floats, Z: Floats, prior: Prior, *arguments: Any
+        self, clock: Clock, views: dict[int, Stored], rows: Rows, W: Floats, Z: Floats, prior: Prior, *arguments: Any
     ) -> None:
         self.clock, (self.n_rows, self.n_components) = clock, W.shape
         view = views[self.n_rows]
@@ -107,8 +108,8 @@ class ClockedHalfSweep:
             split = split_of(view, part, self.n_components)
             if split is not None:
                 some = Rows(
-                    data=view.kernel_data, split=split, entry_scale=None, row_scale=np.ones(1), squares=view.squares,
-                    ids=view.ids,
+                    data=view.kernel_data, split=split, entry_scale=None, row_scale=np.ones(1),
+                    squares=view.kernel_squares(), ids=view.ids,
                 )  # fmt: skip
                 self.parts[part] = HalfSweep(some, W, Z, prior, Memory(), *arguments[1:])
 
@@ -125,7 +126,7 @@ def clocked(clock: Clock, data: ObservedMatrix) -> Iterator[None]:
     with (
         mock.patch.object(gibbs, "_runs_in_one_call", return_value=False),
         mock.patch.object(
-            gibbs, "HalfSweep", lambda rows, *arguments, **_: ClockedHalfSweep(clock, views, rows, *arguments)
+            half_sweeps, "HalfSweep", lambda rows, *arguments, **_: ClockedHalfSweep(clock, views, rows, *arguments)
         ),
         mock.patch.object(moves, "rescale", clock.timed((MOVES, 0), moves.rescale)),
         mock.patch.object(moves, "shear", clock.timed((MOVES, 0), moves.shear)),

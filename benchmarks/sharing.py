@@ -1,7 +1,7 @@
 """From how many rows with the same missing entries a shared system pays: ``python -m benchmarks.sharing``.
 
 Prints the time of a half-sweep with shared systems over that with residuals, for patterns shared by few rows. The rule
-`min_sharing` in `bnmf.data.patterns` follows where the ratio falls below 1.
+`min_sharing` in `bnmf.data.half_sweeps` follows where the ratio falls below 1.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from unittest import mock
 
 import numpy as np
 
+from bnmf.data import half_sweeps
 from bnmf.data.observed import ObservedMatrix
 from bnmf.datasets import make_low_rank
 from bnmf.model.model import Model
@@ -37,12 +38,12 @@ def half_sweep_time(model: Model, min_sharing: int, repeats: int = 12) -> int:
     state = gibbs.start(model, Stream(0))
     W, ones, workers = state.W.copy(), np.ones(1), Workers()
     times = []
-    with mock.patch.object(gibbs, "min_sharing", return_value=min_sharing):
+    with mock.patch.object(half_sweeps, "min_sharing", return_value=min_sharing):
         for repeat in range(repeats):
             key = np.uint64(1), np.uint64(repeat)
             begin = time.thread_time_ns()
             prior = model.coefficients()[0]
-            gibbs.half_sweep(model.rows, W, state.Zt, prior, ones, ones, key, workers, needs_errors=False)
+            model.data.rows.scaled().half_sweep(W, state.Zt, prior, ones, ones, key, workers, needs_errors=False)
             times.append(time.thread_time_ns() - begin)
     return min(times)
 

@@ -17,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from bnmf import BayesianNMF
+from bnmf.data.views import Listed
 from bnmf.posterior import fitting
 from bnmf.posterior.components import Components
 from bnmf.priors import L1, L2Squared
@@ -463,7 +464,7 @@ def test_every_noise_and_scale(kind):
     for noise, scale in zip(NOISES, scales, strict=True):
         model = short(noise=noise, scale=scale, unstored="missing" if kind == "sparse missing" else "zero").fit(X)
         assert model._data_.has_implicit_zeros == (kind == "sparse zero")
-        assert (model._data_.rows.matrix is None) == (kind in ("listed", "sparse missing"))
+        assert isinstance(model._data_.rows, Listed) == (kind in ("listed", "sparse missing"))
         by_column = noise in ("column", "both") or scale == "column"
         assert np.shape(model.noise_variance_) == ((8,) if by_column else ())
         posterior = model.posterior_

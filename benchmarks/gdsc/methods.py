@@ -14,7 +14,7 @@ from scipy import stats
 
 from benchmarks.gdsc.whole_numbers import bounds, log_probability, log_probability_of, recorded_mean
 from bnmf import BayesianNMF, select_rank
-from bnmf.data.folds import balanced_folds
+from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.imputer import ANY_TABLE
 from bnmf.noise import StudentT
@@ -110,7 +110,7 @@ class Baseline:
 
     def forecast(self, A: Floats, hidden: Hidden, seed: int) -> Forecast:
         """Choose the options, estimate the variances, fill, and predict."""
-        inner = next(balanced_folds(ObservedMatrix.from_data(A), 5, np.random.default_rng(seed)))
+        inner = next(folds(ObservedMatrix.from_data(A), 5, np.random.default_rng(seed), balanced=True))
         B = A.copy()
         B[inner.rows, inner.columns] = np.nan
         with warnings.catch_warnings(action="ignore"):

@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 
 from benchmarks.gdsc.methods import CHOOSING, INNER_FOLDS, PROBABILITY, Baseline, Forecast, Hidden, Model
-from bnmf.data.folds import balanced_folds
+from bnmf.data.folds import folds
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils import digests
@@ -54,8 +54,8 @@ def _essence(method: Model | Baseline) -> tuple[Any, ...]:
 def run(X: Floats, todo: list[Task], n_folds: int, out: Path, n_jobs: int) -> Iterator[Record]:
     """Do the tasks that are not finished, and yield each result when it is on the disk."""
     out.mkdir(parents=True, exist_ok=True)
-    folds = list(balanced_folds(ObservedMatrix.from_data(X), n_folds, np.random.default_rng(SEED)))
-    hidden = [Hidden(fold.rows, fold.columns, fold.values) for fold in folds]
+    found = folds(ObservedMatrix.from_data(X), n_folds, np.random.default_rng(SEED), balanced=True)
+    hidden = [Hidden(fold.rows, fold.columns, fold.values) for fold in found]
     jobs = (joblib.delayed(_do)(X, task, hidden[task.fold], out) for task in todo)
     yield from joblib.Parallel(n_jobs, batch_size=1, return_as="generator_unordered")(jobs)
 

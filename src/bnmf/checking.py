@@ -21,7 +21,8 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from bnmf.data.containers import as_floats, check_values, refuse_sharded
+from bnmf.data.containers import as_floats, check_values
+from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.imputer import ANY_TABLE, NMFImputer
 from bnmf.posterior.calibration import PROB
@@ -215,7 +216,7 @@ def check_table(
 
 def _dense(X: Any) -> Floats:
     """Return X as an array with NaN for missing entries, or raise an error."""
-    refuse_sharded(X)
+    refuse_cluster(X)
     if sp.issparse(X):
         raise TypeError(
             "check_table is for dense tables with NaN for missing entries, because the imputers that it compares with "

@@ -18,10 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from bnmf.data.containers import is_sharded
 from bnmf.data.folds import folds
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
+from bnmf.distributed import is_on_cluster, released
 from bnmf.inputs import all_or_nothing, in_memory, on_cluster
 from bnmf.model.build import check_offset
 from bnmf.model.noise import as_noise
@@ -277,7 +277,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         with all_or_nothing(self):
             self.check_parameters()
-            data = (on_cluster if is_sharded(X) else in_memory)(self, X, observed, lower, upper, reset=True)
+            data = (on_cluster if is_on_cluster(X) else in_memory)(self, X, observed, lower, upper, reset=True)
             self.fit_observed(data, self._seed(), noise_scale, sample_weight, may_calibrate=True)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
             self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
@@ -303,7 +303,7 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         options: dict[str, Any] = {"n_jobs": self._n_jobs(self._data_), "progress": bool(self.progress)}
         if self.max_time is not None:
             options["deadline"] = time.monotonic() + self.max_time
-        with all_or_nothing(self):
+        with all_or_nothing(self), released(self._data_):
             self._set_fit(self._fit_.extended(n_draws, **options))
         self._warn_of_problems()
         return self
@@ -327,21 +327,22 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Sample data in the form of the sampler, whose parameters :meth:`check_parameters` has checked."""
         names = ("n_components", "prior", "noise", "scale", "offset", "fixed_components", "fixed_weights")
         parameters = {name: getattr(self, name) for name in names}
-        fit = fitting.fit(
-            data,
-            parameters | {"noise_scale": noise_scale, "sample_weight": sample_weight},
-            self._schedule(),
-            seed,
-            until_converged=self.n_draws == "auto",
-            calibrates=may_calibrate and self._is_calibrated(data),
-            max_time=self.max_time,
-            n_jobs=self._n_jobs(data),
-            progress=bool(self.progress),
-            init=self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init),
-            dtype=np.dtype(self.draws_dtype),
-            keep_draws=self.keep_draws,
-            checkpoint=self.checkpoint,
-        )
+        with released(data):
+            fit = fitting.fit(
+                data,
+                parameters | {"noise_scale": noise_scale, "sample_weight": sample_weight},
+                self._schedule(),
+                seed,
+                until_converged=self.n_draws == "auto",
+                calibrates=may_calibrate and self._is_calibrated(data),
+                max_time=self.max_time,
+                n_jobs=self._n_jobs(data),
+                progress=bool(self.progress),
+                init=self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init),
+                dtype=np.dtype(self.draws_dtype),
+                keep_draws=self.keep_draws,
+                checkpoint=self.checkpoint,
+            )
         self._set_fit(fit)
         self._seed_, self._data_ = seed, data
         return self
@@ -362,15 +363,15 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _is_calibrated(self, data: ObservedMatrix) -> bool:
         """Return whether to hide entries from more chains; "auto" leaves out quick fits and large data."""
-        if self.calibrate != "auto" or data.is_sharded:
-            return self.calibrate is True and not data.is_sharded
+        if self.calibrate != "auto" or not data.in_memory:
+            return self.calibrate is True and data.in_memory
         n_draws = N_FIRST_DRAWS if self.n_draws == "auto" else int(self.n_draws)
         is_quick = n_draws < N_FIRST_DRAWS or self.n_chains == 1
         return not is_quick and CALIBRATED[0] <= data.n_observed <= CALIBRATED[1]
 
     def _n_jobs(self, data: ObservedMatrix) -> int:
         """Return the number of threads: by default the cores for chains, but one inside of another joblib worker."""
-        if data.is_sharded:  # to hand out the work of each chain
+        if not data.in_memory:  # to hand out the work of each chain
             return self.n_chains
         backend, configured = get_active_backend()
         if self.n_jobs is not None or backend.nesting_level or configured not in (None, 1):
@@ -424,10 +425,9 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Root of the squared error of the posterior mean on the observed entries."""
         check_is_fitted(self)
         data = self._data_
-        if data.has_implicit_zeros or data.is_sharded:
+        if data.has_implicit_zeros or not data.in_memory:
             blocks = ((block, self.posterior_.mean_of_rows(rows)) for rows, block in data.blocks())
             total = sum(np.nansum((block - mean) ** 2) for block, mean in blocks)
-            data.release()
             return math.sqrt(total)
         rows, columns, values = data.observed_entries()
         mean = self.posterior_.mean(rows, columns)

@@ -14,8 +14,9 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bnmf.data.containers import as_floats, refuse_sharded
+from bnmf.data.containers import as_floats
 from bnmf.data.limits import by_column, is_named
+from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.inputs import all_or_nothing, checked
 from bnmf.mixed import MixedTable, is_mixed
@@ -374,7 +375,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _array(self, X: Any, *, reset: bool) -> Array:
         """Return X as an array with NaN for missing entries."""
-        refuse_sharded(X)
+        refuse_cluster(X)
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
         array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from bnmf.data.containers import as_floats, check_positions, refuse_sharded
+from bnmf.data.containers import as_floats, check_positions
 from bnmf.data.observed import ObservedMatrix
+from bnmf.distributed import refuse_cluster
 
 if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
@@ -47,7 +48,7 @@ def in_memory(
     model: BayesianNMF, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool = False
 ) -> ObservedMatrix:
     """Return data in memory: those of a fit if `reset`, which sets the number and names of columns, else other rows."""
-    refuse_sharded(X)
+    refuse_cluster(X)
     names = X.index if isinstance(X, pd.DataFrame) else None
     if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
         X = as_floats(X)

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from bnmf.data.folds import Fold, balanced_folds, entries_to_score
+from bnmf.data.folds import Fold, entries_to_score, folds
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
+from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.posterior.loo import leave_one_out
 from bnmf.sampler.run import Ending
@@ -162,6 +163,7 @@ def select_rank(
     estimator.check_parameters()
     seed = as_seed(random_state)
     options: dict[str, Any] = {"unstored": estimator.unstored, "negative": estimator.takes_negative}
+    refuse_cluster(X)
     data = ObservedMatrix.from_data(X, observed, lower=lower, upper=upper, **options)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
@@ -213,7 +215,7 @@ def _tasks(
 
     for repeat in range(n_repeats):
         rng = np.random.default_rng([seed, repeat] if repeat else seed)
-        for number, fold in enumerate(balanced_folds(data, n_folds, rng)):
+        for number, fold in enumerate(folds(data, n_folds, rng, balanced=True)):
             for model in models:
                 yield _Task(model, data, fold, seed, path(model, repeat, number))
     if loo:

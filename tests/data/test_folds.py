@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests.statistical.checks import assert_counts
 
 from bnmf.data import ObservedMatrix
-from bnmf.data.folds import balanced_folds, folds
+from bnmf.data.folds import folds
 
 NAN = np.nan
 
@@ -194,7 +194,7 @@ def test_balanced_folds_leave_every_row_and_column_something(missing):
     X[3], X[3, 2] = np.nan, 1.0  # a row with one entry
     data = ObservedMatrix.from_data(X)
     hidden = np.zeros(X.shape, int)
-    for fold in balanced_folds(data, 3, np.random.default_rng(1)):
+    for fold in folds(data, 3, np.random.default_rng(1), balanced=True):
         rest = fold.rest.mask()
         np.testing.assert_array_equal(rest.any(axis=0), data.mask().any(axis=0))
         np.testing.assert_array_equal(rest.any(axis=1), data.mask().any(axis=1))
@@ -213,7 +213,7 @@ def test_columns_of_two_entries_keep_one():
     rng, X = np.random.default_rng(0), np.full((30, 200), np.nan)
     for column in range(200):
         X[rng.permutation(30)[:2], column] = 1.0
-    for fold in balanced_folds(ObservedMatrix.from_data(X), 2, np.random.default_rng(1)):
+    for fold in folds(ObservedMatrix.from_data(X), 2, np.random.default_rng(1), balanced=True):
         assert fold.rest.mask().any(axis=0).all()
         assert fold.rest.mask().any(axis=1).all()
 
@@ -222,4 +222,4 @@ def test_too_many_folds():
     X = np.full((3, 3), np.nan)
     X[[0, 1, 2, 0], [0, 1, 2, 1]] = 1.0
     with pytest.raises(ValueError, match="n_folds=3 is too many"):
-        list(balanced_folds(ObservedMatrix.from_data(X), 3, np.random.default_rng(0)))
+        list(folds(ObservedMatrix.from_data(X), 3, np.random.default_rng(0), balanced=True))

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import ScaledView
+from bnmf.data.views import Dense, Listed, Sparse
 
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0, 2.0], [NAN, 3.0, 4.0, 0.0], [0.0, 5.0, 6.0, NAN]])
@@ -20,7 +20,7 @@ def entries(data):
     for view in (data.rows, data.columns):
         width = data.shape[1] if view is data.rows else data.shape[0]
         dense = np.full((view.n_rows, width), NAN)
-        matrix = view.matrix.toarray() if sp.issparse(view.matrix) else view.matrix
+        matrix = view.dense()
         for row in range(view.n_rows):
             listed = view.indices[view.indptr[row] : view.indptr[row + 1]]
             if view.lists_missing[row]:
@@ -39,15 +39,13 @@ def assert_holds(data, expected):
     mask = ~np.isnan(expected)
     assert data.shape == expected.shape
     assert data.n_observed == mask.sum()
-    assert data.rows.sums_of_squares.sum() == pytest.approx(np.nansum(expected**2))
+    assert data.rows.sums_of_squares().sum() == pytest.approx(np.nansum(expected**2))
     np.testing.assert_array_equal(data.mask(), mask)
     rng = np.random.default_rng(0)
     W, Z = rng.uniform(size=(data.shape[0], 2)), rng.uniform(size=(data.shape[1], 2))
     error = np.nansum((expected - W @ Z.T) ** 2)
     for view, left, right in ((data.rows, W, Z), (data.columns, Z, W)):
-        errors = np.empty(view.n_rows)
-        ScaledView(view).squared_errors(left, right, 0, view.n_rows, errors)
-        assert errors.sum() == pytest.approx(error)
+        assert view.scaled().squared_errors(left, right).sum() == pytest.approx(error)
 
 
 NULLABLE = pd.DataFrame({"a": [1, None, 0], "b": [None, 3, 5]}, dtype="Int64").assign(
@@ -119,16 +117,16 @@ def test_duplicates_are_summed_and_the_given_matrix_is_left_alone():
 def test_sparse_data_never_becomes_dense():
     wide = sp.random_array((300_000, 300_000), density=1e-8, rng=np.random.default_rng(0), format="csr")
     data = ObservedMatrix.from_data(wide)  # dense it would take 720 GB
-    assert sp.issparse(data.rows.matrix)
+    assert isinstance(data.rows, Sparse)
     listed = ObservedMatrix.from_data(wide, unstored="missing")
-    assert listed.rows.matrix is None
+    assert isinstance(listed.rows, Listed)
     assert listed.n_observed == wide.nnz
 
 
 def test_few_observed_entries_are_listed_and_many_are_kept_dense():
-    assert ObservedMatrix.from_data(FEW).rows.matrix is None
+    assert isinstance(ObservedMatrix.from_data(FEW).rows, Listed)
     data = ObservedMatrix.from_data(X)
-    assert isinstance(data.rows.matrix, np.ndarray)
+    assert isinstance(data.rows, Dense)
     assert data.rows.lists_missing.all()
     assert_holds(ObservedMatrix.from_data(FEW), FEW)
 
@@ -233,7 +231,7 @@ def test_listed(matrix, options):
     listed = data.listed()
     assert_holds(listed, entries(data))
     for view in (listed.rows, listed.columns):
-        assert view.matrix is None
+        assert isinstance(view, Listed)
         assert not view.lists_missing.any()
     rows, columns, values = listed.observed_entries()
     np.testing.assert_array_equal(listed.listed_rows, rows)
@@ -243,7 +241,7 @@ def test_listed(matrix, options):
     np.testing.assert_array_equal(np.repeat(np.arange(data.shape[1]), listed.columns.n_observed),
                                   columns[listed.column_order])  # fmt: skip
     assert listed.listed() is listed
-    assert (listed is data) == (data.rows.matrix is None)
+    assert (listed is data) == isinstance(data.rows, Listed)
 
 
 def test_listed_data_keep_names_and_negative_entries():

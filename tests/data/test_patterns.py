@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnmf.data.patterns import number_patterns, pointers, split_rows
+from bnmf.data.half_sweeps import number_patterns, pointers, split_rows
 
 
 def numbers(letters):

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix, observed, views
-from bnmf.data.views import ScaledView, listed_views, unsigned
+from bnmf.data.views import Dense, Listed, Sparse, listed_views, unsigned
 from bnmf.kernels.compiled import Data, Split
 
 NAN = np.nan
@@ -71,9 +71,7 @@ def factors(n_rows, n_columns):
 
 
 def squared_error(view, W, Z, start, stop):
-    errors = np.zeros(view.n_rows)
-    ScaledView(view).squared_errors(W, Z, start, stop, errors)
-    return errors.sum()
+    return view.scaled().squared_errors(W, Z)[start:stop].sum()
 
 
 def ranges(n_rows):
@@ -81,8 +79,8 @@ def ranges(n_rows):
 
 
 def test_storages_are_those_that_are_meant():
-    kinds = {name: type(data.rows.matrix) for name, (data, _) in STORAGES.items()}
-    assert kinds == {"dense": np.ndarray, "listed": type(None), "sparse": sp.csr_array}
+    kinds = {name: type(data.rows) for name, (data, _) in STORAGES.items()}
+    assert kinds == {"dense": Dense, "listed": Listed, "sparse": Sparse}
     for name in ("dense", "sparse"):
         data = STORAGES[name][0]
         assert data.rows.lists_missing.any()
@@ -107,21 +105,9 @@ def test_a_row_of_which_half_is_missing_lists_the_same_in_every_storage():
 def test_mask(view_and_array):
     view, X = view_and_array
     for start, stop in ranges(len(X)):
-        mask = view.mask(start, stop, X.shape[1])
+        mask = view.mask(start, stop)
         assert mask.dtype == bool
         np.testing.assert_array_equal(mask, ~np.isnan(X[start:stop]))
-
-
-def test_product(view_and_array):
-    view, X = view_and_array
-    _, Z = factors(*X.shape)
-    for start, stop in ranges(len(X)):
-        product = view.product(start, stop, Z)
-        assert product.flags.c_contiguous
-        if view.matrix is None:
-            assert product.shape == (0, 3)
-        else:
-            np.testing.assert_allclose(product, np.nan_to_num(X[start:stop]) @ Z, rtol=1e-12)
 
 
 def test_squared_error(view_and_array):
@@ -134,10 +120,12 @@ def test_squared_error(view_and_array):
 
 def test_squares(view_and_array):
     view, X = view_and_array
-    if view.matrix is None:
-        assert view.squares.shape == (len(X),)
-    else:
-        np.testing.assert_allclose(view.squares, np.nansum(X**2, axis=1), rtol=1e-12)
+    scale = np.random.default_rng(3).uniform(1.0, 2.0, X.shape[1])
+    for factor in (None, scale):
+        expected = np.nansum((X if factor is None else X * factor) ** 2, axis=1)
+        np.testing.assert_allclose(view.sums_of_squares(factor), expected, rtol=1e-12)
+        in_kernel = np.zeros(len(X)) if isinstance(view, Listed) else expected
+        np.testing.assert_allclose(view.kernel_squares(factor), in_kernel, rtol=1e-12)
 
 
 def test_select(case):
@@ -147,15 +135,14 @@ def test_select(case):
         view, expected = data.rows.select(rows), X[rows]
         assert view.n_rows == len(rows)
         np.testing.assert_array_equal(view.ids, np.arange(len(rows)))
-        np.testing.assert_array_equal(view.mask(0, len(rows), 8), ~np.isnan(expected))
+        np.testing.assert_array_equal(view.mask(), ~np.isnan(expected))
         np.testing.assert_array_equal(view.lists_missing, data.rows.lists_missing[rows])
         W, Z = factors(*expected.shape)
         for i in range(len(rows)):
             error = np.nansum((expected - W @ Z.T)[i] ** 2)
             assert squared_error(view, W, Z, i, i + 1) == pytest.approx(error, rel=1e-12)
-        if view.matrix is not None:
-            np.testing.assert_allclose(view.product(0, len(rows), Z), np.nan_to_num(expected) @ Z, rtol=1e-12)
-            np.testing.assert_allclose(view.squares, np.nansum(expected**2, axis=1), rtol=1e-12)
+        np.testing.assert_array_equal(view.dense_with_nan(), expected)
+        np.testing.assert_allclose(view.sums_of_squares(), np.nansum(expected**2, axis=1), rtol=1e-12)
 
 
 def test_ids(view_and_array):
@@ -173,7 +160,7 @@ def test_kernel_data(view_and_array):
     view, X = view_and_array
     data = SimpleNamespace(**view.kernel_arrays())
     assert view.kernel_data is view.kernel_data  # the kernels take them
-    assert data.n_columns == (0 if view.matrix is None else X.shape[1])
+    assert data.n_columns == (0 if isinstance(view, Listed) else X.shape[1])
     for row in range(len(X)):
         listed = slice(data.indptr[row], data.indptr[row + 1])
         which = np.isnan(X[row]) if data.lists_missing[row] else ~np.isnan(X[row])
@@ -187,7 +174,7 @@ def test_kernel_data(view_and_array):
         whole = sp.csr_array((data.stored_values, data.stored_indices, data.stored_indptr), shape=X.shape).toarray()
     lists_missing = data.lists_missing == 1
     np.testing.assert_array_equal(whole[lists_missing], np.nan_to_num(X[lists_missing]))
-    assert (view.matrix is None) == (data.dense is None and data.stored_values is None)
+    assert isinstance(view, Listed) == (data.dense is None and data.stored_values is None)
 
 
 # --- the rows that are drawn together
@@ -255,12 +242,15 @@ def test_split_is_kept():
 def test_sums(case):
     data, X = case
     assert data.n_observed == (~np.isnan(X)).sum()
-    np.testing.assert_allclose(data.rows.sums_of_squares, np.nansum(X**2, axis=1), rtol=1e-12)
-    np.testing.assert_allclose(data.columns.sums_of_squares, np.nansum(X**2, axis=0), rtol=1e-12)
     np.testing.assert_array_equal(data.rows.n_observed, (~np.isnan(X)).sum(axis=1))
     np.testing.assert_array_equal(data.columns.n_observed, (~np.isnan(X)).sum(axis=0))
     sizes = [np.sqrt(x[~np.isnan(x)] @ x[~np.isnan(x)] / max((~np.isnan(x)).sum(), 1)) for x in X.T]
     np.testing.assert_allclose(data.columns.root_mean_squares(), sizes, rtol=1e-12)
+    for view, array in ((data.rows, X), (data.columns, X.T)):
+        seen = [x[~np.isnan(x)] for x in array]
+        np.testing.assert_allclose(view.sums(), np.nansum(array, axis=1), rtol=1e-12)
+        np.testing.assert_array_equal(view.minima(), [x.min() if len(x) else 0.0 for x in seen])
+        np.testing.assert_array_equal(view.largest_magnitudes(), [abs(x).max(initial=0.0) for x in seen])
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -273,26 +263,6 @@ def test_sums_and_blocks_over_several_tiles(case):
         np.testing.assert_array_equal(block, X[rows])
     rows, columns = data.missing_entries()
     np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(np.isnan(X)))
-
-
-def test_blocks(case):
-    data, X = case
-    ((rows, block),) = data.blocks()
-    assert rows == slice(0, ROWS)
-    np.testing.assert_array_equal(block, X)
-
-
-def test_missing_entries(case):
-    data, X = case
-    rows, columns = data.missing_entries()
-    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(np.isnan(X)))
-
-
-def test_mask_of_the_data(case):
-    data, X = case
-    np.testing.assert_array_equal(data.mask(), ~np.isnan(X))
-    np.testing.assert_array_equal(data.mask(5), ~np.isnan(X[5:]))
-    np.testing.assert_array_equal(data.mask(3, 6), ~np.isnan(X[3:6]))
 
 
 @pytest.mark.parametrize("name", ["dense", "listed"])
@@ -327,7 +297,7 @@ def test_without(case):
         assert rest.shape == X.shape
         assert rest.n_observed == len(seen) - n_hidden
         np.testing.assert_array_equal(np.vstack([block for _, block in rest.blocks()]), expected)
-        np.testing.assert_array_equal(rest.columns.mask(0, 8, ROWS), ~np.isnan(expected).T)
+        np.testing.assert_array_equal(rest.columns.mask(), ~np.isnan(expected).T)
         assert rest.nonnegative
 
 
@@ -432,12 +402,9 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     double = replace(columns, values=columns.values.astype(np.float64))
     for name in ("sums", "root_mean_squares", "largest_magnitudes", "resolutions"):
         np.testing.assert_array_equal(getattr(columns, name)(), getattr(double, name)())
-    np.testing.assert_array_equal(columns.sums_of_squares, double.sums_of_squares)
+    np.testing.assert_array_equal(columns.sums_of_squares(), double.sums_of_squares())
     for which in ("squared_errors", "listed_residuals"):
-        got, expected = (np.empty(20 if which == "squared_errors" else ratings.nnz) for _ in range(2))
-        getattr(columns.scaled(), which)(W, Z, 0, 20, got)
-        getattr(double.scaled(), which)(W, Z, 0, 20, expected)
-        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(*(getattr(view.scaled(), which)(W, Z) for view in (columns, double)))
     ratings.data[7] = 0.1
     assert listed_views(ratings, negative=False)[1].values.dtype == np.float64
     ratings.data[7] = 1e40

@@ -12,7 +12,7 @@ from dask import delayed
 from bnmf import BayesianNMF, NMFImputer, select_rank
 from bnmf.distributed import RowBlocks, ShardedMatrix
 from bnmf.distributed.cluster import BLOCKS_IN_MEMORY, Cluster, spread
-from bnmf.distributed.layout import bounds_of
+from bnmf.distributed.sharded import bounds_of
 from tests.distributed.clusters import low_rank
 
 
@@ -89,8 +89,8 @@ def test_new_rows_and_fitted_rows(fit, local_fit, array):
 
 
 def test_nothing_stays_on_the_cluster_after_a_fit(fit, client):
-    assert not fit._data_.shards[0].blocks._futures
-    assert not fit._fit_.run.model.data.shards[1].blocks._futures
+    assert not fit._data_.rows.blocks._futures
+    assert not fit._fit_.run.model.data.columns.blocks._futures
 
 
 def test_fit_is_pickled_without_its_cluster(fit, local_fit):

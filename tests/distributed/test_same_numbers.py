@@ -43,6 +43,7 @@ BY_ENTRY = L1(0.5 + np.random.default_rng(0).random((SHAPE[0], 3))), L1(0.5 + np
 SIGNED = Normal(0.0, 1.0) + Laplace(0.5 + np.random.default_rng(1).random((3, SHAPE[1])))
 CASES = {
     "defaults": (low_rank(missing=0.2), {}),
+    "a floor of the noise, from some of many rows": (low_rank((1300, 30), missing=0.2), {}),
     "shared patterns, max term": (shared_patterns(), {"prior": "gl22inf", "noise": "common", "scale": "matrix"}),
     "noise by row": (shared_patterns(), {"prior": "gl12", "noise": "row", "scale": None}),
     "noise by both, offset": (negative_with_constant_column(), {"noise": "both", "offset": "min"}),
@@ -97,10 +98,11 @@ def test_fingerprint_and_numbers_of_columns_are_those_of_one_process(client, cas
     for view, expected in ((data.rows, local.rows), (data.columns, local.columns)):
         assert view.n_rows == expected.n_rows
         np.testing.assert_array_equal(view.n_observed, expected.n_observed)
-        for name in ("root_mean_squares", "resolutions", "largest_magnitudes", "sums"):
+        for name in ("root_mean_squares", "resolutions", "largest_magnitudes", "sums", "minima"):
             np.testing.assert_array_equal(getattr(view, name)(), getattr(expected, name)(), err_msg=name)
     np.testing.assert_array_equal(data.columns.observed_values(300), local.columns.observed_values(300))
-    np.testing.assert_array_equal(data.dense_rows(np.arange(200, 530)), local.dense_rows(np.arange(200, 530)))
+    for rows in (np.arange(200, 530), np.arange(3, 700, 31)):
+        np.testing.assert_array_equal(data.dense_rows(rows), local.dense_rows(rows))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.data.views import ScaledView, View
+from bnmf.data.views import Dense, Listed, Stored
 from bnmf.priors.base import Coefficients
-from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
 from tests.kernels.draws import scalar_draws, spoiled, streams_of
 
@@ -15,7 +14,7 @@ SIGMA2 = 0.7
 FORMS = ["default", "missing listed", "observed listed", "only observed stored"]
 
 
-def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> View:
+def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> Stored:
     """Return the rows of the data in one of the forms that the kernels accept, or with rows that list as given."""
     filled = np.where(mask, array, 0.0)
     lists_missing = np.full(len(array), form == "missing listed") if isinstance(form, str) else form
@@ -23,9 +22,10 @@ def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> View
         lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
     rows, columns = np.nonzero(mask != lists_missing[:, None])
     indptr = np.searchsorted(rows, np.arange(len(array) + 1))
-    matrix = None if isinstance(form, str) and form == "only observed stored" else filled
-    squares = (filled**2).sum(axis=1)
-    return View(matrix, indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing, squares)
+    lists = indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing
+    if isinstance(form, str) and form == "only observed stored":
+        return Listed(filled.shape[1], *lists)
+    return Dense(filled.shape[1], *lists, filled, (filled**2).sum(axis=1))
 
 
 def problem(
@@ -54,12 +54,12 @@ def problem_with_patterns(
 
 
 def drawn(
-    view: View, W: np.ndarray, Z: np.ndarray, prior: Coefficients, sigma2: float = SIGMA2, **options: Any
+    view: Stored, W: np.ndarray, Z: np.ndarray, prior: Coefficients, sigma2: float = SIGMA2, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of W after a half-sweep in memory that was used before, and their squared errors."""
     W, workers = W.copy(), Workers()
     spoiled(workers.memory)
-    errors = half_sweep(ScaledView(view), W, Z, prior, np.array([sigma2]), np.ones(1), KEY, workers, **options)
+    errors = view.scaled().half_sweep(W, Z, prior, np.array([sigma2]), np.ones(1), KEY, workers, **options)
     return W, errors
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bnmf.data.half_sweeps import min_sharing
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.patterns import min_sharing
 from bnmf.kernels.compiled import LEVEL, LEVELS
 from bnmf.model import Model
 from bnmf.noise import StudentT

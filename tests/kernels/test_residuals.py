@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bnmf.data import views
-from bnmf.data.patterns import min_sharing
+from bnmf.data import half_sweeps
+from bnmf.data.half_sweeps import min_sharing
 from bnmf.kernels.compiled import testing
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from tests.kernels.draws import WIDTH, padded_length
@@ -22,7 +22,7 @@ PRIORS = {
 @pytest.fixture(autouse=True)
 def errors_of_the_kernel(monkeypatch):
     """Compare squared errors as the kernel computes them: those that have cancelled are not computed again."""
-    monkeypatch.setattr(views, "MIN_TRUSTED_ERROR", -1e100)
+    monkeypatch.setattr(half_sweeps, "MIN_TRUSTED_ERROR", -1e100)
 
 
 def assert_drawn_as_from_scratch(A, mask, W, Z, lists_missing, prior=PRIORS["L1"], rtol=1e-8, rows=None, **options):

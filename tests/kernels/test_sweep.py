@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
+from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import ScaledView
+from bnmf.data.views import Sparse
 from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Memory, Rows
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, common
@@ -16,7 +17,6 @@ from bnmf.model.units import Units
 from bnmf.noise import StudentT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.priors.names import MODELS
-from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
 from tests.kernels.draws import scalar_draws, streams_of
 from tests.kernels.half_sweeps import (
@@ -76,12 +76,11 @@ def test_variances_and_scales_of_rows_and_columns(by_row, by_column):
         raw = view_of(A / np.outer(row_scale, entry_scale), mask, form)
         got = W.copy()
         view = ScaledView(raw, entry_scale, row_scale)
-        errors = half_sweep(view, got, Z, coefficients, row_variance, entry_variance, KEY, Workers())
+        errors = view.half_sweep(got, Z, coefficients, row_variance, entry_variance, KEY, Workers())
         np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
         residuals = np.where(mask, A - got @ Z.T, 0.0)
         np.testing.assert_allclose(errors, (residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
-        direct = np.empty(len(A))
-        view.squared_errors(got, Z, 0, len(A), direct)
+        direct = view.squared_errors(got, Z)
         np.testing.assert_allclose(direct, (residuals**2).sum(axis=1), rtol=1e-9, atol=1e-12)
 
 
@@ -99,12 +98,11 @@ def test_weights_of_entries_beside_variances_and_scales(by_row, by_column, n_thr
     view = ScaledView(view_of(A / np.outer(row_scale, entry_scale), mask, FORMS[-1]), entry_scale, row_scale)
     got, roots = W.copy(), np.sqrt(weights[mask])
     with Workers(n_threads) as workers:
-        errors = half_sweep(view, got, Z, coefficients, row_variance, entry_variance, KEY, workers, roots=roots)
+        errors = view.half_sweep(got, Z, coefficients, row_variance, entry_variance, KEY, workers, roots=roots)
     np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
     residuals = np.where(mask, A - got @ Z.T, 0.0)
     np.testing.assert_allclose(errors, (weights * residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
-    listed = np.empty(mask.sum())
-    view.listed_residuals(got, Z, 0, len(A), listed)
+    listed = view.listed_residuals(got, Z)
     np.testing.assert_allclose(listed, residuals[mask], rtol=1e-9, atol=1e-12)
 
 
@@ -118,7 +116,7 @@ def test_sparse_and_dense_data_agree(name, missing):
     coefficients = MODELS[name](1.0).coefficients((50, 3))
     W, Z = rng.exponential(size=(50, 3)), rng.exponential(size=(30, 3))
     dense, sparse = ObservedMatrix.from_data(A), ObservedMatrix.from_data(sp.csr_array(A))
-    assert isinstance(sparse.rows.matrix, sp.csr_array)
+    assert isinstance(sparse.rows, Sparse)
     for view in ("rows", "columns"):
         expected, error = drawn(getattr(dense, view), W, Z, coefficients)
         got, error_got = drawn(getattr(sparse, view), W, Z, coefficients)
@@ -285,7 +283,7 @@ def test_one_entry_under_unequal_variances_against_the_joint_density(name):
     for form in ("missing listed", "observed listed"):
         W = np.tile([3.0, *OTHERS], (ROWS, 1))
         view = ScaledView(view_of(A, masks, form), 1.0 / scale)
-        half_sweep(view, W, GIVEN, prior.coefficients((1, 3)), np.full(ROWS, row[0]), column, KEY, Workers())
+        view.half_sweep(W, GIVEN, prior.coefficients((1, 3)), np.full(ROWS, row[0]), column, KEY, Workers())
         assert_follows(W[:, 0], cdf)
 
 
@@ -309,7 +307,7 @@ def test_one_entry_with_weights_against_the_joint_density(name, noise):
     W = np.tile([3.0, *OTHERS], (ROWS, 1))
     view = ScaledView(view_of(np.tile(ROW * scale, (ROWS, 1)), np.tile(seen, (ROWS, 1)), FORMS[-1]), 1.0 / scale)
     roots, by_row = np.tile(model.roots(state)["W"], ROWS), np.full(ROWS, row[0])
-    half_sweep(view, W, GIVEN, prior.coefficients((1, 3)), by_row, column, KEY, Workers(), roots=roots)
+    view.half_sweep(W, GIVEN, prior.coefficients((1, 3)), by_row, column, KEY, Workers(), roots=roots)
     assert_follows(W[:, 0], cdf)
 
 

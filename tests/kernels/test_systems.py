@@ -5,12 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bnmf.data import views
-from bnmf.data.patterns import min_sharing
-from bnmf.data.views import ScaledView
+from bnmf.data import half_sweeps
+from bnmf.data.half_sweeps import min_sharing
 from bnmf.priors import L1, L2Squared
 from bnmf.priors.names import MODELS
-from bnmf.sampler.gibbs import half_sweep
 from bnmf.sampler.threads import Workers
 from tests.kernels.half_sweeps import (
     KEY,
@@ -27,7 +25,7 @@ from tests.kernels.half_sweeps import (
 @pytest.fixture(autouse=True)
 def errors_of_the_kernel(monkeypatch):
     """Compare squared errors as the kernel computes them: those that have cancelled are not computed again."""
-    monkeypatch.setattr(views, "MIN_TRUSTED_ERROR", -1e100)
+    monkeypatch.setattr(half_sweeps, "MIN_TRUSTED_ERROR", -1e100)
 
 
 def n_shared(view, n_components):
@@ -128,8 +126,8 @@ def test_draw_of_a_row_does_not_depend_on_rows_that_share_its_system(name):
     together, _ = drawn(view, W, Z, coefficients)
     for row in range(len(A)):
         alone, ids = W[[row]].copy(), np.array([row], np.uint64)
-        one = ScaledView(view.select(np.array([row])))
-        half_sweep(one, alone, Z, coefficients, np.ones(1), np.array([SIGMA2]), KEY, Workers(), ids)
+        one = view.select(np.array([row])).scaled()
+        one.half_sweep(alone, Z, coefficients, np.ones(1), np.array([SIGMA2]), KEY, Workers(), ids)
         np.testing.assert_allclose(alone[0], together[row], rtol=1e-9, atol=1e-12)
 
 

@@ -1,13 +1,11 @@
 """Units of columns: root mean squares, offsets, and the same bits for powers of two."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix
-from bnmf.model.units import NO_UNITS, units_of
+from bnmf.model.units import units_of
 
 
 def storages():
@@ -93,15 +91,6 @@ def test_implicit_zeros_have_no_offset():
     for offset in ("min", "mean"):
         with pytest.raises(ValueError, match=f"offset='{offset}' needs dense data"):
             units_of(storages()["sparse"][0], "column", offset)
-
-
-def test_pickles():
-    """No units are recognised by their identity, by which other units are not confused with them."""
-    assert pickle.loads(pickle.dumps(NO_UNITS)) is NO_UNITS
-    data = ObservedMatrix.from_data(np.ones((3, 2)))
-    again = pickle.loads(pickle.dumps(units_of(data, None, "min")[0]))
-    assert again is not NO_UNITS
-    np.testing.assert_array_equal(again.offset, [1.0, 1.0])
 
 
 @pytest.mark.parametrize("scale", ["column", "matrix", None])

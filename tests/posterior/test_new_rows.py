@@ -6,6 +6,7 @@ from scipy import stats
 from tests.statistical.checks import assert_follows, assert_same, assert_uniform, grid_cdf
 
 from bnmf.data import ObservedMatrix
+from bnmf.data.half_sweeps import ScaledView
 from bnmf.posterior import Posterior, new_rows
 from bnmf.posterior.new_rows import draw, find_fitted
 from bnmf.priors import L1, L2Squared
@@ -180,7 +181,7 @@ def test_sweeps_of_each_draw(given, monkeypatch):
         calls.append((Zt.copy(), float(entry_variance[0]), tuple(key)))
         rows += 1.0
 
-    monkeypatch.setattr(new_rows.gibbs, "half_sweep", half_sweep)
+    monkeypatch.setattr(ScaledView, "half_sweep", half_sweep)
     X, _, _, W, Z, sigma2 = given
     drawn = draw_rows(X[:4], np.zeros_like(W), Z, sigma2, L1(0.7))
     np.testing.assert_array_equal(drawn[:, :, 0, 0], [[30.0, 33.0, 36.0]] * 2)

@@ -16,7 +16,7 @@ from bnmf.utils import files
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 6, "n_draws": 8, "random_state": 3}
+SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 6, "n_draws": 8, "random_state": 3, "calibrate": False}
 # Forks children, each of which makes the same checkpoint longer, and kills each after a moment.
 KILLER = """
 import os, random, signal, sys, time, warnings
@@ -30,10 +30,10 @@ def fit(n_draws):
     BayesianNMF(**SETTINGS | {"n_draws": n_draws}, n_jobs=2, checkpoint=sys.argv[1]).fit(X)
 fit(500)
 clock = random.Random(1)
-for i in range(8):
+for i in range(4):
     child = os.fork()
     if child == 0:
-        fit(4000 + 500 * i)
+        fit(4000 + 1000 * i)
         os._exit(0)
     time.sleep(clock.uniform(0.0, 0.15))
     os.kill(child, signal.SIGKILL)
@@ -71,9 +71,9 @@ def sweeps(monkeypatch):
     return count
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
-    "settings", [{}, {"thinning": 3}, {"noise": "both", "prior": (L1(), L1(by="component")), "offset": "min"}]
+    ("settings", "n_jobs"),
+    [({"thinning": 3}, 1), ({"noise": "both", "prior": (L1(), L1(by="component")), "offset": "min"}, 2)],
 )
 def test_more_draws(tmp_path, sweeps, settings, n_jobs):
     fit(checkpoint=tmp_path, **settings)
@@ -117,7 +117,7 @@ def test_a_run_that_was_cut_off_can_be_made_longer(tmp_path, monkeypatch):
     assert_same(fit(checkpoint=tmp_path, n_draws=11), fit(n_draws=11))
 
 
-@pytest.mark.parametrize("n_files", range(6))
+@pytest.mark.parametrize("n_files", [0, 1, 4])
 def test_cut_off_between_the_files(tmp_path, monkeypatch, n_files):
     """Files of different length: both the old and the new length still work, and nothing of the old was lost."""
     old = fit(checkpoint=tmp_path, noise="common")
@@ -136,13 +136,6 @@ def test_cut_off_between_the_files(tmp_path, monkeypatch, n_files):
     assert_same(fit(checkpoint=tmp_path, n_draws=13, noise="common"), fit(n_draws=13, noise="common"))
 
 
-def test_abandoned_files_are_removed(tmp_path):
-    fit(checkpoint=tmp_path)
-    (tmp_path / ".W.npy.123-456.tmp").write_bytes(b"half of a file")
-    fit(checkpoint=tmp_path, n_draws=9)
-    assert not list(tmp_path.glob(".*"))
-
-
 @pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
 def test_killed_while_it_is_made_longer(tmp_path):
     settings = SETTINGS | {"prior": "gl22", "noise": "common", "scale": None, "calibrate": False}
@@ -150,7 +143,7 @@ def test_killed_while_it_is_made_longer(tmp_path):
     script.write_text(KILLER.replace("SETTINGS", repr(settings)))
     directory = tmp_path / "checkpoint"
     done = subprocess.run([sys.executable, script, directory], capture_output=True, text=True, check=True, timeout=200)
-    assert done.stdout.count("killed") >= 6
+    assert done.stdout.count("killed") >= 3
     sizes = {np.load(directory / f"{name}.npy", mmap_mode="r").shape[1] for name in ("W", "Z", "noise_variance")}
     assert max(sizes) > 3999  # some were killed after they had made files longer
     assert_same(fit(**settings | {"n_draws": 400}, checkpoint=directory), fit(**settings | {"n_draws": 400}))

@@ -10,8 +10,9 @@ from scipy import stats
 from tests.statistical.checks import assert_follows
 from tests.statistical.prior_pairs import NAMES, pairs
 
+from bnmf.data.half_sweeps import min_sharing
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.patterns import min_sharing
+from bnmf.data.views import Dense, Listed, Sparse
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.model import Model
 from bnmf.model.noise import common
@@ -58,9 +59,7 @@ def test_two_threads_draw_the_same_bits(name):
         if kind == "sparse":
             A = sp.csr_array(np.where(np.nan_to_num(A, nan=9.0) > 1.0, 0.0, A))
         data = ObservedMatrix.from_data(A)
-        assert (type(data.rows.matrix).__name__) == {"dense": "ndarray", "listed": "NoneType", "sparse": "csr_array"}[
-            kind
-        ]
+        assert isinstance(data.rows, {"dense": Dense, "listed": Listed, "sparse": Sparse}[kind])
         model = Model(data, 4, pairs(*data.shape, 4)[name])
         assert_identical(last_state(model, 3, n_threads=1), last_state(model, 3, n_threads=2))
 
@@ -349,8 +348,8 @@ def test_component_that_is_large_only_where_a_row_is_missing():
         "zeros": ObservedMatrix.from_data(sp.csr_array(X)),
         "lists": ObservedMatrix.from_data(few),
     }
-    assert isinstance(stored["zeros"].rows.matrix, sp.csr_array)
-    assert stored["lists"].rows.matrix is None
+    assert isinstance(stored["zeros"].rows, Sparse)
+    assert isinstance(stored["lists"].rows, Listed)
     W, Zt = rng.exponential(size=(100, 3)), rng.exponential(size=(30, 3))
     Zt[:, 1] = 1e-3
     Zt[:10, 1] = 1e12
@@ -379,7 +378,7 @@ def test_rows_with_the_same_pattern_share_their_sums_and_nothing_else():
     few = ObservedMatrix.from_data(
         np.vstack([X, np.full((2 * len(X), 30), np.nan)])
     )  # every row lists its observed entries
-    assert few.rows.matrix is None
+    assert isinstance(few.rows, Listed)
     W, Zt = rng.exponential(size=(3 * len(X), 4)), rng.exponential(size=(30, 4))
     states = [State(W[: d.shape[0]], Zt, common(1.0), (), 1.0, 0.0, 0) for d in (data, few)]
     drawn = [

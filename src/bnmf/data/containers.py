@@ -15,21 +15,6 @@ LARGEST, SMALLEST = 1e144, 1e-144
 LARGEST_SQUARE = 1e304
 
 
-def is_sharded(X: Any) -> bool:
-    """Return whether X is on a cluster: a Dask collection, a future, row blocks, or a list of such. Loads no Dask."""
-    first = X[0] if isinstance(X, (list, tuple)) and X else X
-    return type(first).__module__.startswith(("dask.", "distributed.", "bnmf.distributed."))
-
-
-def refuse_sharded(X: Any) -> None:
-    """Raise an error if X is on a cluster: its conversion to an array would bring all of it here."""
-    if is_sharded(X):
-        raise TypeError(
-            f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass rows "
-            "that fit into memory, for instance X[:1000].compute()"
-        )
-
-
 def as_floats(X: Any) -> Floats:
     """Return a dense X as a two-dimensional float array with NaN for missing entries."""
     if is_pandas(X, "DataFrame"):

@@ -13,18 +13,10 @@ from bnmf.utils.typing import Array, Floats, Indices
 
 
 class Fold(NamedTuple):
-    """Hidden entries and the data without them.
+    """The data without some entries, and positions and values of these.
 
-    Attributes
-    ----------
-    rest : ObservedMatrix
-        The data with the hidden entries missing.
-    rows, columns, values : ndarray of shape (n,)
-        Positions and values of the hidden entries.
-    weights : ndarray of shape (n,)
-        How many observed entries each hidden one stands for: 1, but for sampled zeros of sparse data.
-    lower, upper : ndarray of shape (n,), or None
-        Limits of hidden entries, NaN where one is exact; None if the data have no limits.
+    `weights` says how many observed entries each hidden one stands for: 1, but for sampled zeros of sparse data. Limits
+    are NaN where a hidden entry is exact, and None if the data have none.
     """
 
     rest: ObservedMatrix
@@ -40,40 +32,28 @@ class Fold(NamedTuple):
         return nearest(self.values, self.lower, self.upper, predicted)
 
 
-def folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+def folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator, *, balanced: bool = False) -> Iterator[Fold]:
     """Hide the observed entries in turns, each in one fold.
 
     Of sparse data with implicit zeros every nonzero entry is hidden once, with as many zeros chosen at random, which
-    stand for all of them by their weight. The data never become dense.
+    stand for all of them by their weight. The data never become dense. In `balanced` folds every row and column keeps
+    something: the entries of a row are spread evenly, an entry that is alone in its row or column is never hidden, nor
+    is one of those of a column that would lose all in the same turn.
     """
     rows, columns, values, weights = entries_to_score(data, rng)
-    turn = rng.permutation(len(rows)) % n_folds
+    if balanced:
+        turn = _balanced_turns(rows, columns, data.shape, n_folds, rng, has_zeros=data.has_implicit_zeros)
+    else:
+        turn = rng.permutation(len(rows)) % n_folds
     for number in range(n_folds):
         hidden = turn == number
         if hidden.any():
-            yield _fold(data, rows[hidden], columns[hidden], values[hidden], weights[hidden])
-
-
-def balanced_folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
-    """Hide the observed entries in turns, so that every row and column keeps something in each of them.
-
-    The entries of a row are spread evenly over the folds. An entry that is alone in its row or column is never hidden,
-    nor is one of those of a column that would lose all in the same turn.
-    """
-    rows, columns, values, weights = entries_to_score(data, rng)
-    turn = _balanced_turns(rows, columns, data.shape, n_folds, rng, has_zeros=data.has_implicit_zeros)
-    for number in range(n_folds):
-        hidden = turn == number
-        if not hidden.any():
+            at = rows[hidden], columns[hidden]
+            yield Fold(data.without(*at), *at, values[hidden], weights[hidden], *data.limits_at(*at))
+        elif balanced:
             raise ValueError(
                 f"n_folds={n_folds} is too many: with so few observed entries a fold would hide all of a row or column"
             )
-        yield _fold(data, rows[hidden], columns[hidden], values[hidden], weights[hidden])
-
-
-def _fold(data: ObservedMatrix, rows: Indices, columns: Indices, values: Floats, weights: Floats) -> Fold:
-    """Return the fold that hides some entries."""
-    return Fold(data.without(rows, columns), rows, columns, values, weights, *data.limits_at(rows, columns))
 
 
 def _balanced_turns(
@@ -102,15 +82,9 @@ def _balanced_turns(
 
 def entries_to_score(data: ObservedMatrix, rng: np.random.Generator) -> tuple[Array, Array, Floats, Floats]:
     """Return rows, columns, values and weights of all observed entries, or with implicit zeros of a sample of those."""
-    return _sparse_candidates(data, rng) if data.has_implicit_zeros else _candidates(data)
-
-
-def _candidates(data: ObservedMatrix) -> tuple[Array, Array, Floats, Floats]:
-    rows, columns, values = data.observed_entries()
-    return rows, columns, values, np.ones(len(rows))
-
-
-def _sparse_candidates(data: ObservedMatrix, rng: np.random.Generator) -> tuple[Array, Array, Floats, Floats]:
+    if not data.has_implicit_zeros:
+        rows, columns, values = data.observed_entries()
+        return rows, columns, values, np.ones(len(rows))
     rows, columns, values = data.stored_entries()
     seen = ~np.isnan(values)
     stored = data.flat(rows, columns)

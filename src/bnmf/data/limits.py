@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import as_csr, as_floats
-from bnmf.data.patterns import pointers
-from bnmf.data.views import ScaledView, View
+from bnmf.data.half_sweeps import ScaledView, pointers
+from bnmf.data.views import Stored, flat, places_in
 from bnmf.kernels.compiled import Latent, fill_log_mass
 from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
@@ -106,7 +106,7 @@ class Limits:
     @property
     def flat(self) -> Ints:
         """Positions as single numbers, counted row by row."""
-        return _flat(self.rows, self.columns, self.shape)
+        return flat(self.rows, self.columns, self.shape)
 
     def shifted(self, offset: Floats) -> Limits:
         """Return the limits of data from whose columns numbers were subtracted."""
@@ -127,7 +127,7 @@ class Limits:
 
     def at(self, rows: Array, columns: Array) -> tuple[Floats, Floats]:
         """Return lower and upper limits at paired positions, NaN where an entry is exact."""
-        place = _places(self.flat, _flat(rows, columns, self.shape))
+        place = places_in(self.flat, flat(rows, columns, self.shape))
         return tuple(np.where(place >= 0, side[place], np.nan) for side in (self.lower, self.upper))  # type: ignore[return-value]
 
     @property
@@ -203,7 +203,7 @@ def with_sparse_limits(
     matrix: sp.csr_array, lower: Any, upper: Any, *, negative: bool
 ) -> tuple[sp.csr_array, Limits | None]:
     """Return a sparse matrix with numbers that stand for limited entries, and the limits of those that it stores."""
-    stored = _flat(np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices, matrix.shape)
+    stored = flat(np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices, matrix.shape)
     low, high = np.full(matrix.nnz, -np.inf), np.full(matrix.nnz, np.inf)
     for given, name, side in ((lower, "lower", low), (upper, "upper", high)):
         if given is None:
@@ -215,7 +215,7 @@ def with_sparse_limits(
             )
         limit = as_csr(given)
         at = np.repeat(np.arange(limit.shape[0]), np.diff(limit.indptr))
-        place = _places(stored, _flat(at, limit.indices, matrix.shape))
+        place = places_in(stored, flat(at, limit.indices, matrix.shape))
         if (place < 0).any():
             raise ValueError(f"{name} has {(place < 0).sum():,} limits at entries that X does not store")
         side[place] = np.where(np.isnan(limit.data), side[place], limit.data)
@@ -293,45 +293,24 @@ def _numbers(given: Any, name: str) -> Floats:
         raise TypeError(f"{name} must be numbers, got {type(given).__name__}") from None
 
 
-def _flat(rows: Array, columns: Array, shape: Shape) -> Ints:
-    return np.asarray(rows, np.int64) * shape[1] + np.asarray(columns, np.int64)
-
-
-def _places(of: Ints, wanted: Ints) -> Ints:
-    """Return where each wanted number is among others, -1 if it is not."""
-    if not len(of):
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(of, kind="stable")
-    place = order[np.minimum(np.searchsorted(of[order], wanted), len(of) - 1)]
-    return np.where(of[place] == wanted, place, -1).astype(np.int64)
-
-
 # --- latent values
 
 
 class Filled:
-    """Rows and columns of the data as one chain sees them: with its latent values of the limited entries.
+    """Rows of the data, and columns if they are given, with the latent values that one chain has of limited entries."""
 
-    Parameters
-    ----------
-    limits : Limits
-        The limited entries.
-    rows : View
-        The data, of which a copy is filled.
-    columns : View, optional
-        Their transpose, which new rows do without.
-    """
+    columns: Stored
 
-    columns: View
-
-    def __init__(self, limits: Limits, rows: View, columns: View | None = None) -> None:
+    def __init__(self, limits: Limits, rows: Stored, columns: Stored | None = None) -> None:
         # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
         order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
         limits = Limits(limits.shape, *(getattr(limits, n)[order] for n in ("rows", "columns", "lower", "upper")))
-        self.rows, targets = _own(rows, limits.rows, limits.columns, limits.shape)
+        self.rows, targets = rows.own(limits.rows, limits.columns)
+        self.listed = targets[0][1]
+        """Where rows list the limited entries, if they list all that was observed."""
         if columns is not None:
-            self.columns, more = _own(columns, limits.columns, limits.rows, limits.shape[::-1])
-            targets += more
+            self.columns, more = columns.own(limits.columns, limits.rows)
+            targets = targets + more
         self._kernel = Latent(
             indptr=pointers(np.bincount(limits.rows, minlength=limits.shape[0])),
             columns=limits.columns.astype(np.uint32),
@@ -339,8 +318,6 @@ class Filled:
             upper=limits.upper,
             targets=targets,
         )
-        self.listed = targets[0][1] if rows.matrix is None else None
-        """Where rows list the limited entries, if they list all that was observed."""
 
     def draw(self, scaled: ScaledView, start: int, stop: int, ids: Any = None, **given: Any) -> None:
         """Draw the latent values of rows `start` to `stop`, in the units of a view; see `Latent.draw`."""
@@ -349,33 +326,7 @@ class Filled:
         self._kernel.draw(**scales, ids=ids, start=start, stop=stop, **given)
 
 
-def _own(view: View, at: Indices, to: Indices, shape: Shape) -> tuple[View, list[tuple[Floats, Ints]]]:
-    """Return a view with data of its own, and the arrays and places that hold some of its entries."""
-    matrix, values, wanted = view.matrix, view.values.astype(np.float64), _flat(at, to, shape)
-    targets: list[tuple[Floats, Ints]] = []
-    if isinstance(matrix, np.ndarray):
-        matrix = matrix.copy()
-        targets.append((matrix.reshape(-1), wanted))
-    elif matrix is not None:
-        matrix = sp.csr_array((matrix.data.astype(np.float64), matrix.indices, matrix.indptr), shape=matrix.shape)
-        stored = _flat(np.repeat(np.arange(shape[0]), np.diff(matrix.indptr)), matrix.indices, shape)
-        targets.append((matrix.data, _places(stored, wanted)))
-    if not view.lists_missing.all():
-        listed = _flat(np.repeat(np.arange(shape[0]), np.diff(view.indptr)), view.indices, shape)
-        places = np.where(view.lists_missing[at], -1, _places(listed, wanted))
-        if (places >= 0).any():
-            targets.append((values, places))
-    own = replace(view, matrix=matrix, values=values, squares=view.squares.copy())
-    own.__dict__["_patterns"] = view._patterns  # which limits do not change
-    return own, targets
-
-
-def refreshed(view: View, like: ScaledView) -> ScaledView:
+def refreshed(view: Stored, like: ScaledView) -> ScaledView:
     """Return a filled view with the factors of another, and sums over the latest values."""
-    matrix = view.matrix
-    if isinstance(matrix, np.ndarray):
-        np.einsum("ij,ij->i", matrix, matrix, out=view.squares)
-    elif matrix is not None:
-        view.squares[:] = np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()
-    view.__dict__.pop("sums_of_squares", None)
-    return view.scaled(like.entry_scale, like.row_scale if like.has_row_scale else None)
+    view.refresh()
+    return view.scaled(like.entry_scale, like.row_scale)

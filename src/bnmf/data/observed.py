@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data import views
-from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan, refuse_sharded
-from bnmf.data.limits import Limits, with_limits, with_sparse_limits
-from bnmf.data.views import ROWS_PER_TILE, View
+from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan
+from bnmf.data.limits import Filled, Limits, with_limits, with_sparse_limits
+from bnmf.data.views import Listed, Sparse, Stored, View
+from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.utils.arguments import is_pandas
-from bnmf.utils.typing import Array, Bools, Floats, Indices
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Positions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# From this fraction of observed entries on, a dense array is smaller than lists of positions, and BLAS does most of
-# the work.
+# From this fraction of observed entries on, a dense array is smaller than lists of positions.
 DENSE_FRACTION = 0.5
 
 
@@ -65,13 +65,8 @@ class ObservedMatrix:
     nonnegative: bool = True
     limits: Limits | None = None
 
-    @property
-    def is_sharded(self) -> bool:
-        """Whether the data are in blocks on a cluster."""
-        return False
-
-    def release(self) -> None:
-        """Give back what data on a cluster hold there; nothing to do in memory."""
+    in_memory: ClassVar[bool] = True
+    """Whether all entries are in this process, so that they may be listed."""
 
     @classmethod
     def from_data(
@@ -112,7 +107,6 @@ class ObservedMatrix:
         """
         if not isinstance(unstored, str) or unstored not in ("zero", "missing"):
             raise ValueError(f"unstored must be 'zero' or 'missing', got {unstored!r}")
-        refuse_sharded(X)
         row_names, column_names = (X.index, X.columns) if is_pandas(X, "DataFrame") else (None, None)
         if sp.issparse(X):
             if observed is not None:
@@ -137,8 +131,7 @@ class ObservedMatrix:
         if n_observed == 0 and not empty:
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         shape = rows.n_rows, columns.n_rows
-        values = rows.values if rows.matrix is None else rows.matrix
-        nonnegative = not negative or n_observed == 0 or bool(values.min() >= 0)
+        nonnegative = not negative or not rows.has_negative()
         return cls(shape, n_observed, rows, columns, row_names, column_names, nonnegative, limits)
 
     def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
@@ -153,13 +146,10 @@ class ObservedMatrix:
         Entries can have weights of their own only in this form.
         """
         self.check_listable()
-        if self.rows.matrix is None:
+        if isinstance(self.rows, Listed):
             return self
-        rows, columns, values = self.observed_entries()
-        indptr = np.searchsorted(rows, np.arange(self.shape[0] + 1))
-        matrix = sp.csr_array((values, columns, indptr), shape=self.shape)
-        by_row, by_column, _ = views.listed_views(matrix, negative=True)
-        return replace(self, rows=by_row, columns=by_column)
+        rows, columns, _ = views.listed_views(views.observed_csr(self._stored.dense(), self.mask()), negative=True)
+        return replace(self, rows=rows, columns=columns)
 
     def check_listable(self) -> None:
         """Raise an error if there is too much to list."""
@@ -172,71 +162,69 @@ class ObservedMatrix:
     @cached_property
     def listed_rows(self) -> Indices:
         """Row of each observed entry, in the order in which rows list them."""
-        return np.repeat(np.arange(self.shape[0]), self.rows.n_observed)
+        return self._stored.listed_rows
+
+    @property
+    def listed_columns(self) -> Positions:
+        """Column of each observed entry, in the same order."""
+        return self._stored.indices
 
     @cached_property
     def column_order(self) -> Indices:
         """Where each entry in the order in which columns list them is in the order of the rows."""
-        return np.argsort(self.rows.indices, kind="stable")
+        return np.argsort(self.listed_columns, kind="stable")
+
+    def filled(self) -> Filled:
+        """Return a copy that can hold latent values of the limited entries."""
+        assert self.limits is not None
+        assert isinstance(self.columns, Stored)
+        return Filled(self.limits, self._stored, self.columns)
 
     # --- columns in other units
 
-    def refuse_implicit_zeros(self, offset: str) -> None:
-        """Raise an error if an offset cannot be subtracted because zeros are not stored."""
-        if self.has_implicit_zeros:
-            raise ValueError(
-                f"offset={offset!r} needs dense data: subtracting it from implicit zeros would store them all"
-            )
-
-    def column_minima(self) -> Floats:
-        """Return the smallest observed entry of each column, 0 for a column without any."""
-        lowest = np.full(self.shape[1], np.inf)
-        self.refuse_implicit_zeros("min")
-        if self.rows.matrix is None:
-            np.minimum.at(lowest, self.rows.indices, self.rows.values)
-        else:
-            for _, block in self.blocks():
-                lowest = np.minimum(lowest, np.where(np.isnan(block), np.inf, block).min(axis=0))
-        return np.where(np.isfinite(lowest), lowest, 0.0)
-
     def shifted(self, offset: Floats) -> ObservedMatrix:
         """Return the data with a number subtracted from each column; new rows may then have negative entries."""
-        if self.rows.matrix is None:
-            values = self.rows.values - offset[self.rows.indices]
-            matrix = sp.csr_array((values, self.rows.indices.astype(np.int64), self.rows.indptr), shape=self.shape)
+        if isinstance(self.rows, Listed):
+            matrix = self.rows.csr()
+            matrix.data = self.rows.values - offset[self.rows.indices]
             rows, columns, _ = views.listed_views(matrix, negative=True)
         else:
-            assert isinstance(self.rows.matrix, np.ndarray)
-            rows, columns, _ = views.dense_views(self.rows.matrix - offset, self.mask())
+            rows, columns, _ = views.dense_views(self._stored.dense() - offset, self.mask())
         limits = None if self.limits is None else self.limits.shifted(offset)
         return replace(self, rows=rows, columns=columns, nonnegative=False, limits=limits)
 
     # --- which entries were observed
 
     @property
+    def _stored(self) -> Stored:
+        """The rows in this process, for what would bring the whole matrix to one place."""
+        if not isinstance(self.rows, Stored):
+            raise ValueError(
+                "this needs all entries at once, and they may not fit into memory: go through blocks of rows "
+                "(dense_rows), or ask posterior_.mean(rows, columns) for the entries that you need"
+            )
+        return self.rows
+
+    @property
     def has_implicit_zeros(self) -> bool:
         """Whether this is a sparse matrix whose unstored entries are observed zeros."""
-        return isinstance(self.rows.matrix, sp.csr_array)
+        return isinstance(self.rows, Sparse)
 
     def observed_entries(self) -> tuple[Indices, Indices, Floats]:
         """Return rows, columns and values of the observed entries, row by row (not with implicit zeros)."""
         if self.has_implicit_zeros:
             raise ValueError("the observed entries of sparse data with implicit zeros are too many to list")
-        if self.rows.matrix is None:
-            rows = np.repeat(np.arange(self.shape[0]), np.diff(self.rows.indptr))
-            return rows, self.rows.indices.astype(np.int64), self.rows.values
+        if isinstance(self.rows, Listed):
+            return self.rows.listed_rows, self.rows.indices.astype(np.int64), self.rows.values
         rows, columns = np.nonzero(self.mask())
-        return rows, columns, self.rows.matrix[rows, columns]
+        return rows, columns, self._stored.dense()[rows, columns]
 
     def stored_entries(self) -> tuple[Indices, Indices, Floats]:
         """Return rows, columns and values of what sparse data with implicit zeros store, NaN for missing entries."""
-        assert isinstance(self.rows.matrix, sp.csr_array)
-        stored = self.rows.matrix
+        view, stored = self._stored, self._stored.csr()
         rows = np.repeat(np.arange(self.shape[0]), np.diff(stored.indptr))
-        listed_rows = np.repeat(np.arange(self.shape[0]), np.diff(self.rows.indptr))
-        places = self.flat(rows, stored.indices)
-        is_listed = np.isin(places, self.flat(listed_rows, self.rows.indices))
-        values = np.where(is_listed == self.rows.lists_missing[rows], np.nan, stored.data)
+        is_listed = np.isin(self.flat(rows, stored.indices), self.flat(view.listed_rows, view.indices))
+        values = np.where(is_listed == view.lists_missing[rows], np.nan, stored.data)
         return rows, stored.indices.astype(np.intp), values
 
     def missing_entries(self) -> tuple[Indices, Indices]:
@@ -251,37 +239,23 @@ class ObservedMatrix:
 
     def mask(self, start: int = 0, stop: int | None = None) -> Bools:
         """Return the dense mask of the observed entries, of all rows or of those from `start` to `stop`."""
-        return self.rows.mask(start, self.shape[0] if stop is None else stop, self.shape[1])
+        return self._stored.mask(start, stop)
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
         for start, stop in self.tiles():
             yield slice(start, stop), self.dense_rows(np.arange(start, stop))
 
+    def selected(self, rows: Indices) -> Stored:
+        """Return some of the rows."""
+        return self._stored.select(rows)
+
     def dense_rows(self, rows: Indices) -> Floats:
         """Return some rows as a dense array with NaN for missing entries."""
-        view = self.rows.select(rows)
-        mask = view.mask(0, len(rows), self.shape[1])
-        block = np.full(mask.shape, np.nan)
-        if view.matrix is None:
-            block[mask] = view.values
-        else:
-            block[mask] = (view.matrix.toarray() if sp.issparse(view.matrix) else view.matrix)[mask]
-        return block
+        return self.selected(rows).dense_with_nan()
 
     def without(self, rows: Indices, columns: Indices) -> ObservedMatrix:
-        """Return the data with some of the observed entries missing.
-
-        Parameters
-        ----------
-        rows, columns : ndarray of int
-            Paired positions of the entries to hide.
-
-        Returns
-        -------
-        ObservedMatrix
-            Everything else that was observed, possibly nothing.
-        """
+        """Return the data with some of the observed entries missing, given paired positions."""
         hidden = self.flat(rows, columns)
         if self.has_implicit_zeros:
             at, to, values = self.stored_entries()
@@ -310,7 +284,7 @@ class ObservedMatrix:
 
     def flat(self, rows: Any, columns: Any) -> Indices:
         """Return positions as single numbers, counted row by row."""
-        return np.asarray(rows, np.int64) * self.shape[1] + np.asarray(columns, np.int64)
+        return views.flat(rows, columns, self.shape)
 
     def tiles(self) -> list[tuple[int, int]]:
         """Return where each tile of rows starts and stops."""
@@ -318,14 +292,14 @@ class ObservedMatrix:
         return [(start, min(start + ROWS_PER_TILE, self.shape[0])) for start in starts]
 
 
-def _views_of_dense(array: Floats, mask: Bools, negative: bool) -> tuple[View, View, int]:
+def _views_of_dense(array: Floats, mask: Bools, negative: bool) -> tuple[Stored, Stored, int]:
     check_values(array[mask] if not mask.all() else array, negative=negative)
     if mask.mean() >= DENSE_FRACTION:
         return views.dense_views(array, mask)
-    return views.views_of_few(array, mask)
+    return views.listed_views(views.observed_csr(array, mask), negative=True)
 
 
-def _views_of_sparse(matrix: sp.csr_array, unstored: str, negative: bool) -> tuple[View, View, int]:
+def _views_of_sparse(matrix: sp.csr_array, unstored: str, negative: bool) -> tuple[Stored, Stored, int]:
     stored = matrix.nnz
     if unstored == "missing" and has_nan(matrix.data):
         stored -= int(np.isnan(matrix.data).sum())

@@ -1,87 +1,155 @@
-"""The data as the half-sweep of one factor reads them: by rows for W, and by columns for Z."""
+"""Rows of the data, or of its transpose, in the three forms in which they are stored, and numbers of each row.
+
+Dense rows are those of an array, sparse ones those of a matrix whose unstored entries are zeros. In both, each row also
+lists its missing entries or its observed ones, whichever are fewer. If most entries are missing, rows only list what
+was observed.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from operator import methodcaller
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import check_values, has_nan
-from bnmf.data.patterns import Others, Sharing, min_sharing, number_patterns, pointers, split_rows
-from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Rows, Split, listed_residuals, squared_residuals
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Words
+from bnmf.data.half_sweeps import ByTile, ScaledView, number_patterns, pointers, split_rows
+from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Shape, Words
 
-# Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
-# cancellation and is recomputed from the residuals.
-MIN_TRUSTED_ERROR = 1e-8
 # Listed entries that are handled at a time in sums over all of them.
 ENTRIES_PER_BLOCK = 2**17
+Targets = list[tuple[Floats, Ints]]
+"""Arrays that hold some entries, and the places of these in each of them, -1 where it does not."""
 
 
-@dataclass(frozen=True)
-class View:
-    """Rows of the data, or of its transpose.
+class View(ABC):
+    """What the model and the sampler ask of the rows of a matrix, wherever they are."""
+
+    n_rows: int
+    n_columns: int
+    n_observed: Ints
+    """Number of observed entries of each row."""
+
+    @abstractmethod
+    def of_rows(self, function: Callable[[Any], Any]) -> Any:
+        """Return what a function of stored rows gives for each of them, computed where they are."""
+
+    @abstractmethod
+    def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
+        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
+
+    @abstractmethod
+    def observed_values(self, row: int) -> Floats:
+        """Return the observed entries of a row; of implicit zeros one, as they are all equal."""
+
+    def minima(self) -> Floats:
+        """Return the smallest observed entry of each row, 0 if it has none."""
+        lowest: Floats = self.of_rows(methodcaller("_minima"))
+        return np.where(np.isfinite(lowest), lowest, 0.0)
+
+    def sums(self) -> Floats:
+        """Return the sum of the observed entries of each row."""
+        return self.of_rows(methodcaller("_sums"))
+
+    def largest_magnitudes(self) -> Floats:
+        """Return the largest magnitude of the observed entries of each row, 0 if it has none."""
+        return self.of_rows(methodcaller("_largest_magnitudes"))
+
+    def root_mean_squares(self) -> Floats:
+        """Return the root of the mean of a² of each row, 0 if it has no entries; nothing overflows."""
+        return self.of_rows(methodcaller("_root_mean_squares"))
+
+    def resolutions(self) -> Floats:
+        """Return the step in which the entries of each row are recorded: NaN if they are all equal, 0 if there is none.
+
+        It is the smallest difference between two distinct entries, if at least half of the entries repeat another one.
+        """
+        return self.of_rows(methodcaller("_resolutions"))
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(View):
+    """Rows in this process.
 
     Attributes
     ----------
-    matrix : ndarray, csr_array or None
-        The data with zeros in place of missing entries; None if every row lists its observed entries.
+    n_columns : int
+        Length of a row.
     indptr, indices, values : ndarray
         Row i lists the positions `indices[indptr[i]:indptr[i + 1]]` and the data there (0 where missing). Values may be
         in single precision, if that is exact.
     lists_missing : ndarray of bool
         Whether a row lists its missing positions rather than its observed ones: whichever are fewer.
-    squares : ndarray
-        Σ a² over the observed entries of each row; only set if there is a matrix.
     """
 
-    matrix: Floats | sp.csr_array | None
+    n_columns: int
     indptr: Ints
     indices: Positions
     values: Floats
     lists_missing: Bools
-    squares: Floats
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self) -> int:  # type: ignore[override]
         """Number of rows."""
-        return len(self.lists_missing)
+        return len(self.indptr) - 1
 
     @cached_property
     def ids(self) -> Words:
         """Numbers that key the random stream of each row: 0, 1, 2 and so on."""
         return np.arange(self.n_rows, dtype=np.uint64)
 
-    @cached_property
-    def _patterns(self) -> Ints:
-        """Pattern of missing entries of each row that lists them, as a number; -1 for other rows."""
-        return number_patterns(self.indptr, self.indices, np.flatnonzero(self.lists_missing))
+    @property
+    def listed_rows(self) -> Indices:
+        """Row of each listed entry."""
+        return np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: what is computed of them is computed again where they are sent to."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def of_rows(self, function: Callable[[Any], Any]) -> Any:
+        """Return what a function gives for each row."""
+        return function(self)
+
+    def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
+        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
+        return ScaledView(self, entry_scale, row_scale)
+
+    def select(self, rows: Indices) -> Self:
+        """Return a view of some of the rows."""
+        lengths = np.diff(self.indptr)[rows]
+        inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        listed = np.repeat(self.indptr[rows], lengths) + inside
+        parts = {name: value[rows] for name, value in self.__getstate__().items() if name in WHOLE_ROWS}
+        lists: dict[str, Any] = {"indices": self.indices[listed], "values": self.values[listed]}
+        return replace(self, indptr=pointers(lengths), **lists, **parts)
+
+    def mask(self, start: int = 0, stop: int | None = None) -> Bools:
+        """Return a dense mask of the observed entries of rows `start` to `stop`."""
+        stop = self.n_rows if stop is None else stop
+        mask = np.repeat(self.lists_missing[start:stop, None], self.n_columns, axis=1)
+        rows = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+        listed = self.indices[self.indptr[start] : self.indptr[stop]]
+        mask[rows, listed] = ~mask[rows, listed]
+        return mask
+
+    def dense_with_nan(self) -> Floats:
+        """Return the rows as a dense array with NaN for missing entries."""
+        return np.where(self.mask(), self.dense(), np.nan)
+
+    # --- what the kernels read
+
     def kernel_arrays(self) -> dict[str, Any]:
-        """Return the rows in the form that the kernels read: the arguments of `Data`."""
-        matrix = self.matrix
-        stored: tuple[Any, Any, Any] = None, None, None
-        if isinstance(matrix, sp.csr_array):
-            stored = matrix.indptr.astype(np.int64), unsigned(matrix.indices), matrix.data
-        return {
-            "indptr": self.indptr,
-            "indices": self.indices,
-            "values": self.values,
-            "lists_missing": self.lists_missing.view(np.uint8),
-            "dense": matrix if isinstance(matrix, np.ndarray) else None,
-            "stored_indptr": stored[0],
-            "stored_indices": stored[1],
-            "stored_values": stored[2],
-            "n_columns": 0 if matrix is None else matrix.shape[1],
-        }
+        """Return the arguments of `Data`."""
+        lists = {"indptr": self.indptr, "indices": self.indices, "values": self.values}
+        nothing = dict.fromkeys(("dense", "stored_indptr", "stored_indices", "stored_values"))
+        return {**lists, "lists_missing": self.lists_missing.view(np.uint8), **nothing, **self._whole_rows()}
 
     @cached_property
     def kernel_data(self) -> Data:
@@ -89,12 +157,17 @@ class View:
         return Data(**self.kernel_arrays())
 
     @cached_property
+    def patterns(self) -> Ints:
+        """Pattern of missing entries of each row that lists them, as a number; -1 for other rows."""
+        return number_patterns(self.indptr, self.indices, np.flatnonzero(self.lists_missing))
+
+    def split(self, min_sharing: int) -> tuple[ByTile | None, ByTile | None]:
+        """Return the rows that share their missing entries with `min_sharing` rows of their tile, and the others."""
+        return split_rows(self.patterns, ROWS_PER_TILE, min_sharing)
+
+    @cached_property
     def _splits(self) -> dict[int, Split]:
         return {}
-
-    def split(self, min_sharing: int) -> tuple[Sharing | None, Others | None]:
-        """Return the rows that share their missing entries with `min_sharing` rows of their tile, and the others."""
-        return split_rows(self._patterns, ROWS_PER_TILE, min_sharing)
 
     def kernel_split(self, min_sharing: int) -> Split:
         """Return the rows of `split` in the form that the kernels read."""
@@ -110,125 +183,123 @@ class View:
             )
         return self._splits[min_sharing]
 
-    def select(self, rows: Indices) -> View:
-        """Return a view of some of the rows."""
-        lengths = np.diff(self.indptr)[rows]
-        inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        listed = np.repeat(self.indptr[rows], lengths) + inside
-        matrix = None if self.matrix is None else self.matrix[rows]
-        return View(
-            matrix,
-            pointers(lengths),
-            self.indices[listed],
-            self.values[listed],
-            self.lists_missing[rows],
-            self.squares[rows],
-        )
+    @abstractmethod
+    def _whole_rows(self) -> dict[str, Any]:
+        """Return the arguments of `Data` that are not lists."""
 
-    def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
-        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
-        return ScaledView(self, entry_scale, row_scale)
+    # --- what the forms differ in, beside the numbers of each row
 
-    def product(self, start: int, stop: int, Z: Floats) -> Floats:
-        """Return rows `start` to `stop` of the matrix times Z."""
-        if self.matrix is None:
-            return np.empty((0, Z.shape[1]))
-        return np.ascontiguousarray(self.matrix[start:stop] @ Z)
+    @abstractmethod
+    def has_negative(self) -> bool:
+        """Return whether an observed entry is negative."""
 
-    # --- numbers of each row, over its observed entries
+    @abstractmethod
+    def csr(self) -> sp.csr_array:
+        """Return the rows as a sparse matrix, which stores all observed entries but zeros."""
 
-    @cached_property
-    def n_observed(self) -> Ints:
-        """Number of observed entries."""
-        n_listed: Ints = np.diff(self.indptr)
-        if self.matrix is None:
-            return n_listed
-        return np.where(self.lists_missing, self.matrix.shape[1] - n_listed, n_listed)
+    def dense(self) -> Floats:
+        """Return the rows as a dense array, with zeros in place of missing entries."""
+        return self.csr().toarray()
 
-    @cached_property
-    def sums_of_squares(self) -> Floats:
-        """Σ a²."""
-        return self.squares if self.matrix is not None else self.row_sums(lambda values, positions: values**2)
+    @abstractmethod
+    def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
+        """Return Σ (a scale)² of each row."""
 
-    def weighted_squares(self, weights: Floats) -> Floats:
-        """Return Σ_j weights_j a_ij²; zeros if every row lists its observed entries, whose squares the kernel sums."""
-        if self.matrix is None:
-            return self.squares
-        if isinstance(self.matrix, sp.csr_array):
-            return self.matrix.multiply(self.matrix) @ weights
-        return np.einsum("ij,ij,j->i", self.matrix, self.matrix, weights)
+    @abstractmethod
+    def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
+        """Return the same as the kernels take it."""
 
-    def resolutions(self) -> Floats:
-        """Return the step in which the entries of a row are recorded: NaN if they are all equal, 0 if there is none.
+    @abstractmethod
+    def own(self, rows: Indices, columns: Indices) -> tuple[Self, Targets]:
+        """Return a view with data of its own, and where these hold some entries."""
 
-        It is the smallest difference between two distinct entries, if at least half of the entries repeat another one.
-        """
-        steps = np.zeros(self.n_rows)
+    def refresh(self) -> None:
+        """Compute again what is stored of the data, after entries were changed."""
+
+    def _minima(self) -> Floats:
+        return np.array([self.observed_values(row).min(initial=np.inf) for row in range(self.n_rows)])
+
+    def _resolutions(self) -> Floats:
+        steps, n_observed = np.zeros(self.n_rows), self.n_observed
         for row in range(self.n_rows):
             distinct = np.unique(self.observed_values(row))
             if len(distinct) <= 1:
                 steps[row] = np.nan
-            elif 2 * len(distinct) <= self.n_observed[row]:
+            elif 2 * len(distinct) <= n_observed[row]:
                 steps[row] = np.diff(distinct).min()
         return steps
 
+
+WHOLE_ROWS = ("lists_missing", "matrix", "squares")
+"""Fields with one element for each row."""
+
+
+class Listed(Stored):
+    """Rows that list their observed entries, and nothing else."""
+
+    @cached_property
+    def n_observed(self) -> Ints:  # type: ignore[override]
+        """Number of observed entries."""
+        return np.diff(self.indptr)
+
+    def _whole_rows(self) -> dict[str, Any]:
+        return {"n_columns": 0}
+
+    def has_negative(self) -> bool:
+        """Return whether an observed entry is negative."""
+        return bool(self.values.min(initial=0.0) < 0)
+
     def observed_values(self, row: int) -> Floats:
-        """Return the observed entries of a row; of implicit zeros one, as they are all equal."""
-        listed = slice(self.indptr[row], self.indptr[row + 1])
-        if not self.lists_missing[row]:
-            return self.values[listed].astype(np.float64, copy=False)
-        if isinstance(self.matrix, np.ndarray):
-            return np.delete(self.matrix[row], self.indices[listed])
-        assert self.matrix is not None
-        stored = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
-        kept = ~np.isin(self.matrix.indices[stored], self.indices[listed])
-        values = self.matrix.data[stored][kept]
-        return values if len(values) == self.n_observed[row] else np.append(values, 0.0)
+        """Return the observed entries of a row."""
+        return self.values[self.indptr[row] : self.indptr[row + 1]].astype(np.float64, copy=False)
 
-    def root_mean_squares(self) -> Floats:
-        """Return the root of the mean of a², 0 for a row without observed entries; nothing overflows."""
-        largest = self.largest_magnitudes()
-        if self.matrix is None:
-            divisor = np.where(largest > 0, largest, 1.0)
-            total = np.zeros(self.n_rows)
-            for rows, row_of, values, _ in self._blocks():
-                total[rows] = np.bincount(row_of, (values / divisor[rows][row_of]) ** 2, minlength=len(total[rows]))
-        else:
-            relative: Any = abs(self.matrix)  # sparse arrays stay sparse; dense ones are copied once
-            relative *= (1.0 / np.where(largest > 0, largest, 1.0))[:, None]
-            relative **= 2
-            total = np.asarray(relative.sum(axis=1)).ravel()
-        return np.asarray(largest * np.sqrt(total / np.maximum(self.n_observed, 1)), dtype=np.float64)
+    def csr(self) -> sp.csr_array:
+        """Return the lists as a sparse matrix."""
+        shape = self.n_rows, self.n_columns
+        return sp.csr_array((self.values, self.indices.astype(np.int64), self.indptr), shape=shape)
 
-    def row_sums(self, function: Callable[[Floats, Positions], Floats]) -> Floats:
+    def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
+        """Return zeros: the kernels sum the squares over the lists."""
+        return np.zeros(self.n_rows)
+
+    def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
+        """Return Σ (a scale)² of each row."""
+        if entry_scale is None:
+            return self._row_sums(lambda values, positions: values**2)
+        return self._row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
+
+    def own(self, rows: Indices, columns: Indices) -> tuple[Self, Targets]:
+        """Return a view with values of its own, and the places of some entries in them."""
+        own = replace(self, values=self.values.astype(np.float64))
+        own.__dict__["patterns"] = self.patterns
+        shape = self.n_rows, self.n_columns
+        return own, [(own.values, places_in(flat(self.listed_rows, self.indices, shape), flat(rows, columns, shape)))]
+
+    def _sums(self) -> Floats:
+        return self._row_sums(lambda values, positions: values)
+
+    def _largest_magnitudes(self) -> Floats:
+        maxima = np.zeros(self.n_rows)
+        for rows, row_of, values, _ in self._blocks():
+            np.maximum.at(maxima[rows], row_of, np.abs(values))
+        return maxima
+
+    def _root_mean_squares(self) -> Floats:
+        largest, total = self._largest_magnitudes(), np.zeros(self.n_rows)
+        divisor = np.where(largest > 0, largest, 1.0)
+        for rows, row_of, values, _ in self._blocks():
+            total[rows] = np.bincount(row_of, (values / divisor[rows][row_of]) ** 2, minlength=len(total[rows]))
+        return largest * np.sqrt(total / np.maximum(self.n_observed, 1))
+
+    def _row_sums(self, function: Callable[[Floats, Positions], Floats]) -> Floats:
         """Return the sum over the list of each row of a function of its values and positions."""
         sums = np.zeros(self.n_rows)
         for rows, row_of, values, positions in self._blocks():
             sums[rows] = np.bincount(row_of, weights=function(values, positions), minlength=len(sums[rows]))
         return sums
 
-    def sums(self) -> Floats:
-        """Return the sum of the observed entries of each row."""
-        if self.matrix is None:
-            return self.row_sums(lambda values, _: values)
-        return np.asarray(self.matrix.sum(axis=1), dtype=np.float64).ravel()
-
-    def largest_magnitudes(self) -> Floats:
-        """Return the largest magnitude of the observed entries of each row, 0 if it has none."""
-        if self.matrix is not None:
-            magnitude: Any = abs(self.matrix)
-            peak = magnitude.max(axis=1)
-            return np.asarray(peak.toarray() if hasattr(peak, "toarray") else peak, dtype=np.float64).ravel()
-        maxima = np.zeros(self.n_rows)
-        for rows, row_of, values, _ in self._blocks():
-            np.maximum.at(maxima[rows], row_of, np.abs(values))
-        return maxima
-
     def _blocks(self) -> Iterator[tuple[slice, Indices, Floats, Positions]]:
-        """Yield ranges of rows, and the row within the range, value and position of each of their listed entries.
-
-        A range has a limited number of entries, so that what is computed of them takes little memory.
-        """
+        """Yield ranges of rows with few entries, and the row within the range, value and position of each entry."""
         start = 0
         while start < self.n_rows:
             end = np.searchsorted(self.indptr, self.indptr[start] + ENTRIES_PER_BLOCK, side="right") - 1
@@ -239,123 +310,165 @@ class View:
             yield slice(start, stop), row_of, values, self.indices[listed]
             start = stop
 
-    def mask(self, start: int, stop: int, n_columns: int) -> Bools:
-        """Return a dense mask of the observed entries of rows `start` to `stop`."""
-        mask = np.repeat(self.lists_missing[start:stop, None], n_columns, axis=1)
-        rows = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
-        listed = self.indices[self.indptr[start] : self.indptr[stop]]
-        mask[rows, listed] = ~mask[rows, listed]
-        return mask
 
+@dataclass(frozen=True, eq=False)
+class Whole(Stored):
+    """Whole rows with zeros in place of missing entries.
 
-class ScaledView:
-    """A view whose data are multiplied by a factor for each column and one for each row, as they are read.
-
-    Parameters
+    Attributes
     ----------
-    view : View
-        The data.
-    entry_scale : ndarray of shape (columns,), optional
-        Factors of the columns; 1 by default.
-    row_scale : ndarray of shape (1 or rows,), optional
-        Factors of the rows; 1 by default.
+    matrix : ndarray or csr_array
+        The rows.
+    squares : ndarray
+        Σ a² over the observed entries of each row.
     """
 
-    def __init__(self, view: View, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> None:
-        self.view = view
-        self.entry_scale = entry_scale
-        self.row_scale = np.ones(1) if row_scale is None else row_scale
-        self.has_row_scale = row_scale is not None
-        self._kernel_rows: dict[int, Rows] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return everything but what the kernels read, which points to memory of this process."""
-        return self.__dict__ | {"_kernel_rows": {}}
-
-    def kernel_rows(self, n_components: int) -> Rows:
-        """Return what the half-sweeps of K components read of the data, in the form that the kernels read."""
-        if n_components not in self._kernel_rows:
-            self._kernel_rows[n_components] = Rows(
-                data=self.view.kernel_data,
-                split=self.view.kernel_split(min_sharing(n_components)),
-                entry_scale=self.entry_scale,
-                row_scale=self.row_scale,
-                squares=self.squares,
-                ids=self.view.ids,
-            )
-        return self._kernel_rows[n_components]
-
-    def times(self, factor: Floats) -> ScaledView:
-        """Return the view with its columns multiplied by further factors."""
-        entry_scale = factor if self.entry_scale is None else factor * self.entry_scale
-        return ScaledView(self.view, entry_scale, self.row_scale if self.has_row_scale else None)
+    matrix: Any
+    squares: Floats
 
     @cached_property
-    def squares(self) -> Floats:
-        """Σ a² of each row, in the form that the kernel reads."""
-        squares = self.view.squares
-        if self.entry_scale is not None:
-            squares = self.view.weighted_squares(self.entry_scale**2)
-        return squares * self.row_scale**2 if self.has_row_scale else squares
+    def n_observed(self) -> Ints:  # type: ignore[override]
+        """Number of observed entries."""
+        n_listed = np.diff(self.indptr)
+        return np.where(self.lists_missing, self.n_columns - n_listed, n_listed)
 
-    @cached_property
-    def sums_of_squares(self) -> Floats:
-        """Σ a² of each row."""
-        if self.entry_scale is not None and self.view.matrix is None:
-            entry_scale = self.entry_scale
-            sums = self.view.row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
-            return sums * self.row_scale**2
-        return self.squares if self.view.matrix is not None else self.view.sums_of_squares * self.row_scale**2
+    def observed_values(self, row: int) -> Floats:
+        """Return the observed entries of a row."""
+        listed = slice(self.indptr[row], self.indptr[row + 1])
+        return self._others(row, self.indices[listed]) if self.lists_missing[row] else self.values[listed]
 
-    @cached_property
-    def trusted_errors(self) -> Floats:
-        """The squared error of each row above which that from the quadratic form has digits left."""
-        return MIN_TRUSTED_ERROR * self.sums_of_squares
+    def has_negative(self) -> bool:
+        """Return whether an observed entry is negative."""
+        return bool(self.matrix.min() < 0)
 
-    def product(self, start: int, stop: int, Z: Floats) -> Floats:
-        """Return rows `start` to `stop` of the data times Z, which has the factors of the columns in it already."""
-        product = self.view.product(start, stop, Z)
-        if self.has_row_scale and len(product):
-            product *= self.row_scale if self.row_scale.size == 1 else self.row_scale[start:stop, None]
-        return product
+    @abstractmethod
+    def _others(self, row: int, missing: Positions) -> Floats:
+        """Return the entries of a row that are not missing."""
 
-    def listed_residuals(self, W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
-        """Write a - w z at the listed positions of rows `start` to `stop`, which list what was observed."""
-        listed_residuals(W, Z, self.view.kernel_data, self.entry_scale, self.row_scale, start, stop, out)
+    def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
+        """Return Σ (a scale)² of each row."""
+        return self.sums_of_squares(entry_scale)
 
-    def squared_errors(self, W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
-        """Write Σ (a - w z)² over the observed entries of rows `start` to `stop`, from the residuals."""
-        squared_residuals(W, Z, self.view.kernel_data, self.entry_scale, self.row_scale, start, stop, out)
+    def own(self, rows: Indices, columns: Indices) -> tuple[Self, Targets]:
+        """Return a view with data of its own, and where these hold some entries."""
+        shape, values = (self.n_rows, self.n_columns), self.values.astype(np.float64)
+        wanted = flat(rows, columns, shape)
+        matrix, target = self._own_matrix(wanted)
+        listed = places_in(flat(self.listed_rows, self.indices, shape), wanted)
+        listed = np.where(self.lists_missing[rows], -1, listed)
+        own = replace(self, matrix=matrix, values=values, squares=self.squares.copy())
+        own.__dict__["patterns"] = self.patterns  # which do not change
+        return own, [target, (values, listed)] if (listed >= 0).any() else [target]
+
+    @abstractmethod
+    def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
+        """Return a copy of the matrix, and where it holds some entries."""
+
+    def _sums(self) -> Floats:
+        return np.asarray(self.matrix.sum(axis=1), dtype=np.float64).ravel()
+
+    def _largest_magnitudes(self) -> Floats:
+        peak = abs(self.matrix).max(axis=1)
+        return np.asarray(peak.toarray() if hasattr(peak, "toarray") else peak, dtype=np.float64).ravel()
+
+    def _root_mean_squares(self) -> Floats:
+        largest = self._largest_magnitudes()
+        relative = abs(self.matrix)  # sparse arrays stay sparse; dense ones are copied once
+        relative *= (1.0 / np.where(largest > 0, largest, 1.0))[:, None]
+        relative **= 2
+        total = np.asarray(relative.sum(axis=1)).ravel()
+        return np.asarray(largest * np.sqrt(total / np.maximum(self.n_observed, 1)), dtype=np.float64)
 
 
-def dense_views(array: Floats, mask: Bools) -> tuple[View, View, int]:
-    """Return both views and the number of observed entries of a dense array, which stays dense."""
+class Dense(Whole):
+    """Rows of a dense array."""
+
+    def _whole_rows(self) -> dict[str, Any]:
+        return {"dense": self.matrix, "n_columns": self.n_columns}
+
+    def csr(self) -> sp.csr_array:
+        """Return the array as a sparse matrix."""
+        return sp.csr_array(self.matrix)
+
+    def dense(self) -> Floats:
+        """Return the array."""
+        return self.matrix
+
+    def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
+        """Return Σ (a scale)² of each row."""
+        if entry_scale is None:
+            return self.squares
+        return np.einsum("ij,ij,j->i", self.matrix, self.matrix, entry_scale**2)
+
+    def refresh(self) -> None:
+        """Compute the squares again."""
+        np.einsum("ij,ij->i", self.matrix, self.matrix, out=self.squares)
+
+    def _others(self, row: int, missing: Positions) -> Floats:
+        return np.delete(self.matrix[row], missing)
+
+    def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
+        matrix = self.matrix.copy()
+        return matrix, (matrix.reshape(-1), wanted)
+
+
+class Sparse(Whole):
+    """Rows of a sparse matrix whose unstored entries are zeros."""
+
+    def _whole_rows(self) -> dict[str, Any]:
+        stored = {"stored_indices": unsigned(self.matrix.indices), "stored_values": self.matrix.data}
+        return {"stored_indptr": self.matrix.indptr.astype(np.int64), **stored, "n_columns": self.n_columns}
+
+    def csr(self) -> sp.csr_array:
+        """Return the matrix."""
+        return self.matrix
+
+    def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
+        """Return Σ (a scale)² of each row."""
+        return self.squares if entry_scale is None else self.matrix.multiply(self.matrix) @ entry_scale**2
+
+    def refresh(self) -> None:
+        """Compute the squares again."""
+        self.squares[:] = np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
+
+    def _others(self, row: int, missing: Positions) -> Floats:
+        stored = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
+        values = self.matrix.data[stored][~np.isin(self.matrix.indices[stored], missing)]
+        return values if len(values) == self.n_observed[row] else np.append(values, 0.0)
+
+    def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
+        old = self.matrix
+        matrix = sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
+        rows = np.repeat(np.arange(self.n_rows), np.diff(old.indptr))
+        return matrix, (matrix.data, places_in(flat(rows, old.indices, old.shape), wanted))
+
+
+# --- from arrays to both views and the number of observed entries
+
+
+def dense_views(array: Floats, mask: Bools) -> tuple[Stored, Stored, int]:
+    """Return the views of a dense array, which stays dense."""
     filled = np.where(mask, array, 0.0)
     return dense_view(filled, mask), dense_view(filled.T, mask.T), int(mask.sum())
 
 
-def dense_view(filled: Floats, mask: Bools) -> View:
+def dense_view(filled: Floats, mask: Bools) -> Dense:
     """Return the rows of a dense array with zeros in place of missing entries."""
     filled = np.ascontiguousarray(filled)
     lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
-    indptr, rows, columns = _positions(mask != lists_missing[:, None])
-    squares = np.einsum("ij,ij->i", filled, filled)
-    return View(filled, indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing, squares)
-
-
-def views_of_few(array: Floats, mask: Bools) -> tuple[View, View, int]:
-    """Return both views and the number of observed entries of a dense array that is mostly missing."""
-    return listed_views(observed_csr(array, mask), negative=True)
+    rows, columns = np.nonzero(mask != lists_missing[:, None])
+    lists = pointers(np.bincount(rows, minlength=len(filled))), columns.astype(np.uint32), filled[rows, columns]
+    return Dense(filled.shape[1], *lists, lists_missing, filled, np.einsum("ij,ij->i", filled, filled))
 
 
 def observed_csr(array: Floats, mask: Bools) -> sp.csr_array:
     """Return a sparse matrix that stores the observed entries of a dense array, zeros included."""
-    indptr, rows, columns = _positions(mask)
-    return sp.csr_array((array[rows, columns], columns.astype(np.int32), indptr), shape=array.shape)
+    rows, columns = np.nonzero(mask)
+    return sp.csr_array((array[rows, columns], columns.astype(np.int32), pointers(mask.sum(axis=1))), shape=array.shape)
 
 
-def listed_views(matrix: sp.csr_array, *, negative: bool) -> tuple[View, View, int]:
-    """Return both views and the number of observed entries of a sparse matrix whose unstored entries are missing."""
+def listed_views(matrix: sp.csr_array, *, negative: bool) -> tuple[Stored, Stored, int]:
+    """Return the views of a sparse matrix whose unstored entries are missing."""
     matrix = without_nan(matrix)
     check_values(matrix.data, negative=negative)
     return listed_view(matrix), listed_view(in_single_precision(matrix).tocsc()), matrix.nnz
@@ -382,28 +495,22 @@ def without_nan(matrix: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((matrix.data[~missing], matrix.indices[~missing], pointers(lengths)), shape=matrix.shape)
 
 
-def listed_view(compressed: sp.csr_array | sp.csc_array) -> View:
+def listed_view(compressed: sp.csr_array | sp.csc_array) -> Listed:
     """Return the rows of a CSR matrix, or the columns of a CSC one, whose unstored entries are missing."""
-    n_rows = len(compressed.indptr) - 1
-    return View(
-        None,
-        compressed.indptr.astype(np.int64),
-        unsigned(compressed.indices),
-        np.require(compressed.data, requirements="W"),
-        np.zeros(n_rows, bool),
-        np.zeros(n_rows),
-    )
+    n_rows, n_columns = compressed.shape if compressed.format == "csr" else compressed.shape[::-1]
+    lists = compressed.indptr.astype(np.int64), unsigned(compressed.indices)
+    return Listed(n_columns, *lists, np.require(compressed.data, requirements="W"), np.zeros(n_rows, bool))
 
 
-def sparse_views(matrix: sp.csr_array, *, negative: bool) -> tuple[View, View, int]:
-    """Return both views and the number of observed entries of a sparse matrix whose unstored entries are zeros."""
+def sparse_views(matrix: sp.csr_array, *, negative: bool) -> tuple[Stored, Stored, int]:
+    """Return the views of a sparse matrix whose unstored entries are zeros."""
     missing = np.isnan(matrix.data)
     check_values(matrix.data[~missing], negative=negative)
     n_observed = matrix.shape[0] * matrix.shape[1] - int(missing.sum())
     return sparse_view(matrix), sparse_view(matrix.T.tocsr()), n_observed
 
 
-def sparse_view(matrix: sp.csr_array) -> View:
+def sparse_view(matrix: sp.csr_array) -> Sparse:
     """Return the rows of a sparse matrix whose unstored entries are zeros.
 
     Missing entries are those stored as NaN, and they are listed. A row that is mostly missing lists its observed
@@ -422,22 +529,24 @@ def sparse_view(matrix: sp.csr_array) -> View:
     rows = np.concatenate([row_of[listed_missing], np.flatnonzero(~lists_missing)[rows]])
     columns = np.concatenate([matrix.indices[listed_missing], columns])
     order = np.argsort(rows, kind="stable")
-    return View(
-        filled,
-        pointers(np.bincount(rows, minlength=n_rows)),
-        columns[order].astype(np.uint32),
-        values[order],
-        lists_missing,
-        np.asarray(filled.multiply(filled).sum(axis=1)),
-    )
-
-
-def _positions(mask: Bools) -> tuple[Ints, Indices, Indices]:
-    """Return row pointers, rows and columns of the True entries."""
-    rows, columns = np.nonzero(mask)
-    return pointers(mask.sum(axis=1)), rows, columns
+    lists = pointers(np.bincount(rows, minlength=n_rows)), columns[order].astype(np.uint32), values[order]
+    return Sparse(n_columns, *lists, lists_missing, filled, np.asarray(filled.multiply(filled).sum(axis=1)))
 
 
 def unsigned(indices: Array) -> Positions:
     """Return column numbers as the kernels take them, without a copy if they have 32 bits."""
     return indices.view(np.uint32) if indices.itemsize == 4 else indices.astype(np.uint32)
+
+
+def flat(rows: Any, columns: Any, shape: Shape) -> Ints:
+    """Return positions as single numbers, counted row by row."""
+    return np.asarray(rows, np.int64) * shape[1] + np.asarray(columns, np.int64)
+
+
+def places_in(numbers: Ints, wanted: Ints) -> Ints:
+    """Return where each wanted number is among others, -1 if it is not."""
+    if not len(numbers):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(numbers, kind="stable")
+    place = order[np.minimum(np.searchsorted(numbers[order], wanted), len(numbers) - 1)]
+    return np.where(numbers[place] == wanted, place, -1).astype(np.int64)

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,3 +37,31 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# --- for data that may or may not be on a cluster: nothing here loads Dask
+
+
+def is_on_cluster(X: Any) -> bool:
+    """Return whether X is a Dask collection, a future, row blocks, or a list of such."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else X
+    return type(first).__module__.startswith(("dask.", "distributed.", "bnmf.distributed."))
+
+
+def refuse_cluster(X: Any) -> None:
+    """Raise an error if X is on a cluster: its conversion to an array would bring all of it here."""
+    if is_on_cluster(X):
+        raise TypeError(
+            f"X is on a cluster (a {type(X).__name__}), and only BayesianNMF.fit takes such data: elsewhere pass rows "
+            "that fit into memory, for instance X[:1000].compute()"
+        )
+
+
+@contextmanager
+def released(data: Any) -> Iterator[None]:
+    """Let a cluster forget its blocks of the data at the end; they are made again when they are needed."""
+    try:
+        yield
+    finally:
+        if not data.in_memory:
+            data.cluster.release()

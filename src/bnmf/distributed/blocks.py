@@ -2,85 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from dask.sizeof import sizeof
 
-from bnmf.data.containers import as_csr, as_dense, as_floats
-from bnmf.data.identity import row_ids, tile_digests
-from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import View, dense_view, listed_view, observed_csr, sparse_view, without_nan
+from bnmf.data.containers import as_csr, as_dense, as_floats, check_values
+from bnmf.data.views import Stored, dense_view, listed_view, observed_csr, sparse_view, without_nan
 from bnmf.priors.base import Coefficients
-from bnmf.sampler import gibbs
-from bnmf.sampler.streams import Key
-from bnmf.sampler.threads import Workers, single_threaded_blas
-from bnmf.utils.typing import Array, Floats, Indices, Words
+from bnmf.sampler.threads import Workers
+from bnmf.utils.typing import Floats, Indices
+
+
+@sizeof.register(Stored)
+def view_bytes(view: Stored) -> int:
+    """Return the memory of a block: Dask writes data to disk and chooses workers by their size."""
+    return sum(getattr(array, "nbytes", 0) for array in view.kernel_arrays().values())
+
 
 # --- the source
 
 
-@sizeof.register(View)
-def view_bytes(view: View) -> int:
-    """Return the memory of a block: Dask writes data to disk and chooses workers by their size."""
-    arrays: list[Array] = [view.indptr, view.indices, view.values, view.lists_missing, view.squares]
-    if isinstance(view.matrix, sp.csr_array):
-        arrays += [view.matrix.indptr, view.matrix.indices, view.matrix.data]
-    elif view.matrix is not None:
-        arrays.append(view.matrix)
-    return sum(array.nbytes for array in arrays)
-
-
-class Survey(NamedTuple):
-    """What must be known of all blocks before the first of them is stored.
-
-    Attributes
-    ----------
-    n_stored : int
-        Entries that a sparse block stores, or observed ones of a dense one.
-    n_observed, n_infinite, n_negative : int
-        Numbers of entries.
-    lowest : float
-        The smallest observed entry.
-    """
+class BlockStats(NamedTuple):
+    """Entries that a sparse block stores or observed ones of a dense one, all observed ones, and the smallest."""
 
     n_stored: int
     n_observed: int
-    n_infinite: int
-    n_negative: int
     lowest: float
 
 
-def survey(chunk: Any, unstored: str) -> Survey:
-    """Return the survey of one block, given what the entries mean that a sparse one does not store."""
+def survey(chunk: Any, unstored: str, negative: bool) -> BlockStats:
+    """Check one block, and return what must be known of all blocks before the first of them is stored."""
     if sp.issparse(chunk):
         chunk = as_csr(chunk)
         values = chunk.data[~np.isnan(chunk.data)]
-        is_listed = unstored == "missing"
-        n_observed = len(values) if is_listed else chunk.shape[0] * chunk.shape[1] - (chunk.nnz - len(values))
-        n_stored = len(values) if is_listed else chunk.nnz
-        lowest = min(values.min(initial=np.inf), 0.0 if not is_listed and n_observed > len(values) else np.inf)
+        n_stored = n_observed = len(values)
+        if unstored == "zero":
+            n_stored, n_observed = chunk.nnz, chunk.shape[0] * chunk.shape[1] - (chunk.nnz - len(values))
     else:
         array = as_floats(chunk)
         values = array[~np.isnan(array)]
         n_stored = n_observed = len(values)
-        lowest = values.min(initial=np.inf)
-    return Survey(n_stored, n_observed, int(np.isinf(values).sum()), int((values < 0).sum()), float(lowest))
+    check_values(values, negative=negative)
+    return BlockStats(n_stored, n_observed, float(values.min(initial=0.0)))
 
 
-def column_minima(chunk: Any) -> Floats:
-    """Return the smallest observed entry of each column, infinity for a column without any."""
-    lowest = np.full(chunk.shape[1], np.inf)
-    if sp.issparse(chunk):
-        matrix = without_nan(as_csr(chunk))
-        np.minimum.at(lowest, matrix.indices, matrix.data)
-        return lowest
-    array = as_floats(chunk)
-    return np.where(np.isnan(array), np.inf, array).min(axis=0)
-
-
-def make_view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: str) -> View:
+def make_view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: str) -> Stored:
     """Return the rows of a block in the form of the sampler."""
     if kind == "sparse":
         matrix = as_csr(chunk)
@@ -107,85 +76,45 @@ def _observed(array: Floats) -> sp.csr_array:
 # --- half-sweeps
 
 
-class Given(NamedTuple):
-    """What a half-sweep is given of the other side, for all blocks.
-
-    Attributes
-    ----------
-    Z : ndarray of shape (columns, K)
-        The other factor.
-    entry_variance : ndarray of shape (1 or columns,)
-        Variances of the entries of a row.
-    entry_scale : ndarray of shape (columns,), or None
-        Factors of the data.
-    """
+class Broadcast(NamedTuple):
+    """What all blocks are given of the other side: its factor, variances and factors of the entries of a row."""
 
     Z: Floats
     entry_variance: Floats
     entry_scale: Floats | None
 
 
-class Own(NamedTuple):
-    """What a half-sweep is given of the rows of one block.
-
-    Attributes
-    ----------
-    first : int
-        Number of the first row in the whole matrix: rows keep their random streams.
-    W : ndarray of shape (rows, K)
-        The factor to draw.
-    prior : Coefficients
-        Its prior.
-    row_variance : ndarray of shape (1 or rows,)
-        Variances of the rows.
-    row_scale : ndarray of shape (1 or rows,), or None
-        Factors of the data.
-    """
+class BlockInput(NamedTuple):
+    """What one block is given of its rows, the first of which has a number in the whole matrix: its random stream."""
 
     first: int
     W: Floats
     prior: Coefficients | None
     row_variance: Floats
-    row_scale: Floats | None
-
-
-class Drawn(NamedTuple):
-    """The rows of a block after their draw, and their squared errors if those were asked for."""
-
-    W: Floats
-    errors: Floats | None
+    row_scale: Floats
 
 
 def draw_block(
-    view: View,
-    given: Given,
-    own: Own,
-    stream: Key,
-    needs_errors: bool,
-    n_passes: int,
-    drawn: tuple[int, int] | None,
-) -> Drawn:
-    """Draw the rows of one block."""
+    view: Stored, given: Broadcast, own: BlockInput, stream: tuple[int, int], **options: Any
+) -> tuple[Floats, Floats | None]:
+    """Draw the rows of one block, and return them and their squared errors, if those are needed."""
     W = own.W.copy()
     ids = np.arange(own.first, own.first + len(W), dtype=np.uint64)
     assert own.prior is not None
-    with single_threaded_blas(), Workers() as workers:
-        errors = gibbs.half_sweep(
-            view.scaled(given.entry_scale, own.row_scale), W, writable(given.Z), own.prior, own.row_variance,
-            given.entry_variance, stream, workers, ids, needs_errors=needs_errors, n_passes=n_passes,
-            drawn=drawn,
-        )  # fmt: skip
-    return Drawn(W, errors if needs_errors else None)
-
-
-def errors_of_block(view: View, given: Given, own: Own) -> Floats:
-    """Return the squared error of each row of one block, from the residuals."""
     with Workers() as workers:
-        scaled = view.scaled(given.entry_scale, own.row_scale)
-        return gibbs.squared_errors(scaled, writable(own.W), writable(given.Z), workers)
+        errors = view.scaled(given.entry_scale, own.row_scale).half_sweep(
+            W, _writable(given.Z), own.prior, own.row_variance, given.entry_variance, stream, workers, ids,
+            **options,
+        )  # fmt: skip
+    return W, errors if options["needs_errors"] else None
 
 
-def writable(array: Floats) -> Floats:
+def errors_of_block(view: Stored, given: Broadcast, own: BlockInput) -> Floats:
+    """Return the squared error of each row of one block, from the residuals."""
+    return view.scaled(given.entry_scale, own.row_scale).squared_errors(_writable(own.W), _writable(given.Z))
+
+
+def _writable(array: Floats) -> Floats:
     """Return an array as the kernels take it, by rows and writable: Dask sends arrays that are read-only."""
     return np.require(array, requirements=["C", "W"])
 
@@ -193,44 +122,16 @@ def writable(array: Floats) -> Floats:
 # --- numbers of the rows of a block
 
 
-def numbers_of_rows(view: View, shared: None, own: None, name: str) -> Any:
-    """Return an attribute of a view, or what the method of that name returns."""
-    found = getattr(view, name)
-    return found() if callable(found) else found
+def of_rows(view: Stored, shared: None, own: None, compute: Callable[[Stored], Any]) -> Any:
+    """Return what a function gives for each row."""
+    return compute(view)
 
 
-def values_of_row(view: View, shared: None, row: int) -> Floats:
+def values_of_row(view: Stored, shared: None, row: int) -> Floats:
     """Return the observed entries of a row."""
     return view.observed_values(row)
 
 
-def digests_of_tiles(view: View, shared: None, own: None) -> list[str]:
-    """Return a digest of each tile of rows."""
-    return tile_digests(view)
-
-
-def ids_of_rows(view: View, scale: Floats | None, own: None, n_columns: int) -> Words:
-    """Return the identity of each row."""
-    return row_ids(_matrix(view, n_columns), scale)
-
-
-def dense_rows(view: View, shared: None, rows: tuple[int, int], n_columns: int) -> Floats:
-    """Return a range of rows as a dense array with NaN for missing entries."""
-    return _matrix(view, n_columns).dense_rows(np.arange(*rows))
-
-
-def sample_of_rows(
-    view: View, shared: None, rows: list[int], n_columns: int, each: int
-) -> list[tuple[Indices, Floats]]:
-    """Return columns and values of some observed entries of some rows."""
-    matrix, found = _matrix(view, n_columns), []
-    for row in rows:
-        entries = matrix.dense_rows(np.array([row]))[0]
-        columns = np.random.default_rng(row).permutation(np.flatnonzero(~np.isnan(entries)))[:each]
-        found.append((columns, entries[columns]))
-    return found
-
-
-def _matrix(view: View, n_columns: int) -> ObservedMatrix:
-    """Return the rows of a block as a matrix without its columns, which are elsewhere."""
-    return ObservedMatrix((view.n_rows, n_columns), int(view.n_observed.sum()), view, view)
+def dense_rows(view: Stored, shared: None, rows: Indices) -> Floats:
+    """Return some rows as a dense array with NaN for missing entries."""
+    return view.select(rows).dense_with_nan()

@@ -133,6 +133,12 @@ class Cluster:
     def __init__(self, client: Client | None = None) -> None:
         self._client = client
         self._reaches_workers: bool | None = None
+        self._held: set[Blocks] = set()
+
+    def release(self) -> None:
+        """Forget all blocks. They are made again when they are needed."""
+        while self._held:
+            self._held.pop().release()
 
     @property
     def client(self) -> Client:
@@ -177,6 +183,7 @@ class Cluster:
         shared: Any,
         options: dict[str, Any],
     ) -> list[Any]:
+        self._held.add(blocks)
         client, placed = self.client, blocks.on(self.client, threads)
         place_of = {number: placed[number][1] for number in own}
         used = sorted(set(place_of.values()))

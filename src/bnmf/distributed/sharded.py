@@ -1,29 +1,131 @@
-"""ShardedMatrix: the data of a fit in blocks on a cluster. No process holds all of them."""
+"""ShardedMatrix: the data of a fit in blocks on a cluster, and half-sweeps over them. No process holds all of them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, cast
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask import delayed
 
-from bnmf.data import identity
+from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix
 from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
-from bnmf.distributed.blocks import Survey
-from bnmf.distributed.cluster import Cluster, current_client
-from bnmf.distributed.layout import bounds_of, chunks_of, views_of
-from bnmf.distributed.shards import ShardedView
+from bnmf.distributed import released
+from bnmf.distributed.blocks import BlockInput, BlockStats, Broadcast
+from bnmf.distributed.cluster import Blocks, Cluster, current_client
 from bnmf.distributed.sources import as_dask_array
-from bnmf.posterior import notes
-from bnmf.utils.typing import Bools, Floats, Indices, Words
+from bnmf.kernels.compiled import ROWS_PER_TILE
+from bnmf.priors.base import Coefficients
+from bnmf.utils.typing import Floats, Indices, Ints
 
 # Memory of one listed entry: its value and its position.
 LISTED_BYTES = 12
+# Blocks for each thread of the cluster, if there are enough tiles of rows: workers that come or go take whole blocks.
+BLOCKS_PER_THREAD = 2
+
+
+class ShardedView(View):
+    """Rows of the data, or of its transpose, in blocks."""
+
+    def __init__(self, cluster: Cluster, blocks: Blocks, bounds: Ints, n_columns: int) -> None:
+        self.cluster, self.blocks, self.bounds = cluster, blocks, bounds
+        self.n_rows, self.n_columns = int(bounds[-1]), n_columns
+
+    @cached_property
+    def n_observed(self) -> Ints:  # type: ignore[override]
+        """Number of observed entries."""
+        return self.of_rows(attrgetter("n_observed"))
+
+    def of_rows(self, function: Callable[[Any], Any]) -> Any:
+        """Return what a function gives for each row, computed where the rows are."""
+        return np.concatenate(self.cluster.over(self.blocks, on_workers.of_rows, compute=function))
+
+    def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
+        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
+        return ShardedScaledView(self, entry_scale, row_scale)
+
+    def observed_values(self, row: int) -> Floats:
+        """Return the observed entries of a row."""
+        ((number, inside),) = self._by_block(np.array([row])).items()
+        return self.cluster.over(self.blocks, on_workers.values_of_row, {number: int(inside[0])})[0]
+
+    def dense_rows(self, rows: Indices) -> Floats:
+        """Return some rows, in ascending order, as a dense array with NaN for missing entries."""
+        return np.concatenate(self.cluster.over(self.blocks, on_workers.dense_rows, self._by_block(rows)))
+
+    def _by_block(self, rows: Indices) -> dict[int, Indices]:
+        """Return the numbers of rows within their block, by block."""
+        owners = np.searchsorted(self.bounds, rows, side="right") - 1
+        return {int(number): rows[owners == number] - self.bounds[number] for number in np.unique(owners)}
+
+    def slices(self) -> list[slice]:
+        """Return the rows of each block."""
+        return [slice(int(a), int(b)) for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
+
+
+class ShardedScaledView(ScaledView):
+    """A sharded view whose data are multiplied by factors; its half-sweeps run on the cluster."""
+
+    def half_sweep(
+        self,
+        W: Floats,
+        Z: Floats,
+        prior: Coefficients,
+        row_variance: Floats,
+        entry_variance: Floats,
+        key: tuple[int, int],
+        workers: Any,
+        ids: Any = None,
+        *,
+        needs_errors: bool = True,
+        n_passes: int = 1,
+        roots: Any = None,
+        drawn: tuple[int, int] | None = None,
+    ) -> Floats:
+        """Run the half-sweep on each block, where it is; entries have no weights there."""
+        options = {"stream": key, "needs_errors": needs_errors, "n_passes": n_passes, "drawn": drawn}
+        found = self._over(on_workers.draw_block, W, Z, prior, row_variance, entry_variance, **options)
+        for rows, (drawn_W, _) in zip(self.view.slices(), found, strict=True):
+            W[rows] = drawn_W
+        return np.concatenate([errors for _, errors in found]) if needs_errors else np.empty(len(W))
+
+    def squared_errors(self, W: Floats, Z: Floats, workers: Any = None) -> Floats:
+        """Return the squared errors of each block, computed where it is."""
+        return np.concatenate(self._over(on_workers.errors_of_block, W, Z, None, np.ones(1), np.ones(1)))
+
+    def _over(  # type: ignore[override]
+        self,
+        function: Callable[..., Any],
+        W: Floats,
+        Z: Floats,
+        prior: Coefficients | None,
+        row_variance: Floats,
+        entry_variance: Floats,
+        **options: Any,
+    ) -> list[Any]:
+        def part(array: Floats, rows: slice) -> Floats:
+            return array[rows] if len(array) > 1 else array
+
+        own = {
+            number: BlockInput(
+                rows.start,
+                W[rows],
+                None if prior is None else prior.of_rows(rows),
+                part(row_variance, rows),
+                part(self.row_scale, rows),
+            )
+            for number, rows in enumerate(self.view.slices())
+        }
+        given = Broadcast(Z, entry_variance, self.entry_scale)
+        return self.view.cluster.over(self.view.blocks, function, own, given, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +147,13 @@ class ShardedMatrix(ObservedMatrix):
         Where the blocks are.
     """
 
-    source: da.Array | None = None
+    rows: ShardedView
+    columns: ShardedView
+    source: Any = None
     kind: str = "dense"
     unstored: str = "zero"
-    cluster: Cluster | None = None
+    cluster: Any = None
+    in_memory: ClassVar[bool] = False
 
     @classmethod
     def from_dask(cls, X: Any, *, unstored: str = "zero", negative: bool = False) -> ShardedMatrix:
@@ -70,60 +175,34 @@ class ShardedMatrix(ObservedMatrix):
         """
         cluster = Cluster(current_client())
         source = as_dask_array(X, cluster)
-        shape = tuple(int(n) for n in source.shape)
-        found = cluster.compute([delayed(on_workers.survey)(chunk, unstored) for chunk in chunks_of(source)])
-        whole = joined(found)
-        check_survey(whole, negative=negative)
-        if sp.issparse(source._meta):
-            sparse_kind = "listed" if unstored == "missing" else "sparse"
-            kind = "dense" if whole.n_stored >= DENSE_FRACTION * shape[0] * shape[1] else sparse_kind
-        else:
-            kind = "dense" if whole.n_observed / (shape[0] * shape[1]) >= DENSE_FRACTION else "listed"
-        n_bytes = 8 * shape[0] * shape[1] if kind == "dense" else LISTED_BYTES * whole.n_stored
+        shape = int(source.shape[0]), int(source.shape[1])
+        surveys = [delayed(on_workers.survey)(chunk, unstored, negative) for chunk in chunks_of(source)]
+        found: list[BlockStats] = cluster.compute(surveys)
+        n_stored, n_observed = (int(sum(block[i] for block in found)) for i in range(2))
+        if n_observed == 0:
+            raise ValueError("X has no observed entry at all: there is nothing to learn from")
+        kind = "listed" if not sp.issparse(source._meta) or unstored == "missing" else "sparse"
+        if n_stored >= DENSE_FRACTION * shape[0] * shape[1]:
+            kind = "dense"
+        n_bytes = 8 * shape[0] * shape[1] if kind == "dense" else LISTED_BYTES * n_stored
         n_threads = sum(cluster.threads().values())
         bounds = [bounds_of(n, n_bytes, n_threads, cluster.block_bytes()) for n in shape]
-        views = views_of(source, kind, unstored, None, cluster, bounds)
+        rows, columns = views_of(source, kind, unstored, None, cluster, bounds)
+        nonnegative = min(block.lowest for block in found) >= 0
         options: dict[str, Any] = {"source": source, "kind": kind, "unstored": unstored, "cluster": cluster}
-        rows, columns = (cast(View, view) for view in views)
-        return cls((shape[0], shape[1]), whole.n_observed, rows, columns, nonnegative=whole.lowest >= 0, **options)
-
-    @property
-    def is_sharded(self) -> bool:
-        """Whether the data are in blocks on a cluster."""
-        return True
+        return cls(shape, n_observed, rows, columns, nonnegative=nonnegative, **options)
 
     @property
     def has_implicit_zeros(self) -> bool:
         """Whether this is a sparse matrix whose unstored entries are observed zeros."""
         return self.kind == "sparse"
 
-    @property
-    def shards(self) -> tuple[ShardedView, ShardedView]:
-        """The rows and the columns."""
-        return cast(ShardedView, self.rows), cast(ShardedView, self.columns)
-
-    def release(self) -> None:
-        """Let the cluster forget the blocks. They are made again when they are needed."""
-        for view in self.shards:
-            view.blocks.release()
-
-    def column_minima(self) -> Floats:
-        """Return the smallest observed entry of each column, 0 for a column without any."""
-        self.refuse_implicit_zeros("min")
-        assert self.source is not None
-        assert self.cluster is not None
-        found = self.cluster.compute([delayed(on_workers.column_minima)(chunk) for chunk in chunks_of(self.source)])
-        n_across = self.source.numblocks[1]
-        lowest = np.concatenate([np.min(found[column::n_across], axis=0) for column in range(n_across)])
-        return np.where(np.isfinite(lowest), lowest, 0.0)
-
     def shifted(self, offset: Floats) -> ShardedMatrix:
         """Return the data with a number subtracted from each column."""
-        assert self.source is not None
-        assert self.cluster is not None
-        bounds = [view.bounds for view in self.shards]
-        views = views_of(self.source, self.kind, self.unstored, offset, self.cluster, bounds)
-        return replace(self, rows=cast(View, views[0]), columns=cast(View, views[1]), nonnegative=False)
+        self.cluster.release()  # what was needed to find the offset
+        bounds = self.rows.bounds, self.columns.bounds
+        rows, columns = views_of(self.source, self.kind, self.unstored, offset, self.cluster, bounds)
+        return replace(self, rows=rows, columns=columns, nonnegative=False)
 
     def check_listable(self) -> None:
         """Raise an error: each block has its own lists, and weights would have to follow them."""
@@ -133,98 +212,55 @@ class ShardedMatrix(ObservedMatrix):
         )
 
     def dense_rows(self, rows: Indices) -> Floats:
-        """Return a range of rows as a dense array with NaN for missing entries."""
-        start, stop = int(rows[0]), int(rows[-1]) + 1
-        view = self.shards[0]
-        own = {
-            number: (max(start, own_rows.start) - own_rows.start, min(stop, own_rows.stop) - own_rows.start)
-            for number, own_rows in enumerate(view.slices())
-            if own_rows.start < stop and start < own_rows.stop
-        }
-        found = view.cluster.over(view.blocks, on_workers.dense_rows, own, n_columns=self.shape[1])
-        return np.concatenate(found)
+        """Return some rows, in ascending order, as a dense array with NaN for missing entries."""
+        return self.rows.dense_rows(rows)
 
-    # --- what would bring the whole matrix to one place
-
-    def mask(self, start: int = 0, stop: int | None = None) -> Bools:
-        """Return the mask of the observed entries of some rows."""
-        if stop is None:
-            self._refuse("the mask of all entries")
-        return ~np.isnan(self.dense_rows(np.arange(start, stop)))
-
-    def observed_entries(self) -> tuple[Indices, Indices, Floats]:
-        """Raise an error: there are too many."""
-        self._refuse("a list of all observed entries")
-
-    def stored_entries(self) -> tuple[Indices, Indices, Floats]:
-        """Raise an error: there are too many."""
-        self._refuse("a list of all stored entries")
-
-    def missing_entries(self) -> tuple[Indices, Indices]:
-        """Raise an error: there are too many."""
-        self._refuse("a list of all missing entries")
-
-    def without(self, rows: Indices, columns: Indices) -> ObservedMatrix:
-        """Raise an error: a copy of the data would be needed."""
-        self._refuse("a copy of the data with entries hidden")
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise ValueError(
-            f"{what} is not made of data on a cluster, because it may not fit into memory: go through blocks of rows "
-            "(dense_rows), or ask posterior_.mean(rows, columns) for the entries that you need"
-        )
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
+        with released(self):
+            yield from super().blocks()
 
 
-def joined(found: list[Survey]) -> Survey:
-    """Return the survey of a matrix, given those of its blocks."""
-    n_stored, n_observed, n_infinite, n_negative = (int(sum(block[i] for block in found)) for i in range(4))
-    return Survey(n_stored, n_observed, n_infinite, n_negative, min(block.lowest for block in found))
+# --- blocks
 
 
-def check_survey(whole: Survey, *, negative: bool) -> None:
-    """Raise an error if observed values are infinite or, unless allowed, negative, or if there are none."""
-    if whole.n_observed == 0:
-        raise ValueError("X has no observed entry at all: there is nothing to learn from")
-    if whole.n_infinite:
-        raise ValueError(f"X must be finite where it is observed, got {whole.n_infinite} infinite entries")
-    if whole.n_negative and not negative:
-        raise ValueError(
-            "X must be nonnegative unless an offset or the prior allows others, got "
-            f"{whole.n_negative} negative entries, the lowest "
-            f"{whole.lowest:g}"
-        )
+def chunks_of(array: da.Array) -> list[Any]:
+    """Return the chunks of an array as delayed objects, row by row."""
+    # Not optimised: rows and columns would get different tasks of the same name.
+    return array.to_delayed(optimize_graph=False).ravel().tolist()
 
 
-# --- functions of data, for data in blocks
+def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> Ints:
+    """Return where blocks of rows begin, and where the last one ends.
+
+    Examples
+    --------
+    >>> bounds_of(1500, n_bytes=2**20, n_threads=1, block_bytes=2**25)
+    array([   0,  768, 1500])
+    """
+    n_tiles = -(-n_rows // ROWS_PER_TILE)
+    per_thread = max(BLOCKS_PER_THREAD, math.ceil(n_bytes / (block_bytes * n_threads)))
+    n_blocks = min(n_tiles, per_thread * n_threads)
+    return np.minimum(np.arange(n_blocks + 1) * n_tiles // n_blocks * ROWS_PER_TILE, n_rows)
 
 
-@identity.fingerprint.register(ShardedMatrix)
-def fingerprint(data: ShardedMatrix) -> str:
-    """Return the digest that the same matrix has in one process."""
-    rows = data.shards[0]
-    tiles = rows.cluster.over(rows.blocks, on_workers.digests_of_tiles)
-    return identity.joined(data.shape, [digest for block in tiles for digest in block])
-
-
-@identity.row_ids.register(ShardedMatrix)
-def row_ids(data: ShardedMatrix, scale: Floats | None = None) -> Words:
-    """Return the identity of each row."""
-    rows = data.shards[0]
-    found = rows.cluster.over(rows.blocks, on_workers.ids_of_rows, shared=scale, n_columns=data.shape[1])
-    return np.concatenate(found)
-
-
-@notes.sample_entries.register(ShardedMatrix)
-def sample_entries(data: ShardedMatrix) -> tuple[Indices, Indices, Floats]:
-    """Return rows, columns and values of some observed entries, from all parts of the data."""
-    view, n_rows = data.shards[0], min(notes.MAX_ROWS, data.shape[0])
-    chosen = np.sort(np.random.default_rng(0).choice(data.shape[0], n_rows, replace=False)).tolist()
-    own: dict[int, list[int]] = {}
-    for row in chosen:
-        number = view.owner(row)
-        own.setdefault(number, []).append(row - int(view.bounds[number]))
-    each = -(-notes.MAX_ENTRIES // n_rows)
-    parts = view.cluster.over(view.blocks, on_workers.sample_of_rows, own, n_columns=data.shape[1], each=each)
-    entries = [entry for found in parts for entry in found]
-    rows = np.repeat(chosen, [len(columns) for columns, _ in entries])
-    return rows, np.concatenate([columns for columns, _ in entries]), np.concatenate([values for _, values in entries])
+def views_of(
+    source: da.Array, kind: str, unstored: str, offset: Floats | None, cluster: Cluster, bounds: Sequence[Ints]
+) -> tuple[ShardedView, ShardedView]:
+    """Return rows and columns of a matrix in given blocks. Nothing is computed before it is needed."""
+    (n_rows, n_columns), (row_bounds, column_bounds) = source.shape, bounds
+    # Chunks that go through the disks of workers (the default of some clusters) are lost with a worker as a whole.
+    how: Any = {"method": "tasks", "block_size_limit": cluster.block_bytes()}
+    by_row = chunks_of(source.rechunk((tuple(np.diff(row_bounds).tolist()), -1), **how))
+    by_column = chunks_of(source.rechunk((-1, tuple(np.diff(column_bounds).tolist())), **how))
+    make = delayed(on_workers.make_view, pure=False)
+    shift = None if offset is None else delayed(offset)
+    rows = [make(chunk, kind, unstored, shift, "row") for chunk in by_row]
+    columns = [
+        make(chunk, kind, unstored, None if offset is None else offset[start:stop], "column")
+        for chunk, start, stop in zip(by_column, column_bounds[:-1], column_bounds[1:], strict=True)
+    ]
+    return (
+        ShardedView(cluster, Blocks(rows), row_bounds, n_columns),
+        ShardedView(cluster, Blocks(columns), column_bounds, n_rows),
+    )

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import ScaledView
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
 from bnmf.model.noise import Noise, NoiseState, as_noise
 from bnmf.model.precisions import (
@@ -115,18 +115,13 @@ class Model:
     @cached_property
     def rows(self) -> ScaledView:
         """The data, as the half-sweep of W reads them."""
-        if self.units.by_column:
-            return self.data.rows.scaled(entry_scale=1.0 / self.units.scale)
-        return self.data.rows.scaled(row_scale=self._factor)
+        factor = 1.0 / self.units.scale
+        return self.data.rows.scaled(factor) if self.units.by_column else self.data.rows.scaled(row_scale=factor)
 
     @cached_property
     def columns(self) -> ScaledView:
         """The transposed data, as the half-sweep of Z reads them."""
-        return self.data.columns.scaled(row_scale=self._factor)
-
-    @property
-    def _factor(self) -> Floats | None:
-        return None if self.units is NO_UNITS else 1.0 / self.units.scale
+        return self.data.columns.scaled(row_scale=1.0 / self.units.scale)
 
     @cached_property
     def max_precisions(self) -> dict[str, Floats]:
@@ -176,7 +171,7 @@ class Model:
 
     def standardised_squares(self, residuals: Floats, noise: NoiseState) -> tuple[Floats, Floats]:
         """Return squared residuals of entries over their variances, and those variances, without drawn factors."""
-        variance = noise.variance_at(self.data.listed_rows, self.data.rows.indices)
+        variance = noise.variance_at(self.data.listed_rows, self.data.listed_columns)
         if self.entry_precision is not None:
             variance = variance / self.entry_precision
         return residuals**2 / variance, variance
@@ -294,16 +289,13 @@ class Model:
         prior_W, prior_Z = self.priors_at(rates)
         density = prior_W.log_density(W) + prior_Z.log_density(Zt) + self.noise_model.log_density(noise)
         if self.is_weighted:
-            residuals = np.empty(self.data.n_observed)
-            self.rows.listed_residuals(W, Zt, 0, len(W), residuals)
-            squares, variance = self.standardised_squares(residuals, noise)
+            squares, variance = self.standardised_squares(self.rows.listed_residuals(W, Zt), noise)
             factor = noise.entry if noise.entry.size else np.ones(1)
             return float(density - 0.5 * (squares * factor + np.log(variance / factor)).sum())
         # Rows of unequal variance weigh the residuals of a column: divide data and W by their root.
         root = 1.0 / np.sqrt(noise.row)
-        weighted = self.data.columns.scaled(np.broadcast_to(root, len(W)).copy(), self._factor)
-        errors = np.empty(self.data.shape[1])
-        weighted.squared_errors(Zt, W * root[:, None], 0, len(errors), errors)
+        weighted = self.data.columns.scaled(np.broadcast_to(root, len(W)).copy(), 1.0 / self.units.scale)
+        errors = weighted.squared_errors(Zt, W * root[:, None])
         counts = self.data.rows.n_observed, self.data.columns.n_observed
         fit = -0.5 * (counts[0] * np.log(noise.row)).sum() - 0.5 * (counts[1] * np.log(noise.column)).sum()
         fit -= 0.5 * (errors / noise.column).sum()

@@ -44,10 +44,6 @@ class Units:
         """Whether columns have scales of their own."""
         return self.scale.size > 1
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle `NO_UNITS` by its name, because it is recognised by its identity."""
-        return "NO_UNITS" if self is NO_UNITS else super().__reduce_ex__(protocol)
-
 
 NO_UNITS = Units(np.ones(1))
 """The model works in the user's units."""
@@ -67,7 +63,11 @@ def units_of(
     subtracted = None
     latent = None if data.limits is None or data.has_implicit_zeros else _latent_moments(data)
     if offset is not None:
-        subtracted = data.column_minima() if offset == "min" else _centres(data, robust)
+        if data.has_implicit_zeros:
+            raise ValueError(
+                f"offset={offset!r} needs dense data: subtracting it from implicit zeros would store them all"
+            )
+        subtracted = data.columns.minima() if offset == "min" else _centres(data, robust)
         if latent is not None and offset == "mean":
             subtracted = np.where(np.isnan(latent[0]), subtracted, latent[0])
         if is_common:
@@ -140,7 +140,6 @@ def _latent_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
 
 def _centres(data: ObservedMatrix, robust: bool) -> Floats:
     """Return the mean of the observed entries of each column, or their median, and 0 for a column without any."""
-    data.refuse_implicit_zeros("mean")
     columns, counts = data.columns, data.columns.n_observed
     if robust:
         found = [np.median(columns.observed_values(column)) if counts[column] else 0.0 for column in range(len(counts))]

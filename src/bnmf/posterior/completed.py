@@ -15,7 +15,7 @@ from bnmf.utils.typing import Floats
 
 def completed(data: ObservedMatrix, posterior: Any, out: Any = None) -> Any:
     """Return the completed matrix: `out` if it is given, else a DataFrame if the rows have names, else an array."""
-    if out is None and data.is_sharded:
+    if out is None and not data.in_memory:
         raise ValueError(
             "impute() of data on a cluster would bring them all to this machine: pass out= a memory map, or ask "
             "posterior_.mean(rows, columns) for the entries that you need"
@@ -35,7 +35,6 @@ def completed(data: ObservedMatrix, posterior: Any, out: Any = None) -> Any:
         filled[rows] = np.where(np.isnan(block), posterior.mean_of_rows(rows), block)
     if data.limits is not None:
         filled[data.limits.rows, data.limits.columns] = _means_between(data, posterior)
-    data.release()
     if data.row_names is None or out is not None:
         return filled
     return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)

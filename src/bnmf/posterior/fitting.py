@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.data.folds import balanced_folds
+from bnmf.data.folds import folds
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.build import Built, build
-from bnmf.model.units import NO_UNITS
 from bnmf.posterior import notes as notes_of
 from bnmf.posterior.base import Moments
 from bnmf.posterior.calibration import Calibration, measure
@@ -52,11 +51,8 @@ class Fit:
 
     def extended(self, n_draws: int, **options: Any) -> Fit:
         """Return the fit with more draws of every chain."""
-        try:
-            run = self.run.extended(n_draws, **options)
-            posterior = from_run(run, self.built, calibration=self.posterior.calibration)
-        finally:
-            self.built.model.data.release()
+        run = self.run.extended(n_draws, **options)
+        posterior = from_run(run, self.built, calibration=self.posterior.calibration)
         return Fit(self.built, run, posterior, run.ending)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -89,28 +85,24 @@ def fit(
     options["deadline"] = None if max_time is None else began + max_time
     built = build(data, **parameters)
     run, calibration = Run(built.model, seed, **settings), None
-    try:
-        if until_converged:
+    if until_converged:
 
-            def predictions(run: Run) -> Floats:
-                posterior = from_run(run, built, notes=())
-                assert isinstance(posterior, Posterior)
-                return posterior.monitored_predictions()
+        def predictions(run: Run) -> Floats:
+            posterior = from_run(run, built, notes=())
+            assert isinstance(posterior, Posterior)
+            return posterior.monitored_predictions()
 
-            assert max_time is not None
-            reserve = CALIBRATION_TIME * max_time if calibrates and math.isfinite(max_time) else 0.0
-            run, ending = sample_until_converged(
-                run, schedule, predictions, PREDICTION_ERRORS[0], reserve=reserve, **options
-            )
-        else:
-            run = run.sampled(schedule, **options)
-            ending = run.ending
-        if calibrates and ending != Ending.INTERRUPTED:
-            calibration = calibrate(data, parameters, schedule, seed, **options)
-        return Fit(built, run, from_run(run, built, calibration=calibration), ending)
-    finally:
-        built.model.data.release()
-        data.release()
+        assert max_time is not None
+        reserve = CALIBRATION_TIME * max_time if calibrates and math.isfinite(max_time) else 0.0
+        run, ending = sample_until_converged(
+            run, schedule, predictions, PREDICTION_ERRORS[0], reserve=reserve, **options
+        )
+    else:
+        run = run.sampled(schedule, **options)
+        ending = run.ending
+    if calibrates and ending != Ending.INTERRUPTED:
+        calibration = calibrate(data, parameters, schedule, seed, **options)
+    return Fit(built, run, from_run(run, built, calibration=calibration), ending)
 
 
 def from_run(
@@ -119,7 +111,7 @@ def from_run(
     """Return the posterior of a run of a model, which shares its draws; notes are found in the data by default."""
     drawn, model, data = run.drawn, run.model, built.data
     lower_bound = 0.0 if data.nonnegative else -math.inf
-    scale = None if model.units is NO_UNITS else model.units.scale
+    scale = model.units.scale
     posterior: Posterior | Moments
     if drawn.prediction is not None:
         posterior = Moments(
@@ -164,7 +156,7 @@ def calibrate(
     # Two chains, because one lacks the spread between modes; short ones, because coverage needs no exact quantiles.
     burn_in, n_draws = 2 * schedule.burn_in // 3, min(schedule.n_draws, N_FIRST_DRAWS)
     try:
-        fold = next(iter(balanced_folds(data, n_folds, np.random.default_rng(seed))))
+        fold = next(iter(folds(data, n_folds, np.random.default_rng(seed), balanced=True)))
         built = build(fold.rest, **parameters)
         run = Run(built.model, seed).sampled(replace(schedule, n_chains=2, burn_in=burn_in, n_draws=n_draws), **options)
     except (KeyboardInterrupt, ValueError, TimeoutError):

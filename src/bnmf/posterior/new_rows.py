@@ -11,7 +11,7 @@ from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids
 from bnmf.data.limits import Filled, Limits, refreshed
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import ScaledView, View
+from bnmf.data.views import Stored
 from bnmf.model.noise import Law, NoiseState
 from bnmf.posterior.base import Moments
 from bnmf.priors.base import Prior
@@ -64,7 +64,7 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
         if fitted.n_fixed[1] and np.ptp(fitted.W[0, 0, :, -fitted.n_fixed[1] :], axis=0).any():
             raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
         weighted = fitted.law.has_entries or factor is not None
-        rows = (data.listed() if weighted else data).rows.select(new)
+        rows = (data.listed() if weighted else data).selected(new)
         limits = None if data.limits is None else data.limits.of_rows(new)
         of_new = factor if factor is None or len(factor) == 1 else factor[new]
         weights, variances = draw(rows, ids[new], replace(fitted, noise_factor=of_new), seed, limits)
@@ -95,18 +95,16 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
 
 
 def draw(
-    view: View, ids: Words, fitted: Posterior, seed: int, limits: Limits | None = None
+    view: Stored, ids: Words, fitted: Posterior, seed: int, limits: Limits | None = None
 ) -> tuple[Floats, Floats | None]:
     """Draw W (chain, draw, rows, K) and row noise of new rows under every draw of Z, each row by its content alone."""
     filled = None if limits is None else Filled(limits, view)
-    rows = ScaledView(view if filled is None else filled.rows)
+    rows = (view if filled is None else filled.rows).scaled()
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
     row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
     law = fitted.law
     is_weighted = law.has_entries or fitted.noise_factor is not None
-    known, residuals, row_of = np.ones(1), np.empty(len(view.indices)), np.empty(0, np.intp)
-    if is_weighted:
-        row_of = np.repeat(np.arange(view.n_rows), np.diff(view.indptr))
+    known, row_of = np.ones(1), view.listed_rows
     if fitted.noise_factor is not None:
         factor = np.broadcast_to(fitted.noise_factor, (view.n_rows, fitted.shape[1]))
         known = 1.0 / factor[row_of, view.indices] ** 2
@@ -131,8 +129,8 @@ def draw(
                         )  # fmt: skip
                         rows = refreshed(filled.rows, rows)
                     key = stream.key(sweep, DRAW_W)
-                    errors = gibbs.half_sweep(
-                        rows, weights, Zt, prior, variance, noise, key, workers, ids,
+                    errors = rows.half_sweep(
+                        weights, Zt, prior, variance, noise, key, workers, ids,
                         drawn=(0, fitted.n_components - fitted.n_fixed[1]), needs_errors=row_noise is not None,
                         roots=np.sqrt(entry * known) if is_weighted else None,
                     )  # fmt: skip
@@ -140,8 +138,8 @@ def draw(
                         strength = float(fitted.row_strength[chain, draw])
                         variance = _draw_row_noise(strength, errors, view, stream, sweep, ids)
                     if law.has_entries:
-                        rows.listed_residuals(weights, Zt, 0, len(weights), residuals)
-                        squares = residuals**2 * known / NoiseState(variance, noise).variance_at(row_of, view.indices)
+                        squares = rows.listed_residuals(weights, Zt) ** 2 * known
+                        squares /= NoiseState(variance, noise).variance_at(row_of, view.indices)
                         entry = _draw_entries(law, chain * fitted.n_draws + draw, squares, view, stream, sweep, ids)
                 gibbs.check_range("new rows", weights, Zt)
                 W[chain, draw] = weights
@@ -158,7 +156,7 @@ def _prior_at(fitted: Posterior, chain: int, draw: int) -> Prior:
     return fitted.prior_W.learned.with_rate(fitted.rate_W[chain, draw])
 
 
-def _draw_row_noise(strength: float, errors: Floats, view: View, stream: Stream, sweep: int, ids: Words) -> Floats:
+def _draw_row_noise(strength: float, errors: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
     """Draw the relative variance of each row, each from a stream of its own."""
     shape, rate = strength + 0.5 * view.n_observed, strength + 0.5 * errors
     high, low = stream.key(sweep, NOISE)
@@ -169,7 +167,7 @@ def _draw_row_noise(strength: float, errors: Floats, view: View, stream: Stream,
     return variance
 
 
-def _draw_entries(law: Law, draw: int, squares: Floats, view: View, stream: Stream, sweep: int, ids: Words) -> Floats:
+def _draw_entries(law: Law, draw: int, squares: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
     """Draw the factor of the precision of each entry, those of a row from a stream of its own."""
     high, low = stream.key(sweep, ENTRIES)
     factors = np.empty(len(squares))

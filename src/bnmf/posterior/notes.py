@@ -14,7 +14,7 @@ from bnmf.posterior.verdict import POOR, USABLE, Finding, named
 from bnmf.utils.typing import Floats, Indices
 
 # Rows, and entries in all, at which a fit is compared with the means of the columns.
-MAX_ROWS = 100
+MAX_ROWS, ROWS_AT_A_TIME = 100, 10
 MAX_ENTRIES = 2000
 # Squared error over that of the means of the columns from which a fit counts as worse: of all columns, and of one with
 # at least so many entries.
@@ -76,20 +76,19 @@ def _unexplained_columns(columns: Indices, data: ObservedMatrix) -> Finding:
     )
 
 
-@singledispatch
 def sample_entries(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
     """Return rows, columns and values of some observed entries, from all parts of the data."""
     rng = np.random.default_rng(0)
     rows = np.sort(rng.choice(data.shape[0], min(MAX_ROWS, data.shape[0]), replace=False))
     each = -(-MAX_ENTRIES // len(rows))
     at, to, values = [], [], []
-    for row in rows:
-        entries = data.dense_rows(np.array([row]))[0]
-        columns = np.flatnonzero(~np.isnan(entries))
-        columns = rng.permutation(columns)[:each]
-        at.append(np.full(len(columns), row))
-        to.append(columns)
-        values.append(entries[columns])
+    for start in range(0, len(rows), ROWS_AT_A_TIME):
+        some = rows[start : start + ROWS_AT_A_TIME]
+        for row, entries in zip(some, data.dense_rows(some), strict=True):
+            columns = rng.permutation(np.flatnonzero(~np.isnan(entries)))[:each]
+            at.append(np.full(len(columns), row))
+            to.append(columns)
+            values.append(entries[columns])
     return np.concatenate(at), np.concatenate(to), np.concatenate(values)
 
 
@@ -134,7 +133,7 @@ def _outlier(model: Model) -> Finding | None:
 
 def _at_its_end(data: ObservedMatrix) -> Finding | None:
     """Find columns of which many exact entries are equal to the smallest or the largest one."""
-    if data.is_sharded or data.has_implicit_zeros:
+    if not data.in_memory or data.has_implicit_zeros:
         return None
     found: list[tuple[float, int, float, str]] = []
     stand_ins = None if data.limits is None else data.limits.representatives

@@ -98,6 +98,12 @@ class Coefficients:
             absolute=None if self.absolute is None else np.ascontiguousarray(self.absolute[:, first:end]),
         )
 
+    def of_rows(self, rows: slice) -> Coefficients:
+        """Return the coefficients of some rows."""
+        arrays: dict[str, Any] = {"linear": self.linear, "quadratic": self.quadratic, "absolute": self.absolute}
+        some = {name: array[rows] for name, array in arrays.items() if array is not None and len(array) > 1}
+        return replace(self, **some)
+
     def draw(self, shape: Shape, rng: np.random.Generator) -> Floats:
         """Draw a factor of `shape` exactly and independently."""
         if self.absolute is not None:

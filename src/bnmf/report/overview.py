@@ -37,7 +37,7 @@ class Overview:
         view = data.columns
         count = np.where(view.n_observed > 0, view.n_observed, np.nan)
         mean = view.sums() / count
-        sd = np.sqrt(np.maximum(view.sums_of_squares / count - mean**2, 0.0))
+        sd = np.sqrt(np.maximum(view.root_mean_squares() ** 2 - mean**2, 0.0))
         sd[sd < 1e-7 * np.abs(mean)] = 0.0  # what rounding leaves of a column of equal numbers
         rows = np.arange(data.shape[0])
         limit = max(1, MAX_SAMPLED_ENTRIES // data.shape[1])

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
+from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import refreshed
-from bnmf.data.views import ScaledView
-from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, all_above, all_finite, draw_both
+from bnmf.kernels.compiled import ROWS_PER_TILE, all_finite, draw_both
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Coefficients
@@ -35,8 +34,8 @@ from bnmf.sampler.streams import (
     Key,
     Stream,
 )
-from bnmf.sampler.threads import Workers, single_threaded_blas
-from bnmf.utils.typing import Floats, Words
+from bnmf.sampler.threads import Workers
+from bnmf.utils.typing import Floats
 
 
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:
@@ -55,11 +54,11 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     noise = model.noise_model.start(model.data.shape)
     errors = np.empty(0)
     if model.noise_model.has_entries:
-        residuals = listed_residuals(model, W, Zt, workers)
+        residuals = model.rows.listed_residuals(W, Zt, workers)
         noise = model.noise_model.update_entries(noise, model.standardised_squares(residuals, noise)[0], rng)
     for half in model.noise_model.updated_after:
         view, given, other = _half(half, model, W, Zt)
-        errors = squared_errors(view, given, other, workers)
+        errors = view.squared_errors(given, other, workers)
         bounds = model.max_precisions[half]
         noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
     squared_error = float(errors.sum())
@@ -104,18 +103,18 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
             row_variance, entry_variance = _variances(half, noise)
             prior, part = (prior_W, DRAW_W) if half == "W" else (prior_Z, DRAW_Z)
             is_used = half in model.noise_model.updated_after
-            errors = half_sweep(
-                view, given, other, prior, row_variance, entry_variance, stream.key(sweep, part), workers,
+            errors = view.half_sweep(
+                given, other, prior, row_variance, entry_variance, stream.key(sweep, part), workers,
                 needs_errors=is_used, n_passes=moves.n_passes, roots=roots[half], drawn=model.drawn[half],
             )  # fmt: skip
             if is_used:
                 noise = _update_noise(model, half, noise, errors, stream, sweep)
     squared_error = float(np.add.reduce(errors))
     if len(model.noise_model.updated_after) > 1:  # those errors are divided by the variances of one side
-        squared_error = float(squared_errors(model.columns, Zt, W, workers).sum())
+        squared_error = float(model.columns.squared_errors(Zt, W, workers).sum())
     log_likelihood = None
     if model.is_weighted:
-        residuals = listed_residuals(model, W, Zt, workers)
+        residuals = model.rows.listed_residuals(W, Zt, workers)
         if model.noise_model.has_entries:
             squares, _ = model.standardised_squares(residuals, noise)
             noise = model.noise_model.update_entries(noise, squares, stream.generator(stream.key(sweep, ENTRIES)))
@@ -138,8 +137,8 @@ def _runs_in_one_call(model: Model, noise: NoiseState, workers: Workers) -> bool
     """
     halves, updated_after = model.noise_model.halves, model.noise_model.updated_after
     last = noise.row if halves[-1] == "Z" else noise.column  # variances that the last squared errors are divided by
-    is_local = type(model.rows) is ScaledView and not model.is_weighted
-    return is_local and len(updated_after) == 1 and last.size == 1 and workers.may_draw_at_once(max(model.data.shape))
+    is_plain = model.data.in_memory and not model.is_weighted
+    return is_plain and len(updated_after) == 1 and last.size == 1 and workers.may_draw_at_once(max(model.data.shape))
 
 
 def _draw_both(
@@ -164,9 +163,9 @@ def _draw_both(
         stream.key(sweep, DRAW_Z), n_passes, drawn["W"], drawn["Z"], columns_first, *errors,
     )  # fmt: skip
     if columns_first:
-        _correct_errors(rows, W, Zt, noise.column, errors[0])
+        rows.correct_errors(W, Zt, noise.column, errors[0])
         return errors[0]
-    _correct_errors(columns, Zt, W, noise.row, errors[1])
+    columns.correct_errors(Zt, W, noise.row, errors[1])
     return errors[1]
 
 
@@ -211,89 +210,6 @@ def _log_likelihood(model: Model, noise: NoiseState, errors: Floats) -> float:
     return float(-0.5 * (logs + fit))
 
 
-@singledispatch
-def half_sweep(
-    view: ScaledView,
-    W: Floats,
-    Z: Floats,
-    prior: Coefficients,
-    row_variance: Floats,
-    entry_variance: Floats,
-    key: Key,
-    workers: Workers,
-    ids: Words | None = None,
-    *,
-    needs_errors: bool = True,
-    n_passes: int = 1,
-    roots: Floats | None = None,
-    drawn: tuple[int, int] | None = None,
-) -> Floats:
-    """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
-
-    Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column. Unequal
-    variances of the columns enter as a scaling of Z and of the data by their roots. The squared errors are divided by
-    entry_variance; without `needs_errors` they are not to be used. Each row reads the random stream of its id, which
-    is its number if `ids` is not given, and is drawn `n_passes` times. `roots` are the roots of the weights of the
-    entries, for data whose rows list what was observed: each entry counts, in the squared errors too, as often as its
-    weight says. `drawn` is the first component that is drawn and the one after the last: all by default.
-
-    Data that are not in this process register a function of their own, which calls this one where they are.
-    """
-    weighted = view.times(1.0 / np.sqrt(entry_variance)) if needs_errors and entry_variance.size > 1 else view
-    squared_error = np.empty(len(W))
-    first_drawn, end_drawn = drawn or (0, W.shape[1])
-    key_high, key_low = key
-    half = HalfSweep(
-        view.kernel_rows(W.shape[1]), W, Z, prior.kernel_prior, workers.memory, row_variance, entry_variance, key_high,
-        key_low, n_passes, first_drawn, end_drawn, squared_error,
-        squares=None if weighted is view else weighted.squares, roots=roots, ids=ids,
-    )  # fmt: skip
-    workers.over_tiles(lambda first, end: half.draw(first, end, workers.memory), len(W))
-    if needs_errors:
-        _correct_errors(weighted, W, Z, entry_variance, squared_error, cancel=roots is None)
-    return squared_error
-
-
-def _correct_errors(
-    view: ScaledView, W: Floats, Z: Floats, entry_variance: Floats, squared_error: Floats, *, cancel: bool = True
-) -> None:
-    """Replace squared errors that have cancelled by those of the residuals, and divide all by a common variance.
-
-    Weighted errors are sums of squares, which cannot `cancel`.
-    """
-    if cancel and not all_above(squared_error, view.trusted_errors):
-        if entry_variance.size > 1:
-            Z = Z * (1.0 / np.sqrt(entry_variance))[:, None]  # as the kernels read it
-        for row in np.flatnonzero(~(squared_error > view.trusted_errors)).tolist():
-            view.squared_errors(W, Z, row, row + 1, squared_error)
-    if entry_variance.size == 1 and entry_variance[0] != 1.0:
-        squared_error /= entry_variance[0]
-
-
-@singledispatch
-def squared_errors(view: ScaledView, W: Floats, Z: Floats, workers: Workers) -> Floats:
-    """Return Σ (a - w z)² over the observed entries of each row, from the residuals."""
-    errors = np.empty(view.view.n_rows)
-
-    def compute(first: int, last: int) -> None:
-        view.squared_errors(W, Z, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(errors)), errors)
-
-    with single_threaded_blas():
-        workers.over_tiles(compute, len(errors))
-    return errors
-
-
-def listed_residuals(model: Model, W: Floats, Zt: Floats, workers: Workers) -> Floats:
-    """Return a - w z of every observed entry, row by row."""
-    residuals = np.empty(model.data.n_observed)
-
-    def compute(first: int, last: int) -> None:
-        model.rows.listed_residuals(W, Zt, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W)), residuals)
-
-    workers.over_tiles(compute, len(W))
-    return residuals
-
-
 def with_latent_values(model: Model, W: Floats, Zt: Floats, noise: NoiseState, key: Key, workers: Workers) -> Model:
     """Return the model of data whose limited entries have values drawn given the factors and the noise.
 
@@ -301,7 +217,7 @@ def with_latent_values(model: Model, W: Floats, Zt: Floats, noise: NoiseState, k
     """
     filled, (key_high, key_low) = workers.filled(model.data), key
     given = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column}
-    weight = None if filled.listed is None or not model.is_weighted else model.weights(noise)[filled.listed]
+    weight = model.weights(noise)[filled.listed] if model.is_weighted else None
 
     def draw(first: int, last: int) -> None:
         start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W))

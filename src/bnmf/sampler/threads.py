@@ -42,8 +42,7 @@ class Workers:
     def filled(self, data: ObservedMatrix) -> Filled:
         """Return the copy of the data that holds the latent values of this chain, the same until other data come."""
         if self._filled[0] is not data:
-            assert data.limits is not None
-            self._filled = data, Filled(data.limits, data.rows, data.columns)
+            self._filled = data, data.filled()
         filled: Filled = self._filled[1]
         return filled
 

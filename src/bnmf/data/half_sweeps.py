@@ -1,0 +1,235 @@
+"""Half-sweeps over rows of the data: a factor is drawn given the other one, in the units of the model.
+
+Rows with the same missing entries share the sums over what was observed and are drawn together. Real data are often
+missing in blocks: a batch of cell lines on which some drugs were not tested misses all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bnmf.kernels.compiled import (
+    ROWS_PER_TILE,
+    HalfSweep,
+    Memory,
+    Rows,
+    all_above,
+    listed_residuals,
+    squared_residuals,
+)
+from bnmf.priors.base import Coefficients
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Words
+
+# Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
+# cancellation and is recomputed from the residuals.
+MIN_TRUSTED_ERROR = 1e-8
+
+
+class Threads(Protocol):
+    """Threads that share tiles of rows, as :class:`bnmf.sampler.threads.Workers` does."""
+
+    @property
+    def memory(self) -> Memory:
+        """Memory of the calling thread for the kernels."""
+
+    def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:
+        """Call work(first, last) for ranges of tiles that cover all rows."""
+
+
+class ScaledView:
+    """Rows whose data are multiplied by a factor for each column and one for each row, as they are read.
+
+    Parameters
+    ----------
+    view : Stored
+        The data.
+    entry_scale : ndarray of shape (columns,), optional
+        Factors of the columns; 1 by default.
+    row_scale : ndarray of shape (1 or rows,), optional
+        Factors of the rows; 1 by default.
+    """
+
+    def __init__(self, view: Any, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> None:
+        self.view = view
+        self.entry_scale = entry_scale
+        self.row_scale = np.ones(1) if row_scale is None else row_scale
+        self._kernel_rows: dict[int, Rows] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything but what the kernels read, which points to memory of this process."""
+        return self.__dict__ | {"_kernel_rows": {}}
+
+    def times(self, factor: Floats) -> ScaledView:
+        """Return the view with its columns multiplied by further factors."""
+        return ScaledView(self.view, factor if self.entry_scale is None else factor * self.entry_scale, self.row_scale)
+
+    def kernel_rows(self, n_components: int) -> Rows:
+        """Return what the half-sweeps of K components read of the data, in the form that the kernels read."""
+        if n_components not in self._kernel_rows:
+            self._kernel_rows[n_components] = Rows(
+                data=self.view.kernel_data,
+                split=self.view.kernel_split(min_sharing(n_components)),
+                entry_scale=self.entry_scale,
+                row_scale=self.row_scale,
+                squares=self.squares,
+                ids=self.view.ids,
+            )
+        return self._kernel_rows[n_components]
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Σ a² of each row, in the form that the kernel reads."""
+        return self.view.kernel_squares(self.entry_scale) * self.row_scale**2
+
+    @cached_property
+    def trusted_errors(self) -> Floats:
+        """The squared error of each row above which that from the quadratic form has digits left."""
+        return MIN_TRUSTED_ERROR * (self.view.sums_of_squares(self.entry_scale) * self.row_scale**2)
+
+    def half_sweep(
+        self,
+        W: Floats,
+        Z: Floats,
+        prior: Coefficients,
+        row_variance: Floats,
+        entry_variance: Floats,
+        key: tuple[int, int],
+        workers: Threads,
+        ids: Words | None = None,
+        *,
+        needs_errors: bool = True,
+        n_passes: int = 1,
+        roots: Floats | None = None,
+        drawn: tuple[int, int] | None = None,
+    ) -> Floats:
+        """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
+
+        Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column.
+        Unequal variances of the columns enter as a scaling of Z and of the data by their roots. The squared errors are
+        divided by entry_variance; without `needs_errors` they are not to be used. Each row reads the random stream of
+        its id, which is its number if `ids` is not given, and is drawn `n_passes` times. `roots` are the roots of the
+        weights of the entries, for rows that list what was observed: each entry counts, in the squared errors too, as
+        often as its weight says. `drawn` is the first component that is drawn and the one after the last: all by
+        default.
+        """
+        weighted = self.times(1.0 / np.sqrt(entry_variance)) if needs_errors and entry_variance.size > 1 else self
+        squared_error = np.empty(len(W))
+        first_drawn, end_drawn = drawn or (0, W.shape[1])
+        half = HalfSweep(
+            self.kernel_rows(W.shape[1]), W, Z, prior.kernel_prior, workers.memory, row_variance, entry_variance, *key,
+            n_passes, first_drawn, end_drawn, squared_error,
+            squares=None if weighted is self else weighted.squares, roots=roots, ids=ids,
+        )  # fmt: skip
+        workers.over_tiles(lambda first, end: half.draw(first, end, workers.memory), len(W))
+        if needs_errors:
+            weighted.correct_errors(W, Z, entry_variance, squared_error, cancel=roots is None)
+        return squared_error
+
+    def correct_errors(
+        self, W: Floats, Z: Floats, entry_variance: Floats, squared_error: Floats, *, cancel: bool = True
+    ) -> None:
+        """Replace squared errors that have cancelled by those of the residuals, and divide all by a common variance.
+
+        Weighted errors are sums of squares, which cannot `cancel`.
+        """
+        if cancel and not all_above(squared_error, self.trusted_errors):
+            if entry_variance.size > 1:
+                Z = Z * (1.0 / np.sqrt(entry_variance))[:, None]  # as the kernels read it
+            for row in np.flatnonzero(~(squared_error > self.trusted_errors)).tolist():
+                self._over(squared_residuals, W, Z, row, row + 1, squared_error)
+        if entry_variance.size == 1 and entry_variance[0] != 1.0:
+            squared_error /= entry_variance[0]
+
+    def squared_errors(self, W: Floats, Z: Floats, workers: Threads | None = None) -> Floats:
+        """Return Σ (a - w z)² over the observed entries of each row, from the residuals."""
+        return self._over_tiles(squared_residuals, W, Z, np.empty(self.view.n_rows), workers)
+
+    def listed_residuals(self, W: Floats, Z: Floats, workers: Threads | None = None) -> Floats:
+        """Return a - w z of every listed entry, of rows that list what was observed."""
+        return self._over_tiles(listed_residuals, W, Z, np.empty(len(self.view.indices)), workers)
+
+    def _over_tiles(
+        self, kernel: Callable[..., None], W: Floats, Z: Floats, out: Floats, workers: Threads | None
+    ) -> Floats:
+        n_rows = self.view.n_rows
+
+        def compute(first: int, last: int) -> None:
+            self._over(kernel, W, Z, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows), out)
+
+        if workers is None:
+            compute(0, -(-n_rows // ROWS_PER_TILE))
+        else:
+            workers.over_tiles(compute, n_rows)
+        return out
+
+    def _over(self, kernel: Callable[..., None], W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
+        kernel(W, Z, self.view.kernel_data, self.entry_scale, self.row_scale, start, stop, out)
+
+
+# --- rows that are drawn together
+
+
+class ByTile(NamedTuple):
+    """Some of the rows, tile by tile.
+
+    Attributes
+    ----------
+    indptr, rows : ndarray of int64
+        Tile t has the rows `rows[indptr[t]:indptr[t + 1]]`.
+    repeats : ndarray of uint8, or None
+        Whether a row has the missing entries of the row before it, 1 or 0, of rows that are drawn together.
+    """
+
+    indptr: Ints
+    rows: Ints
+    repeats: Array | None = None
+
+
+def min_sharing(n_components: int) -> int:
+    """Return the number of rows with the same missing entries from which a shared system pays.
+
+    Measured by ``python -m benchmarks.sharing``: the time to set up a system grows with K², and to draw a row that
+    carries its residuals with K.
+    """
+    return 3 + n_components // 25
+
+
+def number_patterns(indptr: Ints, indices: Array, rows: Indices) -> Ints:
+    """Return a number for the list of each of the given rows, equal for equal lists, and -1 for all other rows."""
+    numbers: dict[bytes, int] = {}
+    patterns = np.full(len(indptr) - 1, -1)
+    for row in rows:
+        listed = indices[indptr[row] : indptr[row + 1]].tobytes()
+        patterns[row] = numbers.setdefault(listed, len(numbers))
+    return patterns
+
+
+def pointers(lengths: Array) -> Ints:
+    """Return where each of several consecutive lists starts, given their lengths, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def split_rows(patterns: Ints, rows_per_tile: int, min_sharing: int) -> tuple[ByTile | None, ByTile | None]:
+    """Return the rows that are drawn together, because they have the same missing entries, and the others."""
+    tiles = np.arange(len(patterns)) // rows_per_tile
+    _, place, sizes = np.unique(np.stack([tiles, patterns]), axis=1, return_inverse=True, return_counts=True)
+    n_alike = np.where(patterns >= 0, sizes[place], 0)
+    shares = n_alike >= max(min_sharing, 1)
+
+    def by_tile(which: Bools) -> Ints:
+        return pointers(np.bincount(tiles[which], minlength=tiles[-1] + 1 if len(tiles) else 0))
+
+    sharing, others = None, None
+    if shares.any():
+        order = np.lexsort((patterns, -n_alike, tiles))
+        rows = order[shares[order]].astype(np.int64)
+        repeats = np.zeros(len(rows), np.uint8)
+        repeats[1:] = (patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]] == tiles[rows[:-1]])
+        sharing = ByTile(by_tile(shares), rows, repeats)
+    if not shares.all():
+        others = ByTile(by_tile(~shares), np.flatnonzero(~shares).astype(np.int64))
+    return sharing, others
