@@ -179,6 +179,10 @@ BAD = {
     "text columns": (lambda: (pd.DataFrame({"a": [1.0], "b": ["x"]}),), TypeError, "columns are not: b"),
     "mask of wrong shape": (lambda: (X, MASK.T), ValueError, r"shape of X, \(3, 4\), got \(4, 3\)"),
     "mask of other numbers": (lambda: (X, MASK * 2), ValueError, "observed must hold booleans"),
+    "mask of fractions": (lambda: (X, MASK * 0.5), ValueError, "observed must hold booleans"),
+    "mask with NaN": (lambda: (X, np.where(MASK, NAN, 1.0)), ValueError, "observed must hold booleans"),
+    "one number as a mask": (lambda: (X, True), ValueError, r"shape of X, \(3, 4\), got \(\)"),
+    "masked array of objects": (lambda: (np.ma.array([[None]]),), TypeError, "real numbers, got an array of dtype"),
     "mask of strings": (lambda: (X, np.full(X.shape, "yes")), ValueError, "observed must hold booleans"),
     "mask with sparse": (lambda: (sp.csr_array(X), MASK), ValueError, "observed is for a dense X"),
 }  # fmt: skip

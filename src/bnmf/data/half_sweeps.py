@@ -41,17 +41,7 @@ class Threads(Protocol):
 
 
 class ScaledView:
-    """Rows whose data are multiplied by a factor for each column and one for each row, as they are read.
-
-    Parameters
-    ----------
-    view : Stored
-        The data.
-    entry_scale : ndarray of shape (columns,), optional
-        Factors of the columns; 1 by default.
-    row_scale : ndarray of shape (1 or rows,), optional
-        Factors of the rows; 1 by default.
-    """
+    """Rows whose data are multiplied by factors of the columns and of the rows, 1 by default, as they are read."""
 
     def __init__(self, view: Any, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> None:
         self.view = view
@@ -174,14 +164,9 @@ class ScaledView:
 
 
 class ByTile(NamedTuple):
-    """Some of the rows, tile by tile.
+    """Some of the rows: tile t has the rows `rows[indptr[t]:indptr[t + 1]]`.
 
-    Attributes
-    ----------
-    indptr, rows : ndarray of int64
-        Tile t has the rows `rows[indptr[t]:indptr[t + 1]]`.
-    repeats : ndarray of uint8, or None
-        Whether a row has the missing entries of the row before it, 1 or 0, of rows that are drawn together.
+    `repeats` says of rows that are drawn together whether each has the missing entries of the row before it, 1 or 0.
     """
 
     indptr: Ints

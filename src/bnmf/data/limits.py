@@ -85,17 +85,7 @@ def limits(
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """The entries of a matrix that are only known to lie between two limits, row by row.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Rows and columns of the matrix.
-    rows, columns : ndarray of int of shape (n,)
-        Positions.
-    lower, upper : ndarray of shape (n,)
-        The limits, of which one may be infinite.
-    """
+    """The entries of a matrix that are only known to lie between limits, of which one may be infinite, row by row."""
 
     shape: Shape
     rows: Indices

@@ -75,17 +75,11 @@ class View(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Stored(View):
-    """Rows in this process.
+    """Rows in this process, of length `n_columns`.
 
-    Attributes
-    ----------
-    n_columns : int
-        Length of a row.
-    indptr, indices, values : ndarray
-        Row i lists the positions `indices[indptr[i]:indptr[i + 1]]` and the data there (0 where missing). Values may be
-        in single precision, if that is exact.
-    lists_missing : ndarray of bool
-        Whether a row lists its missing positions rather than its observed ones: whichever are fewer.
+    Row i lists the positions `indices[indptr[i]:indptr[i + 1]]` and the data there (0 where missing), which may be in
+    single precision if that is exact. It lists its missing positions or its observed ones, whichever are fewer
+    (`lists_missing`).
     """
 
     n_columns: int
@@ -313,15 +307,7 @@ class Listed(Stored):
 
 @dataclass(frozen=True, eq=False)
 class Whole(Stored):
-    """Whole rows with zeros in place of missing entries.
-
-    Attributes
-    ----------
-    matrix : ndarray or csr_array
-        The rows.
-    squares : ndarray
-        Σ a² over the observed entries of each row.
-    """
+    """Whole rows (an array or a CSR matrix) with zeros in place of missing entries, and their sums of squares."""
 
     matrix: Any
     squares: Floats

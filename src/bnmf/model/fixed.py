@@ -15,17 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """Rows of Z and columns of W that stay as they are given.
-
-    The components of a model begin with those whose row of Z is fixed, and end with those whose column of W is.
-
-    Parameters
-    ----------
-    components : ndarray of shape (n, columns), optional
-        The first rows of Z, in the user's units.
-    weights : ndarray of shape (rows, n), optional
-        The last columns of W.
-    """
+    """The first rows of Z (n, columns), in units of the data, and the last columns of W (rows, n), which are given."""
 
     components: Floats | None = None
     weights: Floats | None = None

@@ -32,15 +32,7 @@ Rates = tuple[Floats, ...]
 
 
 class LearnedRate(NamedTuple):
-    """A rate that is learned, and the factors that have it.
-
-    Attributes
-    ----------
-    term : Term
-        The prior with the rate.
-    factors : tuple of int
-        0 for W, 1 for Z.
-    """
+    """A term of a prior whose rate is learned, and the factors that have it: 0 for W, 1 for Z."""
 
     term: Term
     factors: tuple[int, ...]
@@ -50,23 +42,9 @@ class LearnedRate(NamedTuple):
 class Model:
     """Data, number of components, priors, noise and units.
 
-    Parameters
-    ----------
-    data : ObservedMatrix
-        The data, with the offsets of `units` subtracted.
-    n_components : int
-        K.
-    prior : Prior, str or pair of them, default="gl22"
-        Prior of both factors, or one for W and one for Z. A matrix of rates for Z has shape (K, columns). Both factors
-        share the learned rate of one prior; a pair has two.
-    noise : Noise or str, default="common"
-        The noise, or its name.
-    units : Units, optional
-        The model is one of the data divided by their scale; by default in the user's units.
-    entry_precision : ndarray of shape (observed entries,), optional
-        Known factor of the precision of each observed entry, row by row.
-    fixed : Fixed, optional
-        Components that are given in one of the factors.
+    The data have the offsets of `units` subtracted. A prior is one of both factors, which then share a learned rate, or
+    a pair for W and for Z; a matrix of rates for Z has shape (K, columns). `entry_precision` is a known factor of the
+    precision of each observed entry, row by row, and `fixed` components are given in one of the factors.
     """
 
     data: ObservedMatrix

@@ -26,15 +26,7 @@ MAX_RATIO = 20.0
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What one unit of the model is in the user's units.
-
-    Parameters
-    ----------
-    scale : ndarray of shape (1 or columns,)
-        The model sees the data divided by it.
-    offset : ndarray of shape (columns,), optional
-        What is subtracted from the data before that.
-    """
+    """The model sees the data less an offset of each column, divided by a scale, one for all or one for each column."""
 
     scale: Floats
     offset: Floats | None = None

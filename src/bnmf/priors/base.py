@@ -41,18 +41,10 @@ class Gamma:
 class Coefficients:
     """A prior as the kernels see it.
 
-    Attributes
-    ----------
-    linear, quadratic : ndarray of shape (1 or rows, K)
-        Coefficients of w and of w² / 2.
-    pairwise : float
-        Coefficient of the sum of w_j w_k over pairs of components.
-    max_rate : float
-        Coefficient of the largest entry of a row.
-    paper_rule : bool
-        Whether the max term is sampled by the rule that the paper prints, which is not exact.
-    absolute : ndarray of shape (1 or rows, K), optional
-        Coefficients of |w| if entries are any real numbers. None if they are nonnegative.
+    `linear` and `quadratic`, of shape (1 or rows, K), are the coefficients of w and of w² / 2, `pairwise` that of the
+    sum of w_j w_k over pairs of components, and `max_rate` that of the largest entry of a row, sampled with
+    `paper_rule` by the rule that the paper prints, which is not exact. `absolute` are coefficients of |w|, and None if
+    entries are nonnegative.
     """
 
     linear: Floats
@@ -321,19 +313,7 @@ class Term(Prior):
     def draw_rate(self, factors: list[Floats], rng: np.random.Generator, drawn: list[slice] | None = None) -> Floats:
         """Draw the rate from its conditional, given the factors that have it, or without any from its prior.
 
-        Parameters
-        ----------
-        factors : list of ndarray of shape (rows, K)
-            W, Z transposed, or both if they share the rate.
-        rng : numpy.random.Generator
-            Source of randomness.
-        drawn : list of slice, optional
-            The components of each factor that have this prior: not those that are fixed. All by default.
-
-        Returns
-        -------
-        ndarray of shape (1,) or (K,)
-            One rate, or one for each component.
+        `drawn` are the components of each factor that have this prior, and are not fixed: all by default.
         """
         by_component = self.is_by_component
         penalty, n_entries = np.zeros(1), np.zeros(1)

@@ -52,19 +52,7 @@ class DiskStore(DrawStore):
     The number of chains and of draws is not a property of the directory: a run takes the first ones of what is there,
     and draws what is not. A file that is too small is replaced atomically by a larger copy, so that files of different
     length, which a process killed in between leaves, are no harm. The space of a file is reserved when it is created.
-
-    Parameters
-    ----------
-    model : Model
-        What is sampled from.
-    schedule : Schedule
-        How long.
-    dtype : dtype
-        Precision of the draws.
-    directory : path-like
-        Where everything is kept; created if it does not exist.
-    settings : dict
-        Everything else that determines the draws, from :func:`describe`. It must be the same when a run continues.
+    `settings` are everything else that determines the draws, from :func:`describe`.
     """
 
     def __init__(

@@ -15,14 +15,9 @@ from bnmf.utils.typing import Floats
 class Moves(NamedTuple):
     """Settings of a sweep; all leave the posterior unchanged.
 
-    Attributes
-    ----------
-    n_passes : int
-        How often a row is drawn given the sums over its entries.
-    rescale : bool
-        Draw the scale of each component.
-    n_partners : int
-        With how many others each component is sheared. They change from sweep to sweep, so that all come in turn.
+    A row is drawn `n_passes` times given the sums over its entries, the scale of each component is drawn with
+    `rescale`, and each component is sheared with `n_partners` others, which change from sweep to sweep so that all come
+    in turn.
     """
 
     n_passes: int = 2

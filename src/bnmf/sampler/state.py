@@ -14,20 +14,8 @@ from bnmf.utils.typing import Floats
 class State(NamedTuple):
     """One state of a chain, in units of the model.
 
-    Attributes
-    ----------
-    W, Zt : ndarray of shape (rows, K) and (columns, K)
-        The factors; Zt is Z transposed.
-    noise : NoiseState
-        Variances of the noise.
-    rates : tuple of ndarray
-        Learned rates of the priors.
-    squared_error : float
-        Σ (a - w z)² over the observed entries.
-    log_likelihood : float
-        Log density of the observed entries.
-    sweep : int
-        Number of sweeps so far.
+    W and Zt have shapes (rows, K) and (columns, K). `squared_error` and `log_likelihood` are those of the observed
+    entries, and `sweep` counts the sweeps so far.
     """
 
     W: Floats

@@ -69,21 +69,9 @@ def working_bytes(model: Model, n_parallel: int) -> int:
 class Store:
     """Receives the state of every chain after every sweep. Subclasses decide what is kept of the factors.
 
-    Parameters
-    ----------
-    model : Model
-        What is sampled from.
-    schedule : Schedule
-        How long.
-
-    Attributes
-    ----------
-    traces : dict of str to ndarray with leading axes (chain, draw)
-        Draws of the noise and of other quantities.
-    train_mse : ndarray of shape (chain, sweep)
-        Mean squared error on the observed entries after every sweep, burn-in included; NaN for later sweeps.
-    states : dict of int to State
-        The last state of each chain that has begun.
+    `traces` has draws of the noise and of other quantities, with leading axes (chain, draw); `train_mse` (chain, sweep)
+    the mean squared error after every sweep, NaN for those to come; `states` the last state of each chain that has
+    begun.
     """
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
@@ -169,22 +157,7 @@ def copy_into(array: Array, old: Array | None) -> None:
 
 
 class DrawStore(Store):
-    """Keeps every draw in memory.
-
-    Parameters
-    ----------
-    model : Model
-        What is sampled from.
-    schedule : Schedule
-        How long.
-    dtype : dtype, default=float64
-        Precision of the draws.
-
-    Attributes
-    ----------
-    W, Z : ndarray of shape (chain, draw, rows, K) and (chain, draw, K, columns)
-        The draws.
-    """
+    """Keeps every draw in memory: W (chain, draw, rows, K) and Z (chain, draw, K, columns)."""
 
     def __init__(self, model: Model, schedule: Schedule, dtype: Any = np.float64) -> None:
         self.dtype = np.dtype(dtype)
@@ -204,15 +177,7 @@ class DrawStore(Store):
 
 
 class RunningMoments:
-    """Mean and sum of squared deviations of a matrix, updated draw by draw for each chain (Welford's algorithm).
-
-    Parameters
-    ----------
-    n_chains : int
-        Number of chains.
-    shape : tuple of int
-        Shape of the matrix.
-    """
+    """Mean and sum of squared deviations of a matrix, updated draw by draw for each chain (Welford's algorithm)."""
 
     def __init__(self, n_chains: int, shape: Shape) -> None:
         self.mean = np.zeros((n_chains, *shape))
@@ -242,20 +207,7 @@ class RunningMoments:
 
 
 class MomentStore(Store):
-    """Keeps running moments of W Z, W and Z in place of the draws.
-
-    Parameters
-    ----------
-    model : Model
-        What is sampled from.
-    schedule : Schedule
-        How long.
-
-    Attributes
-    ----------
-    prediction, W, Z : RunningMoments
-        Moments of the products W Z (rows, columns) and of the factors.
-    """
+    """Keeps running moments of W Z, W and Z in place of the draws."""
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
         (rows, columns), k = model.data.shape, model.n_components

@@ -21,15 +21,7 @@ START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATEN
 
 
 class Stream:
-    """The randomness of one chain.
-
-    Parameters
-    ----------
-    seed : int or None
-        The same seed gives the same chain; None takes a new one from the operating system.
-    chain : int, default=0
-        Number of the chain: chains with the same seed are independent.
-    """
+    """The randomness of one chain: the same seed and number of the chain give the same; None takes a new seed."""
 
     def __init__(self, seed: int | None = None, chain: int = 0) -> None:
         sequence = np.random.SeedSequence(seed)

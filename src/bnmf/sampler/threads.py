@@ -23,13 +23,7 @@ MAX_SMALL_TILES = 8
 
 
 class Workers:
-    """Threads that share the rows of a half-sweep.
-
-    Parameters
-    ----------
-    n_threads : int, default=1
-        Number of threads, the caller's included.
-    """
+    """Threads that share the rows of a half-sweep, the caller's included."""
 
     def __init__(self, n_threads: int = 1) -> None:
         if n_threads < 1:
