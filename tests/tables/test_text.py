@@ -114,12 +114,15 @@ def test_comments_are_skipped_and_written_back():
     text = '# from "somewhere\n#\nname,a,b\nx,1,\n# half time\n#y,2,3\n'
     table = grid(text, keep_cells=True)
     assert (table.row_names, table.column_names) == (["x", "#y"], ["a", "b"])
+    assert table.notes == ["lines that begin with # are comments"]
     assert table.render(Fills(*table.to_fill(), np.array([0.5]))).decode() == text.replace("x,1,", "x,1,0.5")
     with pytest.raises(TableError, match="line 4, column 'b': 'oops'"):
         grid("# one\na,b\n1,2\n3,oops\n4,5\n")
     assert grid("# a b c\n1 2 3\n4 5 9\n").column_names == ["a", "b", "c"]  # as np.savetxt writes it
-    assert grid("#N/A,1\n2,3\n5,6\n").shape == (2, 2)  # the first line is a comment
-    assert np.isnan(grid("7,1\n#N/A,3\n5,6\n").values[1, 0])
+    assert "column names are taken from the comment" in grid("# a b c\n1 2 3\n4 5 9\n").notes[0]
+    for text in ("#N/A,1\n2,3\n5,6\n", "#NA,1\n2,3\n5,6\n", "2,3\n#N/A,1\n5,6\n"):
+        assert np.isnan(grid(text).values).sum() == 1
+        assert grid(text).shape == (3, 2)
 
 
 def test_a_delimiter_that_is_given():

@@ -139,7 +139,7 @@ def recognise(
     delimiter: str | None = None,
 ) -> Dialect:
     """Return the dialect of a text, judged by its first records."""
-    comments = re.match(f"{BYTE_ORDER_MARK}?(?:#[^\r\n]*(?:\r\n|\r|\n|$))*", text)
+    comments = re.match(f"{BYTE_ORDER_MARK}?(?:#(?!N/?A\\b)[^\r\n]*(?:\r\n|\r|\n|$))*", text)
     preamble = comments[0] if comments is not None else ""
     body = text[len(preamble) : len(preamble) + N_SAMPLE_CHARACTERS]
     if len(text) - len(preamble) > len(body) and "\n" in body:
@@ -156,9 +156,13 @@ def recognise(
     dialect = judged(found, Dialect(delimiter, line_end=line_end, preamble=preamble), markers, header, row_names)
     last = preamble.removeprefix(BYTE_ORDER_MARK).strip().rpartition("\n")[2].lstrip("#").strip()
     names = [cell.strip() for cell in next(csv.reader([last], delimiter=delimiter), [])]
+    if "#" not in preamble:
+        return dialect
+    notes = [*dialect.notes, "lines that begin with # are comments"]
     if header is None and not dialect.header and len(names) == len(found[0]) > 1:
-        return replace(dialect, commented=names, notes=dialect.notes[1:])
-    return dialect
+        notes = [*dialect.notes[1:], "column names are taken from the comment above the numbers"]
+        dialect = replace(dialect, commented=names)
+    return replace(dialect, notes=tuple(notes))
 
 
 def judged(
