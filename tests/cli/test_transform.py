@@ -1,5 +1,7 @@
 """``bnmf transform`` and ``bnmf report``: what a directory of a fit is good for later."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,12 @@ SHORT = ("--draws", "30", "--burn-in", "20", "--chains", "2", "-k", "2", "--jobs
 
 
 @pytest.fixture
-def fit(program, reports, table, tmp_path):
-    assert program("fit", table, "--out", tmp_path / "fit", *SHORT).exit_code == 0
-    return tmp_path / "fit"
+def fit(program, reports, table, tmp_path, tmp_path_factory):
+    """Return the directory of a fit, which is made once and copied."""
+    made = tmp_path_factory.getbasetemp() / "fit-of-transform"
+    if not made.exists():
+        assert program("fit", table, "--out", made, *SHORT).exit_code == 0
+    return shutil.copytree(made, tmp_path / "fit")
 
 
 def weights(program, fit, text, tmp_path, *more):

@@ -86,10 +86,12 @@ def test_a_column_that_counts_rows_has_their_names():
     table = grid(ids)
     assert (table.row_names, table.column_names) == (["1", "2", "3", "4"], ["a"])
     (note,) = table.notes
-    assert note == "column 'id' only counts the rows, and is taken as their names: --no-row-names takes it as data"
+    assert note == "column 'id' only counts the rows, and is taken as row names: --no-row-names takes it as data"
     table = grid(ids, row_names=False)
     assert (table.row_names, table.column_names, table.notes) == (None, ["id", "a"], [])
-    assert grid("1990,5\n1991,5\n1995,6\n1999,6\n").row_names == ["1990", "1991", "1995", "1999"]
+    table = grid("1990,5\n1991,5\n1995,6\n1999,6\n")
+    assert table.row_names == ["1990", "1991", "1995", "1999"]
+    assert "the first column holds years, and is taken as row names" in table.notes[-1]
     assert grid("a,b\n1,5\n2,5\n3,6\n").row_names is None  # so few may count by chance
     later = "id,a\n" + "".join(f"{row},{row % 7}\n" for row in range(250)) + "7,7\n"
     assert grid(later).row_names is None  # it does not count to the end

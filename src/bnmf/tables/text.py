@@ -205,7 +205,8 @@ def judged(
         if not row_names and wide and len(leading) > 3 and is_numbering(leading):
             row_names = True
             name = f"column {first[0].strip()!r}" if header else "the first column"
-            notes.append(f"{name} only counts the rows, and is taken as their names: --no-row-names takes it as data")
+            what = "holds years" if int(leading[0]) > 1 else "only counts the rows"
+            notes.append(f"{name} {what}, and is taken as row names: --no-row-names takes it as data")
     return replace(dialect, decimal=decimal, header=header, row_names=row_names, notes=tuple(notes))
 
 
@@ -305,7 +306,7 @@ def read_grid(
     first_line = 1 + dialect.preamble.count("\n")
     body = text[len(dialect.preamble) :]
     table = grid_of(lambda: records(body, dialect.delimiter, first_line), dialect, markers, keep_cells)
-    is_judged = row_names is None and any("counts the rows" in note for note in dialect.notes)
+    is_judged = row_names is None and any("taken as row names" in note for note in dialect.notes)
     if is_judged and not is_numbering(table.row_labels):  # not beyond the first records
         return read_grid(text, markers, header=header, row_names=False, delimiter=delimiter, keep_cells=keep_cells)
     return table
