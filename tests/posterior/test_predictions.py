@@ -312,10 +312,10 @@ def test_log_likelihood_with_noise_of_every_kind():
         noise, variance = noise_of(kind)
         sd = np.sqrt(variance[:, ROWS, COLUMNS])
         expected = law_of(noise).logpdf((VALUES - CHOSEN) / sd) - np.log(sd)
-        np.testing.assert_allclose(log_likelihood(W, Z, noise, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
+        np.testing.assert_allclose(log_likelihood((W, Z, noise), ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
         sd = np.sqrt(variance[:, ROWS, COLUMNS] + smoothing() ** 2)
         expected = law_of(noise).logpdf((VALUES - CHOSEN) / sd) - np.log(sd)
-        found = log_predictive_density(W, Z, noise, ROWS, COLUMNS, VALUES)
+        found = log_predictive_density((W, Z, noise), ROWS, COLUMNS, VALUES)
         np.testing.assert_allclose(found, np.log(np.exp(expected).mean(axis=0)), rtol=1e-10)
 
 
@@ -325,25 +325,25 @@ def test_no_entries():
     assert entries(W, Z, none, none).shape == (S, 0)
     assert entry_mean(W, Z, none, none).shape == (0,)
     assert entry_std(W, Z, none, none).shape == (0,)
-    assert log_predictive_density(W, Z, NOISE, none, none, np.zeros(0)).shape == (0,)
+    assert log_predictive_density((W, Z, NOISE), none, none, np.zeros(0)).shape == (0,)
 
 
 @pytest.mark.usefixtures("tile_bytes")
 def test_log_likelihood():
     expected = stats.norm.logpdf(VALUES, CHOSEN, np.sqrt(VARIANCE)[:, None])
-    np.testing.assert_allclose(log_likelihood(W, Z, NOISE, ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
+    np.testing.assert_allclose(log_likelihood((W, Z, NOISE), ROWS, COLUMNS, VALUES), expected, rtol=1e-10)
 
 
 @pytest.mark.usefixtures("tile_bytes")
 def test_log_predictive_density():
     density = stats.norm.pdf(VALUES, CHOSEN, np.sqrt(VARIANCE[:, None] + smoothing() ** 2)).mean(axis=0)
-    found = log_predictive_density(W, Z, NOISE, ROWS, COLUMNS, VALUES)
+    found = log_predictive_density((W, Z, NOISE), ROWS, COLUMNS, VALUES)
     np.testing.assert_allclose(found, np.log(density), rtol=1e-10)
 
 
 def test_log_predictive_density_far_away():
     """Densities below the smallest floating-point number have a logarithm."""
-    found = log_predictive_density(W, Z, NOISE, ROWS, COLUMNS, np.full(len(ROWS), 1e3))
+    found = log_predictive_density((W, Z, NOISE), ROWS, COLUMNS, np.full(len(ROWS), 1e3))
     terms = stats.norm.logpdf(1e3, CHOSEN, np.sqrt(VARIANCE[:, None] + smoothing() ** 2))
     largest = terms.max(axis=0)
     assert (largest < -800).all()
@@ -356,10 +356,10 @@ def test_smoothing_mends_the_density_between_few_draws_with_little_noise():
     draws, values = rng.normal(size=(400, 1, 1)), np.linspace(-2.0, 2.0, 41)
     noise = NoiseDraws(np.full((400, 1), 1e-6), np.ones((1, 1)))
     at = np.zeros(41, np.intp)
-    found = log_predictive_density(draws, np.ones((400, 1, 1)), noise, at, at, values)
+    found = log_predictive_density((draws, np.ones((400, 1, 1)), noise), at, at, values)
     # The error of a kernel estimate from 400 draws; the values share their draws.
     np.testing.assert_allclose(found, stats.norm.logpdf(values), atol=0.8)
-    raw = log_likelihood(draws, np.ones((400, 1, 1)), noise, at, at, values)
+    raw = log_likelihood((draws, np.ones((400, 1, 1)), noise), at, at, values)
     assert logsumexp(raw, axis=0).mean() - np.log(400) < -5
 
 
@@ -367,8 +367,8 @@ def test_smoothing_changes_little_where_the_noise_is_not_small():
     rng = np.random.default_rng(0)
     draws, values = rng.normal(size=(800, 1, 1)), np.linspace(-3.0, 3.0, 41)
     noise, at = NoiseDraws(np.ones((800, 1)), np.ones((1, 1))), np.zeros(41, np.intp)
-    smooth = log_predictive_density(draws, np.ones((800, 1, 1)), noise, at, at, values)
-    raw = log_likelihood(draws, np.ones((800, 1, 1)), noise, at, at, values)
+    smooth = log_predictive_density((draws, np.ones((800, 1, 1)), noise), at, at, values)
+    raw = log_likelihood((draws, np.ones((800, 1, 1)), noise), at, at, values)
     np.testing.assert_allclose(smooth, np.log(np.exp(raw).mean(axis=0)), atol=0.1)
 
 

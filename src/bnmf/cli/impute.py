@@ -233,7 +233,7 @@ class Predictions:
             offset = 0.0 if self.posterior.offset is None else self.posterior.offset[at]
             for copy, draw in zip(drawn, chosen, strict=True):  # of one draw, every quantile is its value
                 one = W[[draw]], Z[[draw]], noise.choose([draw])
-                found = predictions.quantiles_between(*one, rows, at, np.array([0.5]), low - offset, high - offset, rng)
+                found = predictions.quantiles_between(one, rows, at, np.array([0.5]), low - offset, high - offset, rng)
                 lowest = np.clip(self.posterior.lower_bound, low, high)  # the data may not be negative
                 copy[self.limited] = np.clip(found[0] + offset, lowest, high)
         return drawn

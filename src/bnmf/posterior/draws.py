@@ -260,7 +260,7 @@ class Draws:
             Log densities, and log probabilities of intervals.
         """
         rows, columns = self._positions(rows, columns)
-        terms = predictions.log_likelihood(*self.flat, rows, columns, *self._data(columns, values, lower, upper))
+        terms = predictions.log_likelihood(self.flat, rows, columns, *self._data(columns, values, lower, upper))
         return terms.reshape(*self.W.shape[:2], -1)
 
     def log_predictive_density(
@@ -279,7 +279,7 @@ class Draws:
             Log densities, and log probabilities of intervals.
         """
         rows, columns = self._positions(rows, columns)
-        return predictions.log_predictive_density(*self.flat, rows, columns, *self._data(columns, values, lower, upper))
+        return predictions.log_predictive_density(self.flat, rows, columns, *self._data(columns, values, lower, upper))
 
     # --- fitted entries that are only known to lie between limits
 
@@ -287,7 +287,7 @@ class Draws:
         """Return the means (n,) of fitted entries that lie between limits, one of which may be infinite."""
         rows, columns = self._positions(rows, columns)
         low, high = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
-        means = predictions.mean_between(*self.flat, rows, columns, low, high)
+        means = predictions.mean_between(self.flat, rows, columns, low, high)
         lowest = np.clip(self.lower_bound - self._offset(columns), low, high)  # the data may not be negative
         return np.clip(means, lowest, high) + self._offset(columns)
 
@@ -299,7 +299,7 @@ class Draws:
         rows, columns = self._positions(rows, columns)
         limits = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
         rng, probabilities = as_generator(random_state), np.array([tail, 1.0 - tail])
-        low, high = predictions.quantiles_between(*self.flat, rows, columns, probabilities, *limits, rng)
+        low, high = predictions.quantiles_between(self.flat, rows, columns, probabilities, *limits, rng)
         offset = self._offset(columns)
         lowest = np.clip(self.lower_bound, limits[0] + offset, limits[1] + offset)  # the data may not be negative
         return np.maximum(low + offset, lowest), np.maximum(high + offset, lowest)

@@ -41,7 +41,7 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
         groups["sample_stats"] = {"log_density": draws.log_density}
     if data is not None:
         rows, columns, values = data.observed_entries()
-        terms = predictions.log_likelihood(*draws.flat, rows, columns, values, *data.limits_at(rows, columns))
+        terms = predictions.log_likelihood(draws.flat, rows, columns, values, *data.limits_at(rows, columns))
         groups["observed_data"] = {"X": values if draws.offset is None else values + draws.offset[columns]}
         groups["log_likelihood"] = {"X": terms.reshape(*draws.W.shape[:2], -1)}
         dims["X"] = ["entry"]

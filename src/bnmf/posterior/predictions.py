@@ -66,6 +66,10 @@ class NoiseDraws:
         return NoiseDraws(self.column[draws], row, self.law.choose(draws), self.factor)
 
 
+Flat = tuple[Array, Array, NoiseDraws]
+"""Draws of W (S, rows, K) and Z (S, K, columns), and of the noise."""
+
+
 def tiles(length: int, bytes_each: int) -> Iterator[slice]:
     """Yield slices of range(length), each small enough that its items fit into TILE_BYTES."""
     size = max(1, TILE_BYTES // max(1, bytes_each))
@@ -243,73 +247,55 @@ def _log_densities(
 
 
 def log_likelihood(
-    W: Array,
-    Z: Array,
-    noise: NoiseDraws,
-    rows: Indices,
-    columns: Indices,
-    values: Floats,
-    lower: Floats | None = None,
-    upper: Floats | None = None,
+    draws: Flat, rows: Indices, columns: Indices, values: Floats, lower: Any = None, upper: Any = None
 ) -> Floats:
     """Return the log density of each entry given w z and the noise, (S, n), or the log probability of its interval."""
+    W, Z, noise = draws
     law = noise.law.at(columns)
     return _log_densities(entries(W, Z, rows, columns), noise.at(rows, columns), law, values, lower, upper)
 
 
-def mean_between(
-    W: Array, Z: Array, noise: NoiseDraws, rows: Indices, columns: Indices, lower: Floats, upper: Floats
-) -> Floats:
-    """Return the mean (n,) of values that are known to lie between limits."""
-    out = np.empty(len(rows))
+def _between(
+    draws: Flat, rows: Indices, columns: Indices, lower: Floats, upper: Floats
+) -> Iterator[tuple[slice, Floats, Floats, Law, Floats, Floats]]:
+    """Yield parts of entries with means and deviations of their draws, the law, and limits in units of the noise."""
+    W, Z, noise = draws
     for part in tiles(len(rows), 64 * len(W)):
         means = entries(W, Z, rows[part], columns[part])
         deviation = np.sqrt(noise.at(rows[part], columns[part]))
         low, high = ((side[part] - means) / deviation for side in (lower, upper))
-        drawn = means + deviation * noise.law.at(columns[part]).mean_between(low, high)
+        yield part, means, deviation, noise.law.at(columns[part]), low, high
+
+
+def mean_between(draws: Flat, rows: Indices, columns: Indices, lower: Floats, upper: Floats) -> Floats:
+    """Return the mean (n,) of values that are known to lie between limits."""
+    out = np.empty(len(rows))
+    for part, means, deviation, law, low, high in _between(draws, rows, columns, lower, upper):
+        drawn = means + deviation * law.mean_between(low, high)
         out[part] = np.clip(drawn, lower[part], upper[part]).mean(axis=0)
     return out
 
 
 def quantiles_between(
-    W: Array,
-    Z: Array,
-    noise: NoiseDraws,
-    rows: Indices,
-    columns: Indices,
-    probabilities: Floats,
-    lower: Floats,
-    upper: Floats,
-    rng: np.random.Generator,
+    draws: Flat, rows: Indices, columns: Indices, q: Floats, lower: Floats, upper: Floats, rng: np.random.Generator
 ) -> Floats:
     """Return quantiles (probability, n) of values that are known to lie between limits."""
-    out = np.empty((len(probabilities), len(rows)))
-    for part in tiles(len(rows), 64 * len(W)):
-        means = entries(W, Z, rows[part], columns[part])
-        deviation = np.sqrt(noise.at(rows[part], columns[part]))
-        low, high = ((side[part] - means) / deviation for side in (lower, upper))
-        drawn = means + deviation * noise.law.at(columns[part]).draw_between(low, high, rng)
-        draws = np.clip(drawn, lower[part], upper[part])
-        out[:, part] = _sorted_quantiles(np.ascontiguousarray(draws.T), probabilities)
+    out = np.empty((len(q), len(rows)))
+    for part, means, deviation, law, low, high in _between(draws, rows, columns, lower, upper):
+        drawn = np.clip(means + deviation * law.draw_between(low, high, rng), lower[part], upper[part])
+        out[:, part] = _sorted_quantiles(np.ascontiguousarray(drawn.T), q)
     return out
 
 
 def log_predictive_density(
-    W: Array,
-    Z: Array,
-    noise: NoiseDraws,
-    rows: Indices,
-    columns: Indices,
-    values: Floats,
-    lower: Floats | None = None,
-    upper: Floats | None = None,
+    draws: Flat, rows: Indices, columns: Indices, values: Floats, lower: Any = None, upper: Any = None
 ) -> Floats:
     """Return the log predictive density of each entry, (n,): the mean likelihood over the draws, smoothed.
 
     Where the noise is small beside the spread of w z over the draws, the mean of S narrow peaks is no estimate of the
     density between them. So the variance of each is enlarged by the square of Silverman's bandwidth of w z.
     """
-    out = np.empty(len(rows))
+    (W, Z, noise), out = draws, np.empty(len(rows))
     for part in tiles(len(rows), 48 * len(W)):
         means = entries(W, Z, rows[part], columns[part])
         variance = noise.at(rows[part], columns[part]) + bandwidths(means) ** 2
