@@ -48,7 +48,7 @@ def test_a_column_that_is_not_explained_is_named():
     X = low_rank()
     X[:, 3] = 2000.0 + X[:, 3]
     predictions = X.copy()
-    predictions[:, 3] += 4.0 * np.where(np.arange(40) % 2, 1.0, -1.0)
+    predictions[:, 3] += 1.8 * X[:, 3].std() * np.where(np.arange(40) % 2, 1.0, -1.0)
     (note,) = found(X, predictions)
     assert note.sentence == "the fit explains column 3 worse than the mean does"
     assert 'offset="min"' in note.advice
