@@ -250,7 +250,7 @@ def test_an_interrupted_fit_goes_on(monkeypatch):
     X = data()
     interrupt_after(monkeypatch, 5 + 8)
     with pytest.warns(UserWarning, match=r"interrupted: [89] draws of 1 of 2 chains are kept"):
-        model = quick(n_draws=20).fit(X)
+        model = quick(n_draws=20, n_jobs=1).fit(X)
     monkeypatch.undo()
     n_draws = model.posterior_.n_draws
     model = pickle.loads(pickle.dumps(model))

@@ -56,6 +56,7 @@ class Model:
     fixed: Fixed = NOTHING_FIXED
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "noise", as_noise(self.noise))
         k = self.n_components
         if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
             raise TypeError(f"n_components must be a whole number, got {k!r}")
@@ -76,7 +77,7 @@ class Model:
         if self.entry_precision is not None:
             object.__setattr__(self, "entry_precision", self._checked_precision(self.entry_precision))
         # Raise errors now, rather than in the first sweep.
-        _ = self.noise_model, self.coefficients(self.starting_rates)
+        _ = self.coefficients(self.starting_rates)
 
     def _checked_precision(self, precision: Any) -> Floats:
         """Return known precisions in the one form that the kernels read."""
@@ -168,10 +169,10 @@ class Model:
         prior_W, prior_Z = as_pair(self.prior)
         return prior_W, prior_Z.transposed()
 
-    @cached_property
+    @property
     def noise_model(self) -> Noise:
         """The noise, as an object."""
-        return as_noise(self.noise)
+        return self.noise
 
     def with_data(self, rows: ScaledView, columns: ScaledView) -> Model:
         """Return this model with other values of the same entries; what was computed of the data is shared."""
@@ -190,7 +191,6 @@ class Model:
         object.__setattr__(other, "noise", self.noise_model.shared)
         if self.data.limits is not None:
             object.__setattr__(other, "data", replace(self.data, limits=None))
-        other.__dict__.pop("noise_model", None)
         return other
 
     @property
