@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +68,12 @@ class MixedTable:
         self.columns: list[Number | Ordered | Categorical | None] = []
         self.is_ignored = np.array([name in ignored for name in X.columns])
         known = ~self.missing(X)
-        _refuse_unfillable(X, known, kinds, self.is_ignored)
+        wrong = unfillable(X, known, kinds, ignored)
+        if wrong:
+            listed = ", ".join(f"{name!r} ({reason})" for name, reason in wrong.items())
+            raise ValueError(
+                f"X has columns that cannot be filled: {listed}. Leave them as they are with ignore={list(wrong)!r}"
+            )
         self.is_learned = known.any(axis=0) & ~self.is_ignored
         for at, name in enumerate(X.columns):
             self.columns.append(
@@ -214,20 +219,18 @@ class MixedTable:
         return filled
 
 
-def _refuse_unfillable(X: pd.DataFrame, known: Bools, kinds: Mapping[Any, Any], is_ignored: Bools) -> None:
-    """Raise an error that names all columns that are no numbers and have no few categories."""
+def unfillable(X: pd.DataFrame, known: Bools, kinds: Mapping[Any, Any], ignored: Collection[Any]) -> dict[Any, str]:
+    """Return why columns cannot be filled, by name: they are no numbers, and have no few categories."""
     found = {}
-    for at in map(int, np.flatnonzero(~is_ignored)):
-        name, values = X.columns[at], X.iloc[:, at][known[:, at]]
+    for at, name in enumerate(X.columns):
+        values = X.iloc[:, at][known[:, at]]
         kind = kind_of(values)
+        if name in ignored:
+            continue
         if kind not in KINDS:
             found[name] = kind
         elif kinds.get(name, kind) == "categorical":
             n_categories = values.astype(object).map(repr).nunique()
             if n_categories > MAX_CATEGORIES or len(values) < MIN_ENTRIES * n_categories > FEW:
                 found[name] = f"{n_categories} categories in {len(values)} entries"
-    if found:
-        listed = ", ".join(f"{name!r} ({reason})" for name, reason in found.items())
-        raise ValueError(
-            f"X has columns that cannot be filled: {listed}. Leave them as they are with ignore={list(found)!r}"
-        )
+    return found

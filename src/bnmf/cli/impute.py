@@ -12,8 +12,9 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
+from bnmf.cli.mixed import impute_mixed, kinds_of
 from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
-from bnmf.cli.sampling import check_values, fitted
+from bnmf.cli.sampling import check_values, fitted, judge_predictions
 from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
 
@@ -63,6 +64,25 @@ def impute(
             show_default=False,
         ),
     ] = 0,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="COLUMN=KIND",
+            help="Kind of a column of a text: number, nonnegative, 0..100, whole, ordered, low<mid<high, binary or "
+            "categorical. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore",
+            metavar="COLUMN",
+            help="A column of a text that is no part of the model and is written back as it is. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     reading: options.Reading,
     components: options.Components = "auto",
@@ -75,7 +95,7 @@ def impute(
 
     Columns may have any units, and negative numbers. What was observed is written back as it was, to the last digit.
     The output is of the kind that its name says, or that of the input. With --triples, the lines without a value are
-    filled.
+    filled. Text is filled as categories, and columns of dates and identifiers are written back as they are.
 
     \b
     Examples:
@@ -85,10 +105,13 @@ def impute(
       bnmf impute new.csv --fit survey -o filled.csv        # new rows, by a fit of bnmf fit
       bnmf impute sensors.tsv -o filled.parquet --missing -999
       bnmf impute water.csv -o filled.csv --capped turbidity=100   # and <0.01 in a cell is a limit
+      bnmf impute people.csv -o filled.csv --kind size=S<M<L --kind share=0..100 --ignore name
       bnmf impute ratings.csv --triples -o filled.csv       # "ann,film," becomes "ann,film,3.7"
       cat survey.csv | bnmf impute - -o - > filled.csv
     """
     import numpy as np
+
+    from bnmf.tables.table import TextColumns
 
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
@@ -102,7 +125,22 @@ def impute(
     refuse_inputs(outputs, [data, *(fit.glob("*") if fit else ())])
     for path in outputs:
         _check_writable(path)
-    table = reading.table(data, keep_cells=True)
+    sampling: dict[str, Any] = {"max_time": max_time, "random_state": seed, "n_jobs": jobs or -1}
+    kinds = kinds_of(kind or ())
+    try:
+        table = reading.table(data, keep_cells=True) if not (kinds or ignore) else None
+    except TextColumns:
+        if fit is not None or cells is not None or str(data) == "-" or data.suffix == ".gz":
+            raise
+        table = None
+    if table is None:
+        if fit is not None or cells is not None or reading.triples:
+            raise WrongUse("--kind and --ignore do not go with --fit, --cells and --triples")
+        files_to_write = out, ends, numbered
+        impute_mixed(
+            data, files_to_write, reading, kinds, ignore or (), interval, screen, n_components=components, **sampling
+        )
+        return
     output = _output(table, out, data, cells)
     screen.describe(table, data)
     rows, columns = _fillable(table, screen)
@@ -113,7 +151,7 @@ def impute(
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
         predicted = Predictions(posterior, rows, columns, order[columns], table)
     else:
-        posterior = _fit(table, data, screen, components, max_time, seed, jobs, triples=reading.triples)
+        posterior = _fit(table, data, screen, components, sampling, triples=reading.triples)
         predicted = Predictions(posterior, rows, columns, columns, table)
     mean = predicted.mean()
     files = [(out, mean)]
@@ -136,29 +174,17 @@ def impute(
 
 
 def _fit(
-    table: Table,
-    data: Path,
-    screen: Screen,
-    components: Any,
-    max_time: float,
-    seed: int,
-    jobs: int | None,
-    *,
-    triples: bool,
+    table: Table, data: Path, screen: Screen, components: Any, sampling: dict[str, Any], *, triples: bool
 ) -> Posterior:
     """Return the posterior of a table, and say what its predictions are worth."""
     from bnmf.imputer import ANY_TABLE
-    from bnmf.posterior.verdict import WARNED, Verdict
 
     check_values(table, data, negative=True)
     # Subtracting means would store every zero of a sparse table.
     settings = {} if table.has_implicit_zeros else options.RATINGS | {"prior": "normal"} if triples else ANY_TABLE
-    sampling: dict[str, Any] = {"n_draws": "auto", "max_time": max_time, "random_state": seed, "n_jobs": jobs or -1}
-    posterior = fitted(table, screen, n_components=components, **settings, **sampling).posterior_
-    screen.judge(Verdict(tuple(finding for finding in posterior.verdict if finding.purpose in WARNED)))
-    if posterior.verdict["predictions"].level not in ("good", "usable"):
-        screen.say(f"Give it more time with: --max-time {10 * max_time:g}")
-    return posterior
+    model = fitted(table, screen, n_components=components, n_draws="auto", **settings, **sampling)
+    judge_predictions(model.posterior_, screen, sampling["max_time"])
+    return model.posterior_
 
 
 class Predictions:

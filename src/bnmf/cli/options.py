@@ -31,6 +31,7 @@ def _number_or_auto(text: str | int) -> int | str:
 # --- what is read
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="The table; - for standard input.", show_default=False)]
+LIMITS = ("lower", "upper", "capped", "floored")
 _LIMIT = {"metavar": "[COLUMN=]VALUE", "show_default": False}
 
 
@@ -87,24 +88,23 @@ class Reading:
         """Return a table with the limits of its columns, or say that there is none."""
         from bnmf.tables import read_table
 
-        limits = {name: self._limits(name) for name in ("lower", "upper", "capped", "floored")}
-        delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
-        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-            raise WrongUse(f"--delimiter is one sign, or one of {', '.join(DELIMITERS)}, got {self.delimiter!r}")
+        limits = {name: self._limits(name) for name in LIMITS}
+        of_text = self.of_text()
         if str(source) != "-" and not source.exists():
             raise WrongUse(f"there is no file {source}")
         if source.is_dir():
             raise WrongUse(f"{source} is a directory, not a table")
         return read_table(
-            source,
-            triples=self.triples,
-            missing=self.missing or (),
-            unstored=self.unstored,
-            header=self.header,
-            row_names=self.row_names,
-            delimiter=delimiter,
-            keep_cells=keep_cells,
+            source, triples=self.triples, unstored=self.unstored, keep_cells=keep_cells, **of_text
         ).limited(**limits)
+
+    def of_text(self) -> dict[str, Any]:
+        """Return how a text is read."""
+        delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise WrongUse(f"--delimiter is one sign, or one of {', '.join(DELIMITERS)}, got {self.delimiter!r}")
+        names = {"header": self.header, "row_names": self.row_names}
+        return {"missing": self.missing or (), **names, "delimiter": delimiter}
 
     def _limits(self, name: str) -> dict[str, float]:
         """Return limits by column, "" for all."""

@@ -107,7 +107,7 @@ def read_table(
         table = _read_binary(content, markers, unstored or "zero", header, row_names)
         return table or read_grid(decoded(content), markers, row_names=row_names, **of_text)
     except TableError as error:
-        raise TableError(f"{name}: {error}") from None
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _decompressed(content: bytes) -> bytes:

@@ -20,6 +20,10 @@ class TableError(ValueError):
     """A file does not hold a table of numbers; the message says where and why."""
 
 
+class TextColumns(TableError):
+    """A table has columns of text."""
+
+
 class Fills(NamedTuple):
     """Numbers (n,) for some of the missing entries, with their positions."""
 

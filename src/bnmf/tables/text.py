@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bnmf.tables.cells import LIMIT, Markers, NotANumber, csv_text, limit, number, numbers_of, written
-from bnmf.tables.table import Fills, Table, TableError
+from bnmf.tables.table import Fills, Table, TableError, TextColumns
 
 BYTE_ORDER_MARK = "\ufeff"
 DELIMITERS = ("\t", ";", "|", ",", " ")
@@ -325,7 +325,7 @@ def grid_of(
     columns = [cell.strip() for cell in kept[0]] if kept else dialect.commented
     kept += [next(iterator)[1] for _ in range(n_meta[0])]
     skipped = int(dialect.row_names) + n_meta[1]
-    reader = _Reader(found, dialect, markers, columns, skipped)
+    reader = Reader(found, dialect, markers, columns, skipped)
     rows: list[str] = []
     lines, places, values = array("q"), array("q"), array("d")
     limits: list[tuple[int, int, float, float]] = []
@@ -367,7 +367,7 @@ def _with_limits(table: Table, limits: list[tuple[int, int, float, float]]) -> T
     return table.with_limits(rows, columns, low, high)
 
 
-class _Reader:
+class Reader:
     """Converts the records of a table, and names what is wrong with them."""
 
     def __init__(self, found: Any, dialect: Dialect, markers: Markers, columns: list[str] | None, skipped: int) -> None:
@@ -392,10 +392,11 @@ class _Reader:
             raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {self.width}{hint}")
 
     def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
+        """Return the numbers of a record, or raise an error that names its column."""
         try:
             return numbers_of(cells[self.skipped :], self.dialect.decimal, self.markers, limits)
         except NotANumber as error:
-            raise TableError(self._complaint(line, cells, error.place)) from None
+            raise self._complaint(line, cells, error.place) from None
 
     @property
     def names(self) -> list[str] | None:
@@ -408,8 +409,8 @@ class _Reader:
     def _name(self, place: int) -> str:
         return f"column {place + 1}" if self.names is None else f"column {self.names[place]!r}"
 
-    def _complaint(self, line: int, cells: list[str], place: int) -> str:
-        """Return what is wrong with a cell, or with its column if that holds text."""
+    def _complaint(self, line: int, cells: list[str], place: int) -> TableError:
+        """Return an error that says what is wrong with a cell, or with its column if that holds text."""
         example = cells[place + self.skipped].strip()
         body = [record[self.skipped :] for record in sample(self.found()) if len(record) == self.width]
         of_text = text_columns(body[int(self.dialect.header) :], self.dialect.decimal, self.markers)
@@ -419,17 +420,20 @@ class _Reader:
             verb, what = ("hold", "them") if len(of_text) > 1 else ("holds", "it")
             # Perhaps it was meant as a number: 12% or 1,234.50.
             plain = ", which have no signs of units or thousands" if any(map(str.isdigit, example)) else ""
-            return (
+            return TextColumns(
                 f"{listed}{more} {verb} text, such as {example!r} in line {line}: remove {what}, or code {what} as "
                 f"numbers{plain}"
             )
         where = f"row {cells[0].strip()!r} (line {line})" if self.skipped else f"line {line}"
         if self.dialect.decimal == "," and "." in example:
-            return f"{where}, {self._name(place)}: {example!r} has a point, but other cells have decimal commas"
+            return TableError(
+                f"{where}, {self._name(place)}: {example!r} has a point, but other cells have decimal commas"
+            )
         hint = f"if it means missing, use --missing {example!r}"
-        return f"{where}, {self._name(place)}: {example!r} is not a number ({hint})"
+        return TableError(f"{where}, {self._name(place)}: {example!r} is not a number ({hint})")
 
     def check_finite(self, matrix: Any, lines: array[int]) -> None:
+        """Raise an error that names an infinite number."""
         if np.isinf(matrix).any():
             row, column = np.argwhere(np.isinf(matrix))[0]
             raise TableError(f"line {lines[row]}, {self._name(column)}: the number is infinite")

@@ -1,0 +1,348 @@
+"""Tables of unlike columns, beside other imputers: a fifth of the entries is hidden and predicted.
+
+    python -m benchmarks.mixed [--splits 2] [--tables iris,fair] [--jobs 1] [--peers PYTHON] [--write docs/columns.md]
+
+Tables come with scikit-learn and statsmodels. The other imputers see numbers: codes of ordered categories, a column of
+zeros and ones for each category without an order, and standardised columns. miceforest and gcimpute are run by another
+Python that has them, if --peers names one.
+"""
+
+import argparse
+import os
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+
+from bnmf import BayesianNMF, NMFImputer
+from bnmf.imputer import ANY_TABLE
+
+MAX_ROWS = 600
+CHAINS = {"n_chains": 2, "burn_in": 200, "n_draws": 150, "calibrate": False}
+PROBABILITY = 0.9
+NUMBERS = ("number", "nonnegative", "whole")
+MARKS = "<!-- mixed -->", "<!-- end of mixed -->"
+PEER = Path(__file__).parent / "peers" / "imputers.py"
+
+
+class Table(NamedTuple):
+    """A table, and the kinds of its columns."""
+
+    frame: pd.DataFrame
+    kinds: dict[str, str]
+
+
+def load(name: str) -> Table:
+    """Return a table whose columns have the dtypes of their kinds."""
+    if name in ("iris", "wine", "breast_cancer", "diabetes"):
+        from sklearn import datasets
+
+        frame = getattr(datasets, f"load_{name}")(as_frame=True).frame
+    else:
+        with warnings.catch_warnings(action="ignore"):
+            frame = import_module(f"statsmodels.datasets.{name}").load_pandas().data
+    if len(frame) > 2 * MAX_ROWS:
+        frame = frame.sample(MAX_ROWS, random_state=0).sort_index()
+    frame = frame.drop(columns=["logpopul", "individual", "INCOMESQ"], errors="ignore").reset_index(drop=True)
+    kinds = dict.fromkeys(frame, "number") | {c: kind for kind, cs in KINDS[name].items() for c in cs.split()}
+    for column, kind in kinds.items():
+        if kind == "whole":
+            frame[column] = frame[column].astype("Int64")
+        elif kind == "binary":
+            frame[column] = (frame[column] > frame[column].min()).astype("boolean")
+        elif kind == "ordered":
+            frame[column] = pd.Categorical(frame[column], ordered=True)
+        elif kind == "categorical":
+            frame[column] = frame[column].astype("string")
+    return Table(frame, kinds)
+
+
+KINDS = {
+    "fair": {
+        "ordered": "rate_marriage religious educ",
+        "categorical": "occupation occupation_husb",
+        "nonnegative": "affairs",
+    },
+    "anes96": {
+        "whole": "popul TVnews age",
+        "ordered": "selfLR ClinLR DoleLR PID educ income",
+        "binary": "vote",
+    },
+    "modechoice": {"categorical": "mode", "binary": "choice", "whole": "ttme invc invt gc hinc psize"},
+    "randhie": {"whole": "mdvis", "nonnegative": "fmde disea", "binary": "idp hlthg hlthf hlthp"},
+    "ccard": {"whole": "AGE", "binary": "OWNRENT"},
+    "heart": {"whole": "survival", "binary": "censors"},
+    "spector": {"whole": "TUCE", "binary": "PSI GRADE"},
+    "grunfeld": {"whole": "year", "categorical": "firm"},
+    "iris": {"categorical": "target"},
+    "wine": {"whole": "proline magnesium", "categorical": "target"},
+    "breast_cancer": {"binary": "target"},
+    "diabetes": {"whole": "target", "binary": "sex"},
+}
+"""Kinds of the columns of each table; all others are numbers."""
+
+
+# --- bnmf
+
+
+class Forecast(NamedTuple):
+    """Predictions of a column at hidden rows: values; ends of intervals, or probabilities of categories by name."""
+
+    values: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    probabilities: pd.DataFrame | None = None
+
+
+def ours(seen: pd.DataFrame, kinds: dict[str, str], hidden: pd.DataFrame, seed: int) -> dict[str, Forecast]:
+    """Return forecasts of hidden entries by `NMFImputer`, which needs to be told of bounds only."""
+    told = {column: kind for column, kind in kinds.items() if kind == "nonnegative"}
+    imputer = NMFImputer(BayesianNMF(**ANY_TABLE, **CHAINS), kinds=told, random_state=seed, n_jobs=1).fit(seen)
+    filled, (low, high), found = imputer.transform(seen), imputer.interval(seen), imputer.probabilities(seen)
+    out = {}
+    for column, kind in kinds.items():
+        at = hidden[column].to_numpy()
+        if kind in NUMBERS:
+            out[column] = Forecast(*(frame[column][at].to_numpy(float) for frame in (filled, low, high)))
+        else:
+            out[column] = Forecast(filled[column][at].to_numpy(object), probabilities=found[column][at])
+    return out
+
+
+# --- imputers of numbers
+
+
+def coded(seen: pd.DataFrame, kinds: dict[str, str]) -> tuple[pd.DataFrame, dict[str, list[Any]]]:
+    """Return a table as standardised numbers, and the categories of each column that has some."""
+    parts, categories = [], {}
+    for column, kind in kinds.items():
+        if kind in NUMBERS:
+            parts.append(seen[column].astype(float))
+            continue
+        categories[column] = sorted(seen[column].dropna().unique())
+        codes = pd.Categorical(seen[column], categories=categories[column]).codes
+        if kind == "categorical":
+            zeros = {f"{column}={code}": np.where(codes < 0, np.nan, codes == code) for code in range(codes.max() + 1)}
+            parts.append(pd.DataFrame(zeros, index=seen.index))
+        else:
+            parts.append(pd.Series(np.where(codes < 0, np.nan, codes), index=seen.index, name=column))
+    return pd.concat(parts, axis=1).astype(float), categories
+
+
+def decoded(filled: pd.DataFrame, seen: pd.DataFrame, kinds: dict[str, str], categories: dict) -> pd.DataFrame:
+    """Return valid values: rounded, within the range of the column, the category with the largest number."""
+    out = {}
+    for column, kind in kinds.items():
+        if kind in NUMBERS:
+            values = filled[column].to_numpy()
+            low, high = seen[column].min(), seen[column].max()
+            out[column] = values if kind == "number" else np.clip(values, low, high)
+            out[column] = np.rint(out[column]) if kind == "whole" else out[column]
+            continue
+        names = [name for name in filled if str(name).startswith(f"{column}=")] if kind == "categorical" else [column]
+        numbers = filled[names].to_numpy()
+        last = len(categories[column]) - 1
+        codes = numbers.argmax(axis=1) if kind == "categorical" else np.clip(np.rint(numbers[:, 0]), 0, last)
+        out[column] = np.array(categories[column], object)[codes.astype(int)]
+    return pd.DataFrame(out, index=seen.index)
+
+
+def scaled(imputer: Any) -> Callable[[pd.DataFrame, dict, int], pd.DataFrame]:
+    """Return a function that fills standardised columns with an imputer of scikit-learn."""
+
+    def fill(numbers: pd.DataFrame, kinds: dict, seed: int) -> pd.DataFrame:
+        mean, deviation = numbers.mean(), numbers.std().replace(0.0, 1.0)
+        found = imputer(seed).fit_transform((numbers - mean) / deviation)
+        return pd.DataFrame(found, index=numbers.index, columns=numbers.columns) * deviation + mean
+
+    return fill
+
+
+def peer(python: str, name: str) -> Callable[[pd.DataFrame, dict, int], pd.DataFrame]:
+    """Return a function that fills a table with a library of another Python."""
+
+    def fill(numbers: pd.DataFrame, kinds: dict, seed: int) -> pd.DataFrame:
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "table.csv"
+            numbers.to_csv(path, index=False)
+            subprocess.run([python, str(PEER), name, str(path), str(seed)], check=True, capture_output=True)
+            return pd.read_csv(path).set_index(numbers.index)
+
+    return fill
+
+
+METHODS: dict[str, Callable] = {
+    "mean, most frequent": scaled(lambda seed: SimpleImputer()),
+    "KNNImputer": scaled(lambda seed: KNNImputer(n_neighbors=10)),
+    "IterativeImputer": scaled(lambda seed: IterativeImputer(random_state=seed)),
+    "IterativeImputer, trees": scaled(
+        lambda seed: IterativeImputer(
+            ExtraTreesRegressor(20, min_samples_leaf=3, random_state=seed), max_iter=2, random_state=seed
+        )
+    ),
+}
+
+
+def theirs(
+    fill: Callable, seen: pd.DataFrame, kinds: dict[str, str], hidden: pd.DataFrame, seed: int
+) -> dict[str, Forecast]:
+    """Return forecasts of hidden entries by an imputer of numbers.
+
+    How far it errs, and how often it takes one category for another, is measured on a fifth of the entries that it does
+    see, which are hidden for that: intervals are normal, and frequencies are the probabilities of categories.
+    """
+    inner = hide(seen, seed + 1000)
+    train = seen.mask(inner)
+    numbers, categories = coded(train, kinds)
+    checked = decoded(fill(numbers, kinds, seed), train, kinds, categories)
+    numbers, categories = coded(seen, kinds)
+    filled, out = decoded(fill(numbers, kinds, seed), seen, kinds, categories), {}
+    reach = norm.ppf(0.5 + 0.5 * PROBABILITY)
+    for column, kind in kinds.items():
+        at, of_inner = hidden[column].to_numpy(), inner[column].to_numpy() & seen[column].notna().to_numpy()
+        values, guesses, truth = filled[column][at].to_numpy(), checked[column][of_inner], seen[column][of_inner]
+        if kind in NUMBERS:
+            width = reach * np.sqrt(np.mean((guesses.to_numpy(float) - truth.to_numpy(float)) ** 2))
+            low, high = values - width, values + width
+            if kind != "number":
+                low, high = (np.maximum(end, seen[column].min()) for end in (low, high))
+            if kind == "whole":
+                low, high = np.rint(low.astype(float)), np.rint(high.astype(float))
+            out[column] = Forecast(values.astype(float), low.astype(float), high.astype(float))
+            continue
+        share = seen[column].value_counts(normalize=True).reindex(categories[column]).fillna(0.0).to_numpy()
+        rows = []
+        for value in values:
+            counts = truth[(guesses == value).to_numpy()].value_counts().reindex(categories[column]).fillna(0.0)
+            rows.append((counts.to_numpy(float) + 5.0 * share) / (counts.sum() + 5.0))
+        out[column] = Forecast(
+            values, probabilities=pd.DataFrame(rows, columns=pd.Index(categories[column], dtype=object))
+        )
+    return out
+
+
+# --- scores
+
+
+def hide(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return a fifth of the entries of a table, at random."""
+    return pd.DataFrame(np.random.default_rng(seed).random(frame.shape) < 0.2, frame.index, frame.columns)
+
+
+def scores(table: Table, seen: pd.DataFrame, hidden: pd.DataFrame, found: dict[str, Forecast]) -> list[dict]:
+    """Return a record for each column."""
+    out = []
+    for column, kind in table.kinds.items():
+        forecast, truth = found[column], table.frame[column][hidden[column]]
+        given = truth.notna().to_numpy()
+        if not given.any():
+            continue
+        record: dict[str, Any] = {"column": column, "kind": kind}
+        if kind in NUMBERS:
+            assert forecast.low is not None
+            assert forecast.high is not None
+            y, sd = truth[given].to_numpy(float), float(table.frame[column].astype(float).std())
+            low, high = forecast.low[given], forecast.high[given]
+            beyond = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+            record["error"] = np.sqrt(np.mean((forecast.values[given] - y) ** 2)) / sd
+            record["coverage"] = np.mean(beyond == 0.0)
+            record["interval score"] = np.mean(high - low + 2.0 / (1.0 - PROBABILITY) * beyond) / sd
+        else:
+            assert forecast.probabilities is not None
+            y, share = truth[given].astype(object), seen[column].value_counts(normalize=True)
+            known = y.isin(list(forecast.probabilities.columns)).to_numpy()
+            table_of, at = forecast.probabilities[given][known].to_numpy(), y[known]
+            place = [list(forecast.probabilities.columns).index(value) for value in at]
+            chosen = np.maximum(table_of[np.arange(len(at)), place], 1e-6)
+            record["accuracy"] = np.mean(forecast.values[given] == y.to_numpy())
+            record["log score"] = np.mean(np.log(chosen)) - np.mean([np.log(share[value]) for value in at])
+        out.append(record)
+    return out
+
+
+def run(name: str, splits: int, peers: str | None) -> list[dict]:
+    """Return all records of a table."""
+    methods = METHODS | ({name: peer(peers, name) for name in ("miceforest", "gcimpute")} if peers else {})
+    table, out = load(name), []
+    for seed in range(splits):
+        hidden = hide(table.frame, seed)
+        seen = table.frame.mask(hidden)
+        for method in ("bnmf", *methods):
+            began, arguments = sum(os.times()[:4]), (seen, table.kinds, hidden, seed)
+            try:
+                with warnings.catch_warnings(action="ignore"):
+                    found = ours(*arguments) if method == "bnmf" else theirs(methods[method], *arguments)
+            except subprocess.CalledProcessError as error:
+                print(f"{method} failed on {name}: {error.stderr.decode().splitlines()[-1]}", flush=True)
+                continue
+            seconds = sum(os.times()[:4]) - began  # of children too
+            facts = {"table": name, "split": seed, "method": method, "seconds": seconds}
+            out += [facts | record for record in scores(table, seen, hidden, found)]
+    print(name, flush=True)
+    return out
+
+
+def page(results: pd.DataFrame, splits: int) -> str:
+    """Return the results as Markdown."""
+    measures = ["accuracy", "log score", "error", "coverage", "interval score", "seconds"]
+    order = list(dict.fromkeys(results["method"]))
+    # Each table counts once.
+    by_table = results.groupby(["method", "table"])[measures].mean()
+    total = by_table.groupby("method").mean().loc[order]
+    lines = [
+        f"Means over {results['table'].nunique()} tables, each of which counts once ({splits} splits; 90% intervals):",
+        "",
+        f"| | {' | '.join(measures)} |",
+        f"|---|{'---|' * len(measures)}",
+    ]
+    for method, row in total.iterrows():
+        cells = [
+            f"{row[m]:.1f}" if m == "seconds" else f"{row[m]:.3f}" if m == "error" else f"{row[m]:.2f}"
+            for m in measures
+        ]
+        lines.append(f"| {'**' + str(method) + '**' if method == 'bnmf' else method} | {' | '.join(cells)} |")
+    lines += ["", "By table, accuracy (share of categories that are right) and error (in standard deviations):", ""]
+    lines += [f"| | {' | '.join(order)} |", f"|---|{'---|' * len(order)}"]
+    for table in dict.fromkeys(results["table"]):
+        cells = []
+        for method in order:
+            is_there = (method, table) in by_table.index
+            accuracy, error = by_table.loc[(method, table), ["accuracy", "error"]] if is_there else (0.0, 0.0)
+            cells.append(f"{accuracy:.2f}, {error:.2f}" if is_there else "failed")
+        lines.append(f"| {table} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m benchmarks.mixed", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--tables", help="names of tables, separated by commas; all by default")
+    parser.add_argument("--jobs", type=int, default=1, help="number of tables side by side")
+    parser.add_argument("--peers", help="a Python that has miceforest and gcimpute")
+    parser.add_argument("--write", type=Path, help="the page whose results are replaced")
+    options = parser.parse_args()
+    names = options.tables.split(",") if options.tables else list(KINDS)
+    jobs = (joblib.delayed(run)(name, options.splits, options.peers) for name in names)
+    results = pd.DataFrame(chain.from_iterable(joblib.Parallel(options.jobs, batch_size=1)(jobs)))
+    text = page(results, options.splits)
+    print(text)
+    if options.write:
+        before = options.write.read_text(encoding="utf-8")
+        start, end = before.index(MARKS[0]) + len(MARKS[0]), before.index(MARKS[1])
+        options.write.write_text(f"{before[:start]}\n\n{text}\n\n{before[end:]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
