@@ -302,7 +302,7 @@ def page(results: pd.DataFrame, splits: int) -> str:
     by_table = results.groupby(["method", "table"])[measures].mean()
     total = by_table.groupby("method").mean().loc[order]
     lines = [
-        f"Means over {results['table'].nunique()} tables, each of which counts once ({splits} splits; 90% intervals):",
+        f"Means over {results['table'].nunique()} tables; each counts once; splits: {splits}; intervals of 90%:",
         "",
         f"| | {' | '.join(measures)} |",
         f"|---|{'---|' * len(measures)}",

@@ -53,9 +53,11 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
     ]
     error, trivial = (np.abs(distance / scale) ** power for distance in distances)
     by_column = [np.bincount(columns, x, data.shape[1]) for x in (error, trivial)]
-    counts = np.bincount(columns, minlength=data.shape[1])
+    # The means of limited entries are of what stands for them: of yes or no they are the cut point, and no prediction.
+    is_exact = np.ones(len(rows), bool) if sides[0] is None else np.isnan(sides[0])
+    counts = np.bincount(columns[is_exact], minlength=data.shape[1])
     worse = np.flatnonzero((by_column[0] > WORSE_COLUMN * by_column[1]) & (counts >= MIN_COMPARED))
-    if not error.sum() > WORSE * trivial.sum():
+    if not error[is_exact].sum() > WORSE * trivial[is_exact].sum():
         return _unexplained_columns(worse, data) if len(worse) else None
     return Finding(
         "fit",
