@@ -37,6 +37,7 @@ DRAW = "kernels/draw.cpp"
 LANES, MOVES, SWEEP, ERRORS = "kernels/lanes.hpp", "kernels/moves.hpp", "kernels/sweep.hpp", "kernels/errors.hpp"
 RANDOM, TRUNCATED = "kernels/random.hpp", "kernels/truncated_normal.hpp"
 LATENT, LIMITS = "kernels/latent.hpp", "data/limits.py"
+GROSS = "tests/model/test_contaminated.py::"
 COLUMNS, MIXED = "columns.py", "mixed.py"
 CHECKSUMS, ARCHIVE = "sampler/checkpoint.py", "posterior/archive.py"
 GIBBS, CHECKPOINT = "tests/sampler/test_gibbs.py", "tests/sampler/test_checkpoint.py"
@@ -89,11 +90,36 @@ MUTATIONS = [
     Mutation("limited entry left out of lists", "data/views.py", "[target, (values, listed)] if (listed >= 0).any()",
              "[target] if (listed >= 0).any()", f"{LATENT_PLACES}[dense]"),
     Mutation("rows and columns of limited entries exchanged", LIMITS,
-             "columns.own(limits.columns, limits.rows)", "columns.own(limits.rows, limits.columns)",
+             "columns.own(to, at)", "columns.own(at, to)",
              f"{LATENT_PLACES}[dense]"),
     Mutation("old squares of limited rows", "data/views.py",
              'np.einsum("ij,ij->i", self.matrix, self.matrix, out=self.squares)', "pass",
              f"{LATENT_PLACES}[dense]"),
+    # Gross errors.
+    Mutation("gross errors forgotten in the variances", "model/contaminated.py",
+             "errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross", "pass",
+             f"{GROSS}test_shares_and_variances_follow_their_conditionals"),
+    Mutation("share of gross errors among so many others", "model/contaminated.py",
+             "np.maximum(counts - gross[0], 0.0)", "counts",
+             f"{GROSS}test_shares_and_variances_follow_their_conditionals"),
+    Mutation("density of gross errors without their scale", "model/contaminated.py",
+             "normal(squares / FACTOR) - 0.5 * math.log(FACTOR)", "normal(squares / FACTOR)",
+             f"{GROSS}test_law_of_predictions"),
+    Mutation("new rows without gross errors", "posterior/new_rows.py",
+             "if filled is not None and law.has_outliers:", "if False:",
+             f"{GROSS}test_weights_of_a_new_row_follow_their_posterior"),
+    Mutation("shares of gross errors kept as they were", "sampler/gibbs.py",
+             "noise = model.noise_model.update_share(noise, filled.gross(), filled.n_exact, rng)", "pass",
+             f"{GROSS}test_gross_errors_follow_their_conditional[dense]"),
+    Mutation("odds of gross errors without their scale", "kernels/outliers.hpp",
+             "log_odds.data()[column] - 0.5 * std::log(factor)", "log_odds.data()[column]",
+             f"{GROSS}test_gross_errors_follow_their_conditional[dense]"),
+    Mutation("gross error taken for the whole residual", "kernels/outliers.hpp",
+             "(1.0 - 1.0 / factor) * residuals[lane]", "residuals[lane]",
+             f"{GROSS}test_gross_errors_follow_their_conditional[listed]"),
+    Mutation("gross errors that stay", "kernels/outliers.hpp",
+             "} else if (error_of[lane] == 0.0) {", "} else {",
+             f"{GROSS}test_gross_errors_follow_their_conditional[dense]"),
     Mutation("columns with old values of limited entries", "sampler/gibbs.py",
              "refreshed(filled.columns, model.columns)", "model.columns", LIMITED_RETURN),
     Mutation("variance of a column as the precision of its limited entries", LATENT,

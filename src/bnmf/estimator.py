@@ -61,11 +61,14 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         components vanish; "ard" is "exponential". "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the
         paper with its λ = 0.1. Or a prior from :mod:`bnmf.priors`, or a pair of them for W and for Z:
         ``("ard", "normal")`` for nonnegative W alone.
-    noise : {"column", "row", "both", "common", "student-t", "known"} or noise model, default="column"
+    noise : {"column", "row", "both", "common", "contaminated", "auto", "student-t", "known"} or noise model, \
+default="column"
         Whether the variance of the noise is learned for each column, each row, each of both, once for all entries, or
         given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
-        a column with few entries borrows from the others. "student-t" is for data with outliers. Noise models are in
-        :mod:`bnmf.noise`.
+        a column with few entries borrows from the others. "contaminated" is "column" with rare gross errors, so that
+        densities hold where columns are skewed or have outliers. "auto" is that for tables, and "column" for sparse or
+        mostly missing data, more than two million entries, data on a cluster, limits, `noise_scale` or `sample_weight`.
+        "student-t" has still heavier tails. Noise models are in :mod:`bnmf.noise`.
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.

@@ -12,7 +12,7 @@ from bnmf.model.noise import NoiseState
 from bnmf.model.units import Units
 from bnmf.noise import StudentT
 from bnmf.sampler.gibbs import with_latent_values
-from bnmf.sampler.streams import LATENT, Stream
+from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers
 from tests.kernels.draws import WIDTH, lane_draws, streams_of
 from tests.kernels.test_truncated_normal import HALF_LINES, INTERVALS, interval_cdf
@@ -88,7 +88,7 @@ def test_one_entry_against_the_joint_density(case):
     drawn = np.empty((n, len(limits.rows)))
     with Workers() as workers:
         for i in range(n):
-            filled = with_latent_values(model, W, Zt, noise, stream.key(i, LATENT), workers)
+            filled, _ = with_latent_values(model, W, Zt, noise, stream, i, workers)
             dense = ObservedMatrix(
                 model.data.shape, model.data.n_observed, filled.rows.view, filled.columns.view
             ).dense_rows(np.arange(9))
@@ -122,7 +122,7 @@ def test_all_places_hold_the_same_values(kind):
     model, W, Zt, noise = model_of(kind)
     before = model.data.dense_rows(np.arange(9))
     with Workers() as workers:
-        filled = with_latent_values(model, W, Zt, noise, Stream(0).key(1, LATENT), workers)
+        filled, _ = with_latent_values(model, W, Zt, noise, Stream(0), 1, workers)
     args = model.data.shape, model.data.n_observed
     rows = ObservedMatrix(*args, filled.rows.view, filled.columns.view).dense_rows(np.arange(9))
     columns = ObservedMatrix(args[0][::-1], args[1], filled.columns.view, filled.rows.view).dense_rows(np.arange(6))
@@ -146,9 +146,9 @@ def test_draws_do_not_depend_on_how_rows_are_divided(kind):
     model, W, Zt, noise = model_of(kind)
     given = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column, "weight": None}
     filled = [Filled(model.data.limits, model.data.rows, model.data.columns) for _ in range(2)]
-    filled[0].draw(model.rows, 0, 9, **given, key_high=3, key_low=4)
+    filled[0].draw(model.rows, 0, 9, None, (3, 4), **given)
     for start, stop in ((5, 9), (0, 2), (2, 5)):
-        filled[1].draw(model.rows, start, stop, **given, key_high=3, key_low=4)
+        filled[1].draw(model.rows, start, stop, None, (3, 4), **given)
     first, second = (refreshed(x.rows, model.rows).view for x in filled)
     np.testing.assert_array_equal(first.values, second.values)
     np.testing.assert_array_equal(first.sums_of_squares(), second.sums_of_squares())

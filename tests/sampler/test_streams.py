@@ -12,8 +12,10 @@ from bnmf.sampler.streams import (
     N_PARTS,
     NOISE,
     NOISE_FIRST,
+    OUTLIERS,
     RATES,
     RESCALE,
+    SHARES,
     SHEAR,
     START,
     Stream,
@@ -21,7 +23,7 @@ from bnmf.sampler.streams import (
 
 
 def test_parts_are_numbered():
-    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATENT]
+    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATENT, OUTLIERS, SHARES]
     assert sorted(parts) == list(range(N_PARTS))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bnmf.data import ObservedMatrix
-from bnmf.model import Model
+from bnmf.model import Model, contaminated
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
 from bnmf.model.noise import NoiseState
 from bnmf.model.units import NO_UNITS, Units
@@ -21,7 +21,7 @@ from bnmf.sampler.threads import Workers, single_threaded_blas
 from tests.statistical.coarse import coarsened
 
 STATISTICS = ("Σ W", "Σ Z²", "prediction", "log variance of a row", "of a column", "scale", "strength", "first rate",
-              "last rate", "degrees of freedom", "log factor of an entry")  # fmt: skip
+              "last rate", "degrees of freedom", "log factor of an entry", "share of gross errors")  # fmt: skip
 
 
 class Truth(NamedTuple):
@@ -87,6 +87,8 @@ class Problem:
         if noise.df:
             factor = noise.entry.reshape(self.shape)
             sd, noise = sd / np.sqrt(factor), noise._replace(entry=factor[observed])
+        if noise.share.size:
+            sd = np.where(rng.uniform(size=self.shape) < noise.share, np.sqrt(contaminated.FACTOR), 1.0) * sd
         if self.has_known_precisions:
             sd = sd / np.sqrt(self.known_precisions)
         A = (truth.W @ truth.Zt.T + sd * rng.normal(size=self.shape)) * self.units.scale
@@ -115,6 +117,7 @@ def statistics(truth: Truth | State) -> list[float]:
         rates[-1][-1] if rates else 0.0,
         noise.df,
         np.log(noise.entry[0]) if noise.entry.size else 0.0,
+        noise.share[-1] if noise.share.size else 0.0,
     ]
 
 

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
+from bnmf.model import contaminated
 from bnmf.model.units import Units
-from bnmf.noise import GroupedNoise, StudentT
+from bnmf.noise import ContaminatedNoise, GroupedNoise, StudentT
 from bnmf.priors import L1, Gamma, L1Squared, L2Squared, Laplace, LInf, Normal
 from tests.statistical.checks import assert_same
 from tests.statistical.hierarchy import STATISTICS, Problem, returned_to_prior
 
 HYPER = Gamma(4.0, 3.0)
 # A floor of the noise depends on the data, and is not part of a prior that chains could return to.
-COLUMN, BOTH = GroupedNoise("column", floor=0.0), GroupedNoise("both", floor=0.0)
+COLUMN, BOTH, GROSS = GroupedNoise(floor=0.0), GroupedNoise("both", floor=0.0), ContaminatedNoise(floor=0.0)
 SCALED = Units(np.array([2.0, 0.5, 7.0, 0.1]))
 PROBLEMS = {
     "columns": Problem(L1(1.0), COLUMN),
@@ -56,10 +57,18 @@ PROBLEMS = {
     "limits, both": Problem(L1Squared(1.0), BOTH, units=SCALED, is_coarse=True),
     "limits, known precisions": Problem(L1(1.0), "known", has_known_precisions=True, is_coarse=True),
     "limits, Student's t": Problem(L1(HYPER), StudentT(None, "both"), units=SCALED, is_coarse=True),
+    "gross errors": Problem(L2Squared(1.0), GROSS, units=SCALED),
+    "gross errors, few observed": Problem(L1(HYPER), GROSS, missing=0.7),
+    "gross errors, all observed": Problem((L1(1.0), Normal(0.0, 1.0)), GROSS, missing=0.0),
     "limits, fixed in both": Problem(
         (L1(HYPER, by="component"), Normal(0.0, 1.0)), COLUMN, n_components=4, n_fixed=(1, 1), is_coarse=True
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def _frequent_gross_errors(monkeypatch):
+    monkeypatch.setattr(contaminated, "SHARE_PRIOR", (1.0, 2.0))
 
 
 def assert_returns(name, replicates):

@@ -139,7 +139,7 @@ Prior = Annotated[
     ),
 ]
 Noise = Annotated[
-    Literal["column", "row", "both", "common", "student-t"],
+    Literal["auto", "contaminated", "column", "row", "both", "common", "student-t"],
     typer.Option("--noise", help="What has a noise variance of its own."),
 ]
 Scale = Annotated[

@@ -11,10 +11,13 @@ import scipy.sparse as sp
 
 from bnmf.data.containers import as_csr, as_floats
 from bnmf.data.half_sweeps import ScaledView, pointers
-from bnmf.data.views import Stored, flat, places_in
-from bnmf.kernels.compiled import Latent, fill_log_mass
+from bnmf.data.views import Listed, Stored, flat, places_in
+from bnmf.kernels import compiled
+from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, fill_log_mass
 from bnmf.utils.arguments import is_pandas
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape, Words
+
+Key = tuple[int, int]
 
 
 class LimitArrays(NamedTuple):
@@ -287,33 +290,93 @@ def _numbers(given: Any, name: str) -> Floats:
 
 
 class Filled:
-    """Rows of the data, and columns if they are given, with the latent values that one chain has of limited entries."""
+    """Rows of the data, and columns if they are given, with the latent values that one chain has of some entries.
+
+    These are limited entries, and with `has_outliers` those without limits that may have gross errors.
+    """
 
     columns: Stored
 
-    def __init__(self, limits: Limits, rows: Stored, columns: Stored | None = None) -> None:
-        # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
-        order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
-        limits = Limits(limits.shape, *(getattr(limits, n)[order] for n in ("rows", "columns", "lower", "upper")))
-        self.rows, targets = rows.own(limits.rows, limits.columns)
-        self.listed = targets[0][1]
+    def __init__(
+        self, limits: Limits | None, rows: Stored, columns: Stored | None = None, *, has_outliers: bool = False
+    ) -> None:
+        n_limited, at, to = 0, np.empty(0, np.intp), np.empty(0, np.intp)
+        if limits is not None:
+            # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
+            order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
+            limits = Limits(limits.shape, *(getattr(limits, n)[order] for n in ("rows", "columns", "lower", "upper")))
+            n_limited, at, to = len(limits.rows), limits.rows, limits.columns
+        values = np.empty(0)
+        if has_outliers:
+            # A new row lists what was observed of it, so that its draws do not depend on other rows.
+            exact, values = _exact(rows, limits, may_be_dense=columns is not None)
+            at, to = np.concatenate([at, exact[0]]), np.concatenate([to, exact[1]])
+        self.rows, targets = rows.own(at, to)
+        self.listed = targets[0][1][:n_limited]
         """Where rows list the limited entries, if they list all that was observed."""
         if columns is not None:
-            self.columns, more = columns.own(limits.columns, limits.rows)
+            self.columns, more = columns.own(to, at)
             targets = targets + more
-        self._kernel = Latent(
-            indptr=pointers(np.bincount(limits.rows, minlength=limits.shape[0])),
-            columns=limits.columns.astype(np.uint32),
-            lower=limits.lower,
-            upper=limits.upper,
-            targets=targets,
-        )
 
-    def draw(self, scaled: ScaledView, start: int, stop: int, ids: Any = None, **given: Any) -> None:
-        """Draw the latent values of rows `start` to `stop`, in the units of a view; see `Latent.draw`."""
-        ids = self.rows.ids if ids is None else ids
-        scales: dict[str, Any] = {"entry_scale": scaled.entry_scale, "row_scale": scaled.row_scale}
-        self._kernel.draw(**scales, ids=ids, start=start, stop=stop, **given)
+        def lists(part: slice) -> dict[str, Any]:
+            return {
+                "indptr": pointers(np.bincount(at[part], minlength=rows.n_rows)),
+                "columns": to[part].astype(np.uint32),
+                "targets": [(numbers, np.ascontiguousarray(places[part])) for numbers, places in targets],
+            }
+
+        if limits is not None:
+            self._latent = Latent(**lists(slice(n_limited)), lower=limits.lower, upper=limits.upper)
+        if has_outliers:
+            self._sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
+            self._outliers = compiled.Outliers(
+                **lists(slice(n_limited, None)),
+                values=values,
+                errors=np.zeros(len(values)),
+                sums=self._sums.reshape(-1),
+                n_columns=rows.n_columns,
+                is_dense=columns is not None and len(values) == rows.n_rows * rows.n_columns,
+            )
+            self.n_exact = np.bincount(to[n_limited:][~np.isnan(values)], minlength=rows.n_columns)
+            """Number of entries of each column that may have gross errors."""
+
+    def draw(self, scaled: ScaledView, start: int, stop: int, ids: Words | None, key: Key, **given: Any) -> None:
+        """Draw the latent values of limited entries of rows `start` to `stop`; see `Latent.draw`."""
+        self._latent.draw(**self._common(scaled, ids, key), start=start, stop=stop, **given)
+
+    def draw_outliers(
+        self, scaled: ScaledView, start: int, stop: int, ids: Words | None, key: Key, **given: Any
+    ) -> None:
+        """Draw gross errors of rows `start` to `stop`, and what these entries would be without; see `Outliers.draw`."""
+        self._outliers.draw(**self._common(scaled, ids, key), start=start, stop=stop, **given)
+
+    def _common(self, scaled: ScaledView, ids: Words | None, key: Key) -> dict[str, Any]:
+        scales = {"entry_scale": scaled.entry_scale, "row_scale": scaled.row_scale}
+        return {**scales, "ids": self.rows.ids if ids is None else ids, "key_high": key[0], "key_low": key[1]}
+
+    def gross(self) -> Floats:
+        """Return the number of gross errors in each column, and their sum of squares in units of the model."""
+        return self._sums.sum(axis=0)
+
+
+def _exact(view: Stored, limits: Limits | None, *, may_be_dense: bool) -> tuple[tuple[Indices, Indices], Floats]:
+    """Return rows and columns of the entries without limits, and their values.
+
+    Of data that are mostly observed these may be all entries, with NaN for those that are not meant.
+    """
+    if isinstance(view, Listed):
+        at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
+        if limits is not None:
+            kept = places_in(limits.flat, flat(at, to, limits.shape)) < 0
+            at, to, values = at[kept], to[kept], values[kept]
+        return (at, to), values
+    whole = view.dense_with_nan()
+    if limits is not None:
+        whole[limits.rows, limits.columns] = np.nan
+    meant = ~np.isnan(whole)
+    kept = np.ones(whole.shape, bool) if may_be_dense and 2 * meant.sum() > meant.size else meant
+    at, to = np.nonzero(kept)
+    return (at, to), whole[kept]
 
 
 def refreshed(view: Stored, like: ScaledView) -> ScaledView:

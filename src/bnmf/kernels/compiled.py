@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 LEVELS = ("v2", "v3", "v4")
 FOLDER = Path(__file__).parent
@@ -62,23 +63,7 @@ _rebuild_if_changed()
 _module = _chosen()
 LEVEL = _module.__name__.rpartition("_")[2]
 
-ROWS_PER_TILE = _module.ROWS_PER_TILE
-Data = _module.Data
-HalfSweep = _module.HalfSweep
-Latent = _module.Latent
-Memory = _module.Memory
-Prior = _module.Prior
-Rows = _module.Rows
-Split = _module.Split
-all_above = _module.all_above
-all_finite = _module.all_finite
-draw_both = _module.draw_both
-fill_exponential = _module.fill_exponential
-fill_log_mass = _module.fill_log_mass
-fill_within = _module.fill_within
-key_of = _module.key_of
-listed_residuals = _module.listed_residuals
-rescale = _module.rescale
-shear = _module.shear
-squared_residuals = _module.squared_residuals
-testing = getattr(_module, "testing", None)  # unless compiled without BNMF_TESTING
+
+def __getattr__(name: str) -> Any:
+    """Return what the compiled module has under a name; all names are in `compiled.pyi`."""
+    return getattr(_module, name)

@@ -160,6 +160,43 @@ class Latent:
     ) -> None:
         """Draw the values of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream."""
 
+class Outliers:
+    """Entries that may have gross errors, row by row: values, errors (0 for none), and places that hold what is drawn.
+
+    Dense rows list all columns, with NaN for entries that cannot be gross errors.
+    """
+
+    def __init__(
+        self,
+        *,
+        indptr: Ints,
+        columns: Positions,
+        values: Floats,
+        errors: Floats,
+        sums: Floats,
+        targets: list[tuple[Floats, Ints]],
+        n_columns: int,
+        is_dense: bool,
+    ) -> None: ...
+    def draw(
+        self,
+        *,
+        W: Floats,
+        Z: Floats,
+        entry_scale: Floats | None,
+        row_scale: Floats,
+        row_variance: Floats,
+        column_variance: Floats,
+        log_odds: Floats,
+        factor: float,
+        ids: Words,
+        key_high: SupportsIndex,
+        key_low: SupportsIndex,
+        start: int,
+        stop: int,
+    ) -> None:
+        """Draw the errors of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream."""
+
 def rescale(
     W: Floats,
     Z: Floats,

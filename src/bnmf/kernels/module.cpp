@@ -7,6 +7,7 @@
 #include "errors.hpp"
 #include "latent.hpp"
 #include "moves.hpp"
+#include "outliers.hpp"
 #include "sweep.hpp"
 
 namespace bnmf {
@@ -117,6 +118,13 @@ void bind_classes(nb::module_& m) {
              arg("indptr"), arg("columns"), arg("lower"), arg("upper"), arg("targets"))
         .def("draw", &Latent::draw, nb::kw_only(), arg("W"), arg("Z"), arg("entry_scale").none(), arg("row_scale"),
              arg("row_variance"), arg("column_variance"), arg("weight").none(), arg("ids"), arg("key_high"),
+             arg("key_low"), arg("start"), arg("stop"));
+    nb::class_<Outliers>(m, "Outliers")
+        .def(nb::init<Pointers, Positions, Numbers, Results, Results, std::vector<Latent::Target>, int64_t, bool>(),
+             nb::kw_only(), arg("indptr"), arg("columns"), arg("values"), arg("errors"), arg("sums"), arg("targets"),
+             arg("n_columns"), arg("is_dense"))
+        .def("draw", &Outliers::draw, nb::kw_only(), arg("W"), arg("Z"), arg("entry_scale").none(), arg("row_scale"),
+             arg("row_variance"), arg("column_variance"), arg("log_odds"), arg("factor"), arg("ids"), arg("key_high"),
              arg("key_low"), arg("start"), arg("stop"));
 }
 

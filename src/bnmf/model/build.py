@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.fixed import Fixed
 from bnmf.model.known_noise import at_observed, noise_factor, uncounted_rows
-from bnmf.model.model import Model
+from bnmf.model.model import Model, may_have_outliers
 from bnmf.model.noise import as_noise
 from bnmf.model.units import units_of
 from bnmf.priors.names import allows_negative
@@ -15,6 +15,8 @@ from bnmf.utils.typing import Floats
 
 # Number of components with n_components="auto", if the data have as many rows and columns.
 MAX_AUTO_COMPONENTS = 20
+# Observed entries up to which noise="auto" has gross errors.
+MAX_CONTAMINATED = 2_000_000
 
 
 class Built(NamedTuple):
@@ -39,8 +41,13 @@ def build(
     sample_weight: Any = None,
 ) -> Built:
     """Return the model of data, with the parameters of :class:`bnmf.BayesianNMF` and of its `fit`."""
+    is_weighted = noise_scale is not None or sample_weight is not None
+    if isinstance(noise, str) and noise == "auto":
+        is_table = may_have_outliers(data) and 2 * data.n_observed > data.shape[0] * data.shape[1]
+        is_contaminated = is_table and data.n_observed <= MAX_CONTAMINATED and not is_weighted
+        noise = "contaminated" if is_contaminated else "column"
     law = as_noise(noise)
-    if law.has_entries or law.is_known or noise_scale is not None or sample_weight is not None:
+    if law.has_entries or law.is_known or is_weighted:
         data.check_listable()
     if sample_weight is not None and len(uncounted := uncounted_rows(sample_weight, data.shape[0])):
         data = data.without_rows(uncounted)

@@ -12,6 +12,7 @@ import numpy as np
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import ObservedMatrix
+from bnmf.data.views import Stored
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
 from bnmf.model.noise import Noise, NoiseState, as_noise
 from bnmf.model.precisions import (
@@ -36,6 +37,11 @@ class LearnedRate(NamedTuple):
 
     term: Term
     factors: tuple[int, ...]
+
+
+def may_have_outliers(data: ObservedMatrix) -> bool:
+    """Return whether data can have gross errors: all entries are in one process, stored, and known by a number."""
+    return isinstance(data.rows, Stored) and not data.has_implicit_zeros and data.limits is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +76,11 @@ class Model:
                 f"n_components={k} is larger than the smaller side of the matrix, {min(self.data.shape)}: that is a "
                 "valid model, but more components than the data can tell apart",
                 stacklevel=3,
+            )
+        if self.noise_model.has_outliers and (self.entry_precision is not None or not may_have_outliers(self.data)):
+            raise ValueError(
+                "noise='contaminated' needs data in one process that are not sparse with zeros, without limits, "
+                "noise_scale or sample_weight: use noise='column', or 'student-t' for outliers"
             )
         if self.is_weighted:
             object.__setattr__(self, "data", self.data.listed())

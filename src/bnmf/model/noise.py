@@ -34,6 +34,10 @@ class NoiseState(NamedTuple):
         Degrees of freedom of Student's t; 0 for Gaussian noise.
     entry : ndarray of shape (observed entries,) or (0,)
         Factor of the precision of each entry, which makes the noise Student's t.
+    share : ndarray of shape (columns,) or (0,)
+        Share of gross errors in each column.
+    gross : ndarray of shape (2, columns) or (0,)
+        Number of gross errors of the last sweep in each column, and their sum of squares: a sweep begins with them.
     """
 
     row: Floats
@@ -43,6 +47,8 @@ class NoiseState(NamedTuple):
     column_strength: float = 0.0
     df: float = 0.0
     entry: Floats = NO_ENTRIES
+    share: Floats = NO_ENTRIES
+    gross: Floats = NO_ENTRIES
 
     def variance_at(self, rows: Indices, columns: Array) -> Floats:
         """Return the variances at paired positions, apart from the factors of entries."""
@@ -62,9 +68,12 @@ class Law:
     ----------
     has_entries : bool
         Whether it is normal given a factor of the precision of each entry, which is drawn.
+    has_outliers : bool
+        Whether it is normal but for rare gross errors.
     """
 
     has_entries: ClassVar[bool] = False
+    has_outliers: ClassVar[bool] = False
     of_trace: ClassVar[dict[str, type[Law]]] = {}
 
     def __init_subclass__(cls, trace: str) -> None:
@@ -103,6 +112,10 @@ class Law:
     def draw_entries(self, draw: int, squares: Floats, rng: np.random.Generator) -> Floats:
         """Draw the factors of the entries of a row under one of the draws, given squared residuals over variances."""
         return np.ones(squares.size)
+
+    def log_odds(self, draw: int) -> Floats:
+        """Return the log odds of a gross error in each column under one of the draws."""
+        raise NotImplementedError
 
     def log_probability(self, low: Floats, high: Floats) -> Floats:
         """Return the log probability that noise lies between limits (S, n), one of which may be infinite."""
@@ -146,6 +159,8 @@ class Noise(ABC):
         Whether variances differ between rows and between columns.
     has_entries : bool
         Whether each entry has a factor of its precision that is drawn (:meth:`update_entries`).
+    has_outliers : bool
+        Whether rare entries have a gross error, which is drawn (:meth:`update_share`).
     is_known : bool
         Whether nothing is learned: standard errors must be given.
     is_heavy_tailed : bool
@@ -158,6 +173,7 @@ class Noise(ABC):
     has_rows: bool = False
     has_columns: bool = False
     has_entries: ClassVar[bool] = False
+    has_outliers: ClassVar[bool] = False
     is_known: ClassVar[bool] = False
     is_heavy_tailed: ClassVar[bool] = False
     floor: float = 0.0
@@ -204,6 +220,10 @@ class Noise(ABC):
         """Draw the factor of each entry, given squared residuals over the variances of their rows and columns."""
         return noise
 
+    def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, rng: np.random.Generator) -> NoiseState:
+        """Draw the share of gross errors in each column, given these as in `NoiseState.gross`, and all counts."""
+        return noise
+
     @abstractmethod
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Draw the noise from its prior."""
@@ -211,6 +231,10 @@ class Noise(ABC):
     @abstractmethod
     def log_density(self, noise: NoiseState) -> float:
         """Return the log density of the prior of the noise, up to a constant."""
+
+    def log_gross(self, noise: NoiseState, counts: Ints) -> float:
+        """Return the log density of the gross errors of the last sweep."""
+        return 0.0
 
     def log_law(self, squares: Floats, noise: NoiseState) -> Floats:
         """Return the log density of noise of scale 1 without factors of entries, given its squares."""

@@ -25,7 +25,8 @@ from bnmf.utils.files import npz_bytes, write_bytes
 KIND, FORMAT = "bnmf posterior", 8
 ARRAYS = ("W", "Z", "noise_variance", "train_mse")
 OPTIONAL = (
-    "log_density", "row_noise", "row_strength", "df", "noise_factor", "rate_W", "rate_Z", "offset", "scale", "row_ids",
+    "log_density", "row_noise", "row_strength", "df", "outlier_share", "noise_factor", "rate_W", "rate_Z", "offset",
+    "scale", "row_ids",
 )  # fmt: skip
 
 

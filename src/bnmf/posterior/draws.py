@@ -45,6 +45,7 @@ class Draws:
     thinning: int = 1
     notes: tuple[Finding, ...] = ()
     df: Floats | None = None
+    outlier_share: Floats | None = None
     noise_factor: Floats | None = None
     n_fixed: tuple[int, int] = (0, 0)
     signed: tuple[bool, bool] = (False, False)
@@ -87,6 +88,7 @@ class Draws:
             noise_variance=of_columns(self.noise_variance, by_column=self.noise_variance.ndim == 3),
             row_noise=None if self.row_noise is None else self.row_noise[:, :, rows],
             noise_factor=None if factor is None else (factor if len(factor) == 1 else factor[rows])[:, columns],
+            outlier_share=None if self.outlier_share is None else self.outlier_share[:, :, columns],
             offset=None if self.offset is None else self.offset[columns],
             scale=None if scale is None else of_columns(scale, by_column=len(scale) > 1),
             row_names=None if self.row_names is None else self.row_names[rows],

@@ -31,6 +31,8 @@ def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
         variables["row_noise"], dims["row_noise"] = draws.row_noise, ["row"]
     if draws.df is not None:
         variables["df"] = draws.df
+    if draws.outlier_share is not None:
+        variables["outlier_share"], dims["outlier_share"] = draws.outlier_share, ["column"]
     for name, rate in (("rate_W", draws.rate_W), ("rate_Z", draws.rate_Z)):
         if rate is not None and rate.shape[2] > 1:
             variables[name], dims[name] = rate, ["component"]

@@ -12,11 +12,12 @@ from bnmf.data.identity import row_ids
 from bnmf.data.limits import Filled, Limits, refreshed
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
+from bnmf.model.contaminated import FACTOR
 from bnmf.model.noise import Law, NoiseState
 from bnmf.posterior.base import Moments
 from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
-from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, Stream
+from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, OUTLIERS, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils import memory
 from bnmf.utils.typing import Bools, Floats, Indices, Words
@@ -98,11 +99,13 @@ def draw(
     view: Stored, ids: Words, fitted: Posterior, seed: int, limits: Limits | None = None
 ) -> tuple[Floats, Floats | None]:
     """Draw W (chain, draw, rows, K) and row noise of new rows under every draw of Z, each row by its content alone."""
-    filled = None if limits is None else Filled(limits, view)
-    rows = (view if filled is None else filled.rows).scaled()
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
     row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
     law = fitted.law
+    filled = None
+    if limits is not None or law.has_outliers:
+        filled = Filled(limits, view, has_outliers=law.has_outliers)
+    rows = (view if filled is None else filled.rows).scaled()
     is_weighted = law.has_entries or fitted.noise_factor is not None
     known, row_of = np.ones(1), view.listed_rows
     if fitted.noise_factor is not None:
@@ -120,13 +123,15 @@ def draw(
                 noise = np.atleast_1d(fitted.noise_variance[chain, draw])
                 for _ in range(BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW):
                     sweep += 1
-                    if filled is not None:
+                    given = {"W": weights, "Z": Zt, "row_variance": variance, "column_variance": noise}
+                    if filled is not None and limits is not None:
                         weight = (entry * known)[filled.listed] if is_weighted else None
-                        key_high, key_low = stream.key(sweep, LATENT)
-                        filled.draw(
-                            rows, 0, len(weights), ids, W=weights, Z=Zt, row_variance=variance, column_variance=noise,
-                            weight=weight, key_high=key_high, key_low=key_low,
-                        )  # fmt: skip
+                        filled.draw(rows, 0, len(weights), ids, stream.key(sweep, LATENT), weight=weight, **given)
+                    if filled is not None and law.has_outliers:
+                        log_odds = law.log_odds(chain * fitted.n_draws + draw)
+                        key = stream.key(sweep, OUTLIERS)
+                        filled.draw_outliers(rows, 0, len(weights), ids, key, log_odds=log_odds, factor=FACTOR, **given)
+                    if filled is not None:
                         rows = refreshed(filled.rows, rows)
                     key = stream.key(sweep, DRAW_W)
                     errors = rows.half_sweep(

@@ -68,6 +68,8 @@ class Posterior(Draws, BasePosterior):
         What is wrong with the fit as such, however well it has converged.
     df : ndarray of shape (chain, draw), optional
         Draws of the degrees of freedom of Student's t, whose squared scales are then the variances above.
+    outlier_share : ndarray of shape (chain, draw, columns), optional
+        Draws of the share of gross errors in each column, whose deviation is ten times that of the noise.
     noise_factor : ndarray of shape (1 or rows, columns), optional
         Known relative standard deviation of the noise of each entry.
     n_fixed : tuple of (int, int), default=(0, 0)
@@ -111,7 +113,8 @@ class Posterior(Draws, BasePosterior):
         if not arguments.whole_number(sweep, "sweep", 0) < n_sweeps:
             raise ValueError(f"sweep must be at least 0 and less than the number of sweeps, {n_sweeps}, got {sweep}")
         first = self.n_draws - min((n_sweeps - int(sweep) - 1) // self.thinning + 1, self.n_draws)
-        traces = ("noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z", "df")
+        noise = ("noise_variance", "row_noise", "row_strength", "df", "outlier_share")
+        traces = ("log_density", "rate_W", "rate_Z", *noise)
         later = {
             name: getattr(self, name)[:, first:] for name in ("W", "Z", *traces) if getattr(self, name) is not None
         }

@@ -160,7 +160,7 @@ class DiskStore(DrawStore):
             with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
                 numbers = dict(zip(NUMBERS, file["numbers"].tolist(), strict=True))
                 learned = {name: numbers[name] for name in NUMBERS[:4]}
-                noise = NoiseState(file["row"], file["column"], entry=file["entry"], **learned)
+                noise = NoiseState(file["row"], file["column"], entry=file["entry"], share=file["share"], **learned)
                 rates = tuple(file[f"rate_{i}"] for i in range(len(self.model.learned_rates)))
                 errors = numbers["squared_error"], numbers["log_likelihood"], int(numbers["sweep"])
                 state = State(file["W"], file["Zt"], noise, rates, *errors)
@@ -185,6 +185,7 @@ class DiskStore(DrawStore):
         self._checksums[chain].add(self._of_chain(chain), state.sweep)
         noise = state.noise
         arrays = {"W": state.W, "Zt": state.Zt, "row": noise.row, "column": noise.column, "entry": noise.entry}
+        arrays["share"] = noise.share
         arrays |= {f"rate_{i}": rate for i, rate in enumerate(state.rates)}
         arrays |= self._checksums[chain].arrays()
         numbers = [getattr(noise if name in NoiseState._fields else state, name) for name in NUMBERS]

@@ -9,7 +9,7 @@ model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import refreshed
 from bnmf.kernels.compiled import ROWS_PER_TILE, all_finite, draw_both
+from bnmf.model.contaminated import FACTOR, log_odds
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Coefficients
@@ -29,9 +30,10 @@ from bnmf.sampler.streams import (
     LATENT,
     NOISE,
     NOISE_FIRST,
+    OUTLIERS,
     RATES,
+    SHARES,
     START,
-    Key,
     Stream,
 )
 from bnmf.sampler.threads import Workers
@@ -91,8 +93,8 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     sweep = state.sweep + 1
     prior_W, prior_Z = model.coefficients(state.rates)
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
-    if model.data.limits is not None:
-        model = with_latent_values(model, W, Zt, noise, stream.key(sweep, LATENT), workers)
+    if model.data.limits is not None or model.noise_model.has_outliers:
+        model, noise = with_latent_values(model, W, Zt, noise, stream, sweep, workers)
     if _runs_in_one_call(model, noise, workers):
         errors = _draw_both(model, W, Zt, prior_W, prior_Z, noise, stream, sweep, moves.n_passes, workers)
         noise = _update_noise(model, model.noise_model.halves[-1], noise, errors, stream, sweep)
@@ -207,24 +209,38 @@ def _log_likelihood(model: Model, noise: NoiseState, errors: Floats) -> float:
             logs += float(view.n_observed @ np.log(variance))
         else:
             logs += data.n_observed * math.log(variance[0])
-    return float(-0.5 * (logs + fit))
+    return float(-0.5 * (logs + fit)) + model.noise_model.log_gross(noise, data.columns.n_observed)
 
 
-def with_latent_values(model: Model, W: Floats, Zt: Floats, noise: NoiseState, key: Key, workers: Workers) -> Model:
-    """Return the model of data whose limited entries have values drawn given the factors and the noise.
+def with_latent_values(
+    model: Model, W: Floats, Zt: Floats, noise: NoiseState, stream: Stream, sweep: int, workers: Workers
+) -> tuple[Model, NoiseState]:
+    """Return the model of data with latent values drawn given factors and noise, and the noise given these values.
 
-    These data belong to the workers of the chain, and hold until the next call.
+    Latent are limited entries, and those with gross errors. These data belong to the workers of the chain, and hold
+    until the next call.
     """
-    filled, (key_high, key_low) = workers.filled(model.data), key
-    given = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column}
-    weight = model.weights(noise)[filled.listed] if model.is_weighted else None
+    has_outliers = model.noise_model.has_outliers
+    filled = workers.filled(model.data, has_outliers)
+    given: dict[str, Any] = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column}
 
-    def draw(first: int, last: int) -> None:
-        start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W))
-        filled.draw(model.rows, start, stop, **given, weight=weight, key_high=key_high, key_low=key_low)
+    def over_rows(draw: Callable[..., None], part: int, **more: Any) -> None:
+        key = stream.key(sweep, part)
 
-    workers.over_tiles(draw, len(W))
-    return model.with_data(refreshed(filled.rows, model.rows), refreshed(filled.columns, model.columns))
+        def work(first: int, last: int) -> None:
+            start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W))
+            draw(model.rows, start, stop, None, key, **given, **more)
+
+        workers.over_tiles(work, len(W))
+
+    if model.data.limits is not None:
+        weight = model.weights(noise)[filled.listed] if model.is_weighted else None
+        over_rows(filled.draw, LATENT, weight=weight)
+    if has_outliers:
+        over_rows(filled.draw_outliers, OUTLIERS, log_odds=log_odds(noise.share), factor=FACTOR)
+        rng = stream.generator(stream.key(sweep, SHARES))
+        noise = model.noise_model.update_share(noise, filled.gross(), filled.n_exact, rng)
+    return model.with_data(refreshed(filled.rows, model.rows), refreshed(filled.columns, model.columns)), noise
 
 
 def sample(

@@ -16,8 +16,8 @@ from bnmf.utils.typing import Array, Words
 Key = tuple[int, int]
 
 # Parts of a sweep, each with its own stream.
-N_PARTS = 10
-START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATENT = range(N_PARTS)
+N_PARTS = 12
+START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATENT, OUTLIERS, SHARES = range(N_PARTS)
 
 
 class Stream:

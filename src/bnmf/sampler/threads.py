@@ -33,10 +33,10 @@ class Workers:
         self._local = threading.local()
         self._filled: tuple[ObservedMatrix | None, Any] = None, None
 
-    def filled(self, data: ObservedMatrix) -> Filled:
+    def filled(self, data: ObservedMatrix, has_outliers: bool) -> Filled:
         """Return the copy of the data that holds the latent values of this chain, the same until other data come."""
         if self._filled[0] is not data:
-            self._filled = data, data.filled()
+            self._filled = data, data.filled(has_outliers)
         filled: Filled = self._filled[1]
         return filled
 

@@ -1,0 +1,194 @@
+"""Contaminated normal noise: a few entries are far off, and the share of these in each column is learned.
+
+An entry is y + e with y ~ N(w z, c_j). With probability π_j there is a gross error e ~ N(0, `ERROR_VARIANCE` c_j), else
+e = 0. So the noise has heavy tails where the data have them. Once a sweep, which entries have a gross error is drawn
+given the residuals of all, without y, and then y: W and Z see y in place of the data. Precisions of entries do not
+differ then, so that rows go on sharing their sums. Entries of new rows with limits count as free of gross errors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp, xlog1py, xlogy
+
+from bnmf.model.gaussian import GroupedNoise
+from bnmf.model.noise import Law, Noise, NoiseState
+from bnmf.model.precisions import NOISE_FLOOR
+from bnmf.utils.typing import Floats, Indices, Ints, Shape
+
+ERROR_VARIANCE = 100.0
+"""Variance of a gross error over that of the noise."""
+FACTOR = 1.0 + ERROR_VARIANCE
+"""Variance of an entry with a gross error over that of one without."""
+SHARE_PRIOR = (1.0, 50.0)
+"""Beta prior of the share π of gross errors in a column: they are rare unless a column says otherwise."""
+
+
+@dataclass(frozen=True)
+class ContaminatedNoise(Noise):
+    """Normal noise with a variance for each column, of which rare entries have an error ten times as large.
+
+    The share of such entries is learned for each column. Predictions have tails as heavy as the data have, and entries
+    that are far off count little, at nearly the speed of normal noise.
+
+    Parameters
+    ----------
+    strength : float, optional
+        α of the variances of the columns; learned by default.
+    floor : float, default=0.35
+        Smallest noise of a column, as for :class:`GroupedNoise`.
+    """
+
+    strength: float | None = None
+    floor: float = NOISE_FLOOR
+
+    def __post_init__(self) -> None:
+        _ = self.base  # checks the arguments
+        object.__setattr__(self, "floor", float(self.floor))
+        if self.strength is not None:
+            object.__setattr__(self, "strength", float(self.strength))
+
+    names = ("contaminated", "auto")
+    has_columns = True
+    has_outliers = True
+
+    @property
+    def base(self) -> GroupedNoise:
+        """The noise of entries without gross errors."""
+        return GroupedNoise("column", self.strength, self.floor)
+
+    @property
+    def shared(self) -> GroupedNoise:
+        """Nearly equal variances without gross errors, for the first sweeps, when many entries are far off."""
+        return self.base.shared
+
+    def start(self, shape: Shape) -> NoiseState:
+        """Return a state to start from."""
+        return self.base.start(shape)._replace(share=np.full(shape[1], SHARE_PRIOR[0] / sum(SHARE_PRIOR)))
+
+    def update(
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+    ) -> NoiseState:
+        """Draw variances given the squared errors of y, and the gross errors, whose variances are multiples of them."""
+        if noise.gross.size:
+            n_gross, squares = noise.gross
+            errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross
+        return self.base.update(half, noise, errors, counts, bounds, rng)
+
+    def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, rng: np.random.Generator) -> NoiseState:
+        """Draw the share of gross errors in each column, given these as in `NoiseState.gross`, and all counts."""
+        a, b = SHARE_PRIOR
+        share = rng.beta(a + gross[0], b + np.maximum(counts - gross[0], 0.0))
+        return noise._replace(share=_inside(share), gross=gross)
+
+    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
+        """Draw the noise from its prior."""
+        return self.base.draw_prior(shape, rng)._replace(share=_inside(rng.beta(*SHARE_PRIOR, size=shape[1])))
+
+    def log_density(self, noise: NoiseState) -> float:
+        """Return the log density of the prior of variances and shares, up to a constant."""
+        a, b = SHARE_PRIOR
+        shares = xlogy(a - 1.0, noise.share) + xlog1py(b - 1.0, -noise.share)
+        return self.base.log_density(noise) + float(shares.sum())
+
+    def log_gross(self, noise: NoiseState, counts: Ints) -> float:
+        """Return the log density of the gross errors of the last sweep, and of which entries have one."""
+        if not noise.gross.size:
+            return 0.0
+        (n_gross, squares), variance = noise.gross, ERROR_VARIANCE * noise.column
+        errors = n_gross * np.log(2.0 * math.pi * variance) + squares / variance
+        chosen = n_gross * np.log(noise.share) + (counts - n_gross) * np.log1p(-noise.share)
+        return float((chosen - 0.5 * errors).sum())
+
+    def traced_shapes(self, shape: Shape, by_column: bool) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of what is kept of a draw, by name."""
+        return super().traced_shapes(shape, by_column) | {"outlier_share": (shape[1],)}
+
+    def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
+        """Return what is kept of a draw."""
+        return super().traced_values(noise, scale) | {"outlier_share": noise.share}
+
+
+def _inside(share: Floats) -> Floats:
+    """Return shares whose logarithms and those of their complements are finite."""
+    return np.clip(share, 1e-300, 1.0 - 1e-16)
+
+
+def log_odds(share: Floats) -> Floats:
+    """Return the log odds of a gross error."""
+    return np.log(share) - np.log1p(-share)
+
+
+class ContaminatedLaw(Law, trace="outlier_share"):
+    """A mixture of two normal laws, of scales 1 and √`FACTOR`, with the share (S, n) of the second."""
+
+    has_outliers = True
+
+    def __init__(self, share: Floats) -> None:
+        self.share = share
+
+    def choose(self, draws: Any) -> ContaminatedLaw:
+        """Return the law of some of the draws."""
+        return ContaminatedLaw(self.share[draws])
+
+    def at(self, columns: Indices) -> ContaminatedLaw:
+        """Return the law at some entries, given their columns."""
+        return ContaminatedLaw(self.share[:, columns])
+
+    def log_odds(self, draw: int) -> Floats:
+        """Return the log odds of a gross error in each column under one of the draws."""
+        return log_odds(np.asarray(self.share[draw], dtype=np.float64))
+
+    @property
+    def variance(self) -> Floats:
+        """Variance of noise of scale 1."""
+        return 1.0 + ERROR_VARIANCE * self.share
+
+    def _parts(self, *of_parts: Floats) -> Floats:
+        """Return the log of each part of the mixture, given those of the two laws."""
+        return np.stack([np.log1p(-self.share) + of_parts[0], np.log(self.share) + of_parts[1]])
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float64) -> Floats:
+        """Draw noise, of a shape that starts with the number of draws and ends with that of entries."""
+        share = self.share.reshape(len(self.share), *[1] * (len(shape) - 2), -1)
+        drawn = rng.standard_normal(shape, dtype=dtype)
+        drawn[rng.random(shape, dtype=np.float32) < share] *= math.sqrt(FACTOR)
+        return drawn
+
+    def log_density(self, squares: Floats) -> Floats:
+        """Return the log density, given squares (S, n)."""
+        normal = super().log_density
+        return logsumexp(self._parts(normal(squares), normal(squares / FACTOR) - 0.5 * math.log(FACTOR)), axis=0)
+
+    def _log_masses(self, low: Floats, high: Floats) -> Floats:
+        """Return the log probability of each part together with intervals, (2, S, n)."""
+        inside, root = super().log_probability, math.sqrt(FACTOR)
+        return self._parts(inside(low, high), inside(low / root, high / root))
+
+    def log_probability(self, low: Floats, high: Floats) -> Floats:
+        """Return the log probability of intervals (S, n)."""
+        return logsumexp(self._log_masses(low, high), axis=0)
+
+    def _spread_between(self, low: Floats, high: Floats, is_gross: Any, values: Any) -> Floats:
+        """Return values of the normal law between limits over the scale of a part, times that scale."""
+        scale = np.where(is_gross, math.sqrt(FACTOR), 1.0)
+        return scale * values(low / scale, high / scale)
+
+    def draw_between(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
+        """Draw noise between limits (S, n)."""
+        log_masses = self._log_masses(low, high)
+        is_gross = np.log(rng.random(low.shape)) < log_masses[1] - logsumexp(log_masses, axis=0)
+        between = super().draw_between
+        return self._spread_between(low, high, is_gross, lambda low, high: between(low, high, rng))
+
+    def mean_between(self, low: Floats, high: Floats) -> Floats:
+        """Return the mean of noise that lies between limits (S, n)."""
+        log_masses = self._log_masses(low, high)
+        weights = np.exp(log_masses - logsumexp(log_masses, axis=0))
+        normal = Law()
+        means = [self._spread_between(low, high, is_gross, normal.mean_between) for is_gross in (False, True)]
+        return weights[0] * means[0] + weights[1] * means[1]

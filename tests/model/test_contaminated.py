@@ -1,0 +1,244 @@
+"""Contaminated noise: gross errors and their shares against the joint density, the law of predictions, and fits."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+from tests.statistical.checks import assert_follows, grid_cdf
+
+from bnmf import BayesianNMF, Posterior
+from bnmf.data import ObservedMatrix
+from bnmf.kernels.compiled import Outliers
+from bnmf.model import Model
+from bnmf.model.contaminated import ERROR_VARIANCE, FACTOR, SHARE_PRIOR, ContaminatedLaw
+from bnmf.model.units import Units
+from bnmf.noise import ContaminatedNoise, GroupedNoise
+from bnmf.posterior import new_rows
+from bnmf.priors import L1
+from bnmf.sampler.gibbs import start, step, with_latent_values
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import Workers
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+SHARE = np.array([0.3, 0.05, 0.2, 0.5, 0.01, 0.1, 0.3, 0.2, 0.4, 0.1])
+SCALE = np.array([2.5, 3.0, 0.2, 5.0, 0.5, 11.0, 1.0, 2.0, 1.0, 3.0])
+
+
+def problem(missing):
+    """Return a model of 5 x 10 entries, some of which are far off, in units of the columns, and a state of it."""
+    rng = np.random.default_rng(1)
+    W, Zt = rng.exponential(size=(5, 2)), rng.exponential(size=(10, 2))
+    A = (W @ Zt.T + rng.normal(size=(5, 10)) * np.where(rng.random((5, 10)) < 0.3, 8.0, 1.0)) * SCALE
+    observed = rng.random(A.shape) >= missing
+    A[2, 3], observed[2, 3] = A[2, 3] + 80.0 * SCALE[3], True
+    data = ObservedMatrix.from_data(A, observed, negative=True)
+    model = Model(data, 2, "gee", ContaminatedNoise(), Units(SCALE))
+    noise = model.noise_model.start(A.shape)._replace(column=rng.uniform(0.5, 2.0, size=10), share=SHARE)
+    return model, A, W, Zt, noise
+
+
+@pytest.mark.parametrize("missing", [0.2, 0.7], ids=["dense", "listed"])
+def test_gross_errors_follow_their_conditional(missing):
+    """Which entries have one has the odds of the joint density without y, and y is normal between w z and the data."""
+    model, A, W, Zt, noise = problem(missing)
+    count, seen, at = 4000, model.data.mask(), np.arange(5)
+    values, sums = np.empty((count, 5, 10)), np.empty((count, 2, 10))
+    with Workers() as workers:
+        for i in range(count):
+            filled, after = with_latent_values(model, W, Zt, noise, Stream(3), i, workers)
+            copy = ObservedMatrix(A.shape, model.data.n_observed, filled.rows.view, filled.columns.view)
+            values[i], sums[i] = copy.dense_rows(at), after.gross
+            if i % 1000 == 0:  # rows and columns have the same values
+                listed = [filled.columns.view.observed_values(j) for j in range(10)]
+                np.testing.assert_array_equal(np.concatenate(listed), values[i].T[seen.T])
+    mean, sd = W @ Zt.T, np.sqrt(noise.column)
+    is_gross = (values != A) & seen
+    np.testing.assert_array_equal(sums[:, 0], is_gross.sum(axis=1))
+    squares = np.where(is_gross, ((A - values) / SCALE) ** 2, 0.0).sum(axis=1)
+    np.testing.assert_allclose(sums[:, 1], squares, rtol=1e-6, atol=1e-12)
+    x = A / SCALE
+    plain, gross = (stats.norm.pdf(x, mean, sd * np.sqrt(factor)) for factor in (1.0, FACTOR))
+    odds = SHARE * gross / (SHARE * gross + (1.0 - SHARE) * plain)
+    for i, j in np.argwhere(seen):
+        n = is_gross[:, i, j].sum()
+        assert stats.binomtest(int(n), count, odds[i, j]).pvalue > 1e-7
+        if n > 300:
+            drawn = values[is_gross[:, i, j], i, j] / SCALE[j]
+            centre = mean[i, j] + (x[i, j] - mean[i, j]) / FACTOR
+            assert_follows(drawn, stats.norm(centre, sd[j] * np.sqrt(ERROR_VARIANCE / FACTOR)).cdf)
+    assert (odds[seen] > 0.99).any()
+    assert (odds[seen] < 0.1).any()
+
+
+def test_shares_and_variances_follow_their_conditionals():
+    """Of the errors of y, and of gross errors, which have 100 times their variance."""
+    law, rng = ContaminatedNoise(strength=3.0, floor=0.0), np.random.default_rng(0)
+    gross, counts, errors = np.array([[80.0, 0.0], [9000.0, 0.0]]), np.array([120, 7]), np.array([110.0, 4.0])
+    noise = law.start((120, 2))._replace(scale=0.8)
+    drawn = [law.update_share(noise, gross, counts, rng) for _ in range(3000)]
+    for j in range(2):
+        expected = stats.beta(SHARE_PRIOR[0] + gross[0, j], SHARE_PRIOR[1] + counts[j] - gross[0, j])
+        assert_follows(np.array([state.share[j] for state in drawn]), expected.cdf)
+
+        def log_density(precision, j=j):
+            total = stats.gamma.logpdf(precision, 3.0, scale=1.0 / (3.0 * 0.8))
+            total += 0.5 * counts[j] * np.log(precision) - 0.5 * errors[j] * precision
+            return total + 0.5 * gross[0, j] * np.log(precision) - 0.5 * gross[1, j] * precision / ERROR_VARIANCE
+
+        found = [law.update("Z", state, errors, counts, np.full(2, 1e12), rng).column[j] for state in drawn]
+        assert_follows(1.0 / np.array(found), grid_cdf(log_density, np.linspace(1e-3, 6.0, 4001)))
+
+
+def test_log_densities_of_prior_and_gross_errors():
+    law = ContaminatedNoise(floor=0.0)
+    noise = law.start((4, 3))._replace(column=np.array([1.0, 2.0, 0.5]), share=np.array([0.1, 0.3, 0.02]))
+    other = noise._replace(share=np.array([0.2, 0.1, 0.1]))
+    beta = stats.beta(*SHARE_PRIOR).logpdf
+    found = law.log_density(other) - law.log_density(noise)
+    assert found == pytest.approx((beta(other.share) - beta(noise.share)).sum())
+    errors = [[3.0, -20.0], [5.0], []]
+    gross = np.array([[2.0, 1.0, 0.0], [409.0, 25.0, 0.0]])
+    expected = sum(
+        stats.norm.logpdf(errors[j], 0.0, np.sqrt(ERROR_VARIANCE * noise.column[j])).sum()
+        + stats.binom.logpmf(len(errors[j]), 4, noise.share[j])
+        - np.log(stats.binom.pmf(0, 4, 0.0) * [6, 4, 1][j])  # of these entries, not of any so many
+        for j in range(3)
+    )
+    assert law.log_gross(noise._replace(gross=gross), np.full(3, 4)) == pytest.approx(expected)
+    assert law.log_gross(noise, np.full(3, 4)) == 0.0
+
+
+def test_without_gross_errors_it_is_noise_by_column():
+    """To the last bit, in the order of the streams."""
+    rng = np.random.default_rng(0)
+    data = ObservedMatrix.from_data(rng.exponential(size=(40, 9)), rng.random((40, 9)) < 0.8)
+    models = [Model(data, 3, "ard", noise) for noise in (GroupedNoise(), ContaminatedNoise())]
+    state = start(models[0], Stream(0))
+    after = [
+        step(model, state._replace(noise=state.noise._replace(share=share)), Stream(0))
+        for model, share in zip(models, (np.empty(0), np.full(9, 1e-300)), strict=True)
+    ]
+    for name in ("W", "Zt"):
+        np.testing.assert_array_equal(getattr(after[0], name), getattr(after[1], name))
+    np.testing.assert_array_equal(after[0].noise.column, after[1].noise.column)
+    assert not after[1].noise.gross.any()
+
+
+def mixture(share):
+    """Return density and distribution function of the law."""
+    wide = stats.norm(0.0, np.sqrt(FACTOR))
+    return (
+        lambda x: (1.0 - share) * stats.norm.pdf(x) + share * wide.pdf(x),
+        lambda x: (1.0 - share) * stats.norm.cdf(x) + share * wide.cdf(x),
+    )
+
+
+def test_law_of_predictions():
+    law = ContaminatedLaw(np.array([[0.3, 0.02], [0.1, 0.6]]))
+    x = np.array([[0.5, 3.0, -12.0], [0.0, 25.0, 1.0]])
+    at = law.at(np.array([0, 1, 1]))
+    shares = np.array([[0.3, 0.02, 0.02], [0.1, 0.6, 0.6]])
+    np.testing.assert_allclose(np.exp(at.log_density(x**2)), mixture(shares)[0](x), rtol=1e-10)
+    np.testing.assert_array_equal(law.choose([1]).share, [[0.1, 0.6]])
+    np.testing.assert_allclose(law.variance, 1.0 + 100.0 * law.share)
+    for dtype, shape in ((np.float32, (2, 1500, 2)), (np.float64, (2, 1500, 2))):
+        found = law.draw(shape, np.random.default_rng(0), dtype)
+        assert found.dtype == dtype
+        for s, j in np.ndindex(2, 2):
+            assert_follows(found[s, :, j].astype(float), mixture(law.share[s, j])[1])
+
+
+@pytest.mark.parametrize(("low", "high"), [(-np.inf, -0.5), (-1.0, 2.0), (4.0, np.inf), (2.0, 30.0), (-6.0, -5.0)])
+def test_law_between_limits(low, high):
+    share, law = 0.1, ContaminatedLaw(np.array([[0.1]]))
+    density, cdf = mixture(share)
+    ends = max(low, -120.0), min(high, 120.0)
+    mass = cdf(high) - cdf(low)
+    low, high = np.array([[low]]), np.array([[high]])
+    assert law.log_probability(low, high)[0, 0] == pytest.approx(np.log(mass), rel=1e-8)
+    mean = quad(lambda x: x * density(x), *ends, points=[x for x in (-8, 0, 8) if ends[0] < x < ends[1]], limit=300)[0]
+    assert law.mean_between(low, high)[0, 0] == pytest.approx(mean / mass, rel=1e-6)
+    n = 4000
+    wide = ContaminatedLaw(np.full((1, n), share))
+    drawn = wide.draw_between(np.full((1, n), low), np.full((1, n), high), np.random.default_rng(0))[0]
+    assert_follows(drawn, lambda x: (cdf(x) - cdf(low[0, 0])) / mass)
+
+
+def test_weights_of_a_new_row_follow_their_posterior():
+    """Whose gross errors are summed out by hand; one of three entries is far off."""
+    x, z, rate, share = np.array([2.0, 3.1, 40.0]), np.array([1.0, 1.5, 2.0]), 0.7, np.array([0.1, 0.2, 0.3])
+    n = 4000
+    Z = np.broadcast_to(z, (1, n, 1, 3))
+    fitted = Posterior(
+        np.ones((1, n, 1, 1)), Z, np.ones((1, n, 3)), np.zeros((1, n)), 3, prior_W=L1(rate),
+        outlier_share=np.broadcast_to(share, (1, n, 3)),
+    )  # fmt: skip
+    data = ObservedMatrix.from_data(np.vstack([x, x]))
+    drawn = new_rows.draw(data.rows, np.array([5, 6], np.uint64), fitted, seed=0)[0][0, :, :, 0]
+    w = np.linspace(0.0, 25.0, 20_001)
+
+    def log_density(w):
+        return np.log(mixture(share)[0](x - w[:, None] * z)).sum(axis=1) - rate * w
+
+    for row in range(2):
+        assert_follows(drawn[1::4, row], grid_cdf(log_density, w))
+    alone = new_rows.draw(data.rows.select(np.array([1])), np.array([6], np.uint64), fitted, seed=0)[0][0, :, :, 0]
+    np.testing.assert_array_equal(alone[:, 0], drawn[:, 1])
+
+
+def test_skewed_columns_have_heavy_tails(tmp_path):
+    """Densities of hidden entries are not much worse than those of a normal by column, as they are without."""
+    rng = np.random.default_rng(0)
+    X = np.exp(1.5 * rng.normal(size=(150, 2)) @ rng.normal(size=(2, 6)) + rng.normal(size=(150, 6)))
+    hidden = rng.random(X.shape) < 0.2
+    seen = np.where(hidden, np.nan, X)
+    rows, columns = np.nonzero(hidden)
+    normal = stats.norm.logpdf(X[hidden], np.nanmean(seen, axis=0)[columns], np.nanstd(seen, axis=0)[columns])
+    scores = []
+    for noise in ("auto", "column"):
+        options = {"n_chains": 2, "burn_in": 100, "n_draws": 60, "random_state": 0}
+        model = BayesianNMF(noise=noise, calibrate=False, **options).fit(seen)
+        posterior = model.posterior_
+        scores.append(np.mean(posterior.log_predictive_density(rows, columns, X[hidden]) - normal))
+    assert scores[0] > 0.5
+    assert scores[1] < -0.5
+    assert posterior.outlier_share is None
+    options["noise"] = "auto"
+    posterior = BayesianNMF(2, checkpoint=tmp_path / "run", calibrate=False, **options).fit(seen).posterior_
+    assert posterior.outlier_share.shape == (2, 60, 6)
+    posterior.save(tmp_path / "saved.npz")
+    np.testing.assert_array_equal(Posterior.load(tmp_path / "saved.npz").outlier_share, posterior.outlier_share)
+    longer = BayesianNMF(2, checkpoint=tmp_path / "run", calibrate=False, **(options | {"n_draws": 70})).fit(seen)
+    apart = BayesianNMF(2, calibrate=False, **(options | {"n_draws": 70})).fit(seen)
+    np.testing.assert_array_equal(longer.posterior_.W, apart.posterior_.W)
+
+
+def test_where_it_cannot_be():
+    X = np.ones((6, 4)) + np.eye(6, 4)
+    noise = ContaminatedNoise()
+    for given in ({"upper": np.full((6, 4), 3.0)}, {"sample_weight": np.ones(6)}, {"noise_scale": np.ones(4)}):
+        with pytest.raises(ValueError, match="noise='contaminated' needs data"):
+            BayesianNMF(1, noise=noise, n_draws=2, burn_in=2).fit(X, **given)
+        posterior = BayesianNMF(1, noise="auto", n_draws=2, burn_in=2, random_state=0).fit(X, **given).posterior_
+        assert posterior.outlier_share is None
+    with pytest.raises(ValueError, match="strength of GroupedNoise must be"):
+        ContaminatedNoise(strength=-1.0)
+
+
+def test_arguments_of_the_kernel_are_checked():
+    good = {
+        "indptr": np.array([0, 1]), "columns": np.zeros(1, np.uint32), "values": np.zeros(1), "errors": np.zeros(1),
+        "sums": np.zeros(4), "targets": [(np.zeros(3), np.array([2]))], "n_columns": 2, "is_dense": False,
+    }  # fmt: skip
+    Outliers(**good)
+    for wrong, match in (
+        ({"indptr": np.array([0, 2])}, "indptr"),
+        ({"columns": np.array([2], np.uint32)}, "column"),
+        ({"values": np.zeros(2)}, "values"),
+        ({"sums": np.zeros(3)}, "sums"),
+        ({"is_dense": True}, "dense"),
+        ({"targets": [(np.zeros(2), np.array([2]))]}, "inside"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            Outliers(**(good | wrong))
