@@ -73,7 +73,7 @@ def data():
 
 
 def quick(**settings):
-    return BayesianNMF(**SETTINGS | {"burn_in": 20, "n_draws": 20} | settings)
+    return BayesianNMF(**SETTINGS | {"burn_in": 20, "n_draws": 20, "n_jobs": 1} | settings)
 
 
 def draws(model):
