@@ -30,10 +30,6 @@ NORMAL = {**EFFECTS, "prior": "normal"}
 TRIALS = {
     "K = 40": {**NORMAL, "n_components": 40},
     "Laplace": {**NORMAL, "prior": "laplace"},
-    "W nonnegative": {**NORMAL, "prior": ("half-normal", "normal")},
-    "one noise": {**NORMAL, "noise": "common"},
-    "Student's t": {**NORMAL, "noise": "student-t"},
-    "unit of each item": {**NORMAL, "scale": "column"},
 }
 BEST = 'the same with `prior="normal"`'
 CUTS = np.array([1.5, 2.5, 3.5, 4.5])
