@@ -110,9 +110,9 @@ default="column"
     progress : bool, default=False
         Show progress on standard error.
     max_time : float, optional
-        Seconds after which no more draws are taken; 60 by default with ``n_draws="auto"``. If the time is up before the
-        first draw, :meth:`fit` raises a TimeoutError. How many draws there are then depends on the machine; their
-        values do not.
+        Seconds after which no more draws are taken. If the time is up before the first draw, :meth:`fit` raises a
+        TimeoutError. By default there is no limit, and ``n_draws="auto"`` takes no more draws after 60 seconds, but the
+        first 100 in any case. How many draws there are then depends on the machine; their values do not.
     calibrate : bool or "auto", default="auto"
         Hide a tenth of the observed entries from two more chains and see how well they predict them: `calibration_`,
         and the verdict. "auto" does that for 500 to 2 million observed entries and two or more chains of 100 draws.

@@ -36,7 +36,7 @@ def test_numbers_and_conclusion_of_check_table(program, calls, table, options):
     result = program("check", table, *options)
     assert result.exit_code == 0, result.output
     estimator, check = calls[0]
-    asked = {"n_components": 2, "max_time": 7.0, "n_jobs": 1} if options else {"max_time": 60.0, "n_jobs": -1}
+    asked = {"n_components": 2, "max_time": 7.0, "n_jobs": 1} if options else {"max_time": None, "n_jobs": -1}
     assert repr(estimator) == repr(BayesianNMF(**ANY_TABLE, n_draws="auto").set_params(**asked))
     for method, row in check.table.iterrows():
         shown = rf"{method} +{row.error:.3f} +{row.lowest:.3f} to {row.highest:.3f}"

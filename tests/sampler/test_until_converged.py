@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from bnmf import BayesianNMF
-from bnmf.posterior import posterior
+from bnmf.posterior import fitting, posterior
 from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.sampler import chains, until_converged
 from bnmf.sampler.stores import Schedule
@@ -131,6 +131,15 @@ def test_time_is_up_in_the_burn_in(monkeypatch, tmp_path, n_draws):
     monkeypatch.undo()
     model = auto(burn_in=40, n_draws=30, checkpoint=tmp_path).fit(data())
     assert_same(model, auto(burn_in=40, n_draws=30).fit(data()))
+
+
+def test_the_first_draws_are_taken_in_any_case_if_the_user_sets_no_limit(monkeypatch):
+    monkeypatch.setattr(fitting, "MAX_TIME", 1e-6)
+    let_errors_be(monkeypatch, 0.5)
+    with pytest.warns(ConvergenceWarning):
+        model = auto().fit(data())
+    assert model.ending_ == "max_time"
+    assert model.posterior_.n_draws == until_converged.N_FIRST_DRAWS
 
 
 def slow_down(monkeypatch, sweep):

@@ -34,7 +34,7 @@ def check(
     *,
     reading: options.Reading,
     components: options.Components = "auto",
-    max_time: options.MaxTime = 60.0,
+    max_time: options.MaxTime = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     debug: Debug = False,

@@ -42,7 +42,7 @@ def fit(
     chains: options.Chains = 4,
     burn_in: options.BurnIn = 300,
     draws: options.Draws = "auto",
-    max_time: options.MaxTime = 60.0,
+    max_time: options.MaxTime = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     scheduler: Annotated[
@@ -173,7 +173,9 @@ def _sample(
         posterior = with_names(model.posterior_, table)
         screen.judge(posterior.verdict)
         if posterior.verdict["predictions"].level not in ("good", "usable"):
-            more = f"--max-time {10 * settings['max_time']:g}" if settings["draws"] == "auto" else "--draws auto"
+            more = (
+                f"--max-time {10 * (settings['max_time'] or 60.0):g}" if settings["draws"] == "auto" else "--draws auto"
+            )
             screen.say(f"Take more draws with: {again} {more}")
         directory.finish(posterior)
         report = directory.report(posterior)
@@ -216,7 +218,7 @@ def _parameters(settings: dict[str, Any], directory: FitDirectory, jobs: int | N
         "n_chains": settings["chains"],
         "burn_in": settings["burn_in"],
         "n_draws": settings["draws"],
-        "max_time": settings["max_time"] if settings["draws"] == "auto" else None,
+        "max_time": settings["max_time"],
         "random_state": settings["seed"],
         "n_jobs": jobs or -1,
         "checkpoint": directory.checkpoint,

@@ -86,7 +86,7 @@ def impute(
     *,
     reading: options.Reading,
     components: options.Components = "auto",
-    max_time: options.MaxTime = 60.0,
+    max_time: options.MaxTime = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     debug: Debug = False,

@@ -171,7 +171,14 @@ Draws = Annotated[
     ),
 ]
 MaxTime = Annotated[
-    float, typer.Option("--max-time", min=0.001, metavar="SECONDS", help="Time after which no more draws are taken.")
+    float | None,
+    typer.Option(
+        "--max-time",
+        min=0.001,
+        metavar="SECONDS",
+        help="Time after which no more draws are taken; by default 60 s, but at least the first 100 draws.",
+        show_default=False,
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same draws.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Threads; by default one for each core.")]

@@ -52,6 +52,8 @@ def sampled(X: Any, screen: Screen, how_to_resume: str, limits: dict[str, Any], 
             model.fit(X, **limits)
     except KeyboardInterrupt:
         raise interrupted from None
+    except TimeoutError:
+        raise ValueError(f"--max-time was over before the first draw: allow more. {how_to_resume}".strip()) from None
     if model.ending_ == Ending.INTERRUPTED:
         raise interrupted
     posterior = model.posterior_

@@ -80,6 +80,7 @@ def fit(
     """Sample the model that parameters give to data; `settings` are those of the run."""
     began = time.monotonic()
     options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+    is_limited = max_time is not None
     if until_converged and max_time is None:
         max_time = MAX_TIME
     options["deadline"] = None if max_time is None else began + max_time
@@ -95,7 +96,7 @@ def fit(
         assert max_time is not None
         reserve = CALIBRATION_TIME * max_time if calibrates and math.isfinite(max_time) else 0.0
         run, ending = sample_until_converged(
-            run, schedule, predictions, PREDICTION_ERRORS[0], reserve=reserve, **options
+            run, schedule, predictions, PREDICTION_ERRORS[0], reserve=reserve, always_first=not is_limited, **options
         )
     else:
         run = run.sampled(schedule, **options)

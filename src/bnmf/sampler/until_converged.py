@@ -32,6 +32,7 @@ def sample_until_converged(
     *,
     deadline: float,
     reserve: float = 0.0,
+    always_first: bool = False,
     n_jobs: int = 1,
     progress: bool = False,
 ) -> tuple[Run, Ending]:
@@ -39,10 +40,11 @@ def sample_until_converged(
 
     `predictions` returns draws (chain, draw, n) of some predictions of a run in units of their predictive standard
     deviation. After each look at them the chains are doubled: in length, or in number where chains of any length would
-    still disagree. The last `reserve` seconds before the deadline are for the first draws only.
+    still disagree. The last `reserve` seconds before the deadline are for the first draws only, which are taken in any
+    case with `always_first`.
     """
     began = time.monotonic()
-    run = run.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=deadline)
+    run = run.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=None if always_first else deadline)
     speed = _n_sweeps(schedule) / _seconds_since(began)
     deadline -= reserve
     while run.is_complete and monte_carlo_error(draws := predictions(run)) > max_error:
