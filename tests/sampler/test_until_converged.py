@@ -25,7 +25,8 @@ def data():
 
 def auto(**settings):
     return BayesianNMF(
-        **{"n_components": 2, "n_chains": 2, "burn_in": 20, "n_draws": "auto", "random_state": 1, "calibrate": False}
+        **{"n_components": 2, "n_chains": 2, "burn_in": 20, "n_draws": "auto", "random_state": 1}
+        | {"calibrate": False, "n_jobs": 1}
         | settings
     )
 
