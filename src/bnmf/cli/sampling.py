@@ -65,13 +65,13 @@ def sampled(X: Any, screen: Screen, how_to_resume: str, limits: dict[str, Any], 
     return model
 
 
-def judge_predictions(posterior: Posterior, screen: Screen, max_time: float) -> None:
+def judge_predictions(posterior: Posterior, screen: Screen, max_time: float | None) -> None:
     """Say what the predictions of a fit are worth."""
     from bnmf.posterior.verdict import WARNED, Verdict
 
     screen.judge(Verdict(tuple(finding for finding in posterior.verdict if finding.purpose in WARNED)))
     if posterior.verdict["predictions"].level not in ("good", "usable"):
-        screen.say(f"Give it more time with: --max-time {10 * max_time:g}")
+        screen.say(f"Give it more time with: --max-time {10 * (max_time or 60.0):g}")
 
 
 def with_names(posterior: Posterior, table: Table) -> Posterior:
