@@ -408,7 +408,7 @@ MUTATIONS = [
              "        for (int64_t k = n_components; k < side; ++k) z[k] = s[k] = 0.0;\n", "",
              f"{EVERY_RANK}[200-0.6]"),
     Mutation("no row of zeros after a factor", DRAW, "    std::fill_n(Z + n_rows * side, side, 0.0);\n", "",
-             f"{EVERY_RANK}[200-0.6]"),
+             VARIANCES),
     Mutation("memory of a factor used for something else", SWEEP, "require(memory_->n_uses == n_uses_,",
              "require(memory_ != nullptr,", "tests/kernels/test_sweep.py::test_a_factor_that_is_gone_is_noticed"),
     # The shear move.

@@ -53,13 +53,19 @@ def problem_with_patterns(
     return A, mask, W, Z
 
 
+def used_workers() -> Workers:
+    """Return one thread with memory that was used before."""
+    workers = Workers()
+    spoiled(workers.memory)
+    return workers
+
+
 def drawn(
     view: Stored, W: np.ndarray, Z: np.ndarray, prior: Coefficients, sigma2: float = SIGMA2, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of W after a half-sweep in memory that was used before, and their squared errors."""
-    W, workers = W.copy(), Workers()
-    spoiled(workers.memory)
-    errors = view.scaled().half_sweep(W, Z, prior, np.array([sigma2]), np.ones(1), KEY, workers, **options)
+    W = W.copy()
+    errors = view.scaled().half_sweep(W, Z, prior, np.array([sigma2]), np.ones(1), KEY, used_workers(), **options)
     return W, errors
 
 

@@ -28,6 +28,7 @@ from tests.kernels.half_sweeps import (
     problem,
     problem_with_patterns,
     squared_errors,
+    used_workers,
     view_of,
 )
 from tests.reference import draw_component
@@ -76,7 +77,7 @@ def test_variances_and_scales_of_rows_and_columns(by_row, by_column):
         raw = view_of(A / np.outer(row_scale, entry_scale), mask, form)
         got = W.copy()
         view = ScaledView(raw, entry_scale, row_scale)
-        errors = view.half_sweep(got, Z, coefficients, row_variance, entry_variance, KEY, Workers())
+        errors = view.half_sweep(got, Z, coefficients, row_variance, entry_variance, KEY, used_workers())
         np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
         residuals = np.where(mask, A - got @ Z.T, 0.0)
         np.testing.assert_allclose(errors, (residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
