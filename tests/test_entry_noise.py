@@ -10,6 +10,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from bnmf import BayesianNMF, NMFImputer
+from bnmf.data import ObservedMatrix
 from bnmf.model.units import units_of
 from bnmf.noise import GroupedNoise, KnownNoise, StudentT
 from tests.statistical.checks import assert_follows
@@ -353,9 +354,9 @@ def test_units_of_student_t_do_not_follow_outliers():
     dirty[0, 0] *= 1e6
     dirty[5:9, 1] *= 1e3
     sizes = np.sqrt((X**2).mean(axis=0))
-    data = BayesianNMF()._validated(dirty, None, reset=True)
+    data = ObservedMatrix.from_data(dirty)
     np.testing.assert_allclose(units_of(data, "column", None, robust=True)[0].scale / sizes, 1.0, atol=2.5)
     assert (units_of(data, "column", None)[0].scale[:2] > 10.0 * sizes[:2]).all()
-    clean = BayesianNMF()._validated(X, None, reset=True)
+    clean = ObservedMatrix.from_data(X)
     robust, plain = (units_of(clean, "column", None, robust=robust)[0].scale for robust in (True, False))
     np.testing.assert_allclose(robust, plain, rtol=1e-12)
