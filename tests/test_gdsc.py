@@ -10,6 +10,7 @@ from benchmarks.gdsc.methods import Baseline, Forecast, Hidden, Model
 from benchmarks.gdsc.published import PUBLISHED
 from scipy import stats
 
+from bnmf.model.student_t import StudentTLaw
 from bnmf.paper import baselines
 from tests.pages import DOCS
 
@@ -100,7 +101,7 @@ def test_probabilities_of_all_whole_numbers_add_up_to_one(df):
     top, rng = 6.0, np.random.default_rng(0)
     mean, sd = rng.normal(3.0, 3.0, size=(5, 1)), rng.exponential(2.0, size=(5, 1))
     low, high = whole_numbers.bounds(np.arange(top + 1.0), top)
-    logs = whole_numbers.log_probability(mean, sd, low, high, None if df is None else np.full(5, df))
+    logs = whole_numbers.log_probability(mean, sd, low, high, None if df is None else StudentTLaw(np.full(5, df)))
     law = stats.norm if df is None else stats.t(df)
     assert np.exp(logs).sum() == pytest.approx(1.0)
     assert np.exp(logs[2]) == pytest.approx((law.cdf((3.0 - mean) / sd) - law.cdf((2.0 - mean) / sd)).mean())

@@ -178,6 +178,7 @@ def test_invalid_arguments_are_errors(arguments, message):
     assert message in result.stderr
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_ctrl_c_with_several_processes_shows_no_traceback(tmp_path):
     code = f"""

@@ -63,6 +63,7 @@ def in_the_middle(monkeypatch):
     assert not planned, "the run was over before everything had happened"
 
 
+@pytest.mark.proof
 def test_worker_that_joins_late_gets_work(machines, client, expected, in_the_middle, monkeypatch):
     used, spread = [], cluster.spread
 
@@ -81,6 +82,7 @@ def test_worker_that_joins_late_gets_work(machines, client, expected, in_the_mid
     assert (used[0], used[-1]) == (1, 2)
 
 
+@pytest.mark.proof  # each loss on its own, at every call, is in test_losses.py
 def test_killed_workers(machines, client, expected, in_the_middle):
     machines.scale(2)
     client.wait_for_workers(2, timeout=300)

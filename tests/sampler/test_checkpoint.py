@@ -101,6 +101,7 @@ def test_a_finished_run_is_read_and_not_sampled_again(tmp_path, monkeypatch):
     assert_same(quick(checkpoint=tmp_path).fit(data()), first)
 
 
+@pytest.mark.proof  # `bnmf fit` is killed in the tests of the command line
 @pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
 def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     """Four kills, of processes that write a checkpoint about every hundredth of a second."""

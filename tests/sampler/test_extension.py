@@ -136,6 +136,7 @@ def test_cut_off_between_the_files(tmp_path, monkeypatch, n_files):
     assert_same(fit(checkpoint=tmp_path, n_draws=13, noise="common"), fit(n_draws=13, noise="common"))
 
 
+@pytest.mark.proof
 @pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
 def test_killed_while_it_is_made_longer(tmp_path):
     settings = SETTINGS | {"prior": "gl22", "noise": "common", "scale": None, "calibrate": False}

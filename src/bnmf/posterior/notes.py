@@ -56,7 +56,9 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
     # The means of limited entries are of what stands for them: of yes or no they are the cut point, and no prediction.
     is_exact = np.ones(len(rows), bool) if sides[0] is None else np.isnan(sides[0])
     counts = np.bincount(columns[is_exact], minlength=data.shape[1])
-    worse = np.flatnonzero((by_column[0] > WORSE_COLUMN * by_column[1]) & (counts >= MIN_COMPARED))
+    is_worse = (by_column[0] > WORSE_COLUMN * by_column[1]) & (counts >= MIN_COMPARED)
+    # Entries that count little may be explained badly.
+    worse = np.flatnonzero(is_worse & (model.entry_precision is None))
     if not error[is_exact].sum() > WORSE * trivial[is_exact].sum():
         return _unexplained_columns(worse, data) if len(worse) else None
     return Finding(
