@@ -43,9 +43,10 @@ demo: $(RUNS)
 	$(BIN)/bnmf demo
 
 # Kernels and sweeps are tested at the next lower level of the processor too: AVX2 where there is AVX-512. Tests run in
-# one process for each core, so BLAS takes one thread in each.
+# one process for each core, so BLAS and fits take one thread in each.
 LOWER = $(BIN)/python -c "from bnmf.kernels.compiled import LEVEL; print({'v4': 'v3', 'v3': 'v2'}.get(LEVEL, ''))"
 test: export OPENBLAS_NUM_THREADS = 1
+test: export LOKY_MAX_CPU_COUNT = 1
 test: $(READY) lint
 	$(BIN)/python -m pytest -n auto -m 'not proof' --durations=10
 	BNMF_SIMD=$$($(LOWER)) $(BIN)/python -m pytest -n auto -m 'not proof' -q tests/kernels tests/priors \

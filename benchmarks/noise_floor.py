@@ -27,7 +27,7 @@ NOISES = {
     "contaminated": ContaminatedNoise(),
     "student-t": StudentT(),
 }
-MODELS = {"BayesianNMF": {}, "NMFImputer": ANY_TABLE}
+MODELS = {"BayesianNMF": {}, "NMFImputer": {name: value for name, value in ANY_TABLE.items() if name != "noise"}}
 CHAINS = {"n_chains": 2, "burn_in": 200, "n_draws": 150, "calibrate": False}
 REAL = ("breast_cancer", "diabetes", "iris", "wine", "ccard", "fertility", "macrodata", "star98", "statecrime")
 

@@ -150,6 +150,7 @@ def test_bundled_peers_measure():
             assert measured["seconds"] > 0
 
 
+@pytest.mark.proof  # starts processes
 def test_workers_answer_and_report_errors(tmp_path, monkeypatch):
     monkeypatch.setattr(client, "python", lambda: sys.executable)
     workers = Client(tmp_path, tmp_path / "no data", timeout=120.0)

@@ -79,7 +79,13 @@ def elsewhere(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("page", [page for page in pages_of_the_site() if blocks(read(page), "python")], ids=name_of)
+def pages_with_code():
+    """Return the pages whose examples run; that of a cluster, which starts one, is for the proofs."""
+    pages = [page for page in pages_of_the_site() if blocks(read(page), "python")]
+    return [pytest.param(page, marks=[pytest.mark.proof] * (page.stem == "cluster")) for page in pages]
+
+
+@pytest.mark.parametrize("page", pages_with_code(), ids=name_of)
 def test_examples_of_a_page_run(page, elsewhere):
     names = {}
     for block in blocks(read(page), "python"):
@@ -131,6 +137,7 @@ def test_promises_name_the_tests_that_hold_them():
     assert [line for line in tables if "held by" not in line and "`tests/" not in line] == []
 
 
+@pytest.mark.proof  # each command has its own tests
 def test_commands_of_the_page_on_the_command_line_run(elsewhere, monkeypatch):
     monkeypatch.setattr(directory, "make_report", lambda path, *_: path.write_text("report"))  # it has its own tests
     write_tables(elsewhere)

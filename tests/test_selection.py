@@ -133,6 +133,7 @@ def test_ard_finds_five_of_twenty_components(noise):
         assert 4 <= model.posterior_.n_active_components() <= 6
 
 
+@pytest.mark.proof
 def test_leave_one_out_densities_agree_with_hidden_entries():
     X = example()
     choice = select_rank(X, [1, 3], n_folds=5, loo=True)
@@ -172,6 +173,7 @@ def test_a_selection_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert not select_rank(X + 1.0, **settings).table.equals(whole)
 
 
+@pytest.mark.proof  # starts processes
 @pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
 def test_fits_side_by_side_give_the_same():
     settings = {"ks": [1, 2], "n_folds": 2, "estimator": BayesianNMF(n_chains=1, burn_in=10, n_draws=10)}

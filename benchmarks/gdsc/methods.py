@@ -165,6 +165,8 @@ def _neighbours(A: Floats, rows: int) -> Floats:
 
 _FEW = tuple({"K": k} for k in (1, 2, 3, 4, 6, 8))
 _PAPER = {"scale": None, "noise": "common"}
+# With the default noise, by column.
+_ANY_TABLE = {name: value for name, value in ANY_TABLE.items() if name != "noise"}
 _RAW = {"scale": "matrix", "noise": "common"}
 _AROUND_MEAN = {"offset": "mean", **_RAW}
 _STUDENT = {"noise": StudentT(10.0, by="both")}
@@ -214,11 +216,11 @@ METHODS: dict[str, Model | Baseline] = {
     "laplace-mean": Model(
         "Laplace around the mean, one variance and unit", {"prior": "laplace", "offset": "mean", **_RAW}
     ),
-    "any-table": Model("settings of NMFImputer", ANY_TABLE),
-    "any-table-common": Model("settings of NMFImputer, one variance and unit", {**ANY_TABLE, **_RAW}),
+    "any-table": Model("settings of NMFImputer, noise by column", _ANY_TABLE),
+    "any-table-common": Model("settings of NMFImputer, one variance and unit", {**_ANY_TABLE, **_RAW}),
     "any-table-student": Model(
         "settings of NMFImputer, Student's t by row and column, 10 df",
-        {**ANY_TABLE, "noise": StudentT(10.0, by="both")},
+        {**_ANY_TABLE, "noise": StudentT(10.0, by="both")},
     ),
     # Entries as the ranges of numbers that they stand for: the cap and more, less than 1, or from v to v + 1.
     "limits": Model("limits, default settings", has_limits=True),
@@ -226,9 +228,9 @@ METHODS: dict[str, Model | Baseline] = {
     "limits-semi": Model(
         "limits, exponential W, normal Z, one variance and unit", {"prior": ("ard", "normal"), **_RAW}, has_limits=True
     ),
-    "limits-any-table": Model("limits, settings of NMFImputer", ANY_TABLE, has_limits=True),
+    "limits-any-table": Model("limits, settings of NMFImputer", _ANY_TABLE, has_limits=True),
     "limits-any-table-common": Model(
-        "limits, settings of NMFImputer, one variance and unit", {**ANY_TABLE, **_RAW}, has_limits=True
+        "limits, settings of NMFImputer, one variance and unit", {**_ANY_TABLE, **_RAW}, has_limits=True
     ),
     "column-mean": Baseline("column means", _column_mean),
     "additive": Baseline("row + column means", baselines.row_column_mean),

@@ -24,8 +24,8 @@ from bnmf.posterior import predictions
 from bnmf.utils.arguments import as_generator, probability, whole_number
 from bnmf.utils.typing import Array, Bools, Floats
 
-ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}
-"""Settings that fill tables of unlike columns best, chosen by ``python -m benchmarks.defaults``."""
+ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean", "noise": "auto"}
+"""Settings for tables of unlike columns, by ``python -m benchmarks.defaults`` and, for the noise, ``noise_floor``."""
 
 
 class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -42,7 +42,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     estimator : BayesianNMF, optional
-        The model; by default ``BayesianNMF(prior=("ard", "normal"), offset="mean")``.
+        The model; by default ``BayesianNMF(prior=("ard", "normal"), offset="mean", noise="auto")``.
     n_components : int or "auto", optional
         Number of components. None leaves what the estimator has, "auto" by default.
     kinds : mapping of str to str, pair or list, optional

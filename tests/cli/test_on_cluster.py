@@ -33,6 +33,7 @@ def parts(tmp_path):
     return tmp_path / "parts", sp.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
 
 
+@pytest.mark.proof  # fits of blocks are in tests/distributed
 def test_a_fit_of_parts_is_that_of_one_process(program, address, parts, tmp_path):
     directory, X = parts
     out = tmp_path / "out"

@@ -63,6 +63,7 @@ def headings(out):
     return found
 
 
+@pytest.mark.proof  # its parts are in tests/paper
 def test_complete_run_writes_page_figures_and_tables(small_run, tmp_path):
     result = command(tmp_path, "all", "--seed", "3")
     assert result.exit_code == 0, result.output

@@ -98,6 +98,7 @@ def test_killed_workers(machines, client, expected, in_the_middle):
     assert_same_draws(model().fit(sharded()).posterior_, expected)
 
 
+@pytest.mark.proof
 def test_client_that_loses_its_connection(client, expected, in_the_middle):
     def lost(client):
         client.loop.add_callback(client.scheduler_comm.comm.abort)

@@ -24,6 +24,7 @@ def test_joblib_uses_the_processes_of_the_cluster(client):
     assert pids <= set(client.run(os.getpid).values())
 
 
+@pytest.mark.proof
 def test_select_rank(client):
     X = low_rank((40, 15), missing=0.1)
     expected = select_rank(X, [1, 2], estimator=quick(), n_folds=2)

@@ -185,6 +185,7 @@ def test_keys_do_not_change_between_versions(monkeypatch):
 FOUR_FITS = [Fit("made", model, 2, repeat, n_sweeps=25, burn_in=5) for model in ("gee", "gl22") for repeat in range(2)]
 
 
+@pytest.mark.proof  # starts processes
 def test_two_processes_give_the_same_results(X, finished):
     one = run_fits([*FOUR_FITS, FOUR_FITS[0]], {"made": X})
     assert list(one) == FOUR_FITS
