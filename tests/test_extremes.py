@@ -27,7 +27,7 @@ def matrix():
 def cases():
     """Return settings by name; `size` is the largest entry of the data."""
     found = {}
-    for size in (1.7e308, 1e140, 1e-320):
+    for size in (1.7e308, 1e140, 1e-140, 1e-320):
         for noise, scale in (
             ("common", None),
             ("column", None),
