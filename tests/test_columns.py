@@ -53,7 +53,7 @@ def test_ordered_categories_are_intervals_between_cut_points(df):
     np.testing.assert_allclose(found, np.diff(np.pad(below, ((0, 0), (1, 1)), constant_values=(0, 1))), atol=1e-12)
     assert column.predict(draws).tolist() == ["low", "mid", "high"]
     assert_same_law(column.draw(draws, np.random.default_rng(1)), column.categories, found)
-    low, high = column.ends(draws, 0.5, None)
+    low, high = column.ends(draws, 0.5)
     for at, (first, last) in enumerate(zip(low, high, strict=True)):
         first, last = (column.categories.tolist().index(end) for end in (first, last))
         total = np.concatenate([[0.0], np.cumsum(found[at])])
@@ -85,7 +85,7 @@ def test_numbers_are_cut_at_their_bounds(low, high):
     assert drawn.min() >= low
     assert drawn.max() <= high
     np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean), 6.0 * drawn.std(axis=0) / np.sqrt(N_DRAWS) + 1e-9)
-    for end in column.ends(draws, 0.9, np.random.default_rng(0)):
+    for end in column.ends(draws, 0.9):
         assert low <= end.min() <= end.max() <= high
     latent = column.encode(*all_known([0.0, 0.5, 1.0]))
     np.testing.assert_array_equal(latent.values[:, 0], [0.0, 0.5, 1.0])

@@ -270,10 +270,12 @@ def test_intervals_are_those_of_the_posterior_and_observed_entries_have_none():
     fitted = quick().fit(X)
     low, high = fitted.interval(X, 0.8)
     missing = X.isna().to_numpy()
-    expected = fitted.estimator_.posterior_.interval(0.8, *np.nonzero(missing))
-    for found, end in zip((low, high), expected, strict=True):
-        np.testing.assert_array_equal(found.to_numpy()[missing], end)
-        np.testing.assert_array_equal(found.to_numpy()[~missing], X.to_numpy()[~missing])
+    for at, name in enumerate(X.columns):
+        rows = np.flatnonzero(missing[:, at])
+        expected = fitted.estimator_.posterior_.interval(0.8, rows, np.full(len(rows), at))
+        for found, end in zip((low, high), expected, strict=True):
+            np.testing.assert_array_equal(found[name].to_numpy()[rows], end)
+            np.testing.assert_array_equal(found[name].to_numpy()[~missing[:, at]], X[name].dropna())
     new = X.iloc[:2] * 1.5
     low, high = fitted.interval(new)
     assert (low < high).to_numpy()[new.isna()].all()
@@ -286,6 +288,38 @@ def test_multiple_imputations_of_a_frame_are_frames():
     for frame, array in zip(frames, arrays, strict=True):
         pd.testing.assert_index_equal(frame.index, X.index)
         np.testing.assert_array_equal(frame.to_numpy(), array)
+
+
+@pytest.mark.parametrize("is_frame", [False, True])
+def test_limited_entries_stay_between_their_limits(is_frame):
+    """Their means, intervals and draws are those of the posterior between the limits, and the rest is as without."""
+    X = example()[0][:40, :6]
+    cap = np.nanquantile(X, 0.8)
+    lower = np.where(cap <= X, cap, np.nan)
+    lower[0, 0], capped = 1.0, cap <= X
+    upper = np.where(np.arange(40)[:, None] == 0, lower, np.nan)  # one entry is exact
+    capped[0] = False
+    given = {"lower": lower, "upper": upper}
+    table = pd.DataFrame(np.minimum(X, cap)) if is_frame else np.minimum(X, cap)
+    fitted = NMFImputer(BayesianNMF(2, n_chains=2, burn_in=20, n_draws=100, random_state=0)).fit(table, **given)
+    mean, (low, high) = fitted.transform(table, **given), fitted.interval(table, 0.8, **given)
+    copies = np.array([np.asarray(copy) for copy in fitted.multiple_imputations(table, 200, **given)])
+    mean, low, high = map(np.asarray, (mean, low, high))
+    at = np.nonzero(capped)
+    ends = np.full(len(at[0]), cap), np.full(len(at[0]), np.inf)
+    posterior = fitted.estimator_.posterior_
+    np.testing.assert_allclose(mean[at], posterior.mean_between(*at, *ends))
+    assert (copies[:, *at] >= cap).all()
+    # The mean of 200 draws, which differ between two chains: eight standard errors.
+    np.testing.assert_array_less(np.abs(copies.mean(axis=0) - mean)[at], 8.0 * copies.std(axis=0)[at] / np.sqrt(200))
+    inside = (low[at] <= copies[:, *at]) & (copies[:, *at] <= high[at])
+    assert abs(inside.mean() - 0.8) < 0.05
+    assert (low[at] >= cap).all()
+    for found in (mean, low, high, *copies[:3]):
+        assert found[0, 0] == 1.0
+        exact = ~(capped | np.isnan(X))
+        exact[0, 0] = False
+        np.testing.assert_array_equal(found[exact], np.asarray(table)[exact])
 
 
 def test_rubins_rules():

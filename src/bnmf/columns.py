@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -40,22 +41,54 @@ class Latent(NamedTuple):
 
 
 class Draws:
-    """Draws of the latent numbers of some rows of a column, with the law of the noise around them."""
+    """Draws of the latent numbers of some rows of a column, with the law of the noise around them.
 
-    def __init__(self, posterior: Posterior, rows: Indices, first: int, chosen: Any = slice(None)) -> None:
-        self._posterior, self.rows, self._first, self._chosen = posterior, rows, first, chosen
-        self._noise = posterior.flat[2].choose(chosen)
-        self.shape = len(self._noise.column), len(rows)
+    `limits` are those between which the numbers are known to lie, one of which may be infinite for each row.
+    """
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        rows: Indices,
+        first: int,
+        chosen: Any = slice(None),
+        limits: tuple[Floats, Floats] | None = None,
+    ) -> None:
+        self._posterior, self.rows, self._first, self._chosen, self.limits = posterior, rows, first, chosen, limits
+
+    @cached_property
+    def _noise(self) -> Any:
+        return self._posterior.flat[2].choose(self._chosen)
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """Number of draws, and of rows."""
+        return len(self._noise.column), len(self.rows)
+
+    def mean(self) -> Floats:
+        """Return the mean (n,) of the first latent column."""
+        if self.limits is None:
+            return self._posterior.mean(self.rows, self._columns())
+        return self._posterior.mean_between(self.rows, self._columns(), *self.limits)
+
+    def interval(self, prob: float) -> tuple[Floats, Floats]:
+        """Return the central interval (n,) of the first latent column, noise included."""
+        if self.limits is None:
+            return self._posterior.interval(prob, self.rows, self._columns())
+        return self._posterior.interval_between(prob, self.rows, self._columns(), *self.limits)
+
+    def _columns(self, latent: int = 0) -> Indices:
+        return np.full(len(self.rows), self._first + latent)
 
     def at(self, latent: int = 0) -> tuple[Floats, Floats]:
         """Return means (S, n) and standard deviations (S, 1 or n) of a latent column."""
-        columns = np.full(len(self.rows), self._first + latent)
+        columns = self._columns(latent)
         means = self._posterior.draws_of(self.rows, columns, noise=False)
         return means.reshape(-1, len(self.rows))[self._chosen], np.sqrt(self._noise.at(self.rows, columns))
 
     def law(self, latent: int = 0) -> Law:
         """Return the law of the noise of a latent column, in units of its standard deviations."""
-        return self._noise.law.at(np.full(len(self.rows), self._first + latent))
+        return self._noise.law.at(self._columns(latent))
 
     def below(self, cuts: Floats, latent: int = 0) -> Iterator[Floats]:
         """Yield the probability (S, n) that a latent number is below each cut point."""
@@ -65,9 +98,14 @@ class Draws:
             yield np.exp(self.law(latent).log_probability(np.full_like(high, -np.inf), high))
 
     def drawn(self, rng: np.random.Generator, latent: int = 0) -> Floats:
-        """Draw latent numbers (S, n) with their noise."""
+        """Draw latent numbers (S, n) with their noise, between the limits if there are any."""
         means, deviations = self.at(latent)
-        return means + deviations * self.law(latent).draw(means.shape, rng)
+        if self.limits is None:
+            drawn = means + deviations * self.law(latent).draw(means.shape, rng)
+        else:
+            low, high = ((limit - means) / deviations for limit in self.limits)
+            drawn = np.clip(means + deviations * self.law(latent).draw_between(low, high, rng), *self.limits)
+        return np.maximum(drawn, self._posterior.lower_bound)
 
 
 @dataclass(frozen=True)
@@ -102,9 +140,9 @@ class Number:
 
     def predict(self, draws: Draws) -> Floats:
         """Return the mean of the values."""
+        if draws.limits is not None or (self.low == -np.inf and self.high == np.inf):
+            return self.valid(draws.mean())
         means, deviations = draws.at()
-        if self.low == -np.inf and self.high == np.inf:
-            return self.valid(means.mean(axis=0))
         low, high = (np.broadcast_to((end - means) / deviations, means.shape) for end in (self.low, self.high))
         infinite = np.full_like(means, np.inf)
         below, above = (
@@ -119,10 +157,9 @@ class Number:
             mean += mass * bound if np.isfinite(bound) else 0.0
         return self.valid(mean.mean(axis=0))
 
-    def ends(self, draws: Draws, prob: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def ends(self, draws: Draws, prob: float) -> tuple[Floats, Floats]:
         """Return the ends of the central interval."""
-        tail = 0.5 * (1.0 - prob)
-        low, high = np.quantile(draws.drawn(rng), [tail, 1.0 - tail], axis=0, method="weibull")
+        low, high = draws.interval(prob)
         return self.valid(low), self.valid(high)
 
     def draw(self, draws: Draws, rng: np.random.Generator) -> Floats:
@@ -178,7 +215,7 @@ class Ordered:
         found = self.probabilities(draws)
         return np.rint(found @ self.categories) if self.is_whole else self.categories[found.argmax(axis=1)]
 
-    def ends(self, draws: Draws, prob: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    def ends(self, draws: Draws, prob: float) -> tuple[Array, Array]:
         """Return the first and the last category of the central interval."""
         below = np.cumsum(self.probabilities(draws), axis=1)[:, :-1]
         tail = 0.5 * (1.0 - prob)
@@ -241,7 +278,7 @@ class Categorical:
         """Return the most probable category."""
         return self.categories[self.probabilities(draws).argmax(axis=1)]
 
-    def ends(self, draws: Draws, prob: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    def ends(self, draws: Draws, prob: float) -> tuple[Array, Array]:
         """Return nothing: categories without an order have no interval."""
         nothing = np.full(len(draws.rows), None, object)
         return nothing, nothing
@@ -276,12 +313,12 @@ def learn(name: Any, column: pd.Series, known: Bools, kind: Any) -> Number | Ord
     low, high = kind if isinstance(kind, tuple) else (0.0 if kind == "nonnegative" else -np.inf, np.inf)
     whole = kind == "whole" or types.is_integer_dtype(column.dtype)
     values = _numbers(column, known, name)[known]
-    if kind == "whole" and values.min() >= 0.0:
+    if kind == "whole" and (values >= 0.0).all():
         low = 0.0
     number = Number(name, float(low), float(high), whole)
     number.encode(column, known)  # raises an error if a value does not fit
     distinct = np.unique(values)
-    if not whole or len(values) < ENTRIES_EACH * len(distinct):
+    if not whole or not len(values) or len(values) < ENTRIES_EACH * len(distinct):
         return number
     ends = (low, high) if isinstance(kind, tuple) and np.isfinite(low) and np.isfinite(high) else distinct[[0, -1]]
     support = (

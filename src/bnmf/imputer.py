@@ -15,14 +15,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.data.containers import as_floats
-from bnmf.data.limits import by_column, is_named
 from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.inputs import all_or_nothing, checked
 from bnmf.mixed import MixedTable, is_mixed
-from bnmf.posterior import predictions
 from bnmf.utils.arguments import as_generator, probability, whole_number
-from bnmf.utils.typing import Array, Bools, Floats
+from bnmf.utils.typing import Array, Floats
 
 ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean", "noise": "auto"}
 """Settings for tables of unlike columns, by ``python -m benchmarks.defaults`` and, for the noise, ``noise_floor``."""
@@ -141,60 +139,53 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         self._validate_params()
         with all_or_nothing(self):
-            self._table: MixedTable | None = None
-            if is_mixed(X, self.kinds, self.ignore):
-                return self._fit_mixed(X, lower, upper)
-            array = self._array(X, reset=True)
-            limits = self._limits(lower, upper)
-            known = ~np.isnan(array).all(axis=0)
-            for limit in limits.values():
-                if limit is not None:
-                    known = known | np.isfinite(np.broadcast_to(np.asarray(limit, float), array.shape)).any(axis=0)
-            self._known: Bools = np.atleast_1d(known)
-            if not self._known.any():
-                raise ValueError("X has no observed entry at all: there is nothing to learn from")
-            self.estimator_ = self._model().fit(array[:, self._known], **self._of_known(limits))
-            self.indicator_ = MissingIndicator(features="missing-only").fit(array) if self.add_indicator else None
+            frame, model = self._frame(X, reset=True), self._model()
+            if self._is_mixed and not model.takes_negative:
+                raise ValueError(
+                    "estimator must take negative numbers, as with offset='mean', if X has other columns than numbers: "
+                    "categories are intervals of latent numbers of both signs"
+                )
+            self._table = MixedTable(frame, self.kinds, self.ignore, self.missing_values, lower, upper)
+            values, low, high = self._table.encode(frame, self._table.limits(frame, lower, upper))
+            self.estimator_ = model.fit(self._like(X, values), lower=low, upper=high)
+            self.indicator_ = None
+            if self.add_indicator:
+                self.indicator_ = MissingIndicator(features="missing-only").fit(self._gaps(frame))
         return self
 
-    def _fit_mixed(self, X: pd.DataFrame, lower: Any, upper: Any) -> NMFImputer:
-        """Fit the model to the latent columns of a table of unlike columns."""
-        model = self._model()
-        if not model.takes_negative:
+    def _frame(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
+        """Return X as a DataFrame, after scikit-learn's checks; of numbers unless the fitted one had other columns."""
+        if reset:
+            self._is_mixed = is_mixed(X, self.kinds, self.ignore)
+        if self._is_mixed:
+            if not isinstance(X, pd.DataFrame):
+                raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        refuse_cluster(X)
+        index, columns = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
+            X = as_floats(X)
+        array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        frame = pd.DataFrame(array, index=index, columns=columns)
+        if self.missing_values is not None and not np.isnan(self.missing_values):
+            frame = frame.mask(frame == self.missing_values)
+        if np.any(frame < 0) and not self._model().takes_negative:
             raise ValueError(
-                "estimator must take negative numbers, as with offset='mean', if X has other columns than numbers: "
-                "categories are intervals of latent numbers of both signs"
+                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator "
+                "has offset='min' or a prior that allows it, such as 'normal'"
             )
-        validate_data(self, X, reset=True, skip_check_array=True)
-        self._table = MixedTable(X, self.kinds, self.ignore, self.missing_values)
-        values, low, high = self._table.encode(X, self._limits_of(X, lower, upper))
-        self.estimator_ = model.fit(values, lower=low, upper=high)
-        where_missing = np.where(self._table.missing(X), np.nan, 0.0)
-        self.indicator_ = MissingIndicator(features="missing-only").fit(where_missing) if self.add_indicator else None
-        return self
+        return frame
 
-    def _limits_of(self, X: pd.DataFrame, lower: Any, upper: Any) -> tuple[Floats, Floats] | None:
-        """Return limits of every entry of a table of unlike columns, NaN where there is none."""
-        if lower is None and upper is None:
-            return None
-        assert self._table is not None
-        missing, found = self._table.missing(X), []
-        for given, name in ((lower, "lower"), (upper, "upper")):
-            of_entries = np.ndim(given) == 2 and np.shape(given) == X.shape
-            array = np.asarray(given, float) if of_entries else by_column(given, name, X.shape[1], X.columns)
-            self._table.check_limits(np.isnan(array if of_entries else array[None]).all(axis=0))
-            found.append(array if of_entries else np.where(missing, array, np.nan))
-        return found[0], found[1]
+    def _posterior_of(self, frame: pd.DataFrame, limits: Any) -> Any:
+        """Return the posterior of the rows of a table."""
+        values, low, high = self._table.encode(frame, limits)
+        names = hasattr(self.estimator_, "feature_names_in_")
+        return self.estimator_.posterior_of(values if names else values.to_numpy(), lower=low, upper=high)
 
-    def _posterior_of(self, X: Any, lower: Any = None, upper: Any = None) -> tuple[MixedTable, Any, Any]:
-        """Return the columns of a table of unlike ones, the posterior of its rows, and limits that it was given."""
-        assert self._table is not None
-        if not isinstance(X, pd.DataFrame):
-            raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
-        validate_data(self, X, reset=False, skip_check_array=True)
-        limits = self._limits_of(X, lower, upper)
-        values, low, high = self._table.encode(X, limits)
-        return self._table, self.estimator_.posterior_of(values, lower=low, upper=high), limits
+    def _gaps(self, frame: pd.DataFrame) -> Floats:
+        """Return NaN where a table is missing, as scikit-learn's indicator takes it."""
+        return np.where(self._table.missing(frame), np.nan, 0.0)
 
     def transform(self, X: Any, *, lower: Any = None, upper: Any = None) -> Any:
         """Return X with its missing entries filled by their posterior mean.
@@ -215,28 +206,18 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             unless ``set_output`` asks for another container.
         """
         check_is_fitted(self)
-        if self._table is not None:
-            table, posterior, limits = self._posterior_of(X, lower, upper)
-            frame = table.predict(X, posterior, self.keep_empty_features, limits)
-            if self.indicator_ is None:
-                return frame
-            shown = self.indicator_.transform(np.where(table.missing(X), np.nan, 0.0))
-            names = self.get_feature_names_out()[frame.shape[1] :]
-            return pd.concat([frame, pd.DataFrame(shown, index=X.index, columns=names)], axis=1)
-        array, known, missing = self._parts(X)
-        filled = known.copy()
-        if lower is not None or upper is not None:
-            limits = self._of_known(self._limits(lower, upper))
-            filled = self.estimator_.impute(known, **limits).astype(known.dtype)
-        elif missing.any():
-            filled[missing] = self.estimator_.posterior_of(known).mean(*np.nonzero(missing))
-        filled = self._with_empty(filled)
+        frame = self._frame(X)
+        limits = self._table.limits(frame, lower, upper)
+        posterior = self._posterior_of(frame, limits) if self._table.has_gaps(frame, limits) else None
+        filled = self._table.predict(frame, posterior, self.keep_empty_features, limits)
         if self.indicator_ is not None:
-            filled = np.hstack([filled, self.indicator_.transform(array).astype(filled.dtype)])
-        return self._like(X, filled, self.get_feature_names_out())
+            shown = self.indicator_.transform(self._gaps(frame))
+            names = self.get_feature_names_out()[filled.shape[1] :]
+            filled = pd.concat([filled, pd.DataFrame(shown, index=frame.index, columns=names)], axis=1)
+        return self._like(X, filled)
 
-    def interval(self, X: Any, prob: float = 0.9) -> tuple[Any, Any]:
-        """Return the ends of the central intervals of the missing entries.
+    def interval(self, X: Any, prob: float = 0.9, *, lower: Any = None, upper: Any = None) -> tuple[Any, Any]:
+        """Return the ends of the central intervals of the missing entries, and of those between limits.
 
         Parameters
         ----------
@@ -244,6 +225,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Rows of the fitted data, or others.
         prob : float, default=0.9
             Probability that an entry is inside.
+        lower, upper : array-like, DataFrame, mapping or float, optional
+            Limits of entries, as in :meth:`BayesianNMF.fit`.
 
         Returns
         -------
@@ -252,18 +235,11 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             interval, so their ends are missing: see :meth:`probabilities`.
         """
         check_is_fitted(self)
-        if self._table is not None:
-            table, posterior, _ = self._posterior_of(X)
-            low, high = table.ends(X, posterior, self.keep_empty_features, probability(prob, "prob"))
-            return low, high
-        _, known, missing = self._parts(X)
-        ends = [known.copy(), known.copy()]
-        if missing.any():
-            at = np.nonzero(missing)
-            for end, values in zip(ends, self.estimator_.posterior_of(known).interval(prob, *at), strict=True):
-                end[missing] = values
-        low, high = (self._like(X, self._with_empty(end), self._names()) for end in ends)
-        return low, high
+        frame = self._frame(X)
+        limits = self._table.limits(frame, lower, upper)
+        posterior = self._posterior_of(frame, limits)
+        low, high = self._table.ends(frame, posterior, self.keep_empty_features, limits, probability(prob, "prob"))
+        return self._like(X, low), self._like(X, high)
 
     def probabilities(self, X: Any) -> dict[Any, pd.DataFrame]:
         """Return the probabilities of the categories of each column of categories.
@@ -280,12 +256,12 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Where X was observed they are 0 and 1, or NaN for a category that was not there in :meth:`fit`.
         """
         check_is_fitted(self)
-        if self._table is None:
-            return {}
-        table, posterior, _ = self._posterior_of(X)
-        return table.probabilities(X, posterior)
+        frame = self._frame(X)
+        return self._table.probabilities(frame, self._posterior_of(frame, self._table.limits(frame, None, None)))
 
-    def multiple_imputations(self, X: Any, n_imputations: int = 5, *, random_state: Any = 0) -> Any:
+    def multiple_imputations(
+        self, X: Any, n_imputations: int = 5, *, lower: Any = None, upper: Any = None, random_state: Any = 0
+    ) -> Any:
         """Return several completed copies of X, each with its own draw of the missing entries.
 
         Each copy uses one draw of the factors and of the noise, so the differences between copies show the whole
@@ -298,6 +274,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Rows of the fitted data, or others.
         n_imputations : int, default=5
             Number of copies.
+        lower, upper : array-like, DataFrame, mapping or float, optional
+            Limits of entries, as in :meth:`BayesianNMF.fit`, between which they are drawn.
         random_state : int, RandomState, Generator or None, default=0
             Source of the choice of draws and of the noise.
 
@@ -307,26 +285,16 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The copies, DataFrames if X is one.
         """
         check_is_fitted(self)
-        if self._table is not None:
-            table, posterior, _ = self._posterior_of(X)
-        else:
-            _, known, missing = self._parts(X)
-            posterior = self.estimator_.posterior_of(known)
-        W, _, noise = posterior.flat
-        if whole_number(n_imputations, "n_imputations", 1) > len(W):
-            raise ValueError(f"n_imputations must be at most the {len(W)} draws, got {n_imputations}")
+        frame = self._frame(X)
+        limits = self._table.limits(frame, lower, upper)
+        posterior = self._posterior_of(frame, limits)
+        n_draws = posterior.n_chains * posterior.n_draws
+        if whole_number(n_imputations, "n_imputations", 1) > n_draws:
+            raise ValueError(f"n_imputations must be at most the {n_draws} draws, got {n_imputations}")
         rng = as_generator(random_state)
-        chosen = rng.permutation(len(W))[:n_imputations]
-        if self._table is not None:
-            return table.copies(X, posterior, self.keep_empty_features, chosen, rng)
-        rows, columns = np.nonzero(missing)
-        means = posterior.draws_of(rows, columns, noise=False).reshape(len(W), -1)[chosen]
-        copies = np.repeat(known[None], n_imputations, axis=0)
-        noise = noise.choose(chosen)
-        copies[:, rows, columns] = predictions.add_noise(means, noise, rows, columns, posterior.lower_bound, rng)
-        if isinstance(X, pd.DataFrame):
-            return [self._like(X, self._with_empty(copy), self._names()) for copy in copies]
-        return np.stack([self._with_empty(copy) for copy in copies])
+        chosen = rng.permutation(n_draws)[:n_imputations]
+        copies = self._table.copies(frame, posterior, self.keep_empty_features, limits, chosen, rng)
+        return copies if isinstance(X, pd.DataFrame) else np.stack([copy.to_numpy() for copy in copies])
 
     def fit_transform(self, X: Any, y: Any = None, *, lower: Any = None, upper: Any = None) -> Any:
         """Fit the model, and return X with its missing and limited entries filled.
@@ -347,25 +315,6 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         return self.fit(X, lower=lower, upper=upper).transform(X, lower=lower, upper=upper)
 
-    def _limits(self, lower: Any, upper: Any) -> dict[str, Any]:
-        """Return limits in a form that does not need the names of the columns, which the estimator does not see."""
-        names = getattr(self, "feature_names_in_", None)
-        given = {"lower": lower, "upper": upper}
-        return {
-            name: by_column(limit, name, self.n_features_in_, names) if is_named(limit) else limit
-            for name, limit in given.items()
-        }
-
-    def _of_known(self, limits: dict[str, Any]) -> dict[str, Any]:
-        """Return the limits of the columns that the model has."""
-        if self._known.all():
-            return limits
-        arrays = {name: None if limit is None else np.asarray(limit, float) for name, limit in limits.items()}
-        return {
-            name: limit[..., self._known] if limit is not None and limit.shape[-1:] == self._known.shape else limit
-            for name, limit in arrays.items()
-        }
-
     def _model(self) -> BayesianNMF:
         """Return an unfitted model."""
         model = BayesianNMF(**ANY_TABLE) if self.estimator is None else clone(self.estimator)
@@ -373,45 +322,14 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return model.set_params(**given)
 
-    def _array(self, X: Any, *, reset: bool) -> Array:
-        """Return X as an array with NaN for missing entries."""
-        refuse_cluster(X)
-        if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
-            X = as_floats(X)
-        array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-        if self.missing_values is not None and not np.isnan(self.missing_values):
-            array = np.where(array == self.missing_values, np.array(np.nan, array.dtype), array)
-        if np.any(array < 0) and not self._model().takes_negative:
-            raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator "
-                "has offset='min' or a prior that allows it, such as 'normal'"
-            )
-        return array
-
-    def _parts(self, X: Any) -> tuple[Array, Array, Bools]:
-        """Return X as an array, its columns with an observed entry in the fit, and where these are missing."""
-        array = self._array(X, reset=False)
-        known = array[:, self._known]
-        return array, known, np.isnan(known)
-
-    def _with_empty(self, filled: Array) -> Array:
-        """Return filled columns with those that had no observed entry in the fit, as zeros, if they are kept."""
-        if not self.keep_empty_features or self._known.all():
-            return filled
-        out = np.zeros((len(filled), len(self._known)), filled.dtype)
-        out[:, self._known] = filled
-        return out
-
-    def _like(self, X: Any, filled: Array, names: Array) -> Any:
-        """Return a DataFrame if X is one."""
-        return pd.DataFrame(filled, index=X.index, columns=names) if isinstance(X, pd.DataFrame) else filled
+    @staticmethod
+    def _like(X: Any, frame: pd.DataFrame) -> Any:
+        """Return an array of numbers unless X is a DataFrame."""
+        return frame if isinstance(X, pd.DataFrame) else frame.to_numpy(frame.dtypes.iloc[0])
 
     def _names(self, input_features: Any = None) -> Array:
         """Return the names of the columns that are filled."""
-        names = super().get_feature_names_out(input_features)
-        if self._table is not None:
-            return names[self._table.kept(self.keep_empty_features)]
-        return names if self.keep_empty_features else names[self._known]
+        return super().get_feature_names_out(input_features)[self._table.kept(self.keep_empty_features)]
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that :meth:`transform` gives.

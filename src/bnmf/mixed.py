@@ -1,4 +1,4 @@
-"""Tables of unlike columns: a DataFrame as latent columns of numbers with limits, and filled again."""
+"""Tables: the columns of a DataFrame as latent columns of numbers with limits, and filled again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pandas as pd
 from pandas.api import types
 
 from bnmf.columns import KINDS, Categorical, Draws, Number, Ordered, codes_of, kind_of, learn
+from bnmf.data.limits import is_named, with_limits
 from bnmf.posterior.posterior import Posterior
 from bnmf.posterior.predictions import tiles
 from bnmf.utils.typing import Array, Bools, Floats, Indices
@@ -19,12 +20,16 @@ from bnmf.utils.typing import Array, Bools, Floats, Indices
 MAX_CATEGORIES, MIN_ENTRIES, FEW = 100, 2, 10
 
 
+# Limits of every entry of a table, NaN where nothing is said of it.
+Sides = tuple[Floats, Floats]
+
+
 class Encoded(NamedTuple):
     """A table as latent columns: numbers, with names for what is said about a fit, and limits of the same shape."""
 
     values: pd.DataFrame
-    lower: Floats
-    upper: Floats
+    lower: Floats | None
+    upper: Floats | None
 
 
 def is_mixed(X: Any, kinds: Any, ignore: Any) -> bool:
@@ -54,10 +59,18 @@ class MixedTable:
         Names of columns that are not part of the model.
     missing_values : float or None
         Number that stands for a missing entry.
+    lower, upper : array-like, DataFrame, mapping or float, optional
+        Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
     """
 
     def __init__(
-        self, X: pd.DataFrame, kinds: Mapping[Any, Any] | None, ignore: Sequence[Any] | None, missing_values: Any
+        self,
+        X: pd.DataFrame,
+        kinds: Mapping[Any, Any] | None,
+        ignore: Sequence[Any] | None,
+        missing_values: Any,
+        lower: Any = None,
+        upper: Any = None,
     ) -> None:
         kinds, ignored = dict(kinds or {}), set([] if ignore is None else ignore)
         for given, name in ((kinds, "kinds"), (ignored, "ignore")):
@@ -74,7 +87,10 @@ class MixedTable:
             raise ValueError(
                 f"X has columns that cannot be filled: {listed}. Leave them as they are with ignore={list(wrong)!r}"
             )
-        self.is_learned = known.any(axis=0) & ~self.is_ignored
+        is_limited = ~np.isnan(self.limits(X, lower, upper)[0])
+        self.is_learned = (known | is_limited).any(axis=0) & ~self.is_ignored
+        if not self.is_learned.any():
+            raise ValueError("X has no observed entry at all: there is nothing to learn from")
         for at, name in enumerate(X.columns):
             self.columns.append(
                 learn(name, X.iloc[:, at], known[:, at], kinds.get(name)) if self.is_learned[at] else None
@@ -86,73 +102,90 @@ class MixedTable:
 
     def missing(self, X: pd.DataFrame) -> Bools:
         """Return where X is missing."""
-        missing = X.isna().to_numpy()
+        missing = X.isna().to_numpy(copy=True)
         if self.missing_values is not None and not np.isnan(self.missing_values):
             for at in (at for at, dtype in enumerate(X.dtypes) if _is_number(dtype)):
                 missing[:, at] |= (X.iloc[:, at] == self.missing_values).fillna(False).to_numpy(bool)
         return missing
 
-    def check_limits(self, without: Bools) -> None:
-        """Raise an error if other columns than those of numbers have limits."""
-        for at in map(int, np.flatnonzero(~without)):
-            if not isinstance(self.columns[at], Number):
-                raise ValueError(f"lower and upper are for columns of numbers, and {self.names[at]!r} is none")
+    def limits(self, X: pd.DataFrame, lower: Any, upper: Any) -> Sides:
+        """Return the limits of every entry, both equal where they say what it is, and NaN where nothing is said."""
+        low, high = np.full(X.shape, np.nan), np.full(X.shape, np.nan)
+        if lower is None and upper is None:
+            return low, high
+        named = [name for given in (lower, upper) if is_named(given) for name in dict(given)]
+        for name, column in zip(X.columns, self.columns, strict=False):
+            if name in named and not isinstance(column, Number):
+                raise ValueError(f"lower and upper are for columns of numbers, and {name!r} is none")
+        missing, values = self.missing(X), np.full(X.shape, np.nan)
+        for at in (at for at, dtype in enumerate(X.dtypes) if _is_number(dtype)):
+            values[:, at] = X.iloc[:, at].to_numpy(np.float64, na_value=np.nan)
+        values[missing] = np.nan
+        stated, _, found = with_limits(values, ~missing, None, lower, upper, X.columns, negative=True)
+        is_exact = ~np.isnan(stated) & (stated != values)
+        low[is_exact] = high[is_exact] = stated[is_exact]
+        if found is not None:
+            low[found.rows, found.columns], high[found.rows, found.columns] = found.lower, found.upper
+        return low, high
 
-    def encode(self, X: pd.DataFrame, limits: tuple[Floats, Floats] | None = None) -> Encoded:
-        """Return X as latent columns; limits of the shape of X hold for numbers, NaN where there is none."""
+    def encode(self, X: pd.DataFrame, limits: Sides) -> Encoded:
+        """Return X as latent columns; limits hold for columns of numbers."""
         known = ~self.missing(X)
         parts, names = [], []
         for at, column in enumerate(self.columns):
+            low, high = (side[:, at] for side in limits)
+            if not isinstance(column, Number) and not np.isnan(low).all():
+                raise ValueError(f"lower and upper are for columns of numbers, and {self.names[at]!r} is none")
             if column is None:
                 continue
-            part = column.encode(X.iloc[:, at], known[:, at])
-            if limits is not None and not np.isnan([side[:, at] for side in limits]).all():
-                given = [
-                    np.where(np.isnan(side[:, at]), own[:, 0], side[:, at])
-                    for side, own in zip(limits, part[1:], strict=True)
+            values, *bounds = column.encode(X.iloc[:, at], known[:, at])
+            if isinstance(column, Number):
+                bounds = [
+                    np.where(np.isnan(side), bound[:, 0], side)[:, None]
+                    for side, bound in zip((low, high), bounds, strict=True)
                 ]
-                part = part._replace(lower=given[0][:, None], upper=given[1][:, None])
-            parts.append(part)
+            parts.append((values, *bounds))
             names += column.latent_names
         values, lower, upper = (np.hstack(sides) for sides in zip(*parts, strict=True))
-        return Encoded(pd.DataFrame(values, columns=names), lower, upper)
+        frame = pd.DataFrame(values, columns=names)
+        return Encoded(frame, None, None) if np.isnan([lower, upper]).all() else Encoded(frame, lower, upper)
 
     def kept(self, keep_empty: bool) -> Bools:
         """Return which columns are in the output: not those without an observed entry, unless they are kept."""
         return self.is_learned | self.is_ignored | keep_empty
 
-    # --- tables of the same dtypes
+    def has_gaps(self, X: pd.DataFrame, limits: Sides) -> bool:
+        """Return whether an entry is to be filled."""
+        return bool((self.missing(X) | ~np.isnan(limits[0])).any())
 
-    def predict(
-        self, X: pd.DataFrame, posterior: Posterior, keep_empty: bool, limits: tuple[Floats, Floats] | None
-    ) -> pd.DataFrame:
-        """Return X with each missing entry filled by what is expected, and limited ones by their mean."""
-        (filled,) = self._filled(X, posterior, keep_empty, 1, lambda column, draws: [column.predict(draws)])
-        if limits is None:
-            return filled
-        for at, column in enumerate(self.columns):
-            low, high = (side[:, at] for side in limits)
-            rows = np.flatnonzero((np.isfinite(low) | np.isfinite(high)) & (low != high))
-            if len(rows) and isinstance(column, Number):  # others have none
-                sides = (np.nan_to_num(low[rows], nan=-np.inf, neginf=-np.inf, posinf=np.inf),
-                         np.nan_to_num(high[rows], nan=np.inf, neginf=-np.inf, posinf=np.inf))  # fmt: skip
-                values = posterior.mean_between(rows, np.full(len(rows), self._first[at]), *sides)
-                place = int(self.kept(keep_empty)[:at].sum())
-                filled.isetitem(place, self._put(filled.iloc[:, place], at, rows, column.valid(values)).array)
+    # --- tables of the same dtypes, in which missing entries and those between limits are replaced
+
+    def predict(self, X: pd.DataFrame, posterior: Any, keep_empty: bool, limits: Sides) -> pd.DataFrame:
+        """Return X filled by what is expected."""
+        (filled,) = self._filled(X, posterior, keep_empty, limits, 1, lambda column, draws: [column.predict(draws)])
         return filled
 
-    def ends(self, X: pd.DataFrame, posterior: Posterior, keep_empty: bool, prob: float) -> list[pd.DataFrame]:
-        """Return X with its missing entries replaced by the lower and by the upper ends of their intervals."""
-        rng = np.random.default_rng(0)
-        return self._filled(X, posterior, keep_empty, 2, lambda column, draws: column.ends(draws, prob, rng))
+    def ends(
+        self, X: pd.DataFrame, posterior: Posterior, keep_empty: bool, limits: Sides, prob: float
+    ) -> list[pd.DataFrame]:
+        """Return X filled by the lower and by the upper ends of intervals."""
+        return self._filled(X, posterior, keep_empty, limits, 2, lambda column, draws: column.ends(draws, prob))
 
     def copies(
-        self, X: pd.DataFrame, posterior: Posterior, keep_empty: bool, chosen: Indices, rng: np.random.Generator
+        self,
+        X: pd.DataFrame,
+        posterior: Posterior,
+        keep_empty: bool,
+        limits: Sides,
+        chosen: Indices,
+        rng: np.random.Generator,
     ) -> list[pd.DataFrame]:
-        """Return X once for each of the chosen draws, with its missing entries drawn."""
-        return self._filled(
-            X, posterior, keep_empty, len(chosen), lambda column, draws: column.draw(draws, rng), chosen
-        )
+        """Return X filled by values that are drawn, once for each of the chosen draws."""
+
+        def drawn(column: Any, draws: Draws) -> Sequence[Array]:
+            return column.draw(draws, rng)
+
+        return self._filled(X, posterior, keep_empty, limits, len(chosen), drawn, chosen)
 
     def probabilities(self, X: pd.DataFrame, posterior: Posterior) -> dict[Any, pd.DataFrame]:
         """Return the probabilities of the categories of each column that has some, 0 and 1 where it was observed."""
@@ -162,43 +195,49 @@ class MixedTable:
                 continue
             codes = codes_of(X.iloc[:, at], ~missing[:, at], column.categories, column.name, unseen="ignore")
             table = np.where(codes < 0, np.nan, np.arange(len(column.categories))[:, None] == codes).T
-            for rows, draws in self._parts(posterior, at, np.flatnonzero(missing[:, at])):
-                table[rows] = column.probabilities(draws)
+            for draws in self._parts(posterior, at, np.flatnonzero(missing[:, at])):
+                table[draws.rows] = column.probabilities(draws)
             out[column.name] = pd.DataFrame(table, index=X.index, columns=pd.Index(column.categories, dtype=object))
         return out
 
     def _parts(
-        self, posterior: Posterior, at: int, rows: Indices, chosen: Any = slice(None)
-    ) -> Iterator[tuple[Indices, Draws]]:
-        """Yield some of the rows at a time, with draws of the latent numbers of a column."""
-        for part in tiles(len(rows), 64 * posterior.n_chains * posterior.n_draws):
-            yield rows[part], Draws(posterior, rows[part], int(self._first[at]), chosen)
+        self, posterior: Posterior, at: int, rows: Indices, chosen: Any = slice(None), limits: Sides | None = None
+    ) -> Iterator[Draws]:
+        """Yield draws of the latent numbers of a column, of some of the rows at a time."""
+        for part in tiles(len(rows), 64 * posterior.n_chains * posterior.n_draws) if len(rows) else ():
+            between = None if limits is None else (limits[0][rows[part]], limits[1][rows[part]])
+            yield Draws(posterior, rows[part], int(self._first[at]), chosen, between)
 
     def _filled(
         self,
         X: pd.DataFrame,
         posterior: Posterior,
         keep_empty: bool,
+        limits: Sides,
         n_copies: int,
         values_of: Callable[[Any, Draws], Sequence[Array]],
         chosen: Any = slice(None),
     ) -> list[pd.DataFrame]:
-        """Return copies of X with missing entries filled by the values that a function returns for a column."""
+        """Return copies of X with entries replaced by the values that a function returns for a column."""
         missing, kept = self.missing(X), self.kept(keep_empty)
         series: list[list[pd.Series]] = [[] for _ in range(n_copies)]
         for at in map(int, np.flatnonzero(kept)):
-            column, original, rows = self.columns[at], X.iloc[:, at], np.flatnonzero(missing[:, at])
+            column, original = self.columns[at], X.iloc[:, at]
+            low, high = (side[:, at] for side in limits)
+            free, fixed, between = missing[:, at] & np.isnan(low), low == high, low < high
+            parts: list[Sequence[Array]] = []
             if column is not None:
-                parts = [values_of(column, draws) for _, draws in self._parts(posterior, at, rows, chosen)]
-                filled = [self._put(original, at, rows, np.concatenate(part)) for part in zip(*parts, strict=True)]
+                of_free = self._parts(posterior, at, np.flatnonzero(free), chosen)
+                of_limited = self._parts(posterior, at, np.flatnonzero(between), chosen, (low, high))
+                parts = [values_of(column, draws) for draws in (*of_free, *of_limited)]
             elif not self.is_ignored[at] and _is_number(original.dtype):
-                filled = [self._put(original, at, rows, np.zeros(len(rows)))] * n_copies
+                parts = [[np.zeros(free.sum())] * n_copies]
             else:
-                filled = []
-            for copy, values in zip(
-                series, filled or [self._put(original, at, rows[:0], rows[:0])] * n_copies, strict=True
-            ):
-                copy.append(values)
+                free[:] = False
+            parts.append([low[fixed]] * n_copies)
+            rows = np.concatenate([np.flatnonzero(where) for where in (free, between, fixed)])
+            for copy, values in zip(series, zip(*parts, strict=True), strict=True):
+                copy.append(self._put(original, at, rows, np.concatenate(values)))
         return [pd.concat(copy, axis=1).set_axis(X.columns[kept], axis=1) for copy in series]
 
     def _put(self, column: pd.Series, at: int, rows: Indices, values: Array) -> pd.Series:
