@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, xlog1py, xlogy
+from scipy.special import expit, logsumexp, xlog1py, xlogy
 
 from bnmf.model.gaussian import GroupedNoise
 from bnmf.model.noise import Law, Noise, NoiseState
@@ -126,6 +126,7 @@ def log_odds(share: Floats) -> Floats:
 class ContaminatedLaw(Law, trace="outlier_share"):
     """A mixture of two normal laws, of scales 1 and √`FACTOR`, with the share (S, n) of the second."""
 
+    has_entries = True
     has_outliers = True
 
     def __init__(self, share: Floats) -> None:
@@ -139,9 +140,11 @@ class ContaminatedLaw(Law, trace="outlier_share"):
         """Return the law at some entries, given their columns."""
         return ContaminatedLaw(self.share[:, columns])
 
-    def log_odds(self, draw: int) -> Floats:
-        """Return the log odds of a gross error in each column under one of the draws."""
-        return log_odds(np.asarray(self.share[draw], dtype=np.float64))
+    def gross_factors(self, draw: int, squares: Floats, columns: Indices, uniforms: Floats) -> Floats:
+        """Return 1 / `FACTOR` for entries that have a gross error under one of the draws, and 1 for the others."""
+        odds = log_odds(np.asarray(self.share[draw], dtype=np.float64)) - 0.5 * math.log(FACTOR)
+        is_gross = uniforms < expit(odds[columns] + (0.5 - 0.5 / FACTOR) * squares)
+        return np.where(is_gross, 1.0 / FACTOR, 1.0)
 
     @property
     def variance(self) -> Floats:

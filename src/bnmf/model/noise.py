@@ -69,7 +69,7 @@ class Law:
     has_entries : bool
         Whether it is normal given a factor of the precision of each entry, which is drawn.
     has_outliers : bool
-        Whether it is normal but for rare gross errors.
+        Whether that factor is one of two, for entries with and without a gross error.
     """
 
     has_entries: ClassVar[bool] = False
@@ -113,8 +113,8 @@ class Law:
         """Draw the factors of the entries of a row under one of the draws, given squared residuals over variances."""
         return np.ones(squares.size)
 
-    def log_odds(self, draw: int) -> Floats:
-        """Return the log odds of a gross error in each column under one of the draws."""
+    def gross_factors(self, draw: int, squares: Floats, columns: Indices, uniforms: Floats) -> Floats:
+        """Return the factors of entries of some columns under one of the draws, given a uniform number for each."""
         raise NotImplementedError
 
     def log_probability(self, low: Floats, high: Floats) -> Floats:

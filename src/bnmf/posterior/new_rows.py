@@ -12,12 +12,11 @@ from bnmf.data.identity import row_ids
 from bnmf.data.limits import Filled, Limits, refreshed
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
-from bnmf.model.contaminated import FACTOR
 from bnmf.model.noise import Law, NoiseState
 from bnmf.posterior.base import Moments
 from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
-from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, OUTLIERS, Stream
+from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 from bnmf.utils import memory
 from bnmf.utils.typing import Bools, Floats, Indices, Words
@@ -102,9 +101,7 @@ def draw(
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
     row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
     law = fitted.law
-    filled = None
-    if limits is not None or law.has_outliers:
-        filled = Filled(limits, view, has_outliers=law.has_outliers)
+    filled = None if limits is None else Filled(limits, view)
     rows = (view if filled is None else filled.rows).scaled()
     is_weighted = law.has_entries or fitted.noise_factor is not None
     known, row_of = np.ones(1), view.listed_rows
@@ -121,17 +118,13 @@ def draw(
                 Zt = np.ascontiguousarray(fitted.Z[chain, draw].T, dtype=np.float64)
                 prior = _prior_at(fitted, chain, draw).coefficients(weights.shape)
                 noise = np.atleast_1d(fitted.noise_variance[chain, draw])
-                for _ in range(BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW):
+                n_sweeps = BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW
+                for turn in range(n_sweeps):
                     sweep += 1
                     given = {"W": weights, "Z": Zt, "row_variance": variance, "column_variance": noise}
-                    if filled is not None and limits is not None:
+                    if filled is not None:
                         weight = (entry * known)[filled.listed] if is_weighted else None
                         filled.draw(rows, 0, len(weights), ids, stream.key(sweep, LATENT), weight=weight, **given)
-                    if filled is not None and law.has_outliers:
-                        log_odds = law.log_odds(chain * fitted.n_draws + draw)
-                        key = stream.key(sweep, OUTLIERS)
-                        filled.draw_outliers(rows, 0, len(weights), ids, key, log_odds=log_odds, factor=FACTOR, **given)
-                    if filled is not None:
                         rows = refreshed(filled.rows, rows)
                     key = stream.key(sweep, DRAW_W)
                     errors = rows.half_sweep(
@@ -142,7 +135,8 @@ def draw(
                     if row_noise is not None and fitted.row_strength is not None:
                         strength = float(fitted.row_strength[chain, draw])
                         variance = _draw_row_noise(strength, errors, view, stream, sweep, ids)
-                    if law.has_entries:
+                    # Weights that have not yet followed a new Z would make gross errors of all entries.
+                    if law.has_entries and (not law.has_outliers or n_sweeps // 2 <= turn < n_sweeps - 1):
                         squares = rows.listed_residuals(weights, Zt) ** 2 * known
                         squares /= NoiseState(variance, noise).variance_at(row_of, view.indices)
                         entry = _draw_entries(law, chain * fitted.n_draws + draw, squares, view, stream, sweep, ids)
@@ -175,12 +169,27 @@ def _draw_row_noise(strength: float, errors: Floats, view: Stored, stream: Strea
 def _draw_entries(law: Law, draw: int, squares: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
     """Draw the factor of the precision of each entry, those of a row from a stream of its own."""
     high, low = stream.key(sweep, ENTRIES)
+    if law.has_outliers:
+        uniforms = _uniforms(ids[view.listed_rows] ^ np.uint64(high), view.indices ^ np.uint64(low))
+        return law.gross_factors(draw, squares, view.indices.astype(np.intp), uniforms)
     factors = np.empty(len(squares))
     for row, identity in enumerate(ids):
         listed = slice(view.indptr[row], view.indptr[row + 1])
         rng = stream.generator((high ^ int(identity), low))
         factors[listed] = law.draw_entries(draw, squares[listed], rng)
     return factors
+
+
+def _uniforms(first: Words, second: Words) -> Floats:
+    """Return a uniform number for each pair of words: a generator for each row would take ten times as long."""
+
+    def mixed(x: Words) -> Words:  # the output function of SplitMix64
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
+
+    words = mixed(mixed(first) + second * np.uint64(0x9E3779B97F4A7C15))
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def find_fitted(ids: Words, fitted: Words | None) -> tuple[Bools, Indices]:
