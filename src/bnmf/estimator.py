@@ -191,7 +191,7 @@ default="column"
         n_components: int | str = "auto",
         *,
         prior: Any = "ard",
-        noise: Any = "column",
+        noise: Any = "auto",
         scale: str | None = "column",
         offset: str | None = None,
         n_chains: int = 4,
