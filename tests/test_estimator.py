@@ -69,10 +69,10 @@ def test_every_container_gives_the_same_draws(missing):
 def test_unstored_zeros_are_data():
     _, complete = low_rank(missing=0.0)
     complete[complete < np.quantile(complete, 0.7)] = 0.0
-    sparse = quick(n_draws=5).fit(sp.csr_array(complete))
-    dense = quick(n_draws=5).fit(complete)
+    sparse = quick(noise="column", n_draws=5).fit(sp.csr_array(complete))
+    dense = quick(noise="column", n_draws=5).fit(complete)
     np.testing.assert_allclose(sparse.posterior_.mean(), dense.posterior_.mean(), rtol=1e-6)
-    missing = quick(n_draws=5, unstored="missing").fit(sp.csr_array(complete))
+    missing = quick(noise="column", n_draws=5, unstored="missing").fit(sp.csr_array(complete))
     assert not np.allclose(missing.posterior_.mean(), dense.posterior_.mean(), rtol=0.1)
 
 
@@ -354,23 +354,23 @@ def sparse_with_zeros(missing=0.05, seed=0):
 
 def test_sparse_zeros_reconstruction_error_is_that_of_dense_data():
     sparse, dense = sparse_with_zeros()
-    a, b = quick(n_components=3).fit(sparse), quick(n_components=3).fit(dense)
+    a, b = quick(n_components=3, noise="column").fit(sparse), quick(n_components=3, noise="column").fit(dense)
     assert a._data_.has_implicit_zeros
     assert not b._data_.has_implicit_zeros
     assert a.reconstruction_err_ == pytest.approx(b.reconstruction_err_, rel=1e-6)
-    moments = quick(n_components=3, keep_draws=False).fit(sparse)
+    moments = quick(n_components=3, noise="column", keep_draws=False).fit(sparse)
     assert moments.reconstruction_err_ == pytest.approx(b.reconstruction_err_, rel=1e-6)
 
 
 def test_sparse_zeros_are_imputed_sparsely():
     sparse, dense = sparse_with_zeros()
-    model = quick(n_components=3).fit(sparse)
+    model = quick(n_components=3, noise="column").fit(sparse)
     filled = model.impute()
     assert isinstance(filled, sp.csr_array)
     assert filled.nnz == sparse.nnz
     seen = ~np.isnan(dense)
     np.testing.assert_array_equal(filled.toarray()[seen], dense[seen])
-    expected = quick(n_components=3).fit(dense).impute()
+    expected = quick(n_components=3, noise="column").fit(dense).impute()
     np.testing.assert_allclose(filled.toarray(), expected, rtol=1e-6)
     np.testing.assert_array_equal(model.impute(sparse).toarray(), filled.toarray())
     # Mostly stored data are kept dense inside, and come back sparse all the same.
@@ -379,15 +379,15 @@ def test_sparse_zeros_are_imputed_sparsely():
     assert not few._data_.has_implicit_zeros
     assert isinstance(few.impute(), sp.csr_array)
     np.testing.assert_array_equal(few.impute().toarray(), few.impute(block).toarray())
-    assert isinstance(quick(n_components=3, unstored="missing").fit(sparse).impute(), np.ndarray)
+    assert isinstance(quick(n_components=3, noise="column", unstored="missing").fit(sparse).impute(), np.ndarray)
 
 
 def test_sparse_zeros_are_scored():
     """The score is that of the dense data, up to the choice of hidden entries."""
     sparse, dense = sparse_with_zeros(missing=0.02)
-    fitted = {k: quick(n_components=k).fit(sparse) for k in (1, 3)}
+    fitted = {k: quick(n_components=k, noise="column").fit(sparse) for k in (1, 3)}
     scores = {k: model.score(sparse) for k, model in fitted.items()}
-    exact = {k: quick(n_components=k).fit(dense).score(dense) for k in (1, 3)}
+    exact = {k: quick(n_components=k, noise="column").fit(dense).score(dense) for k in (1, 3)}
     assert scores[3] > scores[1] + 0.5
     for k in (1, 3):
         assert scores[k] == pytest.approx(exact[k], abs=0.1)

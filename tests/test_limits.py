@@ -51,8 +51,12 @@ def test_width_zero_is_plain_noise(table):
 
 def test_very_narrow_intervals_are_nearly_plain_noise(table):
     X, _, _ = table
-    plain = BayesianNMF(2, **(QUICK | {"burn_in": 3, "n_draws": 1})).fit(X).posterior_
-    narrow = BayesianNMF(2, **(QUICK | {"burn_in": 3, "n_draws": 1})).fit(X, lower=X - 1e-9, upper=X + 1e-9).posterior_
+    plain = BayesianNMF(2, noise="column", **(QUICK | {"burn_in": 3, "n_draws": 1})).fit(X).posterior_
+    narrow = (
+        BayesianNMF(2, noise="column", **(QUICK | {"burn_in": 3, "n_draws": 1}))
+        .fit(X, lower=X - 1e-9, upper=X + 1e-9)
+        .posterior_
+    )
     np.testing.assert_allclose(narrow.W, plain.W, rtol=1e-4)
 
 

@@ -61,8 +61,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         components vanish; "ard" is "exponential". "gee", "gl12", "gl22", "glinf" and "gl22inf" are the models of the
         paper with its λ = 0.1. Or a prior from :mod:`bnmf.priors`, or a pair of them for W and for Z:
         ``("ard", "normal")`` for nonnegative W alone.
-    noise : {"column", "row", "both", "common", "contaminated", "auto", "student-t", "known"} or noise model, \
-default="column"
+    noise : {"auto", "contaminated", "column", "row", "both", "common", "student-t", "known"} or noise model, \
+default="auto"
         Whether the variance of the noise is learned for each column, each row, each of both, once for all entries, or
         given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
         a column with few entries borrows from the others. "contaminated" is "column" with rare gross errors, so that

@@ -22,8 +22,8 @@ from bnmf.mixed import MixedTable, is_mixed
 from bnmf.utils.arguments import as_generator, probability, whole_number
 from bnmf.utils.typing import Array, Floats
 
-ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean", "noise": "auto"}
-"""Settings for tables of unlike columns, by ``python -m benchmarks.defaults`` and, for the noise, ``noise_floor``."""
+ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}
+"""Settings for tables of unlike columns, by ``python -m benchmarks.defaults``."""
 
 
 class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -40,7 +40,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     estimator : BayesianNMF, optional
-        The model; by default ``BayesianNMF(prior=("ard", "normal"), offset="mean", noise="auto")``.
+        The model; by default ``BayesianNMF(prior=("ard", "normal"), offset="mean")``.
     n_components : int or "auto", optional
         Number of components. None leaves what the estimator has, "auto" by default.
     kinds : mapping of str to str, pair or list, optional

@@ -36,7 +36,7 @@ def fit(
     reading: options.Reading,
     components: options.Components = "auto",
     prior: options.Prior = "ard",
-    noise: options.Noise = "column",
+    noise: options.Noise = "auto",
     scale: options.Scale = "column",
     offset: options.Offset = "none",
     chains: options.Chains = 4,

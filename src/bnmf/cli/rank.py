@@ -47,7 +47,7 @@ def rank(
     *,
     reading: options.Reading,
     prior: options.Prior = "ard",
-    noise: options.Noise = "column",
+    noise: options.Noise = "auto",
     scale: options.Scale = "column",
     offset: options.Offset = "none",
     folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Parts that are hidden in turn.")] = 5,
