@@ -5,7 +5,8 @@
 In each split a fifth of the observed entries is hidden at random. The error of a method is the root mean square of its
 errors on hidden entries, each in units of its column's standard deviation, first over a column and then over columns:
 the column mean scores about 1. The log density is that of a hidden entry in the same units. Coverage is the part of the
-hidden entries within the central 90% predictive interval.
+hidden entries within the central 90% predictive interval. Other imputers get columns of mean 0 and deviation 1, which
+helps KNNImputer most.
 """
 
 import argparse
@@ -23,7 +24,6 @@ from benchmarks.tables_of_packages import load_tables
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.imputer import ANY_TABLE
 from bnmf.noise import StudentT
-from bnmf.priors import L1, L2Squared, Normal
 from bnmf.priors.names import allows_negative
 
 HIDDEN_FRACTION = 0.2
@@ -37,19 +37,15 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "nonnegative factors": {"prior": "ard", "offset": "min"},
     "nonnegative factors, no offset": {"prior": "ard", "offset": None},
     "normal factors": {"prior": "normal"},
-    "Laplace factors": {"prior": "laplace"},
     "Laplace profiles": {"prior": ("ard", "laplace")},
     "minimum in place of the mean": {"offset": "min"},
     "K = 5": {"n_components": 5},
-    "K = 20": {"n_components": 20},
+    "normal noise by column": {"noise": "column"},
     "common noise": {"noise": "common"},
     "noise of rows and columns": {"noise": "both"},
     "Student's t": {"noise": StudentT()},
-    "Student's t, learned": {"noise": StudentT(None)},
     "no offset": {"offset": None},
     "scale of the matrix": {"scale": "matrix"},
-    "one learned rate": {"prior": (L1(), Normal())},
-    "half-normal weights": {"prior": (L2Squared(by="component"), "normal")},
     "the paper's model": {"prior": "gl22", "noise": "common", "scale": None, "offset": None},
 }
 """Settings of the model, as changes of the defaults of NMFImputer."""
@@ -80,7 +76,9 @@ def measure(X: np.ndarray, method: str, seed: int) -> dict[str, float] | None:
             fill = _other(method, A)
             if fill is None:
                 return None
-            filled, facts = fill(A), {}
+            mean, deviation = np.nanmean(A, axis=0), np.nanstd(A, axis=0)
+            deviation[deviation == 0.0] = 1.0
+            filled, facts = fill((A - mean) / deviation) * deviation + mean, {}
         else:
             settings = ANY_TABLE | CANDIDATES[method]
             if settings["offset"] is None and np.nanmin(X) < 0 and not allows_negative(settings["prior"]):
@@ -181,7 +179,8 @@ def page(found: pd.DataFrame, tables: dict[str, np.ndarray], splits: int) -> str
         f"    python -m benchmarks.defaults --data-dir ../shared/data --splits {splits} --write docs/defaults.md",
         "",
         f"on {len(tables)} real tables with {splits} splits each, a fifth of the observed entries hidden. Errors are",
-        "in units of each column's standard deviation; the column mean scores about 1.",
+        "in units of each column's standard deviation; the column mean scores about 1. The other imputers work",
+        "on columns of mean 0 and deviation 1.",
         "",
         "## Methods over all tables",
         "",

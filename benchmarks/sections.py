@@ -15,13 +15,13 @@ from benchmarks.spread import exponent, spread
 OURS = "bnmf"
 COMPLETE_SMALL, COMPLETE_LARGE, INCOMPLETE = "complete-160x254", "complete-5000x2000", "incomplete-100x50"
 SCATTERED = "scattered-1000x400-80"
-PLAIN = f"{variants.PLAIN}, plain residuals"
+NUMBA = f"{variants.NUMBA}, Numba"
 AVX2 = ", AVX2"  # ends the label of a contestant on that processor
 COMMON_NOISE, COLUMN_NOISE = "common noise", "noise by column"
 HALF_NORMAL, WITH_MAX_TERM, NORMAL, LAPLACE = "GL2²", "GL2²,∞", "normal", "Laplace"
 DEFAULT_MOVES = "default moves"
 EXPONENT = "exponent of K"
-FIRST_FIT = "first fit of a 50 x 20 matrix, nothing compiled"
+FIRST_FIT = "new process with a first fit of a 50 x 20 matrix"
 # Our chain is thinned, so that both chains keep the same number of draws. The minimum of many noisy estimates of the
 # effective sample size depends on the number of draws, so the comparison would be biased otherwise.
 NUTS_THINNING = 3
@@ -147,7 +147,7 @@ def gdsc(context: Context) -> Outcome:
 
 
 def sweeps(context: Context) -> Outcome:
-    """Fastest sweeps of this version and of the plain residual kernel, on this processor and without AVX-512.
+    """Fastest sweeps of this version and of the last one with Numba, on this processor and without AVX-512.
 
     Also of the priors and noise models that cost more, and the growth with K where entries are missing at random.
     """
@@ -157,9 +157,9 @@ def sweeps(context: Context) -> Outcome:
     def fastest(data: str, rank: int, label: str, **options: Any) -> Contestant:
         return ours(context, data, rank, label=label, peer="bnmf-fastest", **options)
 
-    versions: dict[str, str | None] = {OURS: None, PLAIN: variants.PLAIN}
+    versions: dict[str, str | None] = {OURS: None, NUMBA: variants.NUMBA}
     try:
-        variants.source_of(variants.PLAIN, context.client.directory)
+        variants.source_of(variants.NUMBA, context.client.directory)
     except variants.NotAvailable as error:
         outcome.failures.append({"label": versions.popitem()[0], "reason": str(error)})
         context.say(str(error))
@@ -288,18 +288,17 @@ def memory(context: Context) -> Outcome:
 
 
 def startup(context: Context) -> Outcome:
-    """Start-up of new processes. Nothing is compiled in them: the labels are those of results that were kept."""
+    """Start-up of new processes."""
     outcome, settings = Outcome(), context.settings
     starts, command_help = [], []
     context.say("starts")
     try:
-        starts = [probes.startup() for _ in range(settings.cold_starts * settings.warm_starts)]
-        command_help = [probes.command_help() for _ in range(settings.warm_starts)]
+        starts = [probes.startup() for _ in range(settings.starts)]
+        command_help = [probes.command_help() for _ in range(settings.starts)]
     except PeerError as error:
         outcome.failures.append({"label": OURS, "reason": str(error)})
     for label, values in (
-        (FIRST_FIT, [start["first fit"] for start in starts]),
-        ("new process with a first fit, compiled code cached", [start["process"] for start in starts]),
+        (FIRST_FIT, [start["process"] for start in starts]),
         ("import bnmf", [start["import"] for start in starts]),
         ("bnmf --help", command_help),
     ):

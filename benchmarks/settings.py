@@ -24,8 +24,7 @@ class Settings:
     nuts_draws: int
     nuts_warmup: int
     nuts_repeats: int
-    cold_starts: int
-    warm_starts: int  # after each cold start
+    starts: int
     sweeps: tuple[tuple[str, int], ...]  # matrices and K whose fastest sweeps are compared
 
     def for_fastest_sweeps(self) -> Settings:
@@ -51,8 +50,7 @@ FULL = Settings(
     nuts_draws=1000,
     nuts_warmup=500,
     nuts_repeats=5,
-    cold_starts=3,
-    warm_starts=3,
+    starts=5,
     sweeps=(
         ("gdsc", 20),
         ("gdsc", 50),
@@ -85,13 +83,13 @@ QUICK = Settings(
     nuts_draws=200,
     nuts_warmup=100,
     nuts_repeats=2,
-    cold_starts=1,
-    warm_starts=2,
+    starts=2,
     sweeps=(
         ("gdsc", 20),
         ("scattered-1000x400-80", 10),
         ("scattered-1000x400-80", 20),
         ("scattered-1000x400-80", 50),
         ("scattered-1000x400-80", 100),
+        ("scattered-100x50-20", 5),
     ),
 )

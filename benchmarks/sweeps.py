@@ -1,4 +1,4 @@
-"""Time of a sweep, of this version and of the plain residual kernel, on this processor and without AVX-512.
+"""Time of a sweep, of this version and of the last one with Numba, on this processor and without AVX-512.
 
     python -m benchmarks.sweeps [--quick] [--only gdsc] [--data-dir ../shared/data]
 
@@ -27,17 +27,17 @@ from benchmarks.sections import (
     HALF_NORMAL,
     LAPLACE,
     NORMAL,
+    NUMBA,
     OURS,
-    PLAIN,
     WITH_MAX_TERM,
     Outcome,
     Row,
 )
 from benchmarks.settings import FULL, QUICK, Settings
-from benchmarks.variants import PLAIN as PLAIN_COMMIT
+from benchmarks.variants import NUMBA as NUMBA_COMMIT
 
 HEADER = [
-    "matrix", "K", "bnmf", f"bnmf / {PLAIN_COMMIT}", "AVX2: bnmf", f"AVX2: bnmf / {PLAIN_COMMIT}", "AVX2 / native",
+    "matrix", "K", "bnmf", f"bnmf / {NUMBA_COMMIT}", "AVX2: bnmf", f"AVX2: bnmf / {NUMBA_COMMIT}", "AVX2 / native",
 ]  # fmt: skip
 # Ratios on GDSC with K = 20.
 PAIRS = (
@@ -72,9 +72,9 @@ def page(outcome: Outcome) -> str:
             describe(data),
             str(rank),
             _time(rows.get((data, rank, OURS))),
-            ratio(data, rank, OURS, PLAIN),
+            ratio(data, rank, OURS, NUMBA),
             _time(rows.get((data, rank, OURS + AVX2))),
-            ratio(data, rank, OURS + AVX2, PLAIN + AVX2),
+            ratio(data, rank, OURS + AVX2, NUMBA + AVX2),
             ratio(data, rank, OURS + AVX2, OURS),
         ]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.environment import ROOT
 
-# The commit with the plain residual kernel: one row at a time, without explicit vector operations.
-PLAIN = "cd62bac"
+# The last commit whose kernels Numba compiled.
+NUMBA = "5c6f095"
 # The environment variables that make bnmf, Numba in earlier versions of it, and OpenBLAS choose code for a processor.
 PROCESSORS = {
     "native": {},

@@ -5,22 +5,14 @@ from typing import Any
 
 import scipy.sparse as sp
 
-try:
-    from bnmf.data.observed import ObservedMatrix
-    from bnmf.model.model import Model
-    from bnmf.sampler.gibbs import start, step
-    from bnmf.sampler.moves import Moves
-    from bnmf.sampler.streams import Stream
-    from bnmf.sampler.threads import Workers
+from bnmf.data.observed import ObservedMatrix
+from bnmf.model.model import Model
+from bnmf.sampler.gibbs import start, step
+from bnmf.sampler.moves import Moves
+from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import Workers
 
-    ONE_PASS: Any = [Moves(n_passes=1, n_partners=0)]
-except ImportError:
-    from bnmf.gibbs import Model, Stream, start, step  # type: ignore[import-not-found, no-redef]
-    from bnmf.observed import ObservedMatrix  # type: ignore[import-not-found, no-redef]
-    from bnmf.workers import Workers  # type: ignore[import-not-found, no-redef]
-
-    ONE_PASS = []  # the only sweep that it has
-
+ONE_PASS: Any = [Moves(n_passes=1, n_partners=0)]
 # Limits on the sweeps of burn-in; between them the time decides. Early sweeps are not typical.
 MAX_BURN_IN_SWEEPS, MIN_BURN_IN_SWEEPS = 200, 3
 
