@@ -17,8 +17,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.data.containers import check_values, has_nan
-from bnmf.data.half_sweeps import ByTile, ScaledView, number_patterns, pointers, split_rows
+from bnmf.data.containers import check_values, has_nan, pointers, row_numbers
+from bnmf.data.half_sweeps import ByTile, ScaledView, number_patterns, split_rows
 from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Shape, Words
 
@@ -101,7 +101,7 @@ class Stored(View):
     @property
     def listed_rows(self) -> Indices:
         """Row of each listed entry."""
-        return np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
+        return row_numbers(self.indptr)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: what is computed of them is computed again where they are sent to."""
@@ -126,7 +126,7 @@ class Stored(View):
         """Return a dense mask of the observed entries of rows `start` to `stop`."""
         stop = self.n_rows if stop is None else stop
         mask = np.repeat(self.lists_missing[start:stop, None], self.n_columns, axis=1)
-        rows = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+        rows = row_numbers(self.indptr[start : stop + 1])
         listed = self.indices[self.indptr[start] : self.indptr[stop]]
         mask[rows, listed] = ~mask[rows, listed]
         return mask
@@ -291,7 +291,7 @@ class Listed(Stored):
             end = np.searchsorted(self.indptr, self.indptr[start] + ENTRIES_PER_BLOCK, side="right") - 1
             stop = min(max(int(end), start + 1), self.n_rows)
             listed = slice(self.indptr[start], self.indptr[stop])
-            row_of = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+            row_of = row_numbers(self.indptr[start : stop + 1])
             values = self.values[listed].astype(np.float64, copy=False)
             yield slice(start, stop), row_of, values, self.indices[listed]
             start = stop
@@ -405,8 +405,7 @@ class Sparse(Whole):
     def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
         old = self.matrix
         matrix = sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
-        rows = np.repeat(np.arange(self.n_rows), np.diff(old.indptr))
-        return matrix, (matrix.data, places_in(flat(rows, old.indices, old.shape), wanted))
+        return matrix, (matrix.data, places_in(flat(row_numbers(old.indptr), old.indices, old.shape), wanted))
 
 
 # --- from arrays to both views and the number of observed entries
@@ -487,7 +486,7 @@ def sparse_view(matrix: sp.csr_array) -> Sparse:
     filled = sp.csr_array((np.where(missing, 0.0, matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
     n_rows, n_columns = matrix.shape
     lists_missing = 2 * np.diff(pointers(missing)[matrix.indptr]) < n_columns
-    row_of = np.repeat(np.arange(n_rows), np.diff(matrix.indptr))
+    row_of = row_numbers(matrix.indptr)
     listed_missing = missing & lists_missing[row_of]
     mostly_missing = matrix[~lists_missing].toarray()
     rows, columns = np.nonzero(~np.isnan(mostly_missing))

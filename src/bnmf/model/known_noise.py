@@ -9,7 +9,7 @@ import numpy as np
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.noise import Noise
 from bnmf.model.units import Units
-from bnmf.utils.arguments import is_pandas
+from bnmf.utils.arguments import numbers
 from bnmf.utils.typing import Floats, Indices
 
 
@@ -48,7 +48,7 @@ def uncounted_rows(sample_weight: Any, n_rows: int) -> Indices:
 
 def _checked_weights(sample_weight: Any, n_rows: int) -> Floats:
     """Return weights of rows, not negative and not all zero."""
-    weight = _numbers(sample_weight, "sample_weight")
+    weight = numbers(sample_weight, "sample_weight")
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one number for each row of X, shape ({n_rows},), got {weight.shape}")
     if not (np.isfinite(weight) & (weight >= 0)).all():
@@ -56,18 +56,6 @@ def _checked_weights(sample_weight: Any, n_rows: int) -> Floats:
     if not weight.any():
         raise ValueError("sample_weight must be above zero for at least one row: rows of weight zero do not count")
     return weight
-
-
-def _numbers(given: Any, name: str) -> Floats:
-    """Return an argument as an array of floats, NaN where it is masked or not available."""
-    if is_pandas(given, "DataFrame", "Series"):
-        given = given.astype(object).to_numpy(na_value=np.nan)
-    if isinstance(given, np.ma.MaskedArray):
-        given = np.ma.filled(given.astype(np.float64), np.nan)
-    try:
-        return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an array of numbers, got {type(given).__name__}") from None
 
 
 def _first_wrong(numbers: Floats) -> float:
@@ -78,7 +66,7 @@ def _first_wrong(numbers: Floats) -> float:
 
 def _checked(noise_scale: Any, data: ObservedMatrix) -> Floats:
     """Return standard errors that are all positive, in two dimensions."""
-    scale = _numbers(noise_scale, "noise_scale")
+    scale = numbers(noise_scale, "noise_scale")
     scale = scale.reshape(1, -1) if scale.ndim == 1 else scale
     wanted = f"noise_scale must have the shape of X, {data.shape}, or one number for each column or each row (rows, 1)"
     if scale.ndim != 2 or any(n not in (1, size) for n, size in zip(scale.shape, data.shape, strict=True)):
