@@ -20,7 +20,9 @@ def signatures(noise=0.05, seed=0):
 
 
 def quick(**settings):
-    return BayesianNMF(**{"n_chains": 2, "burn_in": 100, "n_draws": 50, "random_state": 0, "noise": "column"} | settings)
+    return BayesianNMF(
+        **{"n_chains": 2, "burn_in": 100, "n_draws": 50, "random_state": 0, "noise": "column"} | settings
+    )
 
 
 @pytest.mark.parametrize(("prior", "scale"), [("ard", "column"), ("gl22inf", "matrix"), ("gl12", None)])
