@@ -45,13 +45,9 @@ class DiskStore(DrawStore):
     """Keeps draws and states in a directory.
 
     Draws are plain .npy files, mapped into memory and filled in place. The state of each chain is a small file that is
-    replaced atomically after the draws before it are on disk, and holds checksums of them, which are verified when the
-    run is continued or read again. Whatever a killed process wrote after its last state is drawn again, with the same
-    result.
-
-    The number of chains and of draws is not a property of the directory: a run takes the first ones of what is there,
-    and draws what is not. A file that is too small is replaced atomically by a larger copy, so that files of different
-    length, which a process killed in between leaves, are no harm. The space of a file is reserved when it is created.
+    replaced atomically after the draws before it are on disk, and holds their checksums. Whatever a killed process
+    wrote after its last state is drawn again, with the same result. A run takes the first chains and draws of what is
+    there, and draws what is not: files that are too small are replaced by larger copies, one after the other.
     `settings` are everything else that determines the draws, from :func:`describe`.
     """
 
