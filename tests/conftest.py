@@ -19,7 +19,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if salt := int(os.environ.get("BNMF_TEST_SALT", "0")):
     plain = Stream.__init__
 
-    def salted(self: Stream, seed: int | None = None, chain: int = 0) -> None:
+    def salted(self: Stream, seed: int, chain: int = 0) -> None:
         plain(self, seed, chain)
         self._seed_words = self._seed_words[0] ^ salt, self._seed_words[1]
 

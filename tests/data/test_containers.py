@@ -9,46 +9,18 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from bnmf.data.containers import as_csr, as_floats, as_mask, check_positions, check_values
+from bnmf.data.containers import as_csr, as_floats, check_positions, check_values
 
 ROOT = Path(__file__).resolve().parents[2]
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0], [2.5, 3.0, -4.0]])
-WHOLE = np.array([[1, 0, 7], [2, 3, 4]])
 
 
 # --- dense data
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.longdouble, ">f8"])
-def test_floats(dtype):
-    found = as_floats(X.astype(dtype))
-    assert found.dtype == np.float64
-    assert found.dtype.isnative
-    np.testing.assert_array_equal(found, X)
-
-
-def test_lists_of_unequal_length():
-    with pytest.raises(ValueError, match="X must be a matrix, got lists of unequal length"):
-        as_floats([[1.0, 2.0], [3.0]])
-    with pytest.raises(ValueError, match=r"observed must have the shape of X, .* got lists of unequal length"):
-        as_mask([[True, False], [True]], (2, 2))
-
-
 def test_a_float_array_is_not_copied():
     assert as_floats(X) is X
-
-
-@pytest.mark.parametrize("dtype", [float, np.float32, int, bool])
-def test_masked_arrays(dtype):
-    mask = np.array([[False, True, False], [False, False, True]])
-    given = np.ma.array(WHOLE.astype(dtype), mask=mask)
-    found = as_floats(given)
-    assert found.dtype == np.float64
-    assert not isinstance(found, np.ma.MaskedArray)
-    np.testing.assert_array_equal(found, np.where(mask, NAN, WHOLE.astype(dtype).astype(float)))
-    assert (given.mask == mask).all()
-    np.testing.assert_array_equal(given.data, WHOLE.astype(dtype))
 
 
 def test_frames():
@@ -86,17 +58,6 @@ def test_canonical_matrices_share_their_memory():
     assert np.shares_memory(found.indices, given.indices)
 
 
-def test_unsorted_duplicates_are_summed_in_a_copy():
-    given = sp.csr_array(([1.0, 2.0, 4.0, 8.0], [2, 0, 2, 1], [0, 3, 4]), shape=(2, 3))
-    found = as_csr(given)
-    assert found.has_canonical_format
-    np.testing.assert_array_equal(found.indptr, [0, 2, 3])
-    np.testing.assert_array_equal(found.indices, [0, 2, 1])
-    np.testing.assert_array_equal(found.data, [2.0, 5.0, 8.0])
-    np.testing.assert_array_equal(given.indices, [2, 0, 2, 1])
-    np.testing.assert_array_equal(given.data, [1.0, 2.0, 4.0, 8.0])
-
-
 def test_stored_zeros_and_nan_stay_stored():
     given = sp.coo_array(([0.0, NAN, 3.0], ([0, 0, 1], [1, 2, 0])), shape=(2, 3))
     found = as_csr(given)
@@ -127,11 +88,6 @@ def test_infinite_values(negative):
         check_values(np.array([np.inf, 1.0, -np.inf, np.inf, -2.0]), negative=negative)
 
 
-def test_negative_values():
-    with pytest.raises(ValueError, match=r"got 2 negative entries, the lowest -3.5 \(.*negative=True"):
-        check_values(np.array([1.0, -3.5, 0.0, -1.0]), negative=False)
-
-
 # --- positions outside the shape, which compiled code would read from memory
 
 
@@ -158,11 +114,6 @@ def test_positions_outside_are_refused(kind):
             check_positions(with_positions_outside(kind, where))
         with pytest.raises(ValueError, match=r"^X is not a valid sparse matrix: "):
             as_csr(with_positions_outside(kind, where))
-
-
-@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil", "dok", "dia"])
-def test_positions_inside_pass(kind):
-    check_positions(sp.csr_array(np.ones((4, 3))).asformat(kind))
 
 
 @pytest.mark.parametrize("change", ["order", "end", "length"])

@@ -70,14 +70,6 @@ def test_every_observed_entry_is_hidden_once(name, n_folds):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_zeros_stay_observed():
-    """An observed zero of the rest is neither missing nor lost, whatever the storage."""
-    data, X = LISTED["dense"]
-    fold = next(folds(data, 2, np.random.default_rng(0)))
-    assert ((dense_of(fold.rest) == 0) & (X == 0)).any()
-    assert (fold.values == 0).any()
-
-
 def test_more_folds_than_entries():
     X = np.full((6, 5), NAN)
     X[1, 2], X[4, 0] = 3.0, 0.0
@@ -146,14 +138,6 @@ def test_implicit_zeros(name, n_folds):
     assert times.max() == 1
     assert times[~is_stored].sum() == seen.sum()  # as many zeros
     assert total == pytest.approx(data.n_observed, rel=1e-12)
-
-
-def test_hidden_zeros_and_values_are_missing_in_the_rest():
-    data = ObservedMatrix.from_data(stored_only(SPARSE["NaN"]))
-    for fold in folds(data, 3, np.random.default_rng(0)):
-        assert not fold.rest.mask()[fold.rows, fold.columns].any()
-        assert (fold.values == 0).any()
-        assert (fold.values > 0).any()
 
 
 def test_sparse_data_stay_sparse():

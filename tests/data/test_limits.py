@@ -93,7 +93,7 @@ def test_entries_that_were_not_observed_have_no_limits():
         ({"upper": [1.0, 2.0]}, "upper must be one number or one for each of 3 columns"),
         ({"upper": {"b": 1.0}}, "upper by column name needs a DataFrame"),
         ({"upper": {"z": 1.0}, "names": list("abc")}, "upper names a column that X does not have: 'z'"),
-        ({"upper": "many"}, "upper must be numbers"),
+        ({"upper": "many"}, "upper must be an array of numbers"),
     ],
 )
 def test_errors_name_the_argument(given, match):

@@ -59,7 +59,9 @@ CONTAINERS = {
     "mask over bad values": lambda: (np.where(MASK, X, -np.inf), MASK),
     "mask and NaN": lambda: (X, MASK | (np.arange(4) == 1)),
     "masked array": lambda: (np.ma.array(np.where(MASK, X, 7.0), mask=~MASK),),
+    "masked whole numbers": lambda: (np.ma.array(np.where(MASK, X, 7).astype(int), mask=~MASK),),
     "float32": lambda: (X.astype(np.float32),),
+    "long double": lambda: (X.astype(np.longdouble),),
     "float16": lambda: (X.astype(np.float16),),
     "Fortran order": lambda: (np.asfortranarray(X),),
     "strided": lambda: (np.repeat(X, 2, axis=1)[:, ::2],),
@@ -82,8 +84,8 @@ def test_whole_numbers(kind):
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
-@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix])
-def test_sparse_formats(kind, make):
+def test_sparse_formats(kind):
+    make = sp.csr_matrix if kind in ("csr", "coo") else sp.csr_array
     given = make(np.where(np.isnan(FEW), 0.0, FEW)).asformat(kind)
     assert_holds(ObservedMatrix.from_data(given), np.nan_to_num(FEW))
     missing = np.where(np.nan_to_num(FEW) == 0, NAN, FEW)  # entry (0, 0) is a zero, and dense formats store others
@@ -184,6 +186,8 @@ BAD = {
     "one number as a mask": (lambda: (X, True), ValueError, r"shape of X, \(3, 4\), got \(\)"),
     "masked array of objects": (lambda: (np.ma.array([[None]]),), TypeError, "real numbers, got an array of dtype"),
     "mask of strings": (lambda: (X, np.full(X.shape, "yes")), ValueError, "observed must hold booleans"),
+    "lists of unequal length": (lambda: ([[1.0, 2.0], [3.0]],), ValueError, "X must be a matrix, got lists of unequal"),
+    "mask of unequal lists": (lambda: (np.ones((2, 2)), [[True, False], [True]]), ValueError, "got lists of unequal"),
     "mask with sparse": (lambda: (sp.csr_array(X), MASK), ValueError, "observed is for a dense X"),
 }  # fmt: skip
 
@@ -197,21 +201,6 @@ def test_bad_input(make, error, message):
 def test_unstored_is_checked():
     with pytest.raises(ValueError, match="unstored must be 'zero' or 'missing', got 'nothing'"):
         ObservedMatrix.from_data(sp.csr_array(np.eye(3)), unstored="nothing")
-
-
-@pytest.mark.parametrize(
-    ("matrix", "options"),
-    [
-        (X, {}),
-        (FEW, {}),
-        (sp.csr_array(np.nan_to_num(FEW)), {}),
-        (sp.csr_array(np.nan_to_num(FEW)), {"unstored": "missing"}),
-    ],
-)
-def test_dense_rows(matrix, options):
-    data = ObservedMatrix.from_data(matrix, **options)
-    whole = np.concatenate([block for _, block in data.blocks()])
-    np.testing.assert_array_equal(data.dense_rows(np.array([2, 0])), whole[[2, 0]])
 
 
 # --- entries that differ in how much they count

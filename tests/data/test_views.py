@@ -145,13 +145,6 @@ def test_select(case):
         np.testing.assert_allclose(view.sums_of_squares(), np.nansum(expected**2, axis=1), rtol=1e-12)
 
 
-def test_ids(view_and_array):
-    view, X = view_and_array
-    assert view.n_rows == len(X)
-    assert view.ids.dtype == np.uint64
-    np.testing.assert_array_equal(view.ids, np.arange(len(X)))
-
-
 # --- what the kernels read
 
 
@@ -181,49 +174,14 @@ def test_kernel_data(view_and_array):
 
 
 @pytest.mark.usefixtures("small_tiles")
-def test_split_by_hand():
-    """Tiles of four rows; A, B and C stand for patterns, and the last tile is short."""
-    patterns = {"A": [0], "B": [1, 2], "C": []}
-    X = np.ones((10, 5))
-    for row, name in enumerate("BACA" + "CCBA" + "AA"):
-        X[row, patterns[name]] = NAN
-    sharing, others = ObservedMatrix.from_data(X).rows.split(2)
-    np.testing.assert_array_equal(sharing.indptr, [0, 2, 4, 6])
-    np.testing.assert_array_equal(sharing.rows, [1, 3, 4, 5, 8, 9])
-    np.testing.assert_array_equal(sharing.repeats, [0, 1] * 3)
-    np.testing.assert_array_equal(others.indptr, [0, 2, 4, 4])
-    np.testing.assert_array_equal(others.rows, [0, 2, 6, 7])
-
-
-@pytest.mark.usefixtures("small_tiles")
-def test_nothing_is_shared_across_tiles():
-    sharing, others = ObservedMatrix.from_data(np.ones((9, 3))).rows.split(2)
-    np.testing.assert_array_equal(sharing.rows, np.arange(8))
-    np.testing.assert_array_equal(sharing.repeats, [0, 1, 1, 1, 0, 1, 1, 1])
-    np.testing.assert_array_equal(others.rows, [8])  # alone in its tile
-
-
-@pytest.mark.usefixtures("small_tiles")
-def test_rows_that_list_observed_entries_share_nothing():
-    X = np.ones((8, 5))
-    X[:6, 1:] = NAN
-    view = ObservedMatrix.from_data(np.hstack([X, np.ones((8, 1))])).rows
-    np.testing.assert_array_equal(view.lists_missing, [False] * 6 + [True] * 2)
-    sharing, others = view.split(2)
-    np.testing.assert_array_equal(sharing.rows, [6, 7])
-    np.testing.assert_array_equal(others.rows, np.arange(6))
-
-
-@pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("name", STORAGES)
 @pytest.mark.parametrize("least", [1, 2, 3])
-def test_split(name, least):
-    data, _ = STORAGES[name]
-    view = data.rows.select(np.arange(ROWS))
+def test_split(case, least):
+    """Rows of a tile that list the same missing entries are drawn together; see test_patterns.py."""
+    view = case[0].rows.select(np.arange(ROWS))
     lists = zip(view.indptr[:-1], view.indptr[1:], strict=True)
     listed = [tuple(view.indices[start:stop]) for start, stop in lists]
-    sharing, _ = view.split(least)
-    together = set() if sharing is None else set(sharing.rows.tolist())
+    together, others = (set() if part is None else set(part.rows.tolist()) for part in view.split(least))
+    assert together | others == set(range(ROWS))
     for row in range(ROWS):
         tile = range(row // 4 * 4, min(row // 4 * 4 + 4, ROWS))
         alike = sum(listed[other] == listed[row] and view.lists_missing[other] for other in tile)
@@ -299,6 +257,7 @@ def test_without(case):
         np.testing.assert_array_equal(np.vstack([block for _, block in rest.blocks()]), expected)
         np.testing.assert_array_equal(rest.columns.mask(), ~np.isnan(expected).T)
         assert rest.nonnegative
+    np.testing.assert_array_equal(np.vstack([block for _, block in data.blocks()]), X)  # as they were
 
 
 def test_without_what_was_never_observed(case):
@@ -310,19 +269,6 @@ def test_without_what_was_never_observed(case):
     expected[row, column] = NAN
     np.testing.assert_array_equal(np.vstack([block for _, block in rest.blocks()]), expected)
     assert rest.n_observed == data.n_observed - 1
-
-
-def test_without_leaves_the_data_as_they_were(case):
-    data, X = case
-    data.without(np.array([9, 0]), np.array([4, 2]))
-    np.testing.assert_array_equal(np.vstack([block for _, block in data.blocks()]), X)
-
-
-def test_without_allows_negative_data():
-    X = np.array([[-1.0, 2.0], [3.0, -4.0]])
-    rest = ObservedMatrix.from_data(X, negative=True).without(np.array([0]), np.array([1]))
-    assert not rest.nonnegative
-    np.testing.assert_array_equal(next(rest.blocks())[1], [[-1.0, NAN], [3.0, -4.0]])
 
 
 def test_flat(case):
@@ -338,6 +284,7 @@ def test_flat(case):
 
 def test_unsigned():
     given = np.array([3, 0, 7], np.int32)
+    given.setflags(write=False)
     found = unsigned(given)
     assert found.dtype == np.uint32
     assert np.shares_memory(found, given)
@@ -345,12 +292,6 @@ def test_unsigned():
     wide = unsigned(np.array([3, 0, 2**32 - 1], np.int64))
     assert wide.dtype == np.uint32
     np.testing.assert_array_equal(wide, [3, 0, 2**32 - 1])
-
-
-def test_unsigned_takes_what_is_read_only():
-    given = np.array([3, 0, 7], np.int32)
-    given.setflags(write=False)
-    assert np.shares_memory(unsigned(given), given)
 
 
 # --- what the kernels refuse

@@ -168,22 +168,22 @@ def test_law_between_limits(low, high):
 def test_weights_of_a_new_row_follow_their_posterior():
     """Whose gross errors are summed out by hand; one of three entries is far off."""
     x, z, rate, share = np.array([2.0, 3.1, 8.0]), np.array([1.0, 1.5, 2.0]), 0.7, np.array([0.3, 0.2, 0.02])
-    n = 12_000  # at a distance of 12 draws the autocorrelation is below 0.02
+    n, n_rows = 240, 60  # at a distance of 12 draws the autocorrelation is below 0.02
     Z = np.broadcast_to(z, (1, n, 1, 3))
     fitted = Posterior(
         np.ones((1, n, 1, 1)), Z, np.ones((1, n, 3)), np.zeros((1, n)), 3, prior_W=L1(rate),
         outlier_share=np.broadcast_to(share, (1, n, 3)),
     )  # fmt: skip
-    data = ObservedMatrix.from_data(np.vstack([x, x])).listed()
-    drawn = new_rows.draw(data.rows, np.array([5, 6], np.uint64), fitted, seed=0)[0][0, :, :, 0]
+    data = ObservedMatrix.from_data(np.tile(x, (n_rows, 1))).listed()
+    ids = np.arange(5, 5 + n_rows, dtype=np.uint64)
+    drawn = new_rows.draw(data.rows, ids, fitted, seed=0)[0][0, :, :, 0]
     w = np.linspace(0.0, 25.0, 20_001)
 
     def log_density(w):
         return np.log(mixture(share)[0](x - w[:, None] * z)).sum(axis=1) - rate * w
 
-    for row in range(2):
-        assert_follows(drawn[1::12, row], grid_cdf(log_density, w))
-    alone = new_rows.draw(data.rows.select(np.array([1])), np.array([6], np.uint64), fitted, seed=0)[0][0, :, :, 0]
+    assert_follows(drawn[11::12], grid_cdf(log_density, w))
+    alone = new_rows.draw(data.rows.select(np.array([1])), ids[1:2], fitted, seed=0)[0][0, :, :, 0]
     np.testing.assert_array_equal(alone[:, 0], drawn[:, 1])
 
 

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix
-from bnmf.model.known_noise import at_observed, noise_factor
+from bnmf.model.build import at_observed, noise_factor
 from bnmf.model.units import Units
 from bnmf.noise import GroupedNoise, KnownNoise
 

@@ -1,7 +1,8 @@
-"""Long runs: killed, interrupted and continued, they end with the draws of a run that was never disturbed."""
+"""Long runs: killed, interrupted or made longer, they end with the draws of a run that was never disturbed."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,6 @@ import pytest
 
 from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
-from bnmf.model import Model
 from bnmf.model.build import build
 from bnmf.noise import CommonNoise, GroupedNoise, StudentT
 from bnmf.priors import L1, Gamma, L2Squared
@@ -23,123 +23,123 @@ from bnmf.sampler import chains, checkpoint
 from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, Checksums, DiskStore, describe
 from bnmf.sampler.moves import MIXING, PLAIN
 from bnmf.sampler.stores import Schedule
+from bnmf.utils import files
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 Usage = namedtuple("Usage", "free")
-SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 300, "n_draws": 1200, "random_state": 3}
+SETTINGS = {"n_components": 3, "n_chains": 2, "burn_in": 6, "n_draws": 8, "random_state": 3, "n_jobs": 1}
 SETTINGS |= {"prior": "gl22", "noise": "common", "scale": None, "calibrate": False}
-SCRIPT = """
-import sys
-import numpy as np
-from bnmf import BayesianNMF
-from bnmf.sampler import chains
-chains.SECONDS_BETWEEN_CHECKPOINTS = 0.01
-BayesianNMF(**SETTINGS, checkpoint=sys.argv[1]).fit(np.random.default_rng(0).exponential(size=(30, 20)))
-"""
-# Forks children that run the same fit, and kills each after a moment. Forked, they need not import anything.
-KILLER = """
-import os, random, signal, sys, time, warnings
-import numpy as np
-from bnmf import BayesianNMF
-from bnmf.sampler import chains
-chains.SECONDS_BETWEEN_CHECKPOINTS = 0.01
 X = np.random.default_rng(0).exponential(size=(30, 20))
-warnings.simplefilter("ignore")
-BayesianNMF(**SETTINGS | {"burn_in": 1, "n_draws": 5}).fit(X)  # compiles and loads everything
-clock = random.Random(1)
-for number in range(4):
-    child = os.fork()
-    if child == 0:
-        BayesianNMF(**SETTINGS, n_jobs=2, checkpoint=sys.argv[1]).fit(X)
-        os._exit(0)
-    time.sleep(clock.uniform(0.0, 0.1))
-    while number > 1 and not os.path.exists(sys.argv[1] + "/chain-0.npz"):  # on a busy machine
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    print("killed" if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL else "came to its end")
-"""
+INCOMPLETE = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
 
 
-def python(tmp_path, script, settings, directory):
-    """Start Python on a script with these settings."""
-    path = tmp_path / "run.py"
-    path.write_text(script.replace("SETTINGS", repr(settings)))
-    return subprocess.Popen([sys.executable, path, directory], stdout=subprocess.PIPE, text=True)
-
-
-def data():
-    return np.random.default_rng(0).exponential(size=(30, 20))
-
-
-def quick(**settings):
-    return BayesianNMF(**SETTINGS | {"burn_in": 20, "n_draws": 20, "n_jobs": 1} | settings)
-
-
-def draws(model):
-    return [np.array(getattr(model.posterior_, name)) for name in ("W", "Z", "noise_variance", "train_mse")]
+def fit(data=X, *, given=None, **settings):
+    return BayesianNMF(**SETTINGS | settings).fit(data, **(given or {}))
 
 
 def assert_same(a, b):
-    for x, y in zip(draws(a), draws(b), strict=True):
-        np.testing.assert_array_equal(x, y)
+    """Assert that all arrays of two fits are equal."""
+    for item in fields(a.posterior_):
+        found, expected = getattr(a.posterior_, item.name), getattr(b.posterior_, item.name)
+        assert isinstance(found, np.ndarray) == isinstance(expected, np.ndarray), item.name
+        if isinstance(expected, np.ndarray):
+            np.testing.assert_array_equal(found, expected, err_msg=item.name)
+    np.testing.assert_array_equal(a.components_, b.components_)
 
 
-def test_checkpoint_changes_nothing(tmp_path):
-    kept = quick(checkpoint=tmp_path).fit(data())
-    assert_same(kept, quick().fit(data()))
-    assert isinstance(kept.posterior_.W, np.memmap)
+@pytest.fixture(scope="module")
+def plain():
+    """The fit without a checkpoint."""
+    return fit()
 
 
-def test_a_finished_run_is_read_and_not_sampled_again(tmp_path, monkeypatch):
-    first = quick(checkpoint=tmp_path).fit(data())
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("sampled again")
-
-    monkeypatch.setattr(chains.gibbs, "step", refuse)
-    assert_same(quick(checkpoint=tmp_path).fit(data()), first)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A directory with a finished run; each test takes a copy."""
+    directory = tmp_path_factory.mktemp("finished")
+    fit(checkpoint=directory)
+    return directory
 
 
-@pytest.mark.proof  # `bnmf fit` is killed in the tests of the command line
-@pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
-def test_killed_at_random_moments_it_ends_the_same(tmp_path):
-    """Four kills, of processes that write a checkpoint about every hundredth of a second."""
-    settings = SETTINGS | {"n_draws": 4000}
-    directory = tmp_path / "checkpoint"
-    with python(tmp_path, KILLER, settings, directory) as process:
-        output = process.communicate(timeout=300)[0]
-    assert output.count("killed") >= 3
-    with np.load(directory / "chain-0.npz") as state:
-        assert 0 < state["numbers"][NUMBERS.index("sweep")] < 4300  # it was in the middle of the run
-    model = BayesianNMF(**settings, checkpoint=directory).fit(data())
-    assert_same(model, BayesianNMF(**settings).fit(data()))
+@pytest.fixture
+def directory(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "run")
 
 
-def test_other_settings_are_refused(tmp_path):
-    quick(checkpoint=tmp_path).fit(data())
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+@pytest.fixture
+def sweeps(monkeypatch):
+    """A list that gets an element for each sweep, and raises an error when it has as many as `limit`."""
+
+    class Count(list):
+        limit = None
+
+    step, count = chains.gibbs.step, Count()
+
+    def counting(*args):
+        if len(count) == count.limit:
+            raise RuntimeError("broken on purpose")
+        count.append(1)
+        return step(*args)
+
+    monkeypatch.setattr(chains.gibbs, "step", counting)
+    return count
+
+
+def fail_after(sweeps, n_sweeps, *args, **settings):
+    """Start a fit that ends with an error after some sweeps of all chains."""
+    sweeps.limit = n_sweeps
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        fit(*args, **settings)
+    sweeps.clear()
+    sweeps.limit = None
+
+
+def test_a_finished_run_is_read_and_not_sampled_again(directory, plain, sweeps):
+    read = fit(checkpoint=directory)
+    assert_same(read, plain)
+    assert not sweeps
+    for draws in (read.posterior_.W, read.posterior_.Z):
+        assert isinstance(draws, np.memmap)
+
+
+def test_draws_on_disk_cannot_be_changed(directory):
+    posterior = fit(checkpoint=directory).posterior_
+    for draws in (posterior.W, posterior.Z):
+        with pytest.raises(ValueError, match="read-only"):
+            draws[0, 0, 0, 0] = 1.0
+
+
+def test_an_error_in_a_chain_is_raised_with_several_threads(sweeps):
+    fail_after(sweeps, 0, n_jobs=2)
+
+
+# --- settings
+
+
+def test_other_settings_are_refused(directory):
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
     for change, word in (
         ({"n_components": 4}, "n_components was 3, now 4"),
-        ({"burn_in": 21}, "burn_in was 20, now 21"),
+        ({"burn_in": 21}, "burn_in was 6, now 21"),
         ({"thinning": 2}, "thinning was 1, now 2"),
         ({"random_state": 4}, "seed was '3', now '4'"),
         ({"draws_dtype": "float32"}, "dtype was 'float64', now 'float32'"),
     ):
         with pytest.raises(CheckpointError, match=f"other data or settings .{word}"):
-            quick(checkpoint=tmp_path, **change).fit(data())
-    changed = data()
+            fit(checkpoint=directory, **change)
+    changed = X.copy()
     changed[3, 4] += 1e-12
     with pytest.raises(CheckpointError, match="data was"):
-        quick(checkpoint=tmp_path).fit(changed)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+        fit(changed, checkpoint=directory)
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
 
 
-def described(given, **changes):
+def described(moves=MIXING, **changes):
     """Return the settings of a model, as a file holds them."""
     parameters = {"n_components": 3, "prior": "gl22", "noise": "common", "scale": None, "offset": None} | changes
-    built = build(ObservedMatrix.from_data(data()), **parameters, **given)
-    return json.loads(json.dumps(describe(built.model, 3, "random", MIXING)))
+    built = build(ObservedMatrix.from_data(X), **parameters)
+    return json.loads(json.dumps(describe(built.model, 3, "random", moves)))
 
 
 SCALE = np.random.default_rng(2).uniform(0.5, 2.0, size=(30, 20))
@@ -151,80 +151,59 @@ SCALE = np.random.default_rng(2).uniform(0.5, 2.0, size=(30, 20))
         ({"prior": "gl22"}, {"prior": "gee"}, "prior_W"),
         ({}, {"noise": CommonNoise(scale=2.0)}, "noise"),
         ({"noise": "column"}, {"noise": "row"}, "noise"),
-        ({"noise": "column"}, {"noise": "both"}, "noise"),
         ({"noise": "both"}, {"noise": GroupedNoise("both", 4.0)}, "noise"),
         ({"noise": GroupedNoise("row", 3.0)}, {"noise": GroupedNoise("row", 4.0)}, "noise"),
         ({"noise": "column"}, {"noise": StudentT()}, "noise"),
-        ({"noise": StudentT()}, {"noise": StudentT(5)}, "noise"),
         ({"noise": StudentT(np.int64(4))}, {"noise": StudentT(None)}, "noise"),
         ({}, {"scale": "matrix"}, "units"),
         ({"scale": "matrix"}, {"scale": "column"}, "units"),
         ({}, {"offset": "min"}, "offset"),
         ({"prior": L2Squared(0.1)}, {"prior": L2Squared()}, "prior_W"),
         ({"prior": L2Squared()}, {"prior": L2Squared(by="component")}, "prior_W"),
-        ({"prior": L1(Gamma(1.0, 2.0))}, {"prior": L1(Gamma(2.0, 2.0))}, "prior_W"),
         ({"prior": (L1(1.0), L1(Gamma(1.0, 2.0)))}, {"prior": (L1(1.0), L1(Gamma(1.0, 3.0)))}, "prior_Z"),
         ({"prior": L1()}, {"prior": (L1(), L1())}, "rates"),  # one learned rate, or two
         ({}, {"fixed_components": np.ones((1, 20))}, "fixed"),
         ({}, {"noise_scale": SCALE}, "known_noise"),
         ({"noise_scale": SCALE}, {"noise_scale": SCALE * np.linspace(1.0, 1.001, 20)}, "known_noise"),
         ({"noise_scale": SCALE}, {"noise_scale": SCALE, "sample_weight": np.arange(1.0, 31.0)}, "known_noise"),
+        ({}, {"moves": PLAIN}, "moves"),
+        # Numbers of NumPy are written as plain ones.
+        ({"noise": CommonNoise(np.int64(2), np.float32(1.0))}, {"noise": CommonNoise(2.0, 3.0)}, "noise"),
+        ({"noise": GroupedNoise("column", np.float32(2.0))}, {"noise": GroupedNoise("column", 3.0)}, "noise"),
+        ({"prior": L1(Gamma(np.int64(2), np.float32(1.0)))}, {"prior": L1(Gamma(2.0, 2.0))}, "prior_W"),
     ],
 )
 def test_settings_tell_models_apart(first, second, key):
-    first, again, second = (described({}, **changes) for changes in (first, first, second))
+    first, again, second = (described(**changes) for changes in (first, first, second))
     assert first == again
     assert key in {name for name in first if first[name] != second[name]}
 
 
-def test_other_moves_are_refused(tmp_path):
-    model = Model(ObservedMatrix.from_data(data()), 2)
-    schedule = Schedule(n_chains=1, burn_in=0, n_draws=1)
-    DiskStore(model, schedule, float, tmp_path, describe(model, 0, "random", MIXING)).close()
-    with pytest.raises(CheckpointError, match=r"moves was .*'rescale': True.* now .*'rescale': False"):
-        DiskStore(model, schedule, float, tmp_path, describe(model, 0, "random", PLAIN))
+def test_settings_hold_no_path_and_no_data(finished):
+    settings = json.loads((finished / "settings.json").read_text())
+    assert settings["format"] == 5
+    assert settings["n_components"] == 3
+    assert str(finished) not in json.dumps(settings)
 
 
 def test_without_a_seed_the_stored_one_is_used(tmp_path):
-    first = quick(checkpoint=tmp_path, random_state=None).fit(data())
-    assert_same(quick(checkpoint=tmp_path, random_state=None).fit(data()), first)
+    first = fit(checkpoint=tmp_path, random_state=None)
+    assert_same(fit(checkpoint=tmp_path, random_state=None), first)
 
 
-@pytest.mark.parametrize("name", ["settings.json", "chain-0.npz", "W.npy"])
-@pytest.mark.parametrize("damage", ["cut", "foreign"])
-def test_damaged_files_are_refused(tmp_path, name, damage):
-    quick(checkpoint=tmp_path).fit(data())
-    path = tmp_path / name
-    path.write_bytes(path.read_bytes()[:40] if damage == "cut" else b"something else")
-    with pytest.raises(CheckpointError, match=name):
-        quick(checkpoint=tmp_path).fit(data())
-
-
-def test_one_process_at_a_time(tmp_path):
-    directory = tmp_path / "checkpoint"
-    with python(tmp_path, SCRIPT, SETTINGS | {"n_draws": 10**6}, directory) as process:
-        try:
-            while not (directory / "chain-0.npz").exists():
-                time.sleep(0.05)
-                assert process.poll() is None
-            with pytest.raises(CheckpointError, match="another process"):
-                quick(checkpoint=directory).fit(data())
-        finally:
-            process.kill()
+# --- Ctrl-C
 
 
 def interrupt_after(monkeypatch, n_sweeps):
     """Press Ctrl-C after `n_sweeps` sweeps of all chains together."""
     step, count = chains.gibbs.step, iter(range(10**9))
 
-    def counting(*args, **kwargs):
+    def counting(*args):
         if next(count) == n_sweeps:
-            time.sleep(
-                0.2
-            )  # until the main thread has left the pool's own code, which loses a thread that it is starting
+            time.sleep(0.2)  # until the main thread has left the pool's own code, which loses a thread that it starts
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.5)
-        return step(*args, **kwargs)
+        return step(*args)
 
     monkeypatch.setattr(chains.gibbs, "step", counting)
 
@@ -232,12 +211,11 @@ def interrupt_after(monkeypatch, n_sweeps):
 def test_ctrl_c_keeps_what_was_drawn(monkeypatch):
     interrupt_after(monkeypatch, 30)
     with pytest.warns(UserWarning, match="sample_more continues from here"):
-        model = quick(n_draws=200).fit(data())
-    n_draws = model.posterior_.n_draws
-    assert 5 < n_draws < 30
-    whole = quick(n_draws=200, n_chains=1)
+        model = fit(n_draws=200)
     monkeypatch.undo()
-    np.testing.assert_array_equal(model.posterior_.W[0], whole.fit(data()).posterior_.W[0, :n_draws])
+    n_draws = model.posterior_.n_draws
+    assert 5 < n_draws < 40
+    np.testing.assert_array_equal(model.posterior_.W[0], fit(n_draws=n_draws, n_chains=1).posterior_.W[0])
 
 
 def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
@@ -249,228 +227,88 @@ def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
 
     monkeypatch.setattr(chains, "ThreadPoolExecutor", Interrupted)
     with pytest.warns(UserWarning, match="sample_more continues from here"):
-        model = quick(n_draws=10**5, n_chains=1, n_components=1).fit(data())
+        model = fit(n_draws=10**5, n_chains=1, n_components=1)
     assert 1 < model.posterior_.n_draws < 10**5
 
 
-def test_ctrl_c_with_a_checkpoint_goes_on(tmp_path, monkeypatch):
-    interrupt_after(monkeypatch, 50)
-    with pytest.warns(UserWarning, match="call fit again with checkpoint="):
-        quick(n_draws=200, checkpoint=tmp_path).fit(data())
+def test_ctrl_c_with_a_checkpoint_goes_on_with_more_threads(tmp_path, monkeypatch):
+    interrupt_after(monkeypatch, 30)
+    with pytest.warns(UserWarning, match="interrupted.* call fit again with checkpoint="):
+        first = fit(n_draws=50, checkpoint=tmp_path)
+    assert first.posterior_.n_draws < 50
     monkeypatch.undo()
-    assert_same(quick(n_draws=200, checkpoint=tmp_path).fit(data()), quick(n_draws=200).fit(data()))
-
-
-def test_threads_may_change(tmp_path, monkeypatch):
-    interrupt_after(monkeypatch, 50)
-    with pytest.warns(UserWarning, match="interrupted"):
-        first = quick(n_draws=200, checkpoint=tmp_path, n_jobs=1).fit(data())
-    assert first.posterior_.n_draws < 200
-    monkeypatch.undo()
-    second = quick(n_draws=200, checkpoint=tmp_path, n_jobs=2).fit(data())
-    assert_same(second, quick(n_draws=200).fit(data()))
+    assert_same(fit(n_draws=50, checkpoint=tmp_path, n_jobs=2), fit(n_draws=50))
 
 
 def test_ctrl_c_before_the_first_draw(monkeypatch):
     interrupt_after(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt, match="before the first draw"):
-        quick().fit(data())
+        fit()
 
 
-def test_an_error_in_a_chain_is_raised(monkeypatch):
-    def fail(*args, **kwargs):
-        raise RuntimeError("broken on purpose")
-
-    monkeypatch.setattr(chains.gibbs, "step", fail)
-    with pytest.raises(RuntimeError, match="broken on purpose"):
-        quick(n_jobs=2).fit(data())
-
-
-def test_settings_hold_no_path_and_no_data(tmp_path):
-    quick(checkpoint=tmp_path).fit(data())
-    settings = json.loads((tmp_path / "settings.json").read_text())
-    assert settings["format"] == 5
-    assert settings["n_components"] == 3
-    assert str(tmp_path) not in json.dumps(settings)
-
-
-# --- noise, units and learned rates
+# --- errors and kills
 
 LEARNED = L1(by="component"), L2Squared(Gamma(2.0, 0.5))
 VARIANTS = {
     "noise by column": {"noise": "column"},
     "noise by row": {"noise": "row"},
-    "rates by component": {"prior": L1(by="component")},
+    "gross errors": {"noise": "contaminated"},
     "factors of both signs": {"prior": ("laplace", "normal"), "noise": "column"},
     "Student's t by both, learned": {"noise": StudentT(None, "both"), "scale": "column"},
+    "known noise": {"noise": "known", "given": {"noise_scale": SCALE}},
+    "Student's t, known errors": {"noise": StudentT(), "given": {"noise_scale": SCALE}},
     "everything": {"prior": LEARNED, "noise": "both", "scale": "column", "offset": "min"},
 }
 
 
-def incomplete():
-    X = data()
-    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    return X
+@pytest.mark.parametrize(("number", "name"), list(enumerate(VARIANTS)))
+def test_every_model_resumes_with_the_same_draws(tmp_path, sweeps, number, name):
+    """After 3 sweeps of the first chain, or in the middle of the draws of the second: bit for bit."""
+    settings, n_sweeps = {"thinning": 2, **VARIANTS[name]}, (3, 30)[number % 2]
+    fail_after(sweeps, n_sweeps, INCOMPLETE, checkpoint=tmp_path, **settings)
+    resumed = fit(INCOMPLETE, checkpoint=tmp_path, **settings)
+    assert len(sweeps) == 2 * (6 + 2 * 8) - n_sweeps
+    assert_same(resumed, fit(INCOMPLETE, **settings))
 
 
-def fail_after(monkeypatch, n_sweeps):
-    """Write a checkpoint after every sweep, raise an error after so many of all chains, and count the sweeps."""
-    step, count = chains.gibbs.step, []
-
-    def failing(*args, **kwargs):
-        if len(count) == n_sweeps:
-            raise RuntimeError("broken on purpose")
-        count.append(1)
-        return step(*args, **kwargs)
-
-    monkeypatch.setattr(chains, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
-    monkeypatch.setattr(chains.gibbs, "step", failing)
-    return count
-
-
-def arrays_of(posterior):
-    """Return every array of a posterior by its name."""
-    found = {item.name: getattr(posterior, item.name) for item in fields(posterior)}
-    return {name: np.asarray(value) for name, value in found.items() if isinstance(value, np.ndarray)}
-
-
-@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
-def test_every_model_resumes_with_the_same_draws(tmp_path, monkeypatch, settings):
-    """After 3 sweeps of the first chain, and in the middle of the draws of the second: bit for bit."""
-    settings = {"burn_in": 6, "n_draws": 8, "thinning": 2, **settings}
-    expected = arrays_of(quick(**settings).fit(incomplete()).posterior_)
-    for n_sweeps in [3, 30]:
-        directory = tmp_path / str(n_sweeps)
-        fail_after(monkeypatch, n_sweeps)
-        with pytest.raises(RuntimeError, match="broken on purpose"):
-            quick(checkpoint=directory, **settings).fit(incomplete())
-        monkeypatch.undo()
-        count = fail_after(monkeypatch, 10**9)
-        found = arrays_of(quick(checkpoint=directory, **settings).fit(incomplete()).posterior_)
-        monkeypatch.undo()
-        assert len(count) == 2 * (6 + 2 * 8) - n_sweeps
-        assert found.keys() == expected.keys()
-        for name, value in expected.items():
-            np.testing.assert_array_equal(found[name], value, err_msg=name)
+# Forks children that run a fit of some length, and kills each after a moment. Forked, they need not import anything.
+KILLER = """
+import os, random, signal, sys, time, warnings
+import numpy as np
+from bnmf import BayesianNMF
+from bnmf.sampler import chains
+chains.SECONDS_BETWEEN_CHECKPOINTS = 0.005
+X = np.random.default_rng(0).exponential(size=(30, 20))
+warnings.simplefilter("ignore")
+first, *lengths = LENGTHS
+BayesianNMF(**SETTINGS | {"n_draws": first}, checkpoint=sys.argv[1]).fit(X)
+clock = random.Random(1)
+for n_draws in lengths:
+    child = os.fork()
+    if child == 0:
+        BayesianNMF(**SETTINGS | {"n_draws": n_draws, "n_jobs": 2}, checkpoint=sys.argv[1]).fit(X)
+        os._exit(0)
+    time.sleep(clock.uniform(0.0, 0.15))
+    os.kill(child, signal.SIGKILL)
+    print("killed" if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL else "came to its end")
+"""
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"noise": CommonNoise(np.int64(2), np.float32(1.0))},
-        {"noise": GroupedNoise("column", np.float32(2.0))},
-        {"prior": L1(Gamma(np.int64(2), np.float32(1.0)))},
-    ],
-    ids=["common", "grouped", "gamma"],
-)
-def test_numbers_of_numpy_in_settings(tmp_path, settings):
-    first = quick(checkpoint=tmp_path, burn_in=1, n_draws=4, **settings).fit(data())
-    assert_same(quick(checkpoint=tmp_path, burn_in=1, n_draws=4, **settings).fit(data()), first)
-
-
-# --- whose files they are
-
-
-@pytest.mark.parametrize("name", ["", b"", b"directory", 3, ["a"]])
-def test_names_that_are_no_directory(name):
-    with pytest.raises((ValueError, TypeError), match="checkpoint"):
-        quick(checkpoint=name).fit(data())
-
-
-def test_draws_on_disk_cannot_be_changed(tmp_path):
-    posterior = quick(checkpoint=tmp_path).fit(data()).posterior_
-    for draws_on_disk in (posterior.W, posterior.Z):
-        with pytest.raises(ValueError, match="read-only"):
-            draws_on_disk[0, 0, 0, 0] = 1.0
-
-
-FOREIGN = [
-    ".something.tmp",
-    ".W.npy.mine.tmp",
-    ".notes.npy.tmp",
-    ".chain-a.npz.1-2.tmp",
-    "notes.txt",
-    ".hidden",
-    "W.csv",
-]
-
-
-def test_foreign_files_are_left_alone(tmp_path):
-    foreign = {name: f"content of {name}".encode() for name in [*FOREIGN, "lock"]}
-    for name, content in foreign.items():
-        (tmp_path / name).write_bytes(content)
-    quick(checkpoint=tmp_path).fit(data())
-    (tmp_path / "mine.npy").write_bytes(b"mine")  # comes later
-    for settings in ({}, {"n_draws": 30}, {"n_chains": 3}):
-        quick(checkpoint=tmp_path, **settings).fit(data())
-    assert {name: (tmp_path / name).read_bytes() for name in foreign} == foreign
-    assert (tmp_path / "mine.npy").read_bytes() == b"mine"
-
-
-@pytest.mark.parametrize("name", ["W.npy", "chain-0.npz", "settings.json", "mine.npy"])
-def test_a_directory_with_files_of_these_names_is_refused(tmp_path, name):
-    (tmp_path / name).write_bytes(b"{}")
-    with pytest.raises(CheckpointError, match="use another directory"):
-        quick(checkpoint=tmp_path).fit(data())
-    assert (tmp_path / name).read_bytes() == b"{}"
-
-
-def test_unfinished_files_of_a_killed_process_are_removed(tmp_path):
-    quick(checkpoint=tmp_path).fit(data())
-    names = [".W.npy.123-140230.tmp", ".chain-0.npz.123-140230.tmp", ".settings.json.1-2.tmp"]
-    for name in names:
-        (tmp_path / name).write_bytes(b"half")
-    quick(checkpoint=tmp_path).fit(data())
-    assert not any((tmp_path / name).exists() for name in names)
-
-
-@pytest.mark.parametrize("name", ["settings.json", "W.npy", "lock"])
-def test_a_directory_in_place_of_a_file(tmp_path, name):
-    quick(checkpoint=tmp_path).fit(data())
-    (tmp_path / name).unlink()
-    (tmp_path / name).mkdir()
-    with pytest.raises((CheckpointError, IsADirectoryError), match=r"remove|use a directory"):
-        quick(checkpoint=tmp_path).fit(data())
-
-
-def test_a_file_that_was_cut_off_is_not_filled_with_zeros(tmp_path):
-    quick(checkpoint=tmp_path).fit(data())
-    path = tmp_path / "W.npy"
-    path.write_bytes(path.read_bytes()[:-8])
-    n_bytes = path.stat().st_size
-    with pytest.raises(CheckpointError, match=r"W.npy .* cannot be read .*; remove the directory"):
-        quick(checkpoint=tmp_path, n_draws=10).fit(data())
-    assert path.stat().st_size == n_bytes
-
-
-def test_a_changed_number_is_found(tmp_path):
-    quick(checkpoint=tmp_path).fit(data())
-    file = np.lib.format.open_memmap(tmp_path / "W.npy", mode="r+")
-    file[1, 7, 3, 2] = np.nextafter(file[1, 7, 3, 2], 2.0)
-    file.flush()
-    with pytest.raises(CheckpointError, match=r"W.npy, sweeps 1 to 40 of chain 1.* is damaged; remove chain-1.npz"):
-        quick(checkpoint=tmp_path).fit(data())
-    (tmp_path / "chain-1.npz").unlink()  # what the message says
-    assert_same(quick(checkpoint=tmp_path).fit(data()), quick().fit(data()))
-
-
-@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs the number of blocks of a file")
-def test_the_room_of_every_file_is_reserved(tmp_path, monkeypatch):
-    """Before the first draw: the fit fails in its first sweep, and no file has holes."""
-    fail_after(monkeypatch, 0)
-    with pytest.raises(RuntimeError, match="broken on purpose"):
-        quick(checkpoint=tmp_path, n_draws=500).fit(data())
-    files = list(tmp_path.glob("*.npy"))
-    assert len(files) >= 4
-    for path in files:
-        assert 512 * path.stat().st_blocks >= path.stat().st_size
-
-
-def test_a_disk_without_room_is_refused_before_the_first_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(10_000))
-    with pytest.raises(OSError, match=r"no room on disk: the draws in checkpoint=.* needs .* kB, and 9.8 kB are free"):
-        quick(checkpoint=tmp_path).fit(data())
-    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+@pytest.mark.proof  # `bnmf fit` is killed in the tests of the command line
+@pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
+@pytest.mark.parametrize("lengths", [[1] + [4000] * 4, [500, 4000, 5000, 6000, 7000]], ids=["same", "longer"])
+def test_killed_at_random_moments_it_ends_the_same(tmp_path, lengths):
+    """Four kills, of processes that write a checkpoint about every hundredth of a second, or make files longer."""
+    script, directory = tmp_path / "run.py", tmp_path / "checkpoint"
+    script.write_text(KILLER.replace("SETTINGS", repr(SETTINGS)).replace("LENGTHS", repr(lengths)))
+    done = subprocess.run([sys.executable, script, directory], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.count("killed") >= 3
+    sizes = {np.load(directory / f"{name}.npy", mmap_mode="r").shape[1] for name in ("W", "Z", "noise_variance")}
+    assert max(sizes) > 3999  # some were killed after they had made files longer
+    with np.load(directory / "chain-0.npz") as state:
+        assert 0 < state["numbers"][NUMBERS.index("sweep")] < 7000  # it was in the middle of the run
+    for n_draws in (400, 4000):
+        assert_same(fit(n_draws=n_draws, checkpoint=directory), fit(n_draws=n_draws))
 
 
 def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
@@ -480,7 +318,7 @@ def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
     monkeypatch.setattr(np.memmap, "flush", lambda array: (events.append("flush"), flush(array))[1])
     monkeypatch.setattr(checkpoint, "write_bytes", lambda *args: (events.append(args[0].name), write(*args))[1])
     monkeypatch.setattr(chains, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
-    quick(checkpoint=tmp_path, burn_in=1, n_draws=3).fit(data())
+    fit(checkpoint=tmp_path, burn_in=1, n_draws=3)
     states = [i for i, event in enumerate(events) if event.startswith("chain-")]
     assert len(states) == 2 * 4
     n_files = len(list(tmp_path.glob("*.npy")))
@@ -488,47 +326,189 @@ def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
         assert events[i - n_files : i] == ["flush"] * n_files
 
 
+# --- longer and shorter runs
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_jobs"),
+    [({"thinning": 3}, 1), ({"noise": "both", "prior": (L1(), L1(by="component")), "offset": "min"}, 2)],
+)
+def test_more_draws(tmp_path, sweeps, settings, n_jobs):
+    fit(checkpoint=tmp_path, **settings)
+    sweeps.clear()
+    longer = fit(checkpoint=tmp_path, n_draws=13, n_jobs=n_jobs, **settings)
+    assert len(sweeps) == 2 * 5 * settings.get("thinning", 1)
+    assert_same(longer, fit(n_draws=13, **settings))
+
+
+def test_more_chains(directory, sweeps):
+    longer = fit(checkpoint=directory, n_chains=3)
+    assert len(sweeps) == 14
+    assert_same(longer, fit(n_chains=3))
+
+
+def test_fewer_draws_and_chains_are_the_first_ones(directory, plain, sweeps):
+    """Nothing is drawn, and nothing is lost."""
+    short, again = fit(checkpoint=directory, n_draws=3, n_chains=1), fit(checkpoint=directory)
+    assert not sweeps
+    assert_same(again, plain)
+    assert_same(short, fit(n_draws=3, n_chains=1))
+
+
+def test_a_run_that_was_cut_off_can_be_made_longer(tmp_path, sweeps):
+    fail_after(sweeps, 18, checkpoint=tmp_path)
+    assert_same(fit(checkpoint=tmp_path, n_draws=11), fit(n_draws=11))
+
+
+@pytest.mark.parametrize("n_files", [0, 1, 4])
+def test_cut_off_between_the_files(directory, plain, monkeypatch, n_files):
+    """Files of different length: both the old and the new length still work, and nothing of the old was lost."""
+    replace_file, count = files.os.replace, iter(range(100))
+
+    def failing(*args):
+        if next(count) == n_files:
+            raise RuntimeError("broken on purpose")
+        replace_file(*args)
+
+    monkeypatch.setattr(files.os, "replace", failing)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        fit(checkpoint=directory, n_draws=13)
+    monkeypatch.undo()
+    assert_same(fit(checkpoint=directory), plain)
+    assert_same(fit(checkpoint=directory, n_draws=13), fit(n_draws=13))
+
+
+# --- whose files they are
+
+
+@pytest.mark.parametrize("name", ["", b"", b"directory", 3, ["a"]])
+def test_names_that_are_no_directory(name):
+    with pytest.raises((ValueError, TypeError), match="checkpoint"):
+        fit(checkpoint=name)
+
+
+def test_one_process_at_a_time(directory, plain):
+    """The lock is that of an open file, whichever process has opened it."""
+    model = build(ObservedMatrix.from_data(X), n_components=3, prior="gl22", noise="common", scale=None, offset=None)[0]
+    schedule = Schedule(n_chains=2, burn_in=6, n_draws=8)
+    other = DiskStore(model, schedule, float, directory, describe(model, 3, "random", MIXING))
+    with pytest.raises(CheckpointError, match="another process"):
+        fit(checkpoint=directory)
+    other.close()
+    assert_same(fit(checkpoint=directory), plain)
+
+
+FOREIGN = [".something.tmp", ".W.npy.mine.tmp", ".notes.npy.tmp", ".chain-a.npz.1-2.tmp", "notes.txt", ".hidden"]
+ABANDONED = [".W.npy.123-140230.tmp", ".chain-0.npz.123-140230.tmp", ".settings.json.1-2.tmp"]
+
+
+def test_foreign_files_are_left_alone(tmp_path):
+    """And unfinished files of a killed process are removed."""
+    foreign = {name: f"content of {name}".encode() for name in [*FOREIGN, "lock"]}
+    for name, content in foreign.items():
+        (tmp_path / name).write_bytes(content)
+    fit(checkpoint=tmp_path)
+    for name in ("mine.npy", *ABANDONED):  # come later
+        (tmp_path / name).write_bytes(b"mine")
+    for settings in ({}, {"n_draws": 10}, {"n_chains": 3}):
+        fit(checkpoint=tmp_path, **settings)
+    assert {name: (tmp_path / name).read_bytes() for name in foreign} == foreign
+    assert (tmp_path / "mine.npy").read_bytes() == b"mine"
+    assert not any((tmp_path / name).exists() for name in ABANDONED)
+
+
+@pytest.mark.parametrize("name", ["W.npy", "chain-0.npz", "settings.json", "mine.npy"])
+def test_a_directory_with_files_of_these_names_is_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(CheckpointError, match="use another directory"):
+        fit(checkpoint=tmp_path)
+    assert (tmp_path / name).read_bytes() == b"{}"
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 @pytest.mark.parametrize("has_run", [True, False])
-def test_a_directory_that_cannot_be_written_to(tmp_path, has_run):
+def test_a_directory_that_cannot_be_written_to(directory, plain, has_run):
     """As root: tests/hostile/interruptions.py, on a disk that is mounted read-only."""
-    directory = tmp_path / "run"
-    directory.mkdir()
-    if has_run:
-        quick(checkpoint=directory).fit(data())
-        (directory / "lock").unlink()
+    for path in directory.iterdir():
+        if not has_run or path.name == "lock":
+            path.unlink()
     directory.chmod(0o500)
     try:
         with pytest.raises(PermissionError, match=r"checkpoint=.* cannot be written to \(Permission denied\): use a"):
-            quick(checkpoint=directory).fit(data())
+            fit(checkpoint=directory)
     finally:
         directory.chmod(0o700)
-    assert_same(quick(checkpoint=directory).fit(data()), quick().fit(data()))
+    assert_same(fit(checkpoint=directory), plain)
 
 
 def test_a_name_that_is_too_long(tmp_path):
     with pytest.raises(OSError, match=r"checkpoint=.* cannot be written to \(File name too long\): use a directory"):
-        quick(checkpoint=tmp_path / ("a" * 300)).fit(data())
+        fit(checkpoint=tmp_path / ("a" * 300))
 
 
-# --- known standard errors
+# --- damage
 
 
-def test_a_fit_with_known_noise_resumes_with_the_same_draws(tmp_path, monkeypatch):
-    scale = np.random.default_rng(2).uniform(0.5, 2.0, size=(30, 20))
-    for number, noise in enumerate(("known", StudentT())):
-        settings = {"burn_in": 6, "n_draws": 8, "noise": noise}
-        directory = tmp_path / str(number)
-        fail_after(monkeypatch, 17)
-        with pytest.raises(RuntimeError, match="broken on purpose"):
-            quick(checkpoint=directory, **settings).fit(incomplete(), noise_scale=scale)
-        monkeypatch.undo()
-        resumed = quick(checkpoint=directory, **settings).fit(incomplete(), noise_scale=scale)
-        whole = quick(**settings).fit(incomplete(), noise_scale=scale)
-        found, expected = (arrays_of(model.posterior_) for model in (resumed, whole))
-        assert found.keys() == expected.keys()
-        for name, value in expected.items():
-            np.testing.assert_array_equal(found[name], value, err_msg=name)
+@pytest.mark.parametrize("name", ["settings.json", "chain-0.npz", "W.npy", "lock"])
+@pytest.mark.parametrize("damage", ["cut", "foreign", "directory"])
+def test_damaged_files_are_refused(directory, name, damage):
+    if name == "lock" and damage != "directory":
+        return  # its content does not matter
+    path, error = directory / name, CheckpointError
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "directory":
+        path.mkdir()
+        error = (CheckpointError, IsADirectoryError)
+    else:
+        path.write_bytes(content[:40] if damage == "cut" else b"something else")
+    with pytest.raises(error, match=rf"{name}.*(remove|use another)|use a directory"):
+        fit(checkpoint=directory)
+
+
+def test_a_file_that_was_cut_off_is_not_filled_with_zeros(directory):
+    path = directory / "W.npy"
+    path.write_bytes(path.read_bytes()[:-8])
+    n_bytes = path.stat().st_size
+    with pytest.raises(CheckpointError, match=r"W.npy .* cannot be read .*; remove the directory"):
+        fit(checkpoint=directory, n_draws=5)
+    assert path.stat().st_size == n_bytes
+
+
+def test_a_file_of_another_run(directory):
+    np.save(directory / "W.npy", np.zeros((2, 8, 29, 3)))
+    with pytest.raises(CheckpointError, match=r"W.npy in .* does not belong to this run"):
+        fit(checkpoint=directory, n_draws=9)
+
+
+def test_a_changed_number_is_found(directory, plain):
+    file = np.lib.format.open_memmap(directory / "W.npy", mode="r+")
+    file[1, 7, 3, 2] = np.nextafter(file[1, 7, 3, 2], 2.0)
+    file.flush()
+    with pytest.raises(CheckpointError, match=r"W.npy, sweeps 1 to 14 of chain 1.* is damaged; remove chain-1.npz"):
+        fit(checkpoint=directory)
+    (directory / "chain-1.npz").unlink()  # what the message says
+    assert_same(fit(checkpoint=directory), plain)
+
+
+# --- room on disk
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs the number of blocks of a file")
+def test_the_room_of_every_file_is_reserved(tmp_path, sweeps):
+    """Before the first draw: the fit fails in its first sweep, and no file has holes."""
+    fail_after(sweeps, 0, checkpoint=tmp_path, n_draws=500)
+    found = list(tmp_path.glob("*.npy"))
+    assert len(found) >= 4
+    for path in found:
+        assert 512 * path.stat().st_blocks >= path.stat().st_size
+
+
+def test_a_disk_without_room_is_refused_before_the_first_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(10_000))
+    with pytest.raises(OSError, match=r"no room on disk: the draws in checkpoint=.* needs .* kB, and 9.8 kB are free"):
+        fit(checkpoint=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
 # --- checksums: what was written is recognised, and anything else is not
@@ -542,9 +522,9 @@ def quantities():
     return {"W": rng.random((4, 3, 2)), "Z": rng.random((4, 2, 5)), "train_mse": rng.random(11)}
 
 
-def written(values, identity="run 0"):
-    sums = Checksums(identity, SCHEDULE)
-    for sweep in PIECES:
+def written(values, pieces=PIECES):
+    sums = Checksums("run 0", SCHEDULE)
+    for sweep in pieces:
         sums.add(values, sweep)
     return sums
 
@@ -556,15 +536,13 @@ def read_again(sums, identity="run 0"):
 
 def test_what_was_written_is_recognised():
     values = quantities()
-    sums = read_again(written(values))
-    assert sums.end == 11
-    assert sums.damaged(values, 11) == ""
-
-
-def test_a_new_chain_has_none():
-    sums = Checksums("run 0", SCHEDULE)
-    assert sums.end == 0
-    assert sums.damaged(quantities(), 0) == ""
+    sums, new = read_again(written(values)), Checksums("run 0", SCHEDULE)
+    assert (sums.end, sums.damaged(values, 11)) == (11, "")
+    assert (new.end, new.damaged(values, 0)) == (0, "")
+    short = written(values, PIECES[:2])
+    values["W"][1:] = np.nan  # what came after the last piece does not matter
+    values["train_mse"][5:] = np.nan
+    assert short.damaged(values, 5) == ""
 
 
 @pytest.mark.parametrize(
@@ -584,38 +562,14 @@ def test_the_last_bit_of_any_number_matters(name, place, words):
     assert sums.damaged(values, 11) == words
 
 
-def test_what_came_after_the_last_piece_does_not_matter():
-    values = quantities()
-    sums = Checksums("run 0", SCHEDULE)
-    sums.add(values, 5)
-    values["W"][1:] = np.nan
-    values["train_mse"][5:] = np.nan
-    assert sums.damaged(values, 5) == ""
-
-
 def test_other_chains_and_runs_are_told_apart():
     values = quantities()
-    assert read_again(written(values), "run 1").damaged(values, 11) != ""
-
-
-def test_draws_in_another_place_are_found():
-    values = quantities()
     sums = written(values)
+    assert read_again(sums, "run 1").damaged(values, 11) != ""
+    for other, sweep in ((values, 10), (values | {"rate_W": np.ones(4)}, 11), ({"W": values["W"]}, 11)):
+        assert sums.damaged(other, sweep) == "the record of checksums"
     values["W"][[1, 2]] = values["W"][[2, 1]]
     assert sums.damaged(values, 11) == "W.npy, sweeps 6 to 11"
-
-
-def test_a_state_of_another_sweep():
-    values = quantities()
-    assert written(values).damaged(values, 10) == "the record of checksums"
-
-
-def test_a_quantity_more_or_less():
-    values = quantities()
-    sums = written(values)
-    assert sums.damaged(values | {"rate_W": np.ones(4)}, 11) == "the record of checksums"
-    del values["W"]
-    assert sums.damaged(values, 11) == "the record of checksums"
 
 
 @pytest.mark.parametrize("ends", [[2, 5], [2, 5, 5], [5, 2, 11]])

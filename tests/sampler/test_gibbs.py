@@ -41,12 +41,8 @@ def last_state(model, n_sweeps=5, seed=0, **options):
 def assert_identical(a, b):
     np.testing.assert_array_equal(a.W, b.W)
     np.testing.assert_array_equal(a.Zt, b.Zt)
-    assert (a.sigma2, a.squared_error, a.log_likelihood, a.sweep) == (
-        b.sigma2,
-        b.squared_error,
-        b.log_likelihood,
-        b.sweep,
-    )
+    for name in ("sigma2", "squared_error", "log_likelihood", "sweep"):
+        assert getattr(a, name) == getattr(b, name), name
 
 
 # --- one chain, however it is run
@@ -56,7 +52,7 @@ def assert_identical(a, b):
 def test_two_threads_draw_the_same_bits(number, name):
     """Every prior, and in turn every form of the data."""
     form = (Dense, Listed, Sparse)[number % 3]
-    A = some_data(M=2 * ROWS_PER_TILE + 10, N=ROWS_PER_TILE + 5, missing=0.7 if form is Listed else 0.2)
+    A = some_data(M=ROWS_PER_TILE + 10, N=ROWS_PER_TILE + 5, missing=0.7 if form is Listed else 0.2)
     if form is Sparse:
         A = sp.csr_array(np.where(np.nan_to_num(A, nan=9.0) > 1.0, 0.0, A))
     data = ObservedMatrix.from_data(A)
@@ -71,25 +67,19 @@ def test_chain_goes_on_as_if_it_had_never_stopped(name):
     A = some_data()
     model = Model(ObservedMatrix.from_data(A), 3, pairs(*A.shape, 3)[name], noise="column")
     whole = list(sample(model, Stream(3, chain=1), n_sweeps=8, n_warm_up=5))
+    kept = [(state.W.copy(), state.Zt.copy()) for state in whole]
     for done in (3, 6):
         rest = sample(model, Stream(3, chain=1), state=whole[done - 1], n_sweeps=8 - done, n_warm_up=5)
         for a, b in zip(whole[done:], rest, strict=True):
             assert_identical(a, b)
-
-
-def test_states_are_not_changed_by_later_sweeps():
-    model = Model(ObservedMatrix.from_data(some_data()), 3)
-    states = sample(model, Stream(0))
-    first = next(states)
-    kept = first.W.copy(), first.Zt.copy()
-    next(states)
-    np.testing.assert_array_equal(first.W, kept[0])
-    np.testing.assert_array_equal(first.Zt, kept[1])
+    for state, (W, Zt) in zip(whole, kept, strict=True):  # later sweeps have changed none of them
+        np.testing.assert_array_equal(state.W, W)
+        np.testing.assert_array_equal(state.Zt, Zt)
 
 
 def test_seeds_and_chains_differ_and_repeat():
     model = Model(ObservedMatrix.from_data(some_data()), 3)
-    addresses = [(0, 0), (0, 1), (1, 0), (None, 0), (None, 0)]
+    addresses = [(0, 0), (0, 1), (1, 0)]
     found = [next(sample(model, Stream(*address), n_sweeps=1)) for address in addresses]
     assert len({state.sigma2 for state in found}) == len(found)
     assert len({state.W[0, 0] for state in found}) == len(found)
@@ -201,46 +191,20 @@ def test_recovery(name):
     assert error < 0.2 * A[held_out].var()
 
 
-# --- arguments
-
-
-DATA = ObservedMatrix.from_data(np.ones((3, 4)))
-
-
 @pytest.mark.parametrize(
-    ("make", "error", "message"),
+    ("init", "message"),
     [
-        (lambda: Model(DATA, 0), ValueError, "n_components must be at least 1, got 0"),
-        (lambda: Model(DATA, -2), ValueError, "n_components must be at least 1, got -2"),
-        (lambda: Model(DATA, 2.0), TypeError, "n_components must be a whole number, got 2.0"),
-        (lambda: Model(DATA, "2"), TypeError, "n_components must be a whole number, got '2'"),
-        (lambda: Model(DATA, 2, "gl3"), ValueError, "prior must be a Prior or one of .*, got 'gl3'"),
-        (lambda: Model(DATA, 2, L1(np.ones((4, 2)))), ValueError, r"shape \(4, 2\).*a matrix of 3 x 2"),
-        (lambda: Model(DATA, 2, ("gee", L1(np.ones((4, 2))))), ValueError, r"shape \(2, 4\).*a matrix of 4 x 2"),
-        (lambda: Model(DATA, 2, ("gee", L1([1.0, 1.0, 1.0]))), ValueError, r"shape \(3,\).*a vector of 2"),
-        (lambda: start(Model(DATA, 2), Stream(0), "zeros"), ValueError, "init must be 'random' or a pair"),
-        (lambda: start(Model(DATA, 2), Stream(0), 3), ValueError, "init must be 'random' or a pair"),
-        (lambda: start(Model(DATA, 2), Stream(0), (np.ones((3, 3)), np.ones((2, 4)))), ValueError,
-         r"W0 of init must have shape \(3, 2\), got \(3, 3\)"),
-        (lambda: start(Model(DATA, 2), Stream(0), (np.ones((3, 2)), np.ones((4, 2)))), ValueError,
-         r"Z0 of init must have shape \(2, 4\), got \(4, 2\)"),
-        (lambda: start(Model(DATA, 2), Stream(0), (-np.ones((3, 2)), np.ones((2, 4)))), ValueError,
-         "W0 of init must be finite and nonnegative"),
-        (lambda: start(Model(DATA, 2), Stream(0), (np.ones((3, 2)), np.full((2, 4), np.nan))), ValueError,
-         "Z0 of init must be finite and nonnegative"),
-        (lambda: next(sample(Model(DATA, 2), Stream(0), n_threads=0)), ValueError, "n_threads must be at least 1"),
+        ("zeros", "init must be 'random' or a pair"),
+        (3, "init must be 'random' or a pair"),
+        ((np.ones((3, 3)), np.ones((2, 4))), r"W0 of init must have shape \(3, 2\), got \(3, 3\)"),
+        ((np.ones((3, 2)), np.ones((4, 2))), r"Z0 of init must have shape \(2, 4\), got \(4, 2\)"),
+        ((-np.ones((3, 2)), np.ones((2, 4))), "W0 of init must be finite and nonnegative"),
+        ((np.ones((3, 2)), np.full((2, 4), np.nan)), "Z0 of init must be finite and nonnegative"),
     ],
-)  # fmt: skip
-def test_bad_arguments(make, error, message):
-    with pytest.raises(error, match=message):
-        make()
-
-
-def test_more_components_than_the_data_can_tell_apart_is_a_warning():
-    with pytest.warns(UserWarning, match="n_components=4 is larger than the smaller side of the matrix, 3") as caught:
-        model = Model(DATA, 4)
-    assert caught[0].filename == __file__
-    assert np.isfinite(last_state(model).W).all()
+)
+def test_wrong_starts(init, message):
+    with pytest.raises(ValueError, match=message):
+        start(Model(ObservedMatrix.from_data(np.ones((3, 4))), 2), Stream(0), init)
 
 
 # --- unusual but valid data, under every prior
@@ -273,12 +237,9 @@ UNUSUAL = {
     "1e100, sparse": lambda: sp.csr_array(with_((0, 1), np.nan, np.eye(12) * 1e100)),
     "one column": lambda: some_data(N=1),
     "one row": lambda: some_data(M=1),
-    "float32": lambda: some_data().astype(np.float32),
-    "whole numbers": lambda: some_data(missing=0.0).astype(int),
     "booleans": lambda: some_data(missing=0.0) > 1,
-    "Fortran order": lambda: np.asfortranarray(some_data()),
     "read-only": lambda: READ_ONLY,
-    "pandas nullable": lambda: pd.DataFrame(some_data()).astype("Float64"),
+    "more components than columns": lambda: some_data(N=2),
 }  # fmt: skip
 
 
@@ -418,7 +379,7 @@ def test_log_likelihood_of_every_state(noise, is_known):
 
 @pytest.mark.parametrize("noise", ["known", StudentT(None, "both")], ids=str)
 def test_two_threads_draw_the_same_bits_of_weighted_data(noise):
-    A = some_data(M=2 * ROWS_PER_TILE + 10, N=ROWS_PER_TILE + 5, missing=0.2)
+    A = some_data(M=ROWS_PER_TILE + 10, N=ROWS_PER_TILE + 5, missing=0.2)
     data = ObservedMatrix.from_data(A)
     model = Model(data, 4, "gl22inf", noise, entry_precision=np.random.default_rng(0).uniform(size=data.n_observed))
     one, two = (last_state(model, 3, n_threads=n_threads) for n_threads in (1, 2))
@@ -426,8 +387,10 @@ def test_two_threads_draw_the_same_bits_of_weighted_data(noise):
     np.testing.assert_array_equal(one.noise.entry, two.noise.entry)
 
 
-@pytest.mark.parametrize("noise", ["common", "column", "row"])
-@pytest.mark.parametrize("prior", ["gee", "ard", ("gl22inf", "normal")])
+@pytest.mark.parametrize(
+    ("noise", "prior"),
+    [("common", "gee"), ("column", "ard"), ("row", ("gl22inf", "normal")), ("column", "gl22inf"), ("row", "ard")],
+)
 def test_one_call_draws_what_two_half_sweeps_do(noise, prior, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.exponential(size=(30, 12))

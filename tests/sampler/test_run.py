@@ -101,23 +101,11 @@ def test_arguments_are_passed_on(model, monkeypatch):
     assert options == {"init": init, "moves": PLAIN, "n_jobs": 2, "progress": True, "deadline": None}
 
 
-def test_moves_and_init_change_the_draws(model):
-    schedule = Schedule(n_chains=1, burn_in=0, n_draws=1)
-    init = np.full((8, 2), 0.5), np.full((2, 6), 1.5)
-    for options in ({"moves": PLAIN}, {"init": init}):
-        state = states_of(model, 0, **options)[0]
-        posterior = sample_posterior(model, schedule, SEED, **options)
-        np.testing.assert_array_equal(posterior.W[0, 0], state.W)
-        assert not np.array_equal(state.W, states_of(model, 0)[0].W)
-
-
-@pytest.mark.parametrize("dtype", ["float32", np.float32, np.float64])
-def test_dtype(model, dtype):
-    posterior = sample_posterior(model, SCHEDULE, SEED, dtype=dtype)
-    assert posterior.W.dtype == posterior.Z.dtype == np.dtype(dtype)
+def test_dtype(model):
+    posterior = sample_posterior(model, SCHEDULE, SEED, dtype="float32")
+    assert posterior.W.dtype == posterior.Z.dtype == np.float32
     assert posterior.noise_variance.dtype == posterior.train_mse.dtype == np.float64
-    expected = np.array([state.W for state in kept_of(model, 1)], dtype)
-    np.testing.assert_array_equal(posterior.W[1], expected)
+    np.testing.assert_array_equal(posterior.W[1], np.array([state.W for state in kept_of(model, 1)], np.float32))
 
 
 def test_what_goes_along(X):
@@ -167,7 +155,6 @@ def test_moments_in_place_of_draws(model):
     ("counts", "chains", "n_draws"),
     [
         ([5, 3, 1], [0, 1], 3),
-        ([1, 5, 5], [1, 2], 5),
         ([5, 0, 4], [0, 2], 4),
         ([2, 2, 2], [0, 1, 2], 2),
         ([0, 0, 1], [2], 1),
@@ -194,45 +181,20 @@ def test_an_interruption_with_a_checkpoint_names_it(model, monkeypatch, tmp_path
     assert_draws(posterior, model, [0, 1, 2], 4)
 
 
-@pytest.mark.parametrize("counts", [[0, 5, 5], [5, 0, 0]])
+@pytest.mark.parametrize("counts", [[0, 5, 5], [5, 0, 0], [5, 4, 0], [4, 5, 4], [1, 1, 1]])
 def test_moments_of_an_interrupted_run(model, monkeypatch, counts):
-    """Chains that stopped after the same number of draws."""
-    interrupt_moments(monkeypatch, counts)
-    with pytest.warns(UserWarning, match="interrupted"):
-        moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
-    assert_moments(moments, model, counts)
-
-
-@pytest.mark.parametrize("counts", [[5, 4, 0], [4, 5, 4]])
-def test_moments_of_chains_that_stopped_at_different_draws(model, monkeypatch, counts):
-    interrupt_moments(monkeypatch, counts)
-    with pytest.warns(UserWarning, match="interrupted"):
-        moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
-    assert_moments(moments, model, counts)
-
-
-@pytest.mark.parametrize("counts", [[1, 1, 1], [3, 3, 0]])
-def test_moments_of_a_run_that_was_interrupted_early(model, monkeypatch, counts):
-    interrupt_moments(monkeypatch, counts)
-    with pytest.warns(UserWarning, match="interrupted"):
-        moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
-    assert_moments(moments, model, counts)
-
-
-def interrupt_moments(monkeypatch, counts):
-    """Give a store only the states that each chain reached, as a run that is interrupted does."""
+    """Those of all draws of the chains in use, each chain with the same weight."""
 
     def run(model, schedule, store, seed, **options):
+        """Give the store only the states that each chain reached, as a run that is interrupted does."""
         for chain, count in enumerate(counts):
             for state in states_of(model, chain)[: schedule.sweeps_for(count) if count else 0]:
                 store.record(chain, state)
         return counts
 
     monkeypatch.setattr(sampler_chains, "run", run)
-
-
-def assert_moments(moments, model, counts):
-    """Assert that moments are those of all draws of the chains in use, each chain with the same weight."""
+    with pytest.warns(UserWarning, match="interrupted"):
+        moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
     chains, _ = sampler_chains.largest_block(counts)
     products = [np.array([s.W @ s.Zt.T for s in kept_of(model, chain, counts[chain])]) for chain in chains]
     means = np.array([draws.mean(axis=0) for draws in products])

@@ -88,15 +88,6 @@ def test_later_sweeps_are_empty(model):
     assert (store.traces["noise_variance"][1] == 0).all()
 
 
-def test_draws_are_copies(model):
-    store = DrawStore(model, SCHEDULE)
-    state = states(0)[4]
-    store.record(0, state)
-    before = state.W.copy()
-    state.W[:] = -1.0
-    np.testing.assert_array_equal(store.W[0, 0], before)
-
-
 def test_base_class(model):
     store = Store(model, SCHEDULE)
     assert store.resume(0) is None
@@ -119,20 +110,6 @@ def test_allocate(model):
     np.testing.assert_array_equal(store.allocate("x", (2, 3), np.float32), np.ones((2, 3)))  # nothing was lost
 
 
-def test_running_moments():
-    values = np.random.default_rng(0).normal(size=(2, 9, 3, 4))
-    moments = RunningMoments(2, (3, 4))
-    for draw in range(9):
-        for chain in (0, 1):
-            if draw < (9, 5)[chain]:
-                moments.add(chain, draw, values[chain, draw])
-    for chain, n_draws in enumerate((9, 5)):
-        used = values[chain, :n_draws]
-        np.testing.assert_allclose(moments.mean[chain], used.mean(axis=0), rtol=1e-12)
-        squares = ((used - used.mean(axis=0)) ** 2).sum(axis=0)
-        np.testing.assert_allclose(moments.squares[chain], squares, rtol=1e-12)
-
-
 def test_running_moments_do_not_cancel():
     """With Σx² - (Σx)²/n every digit of the sum of squared deviations would be lost."""
     values = 1e9 + np.random.default_rng(0).normal(size=(200, 2, 2))
@@ -144,27 +121,22 @@ def test_running_moments_do_not_cancel():
     np.testing.assert_allclose(moments.squares[0], squares, rtol=1e-6)
 
 
-def test_running_moments_of_one_draw():
-    moments = RunningMoments(1, (1, 2))
-    moments.add(0, 0, np.array([[3.0, 4.0]]))
-    np.testing.assert_array_equal(moments.mean[0], [[3.0, 4.0]])
-    np.testing.assert_array_equal(moments.squares[0], [[0.0, 0.0]])
-
-
-def test_moment_store(model):
+@pytest.mark.parametrize("n_sweeps", [(11, 11), (11, 5)], ids=["both chains", "one draw of the second"])
+def test_moment_store(model, n_sweeps):
     store = MomentStore(model, SCHEDULE)
-    chains = fill(store)
+    chains = fill(store, n_sweeps)
     for chain, chain_states in enumerate(chains):
-        kept = [chain_states[sweep - 1] for sweep in KEPT]
+        kept = [chain_states[sweep - 1] for sweep in KEPT if sweep <= n_sweeps[chain]]
         for moments, draws in (
             (store.prediction, [s.W @ s.Zt.T for s in kept]),
             (store.W, [s.W for s in kept]),
             (store.Z, [s.Zt.T for s in kept]),
         ):
             np.testing.assert_allclose(moments.mean[chain], np.mean(draws, axis=0), rtol=1e-12)
-            np.testing.assert_allclose(moments.squares[chain], 4 * np.var(draws, axis=0), rtol=1e-12)
-        np.testing.assert_array_equal(store.traces["noise_variance"][chain], [s.sigma2 for s in kept])
-        np.testing.assert_array_equal(store.train_mse[chain], [s.squared_error / 10 for s in chain_states])
+            np.testing.assert_allclose(moments.squares[chain], len(kept) * np.var(draws, axis=0), rtol=1e-12)
+        np.testing.assert_array_equal(store.traces["noise_variance"][chain, : len(kept)], [s.sigma2 for s in kept])
+        mse = [s.squared_error / 10 for s in chain_states]
+        np.testing.assert_array_equal(store.train_mse[chain, : len(mse)], mse)
 
 
 # --- growing
@@ -294,15 +266,14 @@ def test_traces_of_learned_rates(model):
 
 
 def test_schedule_by_hand():
-    schedule = Schedule(n_chains=2, burn_in=4, n_draws=3, thinning=2)
+    schedule = Schedule(n_chains=np.int64(2), burn_in=np.int32(4), n_draws=np.uint8(3), thinning=2)
     assert schedule.n_sweeps == 10
     assert [sweep for sweep in range(13) if schedule.keeps(sweep)] == [6, 8, 10, 12]
     assert [schedule.draws_after(sweep) for sweep in range(11)] == [0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3]
     assert [schedule.sweeps_for(n) for n in range(4)] == [4, 6, 8, 10]
 
 
-@pytest.mark.parametrize("burn_in", [0, 1, 5])
-@pytest.mark.parametrize("thinning", [1, 2, 7])
+@pytest.mark.parametrize(("burn_in", "thinning"), [(0, 1), (5, 2), (1, 7)])
 def test_counts_of_a_schedule_agree(burn_in, thinning):
     schedule = Schedule(burn_in=burn_in, n_draws=4, thinning=thinning)
     n_kept = 0
@@ -322,12 +293,5 @@ def test_limits_of_a_schedule(name, lowest):
     assert getattr(Schedule(**{name: lowest}), name) == lowest
     with pytest.raises(ValueError, match=f"{name} must be at least {lowest}, got {lowest - 1}"):
         Schedule(**{name: lowest - 1})
-    for wrong in (2.0, "2", True, None, np.float64(2)):
-        with pytest.raises(TypeError, match=f"{name} must be a whole number, got"):
-            Schedule(**{name: wrong})
-
-
-def test_numpy_integers():
-    schedule = Schedule(np.int64(2), np.int32(3), np.uint8(4), np.int64(5))
-    assert schedule == Schedule(2, 3, 4, 5)
-    assert schedule.n_sweeps == 23
+    with pytest.raises(TypeError, match=f"{name} must be a whole number, got True"):
+        Schedule(**{name: True})

@@ -4,59 +4,30 @@ from itertools import product
 
 import numpy as np
 
-from bnmf.sampler.streams import (
-    DRAW_W,
-    DRAW_Z,
-    ENTRIES,
-    LATENT,
-    N_PARTS,
-    NOISE,
-    NOISE_FIRST,
-    OUTLIERS,
-    RATES,
-    RESCALE,
-    SHARES,
-    SHEAR,
-    START,
-    Stream,
-)
-
-
-def test_parts_are_numbered():
-    parts = [START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATENT, OUTLIERS, SHARES]
-    assert sorted(parts) == list(range(N_PARTS))
+from bnmf.sampler import streams
+from bnmf.sampler.streams import N_PARTS, Stream
 
 
 def test_keys_differ_by_seed_chain_sweep_and_part():
     addresses = list(product(range(5), range(5), range(40), range(N_PARTS)))
-    streams = {(seed, chain): Stream(seed, chain) for seed, chain in product(range(5), range(5))}
-    keys = [streams[seed, chain].key(sweep, part) for seed, chain, sweep, part in addresses]
+    of_chain = {(seed, chain): Stream(seed, chain) for seed, chain in product(range(5), range(5))}
+    keys = [of_chain[seed, chain].key(sweep, part) for seed, chain, sweep, part in addresses]
     # Of 5,000 random 64-bit words two are equal with probability 1e-12: each half of a key tells all of them apart.
     for half in range(2):
         assert len({key[half] for key in keys}) == len(addresses)
-
-
-def test_keys_repeat():
-    assert Stream(4, 1).key(2, NOISE) == Stream(4, 1).key(2, NOISE)
-
-
-def test_without_a_seed_one_is_taken_and_can_be_used_again():
-    first, second = Stream(), Stream()
-    assert first.key(0, START) != second.key(0, START)
-    assert Stream(first.seed).key(0, START) == first.key(0, START)
-    assert Stream(7).seed == 7
+    assert Stream(4, 1).key(2, streams.NOISE) == of_chain[4, 1].key(2, streams.NOISE)
 
 
 def test_generator_is_that_of_its_key():
     stream = Stream(1)
-    key = stream.key(3, NOISE)
+    key = stream.key(3, streams.NOISE)
     expected = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
     np.testing.assert_array_equal(stream.generator(key).random(10), expected.random(10))
 
 
 def test_generator_restarts_whatever_was_drawn_before():
     stream = Stream(1)
-    key, other = stream.key(3, NOISE), stream.key(4, NOISE)
+    key, other = stream.key(3, streams.NOISE), stream.key(4, streams.NOISE)
     first = stream.generator(key).random(5)
     # Each leaves something behind in the generator: a part of a block of words, and half of a word.
     for draw in (lambda rng: rng.random(3), lambda rng: rng.integers(10, size=3, dtype=np.uint32), lambda rng: None):
@@ -67,8 +38,8 @@ def test_generator_restarts_whatever_was_drawn_before():
 
 def test_generators_of_two_streams_do_not_touch():
     a, b = Stream(1), Stream(2)
-    rng = a.generator(a.key(0, START))
-    expected = np.random.Generator(np.random.Philox(key=np.array(a.key(0, START), np.uint64))).random(6)
+    rng = a.generator(a.key(0, streams.START))
+    expected = np.random.Generator(np.random.Philox(key=np.array(a.key(0, streams.START), np.uint64))).random(6)
     first = rng.random(3)
-    b.generator(b.key(0, START)).random(7)
+    b.generator(b.key(0, streams.START)).random(7)
     np.testing.assert_array_equal(np.concatenate([first, rng.random(3)]), expected)

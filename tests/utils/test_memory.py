@@ -49,7 +49,7 @@ def test_warns_above_half_of_the_memory_only():
 def test_fit_names_the_options(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1000)
     X = np.random.default_rng(0).exponential(size=(8, 6))
-    model = BayesianNMF(1, n_chains=1, burn_in=200, n_draws=100, random_state=0)
+    model = BayesianNMF(1, noise="column", n_chains=1, burn_in=200, n_draws=100, random_state=0)
     with pytest.warns(MemoryWarning) as caught:
         model.fit(X)
     message = str(caught[0].message)
@@ -64,7 +64,7 @@ def test_fit_names_the_options(monkeypatch):
 def test_draws_on_disk_need_no_memory(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "available", lambda: 1000)
     X = np.random.default_rng(0).exponential(size=(8, 6))
-    BayesianNMF(1, n_chains=1, burn_in=200, n_draws=100, random_state=0, checkpoint=tmp_path).fit(X)
+    BayesianNMF(1, n_chains=1, burn_in=2, n_draws=10, random_state=0, checkpoint=tmp_path).fit(X)
 
 
 def test_more_than_there_is_is_an_error(monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.utils.arguments import is_pandas
-from bnmf.utils.typing import Bools, Floats
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
 
 # Sizes of data whose squares, and sums of them, are floating-point numbers.
 LARGEST, SMALLEST = 1e144, 1e-144
@@ -78,9 +78,18 @@ def as_csr(X: Any) -> sp.csr_array:
 def as_dense(matrix: sp.csr_array, unstored: str) -> Floats:
     """Return a sparse matrix as a dense array with NaN for missing entries, given what its unstored entries mean."""
     array = np.full(matrix.shape, 0.0 if unstored == "zero" else np.nan)
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    array[rows, matrix.indices] = matrix.data
+    array[row_numbers(matrix.indptr), matrix.indices] = matrix.data
     return array
+
+
+def pointers(lengths: Array) -> Ints:
+    """Return where each of several consecutive lists starts, given their lengths, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def row_numbers(indptr: Array) -> Indices:
+    """Return the number of the list that each listed entry is in, given where the lists start."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
 def check_positions(X: Any) -> None:

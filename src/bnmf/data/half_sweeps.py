@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from bnmf.data.containers import pointers
 from bnmf.kernels.compiled import (
     ROWS_PER_TILE,
     HalfSweep,
@@ -191,11 +192,6 @@ def number_patterns(indptr: Ints, indices: Array, rows: Indices) -> Ints:
         listed = indices[indptr[row] : indptr[row + 1]].tobytes()
         patterns[row] = numbers.setdefault(listed, len(numbers))
     return patterns
-
-
-def pointers(lengths: Array) -> Ints:
-    """Return where each of several consecutive lists starts, given their lengths, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def split_rows(patterns: Ints, rows_per_tile: int, min_sharing: int) -> tuple[ByTile | None, ByTile | None]:

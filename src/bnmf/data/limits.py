@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.data.containers import as_csr, as_floats
-from bnmf.data.half_sweeps import ScaledView, pointers
+from bnmf.data.containers import as_csr, as_floats, pointers, row_numbers
+from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.views import Listed, Stored, flat, places_in
 from bnmf.kernels import compiled
 from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, fill_log_mass
-from bnmf.utils.arguments import is_pandas
+from bnmf.utils.arguments import is_pandas, numbers
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape, Words
 
 Key = tuple[int, int]
@@ -196,7 +196,7 @@ def with_sparse_limits(
     matrix: sp.csr_array, lower: Any, upper: Any, *, negative: bool
 ) -> tuple[sp.csr_array, Limits | None]:
     """Return a sparse matrix with numbers that stand for limited entries, and the limits of those that it stores."""
-    stored = flat(np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices, matrix.shape)
+    stored = flat(row_numbers(matrix.indptr), matrix.indices, matrix.shape)
     low, high = np.full(matrix.nnz, -np.inf), np.full(matrix.nnz, np.inf)
     for given, name, side in ((lower, "lower", low), (upper, "upper", high)):
         if given is None:
@@ -207,8 +207,7 @@ def with_sparse_limits(
                 f"that X stores, got {type(given).__name__}"
             )
         limit = as_csr(given)
-        at = np.repeat(np.arange(limit.shape[0]), np.diff(limit.indptr))
-        place = places_in(stored, flat(at, limit.indices, matrix.shape))
+        place = places_in(stored, flat(row_numbers(limit.indptr), limit.indices, matrix.shape))
         if (place < 0).any():
             raise ValueError(f"{name} has {(place < 0).sum():,} limits at entries that X does not store")
         side[place] = np.where(np.isnan(limit.data), side[place], limit.data)
@@ -238,11 +237,9 @@ def _check(low: Floats, high: Floats, positions: Array, negative: bool) -> None:
 
 def _full(given: Any, name: str, shape: Shape, names: Any) -> tuple[Floats, bool]:
     """Return limits that broadcast to a shape, and whether they have it themselves: one for each entry."""
-    if is_pandas(given, "DataFrame"):
-        if names is not None and list(given.columns) != list(names):
-            raise ValueError(f"{name} must have the columns of X, in their order")
-        given = as_floats(given)
-    array = given if given is None or is_named(given) else _numbers(given, name)
+    if is_pandas(given, "DataFrame") and names is not None and list(given.columns) != list(names):
+        raise ValueError(f"{name} must have the columns of X, in their order")
+    array = given if given is None or is_named(given) else numbers(given, name)
     if isinstance(array, np.ndarray) and array.ndim == 2:
         if array.shape != shape and array.shape != (shape[0], 1):
             raise ValueError(
@@ -271,19 +268,10 @@ def by_column(given: Any, name: str, n_columns: int, names: Any) -> Floats:
         if unknown:
             raise ValueError(f"{name} names a column that X does not have: {unknown[0]!r}")
         given = [given.get(column, np.nan) for column in names]
-    array = _numbers(given, name)
+    array = numbers(given, name)
     if array.shape not in ((), (n_columns,)):
         raise ValueError(f"{name} must be one number or one for each of {n_columns} columns, got shape {array.shape}")
     return np.broadcast_to(array, n_columns).astype(np.float64)
-
-
-def _numbers(given: Any, name: str) -> Floats:
-    if isinstance(given, np.ma.MaskedArray):
-        given = np.ma.filled(given.astype(np.float64), np.nan)
-    try:
-        return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be numbers, got {type(given).__name__}") from None
 
 
 # --- latent values

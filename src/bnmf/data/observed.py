@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data import views
-from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan
+from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan, row_numbers
 from bnmf.data.limits import Filled, Limits, with_limits, with_sparse_limits
 from bnmf.data.views import Listed, Sparse, Stored, View
 from bnmf.kernels.compiled import ROWS_PER_TILE
@@ -221,7 +221,7 @@ class ObservedMatrix:
     def stored_entries(self) -> tuple[Indices, Indices, Floats]:
         """Return rows, columns and values of what sparse data with implicit zeros store, NaN for missing entries."""
         view, stored = self._stored, self._stored.csr()
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(stored.indptr))
+        rows = row_numbers(stored.indptr)
         is_listed = np.isin(self.flat(rows, stored.indices), self.flat(view.listed_rows, view.indices))
         values = np.where(is_listed == view.lists_missing[rows], np.nan, stored.data)
         return rows, stored.indices.astype(np.intp), values

@@ -17,8 +17,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.data.containers import check_values, has_nan
-from bnmf.data.half_sweeps import ByTile, ScaledView, number_patterns, pointers, split_rows
+from bnmf.data.containers import check_values, has_nan, pointers, row_numbers
+from bnmf.data.half_sweeps import ByTile, ScaledView, number_patterns, split_rows
 from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Shape, Words
 
@@ -101,18 +101,16 @@ class Stored(View):
     @property
     def listed_rows(self) -> Indices:
         """Row of each listed entry."""
-        return np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
+        return row_numbers(self.indptr)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: what is computed of them is computed again where they are sent to."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
-        """Return what a function gives for each row."""
         return function(self)
 
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
-        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
         return ScaledView(self, entry_scale, row_scale)
 
     def select(self, rows: Indices) -> Self:
@@ -128,7 +126,7 @@ class Stored(View):
         """Return a dense mask of the observed entries of rows `start` to `stop`."""
         stop = self.n_rows if stop is None else stop
         mask = np.repeat(self.lists_missing[start:stop, None], self.n_columns, axis=1)
-        rows = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+        rows = row_numbers(self.indptr[start : stop + 1])
         listed = self.indices[self.indptr[start] : self.indptr[stop]]
         mask[rows, listed] = ~mask[rows, listed]
         return mask
@@ -233,22 +231,18 @@ class Listed(Stored):
 
     @cached_property
     def n_observed(self) -> Ints:  # type: ignore[override]
-        """Number of observed entries."""
         return np.diff(self.indptr)
 
     def _whole_rows(self) -> dict[str, Any]:
         return {"n_columns": 0}
 
     def has_negative(self) -> bool:
-        """Return whether an observed entry is negative."""
         return bool(self.values.min(initial=0.0) < 0)
 
     def observed_values(self, row: int) -> Floats:
-        """Return the observed entries of a row."""
         return self.values[self.indptr[row] : self.indptr[row + 1]].astype(np.float64, copy=False)
 
     def csr(self) -> sp.csr_array:
-        """Return the lists as a sparse matrix."""
         shape = self.n_rows, self.n_columns
         return sp.csr_array((self.values, self.indices.astype(np.int64), self.indptr), shape=shape)
 
@@ -257,13 +251,11 @@ class Listed(Stored):
         return np.zeros(self.n_rows)
 
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
-        """Return Σ (a scale)² of each row."""
         if entry_scale is None:
             return self._row_sums(lambda values, positions: values**2)
         return self._row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
 
     def own(self, rows: Indices, columns: Indices) -> tuple[Self, Targets]:
-        """Return a view with values of its own, and the places of some entries in them."""
         own = replace(self, values=self.values.astype(np.float64))
         own.__dict__["patterns"] = self.patterns
         shape = self.n_rows, self.n_columns
@@ -299,7 +291,7 @@ class Listed(Stored):
             end = np.searchsorted(self.indptr, self.indptr[start] + ENTRIES_PER_BLOCK, side="right") - 1
             stop = min(max(int(end), start + 1), self.n_rows)
             listed = slice(self.indptr[start], self.indptr[stop])
-            row_of = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+            row_of = row_numbers(self.indptr[start : stop + 1])
             values = self.values[listed].astype(np.float64, copy=False)
             yield slice(start, stop), row_of, values, self.indices[listed]
             start = stop
@@ -314,17 +306,14 @@ class Whole(Stored):
 
     @cached_property
     def n_observed(self) -> Ints:  # type: ignore[override]
-        """Number of observed entries."""
         n_listed = np.diff(self.indptr)
         return np.where(self.lists_missing, self.n_columns - n_listed, n_listed)
 
     def observed_values(self, row: int) -> Floats:
-        """Return the observed entries of a row."""
         listed = slice(self.indptr[row], self.indptr[row + 1])
         return self._others(row, self.indices[listed]) if self.lists_missing[row] else self.values[listed]
 
     def has_negative(self) -> bool:
-        """Return whether an observed entry is negative."""
         return bool(self.matrix.min() < 0)
 
     @abstractmethod
@@ -332,11 +321,9 @@ class Whole(Stored):
         """Return the entries of a row that are not missing."""
 
     def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
-        """Return Σ (a scale)² of each row."""
         return self.sums_of_squares(entry_scale)
 
     def own(self, rows: Indices, columns: Indices) -> tuple[Self, Targets]:
-        """Return a view with data of its own, and where these hold some entries."""
         shape, values = (self.n_rows, self.n_columns), self.values.astype(np.float64)
         wanted = flat(rows, columns, shape)
         matrix, target = self._own_matrix(wanted)
@@ -373,21 +360,17 @@ class Dense(Whole):
         return {"dense": self.matrix, "n_columns": self.n_columns}
 
     def csr(self) -> sp.csr_array:
-        """Return the array as a sparse matrix."""
         return sp.csr_array(self.matrix)
 
     def dense(self) -> Floats:
-        """Return the array."""
         return self.matrix
 
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
-        """Return Σ (a scale)² of each row."""
         if entry_scale is None:
             return self.squares
         return np.einsum("ij,ij,j->i", self.matrix, self.matrix, entry_scale**2)
 
     def refresh(self) -> None:
-        """Compute the squares again."""
         np.einsum("ij,ij->i", self.matrix, self.matrix, out=self.squares)
 
     def _others(self, row: int, missing: Positions) -> Floats:
@@ -406,15 +389,12 @@ class Sparse(Whole):
         return {"stored_indptr": self.matrix.indptr.astype(np.int64), **stored, "n_columns": self.n_columns}
 
     def csr(self) -> sp.csr_array:
-        """Return the matrix."""
         return self.matrix
 
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
-        """Return Σ (a scale)² of each row."""
         return self.squares if entry_scale is None else self.matrix.multiply(self.matrix) @ entry_scale**2
 
     def refresh(self) -> None:
-        """Compute the squares again."""
         self.squares[:] = np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
 
     def _others(self, row: int, missing: Positions) -> Floats:
@@ -425,8 +405,7 @@ class Sparse(Whole):
     def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
         old = self.matrix
         matrix = sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
-        rows = np.repeat(np.arange(self.n_rows), np.diff(old.indptr))
-        return matrix, (matrix.data, places_in(flat(rows, old.indices, old.shape), wanted))
+        return matrix, (matrix.data, places_in(flat(row_numbers(old.indptr), old.indices, old.shape), wanted))
 
 
 # --- from arrays to both views and the number of observed entries
@@ -507,7 +486,7 @@ def sparse_view(matrix: sp.csr_array) -> Sparse:
     filled = sp.csr_array((np.where(missing, 0.0, matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
     n_rows, n_columns = matrix.shape
     lists_missing = 2 * np.diff(pointers(missing)[matrix.indptr]) < n_columns
-    row_of = np.repeat(np.arange(n_rows), np.diff(matrix.indptr))
+    row_of = row_numbers(matrix.indptr)
     listed_missing = missing & lists_missing[row_of]
     mostly_missing = matrix[~lists_missing].toarray()
     rows, columns = np.nonzero(~np.isnan(mostly_missing))

@@ -67,7 +67,6 @@ class ContaminatedNoise(Noise):
         return self.base.shared
 
     def start(self, shape: Shape) -> NoiseState:
-        """Return a state to start from."""
         return self.base.start(shape)._replace(share=np.full(shape[1], SHARE_PRIOR[0] / sum(SHARE_PRIOR)))
 
     def update(
@@ -80,23 +79,19 @@ class ContaminatedNoise(Noise):
         return self.base.update(half, noise, errors, counts, bounds, rng)
 
     def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, rng: np.random.Generator) -> NoiseState:
-        """Draw the share of gross errors in each column, given these as in `NoiseState.gross`, and all counts."""
         a, b = SHARE_PRIOR
         share = rng.beta(a + gross[0], b + np.maximum(counts - gross[0], 0.0))
         return noise._replace(share=_inside(share), gross=gross)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Draw the noise from its prior."""
         return self.base.draw_prior(shape, rng)._replace(share=_inside(rng.beta(*SHARE_PRIOR, size=shape[1])))
 
     def log_density(self, noise: NoiseState) -> float:
-        """Return the log density of the prior of variances and shares, up to a constant."""
         a, b = SHARE_PRIOR
         shares = xlogy(a - 1.0, noise.share) + xlog1py(b - 1.0, -noise.share)
         return self.base.log_density(noise) + float(shares.sum())
 
     def log_gross(self, noise: NoiseState, counts: Ints) -> float:
-        """Return the log density of the gross errors of the last sweep, and of which entries have one."""
         if not noise.gross.size:
             return 0.0
         (n_gross, squares), variance = noise.gross, ERROR_VARIANCE * noise.column
@@ -105,11 +100,9 @@ class ContaminatedNoise(Noise):
         return float((chosen - 0.5 * errors).sum())
 
     def traced_shapes(self, shape: Shape, by_column: bool) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of what is kept of a draw, by name."""
         return super().traced_shapes(shape, by_column) | {"outlier_share": (shape[1],)}
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
-        """Return what is kept of a draw."""
         return super().traced_values(noise, scale) | {"outlier_share": noise.share}
 
 
@@ -133,11 +126,9 @@ class ContaminatedLaw(Law, trace="outlier_share"):
         self.share = share
 
     def choose(self, draws: Any) -> ContaminatedLaw:
-        """Return the law of some of the draws."""
         return ContaminatedLaw(self.share[draws])
 
     def at(self, columns: Indices) -> ContaminatedLaw:
-        """Return the law at some entries, given their columns."""
         return ContaminatedLaw(self.share[:, columns])
 
     def gross_factors(self, draw: int, squares: Floats, columns: Indices, uniforms: Floats) -> Floats:
@@ -148,7 +139,6 @@ class ContaminatedLaw(Law, trace="outlier_share"):
 
     @property
     def variance(self) -> Floats:
-        """Variance of noise of scale 1."""
         return 1.0 + ERROR_VARIANCE * self.share
 
     def _parts(self, *of_parts: Floats) -> Floats:
@@ -163,7 +153,6 @@ class ContaminatedLaw(Law, trace="outlier_share"):
         return drawn
 
     def log_density(self, squares: Floats) -> Floats:
-        """Return the log density, given squares (S, n)."""
         normal = super().log_density
         return logsumexp(self._parts(normal(squares), normal(squares / FACTOR) - 0.5 * math.log(FACTOR)), axis=0)
 
@@ -173,7 +162,6 @@ class ContaminatedLaw(Law, trace="outlier_share"):
         return self._parts(inside(low, high), inside(low / root, high / root))
 
     def log_probability(self, low: Floats, high: Floats) -> Floats:
-        """Return the log probability of intervals (S, n)."""
         return logsumexp(self._log_masses(low, high), axis=0)
 
     def _spread_between(self, low: Floats, high: Floats, is_gross: Any, values: Any) -> Floats:
@@ -182,14 +170,12 @@ class ContaminatedLaw(Law, trace="outlier_share"):
         return scale * values(low / scale, high / scale)
 
     def draw_between(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
-        """Draw noise between limits (S, n)."""
         log_masses = self._log_masses(low, high)
         is_gross = np.log(rng.random(low.shape)) < log_masses[1] - logsumexp(log_masses, axis=0)
         between = super().draw_between
         return self._spread_between(low, high, is_gross, lambda low, high: between(low, high, rng))
 
     def mean_between(self, low: Floats, high: Floats) -> Floats:
-        """Return the mean of noise that lies between limits (S, n)."""
         log_masses = self._log_masses(low, high)
         weights = np.exp(log_masses - logsumexp(log_masses, axis=0))
         normal = Law()

@@ -26,6 +26,7 @@ from bnmf.model.units import NO_UNITS, Units
 from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair
 from bnmf.utils import memory
+from bnmf.utils.arguments import whole_number
 from bnmf.utils.typing import Floats, Shape
 
 Rates = tuple[Floats, ...]
@@ -63,12 +64,7 @@ class Model:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", as_noise(self.noise))
-        k = self.n_components
-        if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
-            raise TypeError(f"n_components must be a whole number, got {k!r}")
-        k = int(k)
-        if k < 1:
-            raise ValueError(f"n_components must be at least 1, got {k}")
+        k = whole_number(self.n_components, "n_components", 1)
         memory.require(8 * k * sum(self.data.shape), f"one draw with n_components={k}", "take fewer components")
         object.__setattr__(self, "n_components", k)
         if k > min(self.data.shape):

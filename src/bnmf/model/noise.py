@@ -22,22 +22,11 @@ NO_ENTRIES, ONE = np.empty(0), np.ones(1)
 class NoiseState(NamedTuple):
     """Variances of the noise, and what is learned of their distribution.
 
-    Attributes
-    ----------
-    row, column : ndarray of shape (1 or rows,) and (1 or columns,)
-        Entry (i, j) has variance row_i column_j.
-    scale : float
-        s; 1 for common noise.
-    row_strength, column_strength : float
-        α of each side; 0 where the variances of a side do not differ.
-    df : float
-        Degrees of freedom of Student's t; 0 for Gaussian noise.
-    entry : ndarray of shape (observed entries,) or (0,)
-        Factor of the precision of each entry, which makes the noise Student's t.
-    share : ndarray of shape (columns,) or (0,)
-        Share of gross errors in each column.
-    gross : ndarray of shape (2, columns) or (0,)
-        Number of gross errors of the last sweep in each column, and their sum of squares: a sweep begins with them.
+    Entry (i, j) has variance row_i column_j, with one number for a side whose variances do not differ. `scale` is s,
+    and the strengths are α of each side. Student's t has degrees of freedom `df`, and a factor of the precision of each
+    observed `entry`. Contaminated noise has the `share` of gross errors in each column, and `gross` (2, columns), their
+    number in the last sweep and their sum of squares, with which a sweep begins. What a noise model does not have is 0
+    or empty.
     """
 
     row: Floats
@@ -62,18 +51,12 @@ def common(sigma2: float) -> NoiseState:
 
 
 class Law:
-    """The law of noise of scale 1 under each of S draws, with the parameters that heavier tails have: the normal law.
-
-    Attributes
-    ----------
-    has_entries : bool
-        Whether it is normal given a factor of the precision of each entry, which is drawn.
-    has_outliers : bool
-        Whether that factor is one of two, for entries with and without a gross error.
-    """
+    """The law of noise of scale 1 under each of S draws, with parameters where tails are heavier: the normal law."""
 
     has_entries: ClassVar[bool] = False
+    """Whether it is normal given a factor of the precision of each entry, which is drawn."""
     has_outliers: ClassVar[bool] = False
+    """Whether that factor is one of two, for entries with and without a gross error."""
     of_trace: ClassVar[dict[str, type[Law]]] = {}
 
     def __init_subclass__(cls, trace: str) -> None:
@@ -149,34 +132,22 @@ class Law:
 
 
 class Noise(ABC):
-    """A noise model: its prior, its conditional draws, and what the rest of the program must know about it.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Words by which it can be asked for.
-    has_rows, has_columns : bool
-        Whether variances differ between rows and between columns.
-    has_entries : bool
-        Whether each entry has a factor of its precision that is drawn (:meth:`update_entries`).
-    has_outliers : bool
-        Whether rare entries have a gross error, which is drawn (:meth:`update_share`).
-    is_known : bool
-        Whether nothing is learned: standard errors must be given.
-    is_heavy_tailed : bool
-        Whether single entries may be far off, so that they neither set the unit of a column nor count as a fault.
-    floor : float
-        Smallest noise of a column, as a fraction of what the other columns leave unexplained.
-    """
+    """A noise model: its prior, its conditional draws, and what the rest of the program must know about it."""
 
     names: ClassVar[tuple[str, ...]] = ()
+    """Words by which it can be asked for."""
     has_rows: bool = False
     has_columns: bool = False
     has_entries: ClassVar[bool] = False
+    """Whether each entry has a factor of its precision that is drawn (:meth:`update_entries`)."""
     has_outliers: ClassVar[bool] = False
+    """Whether rare entries have a gross error, which is drawn (:meth:`update_share`)."""
     is_known: ClassVar[bool] = False
+    """Whether nothing is learned: standard errors must be given."""
     is_heavy_tailed: ClassVar[bool] = False
+    """Whether single entries may be far off, so that they neither set the unit of a column nor count as a fault."""
     floor: float = 0.0
+    """Smallest noise of a column, as a fraction of what the other columns leave unexplained."""
     by_name: ClassVar[dict[str, type[Noise]]] = {}
 
     def __init_subclass__(cls) -> None:

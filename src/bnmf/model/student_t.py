@@ -81,7 +81,6 @@ class StudentT(Noise):
         return DEGREES_OF_FREEDOM if self.df is None else np.array([float(self.df)])
 
     def start(self, shape: Shape) -> NoiseState:
-        """Return a state to start from, without factors of entries."""
         return self.base.start(shape)._replace(df=float(self._dfs[len(self._dfs) // 2]))
 
     def update(
@@ -113,15 +112,12 @@ class StudentT(Noise):
         return self.base.log_density(noise) + float(factors.sum())
 
     def log_law(self, squares: Floats, noise: NoiseState) -> Floats:
-        """Return the log density of noise of scale 1 without factors of entries, given its squares."""
         return log_student_t(squares, noise.df)
 
     def traced_shapes(self, shape: Shape, by_column: bool) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of what is kept of a draw, by name."""
         return super().traced_shapes(shape, by_column) | {"df": ()}
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
-        """Return what is kept of a draw."""
         return super().traced_values(noise, scale) | {"df": noise.df}
 
 
@@ -145,24 +141,19 @@ class StudentTLaw(Law, trace="df"):
         self.df = df
 
     def choose(self, draws: Any) -> StudentTLaw:
-        """Return the law of some of the draws."""
         return StudentTLaw(self.df[draws])
 
     @property
     def variance(self) -> Floats:
-        """Variance, infinite up to df = 2."""
         return np.where(self.df > 2.0, self.df / np.maximum(self.df - 2.0, 1e-300), np.inf)[:, None]
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float64) -> Floats:
-        """Draw noise, of a shape that starts with the number of draws."""
         return rng.standard_t(self.df.reshape(-1, *[1] * (len(shape) - 1)), size=shape).astype(dtype)
 
     def log_density(self, squares: Floats) -> Floats:
-        """Return the log density, given squares (S, n)."""
         return log_student_t(squares, self.df[:, None])
 
     def log_probability(self, low: Floats, high: Floats) -> Floats:
-        """Return the log probability of intervals (S, n)."""
         swapped = low + high > 0.0  # the tail that is not far out keeps its digits
         low, high, df = np.where(swapped, -high, low), np.where(swapped, -low, high), self.df[:, None]
         with np.errstate(divide="ignore"):
@@ -178,5 +169,4 @@ class StudentTLaw(Law, trace="df"):
         return density * (df + limit**2) / (df - 1.0)
 
     def draw_entries(self, draw: int, squares: Floats, rng: np.random.Generator) -> Floats:
-        """Draw the factors of the entries of a row under one of the draws."""
         return _draw_factors(float(self.df[draw]), squares, rng)

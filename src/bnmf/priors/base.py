@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -70,31 +71,25 @@ class Coefficients:
         """Return the fields alone: the kernels' form of them is made again where they are sent to."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def map(self, function: Callable[[Floats], Floats], **numbers: Any) -> Coefficients:
+        """Return the coefficients with a function of each array, and other numbers."""
+        absolute = None if self.absolute is None else function(self.absolute)
+        return replace(
+            self, linear=function(self.linear), quadratic=function(self.quadratic), absolute=absolute, **numbers
+        )
+
     def times(self, rate: Floats) -> Coefficients:
         """Return the coefficients multiplied by a rate: one number, or one for each component of a separable prior."""
         joint = float(rate[0])
-        return Coefficients(
-            self.linear * rate,
-            self.quadratic * rate,
-            self.pairwise * joint,
-            self.max_rate * joint,
-            self.paper_rule,
-            None if self.absolute is None else self.absolute * rate,
-        )
+        return self.map(lambda x: x * rate, pairwise=self.pairwise * joint, max_rate=self.max_rate * joint)
 
     def of_components(self, first: int, end: int) -> Coefficients:
         """Return the coefficients of some components of a separable prior, without that of their sum or maximum."""
-        return Coefficients(
-            np.ascontiguousarray(self.linear[:, first:end]),
-            np.ascontiguousarray(self.quadratic[:, first:end]),
-            absolute=None if self.absolute is None else np.ascontiguousarray(self.absolute[:, first:end]),
-        )
+        return self.map(lambda x: np.ascontiguousarray(x[:, first:end]), pairwise=0.0, max_rate=0.0, paper_rule=False)
 
     def of_rows(self, rows: slice) -> Coefficients:
         """Return the coefficients of some rows."""
-        arrays: dict[str, Any] = {"linear": self.linear, "quadratic": self.quadratic, "absolute": self.absolute}
-        some = {name: array[rows] for name, array in arrays.items() if array is not None and len(array) > 1}
-        return replace(self, **some)
+        return self.map(lambda x: x[rows] if len(x) > 1 else x)
 
     def draw(self, shape: Shape, rng: np.random.Generator) -> Floats:
         """Draw a factor of `shape` exactly and independently."""
@@ -155,12 +150,12 @@ class Prior:
         return Sum(tuple(term.transposed() for term in self.terms))
 
     def coefficients(self, shape: Shape) -> Coefficients:
-        """Return the four coefficients for a factor of `shape` (rows, K).
+        """Return the coefficients for a factor of `shape` (rows, K), which rates that are matrices must have.
 
         Parameters
         ----------
         shape : tuple of int
-            Rows and components. A rate that is a vector must have K entries, a matrix this shape.
+            Rows and components.
 
         Returns
         -------
@@ -174,13 +169,7 @@ class Prior:
         slope = total.linear + total.max_rate if total.absolute is None else total.absolute - np.abs(total.linear)
         if np.any((total.quadratic <= 0) & (slope <= 0)):
             raise ValueError(f"improper prior: {self} gives some entries neither a positive rate nor a precision")
-        # The kernels read matrices by rows.
-        return replace(
-            total,
-            linear=np.array(total.linear, order="C"),
-            quadratic=np.array(total.quadratic, order="C"),
-            absolute=None if total.absolute is None else np.array(total.absolute, order="C"),
-        )
+        return total.map(lambda x: np.array(x, order="C"))  # the kernels read matrices by rows
 
     def log_density(self, W: Any) -> float:
         """Return the log density of a factor W (rows, K), up to a constant that does not depend on W.
@@ -332,13 +321,10 @@ class Term(Prior):
     def transposed(self) -> Term:
         """Return this prior with every matrix of rates transposed."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        matrices = {
-            name: value.T for name, value in values.items() if isinstance(value, np.ndarray) and value.ndim == 2
-        }
-        return replace(self, **matrices)
+        return replace(self, **{name: value.T for name, value in values.items() if np.ndim(value) == 2})
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the contribution of this term to the four coefficients for a factor of `shape`."""
+        """Return the contribution of this term to the coefficients for a factor of `shape`."""
         raise NotImplementedError
 
     def _coefficients(self, shape: Shape, linear: Any = 0.0, quadratic: Any = 0.0, **others: Any) -> Coefficients:

@@ -30,7 +30,6 @@ class L1(Term):
     degree: ClassVar[int] = 1
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the coefficients of this term."""
         return self._coefficients(shape, linear=self.rate)
 
     def unit_penalty(self, W: Floats) -> Floats:
@@ -60,7 +59,6 @@ class L2Squared(Term):
     degree: ClassVar[int] = 2
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the coefficients of this term."""
         return self._coefficients(shape, quadratic=self.rate)
 
     def unit_penalty(self, W: Floats) -> Floats:
@@ -87,7 +85,6 @@ class L1Squared(Term):
     degree: ClassVar[int] = 2
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the coefficients of this term."""
         return self._coefficients(shape, quadratic=self.rate, pairwise=self.rate)
 
     def unit_penalty(self, W: Floats) -> Floats:
@@ -125,7 +122,6 @@ class LInf(Term):
             raise ValueError(f"rule of LInf must be 'exact' or 'paper', got {self.rule!r}")
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the coefficients of this term."""
         return self._coefficients(shape, max_rate=self.rate, paper_rule=self.rule == "paper")
 
     def unit_penalty(self, W: Floats) -> Floats:
@@ -157,7 +153,6 @@ class TruncatedNormal(Term):
             raise ValueError(f"precision of TruncatedNormal must be positive, got {self.precision!r}")
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the coefficients of this term."""
         precision = self._by_entry(self.precision, shape)
         return Coefficients(-precision * self._by_entry(self.mean, shape), precision)
 
@@ -195,7 +190,6 @@ class Normal(Term):
             raise ValueError(f"mean of Normal must be one number if its precision is learned, got {self.mean!r}")
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the coefficients of this term."""
         precision = self._by_entry(self.precision, shape)
         linear = -precision * self._by_entry(self.mean, shape)
         return Coefficients(linear, precision, absolute=np.zeros((1, shape[1])))
@@ -229,7 +223,6 @@ class Laplace(Term):
     degree: ClassVar[int] = 1
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the coefficients of this term."""
         zero = np.zeros((1, shape[1]))
         return Coefficients(zero, zero, absolute=self._by_entry(self.rate, shape))
 

@@ -19,7 +19,7 @@ from bnmf.priors.base import Prior
 from bnmf.priors.names import to_record
 from bnmf.sampler.moves import Moves
 from bnmf.sampler.state import State
-from bnmf.sampler.stores import DrawStore, Schedule, copy_into, lacks_room, room_for, stored_bytes
+from bnmf.sampler.stores import DrawStore, Schedule, stored_bytes
 from bnmf.utils import digests, files
 from bnmf.utils.files import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
@@ -45,13 +45,9 @@ class DiskStore(DrawStore):
     """Keeps draws and states in a directory.
 
     Draws are plain .npy files, mapped into memory and filled in place. The state of each chain is a small file that is
-    replaced atomically after the draws before it are on disk, and holds checksums of them, which are verified when the
-    run is continued or read again. Whatever a killed process wrote after its last state is drawn again, with the same
-    result.
-
-    The number of chains and of draws is not a property of the directory: a run takes the first ones of what is there,
-    and draws what is not. A file that is too small is replaced atomically by a larger copy, so that files of different
-    length, which a process killed in between leaves, are no harm. The space of a file is reserved when it is created.
+    replaced atomically after the draws before it are on disk, and holds their checksums. Whatever a killed process
+    wrote after its last state is drawn again, with the same result. A run takes the first chains and draws of what is
+    there, and draws what is not: files that are too small are replaced by larger copies, one after the other.
     `settings` are everything else that determines the draws, from :func:`describe`.
     """
 
@@ -81,7 +77,6 @@ class DiskStore(DrawStore):
             with files.explain_full_disk(len(content), self._what(SETTINGS_FILE), self.directory):
                 write_bytes(self.directory / SETTINGS_FILE, content)
         self._has_states = any(self.directory.glob("chain-*.npz"))
-        self._files: dict[str, np.memmap[Any, Any]] = {}  # with all chains and draws that they have
         self._checksums: dict[int, Checksums] = {}
         self._identity = digests.of_json(settings)
         super().__init__(model, schedule, dtype)
@@ -113,38 +108,32 @@ class DiskStore(DrawStore):
         """Release the lock."""
         self._lock.close()
 
-    def allocate(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64, fill: float = 0.0) -> Array:
-        """Return a memory map of one quantity, created in a new directory and opened or enlarged in an old one."""
+    def _existing(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array | None:
+        """Return a memory map of the file of a quantity, None in a new directory."""
         path = self.directory / f"{name}.npy"
         if not path.exists() and not self._has_states:
-            self._create(path, shape, dtype, fill)
-        array = self._mapped(path)
-        if array.ndim != len(shape) or array.shape[2:] != shape[2:] or array.dtype != dtype:
-            raise CheckpointError(f"{self._what(path.name)} does not belong to this run; {AGAIN}")
-        if lacks_room(array, shape):
-            self._create(path, room_for(array, shape), dtype, fill, array)
-            array = self._mapped(path)
-        self._files[name] = array
-        return array[: shape[0], : shape[1]]
-
-    def _mapped(self, path: Path) -> np.memmap[Any, Any]:
-        """Return a memory map of a file that must be there."""
+            return None
         try:
             np.lib.format.open_memmap(path, mode="r")  # refuses a file that was cut off; "r+" would fill it
-            return np.lib.format.open_memmap(path, mode="r+")
+            array = np.lib.format.open_memmap(path, mode="r+")
         except Exception as error:  # a damaged header can raise almost anything
             raise CheckpointError(f"{self._what(path.name)} cannot be read ({error}); {AGAIN}") from error
+        if array.ndim != len(shape) or array.shape[2:] != shape[2:] or array.dtype != dtype:
+            raise CheckpointError(f"{self._what(path.name)} does not belong to this run; {AGAIN}")
+        return array
 
-    def _create(self, path: Path, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> None:
-        """Write a file with room for all draws, and those of an old one in it."""
-        n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    def _create(self, name: str, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> Array:
+        """Write a file with room for all draws, and those of an old one in it, and return a memory map of it."""
+        path, n_bytes = self.directory / f"{name}.npy", math.prod(shape) * np.dtype(dtype).itemsize
         with files.explain_full_disk(n_bytes, self._what(path.name), self.directory), replacing(path) as temporary:
             array = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
             files.reserve(temporary)
             if fill:  # a new file holds zeros
                 array[...] = fill
-            copy_into(array, old)
+            if old is not None:
+                array[: old.shape[0], : old.shape[1]] = old
             array.flush()
+        return np.lib.format.open_memmap(path, mode="r+")
 
     def _state_path(self, chain: int) -> Path:
         return self.directory / f"chain-{chain}.npz"
@@ -174,14 +163,14 @@ class DiskStore(DrawStore):
         return state
 
     def _of_chain(self, chain: int) -> dict[str, Array]:
-        return {name: array[chain] for name, array in self._files.items()}
+        return {name: array[chain] for name, array in self._arrays.items()}
 
     def checkpoint(self, chain: int, state: State) -> None:
         """Flush the draws, then replace the state."""
         if state.sweep == self._checksums[chain].end:  # nothing new
             return
-        for array in self._files.values():
-            array.flush()
+        for array in self._arrays.values():
+            array.flush()  # type: ignore[attr-defined]
         self._checksums[chain].add(self._of_chain(chain), state.sweep)
         noise = state.noise
         arrays = {"W": state.W, "Zt": state.Zt, "row": noise.row, "column": noise.column, "entry": noise.entry}

@@ -21,21 +21,10 @@ from bnmf.model.contaminated import FACTOR, log_odds
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Coefficients
+from bnmf.sampler import streams
 from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.state import State
-from bnmf.sampler.streams import (
-    DRAW_W,
-    DRAW_Z,
-    ENTRIES,
-    LATENT,
-    NOISE,
-    NOISE_FIRST,
-    OUTLIERS,
-    RATES,
-    SHARES,
-    START,
-    Stream,
-)
+from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers
 from bnmf.utils.typing import Floats
 
@@ -43,7 +32,7 @@ from bnmf.utils.typing import Floats
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:
     """Return the state that a chain starts from."""
     workers = workers or Workers()
-    rng = stream.generator(stream.key(0, START))
+    rng = stream.generator(stream.key(0, streams.START))
     rates = model.starting_rates
     if isinstance(init, str):
         if init != "random":
@@ -103,7 +92,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         for half in model.noise_model.halves:
             view, given, other = _half(half, model, W, Zt)
             row_variance, entry_variance = _variances(half, noise)
-            prior, part = (prior_W, DRAW_W) if half == "W" else (prior_Z, DRAW_Z)
+            prior, part = (prior_W, streams.DRAW_W) if half == "W" else (prior_Z, streams.DRAW_Z)
             is_used = half in model.noise_model.updated_after
             errors = view.half_sweep(
                 given, other, prior, row_variance, entry_variance, stream.key(sweep, part), workers,
@@ -119,11 +108,13 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         residuals = model.rows.listed_residuals(W, Zt, workers)
         if model.noise_model.has_entries:
             squares, _ = model.standardised_squares(residuals, noise)
-            noise = model.noise_model.update_entries(noise, squares, stream.generator(stream.key(sweep, ENTRIES)))
+            noise = model.noise_model.update_entries(
+                noise, squares, stream.generator(stream.key(sweep, streams.ENTRIES))
+            )
         squared_error, log_likelihood = float(residuals @ residuals), model.log_likelihood_of(residuals, noise)
     rates = state.rates
     if rates:
-        rates = model.draw_rates(W, Zt, stream.generator(stream.key(sweep, RATES)))
+        rates = model.draw_rates(W, Zt, stream.generator(stream.key(sweep, streams.RATES)))
         prior_W, prior_Z = model.coefficients(rates)
     free = model.drawn["Z"][0], model.drawn["W"][1]
     moves.apply(W, Zt, prior_W, prior_Z, free, stream, sweep, workers.memory)
@@ -161,8 +152,8 @@ def _draw_both(
     columns_first = model.noise_model.halves[0] == "Z"
     draw_both(
         rows.kernel_rows(n_components), columns.kernel_rows(n_components), W, Zt, prior_W.kernel_prior,
-        prior_Z.kernel_prior, workers.memory, noise.row, noise.column, stream.key(sweep, DRAW_W),
-        stream.key(sweep, DRAW_Z), n_passes, drawn["W"], drawn["Z"], columns_first, *errors,
+        prior_Z.kernel_prior, workers.memory, noise.row, noise.column, stream.key(sweep, streams.DRAW_W),
+        stream.key(sweep, streams.DRAW_Z), n_passes, drawn["W"], drawn["Z"], columns_first, *errors,
     )  # fmt: skip
     if columns_first:
         rows.correct_errors(W, Zt, noise.column, errors[0])
@@ -173,7 +164,9 @@ def _draw_both(
 
 def _update_noise(model: Model, half: str, noise: NoiseState, errors: Floats, stream: Stream, sweep: int) -> NoiseState:
     """Draw what a half-sweep tells about the noise."""
-    rng = stream.generator(stream.key(sweep, NOISE if half == model.noise_model.halves[-1] else NOISE_FIRST))
+    rng = stream.generator(
+        stream.key(sweep, streams.NOISE if half == model.noise_model.halves[-1] else streams.NOISE_FIRST)
+    )
     n_observed = (model.rows if half == "W" else model.columns).view.n_observed
     return model.noise_model.update(half, noise, errors, n_observed, model.max_precisions[half], rng)
 
@@ -235,10 +228,10 @@ def with_latent_values(
 
     if model.data.limits is not None:
         weight = model.weights(noise)[filled.listed] if model.is_weighted else None
-        over_rows(filled.draw, LATENT, weight=weight)
+        over_rows(filled.draw, streams.LATENT, weight=weight)
     if has_outliers:
-        over_rows(filled.draw_outliers, OUTLIERS, log_odds=log_odds(noise.share), factor=FACTOR)
-        rng = stream.generator(stream.key(sweep, SHARES))
+        over_rows(filled.draw_outliers, streams.OUTLIERS, log_odds=log_odds(noise.share), factor=FACTOR)
+        rng = stream.generator(stream.key(sweep, streams.SHARES))
         noise = model.noise_model.update_share(noise, filled.gross(), filled.n_exact, rng)
     return model.with_data(refreshed(filled.rows, model.rows), refreshed(filled.columns, model.columns)), noise
 

@@ -46,16 +46,9 @@ class InterruptedRunWarning(UserWarning):
 class Drawn(NamedTuple):
     """What is kept of a run, in the user's units: the same number of draws of each chain.
 
-    Attributes
-    ----------
-    W, Z : ndarray of shape (chain, draw, rows, K) and (chain, draw, K, columns), or RunningMoments
-        The factors, or only their moments.
-    prediction : RunningMoments or None
-        Moments of W Z where there are no draws of the factors.
-    traces : dict of str to ndarray with leading axes (chain, draw)
-        Noise and other quantities.
-    train_mse : ndarray of shape (chain, sweep)
-        Mean squared error on the observed entries after every sweep, burn-in included.
+    W (chain, draw, rows, K) and Z (chain, draw, K, columns) are the factors, or only their moments, and `prediction`
+    the moments of W Z then. `traces` are draws of the noise and of other quantities (chain, draw, ...), and `train_mse`
+    (chain, sweep) is the mean squared error on the observed entries after every sweep, burn-in included.
     """
 
     W: Any
@@ -69,16 +62,8 @@ class Run:
     """Chains of a model that can be continued: :meth:`sampled` and :meth:`extended` return another run.
 
     Its draws are those of a single run of that length, because every sweep of every chain has its own random stream. A
-    pickled run can be continued too.
-
-    Attributes
-    ----------
-    schedule : Schedule
-        How long the run was to be.
-    counts : list of int
-        Draws of each chain.
-    drawn : Drawn
-        What is kept of them; after Ctrl-C a part of what was requested.
+    pickled run can be continued too. A sampled run has the `schedule` that it was to have, the `counts` of draws of its
+    chains, and what is kept of them as `drawn`: after Ctrl-C a part of what was requested.
     """
 
     schedule: Schedule

@@ -107,13 +107,26 @@ class Store:
 
     def allocate(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64, fill: float = 0.0) -> Array:
         """Return the array of one quantity of the whole run, with what was recorded of it before."""
-        old = self._arrays.get(name)
-        if old is None or lacks_room(old, shape):
-            larger = room_for(old, shape)
-            array = np.full(larger, fill, dtype) if fill else np.zeros(larger, dtype)
-            copy_into(array, old)
-            self._arrays[name] = array
-        return self._arrays[name][: shape[0], : shape[1]]
+        array = self._existing(name, shape, dtype)
+        if array is None:
+            array = self._create(name, shape, dtype, fill)
+        elif array.shape[0] < shape[0] or array.shape[1] < shape[1]:
+            # After an interruption there may be more of the old run than the new one is to have.
+            larger = max(array.shape[0], shape[0]), max(array.shape[1], shape[1]), *shape[2:]
+            array = self._create(name, larger, dtype, fill, array)
+        self._arrays[name] = array
+        return array[: shape[0], : shape[1]]
+
+    def _existing(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array | None:
+        """Return what there is of a quantity, which may have fewer or more chains and draws."""
+        return self._arrays.get(name)
+
+    def _create(self, name: str, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> Array:
+        """Return a new array of a quantity, with the content of a smaller one."""
+        array = np.full(shape, fill, dtype) if fill else np.zeros(shape, dtype)
+        if old is not None:
+            array[: old.shape[0], : old.shape[1]] = old
+        return array
 
     def resume(self, chain: int) -> State | None:
         """Return the state that a chain continues from, or None for a new chain."""
@@ -138,22 +151,6 @@ class Store:
 
     def close(self) -> None:
         """Release what the store holds besides memory."""
-
-
-def lacks_room(array: Array, shape: tuple[int, ...]) -> bool:
-    """Return whether an array has fewer chains or draws than a shape."""
-    return array.shape[0] < shape[0] or array.shape[1] < shape[1]
-
-
-def room_for(old: Array | None, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape with room for a new run and, after an interruption, for all that was drawn of the old one."""
-    return shape if old is None else (max(old.shape[0], shape[0]), max(old.shape[1], shape[1]), *shape[2:])
-
-
-def copy_into(array: Array, old: Array | None) -> None:
-    """Copy what was recorded into a larger array."""
-    if old is not None:
-        array[: old.shape[0], : old.shape[1]] = old
 
 
 class DrawStore(Store):

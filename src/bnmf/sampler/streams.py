@@ -21,13 +21,11 @@ START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATEN
 
 
 class Stream:
-    """The randomness of one chain: the same seed and number of the chain give the same; None takes a new seed."""
+    """The randomness of one chain: the same seed and number of the chain give the same."""
 
-    def __init__(self, seed: int | None = None, chain: int = 0) -> None:
-        sequence = np.random.SeedSequence(seed)
-        self.seed = sequence.entropy
+    def __init__(self, seed: int, chain: int = 0) -> None:
         self.chain = chain
-        words: Words = sequence.generate_state(2, np.uint64).astype(np.uint64)
+        words: Words = np.random.SeedSequence(seed).generate_state(2, np.uint64).astype(np.uint64)
         self._seed_words = int(words[0]), int(words[1])
         self._philox = np.random.Philox(_Words(words))  # type: ignore[arg-type]
         self._generator = np.random.Generator(self._philox)

@@ -16,14 +16,7 @@ SEED_LIMIT = 2**31 - 1
 
 
 def whole_number(value: Any, name: str, lowest: int) -> int:
-    """Return a whole number that is at least `lowest`.
-
-    Examples
-    --------
-    >>> whole_number(0, "n_draws", 1)
-    Traceback (most recent call last):
-    ValueError: n_draws must be at least 1, got 0
-    """
+    """Return a whole number that is at least `lowest`."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     if value < lowest:
@@ -40,13 +33,7 @@ def probability(value: Any, name: str) -> float:
 
 
 def probabilities(value: Any, name: str) -> Floats:
-    """Return a number or a list of numbers between 0 and 1 as a list.
-
-    Examples
-    --------
-    >>> probabilities(0.5, "q")
-    array([0.5])
-    """
+    """Return a number or a list of numbers between 0 and 1 as a list."""
     try:
         found = np.atleast_1d(floats(value, name))
     except TypeError:
@@ -74,6 +61,18 @@ def floats(value: Any, name: str) -> Floats:
     raise TypeError(f"{name} must hold real numbers, got {value!r:.80}")
 
 
+def numbers(given: Any, name: str) -> Floats:
+    """Return an argument as an array of floats, NaN where it is masked or not available."""
+    if is_pandas(given, "DataFrame", "Series"):
+        given = given.astype(object).to_numpy(na_value=np.nan)
+    if isinstance(given, np.ma.MaskedArray):
+        given = np.ma.filled(given.astype(np.float64), np.nan)
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers, got {type(given).__name__}") from None
+
+
 def path(value: Any, name: str) -> Path:
     """Return the name of a file or directory as a path."""
     if not isinstance(value, (str, os.PathLike)):
@@ -92,13 +91,7 @@ def checkpoint_directory(value: Any) -> Path:
 
 
 def positions(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[Indices, Indices]:
-    """Return paired positions in a matrix.
-
-    Examples
-    --------
-    >>> positions([0, 1], [2, -1], (2, 3))
-    (array([0, 1]), array([ 2, -1]))
-    """
+    """Return paired positions in a matrix."""
     if rows is None or columns is None:
         raise ValueError("rows and columns go together: give both or neither")
     found = [_whole_numbers(rows, "rows", shape[0]), _whole_numbers(columns, "columns", shape[1])]
@@ -118,13 +111,7 @@ def _whole_numbers(value: Any, name: str, size: int) -> Indices:
 
 
 def as_seed(random_state: Any) -> int:
-    """Return a seed: a whole number unchanged, and otherwise one drawn from the given source.
-
-    Examples
-    --------
-    >>> as_seed(7), as_seed(np.random.RandomState(7)) == as_seed(np.random.RandomState(7))
-    (7, True)
-    """
+    """Return a seed: a whole number unchanged, and otherwise one drawn from the given source."""
     if random_state is None:
         return int(np.random.randint(SEED_LIMIT))  # noqa: NPY002 (the global generator is what None means)
     if isinstance(random_state, np.random.Generator):
@@ -153,12 +140,5 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 
 def is_pandas(X: Any, *kinds: str) -> bool:
-    """Return whether X is an object of pandas, found without its import, which takes 65 MB in each Dask worker.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> is_pandas(pd.Series([1.0]), "DataFrame"), is_pandas(pd.Series([1.0]), "DataFrame", "Series")
-    (False, True)
-    """
+    """Return whether X is an object of pandas, found without its import, which takes 65 MB in each Dask worker."""
     return any(base.__module__.split(".")[0] == "pandas" and base.__name__ in kinds for base in type(X).__mro__)

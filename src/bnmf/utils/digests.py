@@ -20,13 +20,7 @@ def of_bytes(*chunks: bytes) -> str:
 
 
 def of_arrays(*arrays: Array) -> str:
-    """Return the digest of the shapes and contents of arrays.
-
-    Examples
-    --------
-    >>> of_arrays(np.ones((2, 3))) == of_arrays(np.ones((3, 2)))
-    False
-    """
+    """Return the digest of the shapes and contents of arrays."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(repr(array.shape).encode())

@@ -10,13 +10,7 @@ if TYPE_CHECKING:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration with the two units that matter.
-
-    Examples
-    --------
-    >>> duration(8.2), duration(200), duration(7300)
-    ('8 s', '3 min 20 s', '2 h 1 min')
-    """
+    """Return a duration with the two units that matter."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -26,13 +20,7 @@ def duration(seconds: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Return a number of bytes with the unit that suits it.
-
-    Examples
-    --------
-    >>> size(1536), size(3 * 1024**3)
-    ('1.5 kB', '3.0 GB')
-    """
+    """Return a number of bytes with the unit that suits it."""
     for unit in ("B", "kB", "MB"):
         if abs(n_bytes) < 1024:
             return f"{n_bytes:.1f} {unit}" if unit != "B" else f"{n_bytes:.0f} B"
