@@ -246,27 +246,6 @@ def test_to_inference_data(posterior):
     assert summary["mean"].iloc[0] == pytest.approx(posterior.noise_variance.mean(), abs=0.01)
 
 
-def test_leave_one_out_of_inference_data():
-    """ArviZ's LOO takes the log likelihood, and prefers the rank that the data have."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ArviZ on its next version and on Pareto k, and of short chains
-        arviz = pytest.importorskip("arviz")
-        rng = np.random.default_rng(0)
-        X = rng.exponential(size=(40, 2)) @ rng.exponential(size=(2, 12)) + 0.3 * rng.random((40, 12))
-        X[rng.random(X.shape) < 0.2] = np.nan
-        data = ObservedMatrix.from_data(X)
-        elpd = []
-        for rank in (1, 2):
-            model = Model(data, rank)
-            posterior = sample_posterior(model, Schedule(n_chains=2, burn_in=200, n_draws=200), seed=0)
-            inference = posterior.to_inference_data(X)
-            found = arviz.loo(inference)
-            elpd.append(found.elpd if hasattr(found, "elpd") else found.elpd_loo)  # before ArviZ 1
-    assert inference.log_likelihood["X"].shape == (2, 200, data.n_observed)
-    np.testing.assert_array_equal(inference.observed_data["X"], X[~np.isnan(X)])
-    assert elpd[1] > elpd[0] + 10
-
-
 def test_repr(posterior):
     assert repr(posterior) == "<Posterior of a 6 x 5 matrix, K = 3: 2 chains of 50 draws>"
 
