@@ -189,29 +189,20 @@ def check_table(
     model = clone(estimator).set_params(**needed)
     ends = np.stack([np.where(np.isfinite(side), side, np.nan) for side in (low, high)])
     others, notes = _others(used.shape, np.ma.masked_invalid(ends).mean(axis=0).filled(np.nan))
-    predictions, seconds = _run({BNMF: partial(_predict, model, progress, low, high), **others}, repeats, progress)
-    n_failed = sum(not prediction.has_converged for prediction in predictions[BNMF])
+    methods = {BNMF: partial(_predict, model, progress, low, high), **others}
+    entries, seconds, n_failed = _run(methods, repeats, scale, progress)
     if n_failed:
         notes.append(
             f"the predictions of bnmf have not converged in {n_failed} of {n_repeats} repeats, so more draws may lower "
             "its error"
         )
-    squares = {
-        method: [
-            ((prediction.values - repeat.values) / scale[repeat.columns]) ** 2
-            for prediction, repeat in zip(found, repeats, strict=True)
-        ]
-        for method, found in predictions.items()
-    }
-    inside = np.concatenate([prediction.is_inside for prediction in predictions[BNMF]])
-    columns = known[np.concatenate([repeat.columns for repeat in repeats])]
-    pooled = {method: np.concatenate(parts) for method, parts in squares.items()}
-    by_column = _by_column(columns, pooled[BNMF], inside, array.shape[1], names)
-    few = (
-        f"Only {len(inside)} entries were hidden, so this is no more than a hint. " if len(inside) < MIN_HIDDEN else ""
-    )
-    conclusion = f"{few}{_compared(pooled)} {_intervals(inside, columns, by_column, names)}"
-    return TableCheck(_table(squares, inside, seconds), by_column, conclusion, tuple(notes))
+    entries["column"] = known[entries["column"]]
+    n = len(entries)
+    few = f"Only {n} entries were hidden, so this is no more than a hint. " if n < MIN_HIDDEN else ""
+    compared = _compared({method: entries[method].to_numpy() for method in methods})
+    conclusion = f"{few}{compared} {_intervals(entries['inside'].to_numpy(), entries['column'].to_numpy(), names)}"
+    index = pd.RangeIndex(array.shape[1]) if names is None else names
+    return TableCheck(_table(entries, seconds), _by_column(entries, index), conclusion, tuple(notes))
 
 
 def _dense(X: Any) -> Floats:
@@ -328,51 +319,50 @@ def _others(shape: tuple[int, int], stand_ins: Floats) -> tuple[dict[str, Callab
 
 
 def _run(
-    methods: dict[str, Callable[[_Repeat], _Prediction]], repeats: list[_Repeat], progress: bool
-) -> tuple[dict[str, list[_Prediction]], dict[str, float]]:
-    """Return the predictions of each method for each repeat, and its median seconds."""
-    total = len(methods) * len(repeats)
+    methods: dict[str, Callable[[_Repeat], _Prediction]], repeats: list[_Repeat], scale: Floats, progress: bool
+) -> tuple[pd.DataFrame, dict[str, float], int]:
+    """Return hidden entries with squared errors, median seconds of each method, and repeats without convergence."""
+    total, n_failed = len(methods) * len(repeats), 0
     display = Display({FITS: total}, unit=FITS) if progress else Silent()
-    found: dict[str, list[_Prediction]] = {method: [] for method in methods}
+    parts, rate = [], Rate(total, 0)
     seconds: dict[str, list[float]] = {method: [] for method in methods}
-    n_done, rate = 0, Rate(total, 0)
     with display:
-        for repeat in repeats:
+        for number, repeat in enumerate(repeats):
+            part = pd.DataFrame({"repeat": number, "column": repeat.columns})
             for method, predict in methods.items():
                 began = time.perf_counter()
-                found[method].append(predict(repeat))
+                found = predict(repeat)
                 seconds[method].append(time.perf_counter() - began)
-                n_done += 1
+                part[method] = ((found.values - repeat.values) / scale[repeat.columns]) ** 2
+                if found.is_inside is not None:
+                    part["inside"] = found.is_inside
+                    n_failed += not found.has_converged
+                n_done = sum(map(len, seconds.values()))
                 display.update(FITS, n_done, partial(rate.left, n_done))
+            parts.append(part)
     # The first fit may include compilation, so not the mean.
-    return found, {method: float(np.median(times)) for method, times in seconds.items()}
+    medians = {method: float(np.median(times)) for method, times in seconds.items()}
+    return pd.concat(parts, ignore_index=True), medians, n_failed
 
 
 # --- what came out
 
 
-def _table(squares: dict[str, list[Floats]], inside: Bools, seconds: dict[str, float]) -> pd.DataFrame:
-    errors = {method: [np.sqrt(part.mean()) for part in parts] for method, parts in squares.items()}
-    table = pd.DataFrame(
-        {
-            method: {"error": np.mean(of_repeats), "lowest": min(of_repeats), "highest": max(of_repeats)}
-            for method, of_repeats in errors.items()
-        }
-    ).T
-    table["coverage"] = [inside.mean() if method == BNMF else np.nan for method in errors]
-    table["seconds"] = list(seconds.values())
+def _table(entries: pd.DataFrame, seconds: dict[str, float]) -> pd.DataFrame:
+    """Return errors over the repeats, coverage and seconds of each method."""
+    errors = np.sqrt(entries.groupby("repeat")[list(seconds)].mean())
+    table = pd.DataFrame({"error": errors.mean(), "lowest": errors.min(), "highest": errors.max()})
+    table["coverage"] = pd.Series({BNMF: entries["inside"].mean()})
+    table["seconds"] = pd.Series(seconds)
     return table.rename_axis("method")
 
 
-def _by_column(
-    columns: Indices, squares: Floats, inside: Bools, n_columns: int, names: pd.Index | None
-) -> pd.DataFrame:
-    counts = np.bincount(columns, minlength=n_columns)
-    with np.errstate(invalid="ignore"):
-        error = np.sqrt(np.bincount(columns, squares, n_columns) / counts)
-        coverage = np.bincount(columns, inside, n_columns) / counts
-    index = pd.RangeIndex(n_columns) if names is None else names
-    return pd.DataFrame({"hidden": counts, "error": error, "coverage": coverage}, index=index)
+def _by_column(entries: pd.DataFrame, index: pd.Index) -> pd.DataFrame:
+    """Return the number of hidden entries of each column, and error and coverage of bnmf there."""
+    groups = entries.groupby("column")
+    found = {"hidden": groups.size(), "error": np.sqrt(groups[BNMF].mean()), "coverage": groups["inside"].mean()}
+    table = pd.DataFrame(found).reindex(range(len(index)))
+    return table.assign(hidden=table["hidden"].fillna(0).astype(int)).set_axis(index)
 
 
 def _is_better(squares: Floats, others: Floats) -> bool:
@@ -411,7 +401,7 @@ def _compared(squares: dict[str, Floats]) -> str:
     )
 
 
-def _intervals(inside: Bools, columns: Indices, by_column: pd.DataFrame, names: pd.Index | None) -> str:
+def _intervals(inside: Bools, columns: Indices, names: pd.Index | None) -> str:
     """Return whether the intervals of bnmf hold, in all and in each column."""
     n, coverage = len(inside), float(inside.mean())
     what = f"{PROB:.0%} intervals"
@@ -422,7 +412,7 @@ def _intervals(inside: Bools, columns: Indices, by_column: pd.DataFrame, names: 
     if n < MIN_HIDDEN:
         return f"Whether the {what} of bnmf hold cannot be told: {inside.sum()} of {n} entries are inside."
     # A column is named if it has so few entries inside that this is unlikely, given how many columns there are.
-    counts = by_column["hidden"].to_numpy()
+    counts = np.bincount(columns)
     n_inside = np.bincount(columns[inside], minlength=len(counts))
     p_values = np.asarray(stats.binom.cdf(n_inside, counts, PROB))
     is_unlikely = p_values < COLUMN_P_VALUE / np.count_nonzero(counts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
 import numpy as np
@@ -20,6 +20,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.posterior.loo import leave_one_out
+from bnmf.posterior.posterior import Posterior
 from bnmf.sampler.run import Ending
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
@@ -76,16 +77,6 @@ class RankChoice:
 
     def __str__(self) -> str:
         return f"{self.table.to_string(float_format='{:.4g}'.format)}\nbest_k = {self.best_k}. {self.sentence}"
-
-
-class _Task(NamedTuple):
-    """One fit: a fold with some K, or all data (fold None) for leave-one-out densities."""
-
-    model: BayesianNMF
-    data: ObservedMatrix
-    fold: Fold | None
-    seed: int
-    path: Path | None
 
 
 def select_rank(
@@ -175,15 +166,21 @@ def select_rank(
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
     settings = [fingerprint(data), n_folds, seed]
-    tasks = _tasks(data, models, n_folds, n_repeats, arguments.flag(loo, "loo"), seed, directory, settings)
-    total = len(ks) * (n_folds * n_repeats + loo)
-    results = _run(tasks, total, n_jobs, arguments.flag(progress, "progress"))
-    held_out = np.array(results[: len(results) - (len(ks) if loo else 0)])
-    densities, squares = held_out[:, :2].reshape(-1, len(ks), 2).transpose(2, 1, 0)
+
+    def tasks() -> Iterator[tuple[BayesianNMF, ObservedMatrix | Fold, Path | None]]:
+        """Yield a model, what it is fitted to and a file for its result: fold by fold and K by K, then all data."""
+        for where, part in _parts(data, n_folds, n_repeats, loo, seed):
+            for model in models:
+                name = f"{joblib.hash([settings, model.get_params(), where])}.json"
+                yield model, part, None if directory is None else directory / name
+
+    n_held_out = len(ks) * n_folds * n_repeats
+    n_fits = n_held_out + len(ks) * arguments.flag(loo, "loo")
+    results = _run(tasks(), n_fits, seed, n_jobs, arguments.flag(progress, "progress"))
+    densities, squares = np.array(results[:n_held_out]).reshape(-1, len(ks), 2).transpose(2, 1, 0)
     choice = _choose(ks, densities, squares)
     if loo:
-        names = ["loo", "loo_se", "waic", "waic_se", "loo_unreliable"]
-        choice.table[names] = np.array(results[-len(ks) :])
+        choice.table[["loo", "loo_se", "waic", "waic_se", "loo_unreliable"]] = np.array(results[n_held_out:])
     return choice
 
 
@@ -196,66 +193,49 @@ def _numbers_of_components(ks: Any) -> list[int]:
     return found
 
 
-def _tasks(
-    data: ObservedMatrix,
-    models: list[BayesianNMF],
-    n_folds: int,
-    n_repeats: int,
-    loo: bool,
-    seed: int,
-    directory: Path | None,
-    settings: list[Any],
-) -> Iterator[_Task]:
-    """Yield the fits, fold by fold and K by K, then those of all data."""
-
-    def path(model: BayesianNMF, *where: Any) -> Path | None:
-        if directory is None:
-            return None
-        return directory / f"{joblib.hash([settings, model.get_params(), where])}.json"
-
+def _parts(
+    data: ObservedMatrix, n_folds: int, n_repeats: int, loo: bool, seed: int
+) -> Iterator[tuple[tuple[Any, ...], ObservedMatrix | Fold]]:
+    """Yield the folds of each repeat with their numbers, and all data for leave-one-out densities."""
     for repeat in range(n_repeats):
         rng = np.random.default_rng([seed, repeat] if repeat else seed)
         for number, fold in enumerate(folds(data, n_folds, rng, balanced=True)):
-            for model in models:
-                yield _Task(model, data, fold, seed, path(model, repeat, number))
+            yield (repeat, number), fold
     if loo:
-        for model in models:
-            yield _Task(model, data, None, seed, path(model, "loo"))
+        yield ("loo",), data
 
 
-def _run(tasks: Iterator[_Task], total: int, n_jobs: int | None, progress: bool) -> list[list[float]]:
+def _run(tasks: Iterator[Any], n_fits: int, seed: int, n_jobs: int | None, progress: bool) -> list[list[float]]:
     """Return the result of each task, in their order."""
-    display = Display({FITS: total}, unit=FITS) if progress else Silent()
-    results, rate = [], Rate(total, 0)
+    display = Display({FITS: n_fits}, unit=FITS) if progress else Silent()
+    results, rate = [], Rate(n_fits, 0)
     with display:
-        jobs = (joblib.delayed(_result)(task) for task in tasks)
+        jobs = (joblib.delayed(_result)(*task, seed) for task in tasks)
         for result in joblib.Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             results.append(result)
             display.update(FITS, len(results), partial(rate.left, len(results)))
     return results
 
 
-def _result(task: _Task) -> list[float]:
-    """Return the scores of a task, from its file if it was finished before."""
-    if task.path is not None and task.path.exists():
+def _result(model: BayesianNMF, part: ObservedMatrix | Fold, path: Path | None, seed: int) -> list[float]:
+    """Return the scores of a fit, from its file if it was finished before."""
+    if path is not None and path.exists():
         try:
-            return [float(number) for number in json.loads(task.path.read_bytes())]
+            return [float(number) for number in json.loads(path.read_bytes())]
         except (ValueError, TypeError):
             pass  # damaged: fit again
-    result = _score(task) if task.fold is not None else _leave_one_out(task)
-    if task.path is not None:
-        write_bytes(task.path, json.dumps(result).encode())
+    fitted = model.fit_observed(part.rest if isinstance(part, Fold) else part, seed)
+    if fitted.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but the choice needs all
+        raise KeyboardInterrupt
+    posterior = fitted.posterior_
+    result = _score(posterior, part) if isinstance(part, Fold) else _leave_one_out(posterior, part, seed)
+    if path is not None:
+        write_bytes(path, json.dumps(result).encode())
     return result
 
 
-def _score(task: _Task) -> list[float]:
+def _score(posterior: Posterior, fold: Fold) -> list[float]:
     """Return mean log predictive density and mean squared error of the hidden entries."""
-    fold = task.fold
-    assert fold is not None
-    model = task.model.fit_observed(fold.rest, task.seed)
-    if model.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but the choice needs all
-        raise KeyboardInterrupt
-    posterior = model.posterior_
     limits = {"lower": fold.lower, "upper": fold.upper}
     density = posterior.log_predictive_density(fold.rows, fold.columns, fold.values, **limits)
     mean = posterior.mean(fold.rows, fold.columns)
@@ -263,14 +243,13 @@ def _score(task: _Task) -> list[float]:
     return [float(np.average(x, weights=fold.weights)) for x in (density, squares)]
 
 
-def _leave_one_out(task: _Task) -> list[float]:
+def _leave_one_out(posterior: Posterior, data: ObservedMatrix, seed: int) -> list[float]:
     """Return leave-one-out densities and WAIC of observed entries, with standard errors."""
-    posterior = task.model.fit_observed(task.data, task.seed).posterior_
-    rng = np.random.default_rng(task.seed)
-    rows, columns, values, weights = entries_to_score(task.data, rng)
+    rng = np.random.default_rng(seed)
+    rows, columns, values, weights = entries_to_score(data, rng)
     chosen = rng.permutation(len(rows))[:MAX_LOO_ENTRIES]
     at = rows[chosen], columns[chosen]
-    found = leave_one_out(posterior, *at, values[chosen], *task.data.limits_at(*at))
+    found = leave_one_out(posterior, *at, values[chosen], *data.limits_at(*at))
     weights = weights[chosen]
     out = []
     for densities in (found.loo, found.waic):

@@ -1,7 +1,6 @@
 """Components in any order and scale are brought together again, and those that differ are not averaged."""
 
 import numpy as np
-import pytest
 
 from bnmf.posterior.alignment import align
 
@@ -29,7 +28,6 @@ def test_draws_are_brought_into_one_order_and_scale():
     assert aligned_Z.std(axis=(0, 1)).max() < 0.05
     assert W.std(axis=(0, 1)).mean() > 10 * aligned_W.std(axis=(0, 1)).mean()  # they were not, before
     np.testing.assert_allclose(aligned_W.mean(axis=2), 1.0)
-    assert alignment.agrees.all()
     assert alignment.agrees.all()
     # And it is the truth that they are brought to, but for the order.
     mean_W, mean_Z = alignment.means(W, Z)
@@ -67,15 +65,10 @@ def test_no_sign_is_changed_where_one_factor_is_nonnegative():
     assert (align(W, Z, signed=(True, False)).scale > 0).all()
 
 
-def test_predictions_stay_as_they_are():
+def test_predictions_stay_as_they_are_and_means_are_those_of_the_aligned_draws():
     _, _, W, Z = scrambled()
     alignment = align(W, Z)
     np.testing.assert_allclose(alignment.apply_W(W) @ alignment.apply_Z(Z), W @ Z)
-
-
-def test_means_are_those_of_the_aligned_draws():
-    _, _, W, Z = scrambled()
-    alignment = align(W, Z)
     mean_W, mean_Z = alignment.means(W, Z)
     np.testing.assert_allclose(mean_W, alignment.apply_W(W).mean(axis=(0, 1)))
     np.testing.assert_allclose(mean_Z, alignment.apply_Z(Z).mean(axis=(0, 1)))
@@ -105,11 +98,10 @@ def test_one_component_that_differs_does_not_spoil_the_others():
     assert (~alignment.agrees.all(axis=0)).sum() == 1
 
 
-@pytest.mark.parametrize("reference", [0, 1, 2])
-def test_any_chain_can_be_the_reference(reference):
+def test_any_chain_can_be_the_reference():
     _, _, W, Z = scrambled()
-    alignment = align(W, Z, reference)
-    np.testing.assert_allclose(alignment.similarity[reference], 1.0)
+    for reference in range(3):
+        np.testing.assert_allclose(align(W, Z, reference).similarity[reference], 1.0)
 
 
 def test_dead_component():

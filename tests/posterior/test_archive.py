@@ -50,9 +50,10 @@ def full():
 
 
 def bare():
-    """Return the same without all that is optional."""
+    """Return the same without all that is optional, but with gross errors, which exclude Student's t."""
     posterior = full()
-    return Posterior(posterior.W, posterior.Z, posterior.noise_variance[..., 0], posterior.train_mse, n_observed=17)
+    noise, share = posterior.noise_variance[..., 0], np.full((2, 3, 4), 0.1)
+    return Posterior(posterior.W, posterior.Z, noise, posterior.train_mse, n_observed=17, outlier_share=share)
 
 
 @pytest.fixture

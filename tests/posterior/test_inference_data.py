@@ -10,15 +10,16 @@ import scipy.sparse as sp
 from scipy import stats
 from tests.posteriors import sample_posterior
 
-from bnmf import BayesianNMF
+from bnmf import BayesianNMF, Posterior
 from bnmf.data import ObservedMatrix
 from bnmf.data.views import Listed
 from bnmf.model import Model
 from bnmf.model.units import units_of
 from bnmf.noise import StudentT
 from bnmf.posterior import inference_data
-from bnmf.posterior.draws import Draws
+from bnmf.posterior.loo import leave_one_out
 from bnmf.sampler.stores import Schedule
+from bnmf.utils import memory
 
 T = [StudentT(by="common"), StudentT(None, "both")]
 
@@ -38,7 +39,7 @@ def groups_of(found):
 def make(n_sweeps=9, **options):
     """Return 2 chains of 4 draws of a matrix of 5 rows and 3 columns."""
     rng = np.random.default_rng(0)
-    return Draws(
+    return Posterior(
         rng.exponential(size=(2, 4, 5, 2)),
         rng.exponential(size=(2, 4, 2, 3)),
         rng.uniform(0.5, 1.5, size=(2, 4)),
@@ -86,9 +87,6 @@ def test_sample_stats_are_the_log_densities_of_the_draws():
     assert set(found.sample_stats.data_vars) == {"log_density"}
     assert found.sample_stats["log_density"].dims == ("chain", "draw")
     np.testing.assert_array_equal(found.sample_stats["log_density"].values, draws.log_density)
-
-
-def test_no_sample_stats_without_log_densities():
     assert groups_of(inference_data.convert(make())) == ["posterior"]
 
 
@@ -112,7 +110,7 @@ def test_log_likelihood(X, storage):
         assert isinstance(data.rows, Listed)
     draws = make()
     found = inference_data.convert(draws, data)
-    assert set(groups_of(found)) == {"posterior", "log_likelihood", "observed_data"}
+    assert set(groups_of(found)) == {"posterior", "posterior_predictive", "log_likelihood", "observed_data"}
     rows, columns = np.nonzero(~np.isnan(X))
     products = np.einsum("cdmk,cdkn->cdmn", draws.W, draws.Z)[:, :, rows, columns]
     expected = stats.norm.logpdf(X[rows, columns], products, np.sqrt(draws.noise_variance)[:, :, None])
@@ -181,13 +179,68 @@ def test_log_likelihoods_add_up_with_known_standard_errors(X, noise):
     np.testing.assert_allclose(found.log_likelihood["X"].sum("entry"), found.sample_stats["log_density"], rtol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_observed_data_have_their_offsets(X):
-    data = ObservedMatrix.from_data(X)
-    units, shifted = units_of(data, None, "min")
-    posterior = sample_posterior(Model(shifted, 1, units=units), Schedule(2, 3, 4), 0, data=data)
-    found = posterior.to_inference_data(X)
-    np.testing.assert_allclose(found.observed_data["X"], X[~np.isnan(X)], rtol=1e-12)
+@pytest.fixture(scope="module")
+def limited():
+    """A fit with names, an offset and entries between limits, its arguments, and where the observed entries are."""
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame(5.0 + rng.exponential(size=(12, 2)) @ rng.exponential(size=(2, 4)), columns=list("abcd"))
+    X.iloc[1, 2] = X.iloc[3, 0] = np.nan
+    X.index = [f"row {i}" for i in range(12)]
+    limits = {"lower": X.clip(upper=9.0).where(X > 9.0), "upper": X.mask(X > 0.0, np.inf).where(X > 9.0)}
+    model = BayesianNMF(2, offset="min", noise="common", n_chains=2, burn_in=30, n_draws=50, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        posterior = model.fit(X, **limits).posterior_
+    return posterior, X, limits, np.nonzero(X.notna().to_numpy())
+
+
+def test_loo_of_arviz_is_ours(arviz, limited):
+    posterior, X, limits, (rows, columns) = limited
+    found = posterior.to_inference_data(X, **limits)
+    with warnings.catch_warnings(action="ignore"):  # of entries whose importance weights have a heavy tail
+        loo = arviz.loo(found, pointwise=True, reff=1.0)
+    sides = [side.to_numpy()[rows, columns] for side in limits.values()]
+    values = np.where(np.isnan(sides[0]), X.to_numpy()[rows, columns], 9.0)
+    expected = leave_one_out(posterior, rows, columns, values, *sides).loo
+    found_i = loo.elpd_i if hasattr(loo, "elpd_i") else loo.loo_i  # before ArviZ 1
+    np.testing.assert_allclose(found_i, expected, rtol=1e-6)
+    assert list(found.constant_data["lower"].dims) == ["entry"]
+    np.testing.assert_array_equal(found.constant_data["upper"], sides[1])
+
+
+def test_predictive_draws_beside_the_data(arviz, limited):
+    posterior, X, limits, (rows, columns) = limited
+    found = posterior.to_inference_data(X, **limits, aligned=False)
+    np.testing.assert_allclose(found.observed_data["X"], np.minimum(X.to_numpy()[rows, columns], 9.0), rtol=1e-12)
+    drawn = found.posterior_predictive["X"]
+    np.testing.assert_array_equal(drawn, posterior.draws_of(rows, columns))
+    for group in (found.observed_data, found.posterior_predictive, found.log_likelihood):
+        assert list(group["row"].values) == [X.index[row] for row in rows]
+        assert list(group["column"].values) == [X.columns[column] for column in columns]
+    if hasattr(arviz, "plot_ppc"):  # before ArviZ 1
+        with warnings.catch_warnings(action="ignore"):
+            axes = arviz.plot_ppc(found, num_pp_samples=10, backend="matplotlib")
+        assert len(axes.get_lines()) >= 10
+        axes.figure.clear()
+
+
+def test_a_sample_of_the_entries(limited, monkeypatch):
+    posterior, X, limits, _ = limited
+    whole = posterior.to_inference_data(X, **limits, aligned=False)
+    found = posterior.to_inference_data(X, **limits, aligned=False, max_entries=10)
+    assert found.log_likelihood["X"].shape == (2, 50, 10)
+    names = [[f"{row} {column}" for row, column in zip(part["row"].values, part["column"].values, strict=True)]
+             for part in (whole.log_likelihood, found.log_likelihood)]  # fmt: skip
+    chosen = [names[0].index(name) for name in names[1]]
+    assert len(set(chosen)) == 10
+    for group in ("log_likelihood", "observed_data"):
+        np.testing.assert_array_equal(found[group]["X"], whole[group]["X"].isel(entry=chosen))
+    monkeypatch.setattr(memory, "available", lambda: 50_000)
+    with pytest.raises(MemoryError, match=r"46 observed entries takes .* pass max_entries="):
+        posterior.to_inference_data(X, **limits, aligned=False)
+    with pytest.raises(ValueError, match="max_entries must be"):
+        posterior.to_inference_data(X, max_entries=0)
+    with pytest.raises(ValueError, match=r"X must have the shape of the fitted data, \(12, 4\)"):
+        posterior.to_inference_data(X.iloc[:5])
 
 
 def test_implicit_zeros_are_too_many():

@@ -1,6 +1,5 @@
 """Posterior: predictions from draws against the same computed by hand."""
 
-import warnings
 from dataclasses import replace
 from html import escape
 
@@ -53,8 +52,6 @@ def quantile(draws, q):
 def test_mean_std_quantile(posterior, products):
     np.testing.assert_allclose(posterior.mean(), products.mean(axis=(0, 1)))
     np.testing.assert_allclose(posterior.std(noise=False), products.std(axis=(0, 1)))
-    total = products.var(axis=(0, 1)) + posterior.noise_variance.mean()
-    np.testing.assert_allclose(posterior.std(noise=True), np.sqrt(total))
     # Single precision: K products and K - 1 sums of factors that were rounded too, each with a relative error of 2^-24.
     largest = np.abs(posterior.W).max(axis=(0, 1, 2)) @ np.abs(posterior.Z).max(axis=(0, 1))
     atol = (posterior.W.shape[3] + 2) * 2.0**-24 * largest
@@ -72,23 +69,6 @@ def test_chosen_entries(posterior, products):
     np.testing.assert_allclose(posterior.std(rows, columns, noise=False), chosen.std(axis=(0, 1)))
     np.testing.assert_allclose(posterior.quantile(0.2, rows, columns, noise=False), quantile(chosen, 0.2))
     np.testing.assert_allclose(posterior.mean_of_rows(slice(2, 5)), products.mean(axis=(0, 1))[2:5])
-    total = chosen.var(axis=(0, 1)) + posterior.noise_variance.mean()
-    np.testing.assert_allclose(posterior.std(rows, columns, noise=True), np.sqrt(total))
-
-
-def test_noise_is_in_predictive_draws_and_intervals():
-    """A posterior of one known value: predictive quantiles are those of a normal."""
-    one = Posterior(
-        np.full((1, 20_000, 1, 1), 3.0), np.full((1, 20_000, 1, 1), 2.0), np.full((1, 20_000), 4.0),
-        np.ones((1, 1)), n_observed=1,
-    )  # fmt: skip
-    low, high = one.interval(0.8)
-    # The standard error of a quantile of 20,000 draws is √(q(1-q)/n) / density: 0.024 here; five of them.
-    np.testing.assert_allclose([low[0, 0], high[0, 0]], stats.norm.interval(0.8, 6.0, 2.0), atol=5 * 0.024)
-    low, high = one.interval(0.8, noise=False)
-    assert low[0, 0] == high[0, 0] == 6.0
-    draws = one.draws_of([0], [0], noise=True)
-    assert stats.kstest(draws.ravel(), stats.norm(6.0, 2.0).cdf).pvalue > 1e-4
 
 
 def test_one_predictive_law():
@@ -124,16 +104,6 @@ def test_random_states(posterior):
     assert not np.array_equal(old[0], posterior.quantile(0.5, noise=True, random_state=np.random.RandomState(8)))
 
 
-def test_log_likelihood(posterior, products):
-    rows, columns, values = [1, 4], [3, 3], [0.7, 2.0]
-    expected = stats.norm.logpdf(values, products[:, :, rows, columns], np.sqrt(posterior.noise_variance)[:, :, None])
-    np.testing.assert_allclose(posterior.log_likelihood(rows, columns, values), expected)
-    chosen = products[:, :, rows, columns]
-    sd = np.sqrt(posterior.noise_variance[:, :, None] + predictions.bandwidths(chosen.reshape(100, 2)) ** 2)
-    density = np.log(stats.norm.pdf(values, chosen, sd).mean(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.log_predictive_density(rows, columns, values), density)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -152,18 +122,15 @@ def test_log_likelihood(posterior, products):
         (lambda p: p.posterior_of(np.ones((1, 3))), ValueError, "X has 3 columns"),
         (lambda p: p.posterior_of(np.ones((1, 5))), ValueError, "does not hold the prior of W"),
         (lambda p: p.quantile(0.5, noise=True, random_state="x"), ValueError, "random_state must be None, a whole"),
-        (lambda p: p.to_inference_data(np.ones((5, 6))), ValueError, r"the shape of the fitted data, \(6, 5\), got"),
+        (lambda p: p.after(-1), ValueError, "sweep must be"),
+        (lambda p: p.after(80), ValueError, "sweep must be at least 0 and less than the number of sweeps, 80, got 80"),
+        (lambda p: p.after(3.0), TypeError, "sweep must be"),
+        (lambda p: p.after(True), TypeError, "sweep must be"),
     ],
 )
 def test_bad_calls(posterior, call, error, words):
     with pytest.raises(error, match=words):
         call(posterior)
-
-
-def test_align_changes_factors_and_no_prediction(posterior):
-    aligned = posterior.align()
-    np.testing.assert_allclose(aligned.mean(), posterior.mean())
-    np.testing.assert_allclose(aligned.W.mean(axis=2), 1.0)
 
 
 def test_summary_shows_the_worst_and_ends_with_a_sentence(posterior):
@@ -228,43 +195,6 @@ def test_one_chain_is_compared_with_itself(posterior):
     assert np.isnan(few.prediction_error())
     assert few.problems() == []
     assert "3 draws of each chain are too few" in few.summary().verdict
-
-
-def test_to_inference_data(posterior):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of ArviZ, on its own next version
-        arviz = pytest.importorskip("arviz")
-        log_density = np.arange(100.0).reshape(2, 50)
-        data = replace(posterior, log_density=log_density).to_inference_data(aligned=False)
-        summary = arviz.summary(data, var_names=["noise_variance"])
-    assert data.posterior["W"].dims == ("chain", "draw", "row", "component")
-    assert data.posterior["Z"].dims == ("chain", "draw", "component", "column")
-    assert list(data.posterior["row"].values) == list("abcdef")
-    assert list(data.posterior["column"].values) == ["v", "w", "x", "y", "z"]
-    np.testing.assert_array_equal(data.posterior["Z"].values, posterior.Z)
-    np.testing.assert_array_equal(data.sample_stats["log_density"].values, log_density)
-    assert summary["mean"].iloc[0] == pytest.approx(posterior.noise_variance.mean(), abs=0.01)
-
-
-def test_leave_one_out_of_inference_data():
-    """ArviZ's LOO takes the log likelihood, and prefers the rank that the data have."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ArviZ on its next version and on Pareto k, and of short chains
-        arviz = pytest.importorskip("arviz")
-        rng = np.random.default_rng(0)
-        X = rng.exponential(size=(40, 2)) @ rng.exponential(size=(2, 12)) + 0.3 * rng.random((40, 12))
-        X[rng.random(X.shape) < 0.2] = np.nan
-        data = ObservedMatrix.from_data(X)
-        elpd = []
-        for rank in (1, 2):
-            model = Model(data, rank)
-            posterior = sample_posterior(model, Schedule(n_chains=2, burn_in=200, n_draws=200), seed=0)
-            inference = posterior.to_inference_data(X)
-            found = arviz.loo(inference)
-            elpd.append(found.elpd if hasattr(found, "elpd") else found.elpd_loo)  # before ArviZ 1
-    assert inference.log_likelihood["X"].shape == (2, 200, data.n_observed)
-    np.testing.assert_array_equal(inference.observed_data["X"], X[~np.isnan(X)])
-    assert elpd[1] > elpd[0] + 10
 
 
 def test_repr(posterior):
@@ -375,6 +305,8 @@ def test_rates_by_component_go_with_their_components():
     aligned = posterior.align()
     np.testing.assert_array_equal(posterior.alignment.order[..., 0] != posterior.alignment.order[0, 0, 0],
                                   swap != swap[0, 0])  # fmt: skip
+    np.testing.assert_allclose(aligned.mean(), posterior.mean())
+    np.testing.assert_allclose(aligned.W.mean(axis=2), 1.0)
     first = 0 if aligned.rate_W[0, 0, 0] < 10.0 else 1
     assert (aligned.rate_W[..., first] < 10.0).all()
     assert (aligned.rate_W[..., 1 - first] > 10.0).all()
@@ -444,9 +376,8 @@ def test_intervals_of_student_t_cover():
     np.testing.assert_allclose(known.std(noise=True), 2.0 * factor * np.sqrt(3.0))
 
 
-@pytest.mark.parametrize("kind", ["row", "both"])
-def test_rows_of_the_fit_keep_their_noise(posterior, kind):
-    posterior, _ = noisy(posterior, kind)
+def test_rows_of_the_fit_keep_their_noise(posterior):
+    posterior, _ = noisy(posterior, "both")
     X = np.random.default_rng(4).exponential(size=(6, 5))
     posterior = replace(posterior, row_ids=row_ids(ObservedMatrix.from_data(X)), prior_W=L1(1.0))
     some = posterior.posterior_of(np.concatenate([X[[4, 1]], X[:1] + 1.0]))
@@ -474,19 +405,7 @@ def test_new_rows_with_an_offset(posterior):
 # --- burn-in chosen afterwards
 
 
-@pytest.mark.parametrize(("sweep", "n_left"), [(0, 50), (30, 50), (31, 49), (79, 1), (np.int64(60), 20)])
-def test_after(posterior, sweep, n_left):
-    """Of 80 sweeps the first 30 are burn-in."""
-    later = posterior.after(sweep)
-    for name in ("W", "Z", "noise_variance"):
-        np.testing.assert_array_equal(getattr(later, name), getattr(posterior, name)[:, 50 - n_left :])
-    np.testing.assert_array_equal(later.train_mse, posterior.train_mse)
-    assert list(later.row_names) == list("abcdef")
-    assert posterior.n_draws == 50
-
-
-@pytest.mark.parametrize("burn_in", [0, 4, 7, 20])
-@pytest.mark.parametrize("thinning", [1, 3])
+@pytest.mark.parametrize(("burn_in", "thinning"), [(0, 1), (7, 1), (np.int64(4), 3), (20, 3)])
 def test_after_cuts_everything_that_has_draws(tmp_path, burn_in, thinning):
     """Counted sweep by sweep, for a posterior and for its file."""
     X = np.random.default_rng(0).exponential(size=(9, 6))
@@ -497,11 +416,8 @@ def test_after_cuts_everything_that_has_draws(tmp_path, burn_in, thinning):
     whole.save(tmp_path / "file.npz")
     n_left = sum(sweep > burn_in for sweep in range(thinning, 10 * thinning + 1, thinning))
     for source in (whole, Posterior.load(tmp_path / "file.npz")):
-        if burn_in >= 10 * thinning:
-            with pytest.raises(ValueError, match="sweep must be at least 0 and less than the number of sweeps"):
-                source.after(burn_in)
-            continue
         later = source.after(burn_in)
+        np.testing.assert_array_equal(later.train_mse, whole.train_mse)
         traces = ("noise_variance", "log_density", "row_noise", "row_strength", "rate_W", "rate_Z", "df")
         for name in ("W", "Z", *traces):
             np.testing.assert_array_equal(getattr(later, name), getattr(whole, name)[:, 10 - n_left :], err_msg=name)
@@ -519,11 +435,3 @@ def test_after_of_new_rows():
     assert found.n_draws == 4
     np.testing.assert_array_equal(found.alignment.order, expected.alignment.order)
     np.testing.assert_array_equal(found.align().W, found.alignment.apply_W(found.W))
-
-
-@pytest.mark.parametrize(
-    ("sweep", "error"), [(-1, ValueError), (80, ValueError), (3.0, TypeError), (True, TypeError), ("3", TypeError)]
-)
-def test_after_a_sweep_that_is_none(posterior, sweep, error):
-    with pytest.raises(error, match="sweep must be"):
-        posterior.after(sweep)

@@ -1,10 +1,53 @@
-"""The table with a verdict."""
+"""R-hat and effective sample sizes, the table with a verdict, and what notebooks show."""
+
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bnmf.posterior.summary import SummaryTable
+from bnmf import Posterior
+from bnmf.posterior.summary import SummaryTable, diagnostics, rhat_and_ess
+from bnmf.selection import RankChoice
+
+rng = np.random.default_rng(0)
+GOOD = rng.normal(size=(4, 200))
+SHIFTED = GOOD + np.array([0.0, 0.0, 0.0, 2.0])[:, None]
+SLOW = np.cumsum(rng.normal(size=(4, 200)), axis=1)
+EVIL = "<script>alert(1)</script>"
+
+
+def row(draws):
+    return diagnostics({"it": draws}).loc["it"]
+
+
+def test_chains_that_have_converged_and_others():
+    found = row(GOOD)
+    assert found["r_hat"] < 1.02
+    assert found["ess"] > 500
+    assert found["mean"] == pytest.approx(GOOD.mean())
+    assert row(SHIFTED)["r_hat"] > 1.1
+    assert row(SLOW)["r_hat"] > 1.1
+    assert np.isnan(row(GOOD[:, :3])["r_hat"])  # too few draws
+
+
+def test_of_many_the_worst_is_shown():
+    many = np.stack([GOOD, SHIFTED, GOOD], axis=2)
+    r_hat, ess = rhat_and_ess(many)
+    found = row(many)
+    assert found["r_hat"] == r_hat[1] == r_hat.max()
+    assert found["ess"] == ess.min()
+    assert np.isnan(found["sd"])
+
+
+def test_constants_have_converged():
+    r_hat, ess = rhat_and_ess(np.dstack([np.ones((4, 50)), GOOD[:, :50]]))
+    assert r_hat[0] == 1.0
+    assert ess[0] == 200.0
+    assert np.isfinite(r_hat).all()
+
+
+# --- the table
 
 
 @pytest.fixture
@@ -20,16 +63,11 @@ def test_shown_with_its_verdict(table):
     assert lines[1].split() == ["noise", "variance", "1.235"]  # four digits, and nothing for NaN
     assert lines[2].split() == ["predictions", "1e-07", "2"]
     assert lines[3:] == ["No sign of trouble."]
-    assert str(table) == repr(table)
-
-
-def test_shown_in_a_notebook(table):
     html = table._repr_html_()
     assert html.endswith("<p>No sign of trouble.</p>")
-    assert html.startswith("<table")
     assert "<td>1.235</td>" in html
-    assert "NaN" not in html
-    assert "nan" not in html
+    assert "nan" not in html.lower()
+    assert repr(SummaryTable({"a": [1.0]})) == "   a\n0  1\n"  # without a verdict
 
 
 def test_parts_keep_the_verdict(table):
@@ -37,18 +75,64 @@ def test_parts_keep_the_verdict(table):
         assert isinstance(part, SummaryTable)
         assert part.verdict == "No sign of trouble."
         assert repr(part).endswith("\nNo sign of trouble.")
-
-
-def test_without_a_verdict():
-    table = SummaryTable({"a": [1.0]})
-    assert repr(table) == "   a\n0  1\n"
-    assert table._repr_html_().endswith("<p></p>")
-
-
-def test_is_a_data_frame(table):
-    pd.testing.assert_frame_equal(
-        pd.DataFrame(table),
-        pd.DataFrame({"mean": [1.23456789, 1e-7], "sd": [np.nan, 2.0]}, index=["noise variance", "predictions"]),
-    )
     assert isinstance(table["mean"], pd.Series)
     assert "verdict" not in table.columns
+
+
+# --- HTML: complete, well formed, names escaped
+
+
+def parsed(html):
+    return ElementTree.fromstring(f"<div>{html}</div>")
+
+
+@pytest.fixture
+def posterior():
+    rng = np.random.default_rng(0)
+    return Posterior(
+        rng.random((3, 5, 4, 2)),
+        rng.random((3, 5, 2, 6)),
+        rng.random((3, 5)),
+        rng.random((3, 9)),
+        n_observed=20,
+        row_names=pd.Index([EVIL, "b & c", "d", "e"]),
+        column_names=pd.Index(range(6)),
+    )
+
+
+def test_posterior(posterior):
+    html = posterior._repr_html_()
+    text = "".join(parsed(html).itertext())
+    assert EVIL not in html
+    assert f"{EVIL[:12]}" in text  # cut in the middle
+    assert "4 x 6, 83.3% observed" in text
+    assert "3 chains of 5, after 4 sweeps of burn-in" in text
+    assert "0, 1, 2, 3, …" in text
+    assert "Predictions:" in text
+
+
+def test_posterior_without_names_and_with_gaps(posterior):
+    posterior.train_mse[1, 6:] = np.nan  # a chain that was interrupted
+    plain = Posterior(posterior.W, posterior.Z, posterior.noise_variance, posterior.train_mse, n_observed=24)
+    html = plain._repr_html_()
+    assert "nan" not in html
+    assert "rows</th>" not in html
+    few = Posterior(posterior.W[:, :2], posterior.Z[:, :2], np.ones((3, 2)), posterior.train_mse, n_observed=24)
+    assert "too few" in few._repr_html_()
+
+
+def test_names_in_tables_are_escaped():
+    table = SummaryTable({"mean": [1.0, 2.0], "r_hat": [1.01, np.nan]}, index=["noise", EVIL])
+    table.verdict = f"Good {EVIL}."
+    html = table._repr_html_()
+    assert EVIL not in html
+    assert table.rename_axis("name")._repr_html_() == html
+    assert [len(row) for row in parsed(html).findall(".//tr")] == [3, 3, 3]
+
+
+def test_choice_of_k():
+    table = pd.DataFrame(
+        {"log_density": [-2.0, -1.0, -1.1], "below_best": [1.0, 0.0, 0.1], "below_best_se": [0.2, 0.0, 0.1]},
+        index=pd.Index([1, 2, 4], name="k"),
+    )
+    assert "K = 2 " in "".join(parsed(RankChoice(2, table)._repr_html_()).itertext())

@@ -65,7 +65,6 @@ def test_predictions(error, level, words, advice):
     assert finding.level == level
     assert finding.sentence.startswith(words)
     assert finding.advice.startswith(advice)
-    assert found.is_usable == (level in ("good", "usable"))
     assert bool(found.problems()) == (level == "poor")
 
 

@@ -22,24 +22,12 @@ MIN_SIMILARITY = 0.8
 
 @dataclass(frozen=True)
 class Alignment:
-    """How to bring the components of every draw into one order and scale.
+    """How to bring the components of every draw into one order and scale."""
 
-    Attributes
-    ----------
-    order : ndarray of int of shape (chain, draw, K)
-        Component `order[c, d, k]` of a draw is component k of the reference.
-    scale : ndarray of shape (chain, draw, K)
-        What column k of W is divided by, and row k of Z multiplied, after ordering.
-    similarity : ndarray of shape (chain, K)
-        Similarity of the mean component of each chain with that of the reference chain.
-    reference : int
-        The chain that the others are matched with.
-    """
-
-    order: Indices
-    scale: Floats
-    similarity: Floats
-    reference: int
+    order: Indices  # (chain, draw, K): component order[c, d, k] of a draw is component k of the reference
+    scale: Floats  # (chain, draw, K): what column k of W is divided by, and row k of Z multiplied, after ordering
+    similarity: Floats  # (chain, K): of the mean component of each chain with that of the reference chain
+    reference: int  # the chain that the others are matched with
 
     @property
     def agrees(self) -> Bools:

@@ -21,24 +21,12 @@ PROB = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How well hidden entries were predicted, and how many of them are inside their 90% intervals.
-
-    Attributes
-    ----------
-    columns : ndarray of int of shape (n,)
-        Column of each hidden entry.
-    inside : ndarray of bool of shape (n,)
-        Whether it is inside its interval.
-    errors : ndarray of shape (n,)
-        Difference of the entry and its prediction, in units of the standard deviation of its column.
-    errors_of_mean : ndarray of shape (n,)
-        Difference of the entry and the mean of the other observed entries of its column, in the same unit.
-    """
+    """How well hidden entries (n,) were predicted, and how many of them are inside their 90% intervals."""
 
     columns: Indices
-    inside: Bools
-    errors: Floats
-    errors_of_mean: Floats
+    inside: Bools  # whether an entry is inside its interval
+    errors: Floats  # difference of an entry and its prediction, in standard deviations of its column
+    errors_of_mean: Floats  # the same for the mean of the other observed entries of its column
 
     @property
     def n_entries(self) -> int:

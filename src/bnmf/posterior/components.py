@@ -41,23 +41,13 @@ def sizes(W: Floats, Z: Floats, scale: Floats | float) -> Floats:
 
 
 class TopEntries(NamedTuple):
-    """The largest entries of a component.
+    """The largest entries (n,) of a component."""
 
-    Attributes
-    ----------
-    positions : ndarray of int of shape (n,)
-        Rows or columns of the data, the largest entry first.
-    mean, low, high : ndarray of shape (n,)
-        Posterior mean of the entry and its central interval, over the chains that agree on the component.
-    share : ndarray of shape (n,)
-        Share of the predictions of that row or column that the component makes.
-    """
-
-    positions: Indices
-    mean: Floats
-    low: Floats
+    positions: Indices  # rows or columns of the data, the largest entry first
+    mean: Floats  # posterior mean of the entry, over the chains that agree on the component
+    low: Floats  # its central interval
     high: Floats
-    share: Floats
+    share: Floats  # share of the predictions of that row or column that the component makes
 
 
 @dataclass(frozen=True)
@@ -68,29 +58,14 @@ class Components:
     adds to column j in an average row, in the units of the data. Columns are compared in the units of the fit, and
     shares are of predictions above the offset. Where entries may be negative, columns of W have a mean square of 1, and
     shares and orders are those of magnitudes.
-
-    Attributes
-    ----------
-    W : ndarray of shape (rows, K)
-        Weights of rows.
-    Z : ndarray of shape (K, columns)
-        Profiles over columns.
-    sizes : ndarray of shape (K,)
-        Share of all predictions that each component makes.
-    row_shares, column_shares : ndarray of shape (rows, K) and (K, columns)
-        Share of the predictions of each row, and of each column.
-    n_chains_with : ndarray of int of shape (K,)
-        How many chains have found each component.
-    posterior : Posterior
-        The fit.
     """
 
-    W: Floats
-    Z: Floats
-    sizes: Floats
-    row_shares: Floats
-    column_shares: Floats
-    n_chains_with: Ints
+    W: Floats  # (rows, K)
+    Z: Floats  # (K, columns)
+    sizes: Floats  # (K,): share of all predictions
+    row_shares: Floats  # (rows, K): shares of the predictions of each row
+    column_shares: Floats  # (K, columns): shares of the predictions of each column
+    n_chains_with: Ints  # (K,): how many chains have found each component
     posterior: Posterior
 
     @classmethod
@@ -130,36 +105,30 @@ class Components:
 
     def top_rows(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
         """Return the rows with the largest weights."""
-        draws = np.moveaxis(self.posterior.W, 2, 3)  # (chain, draw, K, rows)
-        return self._top(self.W[:, component], 1.0, draws, -1, self.row_shares[:, component], component, n, prob)
+        positions = np.argsort(-np.abs(self.W[:, component]), kind="stable")[:n]
+        draws = self.posterior.W[:, :, positions].swapaxes(2, 3)
+        found = self.W[positions, component], self.row_shares[positions, component]
+        return self._top(component, positions, *found, draws, -1, prob)
 
     def top_columns(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
         """Return the columns with the largest entries, in the units of the fit."""
         unit = 1.0 if self.posterior.scale is None else self.posterior.scale
-        shares = self.column_shares[component]
-        return self._top(self.Z[component], unit, self.posterior.Z, 1, shares, component, n, prob)
+        positions = np.argsort(-np.abs(self.Z[component]) / unit, kind="stable")[:n]
+        found = self.Z[component, positions], self.column_shares[component, positions]
+        return self._top(component, positions, *found, self.posterior.Z[..., positions], 1, prob)
 
     def _top(
-        self,
-        mean: Floats,
-        unit: Floats | float,
-        draws: Array,
-        power: int,
-        shares: Floats,
-        component: int,
-        n: int,
-        prob: float,
+        self, component: int, positions: Indices, mean: Floats, share: Floats, draws: Array, power: int, prob: float
     ) -> TopEntries:
-        """Return the largest entries, given draws (chain, draw, K, entries) and the power of the scale in them."""
-        positions = np.argsort(-np.abs(mean) / unit, kind="stable")[:n]
+        """Add intervals of entries, given draws (chain, draw, K, n) and the power of the scale in them."""
         alignment, found = self.posterior.alignment, []
         for chain in np.flatnonzero(alignment.agrees[:, component]):
             order, scale = alignment.order[chain, :, component], alignment.scale[chain, :, component]
-            chosen = np.take_along_axis(draws[chain][:, :, positions], order[:, None, None], axis=1)[:, 0]
+            chosen = np.take_along_axis(draws[chain], order[:, None, None], axis=1)[:, 0]
             found.append(chosen * scale[:, None] ** power)
         tail = 0.5 * (1.0 - prob)
         low, high = np.quantile(np.concatenate(found), [tail, 1.0 - tail], axis=0)
-        return TopEntries(positions, mean[positions], low, high, shares[positions])
+        return TopEntries(positions, mean, low, high, share)
 
 
 def _shares(parts: Floats, axis: int) -> Floats:

@@ -77,20 +77,20 @@ class Draws:
     def subset(self, rows: Indices, columns: Indices) -> Self:
         """Return the posterior of the entries in some rows and columns, for their predictions."""
 
-        def of_columns(numbers: Any, *, by_column: bool) -> Any:
-            return np.asarray(numbers)[..., columns] if by_column else numbers
+        def of(numbers: Any, chosen: Indices) -> Any:
+            return None if numbers is None else numbers[..., chosen]
 
-        factor, scale = self.noise_factor, self.scale
+        factor, scale, variance = self.noise_factor, self.scale, self.noise_variance
         return replace(
             self,
             W=self.W[:, :, rows],
-            Z=self.Z[..., columns],
-            noise_variance=of_columns(self.noise_variance, by_column=self.noise_variance.ndim == 3),
-            row_noise=None if self.row_noise is None else self.row_noise[:, :, rows],
-            noise_factor=None if factor is None else (factor if len(factor) == 1 else factor[rows])[:, columns],
-            outlier_share=None if self.outlier_share is None else self.outlier_share[:, :, columns],
-            offset=None if self.offset is None else self.offset[columns],
-            scale=None if scale is None else of_columns(scale, by_column=len(scale) > 1),
+            Z=of(self.Z, columns),
+            noise_variance=of(variance, columns) if variance.ndim == 3 else variance,
+            row_noise=of(self.row_noise, rows),
+            noise_factor=of(factor if factor is None or len(factor) == 1 else factor[rows], columns),
+            outlier_share=of(self.outlier_share, columns),
+            offset=of(self.offset, columns),
+            scale=scale if scale is None or len(scale) == 1 else scale[columns],
             row_names=None if self.row_names is None else self.row_names[rows],
             column_names=None if self.column_names is None else self.column_names[columns],
             prior_W=None,
@@ -261,9 +261,8 @@ class Draws:
         ndarray of shape (chain, draw, n)
             Log densities, and log probabilities of intervals.
         """
-        rows, columns = self._positions(rows, columns)
-        terms = predictions.log_likelihood(self.flat, rows, columns, *self._data(columns, values, lower, upper))
-        return terms.reshape(*self.W.shape[:2], -1)
+        given = self._given(rows, columns, values=values, lower=lower, upper=upper)
+        return predictions.log_likelihood(self.flat, *given).reshape(*self.W.shape[:2], -1)
 
     def log_predictive_density(
         self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None
@@ -280,26 +279,24 @@ class Draws:
         ndarray of shape (n,)
             Log densities, and log probabilities of intervals.
         """
-        rows, columns = self._positions(rows, columns)
-        return predictions.log_predictive_density(self.flat, rows, columns, *self._data(columns, values, lower, upper))
+        given = self._given(rows, columns, values=values, lower=lower, upper=upper)
+        return predictions.log_predictive_density(self.flat, *given)
 
     # --- fitted entries that are only known to lie between limits
 
     def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
         """Return the means (n,) of fitted entries that lie between limits, one of which may be infinite."""
-        rows, columns = self._positions(rows, columns)
-        low, high = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
-        means = predictions.mean_between(self.flat, rows, columns, low, high)
-        lowest = np.clip(self.lower_bound - self._offset(columns), low, high)  # the data may not be negative
-        return np.clip(means, lowest, high) + self._offset(columns)
+        rows, columns, low, high = self._given(rows, columns, lower=lower, upper=upper)
+        means, offset = predictions.mean_between(self.flat, rows, columns, low, high), self._offset(columns)
+        lowest = np.clip(self.lower_bound - offset, low, high)  # the data may not be negative
+        return np.clip(means, lowest, high) + offset
 
     def interval_between(
         self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any, *, random_state: Any = 0
     ) -> tuple[Floats, Floats]:
         """Return the central intervals of fitted entries that lie between limits, one of which may be infinite."""
         tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
-        rows, columns = self._positions(rows, columns)
-        limits = self._at(lower, "lower", columns), self._at(upper, "upper", columns)
+        rows, columns, *limits = self._given(rows, columns, lower=lower, upper=upper)
         rng, probabilities = as_generator(random_state), np.array([tail, 1.0 - tail])
         low, high = predictions.quantiles_between(self.flat, rows, columns, probabilities, *limits, rng)
         offset = self._offset(columns)
@@ -317,19 +314,16 @@ class Draws:
             return 0.0
         return self.offset if columns is None else self.offset[columns]
 
-    def _at(self, values: Any, name: str, columns: Indices) -> Floats:
-        """Return numbers at some positions without the offsets of their columns."""
-        values = arguments.floats(values, name)
-        if values.shape != columns.shape:
-            raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {values.shape}")
-        return values - self._offset(columns)
-
-    def _data(self, columns: Indices, values: Any, lower: Any, upper: Any) -> tuple[Any, ...]:
-        """Return values and limits at some positions without the offsets of their columns."""
-        if (lower is None) != (upper is None):
+    def _given(self, rows: Any, columns: Any, **numbers: Any) -> tuple[Any, ...]:
+        """Return positions, and values and limits there without the offsets of their columns."""
+        if (numbers["lower"] is None) != (numbers["upper"] is None):
             raise ValueError("lower and upper must be given together")
-        given = {"values": values, "lower": lower, "upper": upper}
-        return tuple(None if x is None else self._at(x, name, columns) for name, x in given.items())
+        rows, columns = self._positions(rows, columns)
+        found = {name: None if given is None else arguments.floats(given, name) for name, given in numbers.items()}
+        for name, given in found.items():
+            if given is not None and given.shape != columns.shape:
+                raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {given.shape}")
+        return rows, columns, *(None if given is None else given - self._offset(columns) for given in found.values())
 
     def _require_room(self, n_matrices: int) -> None:
         """Raise an error if so many matrices of the shape of the data do not fit into memory."""

@@ -2,52 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior import predictions
-from bnmf.posterior.draws import Draws
+from bnmf.posterior.predictions import tiles
+from bnmf.utils import memory
+
+if TYPE_CHECKING:
+    from bnmf.posterior.posterior import Posterior
+
+# Dimensions after chain and draw; a variable with fewer dimensions, like common noise, has none.
+DIMS = {
+    "W": ["row", "component"],
+    "Z": ["component", "column"],
+    "noise_variance": ["column"],
+    "row_noise": ["row"],
+    "df": [],
+    "outlier_share": ["column"],
+    "rate_W": ["component"],
+    "rate_Z": ["component"],
+}
 
 
-def convert(draws: Draws, data: ObservedMatrix | None = None) -> Any:
-    """Return draws as what ArviZ works with."""
+def convert(
+    posterior: Posterior, data: ObservedMatrix | None = None, max_entries: int | None = None, aligned: bool = False
+) -> Any:
+    """Return a posterior as what ArviZ works with, with groups on observed entries if data are given."""
     try:
         import arviz
     except ImportError as error:
         raise ImportError("to_inference_data needs ArviZ: pip install 'bnmf[arviz]'") from error
-    n_rows, n_columns = draws.shape
-    coords: dict[str, Any] = {
-        "row": np.arange(n_rows) if draws.row_names is None else np.asarray(draws.row_names),
-        "column": np.arange(n_columns) if draws.column_names is None else np.asarray(draws.column_names),
-        "component": np.arange(draws.n_components),
+    names = {
+        axis: np.arange(n) if names is None else np.asarray(names)
+        for axis, n, names in zip(
+            ("row", "column"), posterior.shape, (posterior.row_names, posterior.column_names), strict=True
+        )
     }
-    variables: dict[str, Any] = {"W": draws.W, "Z": draws.Z, "noise_variance": draws.noise_variance}
-    dims = {"W": ["row", "component"], "Z": ["component", "column"]}
-    if draws.noise_variance.ndim == 3:
-        dims["noise_variance"] = ["column"]
-    if draws.row_noise is not None:
-        variables["row_noise"], dims["row_noise"] = draws.row_noise, ["row"]
-    if draws.df is not None:
-        variables["df"] = draws.df
-    if draws.outlier_share is not None:
-        variables["outlier_share"], dims["outlier_share"] = draws.outlier_share, ["column"]
-    for name, rate in (("rate_W", draws.rate_W), ("rate_Z", draws.rate_Z)):
-        if rate is not None and rate.shape[2] > 1:
-            variables[name], dims[name] = rate, ["component"]
-        elif rate is not None:
-            variables[name] = rate[:, :, 0]
+    draws = posterior.align() if aligned else posterior
+    variables = {name: getattr(draws, name) for name in DIMS if getattr(draws, name) is not None}
+    for name in ("rate_W", "rate_Z"):
+        if name in variables and variables[name].shape[2] == 1:
+            variables[name] = variables[name][:, :, 0]
+    dims = {name: DIMS[name][: found.ndim - 2] for name, found in variables.items()}
     groups: dict[str, Any] = {"posterior": variables}
-    if draws.log_density is not None:
-        groups["sample_stats"] = {"log_density": draws.log_density}
+    if posterior.log_density is not None:
+        groups["sample_stats"] = {"log_density": posterior.log_density}
+    coords = names | {"component": np.arange(posterior.n_components)}
+    of_entries: dict[str, Any] = {}
     if data is not None:
-        rows, columns, values = data.observed_entries()
-        terms = predictions.log_likelihood(draws.flat, rows, columns, values, *data.limits_at(rows, columns))
-        groups["observed_data"] = {"X": values if draws.offset is None else values + draws.offset[columns]}
-        groups["log_likelihood"] = {"X": terms.reshape(*draws.W.shape[:2], -1)}
-        dims["X"] = ["entry"]
-        coords["entry"] = np.arange(len(values))
+        rows, columns, of_entries = _on_entries(posterior, data, max_entries)
+        groups |= of_entries
+        dims |= {name: ["entry"] for name in ("X", "lower", "upper")}
+        coords["entry"] = np.arange(len(rows))
     if arviz.__version__.startswith("0."):
-        return arviz.from_dict(**groups, dims=dims, coords=coords)
-    return arviz.from_dict(groups, dims=dims, coords=coords)
+        found = arviz.from_dict(**groups, dims=dims, coords=coords)
+    else:
+        found = arviz.from_dict(groups, dims=dims, coords=coords)
+    for group in of_entries:
+        found[group].coords["row"] = ("entry", names["row"][rows])
+        found[group].coords["column"] = ("entry", names["column"][columns])
+    return found
+
+
+def _on_entries(posterior: Posterior, data: ObservedMatrix, max_entries: int | None) -> tuple[Any, Any, dict[str, Any]]:
+    """Return rows and columns of observed entries, or of a sample of them, and the groups of ArviZ about them."""
+    rows, columns, values = data.observed_entries()
+    if max_entries is not None and max_entries < len(rows):
+        chosen = np.sort(np.random.default_rng(0).choice(len(rows), max_entries, replace=False))
+        rows, columns, values = rows[chosen], columns[chosen], values[chosen]
+    shape = (posterior.n_chains, posterior.n_draws, len(rows))
+    memory.require(
+        16 * shape[0] * shape[1] * shape[2],
+        f"log likelihoods and predictive draws of {len(rows):,} observed entries",
+        "pass max_entries= to take a sample of the entries",
+    )
+    lower, upper = data.limits_at(rows, columns)
+    log_likelihood, predictive, rng = np.empty(shape), np.empty(shape), np.random.default_rng(0)
+    for part in tiles(len(rows), 64 * shape[0] * shape[1]):
+        at = rows[part], columns[part]
+        sides = {} if lower is None or upper is None else {"lower": lower[part], "upper": upper[part]}
+        log_likelihood[:, :, part] = posterior.log_likelihood(*at, values[part], **sides)
+        predictive[:, :, part] = posterior.draws_of(*at, random_state=rng)
+    groups: dict[str, Any] = {
+        "posterior_predictive": {"X": predictive},
+        "log_likelihood": {"X": log_likelihood},
+        "observed_data": {"X": values},
+    }
+    if lower is not None:
+        groups["constant_data"] = {"lower": lower, "upper": upper}
+    return rows, columns, groups

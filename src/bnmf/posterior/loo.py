@@ -20,21 +20,11 @@ MIN_DRAWS = 50
 
 
 class LeaveOneOut(NamedTuple):
-    """Log densities of entries, each given all others.
+    """Log densities (n,) of entries, each given all others."""
 
-    Attributes
-    ----------
-    loo : ndarray of shape (n,)
-        By Pareto-smoothed importance sampling.
-    waic : ndarray of shape (n,)
-        By WAIC: the log predictive density less the variance of the log likelihood over the draws.
-    is_unreliable : ndarray of bool of shape (n,)
-        Whether the importance weights of an entry have too heavy a tail.
-    """
-
-    loo: Floats
-    waic: Floats
-    is_unreliable: Bools
+    loo: Floats  # by Pareto-smoothed importance sampling
+    waic: Floats  # the log predictive density less the variance of the log likelihood over the draws
+    is_unreliable: Bools  # whether the importance weights of an entry have too heavy a tail
 
 
 def leave_one_out(

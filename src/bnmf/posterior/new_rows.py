@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,8 +50,9 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
     W = np.empty((fitted.n_chains, fitted.n_draws, data.shape[0], fitted.n_components))
     is_fitted, where = find_fitted(ids, fitted.row_ids)
     W[:, :, is_fitted] = fitted.W[:, :, where]
-    row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
-    if row_noise is not None and fitted.row_noise is not None:
+    row_noise = None
+    if fitted.row_noise is not None:
+        row_noise = np.empty(W.shape[:3])
         row_noise[:, :, is_fitted] = fitted.row_noise[:, :, where]
     known = factor = fitted.noise_factor
     if known is not None and len(known) > 1:  # that of a new row is not known
@@ -155,28 +158,28 @@ def _prior_at(fitted: Posterior, chain: int, draw: int) -> Prior:
     return fitted.prior_W.learned.with_rate(fitted.rate_W[chain, draw])
 
 
+def _generators(stream: Stream, key: tuple[int, int], ids: Words) -> Iterator[np.random.Generator]:
+    """Yield a generator for each row, keyed by its content."""
+    high, low = key
+    return (stream.generator((high ^ int(identity), low)) for identity in ids)
+
+
 def _draw_row_noise(strength: float, errors: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
     """Draw the relative variance of each row, each from a stream of its own."""
     shape, rate = strength + 0.5 * view.n_observed, strength + 0.5 * errors
-    high, low = stream.key(sweep, NOISE)
-    variance = np.empty(view.n_rows)
-    for row, identity in enumerate(ids):
-        rng = stream.generator((high ^ int(identity), low))
-        variance[row] = rate[row] / rng.gamma(shape[row])
-    return variance
+    generators = _generators(stream, stream.key(sweep, NOISE), ids)
+    return rate / np.array([rng.gamma(s) for rng, s in zip(generators, shape, strict=True)])
 
 
 def _draw_entries(law: Law, draw: int, squares: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
     """Draw the factor of the precision of each entry, those of a row from a stream of its own."""
-    high, low = stream.key(sweep, ENTRIES)
+    high, low = key = stream.key(sweep, ENTRIES)
     if law.has_outliers:
         uniforms = _uniforms(ids[view.listed_rows] ^ np.uint64(high), view.indices ^ np.uint64(low))
         return law.gross_factors(draw, squares, view.indices.astype(np.intp), uniforms)
     factors = np.empty(len(squares))
-    for row, identity in enumerate(ids):
-        listed = slice(view.indptr[row], view.indptr[row + 1])
-        rng = stream.generator((high ^ int(identity), low))
-        factors[listed] = law.draw_entries(draw, squares[listed], rng)
+    for rng, (start, stop) in zip(_generators(stream, key, ids), pairwise(view.indptr), strict=True):
+        factors[start:stop] = law.draw_entries(draw, squares[start:stop], rng)
     return factors
 
 

@@ -40,7 +40,7 @@ def of_fit(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[Finding,
 
 def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Finding | None:
     """Compare the posterior mean at some observed entries with the means of their columns."""
-    rows, columns, values = sample_entries(data)
+    rows, columns, values = _sample_entries(data)
     centre = model.data.columns.sums() / np.maximum(model.data.columns.n_observed, 1)
     if model.units.offset is not None:
         centre += model.units.offset
@@ -59,27 +59,24 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
     is_worse = (by_column[0] > WORSE_COLUMN * by_column[1]) & (counts >= MIN_COMPARED)
     # Entries that count little may be explained badly.
     worse = np.flatnonzero(is_worse & (model.entry_precision is None))
-    if not error[is_exact].sum() > WORSE * trivial[is_exact].sum():
-        return _unexplained_columns(worse, data) if len(worse) else None
-    return Finding(
-        "fit",
-        POOR,
-        "the fit explains the observed entries worse than the mean of each column does",
-        "try other settings (n_components, prior, offset) or see whether the data have a low-rank structure at all",
-    )
+    if error[is_exact].sum() > WORSE * trivial[is_exact].sum():
+        return Finding(
+            "fit",
+            POOR,
+            "the fit explains the observed entries worse than the mean of each column does",
+            "try other settings (n_components, prior, offset) or see whether the data have a low-rank structure at all",
+        )
+    if len(worse):
+        return Finding(
+            "fit",
+            POOR,
+            f"the fit explains {named(worse, data.column_names)} worse than the mean does",
+            'columns that vary little far from zero need offset="min" or NMFImputer',
+        )
+    return None
 
 
-def _unexplained_columns(columns: Indices, data: ObservedMatrix) -> Finding:
-    """Return a finding on columns that vary little around a value far from zero, like a year, or do not fit at all."""
-    return Finding(
-        "fit",
-        POOR,
-        f"the fit explains {named(columns, data.column_names)} worse than the mean does",
-        'columns that vary little far from zero need offset="min" or NMFImputer',
-    )
-
-
-def sample_entries(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
+def _sample_entries(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
     """Return rows, columns and values of some observed entries, from all parts of the data."""
     rng = np.random.default_rng(0)
     rows = np.sort(rng.choice(data.shape[0], min(MAX_ROWS, data.shape[0]), replace=False))
@@ -122,13 +119,12 @@ def _outlier(model: Model) -> Finding | None:
     found = [int(column) for column in suspects if np.count_nonzero(columns.observed_values(int(column))) > 1]
     if not found:
         return None
-    names = model.data.column_names
-    name = f"{names[found[0]]!r}" if names is not None else f"{found[0]}"
+    name = named(found[:1], model.data.column_names)
     others = f" (and in {len(found) - 1} other columns)" if len(found) > 1 else ""
     return Finding(
         "fit",
         POOR,
-        f"one entry of column {name} is more than {np.sqrt(counts[found[0]] * 1e4):,.0f} times as large as the others "
+        f"one entry of {name} is more than {np.sqrt(counts[found[0]] * 1e4):,.0f} times as large as the others "
         f"usually are{others}, and sets the unit of its column",
         "make sure that it is right, or use noise=StudentT()",
     )
@@ -153,14 +149,13 @@ def _at_its_end(data: ObservedMatrix) -> Finding | None:
     if not found:
         return None
     share, column, end, option = max(found)
-    name = f"{data.column_names[column]!r}" if data.column_names is not None else f"{column}"
-    n_columns = len({at for _, at, _, _ in found})
+    name, n_columns = named([column], data.column_names), len({at for _, at, _, _ in found})
     others = f" (and {n_columns - 1} other columns are like it)" if n_columns > 1 else ""
     which = "smallest" if option == "floored" else "largest"
     return Finding(
         "fit",
         USABLE,  # a question: values may pile up there for other reasons
-        f"{share:.0%} of the entries of column {name} are exactly {end:g}, its {which} value{others}",
+        f"{share:.0%} of the entries of {name} are exactly {end:g}, its {which} value{others}",
         f"if they were cut there, say so with bnmf.limits(X, {option}={end:g}) or --{option} on the command line",
     )
 

@@ -156,11 +156,16 @@ class Posterior(Draws, BasePosterior):
         Posterior
             With the same Z, and W of these rows.
         """
-        negative = self.lower_bound < 0 or self.offset is not None
-        limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": self.column_names}
-        options: dict[str, Any] = {"unstored": unstored, "negative": negative, "empty": True}
-        data = ObservedMatrix.from_data(X, observed, **limits, **options)
+        data = self._as_data(X, observed, lower, upper, unstored, empty=True)
         return new_rows.posterior_of(self, data, as_seed(random_state))
+
+    def _as_data(
+        self, X: Any, observed: Any, lower: Any, upper: Any, unstored: str, empty: bool = False
+    ) -> ObservedMatrix:
+        """Return data with the columns of the fit; rows may be empty if `empty`."""
+        negative = self.lower_bound < 0 or self.offset is not None
+        limits = {"lower": lower, "upper": upper, "names": self.column_names}
+        return ObservedMatrix.from_data(X, observed, **limits, unstored=unstored, negative=negative, empty=empty)
 
     # --- components
 
@@ -302,19 +307,33 @@ class Posterior(Draws, BasePosterior):
         return cls(**archive.load(arguments.path(path, "path")))
 
     def to_inference_data(
-        self, X: Any = None, *, observed: Any = None, unstored: str = "zero", aligned: bool = True
+        self,
+        X: Any = None,
+        *,
+        observed: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        unstored: str = "zero",
+        max_entries: int | None = None,
+        aligned: bool = True,
     ) -> Any:
-        """Return ArviZ InferenceData.
+        """Return ArviZ InferenceData; given the data, ``arviz.loo`` and ``arviz.plot_ppc`` work on it.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix, optional
-            The fitted data, for the groups ``observed_data`` and ``log_likelihood`` (which LOO and WAIC need), with a
-            dimension ``entry``. The latter group holds one number for each observed entry and draw.
+            The fitted data, for the groups ``observed_data``, ``posterior_predictive`` and ``log_likelihood``.
         observed : array-like of bool, optional
             True where X was observed.
+        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
+            Limits of entries, as in the fit. The log likelihood of an entry between limits is the log probability of
+            its interval; ``observed_data`` has the middle of the interval or its finite end, ``constant_data`` the
+            limits.
         unstored : {"zero", "missing"}, default="zero"
             Meaning of the entries that a sparse X does not store.
+        max_entries : int, optional
+            Take a random sample of so many observed entries. Each entry takes 16 bytes a draw, and an error is raised
+            if there is not enough memory.
         aligned : bool, default=True
             Bring the components into one order and scale first.
 
@@ -322,17 +341,16 @@ class Posterior(Draws, BasePosterior):
         -------
         arviz.InferenceData
             Groups ``posterior`` and ``sample_stats``, with dims chain, draw, row, component and column, and the
-            names of rows and columns as coordinates.
+            names of rows and columns as coordinates. Groups of the data have a dim entry, with its row and column as
+            coordinates, and a variable ``X``.
         """
         data = None
         if X is not None:
-            data = ObservedMatrix.from_data(
-                X, observed, unstored=unstored, negative=self.lower_bound < 0 or self.offset is not None
-            )
-            if self.offset is not None:
-                data = data.shifted(self.offset)
+            data = self._as_data(X, observed, lower, upper, unstored)
             if data.shape != self.shape:
                 raise ValueError(f"X must have the shape of the fitted data, {self.shape}, got {data.shape}")
+        if max_entries is not None:
+            arguments.whole_number(max_entries, "max_entries", 1)
         if aligned:
             memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "use aligned=False")
-        return inference_data.convert(self.align() if aligned else self, data)
+        return inference_data.convert(self, data, max_entries, aligned)

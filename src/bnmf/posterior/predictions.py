@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,18 +27,14 @@ TILE_BYTES = 64 * 2**20
 ROWS_PER_NOISE = 16
 
 
+@dataclass(frozen=True, eq=False)
 class NoiseDraws:
-    """Draws of the variance of the noise and of its law.
+    """Draws of the variance of the noise, a product of three parts, and of its law."""
 
-    Variances of columns (S, 1 or columns) times those of rows (1 or S, 1 or rows) times squares of known factors of the
-    standard deviation (1 or rows, columns); normal noise by default.
-    """
-
-    def __init__(self, column: Floats, row: Floats, law: Law | None = None, factor: Floats | None = None) -> None:
-        self.column = column
-        self.row = row
-        self.law = Law() if law is None else law
-        self.factor = factor
+    column: Floats  # variances (S, 1 or columns)
+    row: Floats  # relative variances (1 or S, 1 or rows)
+    law: Law = field(default_factory=Law)  # normal by default
+    factor: Floats | None = None  # known relative standard deviations (1 or rows, columns)
 
     def of_rows(self, rows: slice) -> Floats:
         """Return draws of the variances of some rows, (S, 1 or rows, 1 or columns)."""

@@ -41,27 +41,13 @@ WARNED = ("fit", "predictions", "intervals")
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about one purpose of a fit.
+    """What was found about one purpose of a fit."""
 
-    Attributes
-    ----------
-    purpose : {"fit", "predictions", "intervals", "noise", "components"}
-        What it is about.
-    level : {"good", "usable", "poor", "unknown"}
-        How good it is.
-    sentence : str
-        What was measured, without a capital and a full stop.
-    advice : str
-        What to do, in the same form; empty if nothing is to be done.
-    number : float
-        What the level was derived from, NaN if there is none.
-    """
-
-    purpose: str
-    level: str
-    sentence: str
-    advice: str = ""
-    number: float = math.nan
+    purpose: str  # fit, predictions, intervals, noise or components
+    level: str  # good, usable, poor or unknown
+    sentence: str  # what was measured, without a capital and a full stop
+    advice: str = ""  # what to do, in the same form
+    number: float = math.nan  # what the level was derived from
 
     @property
     def text(self) -> str:
@@ -89,11 +75,6 @@ class Verdict:
 
     def __str__(self) -> str:
         return " ".join(map(str, self.findings))
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether nothing speaks against using the predictions and their intervals."""
-        return not any(finding.level in (POOR, UNKNOWN) for finding in self if finding.purpose in WARNED)
 
     def problems(self) -> list[str]:
         """Return a sentence with advice for each finding that is worth a warning."""
@@ -155,7 +136,8 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         advice = 'the intervals are too narrow: try noise="student-t" or fewer components'
         if coverage > PROB:  # too wide, which misleads nobody
             level, advice = USABLE, "the intervals are too wide"
-    narrow = table[(table["coverage"] < MIN_COLUMN_COVERAGE) & _is_unlikely(table, len(table))]
+    p_values = binom.cdf((table["coverage"] * table["n"]).round(), table["n"], PROB) * len(table)
+    narrow = table[(table["coverage"] < MIN_COLUMN_COVERAGE) & (p_values < CHANCE)]
     if len(narrow):
         level = POOR
         sentence += f", but far fewer in {named(narrow.index, names)}"
@@ -176,12 +158,6 @@ def _is_far_off(calibration: Calibration, column: int) -> bool:
     chosen = calibration.columns == column
     typical, of_mean = (np.median(np.abs(x[chosen])) for x in (calibration.errors, calibration.errors_of_mean))
     return bool(typical > max(FAR_OFF, WORSE_THAN_MEAN * of_mean))
-
-
-def _is_unlikely(table: pd.DataFrame, n_columns: int) -> pd.Series:
-    """Return which columns have a coverage that chance does not explain if intervals hold."""
-    inside = (table["coverage"] * table["n"]).round()
-    return pd.Series(binom.cdf(inside, table["n"], PROB) * n_columns < CHANCE, index=table.index)
 
 
 def named(columns: Any, names: pd.Index | None) -> str:
