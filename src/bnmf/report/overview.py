@@ -92,12 +92,7 @@ class Overview:
         typical = float(np.median(self.column_sd[known])) if known.any() else 1.0
         return np.asarray(np.where(known, self.column_sd, typical)[columns])
 
-    def row_labels(self, rows: Indices) -> list[str]:
-        """Return the names of some rows."""
-        names = self.data.row_names if self.data.row_names is not None else self.posterior.row_names
-        return labels(names, rows, "row")
-
-    def column_labels(self, columns: Indices) -> list[str]:
-        """Return the names of some columns."""
-        names = self.data.column_names if self.data.column_names is not None else self.posterior.column_names
-        return labels(names, columns, "column")
+    def names(self, kind: str, positions: Indices) -> list[str]:
+        """Return the names of some rows, or of some columns."""
+        of_data, of_posterior = (getattr(source, f"{kind}_names") for source in (self.data, self.posterior))
+        return labels(of_data if of_data is not None else of_posterior, positions, kind)

@@ -52,16 +52,16 @@ data; listed are the columns where it is largest compared with the size of the c
 def _shares(overview: Overview, components: Components, kind: str) -> str:
     """Return the heat map of the shares of components in rows, or in columns."""
     if kind == "row":
-        shares, order, names = components.row_shares, components.row_order(), overview.row_labels
+        shares, order = components.row_shares, components.row_order()
     else:
-        shares, order, names = components.column_shares.T, components.column_order(), overview.column_labels
+        shares, order = components.column_shares.T, components.column_order()
     shown = evenly(order, MAX_ROWS)
-    values, labels, numbers = shares[shown], names(shown), [str(k) for k in range(shares.shape[1])]
+    values, names, numbers = shares[shown], overview.names(kind, shown), [str(k) for k in range(shares.shape[1])]
     top = float(np.quantile(values, 0.995)) or 1.0
     title = f"Share of each component in the predictions of each {kind}"
     ends = ("0%", percent(top))
-    picture = heat_map(values, (0.0, top), ends, labels, numbers, title, COLOUR_MAP, f"shares-{kind}")
-    data = {"kind": "share", "of": kind, "rows": labels, "columns": numbers, "values": rounded(values)}
+    picture = heat_map(values, (0.0, top), ends, names, numbers, title, COLOUR_MAP, f"shares-{kind}")
+    data = {"kind": "share", "of": kind, "rows": names, "columns": numbers, "values": rounded(values)}
     return (
         f"<figure>{picture}<figcaption>Share of each component (across) in the predictions of each {kind} (down): "
         f"{of_all(len(shown), len(order), kind)}, grouped by their largest component.</figcaption>"
@@ -77,8 +77,8 @@ def _card(overview: Overview, components: Components, k: int, rows: TopEntries, 
     if overview.units_differ:
         unit, columns = "value over sd", over(columns, overview.spread(columns.positions))
     charts = [
-        _chart(f"Component {k}: rows", "Rows, by weight", overview.row_labels(rows.positions), rows),
-        _chart(f"Component {k}: columns", f"Columns, by {unit}", overview.column_labels(columns.positions), columns),
+        _chart(f"Component {k}: rows", "Rows, by weight", overview.names("row", rows.positions), rows),
+        _chart(f"Component {k}: columns", f"Columns, by {unit}", overview.names("column", columns.positions), columns),
     ]
     return (
         f'<article class="card" id="component-{k}"><h4>Component {k} '
@@ -95,9 +95,9 @@ def _chart(title: str, heading: str, names: list[str], top: TopEntries) -> str:
 
 def _table(overview: Overview, tops: dict[int, tuple[TopEntries, TopEntries]]) -> str:
     rows = []
-    for k, (of_rows, of_columns) in tops.items():
-        for kind, top, names in (("row", of_rows, overview.row_labels), ("column", of_columns, overview.column_labels)):
-            entries = zip(names(top.positions), top.mean, top.low, top.high, top.share, strict=True)
+    for k, pair in tops.items():
+        for kind, top in zip(("row", "column"), pair, strict=True):
+            entries = zip(overview.names(kind, top.positions), top.mean, top.low, top.high, top.share, strict=True)
             rows += [
                 [name, kind, (k, str(k)), mean, low, high, (share, percent(share))]
                 for name, mean, low, high, share in entries

@@ -79,7 +79,7 @@ def _columns(overview: Overview) -> str:
             overview.column_sd[j],
             noise[j],
         ]
-        for j, label in zip(order, overview.column_labels(order), strict=True)
+        for j, label in zip(order, overview.names("column", order), strict=True)
     ]
     caption = "Columns, those with the most missing entries first"
     if len(order) < n_columns:

@@ -35,6 +35,10 @@ class Imputed(NamedTuple):
     high: Floats
     uncertainty: Floats
 
+    def part(self, chosen: Any) -> Imputed:
+        """Return some of the entries."""
+        return Imputed(*(values[chosen] for values in self))  # type: ignore[arg-type]
+
 
 def imputed_entries(overview: Overview) -> Imputed:
     """Return the missing entries, or a sample of them, sorted by their uncertainty."""
@@ -43,8 +47,7 @@ def imputed_entries(overview: Overview) -> Imputed:
     for part in tiles(len(rows), 32 * posterior.n_chains * posterior.n_draws):
         low[part], high[part] = posterior.interval(PROBABILITY, rows[part], columns[part])
     found = Imputed(rows, columns, posterior.mean(rows, columns), low, high, _uncertainty(overview, columns, low, high))
-    order = np.argsort(found.uncertainty, kind="stable")
-    return Imputed(*(values[order] for values in found))
+    return found.part(np.argsort(found.uncertainty, kind="stable"))
 
 
 def _uncertainty(overview: Overview, columns: Indices, low: Floats, high: Floats) -> Floats:
@@ -64,10 +67,10 @@ def section(overview: Overview, imputed: Imputed, components: Components) -> str
     low, middle, high = np.quantile(imputed.uncertainty, [0.1, 0.5, 0.9])
     label, title = "width of the interval / width for the column mean", "Histogram of the uncertainty"
     picture = histogram(imputed.uncertainty, label, "entries", title, percent_tick)
-    tables = _table(overview, imputed, slice(n_listed), f"The most certain imputed values ({n_listed:,})")
+    tables = _table(overview, imputed.part(slice(n_listed)), f"The most certain imputed values ({n_listed:,})")
     if n_least:
-        part = slice(computed - 1, computed - n_least - 1, -1)
-        tables += _table(overview, imputed, part, f"The least certain imputed values ({n_least:,})")
+        least = imputed.part(slice(computed - 1, computed - n_least - 1, -1))
+        tables += _table(overview, least, f"The least certain imputed values ({n_least:,})")
     between = f"The {left_out:,} entries between the two tables are not listed. " if left_out else ""
     return f"""
 <p>A missing entry is imputed by its posterior mean. Its 90% interval contains a new measurement, noise included, with
@@ -86,9 +89,8 @@ more)</dd></div></dl></div>
 <p class="note">{between}<code>model.interval(0.9)</code> gives the interval of every entry.</p>"""
 
 
-def _table(overview: Overview, imputed: Imputed, part: slice, caption: str) -> str:
-    shown = Imputed(*(values[part] for values in imputed))
-    names = overview.row_labels(shown.rows), overview.column_labels(shown.columns)
+def _table(overview: Overview, shown: Imputed, caption: str) -> str:
+    names = overview.names("row", shown.rows), overview.names("column", shown.columns)
     numbers = shown.mean, shown.low, shown.high, [(share, f"{share:.0%}") for share in shown.uncertainty]
     columns = [
         Column("row"),
@@ -116,15 +118,15 @@ def _heat_maps(overview: Overview, components: Components) -> str:
         shown, limits = completed, _limits(completed)
         ends = number(limits[0]), number(limits[1])
     top = max(1.0, float(np.quantile(doubt, 0.99)))
-    panels: dict[str, tuple[Floats, tuple[float, float], tuple[str, str], str]] = {
-        "Observed": (np.where(np.isnan(observed), np.nan, shown), limits, ends, COLOUR_MAP),
-        "Completed": (shown, limits, ends, COLOUR_MAP),
-        "Uncertainty": (doubt, (0.0, top), ("0%", percent(top)), DOUBT_COLOURS),
+    panels = {
+        "Observed": (np.where(np.isnan(observed), np.nan, shown), (limits, ends), COLOUR_MAP),
+        "Completed": (shown, (limits, ends), COLOUR_MAP),
+        "Uncertainty": (doubt, ((0.0, top), ("0%", percent(top))), DOUBT_COLOURS),
     }
-    names = overview.row_labels(rows), overview.column_labels(columns)
+    names = overview.names("row", rows), overview.names("column", columns)
     figures = "".join(
-        f"<figure><h3>{heading}</h3>{heat_map(*panel, *names, f'{heading} values', colours, 'matrix')}</figure>"
-        for heading, (*panel, colours) in panels.items()
+        f"<figure><h3>{heading}</h3>{heat_map(values, *scale, *names, f'{heading} values', colours, 'matrix')}</figure>"
+        for heading, (values, scale, colours) in panels.items()
     )
     numbers: dict[str, Any] = {"observed": observed, "mean": mean, "low": low, "high": high}
     data = {"kind": "matrix", "rows": names[0], "columns": names[1]}
