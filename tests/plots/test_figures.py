@@ -61,7 +61,7 @@ def test_every_figure_is_drawn_at_any_size(n_rows, n_columns, names):
         assert len(texts) < 80
         assert all(len(text.replace(r"\$", "$")) <= NAME_WIDTH for text in texts if "mathdefault" not in text)
     if n_rows == 1000:
-        assert panels[0].images[0].get_array().shape == (factors.MAX_ROWS, 30)
+        assert panels[0].images[0].get_array().shape == (factors.MAX_DRAWN, 30)
         assert panels[0].get_ylabel() == "400 of 1,000 rows"
 
 

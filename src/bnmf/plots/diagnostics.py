@@ -13,6 +13,7 @@ from bnmf.plots.look import (
     INK,
     SOFT,
     chain_line,
+    column_scale,
     current_axes,
     legend,
     name_ticks,
@@ -48,32 +49,13 @@ def plot_convergence(fit: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from bnmf import BayesianNMF
-    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
-    >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit(X)
-    >>> ax = plot_convergence(model, Figure().add_subplot())
-    >>> len(ax.lines)
-    2
     """
     ax, posterior = current_axes(ax), posterior_of(fit)
     n_chains, n_sweeps = posterior.train_mse.shape
     if posterior.burn_in > 0:
         ax.axvspan(0, posterior.burn_in + 0.5, color="#ececec", linewidth=0, zorder=0)
-        ax.annotate(
-            "burn-in",
-            (0.5 * posterior.burn_in, 0.98),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="top",
-            fontsize=8,
-            color="#555555",
-        )
+        place = (0.5 * posterior.burn_in, 0.98)
+        ax.text(*place, "burn-in", transform=ax.get_xaxis_transform(), ha="center", va="top", size=8, color="#555555")
     for chain, mse in enumerate(posterior.train_mse):
         ax.plot(np.arange(1, n_sweeps + 1), mse, **chain_line(chain, n_chains, n_sweeps))
     ax.set(xlabel="sweep", ylabel="mean squared error, observed entries", yscale="log", xlim=(0, n_sweeps + 1))
@@ -98,27 +80,16 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from bnmf import BayesianNMF
-    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
-    >>> ax = plot_noise(BayesianNMF(1, n_chains=2, random_state=0).fit(X), Figure().add_subplot())
-    >>> len(ax.get_yticklabels())
-    10
     """
     ax, posterior = current_axes(ax), posterior_of(fit)
     variance = posterior.noise_variance
     if posterior.noise_factor is not None:  # of a column as a whole
         variance = variance.reshape(*variance.shape[:2], -1) * np.mean(posterior.noise_factor**2, axis=0)
-    sd = np.sqrt(variance)
+    sd, scale = np.sqrt(variance), column_scale(posterior)
     kind = "sd" if posterior.df is None else "scale of Student's t"
     label = "noise, standard deviation" if posterior.df is None else f"noise, {kind}"
-    if posterior.scale is not None and len(posterior.scale) > 1:
-        sd, label = sd.reshape(*sd.shape[:2], -1) / posterior.scale, f"noise over the scale of the column, {kind}"
+    if scale is not None:
+        sd, label = sd.reshape(*sd.shape[:2], -1) / scale, f"noise over the scale of the column, {kind}"
     if sd.ndim == 2 or np.allclose(sd, sd[:, :, :1]):  # common noise differs between columns by their scales only
         _densities(sd if sd.ndim == 2 else sd[:, :, 0], ax)
     else:
@@ -170,21 +141,6 @@ def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from bnmf import BayesianNMF
-    >>> X = np.outer(np.arange(1.0, 21.0), np.arange(1.0, 11.0))
-    >>> rows, columns = np.array([3, 7, 12]), np.array([2, 9, 4])
-    >>> hidden = X.copy()
-    >>> hidden[rows, columns] = np.nan
-    >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit(hidden)
-    >>> ax = plot_predictions(model, rows, columns, X[rows, columns], Figure().add_subplot())
-    >>> ax.get_xlabel()
-    'held-out value'
     """
     values = _checked(rows, columns, values)
     ax, posterior = current_axes(ax), posterior_of(fit)
@@ -198,13 +154,13 @@ def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
         extent = (*limits, *limits)
         image = ax.hexbin(values, predicted, gridsize=45, bins="log", cmap=f"{COLOUR_MAP}_r", extent=extent, mincnt=1)
         ax.figure.colorbar(image, ax=ax, label="entries", fraction=0.05, pad=0.03)
+    elif len(values) > MAX_INTERVALS:
+        ax.scatter(values, predicted, s=6, color=INK, alpha=0.45, linewidths=0, zorder=3)
     else:
-        if len(values) <= MAX_INTERVALS:
-            low, high = posterior.interval(0.9, rows, columns)
-            ax.vlines(values, low, high, color=SOFT, linewidth=1.0)
-            ax.set_ylim(min(limits[0], low.min()), max(limits[1], high.max()))
-        size = 16 if len(values) <= MAX_INTERVALS else 6
-        ax.scatter(values, predicted, s=size, color=INK, alpha=1.0 if size > 6 else 0.45, linewidths=0, zorder=3)
+        low, high = posterior.interval(0.9, rows, columns)
+        ax.vlines(values, low, high, color=SOFT, linewidth=1.0)
+        ax.scatter(values, predicted, s=16, color=INK, linewidths=0, zorder=3)
+        ax.set_ylim(min(limits[0], low.min()), max(limits[1], high.max()))
     ax.plot(limits, limits, color=ACCENT, linestyle="--", linewidth=1.0, zorder=4)
     error = np.sqrt(np.mean((values - predicted) ** 2))
     ax.set_title(f"{len(values):,} entries, root mean squared error {error:.3g}", fontsize=10)
@@ -230,19 +186,6 @@ def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from bnmf import BayesianNMF
-    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
-    >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit(X)
-    >>> rows, columns = np.arange(20), np.arange(20) % 10
-    >>> ax = plot_calibration(model, rows, columns, X[rows, columns], Figure().add_subplot())
-    >>> ax.get_xlabel()
-    'probability of the interval'
     """
     values = _checked(rows, columns, values)
     ax, posterior = current_axes(ax), posterior_of(fit)
@@ -289,31 +232,18 @@ def plot_rank(choice: RankChoice, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     choice : RankChoice
-        What :func:`bnmf.select_rank` returned.
+        The result of :func:`bnmf.select_rank`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from matplotlib.figure import Figure
-    >>> table = pd.DataFrame({"log_density": [-2.0, -1.0, -1.1], "below_best_se": [0.2, 0.0, 0.1]}, index=[1, 2, 3])
-    >>> ax = plot_rank(RankChoice(2, table), Figure().add_subplot())
-    >>> ax.get_xlabel()
-    'number of components K'
     """
-    ax = current_axes(ax)
-    table = choice.table
-    density = table["log_density"]
-    error = table["below_best_se"]
+    ax, table, best_k = current_axes(ax), choice.table, choice.best_k
+    density, error = table["log_density"], table["below_best_se"]
     ax.errorbar(table.index, density, error, color=INK, marker="o", markersize=5, linewidth=1.3, capsize=3)
-    best = density.loc[choice.best_k]
-    ax.plot([choice.best_k], [best], "D", color=ACCENT, markersize=9, zorder=3, label=f"chosen: K = {choice.best_k}")
+    ax.plot([best_k], density.loc[[best_k]], "D", color=ACCENT, markersize=9, zorder=3, label=f"chosen: K = {best_k}")
     ax.set(xlabel="number of components K", ylabel="log predictive density of hidden entries")
     if len(table) <= 12:
         ax.set_xticks(list(table.index))

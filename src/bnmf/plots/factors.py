@@ -10,9 +10,11 @@ import numpy as np
 from bnmf.plots.look import (
     ACCENT,
     COLOUR_MAP,
+    DOUBT_COLOURS,
     INK,
     SOFT,
     chain_line,
+    column_scale,
     current_axes,
     data_of,
     legend,
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Rows and columns of a picture of the matrix; of more, some are drawn.
-MAX_ROWS = 400
-MAX_COLUMNS = 400
+MAX_DRAWN = 400
 # As the paper draws the entries of W: those of the last sweeps, and a line below which an entry counts as small.
 LAST_DRAWS = 20
 SMALL_WEIGHT = 0.1
@@ -55,34 +56,20 @@ def plot_factor(fit: Any, factor: str = "W", ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from bnmf import BayesianNMF
-    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
-    >>> model = BayesianNMF(2, n_chains=2, random_state=0).fit(X)
-    >>> ax = plot_factor(model, "Z", Figure().add_subplot())
-    >>> ax.images[0].get_array().shape
-    (10, 2)
     """
     if factor not in ("W", "Z"):
         raise ValueError(f"factor must be 'W' or 'Z', got {factor!r}")
     ax, posterior = current_axes(ax), posterior_of(fit)
     components = Components.of(posterior)
     if factor == "W":
-        shares, order = components.row_shares, components.row_order()
-        names, kind = posterior.row_names, "row"
+        kind, names, shares, order = "row", posterior.row_names, components.row_shares, components.row_order()
     else:
+        kind, names = "column", posterior.column_names
         shares, order = components.column_shares.T, components.column_order()
-        names, kind = posterior.column_names, "column"
-    drawn = evenly(order, MAX_ROWS)
-    shown = shares[drawn][:, components.order]
-    image = ax.imshow(shown, aspect="auto", cmap=COLOUR_MAP, vmin=0.0, interpolation="nearest")
+    drawn = evenly(order, MAX_DRAWN)
+    image = ax.imshow(shares[drawn], aspect="auto", cmap=COLOUR_MAP, vmin=0.0, interpolation="nearest")
     name_ticks(ax.yaxis, labels(names, drawn, kind))
-    name_ticks(ax.xaxis, [str(k) for k in components.order])
+    name_ticks(ax.xaxis, [str(k) for k in range(shares.shape[1])])
     ax.set(xlabel="component", ylabel=_count(drawn, len(order), f"{kind}s"))
     _colour_bar(ax, image, f"share of the {kind}'s predictions")
     return ax
@@ -109,17 +96,7 @@ def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None,
     Returns
     -------
     list of matplotlib.axes.Axes
-        The axes: rows, columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bnmf import BayesianNMF
-    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
-    >>> model = BayesianNMF(2, n_chains=2, random_state=0).fit(X)
-    >>> rows, columns = plot_component(model, 0, n=5)
-    >>> len(rows.get_yticklabels())
-    5
+        Of rows, and of columns.
     """
     posterior = posterior_of(fit)
     if not 0 <= component < posterior.n_components:
@@ -130,18 +107,22 @@ def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None,
     components = Components.of(posterior)
     rows, columns = components.top_rows(component, n), components.top_columns(component, n)
     _intervals(panels[0], rows, labels(posterior.row_names, rows.positions, "row"))
-    own_scale = False
-    if posterior.scale is not None and len(posterior.scale) > 1:
-        own_scale, scale = True, posterior.scale[columns.positions]
-        columns = columns._replace(mean=columns.mean / scale, low=columns.low / scale, high=columns.high / scale)
+    scale = column_scale(posterior)
+    if scale is not None:
+        columns = over(columns, scale[columns.positions])
     _intervals(panels[1], columns, labels(posterior.column_names, columns.positions, "column"))
     agreeing = components.n_chains_with[component]
     panels[0].set_title(f"component {component}, {components.sizes[component]:.0%} of all predictions", fontsize=10)
     panels[1].set_title(f"found by {agreeing} of {posterior.n_chains} chains", fontsize=10)
     typical = "root mean square" if posterior.signed[0] else "average row"
     panels[0].set_xlabel(f"weight of the row ({typical}: 1)")
-    panels[1].set_xlabel("added at weight 1" + (" (column scale: 1)" if own_scale else ""))
+    panels[1].set_xlabel("added at weight 1" + (" (column scale: 1)" if scale is not None else ""))
     return panels
+
+
+def over(top: TopEntries, unit: Floats) -> TopEntries:
+    """Return the largest entries of a component in other units."""
+    return top._replace(mean=top.mean / unit, low=top.low / unit, high=top.high / unit)
 
 
 def _intervals(ax: Axes, top: TopEntries, names: list[str]) -> None:
@@ -173,17 +154,6 @@ def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from bnmf import BayesianNMF
-    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
-    >>> ax = plot_weights(BayesianNMF(2, n_chains=2, random_state=0).fit(X), Figure().add_subplot())
-    >>> ax.get_xlabel()
-    'entry of W'
     """
     ax, posterior = current_axes(ax), posterior_of(fit)
     last = posterior.W[:, -LAST_DRAWS:]
@@ -221,32 +191,17 @@ def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) 
     Returns
     -------
     list of matplotlib.axes.Axes
-        The axes: observed, completed, uncertainty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from bnmf import BayesianNMF
-    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
-    >>> X[::3, ::4] = np.nan
-    >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit(X)
-    >>> axes = plot_completed(model)
-    >>> bool(np.ma.getmaskarray(axes[0].images[0].get_array()).any())
-    True
+        Of the observed and the completed matrix, and of the uncertainty.
     """
     posterior = posterior_of(fit)
     data = data_of(fit, X, posterior)
     panels = side_by_side(axes, 3, height=5.4)
     components = Components.of(posterior)
-    rows = evenly(components.row_order(), MAX_ROWS)
-    columns = evenly(components.column_order(), MAX_COLUMNS)
-    observed = data.dense_rows(rows)[:, columns]
-    chosen = posterior.subset(rows, columns)
-    mean, sd = chosen.mean(), chosen.std(noise=True)
-    completed = np.where(np.isnan(observed), mean, observed)
+    rows, columns = evenly(components.row_order(), MAX_DRAWN), evenly(components.column_order(), MAX_DRAWN)
+    observed, chosen = data.dense_rows(rows)[:, columns], posterior.subset(rows, columns)
+    sd, completed = chosen.std(noise=True), np.where(np.isnan(observed), chosen.mean(), observed)
     shown, unit = completed, "value"
-    if posterior.scale is not None and len(posterior.scale) > 1:
+    if column_scale(posterior) is not None:
         low, spread = column_ranges(observed, completed)
         shown, unit = (completed - low) / spread, "value, over the range of its column"
         sd = sd / spread
@@ -256,12 +211,11 @@ def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) 
     _matrix(panels[2], sd, "uncertainty", f"predictive sd{unit[5:]}", (0.0, float(np.quantile(sd, 0.99))))
     row_names = data.row_names if data.row_names is not None else posterior.row_names
     column_names = data.column_names if data.column_names is not None else posterior.column_names
-    name_ticks(panels[0].yaxis, labels(row_names, rows, "row"))
-    for panel in panels[1:]:
-        panel.set_yticks([])
     for panel in panels:
         name_ticks(panel.xaxis, labels(column_names, columns, "column"))
         panel.tick_params(axis="x", rotation=90)
+        panel.set_yticks([])
+    name_ticks(panels[0].yaxis, labels(row_names, rows, "row"))
     panels[0].set_ylabel(_count(rows, data.shape[0], "rows"))
     panels[1].set_xlabel(_count(columns, data.shape[1], "columns"))
     return panels
@@ -289,7 +243,7 @@ def _matrix(ax: Axes, values: Floats, title: str, unit: str, limits: tuple[float
     import matplotlib as mpl
 
     # Missing entries are white, which neither colour map contains.
-    colours = mpl.colormaps["magma_r" if title == "uncertainty" else COLOUR_MAP].with_extremes(bad="white")
+    colours = mpl.colormaps[DOUBT_COLOURS if title == "uncertainty" else COLOUR_MAP].with_extremes(bad="white")
     image = ax.imshow(np.ma.masked_invalid(values), aspect="auto", cmap=colours, interpolation="nearest")
     image.set_clim(*limits)
     ax.set_title(title, fontsize=10)
@@ -297,9 +251,7 @@ def _matrix(ax: Axes, values: Floats, title: str, unit: str, limits: tuple[float
 
 
 def _colour_bar(ax: Axes, image: Any, label: str, orientation: Literal["vertical", "horizontal"] = "vertical") -> None:
-    figure = ax.get_figure()
-    assert figure is not None
-    bar = figure.colorbar(image, ax=ax, orientation=orientation, fraction=0.05, pad=0.03)
+    bar = ax.figure.colorbar(image, ax=ax, orientation=orientation, fraction=0.05, pad=0.03)
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=7)
     bar.outline.set_visible(False)

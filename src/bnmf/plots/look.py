@@ -9,13 +9,14 @@ import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior.base import BasePosterior
-from bnmf.utils.text import shortened
+from bnmf.utils.text import short_names
+from bnmf.utils.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-COLOUR_MAP = "cividis"
+COLOUR_MAP, DOUBT_COLOURS = "cividis", "magma_r"
 INK = "#1f3a5f"
 ACCENT = "#b3560f"
 SOFT = "#8a8f98"
@@ -50,6 +51,11 @@ def data_of(fit: Any, X: Any, posterior: Any) -> ObservedMatrix:
     return data
 
 
+def column_scale(posterior: Any) -> Floats | None:
+    """Return the scale of each column, None if they have a common one."""
+    return posterior.scale if posterior.scale is not None and len(posterior.scale) > 1 else None
+
+
 def current_axes(ax: Axes | None) -> Axes:
     """Return the given axes, or the current ones of pyplot."""
     if ax is None:
@@ -59,24 +65,23 @@ def current_axes(ax: Axes | None) -> Axes:
     return ax
 
 
-def side_by_side(axes: Sequence[Axes] | None, count: int, width: float = 4.2, height: float = 3.8) -> list[Axes]:
+def side_by_side(axes: Sequence[Axes] | None, count: int, height: float = 3.8) -> list[Axes]:
     """Return the given axes after a check of their number, or those of a new figure."""
     if axes is None:
         from matplotlib import pyplot
 
-        return list(pyplot.subplots(1, count, figsize=(width * count, height), layout="constrained")[1])
+        return list(pyplot.subplots(1, count, figsize=(4.2 * count, height), layout="constrained")[1])
     found = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(found) != count:
         raise ValueError(f"axes must be {count} axes, got {len(found)}")
     return found
 
 
-def tidy(ax: Axes, *, grid: str | None = "both") -> None:
-    """Remove what carries no information, and draw a light grid."""
+def tidy(ax: Axes, *, grid: str = "both") -> None:
+    """Remove the upper and right spines, and draw a light grid."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
-    if grid:
-        ax.grid(True, axis=grid, color="#e3e3e3", linewidth=0.6)  # type: ignore[arg-type]
+    ax.grid(True, axis=grid, color="#e3e3e3", linewidth=0.6)  # type: ignore[arg-type]
 
 
 def legend(ax: Axes, **options: Any) -> None:
@@ -107,11 +112,6 @@ def name_ticks(axis: Axis, names: Sequence[str]) -> None:
     box = axis.axes.get_window_extent()
     length = (box.width if axis is axis.axes.xaxis else box.height) / axis.axes.figure.dpi
     step = -(-len(names) // max(2, int(ROOM * length / NAME_INCHES)))
-    chosen = range(0, len(names), step)
-    axis.set_ticks(list(chosen), [_literal(shortened(names[i], NAME_WIDTH)) for i in chosen])
-    axis.set_tick_params(length=0 if step == 1 else 2, labelsize=8 if len(chosen) <= 25 else 6.5)
-
-
-def _literal(text: str) -> str:
-    """Return a text in which matplotlib finds no formula."""
-    return text.replace("$", r"\$")
+    shown = [name.replace("$", r"\$") for name in short_names(names[::step], NAME_WIDTH)]  # no formulas
+    axis.set_ticks(list(range(0, len(names), step)), shown)
+    axis.set_tick_params(length=0 if step == 1 else 2, labelsize=8 if len(shown) <= 25 else 6.5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import math
 from collections.abc import Callable, Sequence
 from html import escape
@@ -9,19 +11,19 @@ from html import escape
 import numpy as np
 
 from bnmf.report.markup import number
-from bnmf.utils.text import shortened
+from bnmf.utils.text import short_names
 from bnmf.utils.typing import Bools, Floats
 
 WIDTH, HEIGHT = 460, 290
 RIGHT, TOP, BOTTOM = 14, 30, 44
-# Width of a character of a tick label.
-CHARACTER = 7.2
+# Width of a character of a tick label, and of a name.
+CHARACTER, NAME_CHARACTER = 7.2, 6.4
 # Points of a line: more cannot be told apart.
 MAX_POINTS = 300
 # Line styles in the style sheet.
 N_LINE_STYLES = 8
 # Characters of a name beside a chart.
-LABEL_WIDTH = 16
+NAME_WIDTH = 16
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -32,11 +34,11 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     >>> ticks(0.0, 9.7), ticks(-0.12, 0.31)
     ([0.0, 2.0, 4.0, 6.0, 8.0], [-0.1, 0.0, 0.1, 0.2, 0.3])
     """
-    raw = (high - low) / count
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(multiple * power for multiple in (1, 2, 2.5, 5, 10) if multiple * power >= 0.999 * raw)
-    first = math.ceil(low / step - 1e-9)
-    return [float(f"{i * step:.10g}") for i in range(first, math.floor(high / step + 1e-9) + 1)]
+    from matplotlib.ticker import MaxNLocator
+
+    margin = 1e-9 * (high - low)
+    places = MaxNLocator(count, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return [float(f"{place:.10g}") for place in places if low - margin <= place <= high + margin]
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -60,6 +62,19 @@ def percent_tick(share: float) -> str:
     return f"{round(100 * share, 6):g}%"
 
 
+def svg(width: float, height: float, content: str, title: str, attributes: str = "") -> str:
+    """Return an SVG element that is as wide as its container."""
+    return (
+        f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}" {attributes}>'
+        f"{content}</svg>"
+    )
+
+
+def text(kind: str, x: float, y: float, content: str) -> str:
+    """Return a text in SVG; `kind` names its classes."""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(content)}</text>'
+
+
 class Chart:
     """Axes in which lines, bars and points are drawn; the label of the vertical one stands above it."""
 
@@ -78,19 +93,18 @@ class Chart:
         self.x, self.y, self.title = x, y, title
         self.scale: Callable[[Floats], Floats] = np.log10 if log_y else np.asarray
         levels = [level for level in (log_ticks if log_y else ticks)(*y) if not counts or level.is_integer()]
-        texts = [number(level) for level in levels]
-        self.left, bottom = 12 + CHARACTER * max(map(len, texts), default=0), HEIGHT - BOTTOM
+        level_texts = [number(level) for level in levels]
+        self.left, bottom = 12 + CHARACTER * max(map(len, level_texts), default=0), HEIGHT - BOTTOM
         self.parts: list[str] = []
-        for text, place in zip(texts, self.down(np.array(levels)), strict=True):
+        for level, place in zip(level_texts, self.down(np.array(levels)), strict=True):
             self.parts.append(f'<path class="rule" d="M{self.left} {place:.1f}H{WIDTH - RIGHT}"/>')
-            self.parts.append(f'<text class="tick end" x="{self.left - 7:.1f}" y="{place + 4:.1f}">{text}</text>')
+            self.parts.append(text("tick end", self.left - 7, place + 4, level))
         marks = ticks(*x)
         for mark, place in zip(marks, self.across(np.array(marks)), strict=True):
-            self.parts.append(f'<text class="tick mid" x="{place:.1f}" y="{bottom + 17}">{x_text(mark)}</text>')
+            self.parts.append(text("tick mid", place, bottom + 17, x_text(mark)))
         self.parts.append(f'<path class="axis" d="M{self.left} {bottom}H{WIDTH - RIGHT}"/>')
-        middle = 0.5 * (self.left + WIDTH - RIGHT)
-        self.parts.append(f'<text class="label mid" x="{middle:.1f}" y="{HEIGHT - 6}">{escape(x_label)}</text>')
-        self.parts.append(f'<text class="label" x="0" y="13">{escape(y_label)}</text>')
+        self.parts.append(text("label mid", 0.5 * (self.left + WIDTH - RIGHT), HEIGHT - 6, x_label))
+        self.parts.append(text("label", 0, 13, y_label))
 
     def across(self, values: Floats) -> Floats:
         """Return horizontal places of values."""
@@ -101,12 +115,12 @@ class Chart:
         low, high = self.scale(np.array(self.y, dtype=float))
         return TOP + (high - self.scale(np.asarray(values, dtype=float))) / (high - low) * (HEIGHT - TOP - BOTTOM)
 
-    def shade(self, start: float, stop: float, text: str) -> None:
+    def shade(self, start: float, stop: float, label: str) -> None:
         """Shade a part of the horizontal axis."""
         a, b = self.across(np.array([start, stop]))
         height = HEIGHT - TOP - BOTTOM
         self.parts.insert(0, f'<rect class="shade" x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{height}"/>')
-        self.parts.append(f'<text class="tick mid" x="{(a + b) / 2:.1f}" y="{TOP + 13}">{escape(text)}</text>')
+        self.parts.append(text("tick mid", (a + b) / 2, TOP + 13, label))
 
     def line(self, x: Floats, y: Floats, style: int) -> None:
         """Draw a line; values that are not finite leave it out there."""
@@ -115,14 +129,14 @@ class Chart:
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in places if math.isfinite(b))
         self.parts.append(f'<polyline class="line c{style % N_LINE_STYLES}" points="{points}"/>')
 
-    def bars(self, edges: Floats, heights: Floats, texts: Sequence[str]) -> None:
+    def bars(self, edges: Floats, heights: Floats, hints: Sequence[str]) -> None:
         """Draw bars from the bottom up, with a text each for the mouse."""
         bottom = HEIGHT - BOTTOM
         places = self.across(edges)
-        for left, right, high, text in zip(places[:-1], places[1:], self.down(heights), texts, strict=True):
+        for left, right, high, hint in zip(places[:-1], places[1:], self.down(heights), hints, strict=True):
             self.parts.append(
                 f'<rect class="bar" x="{left + 0.5:.1f}" y="{high:.1f}" width="{max(right - left - 1, 0.5):.1f}" '
-                f'height="{max(bottom - high, 0):.1f}"><title>{escape(text)}</title></rect>'
+                f'height="{max(bottom - high, 0):.1f}"><title>{escape(hint)}</title></rect>'
             )
 
     def points(self, x: Floats, y: Floats) -> None:
@@ -138,15 +152,7 @@ class Chart:
         return svg(WIDTH, HEIGHT, "".join(self.parts), self.title)
 
 
-def svg(width: float, height: float, content: str, title: str, attributes: str = "") -> str:
-    """Return an SVG element that is as wide as its container."""
-    return (
-        f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}" {attributes}>'
-        f"{content}</svg>"
-    )
-
-
-def histogram(values: Floats, x_label: str, y_label: str, title: str, text: Callable[[float], str] = number) -> str:
+def histogram(values: Floats, x_label: str, y_label: str, title: str, x_text: Callable[[float], str] = number) -> str:
     """Return a histogram; extreme values that would leave the others in a corner are counted in the last bars."""
     low, high = float(values.min()), float(values.max())
     inner_low, inner_high = np.quantile(values, [0.005, 0.995])
@@ -155,9 +161,9 @@ def histogram(values: Floats, x_label: str, y_label: str, title: str, text: Call
     low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
     edges = np.linspace(low, high, min(37, max(6, int(3 * np.sqrt(len(values))))))
     counts = np.histogram(np.clip(values, low, high), edges)[0]
-    chart = Chart((low, high), (0, 1.05 * counts.max()), x_label, y_label, title, counts=True, x_text=text)
-    texts = [f"{text(a)} to {text(b)}: {count:,}" for a, b, count in zip(edges, edges[1:], counts, strict=False)]
-    chart.bars(edges, counts.astype(float), texts)
+    chart = Chart((low, high), (0, 1.05 * counts.max()), x_label, y_label, title, counts=True, x_text=x_text)
+    bars = zip(edges, edges[1:], counts, strict=False)
+    chart.bars(edges, counts.astype(float), [f"{x_text(a)} to {x_text(b)}: {count:,}" for a, b, count in bars])
     return chart.svg()
 
 
@@ -174,33 +180,82 @@ def intervals(names: Sequence[str], mean: Floats, low: Floats, high: Floats, tit
     parts = []
     for mark in ticks(bottom, top, 3):
         parts.append(f'<path class="rule" d="M{across(mark):.1f} 2V{height - 16}"/>')
-        parts.append(f'<text class="tick mid" x="{across(mark):.1f}" y="{height - 3}">{number(mark)}</text>')
-    for i, label in enumerate(names):
+        parts.append(text("tick mid", across(mark), height - 3, number(mark)))
+    for i, name in enumerate(short_names(names, NAME_WIDTH)):
         y = step * i + 11
-        hint = f"{label}: {number(mean[i])} ({number(low[i])} to {number(high[i])})"
+        hint = f"{names[i]}: {number(mean[i])} ({number(low[i])} to {number(high[i])})"
         parts.append(
-            f"<g><title>{escape(hint)}</title>"
-            f'<text class="name end" x="{left - 8}" y="{y + 4}">{escape(shortened(label, LABEL_WIDTH))}</text>'
+            f"<g><title>{escape(hint)}</title>{text('name end', left - 8, y + 4, name)}"
             f'<path class="interval" d="M{across(low[i]):.1f} {y}H{across(high[i]):.1f}"/>'
             f'<circle class="mean" cx="{across(mean[i]):.1f}" cy="{y}" r="3.6"/></g>'
         )
     return svg(width, height, "".join(parts), title)
 
 
-def agreement(found: Bools, names: Sequence[str], title: str) -> str:
+def agreement(found: Bools, title: str) -> str:
     """Return a grid of chains by components, with a full dot where a chain has found a component."""
     n_chains, n_components = found.shape
     left, row, step = 62, 20.0, min(24.0, 390.0 / n_components)
-    bottom = 14 + row * n_chains
+    bottom, across = 14 + row * n_chains, left + step * (np.arange(n_components) + 0.5)
     parts = []
     for chain in range(n_chains):
         y = 14 + row * chain
-        parts.append(f'<text class="tick end" x="{left - 6}" y="{y + 4}">chain {chain}</text>')
-        for place in range(n_components):
-            kind, x = "found" if found[chain, place] else "absent", left + step * (place + 0.5)
+        parts.append(text("tick end", left - 6, y + 4, f"chain {chain}"))
+        for is_found, x in zip(found[chain], across, strict=True):
+            kind = "found" if is_found else "absent"
             parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y}" r="{min(6.0, 0.36 * step):.1f}"/>')
-    for place in range(0, n_components, -(-n_components // 20)):
-        x = left + step * (place + 0.5)
-        parts.append(f'<text class="tick mid" x="{x:.1f}" y="{bottom + 2}">{names[place]}</text>')
-    parts.append(f'<text class="label mid" x="{left + step * n_components / 2:.1f}" y="{bottom + 22}">component</text>')
+    labelled = range(0, n_components, -(-n_components // 20))
+    parts += [text("tick mid", across[k], bottom + 2, str(k)) for k in labelled]
+    parts.append(text("label mid", across.mean(), bottom + 22, "component"))
     return svg(WIDTH, bottom + 26, "".join(parts), title)
+
+
+def heat_map(
+    values: Floats,
+    limits: tuple[float, float],
+    ends: tuple[str, str],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    colours: str,
+    data: str,
+) -> str:
+    """Return a picture of a matrix with names around it, and a scale with texts at its ends.
+
+    NaN is transparent. `data` is the element with the numbers for the mouse.
+    """
+    import matplotlib as mpl
+    from matplotlib.colors import to_hex
+    from matplotlib.image import imsave
+
+    file, (n_rows, n_columns) = io.BytesIO(), values.shape
+    shown = np.ma.masked_invalid(values)
+    imsave(file, shown, *limits, cmap=colours, format="png", metadata={"Software": "bnmf"})
+    picture = base64.b64encode(file.getvalue()).decode("ascii")
+    left, top, width, height = box = 112, 6, 330, 420
+    row_step, column_step = -(-n_rows // 34), -(-n_columns // 26)
+    row_names, column_names = (
+        short_names(names[::step], NAME_WIDTH) for names, step in ((rows, row_step), (columns, column_step))
+    )
+    is_upright = max(map(len, column_names)) <= 3
+    bottom = 22.0 if is_upright else 16.0 + NAME_CHARACTER * max(map(len, column_names))
+    parts = [
+        f'<rect class="missing" x="{left}" y="{top}" width="{width}" height="{height}"/>'
+        f'<image x="{left}" y="{top}" width="{width}" height="{height}" preserveAspectRatio="none" '
+        f'href="data:image/png;base64,{picture}"/><rect class="cursor" width="0" height="0"/>'
+    ]
+    for i, name in enumerate(row_names):
+        parts.append(text("name end", left - 6, top + height * (i * row_step + 0.5) / n_rows + 4, name))
+    for j, name in enumerate(column_names):
+        x = left + width * (j * column_step + 0.5) / n_columns
+        if is_upright:
+            parts.append(text("name mid", x, top + height + 14, name))
+        else:
+            turned = f"translate({x + 4:.1f} {top + height + 8}) rotate(-90)"
+            parts.append(f'<g transform="{turned}">{text("name end", 0, 0, name)}</g>')
+    attributes = f'data-heat="{data}" data-box="{" ".join(map(str, box))}" data-shape="{n_rows} {n_columns}" tabindex=0'
+    stops = ",".join(to_hex(mpl.colormaps[colours](x)) for x in np.linspace(0, 1, 9))
+    return svg(left + width + 6, top + height + bottom, "".join(parts), title, attributes) + (
+        f'<p class="scale"><span>{escape(ends[0])}</span><span class="ramp" '
+        f'style="background:linear-gradient(90deg,{stops})"></span><span>{escape(ends[1])}</span></p>'
+    )

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bnmf.utils.text import shortened
+
 # Characters of a name that are shown; the whole name is in its title.
 NAME_WIDTH = 60
 
@@ -29,6 +31,10 @@ class Column(NamedTuple):
     title: str
     numeric: bool = False
     hint: str = ""
+
+
+LOW = Column("from", True, "lower end of the 90% interval")
+HIGH = Column("to", True, "upper end of the 90% interval")
 
 
 def number(value: float) -> str:
@@ -69,14 +75,19 @@ def percent(share: float) -> str:
     return f"{share:.{digits}%}".replace("-", "−")
 
 
-def prose(text: str) -> str:
-    """Return a text as HTML, with code between backquotes.
+def of_all(shown: int, total: int, kind: str) -> str:
+    """Return how many rows or columns are shown.
 
     Examples
     --------
-    >>> prose("double `burn_in` & co")
-    'double <code>burn_in</code> &amp; co'
+    >>> of_all(3, 3, "row"), of_all(200, 3000, "column")
+    ('all 3 rows', '200 of 3,000 columns (evenly spaced)')
     """
+    return f"all {total:,} {kind}s" if shown == total else f"{shown:,} of {total:,} {kind}s (evenly spaced)"
+
+
+def prose(text: str) -> str:
+    """Return a text as HTML, with code between backquotes."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -92,7 +103,8 @@ def html_table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[
         for column in columns
     )
     body = "\n".join(
-        f"<tr>{''.join(map(_cell, row, columns, [True] + [False] * (len(columns) - 1)))}</tr>" for row in rows
+        f"<tr>{''.join(_cell(*pair, place) for place, pair in enumerate(zip(row, columns, strict=True)))}</tr>"
+        for row in rows
     )
     return (
         f'<div class="table"{" data-search" if search else ""}><p class="caption">{escape(caption)}</p>'
@@ -101,31 +113,24 @@ def html_table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[
     )
 
 
-def _cell(cell: Any, column: Column, is_first: bool) -> str:
+def _cell(cell: Any, column: Column, place: int) -> str:
     if column.numeric:
         value, text = cell if isinstance(cell, tuple) else (cell, number(float(cell)))
         sortable = f"{float(value):.6g}" if math.isfinite(value) else ""
         return f'<td class=num data-v="{sortable}">{text if isinstance(text, Html) else escape(text)}</td>'
-    return f"<th scope=row>{_name(cell)}</th>" if is_first else f"<td>{_name(cell)}</td>"
+    return f"<td>{_name(cell)}</td>" if place else f"<th scope=row>{_name(cell)}</th>"
 
 
 def _name(text: str) -> str:
-    """Return a name as HTML; a long one is cut at its end, and whole in its title."""
+    """Return a name as HTML; a long one is cut, and whole in its title."""
     if isinstance(text, Html):
         return text
-    if len(text) <= NAME_WIDTH:
-        return escape(text)
-    return f'<span title="{escape(text)}">{escape(text[: NAME_WIDTH - 1])}…</span>'
+    short = shortened(text, NAME_WIDTH)
+    return escape(text) if short == text else f'<span title="{escape(text)}">{escape(short)}</span>'
 
 
 def json_script(identifier: str, data: Any) -> str:
-    r"""Return a script element with data, in which no text can end the script.
-
-    Examples
-    --------
-    >>> json_script("x", ["</script>"])
-    '<script type="application/json" id="x">["\\u003c/script\\u003e"]</script>'
-    """
+    """Return a script element with data, in which no text can end the script."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import Posterior
 from bnmf.utils.text import labels
-from bnmf.utils.typing import Bools, Floats, Indices, Ints
+from bnmf.utils.typing import Floats, Indices, Ints
 
 # Entries of the rows that histograms and checks are made of; of larger data, rows are sampled.
 MAX_SAMPLED_ENTRIES = 2_000_000
@@ -19,14 +20,13 @@ MAX_SPREAD_RATIO = 20.0
 
 @dataclass(frozen=True)
 class Overview:
-    """The data of a report with observed counts, means and standard deviations (NaN if empty) of its columns.
+    """The data of a report with means and standard deviations (NaN if empty) of its columns.
 
     Of large data only `sampled_rows` are looked at.
     """
 
     data: ObservedMatrix
     posterior: Posterior
-    column_observed: Ints
     column_mean: Floats
     column_sd: Floats
     sampled_rows: Indices
@@ -38,12 +38,17 @@ class Overview:
         count = np.where(view.n_observed > 0, view.n_observed, np.nan)
         mean = view.sums() / count
         sd = np.sqrt(np.maximum(view.root_mean_squares() ** 2 - mean**2, 0.0))
-        sd[sd < 1e-7 * np.abs(mean)] = 0.0  # what rounding leaves of a column of equal numbers
+        sd[sd < 1e-7 * np.abs(mean)] = 0.0  # rounding errors of a column of equal numbers
         rows = np.arange(data.shape[0])
         limit = max(1, MAX_SAMPLED_ENTRIES // data.shape[1])
         if len(rows) > limit:
             rows = np.sort(np.random.default_rng(0).choice(rows, limit, replace=False))
-        return cls(data, posterior, view.n_observed, mean, sd, rows)
+        return cls(data, posterior, mean, sd, rows)
+
+    @property
+    def column_missing(self) -> Ints:
+        """Number of missing entries of each column."""
+        return self.data.shape[0] - self.data.columns.n_observed
 
     @property
     def n_entries(self) -> int:
@@ -56,11 +61,6 @@ class Overview:
         return self.n_entries - self.data.n_observed
 
     @property
-    def is_sampled(self) -> bool:
-        """Whether only a sample of the rows is looked at."""
-        return len(self.sampled_rows) < self.data.shape[0]
-
-    @property
     def units_differ(self) -> bool:
         """Whether columns have so different spreads that their values do not fit on one axis."""
         spreads = self.column_sd[np.nan_to_num(self.column_sd) > 0]
@@ -69,44 +69,30 @@ class Overview:
         low, middle, high = np.quantile(spreads, [0.25, 0.5, 0.75])
         return bool(high > MAX_SPREAD_RATIO * low or spreads.max() > MAX_SPREAD_RATIO * middle)
 
-    def sample(self) -> tuple[Indices, Indices, Floats]:
-        """Return rows, columns and values of what was observed in the sampled rows."""
-        block = self.data.dense_rows(self.sampled_rows)
-        at, columns = np.nonzero(~np.isnan(block))
-        return self.sampled_rows[at], columns, block[at, columns]
+    @cached_property
+    def _sampled(self) -> Floats:
+        return self.data.dense_rows(self.sampled_rows)
+
+    def observed(self) -> tuple[Indices, Indices, Floats]:
+        """Return rows, columns and values of the observed entries of the sampled rows."""
+        at, columns = np.nonzero(~np.isnan(self._sampled))
+        return self.sampled_rows[at], columns, self._sampled[at, columns]
+
+    def missing(self, limit: int, rng: np.random.Generator) -> tuple[Indices, Indices]:
+        """Return positions of the missing entries of the sampled rows, of `limit` of them if they are more."""
+        at, columns = np.nonzero(np.isnan(self._sampled))
+        if len(at) > limit:
+            kept = np.sort(rng.choice(len(at), limit, replace=False))
+            at, columns = at[kept], columns[kept]
+        return self.sampled_rows[at], columns
 
     def spread(self, columns: Indices) -> Floats:
-        """Return the standard deviation of what was observed in some columns, that of all where it is not known."""
+        """Return the standard deviations of some columns, a typical one where a column has none."""
         known = np.nan_to_num(self.column_sd) > 0
         typical = float(np.median(self.column_sd[known])) if known.any() else 1.0
         return np.asarray(np.where(known, self.column_sd, typical)[columns])
 
-    def row_labels(self, rows: Indices) -> list[str]:
-        """Return the names of some rows."""
-        names = self.data.row_names if self.data.row_names is not None else self.posterior.row_names
-        return labels(names, rows, "row")
-
-    def column_labels(self, columns: Indices) -> list[str]:
-        """Return the names of some columns."""
-        names = self.data.column_names if self.data.column_names is not None else self.posterior.column_names
-        return labels(names, columns, "column")
-
-    def missing(self, limit: int, rng: np.random.Generator) -> tuple[Indices, Indices]:
-        """Return positions of the missing entries, of a sample of them if they are more than `limit`."""
-        if self.n_missing <= limit or self.data.has_implicit_zeros:
-            rows, columns = self.data.missing_entries()
-            kept = slice(None) if len(rows) <= limit else np.sort(rng.choice(len(rows), limit, replace=False))
-            return rows[kept], columns[kept]
-        # Numbers among the missing entries, row by row: no list of all of them is made.
-        chosen = np.sort(rng.choice(self.n_missing, limit, replace=False))
-        found: list[tuple[Indices, Indices]] = []
-        passed = 0
-        for start, stop in self.data.tiles():
-            hidden: Bools = ~self.data.mask(start, stop)
-            n_here = int(hidden.sum())
-            here = chosen[np.searchsorted(chosen, passed) : np.searchsorted(chosen, passed + n_here)] - passed
-            if len(here):
-                rows, columns = np.divmod(np.flatnonzero(hidden)[here], self.data.shape[1])
-                found.append((rows + start, columns))
-            passed += n_here
-        return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+    def names(self, kind: str, positions: Indices) -> list[str]:
+        """Return the names of some rows, or of some columns."""
+        of_data, of_posterior = (getattr(source, f"{kind}_names") for source in (self.data, self.posterior))
+        return labels(of_data if of_data is not None else of_posterior, positions, kind)

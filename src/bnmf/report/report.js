@@ -79,7 +79,7 @@ function describe(data, row, column) {
   }
   lines[0] += " × " + data.columns[column];
   const observed = data.observed[row][column];
-  const guess = format(data.mean[row][column]) + " ± " + format(data.sd[row][column]);
+  const guess = `${format(data.mean[row][column])} (90% interval ${format(data.low[row][column])} to ${format(data.high[row][column])})`;
   if (observed === null) lines.push("missing, imputed: " + guess);
   else lines.push("observed: " + format(observed), "fitted: " + guess);
   return lines;

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bnmf.plots.look import column_scale
 from bnmf.posterior import Posterior
 from bnmf.posterior.calibration import PROB, Calibration
-from bnmf.posterior.components import Components
 from bnmf.posterior.verdict import PREDICTION_ERRORS, RHAT_LIMITS, WARNED, Verdict, level_of
 from bnmf.report.charts import N_LINE_STYLES, Chart, agreement
-from bnmf.report.markup import Column, Html, html_table, number, percent, prose
+from bnmf.report.markup import Column, Html, html_table, percent, prose
 from bnmf.report.overview import Overview
 
 # Observed entries that are compared with what was fitted to them, and points that are drawn.
@@ -38,7 +38,6 @@ PURPOSES = {
     "components": "Components",
 }
 QUANTITIES = {
-    "noise variance": "variance of the noise",
     "log likelihood": "of the observed entries",
     "predictions": "the worst of 100 entries chosen at random",
     "aligned W": "the worst of some weights of rows",
@@ -67,14 +66,12 @@ def banner(verdict: Verdict, uncertainty: float) -> str:
     )
 
 
-def section(overview: Overview, components: Components) -> str:
+def section(overview: Overview) -> str:
     """Return the section."""
-    posterior, order = overview.posterior, components.order
-    dots = agreement(
-        posterior.alignment.agrees[:, order], [str(k) for k in order], "Which chains have found which components"
-    )
+    posterior = overview.posterior
+    dots = agreement(posterior.alignment.agrees, "Which chains have found which components")
     several = f"{posterior.n_chains} chains were" if posterior.n_chains > 1 else "One chain was"
-    own_scale = posterior.scale is not None and len(posterior.scale) > 1
+    own_scale = column_scale(posterior) is not None
     return f"""
 <p>{several} started at random. Of each, the first {posterior.burn_in:,} sweeps (burn-in) are discarded, and
 {posterior.n_draws:,} draws from the posterior are kept. If chains with different starts agree, the result comes from
@@ -116,7 +113,7 @@ def _traces(posterior: Posterior) -> str:
 
 def _check(overview: Overview) -> str:
     rng = np.random.default_rng(0)
-    rows, columns, values = overview.sample()
+    rows, columns, values = overview.observed()
     if not len(values):
         return ""
     chosen = np.sort(rng.choice(len(values), min(N_CHECKED, len(values)), replace=False))
@@ -160,37 +157,29 @@ def _hidden(calibration: Calibration | None) -> str:
 
 def _numbers(posterior: Posterior) -> str:
     """Return the table of R-hat and effective sample sizes, with the level of the finding that each row belongs to."""
-    table = posterior.summary()
     rows = []
-    for quantity, row in zip(map(str, table.index), table.to_dict("records"), strict=True):
-        level, of = level_of(row["r_hat"], RHAT_LIMITS), "R-hat"
+    for quantity, row in posterior.summary().iterrows():
+        r_hat, draws = row["r_hat"], row["ess"]
+        level, of = level_of(r_hat, RHAT_LIMITS), "R-hat"
         if quantity == "predictions":
             finding = posterior.verdict["predictions"]
             level, of = finding.level, f"Monte Carlo error {percent(finding.number)}"
-        elif quantity.startswith("aligned"):
+        elif str(quantity).startswith("aligned"):
             level, of = posterior.verdict["components"].level, "chains that find each component"
-        word = LEVELS[level][0].lower()
-        rows.append(
-            [
-                quantity,
-                QUANTITIES.get(quantity, ""),
-                (row["r_hat"], f"{row['r_hat']:.2f}" if np.isfinite(row["r_hat"]) else "–"),
-                (row["ess"], number(round(row["ess"]) if np.isfinite(row["ess"]) else row["ess"])),
-                Html(f'<strong class="{level}-cell">{word}</strong> <span class="note">by {of}</span>'),
-            ]
-        )
+        verdict = f'<strong class="{level}-cell">{LEVELS[level][0].lower()}</strong> <span class="note">by {of}</span>'
+        note = f' <span class="note">{QUANTITIES[quantity]}</span>' if quantity in QUANTITIES else ""
+        r_hat_text = f"{r_hat:.2f}" if np.isfinite(r_hat) else "–"
+        rows.append([Html(f"{quantity}{note}"), (r_hat, r_hat_text), np.round(draws), Html(verdict)])
     columns = [
         Column("quantity"),
-        Column("meaning"),
         Column("R-hat", True, f"spread between chains over spread within a chain; good up to {RHAT_LIMITS[0]}"),
         Column("effective draws", True, "independent draws that the draws of all chains are worth"),
         Column("verdict"),
     ]
-    return (
-        "<p><strong>R-hat</strong> compares the spread between chains with that within them: 1.00 is perfect, up to "
-        f"{RHAT_LIMITS[0]:g} is good. <strong>Effective draws</strong> is the number of independent draws that all "
-        "draws are worth. The worst of many entries is always larger than a typical one, so predictions are judged by "
-        f"their Monte Carlo error (good up to {PREDICTION_ERRORS[0]:.0%} of the predictive standard deviation), and "
-        "components by the chains that find them.</p>"
-        + html_table("Agreement of the chains", columns, rows, search=False)
-    )
+    return f"""
+<p><strong>R-hat</strong> compares the spread between chains with that within them: 1.00 is perfect, up to
+{RHAT_LIMITS[0]:g} is good. <strong>Effective draws</strong> is the number of independent draws that all draws are
+worth. The worst of many entries is always larger than a typical one, so predictions are judged by their Monte Carlo
+error (good up to {PREDICTION_ERRORS[0]:.0%} of the predictive standard deviation), and components by the chains that
+find them.</p>
+{html_table("Agreement of the chains", columns, rows, search=False)}"""

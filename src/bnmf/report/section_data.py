@@ -16,26 +16,29 @@ def section(overview: Overview) -> str:
     """Return the section."""
     data = overview.data
     n_rows, n_columns = data.shape
-    zeros = (
-        "The table is sparse: entries that it does not store count as observed zeros. "
-        if data.has_implicit_zeros
-        else ""
-    )
-    counts = {"row": data.rows.n_observed, "column": overview.column_observed}
-    numbers = {kind: int((observed == 0).sum()) for kind, observed in counts.items()}
-    empty = [f"{n:,} {kind}{'s' if n > 1 else ''}" for kind, n in numbers.items() if n]
-    without = f"{' and '.join(empty)} without any observed entry: imputed from the prior alone. " if empty else ""
+    notes = []
+    if data.has_implicit_zeros:
+        notes.append("The table is sparse: entries that it does not store count as observed zeros.")
+    if data.limits is not None:
+        notes.append(
+            f"Of {len(data.limits.rows):,} observed entries only limits are known; means and figures show the middle "
+            "between the limits, or the one that is finite."
+        )
+    counts = {kind: int((view.n_observed == 0).sum()) for kind, view in (("row", data.rows), ("column", data.columns))}
+    empty = [f"{n:,} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items() if n]
+    if empty:
+        notes.append(f"{' and '.join(empty)} without any observed entry: imputed from the prior alone.")
     return f"""
 <p>The table has <strong>{n_rows:,} rows</strong> and <strong>{n_columns:,} columns</strong>.
 Of its {overview.n_entries:,} entries, {data.n_observed:,} were observed and
 <strong>{overview.n_missing:,} ({percent(overview.n_missing / overview.n_entries)}) were missing</strong>.
-{zeros}{without}</p>
+{" ".join(notes)}</p>
 <div class="pair"><figure>{_values(overview)}</figure><figure>{_missing(overview)}</figure></div>
 {_columns(overview)}"""
 
 
 def _values(overview: Overview) -> str:
-    _, columns, values = overview.sample()
+    _, columns, values = overview.observed()
     if not len(values):
         return ""
     label, about = "observed value", "The observed values."
@@ -43,13 +46,13 @@ def _values(overview: Overview) -> str:
         values = (values - overview.column_mean[columns]) / overview.spread(columns)
         label = "(value − mean of its column) / sd of its column"
         about = "The observed values, standardised by column because the columns have different units."
-    if overview.is_sampled:
+    if len(overview.sampled_rows) < overview.data.shape[0]:
         about += f" From {len(overview.sampled_rows):,} rows chosen at random."
     return f"{histogram(values, label, 'entries', 'Histogram of the observed values')}<figcaption>{about}</figcaption>"
 
 
 def _missing(overview: Overview) -> str:
-    share = 1.0 - overview.column_observed / overview.data.shape[0]
+    share = overview.column_missing / overview.data.shape[0]
     picture = histogram(share, "missing share of a column", "columns", "Histogram of missing shares", percent_tick)
     return (
         f"{picture}<figcaption>Missing share of each column: {percent(float(share.min()))} to "
@@ -59,7 +62,7 @@ def _missing(overview: Overview) -> str:
 
 def _columns(overview: Overview) -> str:
     (n_rows, n_columns), posterior = overview.data.shape, overview.posterior
-    missing = n_rows - overview.column_observed
+    missing = overview.column_missing
     order = np.argsort(-missing, kind="stable")[:MAX_LISTED_COLUMNS]
     variance = posterior.noise_variance.mean(axis=(0, 1))
     if posterior.row_noise is not None:
@@ -76,18 +79,19 @@ def _columns(overview: Overview) -> str:
             overview.column_sd[j],
             noise[j],
         ]
-        for j, label in zip(order, overview.column_labels(order), strict=True)
+        for j, label in zip(order, overview.names("column", order), strict=True)
     ]
     caption = "Columns, those with the most missing entries first"
     if len(order) < n_columns:
         caption += f" ({len(order):,} of {n_columns:,} are listed)"
     spread = "standard deviation" if posterior.df is None else "scale (of Student's t)"
+    without = "" if posterior.outlier_share is None else ", without gross errors"
     columns = [
         Column("column"),
         Column("missing", True, "number of missing entries"),
         Column("missing, %", True, "share of the rows in which it is missing"),
         Column("mean", True, "mean of the observed values"),
         Column("sd", True, "standard deviation of the observed values"),
-        Column("noise sd", True, f"estimated {spread} of the noise"),
+        Column("noise sd", True, f"estimated {spread} of the noise{without}"),
     ]
     return html_table(caption, columns, rows)

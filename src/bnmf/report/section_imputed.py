@@ -1,96 +1,144 @@
-"""The section on the imputed entries, sorted by their uncertainty."""
+"""The section on the imputed entries, sorted by their uncertainty, with heat maps of the completed matrix."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import norm
 
+from bnmf.plots.factors import column_ranges, evenly
+from bnmf.plots.look import COLOUR_MAP, DOUBT_COLOURS
+from bnmf.posterior.components import Components
 from bnmf.posterior.predictions import tiles
-from bnmf.report.charts import histogram, percent_tick
-from bnmf.report.markup import Column, html_table, number, percent
+from bnmf.report.charts import heat_map, histogram, percent_tick
+from bnmf.report.markup import HIGH, LOW, Column, html_table, json_script, number, of_all, percent, rounded
 from bnmf.report.overview import Overview
 from bnmf.utils.typing import Floats, Indices
 
-# Missing entries whose uncertainty is computed; of more, a sample.
-MAX_COMPUTED = 40_000
+# Missing entries whose intervals are computed; of more, a sample.
+MAX_COMPUTED = 10_000
 # Entries in each of the two tables.
 N_LISTED = 200
+# Rows and columns of a heat map; of more, some that are evenly spaced in their order are shown.
+MAX_ROWS, MAX_COLUMNS = 220, 160
 PROBABILITY = 0.9
 
 
 class Imputed(NamedTuple):
-    """Missing entries (n,), the most certain first: predictions, predictive sd, and sd over that of the column."""
+    """Missing entries (n,), the most certain first, with their predictions, intervals and uncertainty."""
 
     rows: Indices
     columns: Indices
     mean: Floats
-    sd: Floats
-    relative: Floats
+    low: Floats
+    high: Floats
+    uncertainty: Floats
+
+    def part(self, chosen: Any) -> Imputed:
+        """Return some of the entries."""
+        return Imputed(*(values[chosen] for values in self))  # type: ignore[arg-type]
 
 
 def imputed_entries(overview: Overview) -> Imputed:
     """Return the missing entries, or a sample of them, sorted by their uncertainty."""
     rows, columns = overview.missing(MAX_COMPUTED, np.random.default_rng(0))
-    mean = overview.posterior.mean(rows, columns)
-    sd = overview.posterior.std(rows, columns, noise=True)
-    relative = sd / overview.spread(columns)
-    order = np.argsort(relative, kind="stable")
-    return Imputed(rows[order], columns[order], mean[order], sd[order], relative[order])
+    posterior, (low, high) = overview.posterior, np.empty((2, len(rows)))
+    for part in tiles(len(rows), 32 * posterior.n_chains * posterior.n_draws):
+        low[part], high[part] = posterior.interval(PROBABILITY, rows[part], columns[part])
+    found = Imputed(rows, columns, posterior.mean(rows, columns), low, high, _uncertainty(overview, columns, low, high))
+    return found.part(np.argsort(found.uncertainty, kind="stable"))
 
 
-def section(overview: Overview, imputed: Imputed, heat_maps: str) -> str:
+def _uncertainty(overview: Overview, columns: Indices, low: Floats, high: Floats) -> Floats:
+    """Return the widths of intervals over those of a normal distribution with the deviation of the column."""
+    return np.asarray((high - low) / (2.0 * norm.ppf(0.5 + 0.5 * PROBABILITY) * overview.spread(columns)))
+
+
+def section(overview: Overview, imputed: Imputed, components: Components) -> str:
     """Return the section."""
     computed = len(imputed.rows)
     if not computed:
-        return f"<p>No entry was missing, so nothing was imputed.</p>{heat_maps}"
+        return f"<p>No entry was missing, so nothing was imputed.</p>{_heat_maps(overview, components)}"
     sample = f" Shown: {computed:,} of the {overview.n_missing:,} missing entries, chosen at random."
     n_listed = min(N_LISTED, -(-computed // 2))
-    left_out = computed - min(2 * n_listed, computed)
-    low, middle, high = np.quantile(imputed.relative, [0.1, 0.5, 0.9])
-    label, title = "predictive sd / sd of the column", "Histogram of the uncertainty"
-    picture = histogram(imputed.relative, label, "entries", title, percent_tick)
-    tables = _table(overview, imputed, slice(0, n_listed), f"The most certain imputed values ({n_listed:,})")
-    if computed > n_listed:
-        part = slice(computed - 1, max(computed - n_listed, n_listed) - 1, -1)
-        count = computed - left_out - n_listed
-        tables += _table(overview, imputed, part, f"The least certain imputed values ({count:,})")
+    n_least = min(n_listed, computed - n_listed)
+    left_out = computed - n_listed - n_least
+    low, middle, high = np.quantile(imputed.uncertainty, [0.1, 0.5, 0.9])
+    label, title = "width of the interval / width for the column mean", "Histogram of the uncertainty"
+    picture = histogram(imputed.uncertainty, label, "entries", title, percent_tick)
+    tables = _table(overview, imputed.part(slice(n_listed)), f"The most certain imputed values ({n_listed:,})")
+    if n_least:
+        least = imputed.part(slice(computed - 1, computed - n_least - 1, -1))
+        tables += _table(overview, least, f"The least certain imputed values ({n_least:,})")
     between = f"The {left_out:,} entries between the two tables are not listed. " if left_out else ""
     return f"""
 <p>A missing entry is imputed by its posterior mean. Its 90% interval contains a new measurement, noise included, with
-90% probability. <strong>Uncertainty</strong> is the predictive standard deviation over the standard deviation of the
-column: near 0% the value is as good as known, at 100% it is no better than the column mean, and above that the column
-mean is better.{"" if computed == overview.n_missing else sample}</p>
+90% probability. <strong>Uncertainty</strong> is the width of this interval over that of the column mean ± 1.64
+standard deviations: near 0% the value is as good as known, at 100% it is no better than the column mean, and above
+that the column mean is better.{"" if computed == overview.n_missing else sample}</p>
 <div class="pair">
 <figure>{picture}<figcaption>Uncertainty of the imputed values.</figcaption></figure>
 <div><dl class="facts"><div><dt>{middle:.0%}</dt><dd>median uncertainty of an imputed value</dd></div>
 <div><dt>{low:.0%} – {high:.0%}</dt><dd>range of the middle 80%</dd></div>
-<div><dt>{percent(float(np.mean(imputed.relative >= 0.95)))}</dt><dd>hardly better than the column mean (95% or
+<div><dt>{percent(float(np.mean(imputed.uncertainty >= 0.95)))}</dt><dd>hardly better than the column mean (95% or
 more)</dd></div></dl></div>
 </div>
-{heat_maps}
+{_heat_maps(overview, components)}
 {tables}
 <p class="note">{between}<code>model.interval(0.9)</code> gives the interval of every entry.</p>"""
 
 
-def _table(overview: Overview, imputed: Imputed, part: slice, caption: str) -> str:
-    at, to = imputed.rows[part], imputed.columns[part]
-    posterior = overview.posterior
-    low, high = np.empty(len(at)), np.empty(len(at))
-    for chosen in tiles(len(at), 32 * posterior.n_chains * posterior.n_draws):
-        low[chosen], high[chosen] = posterior.interval(PROBABILITY, at[chosen], to[chosen])
-    values = zip(imputed.mean[part], low, high, imputed.relative[part], strict=True)
-    names = zip(overview.row_labels(at), overview.column_labels(to), strict=True)
-    rows = [
-        [row, column, mean, (bottom, number(bottom)), (top, number(top)), (share, f"{share:.0%}")]
-        for (row, column), (mean, bottom, top, share) in zip(names, values, strict=True)
-    ]
+def _table(overview: Overview, shown: Imputed, caption: str) -> str:
+    names = overview.names("row", shown.rows), overview.names("column", shown.columns)
+    numbers = shown.mean, shown.low, shown.high, [(share, f"{share:.0%}") for share in shown.uncertainty]
     columns = [
         Column("row"),
         Column("column"),
         Column("imputed", True, "posterior mean"),
-        Column("from", True, "lower end of the 90% interval"),
-        Column("to", True, "upper end of the 90% interval"),
-        Column("uncertainty", True, "predictive standard deviation over the standard deviation of the column"),
+        LOW,
+        HIGH,
+        Column("uncertainty", True, "width of the interval over that of the column mean ± 1.64 standard deviations"),
     ]
-    return html_table(caption, columns, rows)
+    return html_table(caption, columns, [*zip(*names, *numbers, strict=True)])
+
+
+def _heat_maps(overview: Overview, components: Components) -> str:
+    """Return heat maps of the observed matrix, of the completed one, and of the uncertainty."""
+    n_rows, n_columns = overview.data.shape
+    rows, columns = evenly(components.row_order(), MAX_ROWS), evenly(components.column_order(), MAX_COLUMNS)
+    observed = overview.data.dense_rows(rows)[:, columns]
+    chosen = overview.posterior.subset(rows, columns)
+    mean, (low, high) = chosen.mean(), chosen.interval(PROBABILITY)
+    completed, doubt = np.where(np.isnan(observed), mean, observed), _uncertainty(overview, columns, low, high)
+    if overview.units_differ:
+        bottom, span = column_ranges(observed, completed)
+        shown, limits, ends = (completed - bottom) / span, (0.0, 1.0), ("lowest of the column", "highest")
+    else:
+        shown, limits = completed, _limits(completed)
+        ends = number(limits[0]), number(limits[1])
+    top = max(1.0, float(np.quantile(doubt, 0.99)))
+    panels = {
+        "Observed": (np.where(np.isnan(observed), np.nan, shown), (limits, ends), COLOUR_MAP),
+        "Completed": (shown, (limits, ends), COLOUR_MAP),
+        "Uncertainty": (doubt, ((0.0, top), ("0%", percent(top))), DOUBT_COLOURS),
+    }
+    names = overview.names("row", rows), overview.names("column", columns)
+    figures = "".join(
+        f"<figure><h3>{heading}</h3>{heat_map(values, *scale, *names, f'{heading} values', colours, 'matrix')}</figure>"
+        for heading, (values, scale, colours) in panels.items()
+    )
+    numbers: dict[str, Any] = {"observed": observed, "mean": mean, "low": low, "high": high}
+    data = {"kind": "matrix", "rows": names[0], "columns": names[1]}
+    data |= {name: rounded(values) for name, values in numbers.items()}
+    counted = f"{of_all(len(rows), n_rows, 'row')} and {of_all(len(columns), n_columns, 'column')}"
+    return (
+        f'<div class="trio">{figures}</div><p class="figure-note">{counted[0].upper() + counted[1:]}, grouped by '
+        "component. Blank cells on the left were missing. Point at a cell, or move through them with the arrow keys, "
+        f"for its names and values.</p>{json_script('matrix', data)}"
+    )
+
+
+def _limits(values: Floats) -> tuple[float, float]:
+    low, high = (float(end) for end in np.quantile(values, [0.01, 0.99]))
+    return (low, high) if high > low else (low - 0.5, high + 0.5)

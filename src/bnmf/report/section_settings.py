@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from bnmf.plots.look import column_scale
 from bnmf.posterior import Posterior
-from bnmf.report.markup import Column, html_table
+from bnmf.report.markup import Column, Html, html_table, percent
 
 LIBRARIES = ("bnmf", "numpy", "scipy", "pandas", "scikit-learn", "arviz-stats")
 
 
 def section(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
     """Return the section."""
-    fit = [
-        ["components", str(posterior.n_components)],
-        ["chains", str(posterior.n_chains)],
-        ["sweeps of burn-in", f"{posterior.burn_in:,}"],
-        ["draws of each chain", f"{posterior.n_draws:,}"],
-        ["thinning", str(posterior.thinning)],
-        ["noise", _noise(posterior)],
-        ["scale", "of each column" if posterior.scale is not None and len(posterior.scale) > 1 else "common"],
-        ["offset", "none" if posterior.offset is None else "subtracted"],
-    ]
+    fit = {
+        "components": posterior.n_components,
+        "chains": posterior.n_chains,
+        "sweeps of burn-in": f"{posterior.burn_in:,}",
+        "draws of each chain": f"{posterior.n_draws:,}",
+        "thinning": posterior.thinning,
+        "noise": _noise(posterior),
+        "scale": "common" if column_scale(posterior) is None else "of each column",
+        "offset": "none" if posterior.offset is None else "subtracted",
+    }
     if posterior.prior_W is not None:
-        fit.append(["prior of W", str(posterior.prior_W)])
-    versions = [["Python", platform.python_version()], *([name, _version(name)] for name in LIBRARIES)]
-    columns = [Column("setting"), Column("value")]
-    parameters = ""
-    if settings:
-        named = {str(key): value for key, value in settings.items()}
-        text = json.dumps(named, indent=2, default=str, ensure_ascii=False)
-        parameters = (
-            html_table("Parameters", columns, [[key, str(value)] for key, value in named.items()], search=False)
-            + f"<details><summary>The same as JSON</summary><pre>{escape(text)}</pre></details>"
-        )
+        fit["prior of W"] = posterior.prior_W
+    versions = {"Python": platform.python_version()} | {name: _version(name) for name in LIBRARIES}
     return f"""
 <p>With the same data, parameters, seed and versions a fit gives the same draws.</p>
-<div class="pair"><div>{html_table("Fit", columns, fit, search=False)}{parameters}</div>
-<div>{html_table("Versions", columns, versions, search=False)}</div></div>"""
+<div class="pair"><div>{_table("Fit", fit)}{_table("Parameters", settings) if settings else ""}</div>
+<div>{_table("Versions", versions)}</div></div>"""
+
+
+def _table(caption: str, values: Mapping[str, Any]) -> str:
+    columns = [Column("name"), Column("value")]
+    rows = [[str(name), Html(escape(str(value)))] for name, value in values.items()]  # values are never cut
+    return html_table(caption, columns, rows, search=False)
 
 
 def _noise(posterior: Posterior) -> str:
@@ -54,6 +51,8 @@ def _noise(posterior: Posterior) -> str:
         # Known noise is not learned: its variance is one in every draw, times the squares of what is known.
         is_known = bool((posterior.noise_variance == 1.0).all())
         words = "known of each entry" if is_known else f"{words}, times the known noise of each entry"
+    if posterior.outlier_share is not None:
+        words += f", and gross errors in {percent(float(posterior.outlier_share.mean()))} of the entries"
     return words if posterior.df is None else f"Student's t, scale {words}"
 
 

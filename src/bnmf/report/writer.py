@@ -13,7 +13,6 @@ from bnmf.plots.look import data_of, posterior_of
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
 from bnmf.report import section_components, section_convergence, section_data, section_imputed, section_settings
-from bnmf.report.heat_image import matrix_maps, share_maps
 from bnmf.report.markup import page, percent
 from bnmf.report.overview import Overview
 from bnmf.utils.files import write_bytes
@@ -72,12 +71,12 @@ def write_report(
     if settings is None and hasattr(fit, "get_params"):
         settings = fit.get_params()
     imputed = section_imputed.imputed_entries(overview)
-    uncertainty = float(np.median(imputed.relative)) if len(imputed.relative) else float("nan")
+    uncertainty = float(np.median(imputed.uncertainty)) if len(imputed.rows) else float("nan")
     sections = {
         "Data": section_data.section(overview),
-        "Convergence and fit": section_convergence.section(overview, components),
-        "Components": section_components.section(overview, components, share_maps(overview, components)),
-        "Imputed values": section_imputed.section(overview, imputed, matrix_maps(overview, components)),
+        "Convergence and fit": section_convergence.section(overview),
+        "Components": section_components.section(overview, components),
+        "Imputed values": section_imputed.section(overview, imputed, components),
         "Settings": section_settings.section(posterior, settings),
     }
     html = page(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -56,6 +58,21 @@ def shortened(text: str, width: int) -> str:
         return text
     end = (width - 1) // 2
     return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
+
+
+def short_names(names: Sequence[str], width: int) -> list[str]:
+    """Return names of at most `width` characters; long ones lose the words that all names begin with.
+
+    Examples
+    --------
+    >>> short_names(["patient number 1 of 2", "patient number 2 of 2"], 12)
+    ['…1 of 2', '…2 of 2']
+    """
+    first, last = min(names, default=""), max(names, default="")
+    n_shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    words = re.match(r".{3,}[\s_/:,.-]", first[:n_shared])
+    start = len(words[0]) if words else 0
+    return [shortened(f"…{name[start:]}" if start and len(name) > width else name, width) for name in names]
 
 
 def printable(text: str) -> str:
