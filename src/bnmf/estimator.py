@@ -429,8 +429,13 @@ default="auto"
         check_is_fitted(self)
         data = self._data_
         if data.has_implicit_zeros or not data.in_memory:
-            blocks = ((block, self.posterior_.mean_of_rows(rows)) for rows, block in data.blocks())
-            total = sum(np.nansum((block - mean) ** 2) for block, mean in blocks)
+            total = 0.0
+            for some, block in data.blocks():
+                mean = self.posterior_.mean_of_rows(some)
+                if (limits := data.limits_of(some)) is not None:
+                    at = limits.rows, limits.columns
+                    block[at] = np.clip(mean[at], limits.lower, limits.upper)
+                total += np.nansum((block - mean) ** 2)
             return math.sqrt(total)
         rows, columns, values = data.observed_entries()
         mean = self.posterior_.mean(rows, columns)

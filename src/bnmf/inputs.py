@@ -76,14 +76,12 @@ def on_cluster(model: BayesianNMF, X: Any, observed: Any, lower: Any, upper: Any
     """Return the data of a fit that are on a cluster."""
     if observed is not None:
         raise ValueError("observed is for data in memory: data on a cluster have NaN where an entry is missing")
-    for name, given in (("lower", lower), ("upper", upper)):
-        if given is not None:
-            raise ValueError(f"{name} is for data in memory: limits of data on a cluster are not supported")
     try:
         from bnmf.distributed import ShardedMatrix
     except ImportError as error:
         raise ImportError(f"data on a cluster need Dask: pip install 'bnmf[dask]' ({error})") from error
-    data = ShardedMatrix.from_dask(X, unstored=model.unstored, negative=model.takes_negative)
+    limits = {"lower": lower, "upper": upper}
+    data = ShardedMatrix.from_dask(X, **limits, unstored=model.unstored, negative=model.takes_negative)
     if reset:
         model.n_features_in_ = data.shape[1]
         if hasattr(model, "feature_names_in_"):

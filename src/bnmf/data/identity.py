@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
 from bnmf.kernels.compiled import ROWS_PER_TILE
@@ -18,19 +19,20 @@ MAX_HASHES, MIN_ROWS = 2**18, 16
 
 def fingerprint(data: ObservedMatrix) -> str:
     """Return a digest of the shape and of every observed entry."""
-    of_limits = []
-    if data.limits is not None:
-        of_limits = [digests.of_arrays(data.limits.flat, data.limits.lower, data.limits.upper)]
-    return digests.of_json([list(data.shape), [*data.rows.of_rows(_tile_digests), *of_limits]])
+    return digests.of_json([list(data.shape), list(data.of_rows(_tile_digests))])
 
 
-def _tile_digests(view: Stored) -> list[str]:
+def _tile_digests(view: Stored, limits: Limits | None) -> list[str]:
     """Return a digest of each tile of rows, so that blocks of rows can be digested where they are."""
     found = []
     for start in range(0, view.n_rows, ROWS_PER_TILE):
-        arrays = view.select(np.arange(start, min(start + ROWS_PER_TILE, view.n_rows))).kernel_arrays()
+        tile = np.arange(start, min(start + ROWS_PER_TILE, view.n_rows))
+        arrays = view.select(tile).kernel_arrays()
         del arrays["n_columns"]
-        found.append(digests.of_arrays(*(array for array in arrays.values() if array is not None)))
+        content = [array for array in arrays.values() if array is not None]
+        if limits is not None and (of_tile := limits.of_rows(tile)) is not None:
+            content += [of_tile.flat, of_tile.lower, of_tile.upper]
+        found.append(digests.of_arrays(*content))
     return found
 
 
@@ -40,20 +42,14 @@ def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
     It is a sum over the observed positions and the nonzero values, so it can be computed from any listing.
     """
     unit = np.ones(data.shape[1]) if scale is None else np.broadcast_to(1.0 / scale, data.shape[1])
-    ids: Words = data.rows.of_rows(partial(_ids, unit=unit))
-    if data.limits is not None:
-        at, limits = _places(data.shape[1])[data.limits.columns], data.limits
-        for number, side in enumerate((limits.lower, limits.upper), start=1):
-            bits = np.ascontiguousarray(side * unit[limits.columns] + 0.0).view(np.uint64)
-            np.add.at(ids, limits.rows, _scramble(bits ^ (at << np.uint64(number))))
-    return ids
+    return data.of_rows(partial(_ids, unit=unit))
 
 
 def _places(n_columns: int) -> Words:
     return _scramble(np.arange(1, n_columns + 1, dtype=np.uint64))
 
 
-def _ids(view: Stored, unit: Floats) -> Words:
+def _ids(view: Stored, limits: Limits | None, unit: Floats) -> Words:
     places, found = _places(view.n_columns), []
     # Some rows at a time, because the hashes of all entries would take more memory than the data.
     n_rows = max(MIN_ROWS, min(ROWS_PER_TILE, MAX_HASHES // len(places)))
@@ -63,7 +59,13 @@ def _ids(view: Stored, unit: Floats) -> Words:
         observed = np.where(some.lists_missing, places.sum() - listed, listed)
         hashes = _hashed_values(places[stored.indices], stored.data * unit[stored.indices])
         found.append(_scramble(observed + _row_sums(hashes, stored.indptr)))
-    return np.concatenate(found)
+    ids = np.concatenate(found)
+    if limits is not None:
+        at = places[limits.columns]
+        for number, side in enumerate((limits.lower, limits.upper), start=1):
+            bits = np.ascontiguousarray(side * unit[limits.columns] + 0.0).view(np.uint64)
+            np.add.at(ids, limits.rows, _scramble(bits ^ (at << np.uint64(number))))
+    return ids
 
 
 def _scramble(x: Words) -> Words:

@@ -10,10 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import as_csr, as_floats, pointers, row_numbers
-from bnmf.data.half_sweeps import ScaledView
-from bnmf.data.views import Listed, Stored, flat, places_in
-from bnmf.kernels import compiled
-from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, fill_log_mass
+from bnmf.data.half_sweeps import ScaledView, Threads
+from bnmf.data.views import Listed, Stored, flat, places_in, within_ranges
+from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, Outliers, fill_log_mass
 from bnmf.utils.arguments import is_pandas, numbers
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape, Words
 
@@ -113,10 +112,11 @@ class Limits:
 
     def of_rows(self, rows: Indices) -> Limits | None:
         """Return the limits of some rows, numbered anew; `rows` must ascend."""
-        place = np.full(self.shape[0], -1)
-        place[rows] = np.arange(len(rows))
-        found = self.where(place[self.rows] >= 0)
-        return found and replace(found, shape=(len(rows), self.shape[1]), rows=place[found.rows])
+        first, last = (np.searchsorted(self.rows, rows, side) for side in ("left", "right"))
+        found = within_ranges(first, last - first)
+        parts = {name: getattr(self, name)[found] for name in ("columns", "lower", "upper")}
+        numbers = np.repeat(np.arange(len(rows)), last - first)
+        return Limits((len(rows), self.shape[1]), numbers, **parts) if len(found) else None
 
     def at(self, rows: Array, columns: Array) -> tuple[Floats, Floats]:
         """Return lower and upper limits at paired positions, NaN where an entry is exact."""
@@ -163,25 +163,39 @@ def with_limits(
     Limits of the shape of the table say where each entry lies, whatever number it has. Other limits are for whole
     columns or rows, and say something of entries without a number only. `hidden` entries are missing in any case.
     """
-    (low, states_low), (high, states_high) = (
-        _full(given, name, array.shape, names) for given, name in ((lower, "lower"), (upper, "upper"))
-    )
+    given = (full(given, name, array.shape, names) for given, name in ((lower, "lower"), (upper, "upper")))
+    return between(array, seen, hidden, *given, negative=negative)
+
+
+def between(
+    array: Floats,
+    seen: Bools,
+    hidden: Bools | None,
+    lower: tuple[Floats, bool],
+    upper: tuple[Floats, bool],
+    *,
+    negative: bool,
+    start: Shape = (0, 0),
+) -> tuple[Floats, Bools, Limits | None]:
+    """Return the same of a part of a table, which starts somewhere, given limits as `full` returns them."""
+    (low, states_low), (high, states_high) = lower, upper
     low = np.broadcast_to(np.where(np.isnan(low), -np.inf, low), array.shape)
     high = np.broadcast_to(np.where(np.isnan(high), np.inf, high), array.shape)
     for side, name, states in ((low, "lower", states_low), (high, "upper", states_high)):
         if not states and (at_limit := seen & (array == side)).any():
-            row, column = np.argwhere(at_limit)[0]
+            first = tuple(np.argwhere(at_limit)[0])
+            row, column = np.add(first, start)
             raise ValueError(
                 f"{name} of a whole column says where its missing entries lie, but {at_limit.sum():,} entries of X "
                 f"are exactly at it, the first in row {row}, column {column}. If they were cut there, pass "
-                f"bnmf.limits(X, {'capped' if name == 'upper' else 'floored'}={array[row, column]:g}); if they are "
+                f"bnmf.limits(X, {'capped' if name == 'upper' else 'floored'}={array[first]:g}); if they are "
                 f"exact, pass {name} as an array of the shape of X, NaN where it does not apply"
             )
     limited = (states_low & np.isfinite(low)) | (states_high & np.isfinite(high))
     limited |= ~seen & (np.isfinite(low) | np.isfinite(high))
     if hidden is not None:
         limited &= ~hidden
-    _check(low[limited], high[limited], np.argwhere(limited), negative)
+    _check(low[limited], high[limited], np.argwhere(limited) + start, negative)
     is_exact = limited & (low == high)
     is_interval = limited & ~is_exact
     if not limited.any():
@@ -193,7 +207,7 @@ def with_limits(
 
 
 def with_sparse_limits(
-    matrix: sp.csr_array, lower: Any, upper: Any, *, negative: bool
+    matrix: sp.csr_array, lower: Any, upper: Any, *, negative: bool, start: Shape = (0, 0)
 ) -> tuple[sp.csr_array, Limits | None]:
     """Return a sparse matrix with numbers that stand for limited entries, and the limits of those that it stores."""
     stored = flat(row_numbers(matrix.indptr), matrix.indices, matrix.shape)
@@ -213,7 +227,7 @@ def with_sparse_limits(
         side[place] = np.where(np.isnan(limit.data), side[place], limit.data)
     limited = np.isfinite(low) | np.isfinite(high)
     rows, columns = np.divmod(stored, matrix.shape[1])
-    _check(low[limited], high[limited], np.column_stack([rows, columns])[limited], negative)
+    _check(low[limited], high[limited], np.column_stack([rows, columns])[limited] + start, negative)
     values = np.where(limited, np.where(low == high, low, representatives(low, high)), matrix.data)
     matrix = sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
     some = limited & (low < high)
@@ -235,7 +249,7 @@ def _check(low: Floats, high: Floats, positions: Array, negative: bool) -> None:
         )
 
 
-def _full(given: Any, name: str, shape: Shape, names: Any) -> tuple[Floats, bool]:
+def full(given: Any, name: str, shape: Shape, names: Any) -> tuple[Floats, bool]:
     """Return limits that broadcast to a shape, and whether they have it themselves: one for each entry."""
     if is_pandas(given, "DataFrame") and names is not None and list(given.columns) != list(names):
         raise ValueError(f"{name} must have the columns of X, in their order")
@@ -280,91 +294,67 @@ def by_column(given: Any, name: str, n_columns: int, names: Any) -> Floats:
 class Filled:
     """Rows of the data, and columns if they are given, with the latent values that one chain has of some entries.
 
-    These are limited entries, and with `has_outliers` those without limits that may have gross errors.
+    These are the entries with limits, or without limits all entries, which may have gross errors. `is_dense` says that
+    the latter list missing entries too, so that each row has the same columns.
     """
 
     columns: Stored
 
     def __init__(
-        self, limits: Limits | None, rows: Stored, columns: Stored | None = None, *, has_outliers: bool = False
+        self, limits: Limits | None, rows: Stored, columns: Stored | None = None, *, is_dense: bool = False
     ) -> None:
-        n_limited, at, to = 0, np.empty(0, np.intp), np.empty(0, np.intp)
+        own: dict[str, Any]
         if limits is not None:
             # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
             order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
-            limits = Limits(limits.shape, *(getattr(limits, n)[order] for n in ("rows", "columns", "lower", "upper")))
-            n_limited, at, to = len(limits.rows), limits.rows, limits.columns
-        values = np.empty(0)
-        if has_outliers:
-            # A new row lists what was observed of it, so that its draws do not depend on other rows.
-            exact, values = _exact(rows, limits, may_be_dense=columns is not None)
-            at, to = np.concatenate([at, exact[0]]), np.concatenate([to, exact[1]])
+            at, to = limits.rows[order], limits.columns[order]
+            own = {"lower": limits.lower[order], "upper": limits.upper[order]}
+        else:
+            at, to, values = _all_entries(rows, is_dense)
+            self.sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
+            sums = {"errors": np.zeros(len(values)), "sums": self.sums.reshape(-1)}
+            own = {"values": values, **sums, "n_columns": rows.n_columns, "is_dense": is_dense}
         self.rows, targets = rows.own(at, to)
-        self.listed = targets[0][1][:n_limited]
-        """Where rows list the limited entries, if they list all that was observed."""
+        self.listed = targets[0][1]
+        """Where rows list these entries, if they list all that was observed."""
         if columns is not None:
             self.columns, more = columns.own(to, at)
             targets = targets + more
-
-        def lists(part: slice) -> dict[str, Any]:
-            return {
-                "indptr": pointers(np.bincount(at[part], minlength=rows.n_rows)),
-                "columns": to[part].astype(np.uint32),
-                "targets": [(numbers, np.ascontiguousarray(places[part])) for numbers, places in targets],
-            }
-
-        if limits is not None:
-            self._latent = Latent(**lists(slice(n_limited)), lower=limits.lower, upper=limits.upper)
-        if has_outliers:
-            self._sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
-            self._outliers = compiled.Outliers(
-                **lists(slice(n_limited, None)),
-                values=values,
-                errors=np.zeros(len(values)),
-                sums=self._sums.reshape(-1),
-                n_columns=rows.n_columns,
-                is_dense=columns is not None and len(values) == rows.n_rows * rows.n_columns,
-            )
-            self.n_exact = np.bincount(to[n_limited:][~np.isnan(values)], minlength=rows.n_columns)
-            """Number of entries of each column that may have gross errors."""
+        lists = {"indptr": pointers(np.bincount(at, minlength=rows.n_rows)), "columns": to.astype(np.uint32)}
+        kernel: Any = Outliers if limits is None else Latent
+        self._kernel = kernel(**lists, targets=targets, **own)
 
     def draw(self, scaled: ScaledView, start: int, stop: int, ids: Words | None, key: Key, **given: Any) -> None:
-        """Draw the latent values of limited entries of rows `start` to `stop`; see `Latent.draw`."""
-        self._latent.draw(**self._common(scaled, ids, key), start=start, stop=stop, **given)
-
-    def draw_outliers(
-        self, scaled: ScaledView, start: int, stop: int, ids: Words | None, key: Key, **given: Any
-    ) -> None:
-        """Draw gross errors of rows `start` to `stop`, and what these entries would be without; see `Outliers.draw`."""
-        self._outliers.draw(**self._common(scaled, ids, key), start=start, stop=stop, **given)
-
-    def _common(self, scaled: ScaledView, ids: Words | None, key: Key) -> dict[str, Any]:
+        """Draw the latent values of rows `start` to `stop`; see `Latent.draw` and `Outliers.draw`."""
+        own = {"ids": self.rows.ids if ids is None else ids, "key_high": key[0], "key_low": key[1]}
         scales = {"entry_scale": scaled.entry_scale, "row_scale": scaled.row_scale}
-        return {**scales, "ids": self.rows.ids if ids is None else ids, "key_high": key[0], "key_low": key[1]}
+        self._kernel.draw(**own, **scales, start=start, stop=stop, **given)
+
+    def draw_all(self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, **given: Any) -> None:
+        """Draw the latent values of all rows."""
+        n_rows = self.rows.n_rows
+
+        def work(first: int, last: int) -> None:
+            self.draw(scaled, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows), ids, key, **given)
+
+        workers.over_tiles(work, n_rows)
 
     def gross(self) -> Floats:
         """Return the number of gross errors in each column, and their sum of squares in units of the model."""
-        return self._sums.sum(axis=0)
+        return self.sums.sum(axis=0)
+
+    def scaled(self, rows: ScaledView, columns: ScaledView) -> tuple[ScaledView, ScaledView]:
+        """Return rows and columns with the latest values, and the factors of other views."""
+        return refreshed(self.rows, rows), refreshed(self.columns, columns)
 
 
-def _exact(view: Stored, limits: Limits | None, *, may_be_dense: bool) -> tuple[tuple[Indices, Indices], Floats]:
-    """Return rows and columns of the entries without limits, and their values.
-
-    Of data that are mostly observed these may be all entries, with NaN for those that are not meant.
-    """
+def _all_entries(view: Stored, is_dense: bool) -> tuple[Indices, Indices, Floats]:
+    """Return rows, columns and values of all observed entries, or of all entries with NaN for those that are not."""
     if isinstance(view, Listed):
-        at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
-        if limits is not None:
-            kept = places_in(limits.flat, flat(at, to, limits.shape)) < 0
-            at, to, values = at[kept], to[kept], values[kept]
-        return (at, to), values
+        return view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
     whole = view.dense_with_nan()
-    if limits is not None:
-        whole[limits.rows, limits.columns] = np.nan
-    meant = ~np.isnan(whole)
-    kept = np.ones(whole.shape, bool) if may_be_dense and 2 * meant.sum() > meant.size else meant
-    at, to = np.nonzero(kept)
-    return (at, to), whole[kept]
+    kept = np.ones(whole.shape, bool) if is_dense else ~np.isnan(whole)
+    return *np.nonzero(kept), whole[kept]  # type: ignore[return-value]
 
 
 def refreshed(view: Stored, like: ScaledView) -> ScaledView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -174,10 +174,27 @@ class ObservedMatrix:
         """Where each entry in the order in which columns list them is in the order of the rows."""
         return np.argsort(self.listed_columns, kind="stable")
 
-    def filled(self, has_outliers: bool) -> Filled:
+    def filled(self) -> Any:
         """Return a copy that can hold latent values of limited entries, or of all that may have gross errors."""
         assert isinstance(self.columns, Stored)
-        return Filled(self.limits, self._stored, self.columns, has_outliers=has_outliers)
+        return Filled(self.limits, self._stored, self.columns, is_dense=self.is_mostly_observed)
+
+    @property
+    def is_mostly_observed(self) -> bool:
+        """Whether more than half of the entries were observed."""
+        return 2 * self.n_observed > self.shape[0] * self.shape[1]
+
+    def of_rows(self, function: Callable[[Stored, Limits | None], Any]) -> Any:
+        """Return what a function of stored rows and their limits gives for each row, computed where the rows are."""
+        return function(self._stored, self.limits)
+
+    def every(self, step: int) -> tuple[Indices, Floats, Floats, Floats]:
+        """Return columns, values and limits of every so many-th observed entry, row by row; see `every_entry`."""
+        return every_entry(self._stored, self.limits, 0, step)
+
+    def limits_of(self, rows: slice) -> Limits | None:
+        """Return the limits of a block of rows, numbered from its first row."""
+        return None if self.limits is None else self.limits.of_rows(np.arange(rows.start, rows.stop))
 
     # --- columns in other units
 
@@ -213,10 +230,7 @@ class ObservedMatrix:
         """Return rows, columns and values of the observed entries, row by row (not with implicit zeros)."""
         if self.has_implicit_zeros:
             raise ValueError("the observed entries of sparse data with implicit zeros are too many to list")
-        if isinstance(self.rows, Listed):
-            return self.rows.listed_rows, self.rows.indices.astype(np.int64), self.rows.values
-        rows, columns = np.nonzero(self.mask())
-        return rows, columns, self._stored.dense()[rows, columns]
+        return self._stored.entries()
 
     def stored_entries(self) -> tuple[Indices, Indices, Floats]:
         """Return rows, columns and values of what sparse data with implicit zeros store, NaN for missing entries."""
@@ -289,6 +303,13 @@ class ObservedMatrix:
         """Return where each tile of rows starts and stops."""
         starts = range(0, self.shape[0], ROWS_PER_TILE)
         return [(start, min(start + ROWS_PER_TILE, self.shape[0])) for start in starts]
+
+
+def every_entry(view: Stored, limits: Limits | None, first: int, step: int) -> tuple[Indices, Floats, Floats, Floats]:
+    """Return columns, values and limits, NaN where there are none, of every so many-th entry from the first on."""
+    rows, columns, values = (part[first::step] for part in view.entries())
+    nothing = np.full(len(values), np.nan)
+    return columns, values, *((nothing, nothing) if limits is None else limits.at(rows, columns))
 
 
 def _views_of_dense(array: Floats, mask: Bools, negative: bool) -> tuple[Stored, Stored, int]:

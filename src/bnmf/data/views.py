@@ -116,8 +116,7 @@ class Stored(View):
     def select(self, rows: Indices) -> Self:
         """Return a view of some of the rows."""
         lengths = np.diff(self.indptr)[rows]
-        inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        listed = np.repeat(self.indptr[rows], lengths) + inside
+        listed = within_ranges(self.indptr[rows], lengths)
         parts = {name: value[rows] for name, value in self.__getstate__().items() if name in WHOLE_ROWS}
         lists: dict[str, Any] = {"indices": self.indices[listed], "values": self.values[listed]}
         return replace(self, indptr=pointers(lengths), **lists, **parts)
@@ -130,6 +129,11 @@ class Stored(View):
         listed = self.indices[self.indptr[start] : self.indptr[stop]]
         mask[rows, listed] = ~mask[rows, listed]
         return mask
+
+    def entries(self) -> tuple[Indices, Indices, Floats]:
+        """Return rows, columns and values of the observed entries, row by row."""
+        rows, columns = np.nonzero(self.mask())
+        return rows, columns, self.dense()[rows, columns]
 
     def dense_with_nan(self) -> Floats:
         """Return the rows as a dense array with NaN for missing entries."""
@@ -241,6 +245,10 @@ class Listed(Stored):
 
     def observed_values(self, row: int) -> Floats:
         return self.values[self.indptr[row] : self.indptr[row + 1]].astype(np.float64, copy=False)
+
+    def entries(self) -> tuple[Indices, Indices, Floats]:
+        """Return rows, columns and values of the observed entries, row by row."""
+        return self.listed_rows, self.indices.astype(np.int64), self.values
 
     def csr(self) -> sp.csr_array:
         shape = self.n_rows, self.n_columns
@@ -506,6 +514,11 @@ def unsigned(indices: Array) -> Positions:
 def flat(rows: Any, columns: Any, shape: Shape) -> Ints:
     """Return positions as single numbers, counted row by row."""
     return np.asarray(rows, np.int64) * shape[1] + np.asarray(columns, np.int64)
+
+
+def within_ranges(starts: Indices, lengths: Indices) -> Indices:
+    """Return the numbers in several ranges, one after the other."""
+    return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
 
 
 def places_in(numbers: Ints, wanted: Ints) -> Ints:

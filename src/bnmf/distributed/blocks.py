@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,67 +10,110 @@ import scipy.sparse as sp
 from dask.sizeof import sizeof
 
 from bnmf.data.containers import as_csr, as_dense, as_floats, check_values
-from bnmf.data.views import Stored, dense_view, listed_view, observed_csr, sparse_view, without_nan
+from bnmf.data.limits import Filled, Limits, between, with_sparse_limits
+from bnmf.data.observed import every_entry
+from bnmf.data.views import Dense, Stored, dense_view, listed_view, observed_csr, sparse_view, without_nan
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.threads import Workers
-from bnmf.utils.typing import Floats, Indices
+from bnmf.utils.typing import Array, Floats, Indices, Ints, Shape, Words
 
 
-@sizeof.register(Stored)
-def view_bytes(view: Stored) -> int:
+class Block(NamedTuple):
+    """Rows of the data with the limits of their entries, or rows of the transposed data, which do without."""
+
+    view: Stored
+    limits: Limits | None = None
+
+
+@sizeof.register(Block)
+def block_bytes(block: Block) -> int:
     """Return the memory of a block: Dask writes data to disk and chooses workers by their size."""
-    return sum(getattr(array, "nbytes", 0) for array in view.kernel_arrays().values())
+    limits = () if block.limits is None else vars(block.limits).values()
+    return sum(getattr(array, "nbytes", 0) for array in (*block.view.kernel_arrays().values(), *limits))
 
 
 # --- the source
 
+Side = tuple[Any, bool]
+"""Lower or upper limits of a chunk, and whether they are meant for each of its entries."""
+
 
 class BlockStats(NamedTuple):
-    """Entries that a sparse block stores or observed ones of a dense one, all observed ones, and the smallest."""
+    """Entries that a sparse block stores or observed ones of a dense one, observed and limited ones, and the lowest."""
 
     n_stored: int
     n_observed: int
+    n_limited: int
     lowest: float
 
 
-def survey(chunk: Any, unstored: str, negative: bool) -> BlockStats:
-    """Check one block, and return what must be known of all blocks before the first of them is stored."""
-    if sp.issparse(chunk):
-        chunk = as_csr(chunk)
-        values = chunk.data[~np.isnan(chunk.data)]
-        n_stored = n_observed = len(values)
-        if unstored == "zero":
-            n_stored, n_observed = chunk.nnz, chunk.shape[0] * chunk.shape[1] - (chunk.nnz - len(values))
-    else:
-        array = as_floats(chunk)
-        values = array[~np.isnan(array)]
-        n_stored = n_observed = len(values)
+def survey(
+    chunk: Any, lower: Side | None, upper: Side | None, start: Shape, unstored: str, negative: bool
+) -> BlockStats:
+    """Check one chunk, and return what must be known of all before the first block of them is stored."""
+    array, limits = _limited(chunk, lower, upper, start, negative)
+    is_sparse = sp.issparse(array)
+    stored = array.data if is_sparse else array
+    values = stored[~np.isnan(stored)]
+    n_stored = n_observed = len(values)
+    if is_sparse and unstored == "zero":
+        n_stored, n_observed = array.nnz, array.shape[0] * array.shape[1] - (array.nnz - len(values))
     check_values(values, negative=negative)
-    return BlockStats(n_stored, n_observed, float(values.min(initial=0.0)))
+    n_limited = 0 if limits is None else len(limits.rows)
+    return BlockStats(n_stored, n_observed, n_limited, float(values.min(initial=0.0)))
 
 
-def make_view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: str) -> Stored:
-    """Return the rows of a block in the form of the sampler."""
-    if kind == "sparse":
+def _limited(
+    chunk: Any, lower: Side | None, upper: Side | None, start: Shape, negative: bool
+) -> tuple[Any, Limits | None]:
+    """Return a chunk with numbers that stand for limited entries, and the limits of these."""
+    how: Any = {"negative": negative, "start": start}
+    if sp.issparse(chunk):
         matrix = as_csr(chunk)
-        return sparse_view(matrix if by == "row" else matrix.T.tocsr())
+        return (
+            (matrix, None) if lower is None or upper is None else with_sparse_limits(matrix, lower[0], upper[0], **how)
+        )
+    array = as_floats(chunk)
+    if lower is None or upper is None:
+        return array, None
+    array, _, limits = between(array, ~np.isnan(array), None, lower, upper, **how)
+    return array, limits
+
+
+def make_block(
+    chunk: Any,
+    lower: Side | None,
+    upper: Side | None,
+    start: Shape,
+    kind: str,
+    unstored: str,
+    offset: Floats | None,
+    by: str,
+) -> Block:
+    """Return the rows of a chunk, or its columns, in the form of the sampler."""
+    array, limits = _limited(chunk, lower, upper, start, negative=True)
+    if limits is not None and offset is not None:
+        limits = limits.shifted(offset)
+    return Block(_view(array, kind, unstored, offset, by), limits if by == "row" else None)
+
+
+def _view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: str) -> Stored:
+    is_sparse = sp.issparse(chunk)
+    if kind == "sparse":
+        return sparse_view(chunk if by == "row" else chunk.T.tocsr())
     if kind == "listed":
-        matrix = without_nan(as_csr(chunk)) if sp.issparse(chunk) else _observed(as_floats(chunk))
+        matrix = without_nan(chunk) if is_sparse else observed_csr(chunk, ~np.isnan(chunk))
         if offset is not None:
             shifted = matrix.data - offset[matrix.indices]
             matrix = sp.csr_array((shifted, matrix.indices, matrix.indptr), shape=matrix.shape)
         return listed_view(matrix if by == "row" else matrix.tocsc())
-    array = as_dense(as_csr(chunk), unstored) if sp.issparse(chunk) else as_floats(chunk)
+    array = as_dense(chunk, unstored) if is_sparse else chunk
     filled = np.array(array if by == "row" else array.T, order="C")  # the only copy: blocks may be all that fits
     if offset is not None:
         filled -= offset if by == "row" else offset[:, None]
     mask = ~np.isnan(filled)
     filled[~mask] = 0.0
     return dense_view(filled, mask)
-
-
-def _observed(array: Floats) -> sp.csr_array:
-    return observed_csr(array, ~np.isnan(array))
 
 
 # --- half-sweeps
@@ -93,25 +136,29 @@ class BlockInput(NamedTuple):
     row_variance: Floats
     row_scale: Floats
 
+    @property
+    def ids(self) -> Words:
+        """Numbers of the rows in the whole matrix."""
+        return np.arange(self.first, self.first + len(self.W), dtype=np.uint64)
+
 
 def draw_block(
-    view: Stored, given: Broadcast, own: BlockInput, stream: tuple[int, int], **options: Any
+    block: Block, given: Broadcast, own: BlockInput, stream: tuple[int, int], **options: Any
 ) -> tuple[Floats, Floats | None]:
     """Draw the rows of one block, and return them and their squared errors, if those are needed."""
     W = own.W.copy()
-    ids = np.arange(own.first, own.first + len(W), dtype=np.uint64)
     assert own.prior is not None
     with Workers() as workers:
-        errors = view.scaled(given.entry_scale, own.row_scale).half_sweep(
-            W, _writable(given.Z), own.prior, own.row_variance, given.entry_variance, stream, workers, ids,
+        errors = block.view.scaled(given.entry_scale, own.row_scale).half_sweep(
+            W, _writable(given.Z), own.prior, own.row_variance, given.entry_variance, stream, workers, own.ids,
             **options,
         )  # fmt: skip
     return W, errors if options["needs_errors"] else None
 
 
-def errors_of_block(view: Stored, given: Broadcast, own: BlockInput) -> Floats:
+def errors_of_block(block: Block, given: Broadcast, own: BlockInput) -> Floats:
     """Return the squared error of each row of one block, from the residuals."""
-    return view.scaled(given.entry_scale, own.row_scale).squared_errors(_writable(own.W), _writable(given.Z))
+    return block.view.scaled(given.entry_scale, own.row_scale).squared_errors(_writable(own.W), _writable(given.Z))
 
 
 def _writable(array: Floats) -> Floats:
@@ -119,19 +166,117 @@ def _writable(array: Floats) -> Floats:
     return np.require(array, requirements=["C", "W"])
 
 
+# --- latent values
+
+Entries = tuple[Array, Array, Floats]
+"""Rows and columns of some entries in the whole matrix, and their values."""
+
+
+class Drawn(NamedTuple):
+    """Rows with latent values, these for each worker by its blocks of columns, and sums of gross errors by tile."""
+
+    rows: Block
+    for_columns: dict[str, dict[int, Entries]]
+    gross: Floats | None
+
+
+def draw_latent(
+    block: Block,
+    given: Broadcast,
+    own: BlockInput,
+    stream: tuple[int, int],
+    is_dense: bool,
+    columns_of: Mapping[str, list[int]],
+    bounds: Ints,
+    **options: Any,
+) -> Drawn:
+    """Draw the latent values of one block of rows, given where blocks of columns begin and those of each worker."""
+    filled, new = None, block.view
+    if block.limits is not None or "log_odds" in options:
+        filled = Filled(block.limits, block.view, is_dense=is_dense)
+        options |= {"row_variance": own.row_variance, "column_variance": given.entry_variance}
+        scaled = block.view.scaled(given.entry_scale, own.row_scale)
+        with Workers() as workers:
+            filled.draw_all(scaled, stream, workers, own.ids, W=_writable(own.W), Z=_writable(given.Z), **options)
+        new = filled.rows
+        new.refresh()
+    rows, columns, values = _differing(new, block.view)
+    owner = np.searchsorted(bounds, columns, side="right") - 1
+    order = np.argsort(owner, kind="stable")
+    ends = np.searchsorted(owner[order], np.arange(len(bounds)))
+    positions = (own.first + rows).astype(np.uint32), columns.astype(np.uint32)
+
+    def of_block(number: int) -> Entries:
+        some = order[ends[number] : ends[number + 1]]
+        return positions[0][some], positions[1][some], values[some]
+
+    for_columns = {worker: {number: of_block(number) for number in numbers} for worker, numbers in columns_of.items()}
+    return Drawn(Block(new), for_columns, filled.sums if filled is not None and block.limits is None else None)
+
+
+def _differing(view: Stored, before: Stored) -> Entries:
+    """Return the entries of a view that differ from those of another, which stores the same ones."""
+    if isinstance(view, Dense):
+        rows, columns = np.nonzero(view.matrix != before.dense())
+        return rows, columns, view.matrix[rows, columns]
+    new = view.csr()
+    differs = np.flatnonzero(new.data != before.csr().data)
+    return np.searchsorted(new.indptr, differs, side="right") - 1, new.indices[differs], new.data[differs]
+
+
+def rows_of(drawn: Drawn) -> Block:
+    """Return rows with their latent values."""
+    return drawn.rows
+
+
+def gross_of(drawn: Drawn) -> Floats | None:
+    """Return the sums of gross errors."""
+    return drawn.gross
+
+
+def piece_of(drawn: Drawn, worker: str) -> dict[int, Entries]:
+    """Return the latent values that a worker needs for its blocks of columns."""
+    return drawn.for_columns[worker]
+
+
+def fill_columns(block: Block, number: int, first: int, pieces: list[dict[int, Entries]]) -> Block:
+    """Return a block of columns with latent values from all blocks of rows."""
+    rows, columns, values = (np.concatenate(parts) for parts in zip(*(piece[number] for piece in pieces), strict=True))
+    view, targets = block.view.own(columns.astype(np.intp) - first, rows)
+    for numbers, places in targets:
+        numbers[places[places >= 0]] = values[places >= 0]
+    view.refresh()
+    return Block(view)
+
+
 # --- numbers of the rows of a block
 
 
-def of_rows(view: Stored, shared: None, own: None, compute: Callable[[Stored], Any]) -> Any:
+def of_rows(block: Block, shared: None, own: None, compute: Callable[[Stored], Any]) -> Any:
     """Return what a function gives for each row."""
-    return compute(view)
+    return compute(block.view)
 
 
-def values_of_row(view: Stored, shared: None, row: int) -> Floats:
+def of_limited_rows(block: Block, shared: None, own: None, compute: Callable[[Stored, Limits | None], Any]) -> Any:
+    """Return what a function of rows and their limits gives for each row."""
+    return compute(block.view, block.limits)
+
+
+def every(block: Block, shared: None, first: int, step: int) -> tuple[Indices, Floats, Floats, Floats]:
+    """Return columns, values and limits of every so many-th entry from the first on."""
+    return every_entry(block.view, block.limits, first, step)
+
+
+def values_of_row(block: Block, shared: None, row: int) -> Floats:
     """Return the observed entries of a row."""
-    return view.observed_values(row)
+    return block.view.observed_values(row)
 
 
-def dense_rows(view: Stored, shared: None, rows: Indices) -> Floats:
+def dense_rows(block: Block, shared: None, rows: Indices) -> Floats:
     """Return some rows as a dense array with NaN for missing entries."""
-    return view.select(rows).dense_with_nan()
+    return block.view.select(rows).dense_with_nan()
+
+
+def limits_of(block: Block, shared: None, rows: Indices) -> Limits | None:
+    """Return the limits of some rows."""
+    return None if block.limits is None else block.limits.of_rows(rows)

@@ -70,6 +70,9 @@ class ClusterLost(RuntimeError):
 class Blocks:
     """Blocks of rows on the workers, made when they are needed first and made again when they were lost."""
 
+    sources: Collection[str] = ()
+    """Workers whose loss would leave a block unfinished, in addition to that which is to work on it."""
+
     def __init__(self, recipes: list[Delayed]) -> None:
         self.recipes = recipes
         self.release()
@@ -80,8 +83,10 @@ class Blocks:
         self._places: list[str | None] = [None] * len(self.recipes)
         self._lock = threading.Lock()
 
-    def on(self, client: Client, threads: Mapping[str, int]) -> list[tuple[Future, str]]:
+    def on(self, cluster: Cluster, threads: Mapping[str, int]) -> list[tuple[Future, str]]:
         """Return each block and the worker that is to work on it, given the threads of each worker."""
+        client = cluster.client
+        cluster.held.add(self)
         with self._lock:  # chains run side by side
             if any(future.status in ("cancelled", "lost", "error") for future in self._futures):
                 self._futures = []
@@ -94,6 +99,9 @@ class Blocks:
             places = spread(self._places, threads)
             self._places = list(places)
             return list(zip(self._futures, places, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.recipes)
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep the recipes only: blocks stay on their cluster."""
@@ -133,12 +141,12 @@ class Cluster:
     def __init__(self, client: Client | None = None) -> None:
         self._client = client
         self._reaches_workers: bool | None = None
-        self._held: set[Blocks] = set()
+        self.held: set[Blocks] = set()
 
     def release(self) -> None:
         """Forget all blocks. They are made again when they are needed."""
-        while self._held:
-            self._held.pop().release()
+        while self.held:
+            self.held.pop().release()
 
     @property
     def client(self) -> Client:
@@ -149,18 +157,18 @@ class Cluster:
 
     def threads(self) -> dict[str, int]:
         """Return the number of threads of each worker."""
-        return self._until_done(lambda threads: threads)
+        return self.until_done(lambda threads: threads)
 
     def block_bytes(self) -> int:
         """Return the size that a block should not exceed, given the memory limits of the workers."""
-        found = self._until_done(lambda _: self.client.scheduler_info(n_workers=-1))
+        found = self.until_done(lambda _: self.client.scheduler_info(n_workers=-1))
         workers = found["workers"].values()
         shares = [worker["memory_limit"] // worker["nthreads"] for worker in workers if worker["memory_limit"]]
         return min([MAX_BLOCK_BYTES, *(share // BLOCKS_IN_MEMORY for share in shares)])
 
     def compute(self, recipes: list[Delayed]) -> list[Any]:
         """Return the values of delayed objects, in order."""
-        return self._until_done(lambda _: self._results(self.client.compute(recipes)))
+        return self.until_done(lambda _: self.results(self.client.compute(recipes)))
 
     def over(
         self,
@@ -171,20 +179,24 @@ class Cluster:
         **options: Any,
     ) -> list[Any]:
         """Return ``function(block, shared, own, **options)`` of blocks, each computed where the block is."""
-        given = dict.fromkeys(range(len(blocks.recipes))) if own is None else own
-        return self._until_done(lambda threads: self._over(threads, blocks, function, given, shared, options))
 
-    def _over(
+        def work(threads: dict[str, int]) -> list[Any]:
+            return self.results(*self.submit(threads, blocks, function, own, shared, **options))
+
+        return self.until_done(work)
+
+    def submit(
         self,
-        threads: dict[str, int],
+        threads: Mapping[str, int],
         blocks: Blocks,
         function: Callable[..., Any],
-        own: Mapping[int, Any],
-        shared: Any,
-        options: dict[str, Any],
-    ) -> list[Any]:
-        self._held.add(blocks)
-        client, placed = self.client, blocks.on(self.client, threads)
+        own: Mapping[int, Any] | None = None,
+        shared: Any = None,
+        **options: Any,
+    ) -> tuple[list[Future], list[str]]:
+        """Return the futures of the same, and the workers that they need."""
+        client, placed = self.client, blocks.on(self, threads)
+        own = dict.fromkeys(range(len(blocks))) if own is None else own
         place_of = {number: placed[number][1] for number in own}
         used = sorted(set(place_of.values()))
         here = {worker: [number for number in own if place_of[number] == worker] for worker in used}
@@ -199,9 +211,10 @@ class Cluster:
             )
             for number in own
         ]  # fmt: skip
-        return self._results(futures, used)
+        return futures, sorted({*used, *blocks.sources})
 
-    def _results(self, futures: list[Future], needed: Sequence[str] = ()) -> list[Any]:
+    def results(self, futures: list[Future], needed: Sequence[str] = ()) -> list[Any]:
+        """Return the values of futures whose workers must stay."""
         await_all(self.client, futures, needed)
         return self.client.sync(_gathered, self.client, futures, self._direct(), needed)
 
@@ -221,7 +234,7 @@ class Cluster:
             raise WorkersLeft
         return threads
 
-    def _until_done(self, work: Callable[[dict[str, int]], T]) -> T:
+    def until_done(self, work: Callable[[dict[str, int]], T]) -> T:
         """Return what work returns, given the threads of each worker, and run it again if the cluster has lost it."""
         # All that a fit asks of a cluster goes through here.
         losses = 0

@@ -9,22 +9,23 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar
 
-import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask import delayed
 
 from bnmf.data.half_sweeps import ScaledView
+from bnmf.data.limits import Limits
 from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix
 from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
 from bnmf.distributed import released
 from bnmf.distributed.blocks import BlockInput, BlockStats, Broadcast
 from bnmf.distributed.cluster import Blocks, Cluster, current_client
-from bnmf.distributed.sources import as_dask_array
+from bnmf.distributed.filled import ShardedFilled
+from bnmf.distributed.sources import Source
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.priors.base import Coefficients
-from bnmf.utils.typing import Floats, Indices, Ints
+from bnmf.utils.typing import Array, Floats, Indices, Ints
 
 # Memory of one listed entry: its value and its position.
 LISTED_BYTES = 12
@@ -54,14 +55,10 @@ class ShardedView(View):
 
     def observed_values(self, row: int) -> Floats:
         """Return the observed entries of a row."""
-        ((number, inside),) = self._by_block(np.array([row])).items()
+        ((number, inside),) = self.by_block(np.array([row])).items()
         return self.cluster.over(self.blocks, on_workers.values_of_row, {number: int(inside[0])})[0]
 
-    def dense_rows(self, rows: Indices) -> Floats:
-        """Return some rows, in ascending order, as a dense array with NaN for missing entries."""
-        return np.concatenate(self.cluster.over(self.blocks, on_workers.dense_rows, self._by_block(rows)))
-
-    def _by_block(self, rows: Indices) -> dict[int, Indices]:
+    def by_block(self, rows: Indices) -> dict[int, Indices]:
         """Return the numbers of rows within their block, by block."""
         owners = np.searchsorted(self.bounds, rows, side="right") - 1
         return {int(number): rows[owners == number] - self.bounds[number] for number in np.unique(owners)}
@@ -92,25 +89,22 @@ class ShardedScaledView(ScaledView):
     ) -> Floats:
         """Run the half-sweep on each block, where it is; entries have no weights there."""
         options = {"stream": key, "needs_errors": needs_errors, "n_passes": n_passes, "drawn": drawn}
-        found = self._over(on_workers.draw_block, W, Z, prior, row_variance, entry_variance, **options)
+        own, given = self.inputs(W, Z, prior, row_variance, entry_variance)
+        found = self.view.cluster.over(self.view.blocks, on_workers.draw_block, own, given, **options)
         for rows, (drawn_W, _) in zip(self.view.slices(), found, strict=True):
             W[rows] = drawn_W
         return np.concatenate([errors for _, errors in found]) if needs_errors else np.empty(len(W))
 
     def squared_errors(self, W: Floats, Z: Floats, workers: Any = None) -> Floats:
         """Return the squared errors of each block, computed where it is."""
-        return np.concatenate(self._over(on_workers.errors_of_block, W, Z, None, np.ones(1), np.ones(1)))
+        own, given = self.inputs(W, Z, None, np.ones(1), np.ones(1))
+        return np.concatenate(self.view.cluster.over(self.view.blocks, on_workers.errors_of_block, own, given))
 
-    def _over(  # type: ignore[override]
-        self,
-        function: Callable[..., Any],
-        W: Floats,
-        Z: Floats,
-        prior: Coefficients | None,
-        row_variance: Floats,
-        entry_variance: Floats,
-        **options: Any,
-    ) -> list[Any]:
+    def inputs(
+        self, W: Floats, Z: Floats, prior: Coefficients | None, row_variance: Floats, entry_variance: Floats
+    ) -> tuple[dict[int, BlockInput], Broadcast]:
+        """Return what each block is given of its rows, and what all are given."""
+
         def part(array: Floats, rows: slice) -> Floats:
             return array[rows] if len(array) > 1 else array
 
@@ -124,8 +118,31 @@ class ShardedScaledView(ScaledView):
             )
             for number, rows in enumerate(self.view.slices())
         }
-        given = Broadcast(Z, entry_variance, self.entry_scale)
-        return self.view.cluster.over(self.view.blocks, function, own, given, **options)
+        return own, Broadcast(Z, entry_variance, self.entry_scale)
+
+
+class ShardedLimits:
+    """Limits of entries, which are with the blocks of rows."""
+
+    def __init__(self, rows: ShardedView) -> None:
+        self.view = rows
+
+    def of_rows(self, rows: Indices) -> Limits | None:
+        """Return the limits of some rows, numbered anew; `rows` must ascend."""
+        by_block = self.view.by_block(rows)
+        found = self.view.cluster.over(self.view.blocks, on_workers.limits_of, by_block)
+        starts = np.cumsum([0, *map(len, by_block.values())])
+        parts = [replace(part, rows=part.rows + start) for part, start in zip(found, starts, strict=False) if part]
+        if not parts:
+            return None
+        joined = (np.concatenate([getattr(part, n) for part in parts]) for n in ("rows", "columns", "lower", "upper"))
+        return Limits((len(rows), self.view.n_columns), *joined)
+
+    def at(self, rows: Array, columns: Array) -> tuple[Floats, Floats]:
+        """Return lower and upper limits at paired positions, NaN where an entry is exact."""
+        distinct, place = np.unique(rows, return_inverse=True)
+        found = self.of_rows(distinct)
+        return (np.full(len(place), np.nan),) * 2 if found is None else found.at(place, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +154,7 @@ class ShardedMatrix(ObservedMatrix):
 
     Attributes
     ----------
-    source : dask.array.Array
+    source : Source
         Where the blocks come from, and come from again if a worker is lost.
     kind : {"dense", "listed", "sparse"}
         How the matrix is stored.
@@ -156,13 +173,17 @@ class ShardedMatrix(ObservedMatrix):
     in_memory: ClassVar[bool] = False
 
     @classmethod
-    def from_dask(cls, X: Any, *, unstored: str = "zero", negative: bool = False) -> ShardedMatrix:
+    def from_dask(
+        cls, X: Any, *, lower: Any = None, upper: Any = None, unstored: str = "zero", negative: bool = False
+    ) -> ShardedMatrix:
         """Take a matrix that is on a cluster, or that its workers can load.
 
         Parameters
         ----------
         X : dask.array.Array, RowBlocks, or list of delayed blocks or futures
             The data. NaN is missing; zero is not.
+        lower, upper : like X, array-like or float, optional
+            Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
         unstored : {"zero", "missing"}, default="zero"
             Meaning of the entries that sparse blocks do not store.
         negative : bool, default=False
@@ -174,14 +195,14 @@ class ShardedMatrix(ObservedMatrix):
             The data. Every block was loaded once to check it.
         """
         cluster = Cluster(current_client())
-        source = as_dask_array(X, cluster)
-        shape = int(source.shape[0]), int(source.shape[1])
-        surveys = [delayed(on_workers.survey)(chunk, unstored, negative) for chunk in chunks_of(source)]
+        source = Source.of(X, lower, upper, cluster)
+        shape = int(source.array.shape[0]), int(source.array.shape[1])
+        surveys = [delayed(on_workers.survey)(*part, unstored, negative) for part in source.parts()]
         found: list[BlockStats] = cluster.compute(surveys)
-        n_stored, n_observed = (int(sum(block[i] for block in found)) for i in range(2))
+        n_stored, n_observed, n_limited = (int(sum(block[i] for block in found)) for i in range(3))
         if n_observed == 0:
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
-        kind = "listed" if not sp.issparse(source._meta) or unstored == "missing" else "sparse"
+        kind = "listed" if not sp.issparse(source.array._meta) or unstored == "missing" else "sparse"
         if n_stored >= DENSE_FRACTION * shape[0] * shape[1]:
             kind = "dense"
         n_bytes = 8 * shape[0] * shape[1] if kind == "dense" else LISTED_BYTES * n_stored
@@ -190,7 +211,8 @@ class ShardedMatrix(ObservedMatrix):
         rows, columns = views_of(source, kind, unstored, None, cluster, bounds)
         nonnegative = min(block.lowest for block in found) >= 0
         options: dict[str, Any] = {"source": source, "kind": kind, "unstored": unstored, "cluster": cluster}
-        return cls(shape, n_observed, rows, columns, nonnegative=nonnegative, **options)
+        limits: Any = ShardedLimits(rows) if n_limited else None
+        return cls(shape, n_observed, rows, columns, nonnegative=nonnegative, limits=limits, **options)
 
     @property
     def has_implicit_zeros(self) -> bool:
@@ -202,7 +224,24 @@ class ShardedMatrix(ObservedMatrix):
         self.cluster.release()  # what was needed to find the offset
         bounds = self.rows.bounds, self.columns.bounds
         rows, columns = views_of(self.source, self.kind, self.unstored, offset, self.cluster, bounds)
-        return replace(self, rows=rows, columns=columns, nonnegative=False)
+        limits: Any = None if self.limits is None else ShardedLimits(rows)
+        return replace(self, rows=rows, columns=columns, nonnegative=False, limits=limits)
+
+    def filled(self) -> ShardedFilled:
+        """Return blocks that can hold latent values of limited entries, or of all that may have gross errors."""
+        return ShardedFilled(self)
+
+    def of_rows(self, function: Callable[[Any, Limits | None], Any]) -> Any:
+        """Return what a function of rows and their limits gives for each row, computed where the rows are."""
+        return np.concatenate(self.cluster.over(self.rows.blocks, on_workers.of_limited_rows, compute=function))
+
+    def every(self, step: int) -> tuple[Indices, Floats, Floats, Floats]:
+        """Return columns, values and limits of every so many-th observed entry, row by row."""
+        before = [int(self.rows.n_observed[: rows.start].sum()) for rows in self.rows.slices()]
+        first = {number: -n % step for number, n in enumerate(before)}
+        found = self.cluster.over(self.rows.blocks, on_workers.every, first, step=step)
+        columns, values, lower, upper = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return columns, values, lower, upper
 
     def check_listable(self) -> None:
         """Raise an error: each block has its own lists, and weights would have to follow them."""
@@ -213,7 +252,7 @@ class ShardedMatrix(ObservedMatrix):
 
     def dense_rows(self, rows: Indices) -> Floats:
         """Return some rows, in ascending order, as a dense array with NaN for missing entries."""
-        return self.rows.dense_rows(rows)
+        return np.concatenate(self.cluster.over(self.rows.blocks, on_workers.dense_rows, self.rows.by_block(rows)))
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
@@ -222,12 +261,6 @@ class ShardedMatrix(ObservedMatrix):
 
 
 # --- blocks
-
-
-def chunks_of(array: da.Array) -> list[Any]:
-    """Return the chunks of an array as delayed objects, row by row."""
-    # Not optimised: rows and columns would get different tasks of the same name.
-    return array.to_delayed(optimize_graph=False).ravel().tolist()
 
 
 def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> Ints:
@@ -245,22 +278,21 @@ def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> In
 
 
 def views_of(
-    source: da.Array, kind: str, unstored: str, offset: Floats | None, cluster: Cluster, bounds: Sequence[Ints]
+    source: Source, kind: str, unstored: str, offset: Floats | None, cluster: Cluster, bounds: Sequence[Ints]
 ) -> tuple[ShardedView, ShardedView]:
     """Return rows and columns of a matrix in given blocks. Nothing is computed before it is needed."""
-    (n_rows, n_columns), (row_bounds, column_bounds) = source.shape, bounds
+    row_bounds, column_bounds = bounds
     # Chunks that go through the disks of workers (the default of some clusters) are lost with a worker as a whole.
     how: Any = {"method": "tasks", "block_size_limit": cluster.block_bytes()}
-    by_row = chunks_of(source.rechunk((tuple(np.diff(row_bounds).tolist()), -1), **how))
-    by_column = chunks_of(source.rechunk((-1, tuple(np.diff(column_bounds).tolist())), **how))
-    make = delayed(on_workers.make_view, pure=False)
+    make = delayed(on_workers.make_block, pure=False)
     shift = None if offset is None else delayed(offset)
-    rows = [make(chunk, kind, unstored, shift, "row") for chunk in by_row]
+    rows = [make(*part, kind, unstored, shift, "row") for part in source.parts((tuple(np.diff(row_bounds)), -1), **how)]
+    by_column = source.parts((-1, tuple(np.diff(column_bounds))), **how)
     columns = [
-        make(chunk, kind, unstored, None if offset is None else offset[start:stop], "column")
-        for chunk, start, stop in zip(by_column, column_bounds[:-1], column_bounds[1:], strict=True)
+        make(*part, kind, unstored, None if offset is None else offset[start:stop], "column")
+        for part, start, stop in zip(by_column, column_bounds[:-1], column_bounds[1:], strict=True)
     ]
     return (
-        ShardedView(cluster, Blocks(rows), row_bounds, n_columns),
-        ShardedView(cluster, Blocks(columns), column_bounds, n_rows),
+        ShardedView(cluster, Blocks(rows), row_bounds, int(column_bounds[-1])),
+        ShardedView(cluster, Blocks(columns), column_bounds, int(row_bounds[-1])),
     )

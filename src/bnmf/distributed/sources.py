@@ -1,9 +1,10 @@
-"""From what a user passes to one Dask array, whose chunks are dense arrays with NaN or sparse matrices."""
+"""From what a user passes to Dask arrays, whose chunks are dense arrays with NaN or sparse matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise, product
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
@@ -11,7 +12,11 @@ import scipy.sparse as sp
 from dask import delayed
 
 from bnmf.data.containers import as_csr, as_floats
+from bnmf.data.limits import full
+from bnmf.distributed import is_on_cluster
+from bnmf.distributed.blocks import Side
 from bnmf.distributed.cluster import Cluster
+from bnmf.utils.typing import Shape
 
 
 class RowBlocks:
@@ -40,34 +45,104 @@ class RowBlocks:
         return f"<RowBlocks: {len(self.blocks)} blocks>"
 
 
-def as_dask_array(X: Any, cluster: Cluster) -> da.Array:
+class Source(NamedTuple):
+    """A matrix and its limits, if it has any: of each entry as an array of its shape, else as one that broadcasts."""
+
+    array: da.Array
+    lower: Side | None = None
+    upper: Side | None = None
+
+    @classmethod
+    def of(cls, X: Any, lower: Any, upper: Any, cluster: Cluster) -> Source:
+        """Return what a user has passed to fit."""
+        array = as_dask_array(X, cluster)
+        if lower is None and upper is None:
+            return cls(array)
+        return cls(array, _limits(lower, "lower", array, cluster), _limits(upper, "upper", array, cluster))
+
+    def parts(self, chunks: Any = None, **how: Any) -> list[tuple[Any, Side | None, Side | None, Shape]]:
+        """Return the chunks as delayed objects, row by row, each with its limits and where it starts."""
+        array = self.array if chunks is None else self.array.rechunk(chunks, **how)
+        rows, columns = (np.cumsum((0, *sizes)).tolist() for sizes in array.chunks)
+        starts, stops = list(product(rows[:-1], columns[:-1])), list(product(rows[1:], columns[1:]))
+        sides: list[list[Side | None]] = []
+        for side in (self.lower, self.upper):
+            if side is None:
+                sides.append([None] * len(starts))
+                continue
+            limits, is_by_entry = side
+            if isinstance(limits, da.Array):
+                found = chunks_of(limits.rechunk(array.chunks, **how))
+            else:
+                found = [_cut(limits, start, stop) for start, stop in zip(starts, stops, strict=True)]
+            sides.append([(part, is_by_entry) for part in found])
+        return list(zip(chunks_of(array), *sides, starts, strict=True))
+
+
+def chunks_of(array: da.Array) -> list[Any]:
+    """Return the chunks of an array as delayed objects, row by row."""
+    # Not optimised: rows and columns would get different tasks of the same name.
+    return array.to_delayed(optimize_graph=False).ravel().tolist()
+
+
+def _cut(limits: Any, start: Shape, stop: Shape) -> Any:
+    """Return the part of limits that belongs to a chunk; limits of a sparse matrix may be missing."""
+    if limits is None:
+        return None
+    return limits[
+        tuple(slice(*ends) if n > 1 else slice(None) for n, *ends in zip(limits.shape, start, stop, strict=True))
+    ]
+
+
+def _limits(given: Any, name: str, array: da.Array, cluster: Cluster) -> Side:
+    """Return limits, and whether there is one for each entry."""
+    is_sparse = sp.issparse(array._meta)
+    if is_sparse and sp.issparse(given):
+        ends = np.cumsum((0, *array.chunks[0])).tolist()
+        matrix = as_csr(given)
+        given = RowBlocks([matrix[a:b] for a, b in pairwise(ends)])
+    if is_on_cluster(given):
+        limits = as_dask_array(given, cluster, name)
+        if limits.shape != array.shape or sp.issparse(limits._meta) != is_sparse:
+            form = "sparse" if is_sparse else "dense"
+            raise ValueError(f"{name} on a cluster must be {form} as X is, and of its shape {array.shape}")
+        return limits, True
+    if is_sparse:
+        if given is not None:
+            raise ValueError(f"{name} of a sparse X must be sparse too, got {type(given).__name__}")
+        return None, True
+    numbers, is_by_entry = full(given, name, array.shape, None)
+    return (da.from_array(numbers, chunks=array.chunks) if is_by_entry else np.atleast_2d(numbers)), is_by_entry
+
+
+def as_dask_array(X: Any, cluster: Cluster, name: str = "X") -> da.Array:
     """Return X as a Dask array of two dimensions and float64."""
     if isinstance(X, (list, tuple)):
         X = RowBlocks(X)
     if isinstance(X, RowBlocks):
-        return _joined(X, cluster)
+        return _joined(X, cluster, name)
     if not isinstance(X, da.Array):
         raise TypeError(
-            "X must be a dask.array, a RowBlocks or a list of delayed blocks or futures, got a "
+            f"{name} must be a dask.array, a RowBlocks or a list of delayed blocks or futures, got a "
             f"{type(X).__module__}.{type(X).__name__}"
         )
     if X.ndim != 2:
-        raise ValueError(f"X must be a matrix of two dimensions, got {X.ndim}")
+        raise ValueError(f"{name} must be a matrix of two dimensions, got {X.ndim}")
     if any(np.isnan(size) for sizes in X.chunks for size in sizes):
-        raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first")
+        raise ValueError(f"{name} has chunks of unknown size: call {name}.compute_chunk_sizes() first")
     if 0 in X.shape:
-        raise ValueError(f"X must not be empty, got shape {X.shape}")
+        raise ValueError(f"{name} must not be empty, got shape {X.shape}")
     if X.dtype.kind not in "fiub":
-        raise TypeError(f"X must hold real numbers, got an array of dtype {X.dtype}")
+        raise TypeError(f"{name} must hold real numbers, got an array of dtype {X.dtype}")
     if sp.issparse(X._meta):
         return da.map_blocks(as_csr, X, dtype=np.float64, meta=sp.csr_array((0, 0)))
     return da.map_blocks(as_floats, X, dtype=np.float64, meta=np.empty((0, 0)))
 
 
-def _joined(X: RowBlocks, cluster: Cluster) -> da.Array:
+def _joined(X: RowBlocks, cluster: Cluster, name: str) -> da.Array:
     """Return blocks of rows as one Dask array."""
     if not len(X.blocks):
-        raise ValueError("X must have at least one block of rows, got none")
+        raise ValueError(f"{name} must have at least one block of rows, got none")
     blocks = [delayed(_checked)(block) for block in X.blocks]
     [(first_shape, is_sparse)] = cluster.compute([delayed(_shape)(blocks[0])])
     shapes = X.shapes
@@ -75,13 +150,14 @@ def _joined(X: RowBlocks, cluster: Cluster) -> da.Array:
         found = cluster.compute([delayed(_shape)(block) for block in blocks])
         shapes = [shape for shape, _ in found]
         if len({is_sparse for _, is_sparse in found}) > 1:
-            raise TypeError("the blocks of X must be all sparse or all dense, got both")
+            raise TypeError(f"the blocks of {name} must be all sparse or all dense, got both")
     if len(shapes) != len(blocks):
         raise ValueError(f"shapes must have one shape for each of {len(blocks)} blocks, got {len(shapes)}")
     if tuple(shapes[0]) != tuple(first_shape):
-        raise ValueError(f"the first block of X has shape {first_shape}, but shapes says {shapes[0]}")
+        raise ValueError(f"the first block of {name} has shape {first_shape}, but shapes says {shapes[0]}")
     if len({columns for _, columns in shapes}) > 1:
-        raise ValueError(f"all blocks of X must have the same columns, got {sorted({n for _, n in shapes})} of them")
+        found = sorted({n for _, n in shapes})
+        raise ValueError(f"all blocks of {name} must have the same columns, got {found} of them")
     meta: Any = sp.csr_array((0, 0)) if is_sparse else np.empty((0, 0))
     parts = [
         da.from_delayed(block, shape=shape, dtype=np.float64, meta=meta)

@@ -45,7 +45,7 @@ def build(
     """Return the model of data, with the parameters of :class:`bnmf.BayesianNMF` and of its `fit`."""
     is_weighted = noise_scale is not None or sample_weight is not None
     if isinstance(noise, str) and noise == "auto":
-        is_table = may_have_outliers(data) and 2 * data.n_observed > data.shape[0] * data.shape[1]
+        is_table = may_have_outliers(data) and data.is_mostly_observed
         is_contaminated = is_table and data.n_observed <= MAX_CONTAMINATED and not is_weighted
         noise = "contaminated" if is_contaminated else "column"
     law = as_noise(noise)

@@ -12,7 +12,6 @@ import numpy as np
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import Stored
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
 from bnmf.model.noise import Noise, NoiseState, as_noise
 from bnmf.model.precisions import (
@@ -41,8 +40,8 @@ class LearnedRate(NamedTuple):
 
 
 def may_have_outliers(data: ObservedMatrix) -> bool:
-    """Return whether data can have gross errors: all entries are in one process, stored, and known by a number."""
-    return isinstance(data.rows, Stored) and not data.has_implicit_zeros and data.limits is None
+    """Return whether data can have gross errors: all entries are stored, and known by a number."""
+    return not data.has_implicit_zeros and data.limits is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +74,8 @@ class Model:
             )
         if self.noise_model.has_outliers and (self.entry_precision is not None or not may_have_outliers(self.data)):
             raise ValueError(
-                "noise='contaminated' needs data in one process that are not sparse with zeros, without limits, "
-                "noise_scale or sample_weight: use noise='column', or 'student-t' for outliers"
+                "noise='contaminated' needs data that are not sparse with zeros, without limits, noise_scale or "
+                "sample_weight: use noise='column', or 'student-t' for outliers"
             )
         if self.is_weighted:
             object.__setattr__(self, "data", self.data.listed())

@@ -89,11 +89,7 @@ def _latent_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
     capped would have no spread at all, so the less is known, the more of `EXTRA_ENTRIES` count: they have the spread
     of other columns of its size.
     """
-    assert data.limits is not None
-    rows, columns, values = data.observed_entries()
-    step = -(-len(values) // MAX_ENTRIES)
-    rows, columns, values = rows[::step], columns[::step], values[::step]
-    lower, upper = data.limits.at(rows, columns)
+    columns, values, lower, upper = data.every(-(-data.n_observed // MAX_ENTRIES))
     limited, n_columns = np.flatnonzero(~np.isnan(lower)), data.shape[1]
     lower, upper, of = lower[limited], upper[limited], columns[limited]
 

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils import memory
-from bnmf.utils.typing import Floats
 
 
 def completed(data: ObservedMatrix, posterior: Any, out: Any = None) -> Any:
@@ -33,8 +32,9 @@ def completed(data: ObservedMatrix, posterior: Any, out: Any = None) -> Any:
     filled = np.empty(data.shape) if out is None else out
     for rows, block in data.blocks():
         filled[rows] = np.where(np.isnan(block), posterior.mean_of_rows(rows), block)
-    if data.limits is not None:
-        filled[data.limits.rows, data.limits.columns] = _means_between(data, posterior)
+        if (limits := data.limits_of(rows)) is not None:
+            at = rows.start + limits.rows, limits.columns
+            filled[at] = posterior.mean_between(*at, limits.lower, limits.upper)
     if data.row_names is None or out is not None:
         return filled
     return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
@@ -50,14 +50,8 @@ def completed_sparse(data: ObservedMatrix, posterior: Any) -> sp.csr_array:
         rows, columns, values = data.observed_entries()
         rows, columns = (np.concatenate(pair) for pair in zip((rows, columns), missing, strict=True))
         values = np.concatenate([values, posterior.mean(*missing)])
-    if data.limits is not None:
+    if (limits := data.limits) is not None:
         order = np.argsort(flat := data.flat(rows, columns))
-        values[order[np.searchsorted(flat[order], data.limits.flat)]] = _means_between(data, posterior)
+        means = posterior.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)
+        values[order[np.searchsorted(flat[order], limits.flat)]] = means
     return sp.coo_array((values, (rows, columns)), shape=data.shape).tocsr()
-
-
-def _means_between(data: ObservedMatrix, posterior: Any) -> Floats:
-    """Return the means of the limited entries of data."""
-    limits = data.limits
-    assert limits is not None
-    return posterior.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)

@@ -9,14 +9,13 @@ model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from bnmf.data.half_sweeps import ScaledView
-from bnmf.data.limits import refreshed
-from bnmf.kernels.compiled import ROWS_PER_TILE, all_finite, draw_both
+from bnmf.kernels.compiled import all_finite, draw_both
 from bnmf.model.contaminated import FACTOR, log_odds
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
@@ -213,27 +212,17 @@ def with_latent_values(
     Latent are limited entries, and those with gross errors. These data belong to the workers of the chain, and hold
     until the next call.
     """
-    has_outliers = model.noise_model.has_outliers
-    filled = workers.filled(model.data, has_outliers)
-    given: dict[str, Any] = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column}
-
-    def over_rows(draw: Callable[..., None], part: int, **more: Any) -> None:
-        key = stream.key(sweep, part)
-
-        def work(first: int, last: int) -> None:
-            start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W))
-            draw(model.rows, start, stop, None, key, **given, **more)
-
-        workers.over_tiles(work, len(W))
-
+    filled, more = workers.filled(model.data), {}
     if model.data.limits is not None:
-        weight = model.weights(noise)[filled.listed] if model.is_weighted else None
-        over_rows(filled.draw, streams.LATENT, weight=weight)
-    if has_outliers:
-        over_rows(filled.draw_outliers, streams.OUTLIERS, log_odds=log_odds(noise.share), factor=FACTOR)
+        part, more["weight"] = streams.LATENT, model.weights(noise)[filled.listed] if model.is_weighted else None
+    else:
+        part, more["log_odds"], more["factor"] = streams.OUTLIERS, log_odds(noise.share), FACTOR
+    variances = {"row_variance": noise.row, "column_variance": noise.column}
+    filled.draw_all(model.rows, stream.key(sweep, part), workers, W=W, Z=Zt, **variances, **more)
+    if model.noise_model.has_outliers:
         rng = stream.generator(stream.key(sweep, streams.SHARES))
-        noise = model.noise_model.update_share(noise, filled.gross(), filled.n_exact, rng)
-    return model.with_data(refreshed(filled.rows, model.rows), refreshed(filled.columns, model.columns)), noise
+        noise = model.noise_model.update_share(noise, filled.gross(), model.data.columns.n_observed, rng)
+    return model.with_data(*filled.scaled(model.rows, model.columns)), noise
 
 
 def sample(

@@ -12,7 +12,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from bnmf.data.limits import Filled
 from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.compiled import ROWS_PER_TILE, Memory
 
@@ -33,12 +32,11 @@ class Workers:
         self._local = threading.local()
         self._filled: tuple[ObservedMatrix | None, Any] = None, None
 
-    def filled(self, data: ObservedMatrix, has_outliers: bool) -> Filled:
+    def filled(self, data: ObservedMatrix) -> Any:
         """Return the copy of the data that holds the latent values of this chain, the same until other data come."""
         if self._filled[0] is not data:
-            self._filled = data, data.filled(has_outliers)
-        filled: Filled = self._filled[1]
-        return filled
+            self._filled = data, data.filled()
+        return self._filled[1]
 
     @property
     def memory(self) -> Memory:

@@ -1,0 +1,126 @@
+"""Latent values of entries of data on a cluster.
+
+Those of a block of rows are drawn where it is, from the streams of its rows, and only the values that differ from the
+data are sent on, from worker to worker, to the blocks of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from distributed import Future
+
+from bnmf.data.half_sweeps import ScaledView
+from bnmf.distributed import blocks as on_workers
+from bnmf.distributed.cluster import Blocks, Cluster
+from bnmf.utils.typing import Floats
+
+if TYPE_CHECKING:
+    from bnmf.distributed.sharded import ShardedMatrix, ShardedScaledView
+
+
+class FilledBlocks(Blocks):
+    """The blocks of rows, or of columns, of data with latent values."""
+
+    def __init__(self, filled: ShardedFilled, side: int, n_blocks: int) -> None:
+        self.filled, self.side, self.n_blocks = filled, side, n_blocks
+
+    def __len__(self) -> int:
+        return self.n_blocks
+
+    @property
+    def sources(self) -> set[str]:  # type: ignore[override]
+        """Workers that draw latent values."""
+        return self.filled.workers
+
+    def on(self, cluster: Cluster, threads: Mapping[str, int]) -> list[tuple[Future, str]]:
+        """Return each block and the worker that is to work on it."""
+        return self.filled.made(cluster, threads)[self.side]
+
+
+class ShardedFilled:
+    """Rows and columns with the latent values of one chain, drawn when they are needed, and again if they were lost."""
+
+    def __init__(self, data: ShardedMatrix) -> None:
+        self.data, self.workers = data, set[str]()
+        self._sides: tuple[list[tuple[Future, str]], ...] = ()
+        self._views = []
+        for side, view in enumerate((data.rows, data.columns)):
+            _ = view.n_observed  # which does not change
+            self._views.append(copy(view))
+            self._views[-1].blocks = FilledBlocks(self, side, len(view.blocks))
+
+    def draw_all(
+        self,
+        scaled: ShardedScaledView,
+        key: tuple[int, int],
+        workers: Any,
+        *,
+        W: Floats,
+        Z: Floats,
+        row_variance: Floats,
+        column_variance: Floats,
+        **options: Any,
+    ) -> None:
+        """Keep what all latent values are drawn from: W and Z will have changed when columns are needed."""
+        self._given = scaled.inputs(W.copy(), Z.copy(), None, row_variance, column_variance)
+        self._options = {**options, "stream": key, "is_dense": self.data.is_mostly_observed}
+        self._sides = ()
+
+    def made(self, cluster: Cluster, threads: Mapping[str, int]) -> tuple[list[tuple[Future, str]], ...]:
+        """Return rows and columns with latent values, and the worker of each of their blocks."""
+        lost = any(future.status in ("cancelled", "lost", "error") for side in self._sides for future, _ in side)
+        if not self._sides or lost or not self.workers <= set(threads):
+            self._make(cluster, threads)
+        return self._sides
+
+    def _make(self, cluster: Cluster, threads: Mapping[str, int]) -> None:
+        submit, (own, given) = cluster.client.submit, self._given
+        rows, columns = (view.blocks.on(cluster, threads) for view in (self.data.rows, self.data.columns))
+        bounds = self.data.columns.bounds
+        columns_of: dict[str, list[int]] = {}
+        for number, (_, worker) in enumerate(columns):
+            columns_of.setdefault(worker, []).append(number)
+        drawn, workers = cluster.submit(
+            threads, self.data.rows.blocks, on_workers.draw_latent, own, given,
+            columns_of=columns_of, bounds=bounds, **self._options,
+        )  # fmt: skip
+        pieces = {
+            worker: [submit(on_workers.piece_of, future, worker, pure=False) for future in drawn]
+            for worker in columns_of
+        }
+        filled_rows = [
+            (submit(on_workers.rows_of, future, workers=[worker], pure=False), worker)
+            for future, (_, worker) in zip(drawn, rows, strict=True)
+        ]
+        filled_columns = [
+            (
+                submit(on_workers.fill_columns, block, number, int(bounds[number]), pieces[worker],
+                       workers=[worker], pure=False),
+                worker,
+            )
+            for number, (block, worker) in enumerate(columns)
+        ]  # fmt: skip
+        self._drawn = drawn if "log_odds" in self._options else []
+        self._sides, self.workers = (filled_rows, filled_columns), {*workers, *columns_of}
+
+    def gross(self) -> Floats:
+        """Return the number of gross errors in each column, and their sum of squares in units of the model."""
+        cluster = self.data.cluster
+
+        def work(threads: Mapping[str, int]) -> list[Floats]:
+            self.made(cluster, threads)
+            sums = [cluster.client.submit(on_workers.gross_of, future, pure=False) for future in self._drawn]
+            return cluster.results(sums, sorted(self.workers))
+
+        return np.concatenate(cluster.until_done(work)).sum(axis=0)
+
+    def scaled(self, rows: ScaledView, columns: ScaledView) -> tuple[ScaledView, ScaledView]:
+        """Return rows and columns with the latest values, and the factors of other views."""
+        return tuple(  # type: ignore[return-value]
+            view.scaled(like.entry_scale, like.row_scale)
+            for view, like in zip(self._views, (rows, columns), strict=True)
+        )
