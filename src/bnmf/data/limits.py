@@ -15,9 +15,7 @@ from bnmf.data.views import Listed, Stored, flat, places_in
 from bnmf.kernels import compiled
 from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, fill_log_mass
 from bnmf.utils.arguments import is_pandas
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape, Words
-
-Key = tuple[int, int]
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Key, Shape, Words
 
 
 class LimitArrays(NamedTuple):

@@ -61,8 +61,7 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     for half in model.noise_model.updated_after:
         view, given, other = _half(half, model, W, Zt)
         errors = view.squared_errors(given, other, workers)
-        bounds = model.max_precisions[half]
-        noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
+        noise = _update_noise(model, half, noise, errors, stream, 0)
     squared_error = float(errors.sum())
     log_likelihood = -math.inf if model.is_weighted else _log_likelihood(model, noise, errors)
     return State(W, Zt, noise, rates, squared_error, log_likelihood, 0)
@@ -123,7 +122,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         squared_error, log_likelihood = float(residuals @ residuals), model.log_likelihood_of(residuals, noise)
     rates = state.rates
     if rates:
-        rates = model.draw_rates(W, Zt, stream.generator(stream.key(sweep, RATES)))
+        rates = model.draw_rates(W, Zt, stream.key(sweep, RATES))
         prior_W, prior_Z = model.coefficients(rates)
     free = model.drawn["Z"][0], model.drawn["W"][1]
     moves.apply(W, Zt, prior_W, prior_Z, free, stream, sweep, workers.memory)
@@ -173,9 +172,9 @@ def _draw_both(
 
 def _update_noise(model: Model, half: str, noise: NoiseState, errors: Floats, stream: Stream, sweep: int) -> NoiseState:
     """Draw what a half-sweep tells about the noise."""
-    rng = stream.generator(stream.key(sweep, NOISE if half == model.noise_model.halves[-1] else NOISE_FIRST))
+    key = stream.key(sweep, NOISE if half == model.noise_model.halves[-1] else NOISE_FIRST)
     n_observed = (model.rows if half == "W" else model.columns).view.n_observed
-    return model.noise_model.update(half, noise, errors, n_observed, model.max_precisions[half], rng)
+    return model.noise_model.update(half, noise, errors, n_observed, model.max_precisions[half], key)
 
 
 def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -> None:
@@ -238,8 +237,7 @@ def with_latent_values(
         over_rows(filled.draw, LATENT, weight=weight)
     if has_outliers:
         over_rows(filled.draw_outliers, OUTLIERS, log_odds=log_odds(noise.share), factor=FACTOR)
-        rng = stream.generator(stream.key(sweep, SHARES))
-        noise = model.noise_model.update_share(noise, filled.gross(), filled.n_exact, rng)
+        noise = model.noise_model.update_share(noise, filled.gross(), filled.n_exact, stream.key(sweep, SHARES))
     return model.with_data(refreshed(filled.rows, model.rows), refreshed(filled.columns, model.columns)), noise
 
 
