@@ -35,7 +35,7 @@ ROWS, RESIDUALS, SYSTEMS = "kernels/rows.hpp", "kernels/residuals.hpp", "kernels
 PRODUCTS, VECTORS, ARRAYS = "kernels/products.hpp", "kernels/vectors.hpp", "kernels/arrays.hpp"
 DRAW = "kernels/draw.cpp"
 LANES, MOVES, SWEEP, ERRORS = "kernels/lanes.hpp", "kernels/moves.hpp", "kernels/sweep.hpp", "kernels/errors.hpp"
-RANDOM, TRUNCATED = "kernels/random.hpp", "kernels/truncated_normal.hpp"
+RANDOM, TRUNCATED, GAMMAS = "kernels/random.hpp", "kernels/truncated_normal.hpp", "kernels/gammas.hpp"
 LATENT, LIMITS = "kernels/latent.hpp", "data/limits.py"
 GROSS = "tests/model/test_contaminated.py::"
 COLUMNS, MIXED = "columns.py", "mixed.py"
@@ -66,6 +66,9 @@ LATENT_JOINT = "tests/kernels/test_latent.py::test_one_entry_against_the_joint_d
 LATENT_PLACES = "tests/kernels/test_latent.py::test_all_places_hold_the_same_values"
 LIMITED_RETURN = "tests/statistical/test_calibration.py::test_sweeps_of_limited_data_return_to_the_prior"
 LATENT_LANES = "tests/kernels/test_latent.py::test_draws_within_intervals_side_by_side"
+GAMMA, BOUNDED = "tests/kernels/test_gammas.py::test_gamma", "tests/kernels/test_gammas.py::test_bounded_gamma"
+PRECISIONS = "tests/kernels/test_gammas.py::test_precisions_scale_and_strength_follow_their_conditionals"
+RATE = "tests/kernels/test_gammas.py::test_rate_follows_its_conditional"
 HIERARCHY = "tests/statistical/test_hierarchy.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 
 MUTATIONS = [
@@ -97,10 +100,13 @@ MUTATIONS = [
              f"{LATENT_PLACES}[dense]"),
     # Gross errors.
     Mutation("gross errors forgotten in the variances", "model/contaminated.py",
-             "errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross", "pass",
+             "errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross.astype(np.int64)", "pass",
              f"{GROSS}test_shares_and_variances_follow_their_conditionals"),
     Mutation("share of gross errors among so many others", "model/contaminated.py",
              "np.maximum(counts - gross[0], 0.0)", "counts",
+             f"{GROSS}test_shares_and_variances_follow_their_conditionals"),
+    Mutation("odds of gross errors in place of their share", "model/contaminated.py",
+             "of_gross / (of_gross + of_others)", "of_gross / of_others",
              f"{GROSS}test_shares_and_variances_follow_their_conditionals"),
     Mutation("density of gross errors without their scale", "model/contaminated.py",
              "normal(squares / FACTOR) - 0.5 * math.log(FACTOR)", "normal(squares / FACTOR)",
@@ -116,7 +122,7 @@ MUTATIONS = [
              "expit(odds[columns] + (0.5 - 0.5 / FACTOR) * squares)", "expit(odds[0] + (0.5 - 0.5 / FACTOR) * squares)",
              f"{GROSS}test_weights_of_a_new_row_follow_their_posterior"),
     Mutation("shares of gross errors kept as they were", "sampler/gibbs.py",
-             "noise = model.noise_model.update_share(noise, filled.gross(), model.data.columns.n_observed, rng)",
+             "noise = model.noise_model.update_share(noise, filled.gross(), n_observed, key)",
              "pass",
              f"{GROSS}test_gross_errors_follow_their_conditional[dense]"),
     Mutation("odds of gross errors without their scale", "kernels/outliers.hpp",
@@ -233,8 +239,8 @@ MUTATIONS = [
              "return high - draw_within(p * high - b, p, INFINITE, stream);",
              "return high + draw_within(p * high - b, p, INFINITE, stream);",
              "tests/kernels/test_shear.py::test_prior_is_invariant"),
-    Mutation("a learned precision without the mean", "priors/terms.py", "(W - self.mean) ** 2", "W ** 2",
-             "tests/priors/test_normals.py::test_learned_precision_of_a_normal_with_a_mean"),
+    Mutation("a learned precision without the mean", GAMMAS, "w[k] + linear[k] / quadratic[k] : 0.0", "w[k] : 0.0",
+             RATE),
     Mutation("exact draws without a sign", "priors/exact_draws.py", "np.where(is_positive, size, -size)",
              "np.where(is_positive, size, size)", "tests/priors/test_normals.py::test_exact_draws"),
     Mutation("|w| of a restricted prior forgotten", "priors/base.py",
@@ -454,9 +460,10 @@ MUTATIONS = [
     Mutation("one factor not checked", "sampler/gibbs.py", "all_finite(W) and all_finite(Zt)", "all_finite(W)",
              "tests/sampler/test_chains.py::test_a_chain_that_is_not_finite_is_an_error"),
     # The model and the sampler.
-    Mutation("missing ½ of the squared error", "model/gaussian.py", "0.5 * squared_error", "squared_error",
+    Mutation("missing ½ of the squared error", "model/gaussian.py", "0.5 * np.add.reduce(errors)",
+             "np.add.reduce(errors)",
              "tests/model/test_noise.py"),
-    Mutation("missing ½ of the count", "model/gaussian.py", "0.5 * n_observed", "n_observed",
+    Mutation("missing ½ of the count", "model/gaussian.py", "0.5 * np.add.reduce(counts)", "np.add.reduce(counts)",
              "tests/model/test_noise.py"),
     Mutation("noise counted over M·N", "data/views.py", "self.n_columns - n_listed, n_listed)",
              "self.n_columns, self.n_columns)", f"{RETURN}[gee]"),
@@ -510,25 +517,34 @@ MUTATIONS = [
              "quadratic=self.rate, pairwise=2.0 * self.rate", "tests/priors/test_norms.py"),
     Mutation("root of the variance forgotten", SWEEP, "1.0 / std::sqrt(entry_variance[column])",
              "1.0 / entry_variance[column]", VARIANCES),
-    Mutation("missing ½ of the counts of a column", "model/precisions.py", "strength + 0.5 * counts",
-             "strength + counts", f"{HIERARCHY}[columns of given strength]"),
-    Mutation("missing ½ of the errors of a row", "model/precisions.py", "strength * scale + 0.5 * errors",
-             "strength * scale + errors",
-             "tests/model/test_noise.py::test_variances_follow_their_conditional"),
-    Mutation("strength forgotten in the scale of the variances", "model/precisions.py",
-             "SCALE_SHAPE + strength * precision.size", "SCALE_SHAPE + precision.size", f"{HIERARCHY}[columns]"),
-    Mutation("normalising constant of one precision in the strength", "model/precisions.py",
-             "precision.size * (a * (math", "(a * (math",
-             "tests/model/test_noise.py::test_strength_follows_its_conditional"),
-    Mutation("bound of the precisions forgotten", "model/precisions.py", "if not np.logical_or.reduce(beyond):",
-             "if True:", "tests/model/test_noise.py::test_bounded_gamma"),
-    Mutation("rate drawn from the wrong factor", "model/model.py", "[factors[i] for i in learned.factors]",
-             "[factors[1 - i] for i in learned.factors]", f"{HIERARCHY}[rate of W alone]"),
-    Mutation("degree of a penalty off by a factor 2", "priors/base.py", "n_entries / self.degree", "n_entries",
+    Mutation("missing ½ of the counts of a column", GAMMAS, "strength + 0.5 * n_entries", "strength + n_entries",
+             f"{HIERARCHY}[columns of given strength]"),
+    Mutation("missing ½ of the errors of a row", GAMMAS, "strength * scale + 0.5 * squared_error",
+             "strength * scale + squared_error", "tests/model/test_noise.py::test_variances_follow_their_conditional"),
+    Mutation("strength forgotten in the scale of the variances", GAMMAS, "gamma(0.5 + strength * double(n), stream)",
+             "gamma(0.5 + double(n), stream)", f"{HIERARCHY}[columns]"),
+    Mutation("normalising constant of one precision in the strength", GAMMAS, "double(n) * of_each", "of_each",
+             PRECISIONS),
+    Mutation("power of the precisions off by one in the strength", GAMMAS, "(a - 1.0) * total_log", "a * total_log",
+             PRECISIONS),
+    Mutation("small shapes of gamma draws without their power", GAMMAS, "std::exp(-exponential(stream) / shape)",
+             "std::exp(-exponential(stream))", GAMMA),
+    Mutation("squeeze of gamma draws too wide", GAMMAS, "0.0331 * square", "0.00331 * square", GAMMA),
+    Mutation("acceptance of gamma draws without the normal", GAMMAS, "< 0.5 * square + d *", "< d *", GAMMA),
+    Mutation("bound of the precisions forgotten", GAMMAS, "return x <= bound;", "return true;", BOUNDED),
+    Mutation("all precisions along the tangent accepted", GAMMAS, "at_bound * (std::expm1(-t) + t) <=", "0.0 <=",
+             BOUNDED),
+    Mutation("tangent of precisions below a bound too steep", GAMMAS, "exponential(stream) / (shape - at_bound)",
+             "exponential(stream) / shape", BOUNDED),
+    Mutation("rate drawn from the wrong factor", "model/model.py", "if factor in factors else",
+             "if factor not in factors else", f"{HIERARCHY}[rate of W alone]"),
+    Mutation("degree of a penalty off by a factor 2", "kernels/module.cpp", "double(n_rows) / degree", "double(n_rows)",
              f"{HIERARCHY}[rate of L2Squared]"),
-    Mutation("rate of a component drawn from all of them", "priors/terms.py",
-             "return np.add.reduce(W, axis=0) if self", "return 0.0 * W.sum(axis=0) + W.sum() if self",
-             f"{HIERARCHY}[rates of L1 by component]"),
+    Mutation("rate of a component drawn from all of them", GAMMAS, "penalty[by_component ? k : 0] += of_entry;",
+             "penalty[0] += of_entry;", f"{HIERARCHY}[rates of L1 by component]"),
+    Mutation("products of components counted twice in a rate", GAMMAS, "0.5 * prior.pairwise * (sum",
+             "prior.pairwise * (sum",
+             "tests/kernels/test_gammas.py::test_rate_of_a_norm_of_rows_follows_its_conditional"),
     Mutation("units forgotten in one half", "model/model.py",
              "return self.data.columns.scaled(row_scale=1.0 / self.units.scale)", "return self.data.columns.scaled()",
              f"{HIERARCHY}[columns in other units]"),

@@ -265,9 +265,9 @@ def test_rates_are_drawn_from_their_conditional(data):
     rng = np.random.default_rng(0)
     W, Zt = rng.exponential(size=(5, 2)), rng.exponential(size=(4, 2))
     shared, by_component = Model(data, 2, L1(Gamma(2.0, 3.0))), Model(data, 2, (L1(1.0), L2Squared(by="component")))
-    draws = np.array([shared.draw_rates(W, Zt, rng)[0] for _ in range(3000)])
+    draws = np.array([shared.draw_rates(W, Zt, (i, 7))[0] for i in range(3000)])
     assert_follows(draws[:, 0], stats.gamma(2.0 + 18, scale=1.0 / (3.0 + W.sum() + Zt.sum())).cdf)
-    draws = np.array([by_component.draw_rates(W, Zt, rng)[0] for _ in range(3000)])
+    draws = np.array([by_component.draw_rates(W, Zt, (i, 7))[0] for i in range(3000)])
     for k in range(2):
         assert_follows(draws[:, k], stats.gamma(1.0 + 2.0, scale=1.0 / (1.0 + 0.5 * (Zt[:, k] ** 2).sum())).cdf)
 

@@ -14,9 +14,7 @@ from bnmf.data.half_sweeps import ScaledView, Threads
 from bnmf.data.views import Listed, Stored, flat, places_in, within_ranges
 from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, Outliers, fill_log_mass
 from bnmf.utils.arguments import is_pandas, numbers
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape, Words
-
-Key = tuple[int, int]
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Key, Shape, Words
 
 
 class LimitArrays(NamedTuple):

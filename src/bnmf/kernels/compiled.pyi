@@ -249,6 +249,46 @@ def squared_residuals(
 ) -> None:
     """Write the squared error of rows `start` to `stop`, from the residuals: slow, but nothing cancels."""
 
+def draw_variances(
+    errors: Floats,
+    counts: Ints,
+    bounds: Floats,
+    strength: float,
+    scale: float,
+    has_scale: bool,
+    strengths: Floats,
+    key_high: SupportsIndex,
+    key_low: SupportsIndex,
+    out: Floats,
+    /,
+) -> tuple[float, float]:
+    """Fill `out` with variances given squared errors and their counts, and return their scale and their strength.
+
+    Precisions below `bounds` have the prior Gamma(strength, strength * scale). The scale is drawn given the precisions
+    if `has_scale`, and then the strength, one of `strengths`.
+    """
+
+def draw_rate(
+    W: Floats,
+    Z: Floats,
+    prior_W: Prior,
+    prior_Z: Prior,
+    drawn_W: tuple[int, int],
+    drawn_Z: tuple[int, int],
+    by_component: bool,
+    degree: int,
+    shape: float,
+    rate: float,
+    key_high: SupportsIndex,
+    key_low: SupportsIndex,
+    out: Floats,
+    /,
+) -> None:
+    """Draw the rate of a penalty of some degree, or that of each component, given the components that have it.
+
+    Its prior is Gamma(shape, rate), and the priors are those with a rate of 1.
+    """
+
 def all_above(numbers: Floats, bounds: Floats, /) -> bool:
     """Return whether each number is above its bound."""
 
@@ -260,6 +300,9 @@ def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep:
 
 def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
     """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""
+
+def fill_gamma(shape: Floats, rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
+    """Fill `out` with draws from Gamma(shape, rate), entry i from the stream of row i."""
 
 def fill_within(
     b: Floats, p: Floats, width: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "errors.hpp"
+#include "gammas.hpp"
 #include "latent.hpp"
 #include "moves.hpp"
 #include "outliers.hpp"
@@ -31,6 +32,12 @@ void fill_exponential(Numbers rate, uint64_t key_high, uint64_t key_low, Results
     fill(key_high, key_low, out, [&](auto i, Stream& stream) { return exponential(stream) / rate.data()[i]; });
 }
 
+void fill_gamma(Numbers shape, Numbers rate, uint64_t key_high, uint64_t key_low, Results out) {
+    require_size(shape, int64_t(out.size()), "shape");
+    require_size(rate, int64_t(out.size()), "rate");
+    fill(key_high, key_low, out, [&](auto i, Stream& stream) { return gamma(shape.data()[i], stream) / rate.data()[i]; });
+}
+
 void check_sizes(const Numbers& b, const Numbers& p, const Numbers& width, const Results& out) {
     require_size(b, int64_t(out.size()), "b");
     require_size(p, int64_t(out.size()), "p");
@@ -53,6 +60,48 @@ void fill_log_mass(Numbers b, Numbers p, Numbers width, Results out) {
 Pair key_words(uint64_t seed_high, uint64_t seed_low, uint64_t chain, uint64_t sweep, uint64_t part) {
     const Key key = key_of({seed_high, seed_low}, chain, sweep, part);
     return {key.high, key.low};
+}
+
+// Draw variances, and return the scale and the strength that their precisions share.
+std::pair<double, double> draw_variances(Numbers errors, Pointers counts, Numbers bounds, double strength, double scale,
+                                         bool has_scale, Numbers strengths, uint64_t key_high, uint64_t key_low,
+                                         Results out) {
+    const int64_t n = int64_t(out.size());
+    require_size(errors, n, "errors");
+    require_size(counts, n, "counts");
+    require(strengths.size() > 0, "there must be a strength");
+    const Strided bound = one_or_each(bounds, n, "bounds");
+    SharedPrecisions shared{strength, scale};
+    Stream stream = stream_of({key_high, key_low}, 0);
+    {
+        nb::gil_scoped_release release;
+        for (int64_t i = 0; i < n; ++i)
+            out.data()[i] = shared.draw_variance(errors.data()[i], double(counts.data()[i]), bound[i], stream);
+    }
+    if (has_scale) shared.draw_scale(stream);
+    shared.draw_strength(strengths.data(), int64_t(strengths.size()), stream);
+    return {shared.scale, shared.strength};
+}
+
+// Draw a rate that has a prior Gamma(shape, rate): of both factors, or of each of their components.
+void draw_rate(Matrix W, Matrix Z, const PriorArrays& prior_W, const PriorArrays& prior_Z, Range drawn_W, Range drawn_Z,
+               bool by_component, double degree, double shape, double rate, uint64_t key_high, uint64_t key_low,
+               Results out) {
+    const int64_t n_components = int64_t(W.shape(1));
+    require_size(out, by_component ? n_components : 1, "out");
+    std::vector<double> shapes(out.size(), shape), rates(out.size(), rate);
+    const auto add = [&](const Matrix& factor, const PriorArrays& prior, Range drawn) {
+        const int64_t n_rows = int64_t(factor.shape(0)), first = drawn.first, end = drawn.second;
+        require(int64_t(factor.shape(1)) == n_components && 0 <= first && end <= n_components, "there are no such components");
+        const Prior coefficients = prior.of_factor(n_rows, n_components);
+        for (int64_t k = first; k < end; ++k) shapes[by_component ? k : 0] += double(n_rows) / degree;
+        add_penalty(factor.data(), n_rows, n_components, coefficients, first, end, by_component, rates.data());
+    };
+    nb::gil_scoped_release release;
+    add(W, prior_W, drawn_W);
+    add(Z, prior_Z, drawn_Z);
+    Stream stream = stream_of({key_high, key_low}, 0);
+    for (std::size_t i = 0; i < out.size(); ++i) out.data()[i] = gamma(shapes[i], stream) / rates[i];
 }
 
 // Call a kernel that writes one number for each of `n_results` of the rows `start` to `stop`.
@@ -161,7 +210,10 @@ void bind_functions(nb::module_& m) {
         require_size(bounds, int64_t(numbers.size()), "bounds");
         return all_above(numbers.data(), bounds.data(), int64_t(numbers.size()));
     });
+    m.def("draw_variances", draw_variances);
+    m.def("draw_rate", draw_rate);
     m.def("key_of", key_words);
+    m.def("fill_gamma", fill_gamma);
     m.def("fill_exponential", fill_exponential);
     m.def("fill_within", fill_within);
     m.def("fill_log_mass", fill_log_mass);

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logsumexp, xlog1py, xlogy
 
+from bnmf.kernels.compiled import fill_gamma
 from bnmf.model.gaussian import GroupedNoise
 from bnmf.model.noise import Law, Noise, NoiseState
 from bnmf.model.precisions import NOISE_FLOOR
-from bnmf.utils.typing import Floats, Indices, Ints, Shape
+from bnmf.utils.typing import Floats, Indices, Ints, Key, Shape
 
 ERROR_VARIANCE = 100.0
 """Variance of a gross error over that of the noise."""
@@ -70,18 +71,21 @@ class ContaminatedNoise(Noise):
         return self.base.start(shape)._replace(share=np.full(shape[1], SHARE_PRIOR[0] / sum(SHARE_PRIOR)))
 
     def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
         """Draw variances given the squared errors of y, and the gross errors, whose variances are multiples of them."""
         if noise.gross.size:
             n_gross, squares = noise.gross
-            errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross
-        return self.base.update(half, noise, errors, counts, bounds, rng)
+            errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross.astype(np.int64)
+        return self.base.update(half, noise, errors, counts, bounds, key)
 
-    def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, rng: np.random.Generator) -> NoiseState:
+    def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, key: Key) -> NoiseState:
         a, b = SHARE_PRIOR
-        share = rng.beta(a + gross[0], b + np.maximum(counts - gross[0], 0.0))
-        return noise._replace(share=_inside(share), gross=gross)
+        shape = np.concatenate([a + gross[0], b + np.maximum(counts - gross[0], 0.0)])
+        drawn = np.empty(len(shape))
+        fill_gamma(shape, np.ones(len(shape)), *key, drawn)
+        of_gross, of_others = drawn.reshape(2, -1)
+        return noise._replace(share=_inside(of_gross / (of_gross + of_others)), gross=gross)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         return self.base.draw_prior(shape, rng)._replace(share=_inside(rng.beta(*SHARE_PRIOR, size=shape[1])))

@@ -22,22 +22,16 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.kernels.compiled import draw_variances, fill_gamma
 from bnmf.model.noise import Noise, NoiseState, common
-from bnmf.model.precisions import (
-    MAX_PRECISION,
-    NOISE_FLOOR,
-    SCALE_RATE,
-    SCALE_SHAPE,
-    draw_precisions,
-    draw_scale,
-    draw_strength,
-    log_gammas,
-)
-from bnmf.utils.typing import Floats, Ints, Shape
+from bnmf.model.precisions import MAX_PRECISION, NOISE_FLOOR
+from bnmf.utils.typing import Floats, Ints, Key, Shape
 
 STRENGTHS: Floats = 2.0 ** np.arange(2.0, 8.0)
 """Possible strengths α of the sharing: that of 2 α entries. With less, a column with rare large entries can take a
 component for itself, which fits them exactly, and lose its noise."""
+SCALE_SHAPE = SCALE_RATE = 0.5
+"""Gamma prior of s, which the compiled draw knows too."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +60,17 @@ class CommonNoise(Noise):
         return common(1.0)
 
     def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
         """Draw σ² after the last half-sweep, given the squared errors of its rows."""
-        return common(self.draw(int(np.add.reduce(counts)), float(np.add.reduce(errors)), rng))
-
-    def draw(self, n_observed: int, squared_error: float, rng: np.random.Generator) -> float:
-        """Draw σ² given the squared error over the observed entries and their number; without any, from the prior."""
-        return (self.scale + 0.5 * squared_error) / rng.standard_gamma(self.shape + 0.5 * n_observed)
+        shape, rate = self.shape + 0.5 * np.add.reduce(counts), self.scale + 0.5 * np.add.reduce(errors)
+        precision = np.empty(1)
+        fill_gamma(np.array([shape]), np.array([rate]), *key, precision)
+        return common(1.0 / float(precision[0]))
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Draw the noise from its prior."""
-        return common(self.draw(0, 0.0, rng))
+        return common(self.scale / rng.gamma(self.shape))
 
     def log_density(self, noise: NoiseState) -> float:
         """Return the log density of the prior, up to a constant."""
@@ -148,20 +141,20 @@ class GroupedNoise(Noise):
         )
 
     def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
         """Draw the variances of a side, their scale and their strength."""
         side = "row" if half == "W" else "column"
         has_scale = side == "column" or self.by == "row"  # with both, the precisions of the rows have mean 1
         strength = noise.row_strength if side == "row" else noise.column_strength
-        scale = noise.scale if has_scale else 1.0
-        precision = draw_precisions(strength, scale, errors, counts, bounds, rng)
-        if has_scale:
-            scale = draw_scale(strength, precision, rng)
-        strength, drawn = draw_strength(self._strengths, scale, precision, rng), scale if has_scale else noise.scale
+        scale, variance = noise.scale if has_scale else 1.0, np.empty(len(errors))
+        scale, strength = draw_variances(
+            errors, counts, bounds, strength, scale, has_scale, self._strengths, *key, variance
+        )
+        scale = scale if has_scale else noise.scale
         if side == "row":
-            return noise._replace(row=1.0 / precision, scale=drawn, row_strength=strength)
-        return noise._replace(column=1.0 / precision, scale=drawn, column_strength=strength)
+            return noise._replace(row=variance, scale=scale, row_strength=strength)
+        return noise._replace(column=variance, scale=scale, column_strength=strength)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Draw the noise from its prior."""
@@ -185,7 +178,8 @@ class GroupedNoise(Noise):
                  (noise.column, noise.column_strength, noise.scale))  # fmt: skip
         for variance, strength, scale in sides:
             if strength:
-                total += log_gammas(np.array([strength]), scale, 1.0 / variance)[0] - 2.0 * np.log(variance).sum()
+                logs = strength * np.log(strength * scale / variance) - np.log(variance) - strength * scale / variance
+                total += logs.sum() - variance.size * math.lgamma(strength)
         return float(total)
 
 
@@ -209,7 +203,7 @@ class KnownNoise(Noise):
         return common(1.0)._replace(column_strength=float(STRENGTHS[len(STRENGTHS) // 2]))
 
     def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
         """Return the only state, whatever the first sweeps have learned."""
         return self.start((1, 1))

@@ -12,6 +12,7 @@ import numpy as np
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import ObservedMatrix
+from bnmf.kernels.compiled import draw_rate
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
 from bnmf.model.noise import Noise, NoiseState, as_noise
 from bnmf.model.precisions import (
@@ -26,7 +27,7 @@ from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair
 from bnmf.utils import memory
 from bnmf.utils.arguments import whole_number
-from bnmf.utils.typing import Floats, Shape
+from bnmf.utils.typing import Floats, Key, Shape
 
 Rates = tuple[Floats, ...]
 """The value of each learned rate of a model: one number, or one for each component."""
@@ -258,13 +259,20 @@ class Model:
         (prior_W, prior_Z), (shape_W, shape_Z) = self.priors_at(ones), self.factor_shapes
         return prior_W.coefficients(shape_W), prior_Z.coefficients(shape_Z)
 
-    def draw_rates(self, W: Floats, Zt: Floats, rng: np.random.Generator) -> Rates:
-        """Draw the learned rates given the factors."""
-        factors, parts = (W, Zt), [slice(*self.drawn[half]) for half in ("W", "Z")]
-        return tuple(
-            learned.term.draw_rate([factors[i] for i in learned.factors], rng, [parts[i] for i in learned.factors])
-            for learned in self.learned_rates
-        )
+    def draw_rates(self, W: Floats, Zt: Floats, key: Key) -> Rates:
+        """Draw the learned rates given the factors: λ | W ~ Gamma(a + entries / degree, b + penalty at λ = 1)."""
+        unit_W, unit_Z = self._unit_coefficients
+        rates = []
+        for number, (term, factors) in enumerate(self.learned_rates):
+            parts = [self.drawn[half] if factor in factors else (0, 0) for factor, half in enumerate("WZ")]
+            hyperprior, by_component = getattr(term, term.rate_name), term.is_by_component
+            rate = np.empty(self.n_components if by_component else 1)
+            draw_rate(
+                W, Zt, unit_W.kernel_prior, unit_Z.kernel_prior, *parts, by_component, term.degree,
+                hyperprior.shape, hyperprior.rate, key[0] ^ number, key[1], rate,
+            )  # fmt: skip
+            rates.append(rate)
+        return tuple(rates)
 
     # --- density
 

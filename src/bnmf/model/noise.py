@@ -14,7 +14,7 @@ import numpy as np
 
 from bnmf.data.limits import log_normal_mass
 from bnmf.kernels.compiled import fill_within
-from bnmf.utils.typing import Array, Floats, Indices, Ints, Shape
+from bnmf.utils.typing import Array, Floats, Indices, Ints, Key, Shape
 
 NO_ENTRIES, ONE = np.empty(0), np.ones(1)
 
@@ -179,19 +179,20 @@ class Noise(ABC):
 
     @abstractmethod
     def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
         """Draw what a half-sweep ("W" or "Z") tells about the noise.
 
         `errors` are the squared errors of each row (after W) or column (after Z), divided by the variances of the other
-        side, `counts` the observed entries of each, and `bounds` their largest precisions.
+        side, `counts` the observed entries of each, and `bounds` their largest precisions. `key` is that of the random
+        stream to draw from.
         """
 
     def update_entries(self, noise: NoiseState, squares: Floats, rng: np.random.Generator) -> NoiseState:
         """Draw the factor of each entry, given squared residuals over the variances of their rows and columns."""
         return noise
 
-    def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, rng: np.random.Generator) -> NoiseState:
+    def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, key: Key) -> NoiseState:
         """Draw the share of gross errors in each column, given these as in `NoiseState.gross`, and all counts."""
         return noise
 

@@ -11,7 +11,7 @@ from scipy.special import gammaln, stdtr, stdtrit
 
 from bnmf.model.gaussian import STRENGTHS, CommonNoise, GroupedNoise
 from bnmf.model.noise import Law, Noise, NoiseState
-from bnmf.utils.typing import Floats, Ints, Shape
+from bnmf.utils.typing import Floats, Ints, Key, Shape
 
 DEGREES_OF_FREEDOM: Floats = np.array([3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0])
 """Possible degrees of freedom where they are learned, each equally likely."""
@@ -84,10 +84,10 @@ class StudentT(Noise):
         return self.base.start(shape)._replace(df=float(self._dfs[len(self._dfs) // 2]))
 
     def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, rng: np.random.Generator
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
         """Draw variances given squared errors that count each entry by its factor."""
-        drawn = self.base.update(half, noise, errors, counts, bounds, rng)
+        drawn = self.base.update(half, noise, errors, counts, bounds, key)
         return drawn._replace(df=noise.df, entry=noise.entry)
 
     def update_entries(self, noise: NoiseState, squares: Floats, rng: np.random.Generator) -> NoiseState:

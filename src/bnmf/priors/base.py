@@ -286,10 +286,6 @@ class Term(Prior):
         fixed = {self.rate_name: float(np.ravel(rate)[0]) if np.size(rate) == 1 else rate}
         return replace(self, **fixed, **({"by": "factor"} if self.is_by_component else {}))
 
-    def unit_penalty(self, W: Floats) -> Floats:
-        """Return the penalty of a factor at λ = 1: of each component, or one number for all of them."""
-        raise NotImplementedError
-
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of an entry at λ = 1, or its size if it may be negative."""
         raise NotImplementedError
@@ -298,25 +294,6 @@ class Term(Prior):
         """Return rates at which the prior mean of an entry of W Z is 1, the size of scaled data."""
         rate = (n_components * self.unit_mean(n_components) ** 2) ** (0.5 * self.degree)
         return np.full(n_components if self.is_by_component else 1, rate)
-
-    def draw_rate(self, factors: list[Floats], rng: np.random.Generator, drawn: list[slice] | None = None) -> Floats:
-        """Draw the rate from its conditional, given the factors that have it, or without any from its prior.
-
-        `drawn` are the components of each factor that have this prior, and are not fixed: all by default.
-        """
-        by_component = self.is_by_component
-        penalty, n_entries = np.zeros(1), np.zeros(1)
-        for W, part in zip(factors, drawn or [slice(None)] * len(factors), strict=True):
-            W_drawn = W[:, part]
-            of_factor: Any = self.unit_penalty(W_drawn)
-            count: Any = len(W) if by_component else W_drawn.size
-            if by_component and W_drawn.shape != W.shape:  # the others tell nothing
-                whole = np.zeros((2, W.shape[1]))
-                whole[:, part] = of_factor, np.full(W_drawn.shape[1], count)
-                of_factor, count = whole
-            penalty, n_entries = penalty + of_factor, n_entries + count
-        shape = self._rate.shape + n_entries / self.degree
-        return rng.standard_gamma(shape, size=penalty.shape) / (self._rate.rate + penalty)
 
     def transposed(self) -> Term:
         """Return this prior with every matrix of rates transposed."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from bnmf.priors.base import Coefficients, Gamma, Term
-from bnmf.utils.typing import Floats, Shape
+from bnmf.utils.typing import Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,10 +31,6 @@ class L1(Term):
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
         return self._coefficients(shape, linear=self.rate)
-
-    def unit_penalty(self, W: Floats) -> Floats:
-        """Return Σ w, by component or in all."""
-        return np.add.reduce(W, axis=0) if self.is_by_component else W.sum()
 
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of an exponential with rate 1."""
@@ -61,10 +57,6 @@ class L2Squared(Term):
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
         return self._coefficients(shape, quadratic=self.rate)
 
-    def unit_penalty(self, W: Floats) -> Floats:
-        """Return ½ Σ w², by component or in all."""
-        return 0.5 * ((W**2).sum(axis=0) if self.is_by_component else (W**2).sum())
-
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of a half-normal with precision 1."""
         return float(np.sqrt(2.0 / np.pi))
@@ -86,10 +78,6 @@ class L1Squared(Term):
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
         return self._coefficients(shape, quadratic=self.rate, pairwise=self.rate)
-
-    def unit_penalty(self, W: Floats) -> Floats:
-        """Return ½ Σ (Σ w)² over the rows."""
-        return 0.5 * (W.sum(axis=1) ** 2).sum()
 
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of an entry whose row sum follows a chi distribution with K degrees of freedom."""
@@ -123,10 +111,6 @@ class LInf(Term):
 
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
         return self._coefficients(shape, max_rate=self.rate, paper_rule=self.rule == "paper")
-
-    def unit_penalty(self, W: Floats) -> Floats:
-        """Return Σ max w over the rows."""
-        return W.max(axis=1).sum()
 
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of an entry whose row maximum follows Gamma(K, 1)."""
@@ -194,11 +178,6 @@ class Normal(Term):
         linear = -precision * self._by_entry(self.mean, shape)
         return Coefficients(linear, precision, absolute=np.zeros((1, shape[1])))
 
-    def unit_penalty(self, W: Floats) -> Floats:
-        """Return ½ Σ (w - μ)², by component or in all."""
-        squares = (W - self.mean) ** 2
-        return 0.5 * (squares.sum(axis=0) if self.is_by_component else squares.sum())
-
     def unit_mean(self, n_components: int) -> float:
         """Return the root mean square of an entry with mean 0 and precision 1, as a size."""
         return 1.0
@@ -225,10 +204,6 @@ class Laplace(Term):
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
         zero = np.zeros((1, shape[1]))
         return Coefficients(zero, zero, absolute=self._by_entry(self.rate, shape))
-
-    def unit_penalty(self, W: Floats) -> Floats:
-        """Return the sum of magnitudes, by component or in all."""
-        return np.abs(W).sum(axis=0) if self.is_by_component else np.abs(W).sum()
 
     def unit_mean(self, n_components: int) -> float:
         """Return the mean magnitude of an entry with rate 1."""

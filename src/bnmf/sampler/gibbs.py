@@ -49,8 +49,7 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     for half in model.noise_model.updated_after:
         view, given, other = _half(half, model, W, Zt)
         errors = view.squared_errors(given, other, workers)
-        bounds = model.max_precisions[half]
-        noise = model.noise_model.update(half, noise, errors, view.view.n_observed, bounds, rng)
+        noise = _update_noise(model, half, noise, errors, stream, 0)
     squared_error = float(errors.sum())
     log_likelihood = -math.inf if model.is_weighted else _log_likelihood(model, noise, errors)
     return State(W, Zt, noise, rates, squared_error, log_likelihood, 0)
@@ -113,7 +112,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
         squared_error, log_likelihood = float(residuals @ residuals), model.log_likelihood_of(residuals, noise)
     rates = state.rates
     if rates:
-        rates = model.draw_rates(W, Zt, stream.generator(stream.key(sweep, streams.RATES)))
+        rates = model.draw_rates(W, Zt, stream.key(sweep, streams.RATES))
         prior_W, prior_Z = model.coefficients(rates)
     free = model.drawn["Z"][0], model.drawn["W"][1]
     moves.apply(W, Zt, prior_W, prior_Z, free, stream, sweep, workers.memory)
@@ -163,11 +162,9 @@ def _draw_both(
 
 def _update_noise(model: Model, half: str, noise: NoiseState, errors: Floats, stream: Stream, sweep: int) -> NoiseState:
     """Draw what a half-sweep tells about the noise."""
-    rng = stream.generator(
-        stream.key(sweep, streams.NOISE if half == model.noise_model.halves[-1] else streams.NOISE_FIRST)
-    )
+    key = stream.key(sweep, streams.NOISE if half == model.noise_model.halves[-1] else streams.NOISE_FIRST)
     n_observed = (model.rows if half == "W" else model.columns).view.n_observed
-    return model.noise_model.update(half, noise, errors, n_observed, model.max_precisions[half], rng)
+    return model.noise_model.update(half, noise, errors, n_observed, model.max_precisions[half], key)
 
 
 def check_range(where: str, W: Floats, Zt: Floats, squared_error: float = 0.0) -> None:
@@ -220,8 +217,8 @@ def with_latent_values(
     variances = {"row_variance": noise.row, "column_variance": noise.column}
     filled.draw_all(model.rows, stream.key(sweep, part), workers, W=W, Z=Zt, **variances, **more)
     if model.noise_model.has_outliers:
-        rng = stream.generator(stream.key(sweep, streams.SHARES))
-        noise = model.noise_model.update_share(noise, filled.gross(), model.data.columns.n_observed, rng)
+        n_observed, key = model.data.columns.n_observed, stream.key(sweep, streams.SHARES)
+        noise = model.noise_model.update_share(noise, filled.gross(), n_observed, key)
     return model.with_data(*filled.scaled(model.rows, model.columns)), noise
 
 

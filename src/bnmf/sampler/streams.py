@@ -11,9 +11,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
 from bnmf.kernels.compiled import key_of
-from bnmf.utils.typing import Array, Words
-
-Key = tuple[int, int]
+from bnmf.utils.typing import Array, Key, Words
 
 # Parts of a sweep, each with its own stream.
 N_PARTS = 12

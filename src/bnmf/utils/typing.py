@@ -15,3 +15,5 @@ Positions = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 """64-bit words: keys and states of random streams, row identities."""
 Shape = tuple[int, int]
+Key = tuple[int, int]
+"""128-bit key of a random stream, as two words."""
