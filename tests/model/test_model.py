@@ -93,16 +93,6 @@ def test_more_components_than_the_smaller_side(wide):
     assert (warning.filename, warning.lineno) == (__file__, line)
 
 
-def test_log_joint_of_one_entry():
-    """Every term by hand: likelihood, noise prior and both factor priors, without their constants."""
-    model = Model(ObservedMatrix.from_data([[3.0]]), 1, (L1(0.5), L2Squared(2.0)), CommonNoise(1.5, 0.7))
-    w, z, sigma2 = 1.2, 0.8, 0.6
-    expected = -0.5 * np.log(sigma2) - 0.5 * (3.0 - w * z) ** 2 / sigma2
-    expected += -2.5 * np.log(sigma2) - 0.7 / sigma2 - 0.5 * w - 0.5 * 2.0 * z**2
-    assert model.log_joint(np.array([[w]]), np.array([[z]]), common(sigma2)) == pytest.approx(expected, rel=1e-12)
-    assert model.log_joint(np.array([[-w]]), np.array([[z]]), common(sigma2)) == -np.inf
-
-
 # --- noise, units and learned rates
 
 
