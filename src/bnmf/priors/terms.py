@@ -36,10 +36,6 @@ class L1(Term):
         """Return Σ w, by component or in all."""
         return np.add.reduce(W, axis=0) if self.is_by_component else W.sum()
 
-    def unit_mean(self, n_components: int) -> float:
-        """Return the mean of an exponential with rate 1."""
-        return 1.0
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class L2Squared(Term):
@@ -199,10 +195,6 @@ class Normal(Term):
         squares = (W - self.mean) ** 2
         return 0.5 * (squares.sum(axis=0) if self.is_by_component else squares.sum())
 
-    def unit_mean(self, n_components: int) -> float:
-        """Return the root mean square of an entry with mean 0 and precision 1, as a size."""
-        return 1.0
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Laplace(Term):
@@ -229,7 +221,3 @@ class Laplace(Term):
     def unit_penalty(self, W: Floats) -> Floats:
         """Return the sum of magnitudes, by component or in all."""
         return np.abs(W).sum(axis=0) if self.is_by_component else np.abs(W).sum()
-
-    def unit_mean(self, n_components: int) -> float:
-        """Return the mean magnitude of an entry with rate 1."""
-        return 1.0
