@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bnmf.data.half_sweeps import number_patterns, pointers, split_rows
+from bnmf.data.containers import pointers
+from bnmf.data.half_sweeps import number_patterns, split_rows
 
 
 def numbers(letters):

@@ -12,7 +12,7 @@ from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import NoiseState, as_noise, common
 from bnmf.model.units import Units
-from bnmf.noise import CommonNoise, GroupedNoise, KnownNoise, StudentT
+from bnmf.noise import CommonNoise, StudentT
 from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
 from bnmf.utils import memory
 
@@ -34,17 +34,13 @@ def test_priors_of_both_factors(data):
 
 
 def test_one_prior_is_that_of_both(data):
-    for coefficients in Model(data, 2, L1Squared(0.7)).coefficients():
-        np.testing.assert_array_equal(coefficients.quadratic, [[0.7, 0.7]])
-        assert coefficients.pairwise == 0.7
-
-
-def test_defaults(data):
-    model = Model(data, 2)
-    for coefficients in model.coefficients():  # half-normal, λ = 0.1
-        np.testing.assert_array_equal(coefficients.linear, [[0.0, 0.0]])
-        np.testing.assert_array_equal(coefficients.quadratic, [[0.1, 0.1]])
-    assert model.noise_model == CommonNoise(1.0, 1.0)
+    """And the default is half-normal, λ = 0.1."""
+    for prior, rate, pairwise in ((L1Squared(0.7), 0.7, 0.7), (Model.prior, 0.1, 0.0)):
+        for coefficients in Model(data, 2, prior).coefficients():
+            np.testing.assert_array_equal(coefficients.linear, [[0.0, 0.0]])
+            np.testing.assert_array_equal(coefficients.quadratic, [[rate, rate]])
+            assert coefficients.pairwise == pairwise
+    assert Model(data, 2).noise_model == CommonNoise(1.0, 1.0)
 
 
 def test_rates_by_entry_have_the_shape_of_their_factor(data):
@@ -95,16 +91,6 @@ def test_more_components_than_the_smaller_side(wide):
     (warning,) = caught
     assert "n_components=5 is larger than the smaller side of the matrix, 4" in str(warning.message)
     assert (warning.filename, warning.lineno) == (__file__, line)
-
-
-def test_log_joint_of_one_entry():
-    """Every term by hand: likelihood, noise prior and both factor priors, without their constants."""
-    model = Model(ObservedMatrix.from_data([[3.0]]), 1, (L1(0.5), L2Squared(2.0)), CommonNoise(1.5, 0.7))
-    w, z, sigma2 = 1.2, 0.8, 0.6
-    expected = -0.5 * np.log(sigma2) - 0.5 * (3.0 - w * z) ** 2 / sigma2
-    expected += -2.5 * np.log(sigma2) - 0.7 / sigma2 - 0.5 * w - 0.5 * 2.0 * z**2
-    assert model.log_joint(np.array([[w]]), np.array([[z]]), common(sigma2)) == pytest.approx(expected, rel=1e-12)
-    assert model.log_joint(np.array([[-w]]), np.array([[z]]), common(sigma2)) == -np.inf
 
 
 # --- noise, units and learned rates
@@ -211,21 +197,6 @@ def test_known_precisions_are_checked_and_brought_into_one_form(data):
     for wrong in (precision[1:], np.zeros(data.n_observed), np.full(data.n_observed, np.nan), np.ones(1)):
         with pytest.raises(ValueError, match=r"entry_precision must be .* positive finite numbers"):
             Model(data, 2, noise="known", entry_precision=wrong)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("common", CommonNoise()), ("column", GroupedNoise()), ("row", GroupedNoise("row")),
-     ("both", GroupedNoise("both")), ("student-t", StudentT()), ("known", KnownNoise())],
-)  # fmt: skip
-def test_noise_by_name(data, name, expected):
-    assert Model(data, 2, noise=name).noise_model == expected
-
-
-@pytest.mark.parametrize("wrong", ["rows", None, 1.0, CommonNoise])
-def test_other_noise_is_refused_at_once(data, wrong):
-    with pytest.raises(ValueError, match="noise must be one of 'common', 'column', 'row', 'both'"):
-        Model(data, 2, noise=wrong)
 
 
 def test_one_prior_shares_its_learned_rate_and_a_pair_does_not(data):

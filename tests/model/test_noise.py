@@ -16,7 +16,7 @@ from bnmf.model.noise import as_noise, common
 from bnmf.model.precisions import max_precisions
 from bnmf.model.student_t import DEGREES_OF_FREEDOM, log_student_t
 from bnmf.model.units import units_of
-from bnmf.noise import CommonNoise, GroupedNoise, StudentT
+from bnmf.noise import CommonNoise, GroupedNoise, KnownNoise, StudentT
 from bnmf.priors import L1
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.streams import Stream
@@ -89,11 +89,12 @@ def test_a_column_with_few_entries_borrows_from_the_others():
 
 
 def test_names_and_arguments():
-    assert as_noise("common") == CommonNoise()
-    assert as_noise("row") == GroupedNoise("row")
+    assert [as_noise(name) for name in ("common", "student-t", "known")] == [CommonNoise(), StudentT(), KnownNoise()]
+    assert [as_noise(by) for by in ("column", "row", "both")] == [GroupedNoise(by) for by in ("column", "row", "both")]
     assert as_noise(GroupedNoise("both", 2.0)).strength == 2.0
-    with pytest.raises(ValueError, match=r"noise must be one of 'common', 'column', 'row', 'both', .* got 'columns'"):
-        as_noise("columns")
+    for wrong in ("columns", None, 1.0, CommonNoise):
+        with pytest.raises(ValueError, match=r"noise must be one of 'common', 'column', 'row', 'both', .* got "):
+            as_noise(wrong)
     with pytest.raises(ValueError, match="by of GroupedNoise must be 'column', 'row' or 'both', got 'common'"):
         GroupedNoise("common")
     with pytest.raises(ValueError, match="strength of GroupedNoise must be a positive finite number or None, got 0"):

@@ -223,12 +223,6 @@ def test_the_lock_of_a_checkpoint_is_released_after_an_error(model, monkeypatch,
     assert_draws(sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path), model, [0, 1, 2], 5)
 
 
-def test_numpy_integers_in_the_schedule_of_a_checkpoint(model, tmp_path):
-    schedule = Schedule(n_chains=np.int64(1), burn_in=2, n_draws=np.int64(3))
-    posterior = sample_posterior(model, schedule, SEED, checkpoint=tmp_path)
-    assert posterior.W.shape == (1, 3, 8, 2)
-
-
 # --- memory
 
 # Chains, draws, sides, components; noise and log density of each draw; training error of each sweep; sampling.

@@ -88,16 +88,6 @@ def test_later_sweeps_are_empty(model):
     assert (store.traces["noise_variance"][1] == 0).all()
 
 
-def test_base_class(model):
-    store = Store(model, SCHEDULE)
-    assert store.resume(0) is None
-    assert store.traces["noise_variance"].shape == (2, 4)
-    assert store.train_mse.shape == (2, 11)
-    store.record(0, states(0)[3])  # burn-in: nothing is kept of the factors
-    with pytest.raises(NotImplementedError):
-        store.record(0, states(0)[4])
-
-
 def test_allocate(model):
     store = Store(model, SCHEDULE)
     filled = store.allocate("x", (2, 3), np.float32, fill=2.5)

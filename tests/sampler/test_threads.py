@@ -89,12 +89,6 @@ def test_threads_have_memory_of_their_own():
     assert found[0] is not found[1]
 
 
-@pytest.mark.parametrize("n_threads", [0, -1])
-def test_number_of_threads_is_checked(n_threads):
-    with pytest.raises(ValueError, match=f"n_threads must be at least 1, got {n_threads}"):
-        Workers(n_threads)
-
-
 def blas_threads():
     np.ones((2, 2)) @ np.ones((2, 2))
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]

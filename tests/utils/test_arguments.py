@@ -27,28 +27,11 @@ def test_whole_numbers(value):
     assert type(found) is int
 
 
-@pytest.mark.parametrize("value", [True, np.True_, 3.0, "3", None, [3], np.array([3])])
-def test_what_is_no_whole_number(value):
-    with pytest.raises(TypeError, match="n_draws must be a whole number, got"):
-        arguments.whole_number(value, "n_draws", 0)
-
-
-def test_too_small():
-    with pytest.raises(ValueError, match="n_draws must be at least 3, got 2"):
-        arguments.whole_number(2, "n_draws", 3)
-
-
 @pytest.mark.parametrize("value", [0.5, np.float32(0.5)])
 def test_probability(value):
     found = arguments.probability(value, "prob")
     assert found == 0.5
     assert type(found) is float
-
-
-@pytest.mark.parametrize("value", [0, 1, -0.1, 1.1, float("nan"), float("inf"), True, "0.5", None, [0.5], 0.5j])
-def test_no_probability(value):
-    with pytest.raises(ValueError, match="prob must be a number between 0 and 1, got"):
-        arguments.probability(value, "prob")
 
 
 @pytest.mark.parametrize(
@@ -58,23 +41,9 @@ def test_probabilities(value, found):
     assert arguments.probabilities(value, "q").tolist() == found
 
 
-@pytest.mark.parametrize(
-    "value", [[], [[0.5]], 1.5, [0.5, -0.1], [0.5, np.nan], "a", None, [0.5, "x"], {}, object(), 1j]
-)
-def test_no_probabilities(value):
-    with pytest.raises(ValueError, match="q must be a number between 0 and 1, or a list of them, got"):
-        arguments.probabilities(value, "q")
-
-
 @pytest.mark.parametrize("value", [True, False, np.True_])
 def test_flags(value):
     assert arguments.flag(value, "noise") is bool(value)
-
-
-@pytest.mark.parametrize("value", [1, 0, None, "yes", np.array(True)])
-def test_no_flags(value):
-    with pytest.raises(TypeError, match="noise must be True or False, got"):
-        arguments.flag(value, "noise")
 
 
 def test_floats():
@@ -83,21 +52,32 @@ def test_floats():
     assert arguments.floats(given, "values") is given
 
 
-@pytest.mark.parametrize("value", ["a", None, [[1], [2, 3]], 1j, {}, [None], np.array(["a"])])
-def test_no_floats(value):
-    with pytest.raises(TypeError, match="values must hold real numbers, got"):
-        arguments.floats(value, "values")
-
-
 @pytest.mark.parametrize("value", ["a.npz", Path("a.npz")])
 def test_paths(value):
     assert arguments.path(value, "path") == Path("a.npz")
 
 
-@pytest.mark.parametrize("value", ["", "a\0b", None, 3, b"a", ["a"], PureBytes()])
-def test_no_paths(value):
-    with pytest.raises((TypeError, ValueError), match="path must be the name of a file, got"):
-        arguments.path(value, "path")
+NO_NUMBERS = ["a", None, [[1], [2, 3]], 1j, {}, [None], np.array(["a"])]
+NO_SEEDS = ["7", 7.0, [7], np.random, np.array([1, 2]), True, np.False_]
+REFUSED = {
+    "whole_number": (0, [True, np.True_, 3.0, "3", None, [3], np.array([3])], TypeError, "a must be a whole number"),
+    "whole_number, too small": (3, [2], ValueError, "a must be at least 3, got 2"),
+    "probability": ((), [0, 1, -0.1, 1.1, np.nan, np.inf, True, "0.5", None, [0.5], 0.5j], ValueError,
+                    "a must be a number between 0 and 1, got"),
+    "probabilities": ((), [[], [[0.5]], 1.5, [0.5, -0.1], [0.5, np.nan], "a", None, [0.5, "x"], {}, object(), 1j],
+                      ValueError, "a must be a number between 0 and 1, or a list of them, got"),
+    "flag": ((), [1, 0, None, "yes", np.array(True)], TypeError, "a must be True or False, got"),
+    "floats": ((), NO_NUMBERS, TypeError, "a must hold real numbers, got"),
+    "path": ((), ["", "a\0b", None, 3, b"a", ["a"], PureBytes()], (TypeError, ValueError), "a must be the name of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_wrong_values_are_refused(case):
+    more, values, error, words = REFUSED[case]
+    for value in values:
+        with pytest.raises(error, match=words):
+            getattr(arguments, case.split(",")[0])(value, "a", *np.atleast_1d(more).tolist())
 
 
 @pytest.mark.parametrize(
@@ -108,15 +88,25 @@ def test_no_paths(value):
         ([[0]], [[0]], ValueError, "paired lists"),
         ([2], [0], IndexError, "rows must be whole numbers below 2"),
         ([0], [-4], IndexError, "columns must be whole numbers below 3"),
-        ([0.0], [0], IndexError, "rows must be whole numbers"),
-        ([True], [0], IndexError, "rows must be whole numbers"),
+        ([True], [0.0], IndexError, "rows must be whole numbers"),
+        ([0], [0.0], IndexError, "columns must be whole numbers"),
         ([0], [[1], [2, 3]], IndexError, "columns must be whole numbers"),
         (slice(None), [0], IndexError, "rows must be whole numbers"),
     ],
 )
-def test_positions(rows, columns, error, words):
+def test_wrong_positions_are_refused(rows, columns, error, words):
     with pytest.raises(error, match=words):
         arguments.positions(rows, columns, (2, 3))
+
+
+@pytest.mark.parametrize("function", [as_seed, as_generator])
+def test_wrong_seeds_are_refused(function):
+    for wrong in NO_SEEDS:
+        with pytest.raises(ValueError, match=r"random_state must be None, a whole number, .* got "):
+            function(wrong)
+    for wrong in (-1, np.int64(-5)):
+        with pytest.raises(ValueError, match=f"random_state must not be negative, got {wrong}"):
+            function(wrong)
 
 
 @pytest.fixture
@@ -164,20 +154,6 @@ def test_nothing_else_advances_the_global_generator():
     after = np.random.randint(LIMIT)  # noqa: NPY002
     np.random.seed(5)  # noqa: NPY002
     assert after == np.random.randint(LIMIT)  # noqa: NPY002
-
-
-@pytest.mark.parametrize("wrong", ["7", 7.0, [7], np.random, np.array([1, 2]), True, np.False_])
-def test_no_random_state(wrong):
-    for function in (as_seed, as_generator):
-        with pytest.raises(ValueError, match=r"random_state must be None, a whole number, .* got "):
-            function(wrong)
-
-
-@pytest.mark.parametrize("wrong", [-1, np.int64(-5)])
-def test_negative_numbers_are_refused(wrong):
-    for function in (as_seed, as_generator):
-        with pytest.raises(ValueError, match=f"random_state must not be negative, got {wrong}"):
-            function(wrong)
 
 
 def test_generators():

@@ -61,12 +61,6 @@ def test_fit_names_the_options(monkeypatch):
         BayesianNMF(1, n_chains=1, n_draws=100, keep_draws=False, random_state=0).fit(X)
 
 
-def test_draws_on_disk_need_no_memory(monkeypatch, tmp_path):
-    monkeypatch.setattr(memory, "available", lambda: 1000)
-    X = np.random.default_rng(0).exponential(size=(8, 6))
-    BayesianNMF(1, n_chains=1, burn_in=2, n_draws=10, random_state=0, checkpoint=tmp_path).fit(X)
-
-
 def test_more_than_there_is_is_an_error(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 2048)
     memory.require(2048, "it", "no")

@@ -193,14 +193,9 @@ def between(
     limited |= ~seen & (np.isfinite(low) | np.isfinite(high))
     if hidden is not None:
         limited &= ~hidden
-    _check(low[limited], high[limited], np.argwhere(limited) + start, negative)
-    is_exact = limited & (low == high)
-    is_interval = limited & ~is_exact
-    if not limited.any():
-        return array, seen, None
-    array = np.where(is_exact, low, np.where(is_interval, representatives(low, high), array))
-    rows, columns = np.nonzero(is_interval)
-    found = Limits(array.shape, rows, columns, low[is_interval], high[is_interval]) if len(rows) else None
+    rows, columns = np.nonzero(limited)
+    array = array.copy()
+    array[limited], found = _checked(array.shape, rows, columns, low[limited], high[limited], negative, start)
     return array, seen | limited, found
 
 
@@ -223,28 +218,32 @@ def with_sparse_limits(
         if (place < 0).any():
             raise ValueError(f"{name} has {(place < 0).sum():,} limits at entries that X does not store")
         side[place] = np.where(np.isnan(limit.data), side[place], limit.data)
-    limited = np.isfinite(low) | np.isfinite(high)
-    rows, columns = np.divmod(stored, matrix.shape[1])
-    _check(low[limited], high[limited], np.column_stack([rows, columns])[limited] + start, negative)
-    values = np.where(limited, np.where(low == high, low, representatives(low, high)), matrix.data)
-    matrix = sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
-    some = limited & (low < high)
-    return matrix, Limits(matrix.shape, rows[some], columns[some], low[some], high[some]) if some.any() else None
+    limited = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
+    rows, columns = np.divmod(stored[limited], matrix.shape[1])
+    values = matrix.data.copy()
+    values[limited], found = _checked(matrix.shape, rows, columns, low[limited], high[limited], negative, start)
+    return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape), found
 
 
-def _check(low: Floats, high: Floats, positions: Array, negative: bool) -> None:
-    """Raise an error if limits contradict each other, or are on the wrong side of zero."""
-    wrong = ~(low <= high) | (low == np.inf) | (high == -np.inf)
-    if wrong.any():
-        (row, column), first = positions[wrong][0], np.flatnonzero(wrong)[0]
+def _checked(
+    shape: Shape, rows: Indices, columns: Indices, low: Floats, high: Floats, negative: bool, start: Shape
+) -> tuple[Floats, Limits | None]:
+    """Return the numbers that stand for limited entries, and the limits of those that are not exact."""
+    wrong = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
+    if len(wrong):
+        first = wrong[0]
         raise ValueError(
-            f"lower must not be above upper, got {low[first]:g} and {high[first]:g} in row {row}, column {column}"
+            f"lower must not be above upper, got {low[first]:g} and {high[first]:g} in row {rows[first] + start[0]}, "
+            f"column {columns[first] + start[1]}"
         )
-    if not negative and (representatives(low, high) < 0.0).any():
+    values = representatives(low, high)
+    if not negative and (values < 0.0).any():
         raise ValueError(
             "lower and upper must be nonnegative, as X must be, unless offset='min' or factors may be negative too, "
             "as with prior='normal'"
         )
+    some = low < high
+    return values, Limits(shape, rows[some], columns[some], low[some], high[some]) if some.any() else None
 
 
 def full(given: Any, name: str, shape: Shape, names: Any) -> tuple[Floats, bool]:

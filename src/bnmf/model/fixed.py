@@ -41,9 +41,8 @@ class Fixed:
     @property
     def counts(self) -> tuple[int, int]:
         """Numbers of fixed components and of fixed columns of weights."""
-        return 0 if self.components is None else len(
-            self.components
-        ), 0 if self.weights is None else self.weights.shape[1]
+        n_components = 0 if self.components is None else len(self.components)
+        return n_components, 0 if self.weights is None else self.weights.shape[1]
 
     def check(self, model: Model) -> None:
         """Raise an error if a model has no room for what is fixed, or cannot learn its rates beside it."""

@@ -13,8 +13,6 @@ from bnmf.data.limits import log_normal_mass
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Floats
 
-SCALES = ("column", "matrix", None)
-OFFSETS = ("min", "mean", "both", None)
 # Size of a column, as a part of what was subtracted from it, that counts as zero.
 ROUNDING = 1e-13
 # Entries of a column with limits that count with the spread of other columns, rounds to find its moments, and entries
@@ -42,13 +40,9 @@ NO_UNITS = Units(np.ones(1))
 
 
 def units_of(
-    data: ObservedMatrix, scale: Any, offset: Any, *, robust: bool = False, signed: bool = True
+    data: ObservedMatrix, scale: str | None, offset: str | None, *, robust: bool = False, signed: bool = True
 ) -> tuple[Units, ObservedMatrix]:
     """Return the units of a matrix, and the matrix with its offsets subtracted, for factors that may be `signed`."""
-    if scale not in SCALES:
-        raise ValueError(f"scale must be 'column', 'matrix' or None, got {scale!r}")
-    if offset not in OFFSETS:
-        raise ValueError(f"offset must be 'min', 'mean', 'both' or None, got {offset!r}")
     is_common = offset == "both" and scale != "column"
     if offset == "both":  # effects of rows and columns are learned around the mean, or above zero
         offset = "mean" if signed else None

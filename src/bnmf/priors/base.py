@@ -287,8 +287,8 @@ class Term(Prior):
         return replace(self, **fixed, **({"by": "factor"} if self.is_by_component else {}))
 
     def unit_mean(self, n_components: int) -> float:
-        """Return the mean of an entry at λ = 1, or its size if it may be negative."""
-        raise NotImplementedError
+        """Return the mean of an entry at λ = 1, or its size if it may be negative; it sets where chains start."""
+        return 1.0
 
     def starting_rate(self, n_components: int) -> Floats:
         """Return rates at which the prior mean of an entry of W Z is 1, the size of scaled data."""

@@ -1,4 +1,4 @@
-"""Exact, independent draws from every prior that four coefficients can describe.
+"""Exact, independent draws from every prior that coefficients can describe.
 
 Three steps, each reduced to the next:
 
@@ -13,12 +13,13 @@ Three steps, each reduced to the next:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from bnmf.kernels.compiled import fill_exponential, fill_log_mass, fill_within
-from bnmf.utils.typing import Floats, Indices, Shape
+from bnmf.utils.typing import Bools, Floats, Indices, Shape
 
 # Rounds of proposals for rows that are still pending, about two in three of which are accepted in each. Only numbers
 # beyond the range of floating point need more; what is pending then is NaN.
@@ -43,17 +44,25 @@ def draw(
     rows = max(len(linear), len(quadratic), len(shift))
     linear = np.broadcast_to(linear + pairwise * shift, (rows, shape[1]))
     rest = np.broadcast_to(rest, (rows, shape[1]))
-    out = np.full(shape, np.nan)
-    pending = np.arange(shape[0])
-    for _ in range(MAX_ROUNDS):
-        if not pending.size:
-            break
+
+    def propose(pending: Indices) -> tuple[Floats, Bools]:
         which = pending if rows > 1 else slice(None)
         w = _with_max_term(pending.size, linear[which], rest[which], max_rate, rng)
         distance = w.sum(axis=1) - (shift[which, 0] if len(shift) > 1 else shift[0, 0])
-        accepted = ~(rng.exponential(size=pending.size) < 0.5 * pairwise * distance**2)  # so is NaN
-        out[pending[accepted]] = w[accepted]
-        pending = pending[~accepted]
+        return w, ~(rng.exponential(size=pending.size) < 0.5 * pairwise * distance**2)  # NaN is accepted
+
+    return _accepted(np.full(shape, np.nan), propose)
+
+
+def _accepted(out: Floats, propose: Callable[[Indices], tuple[Floats, Bools]]) -> Floats:
+    """Fill rows with proposals, given for rows that are still pending with whether each is accepted."""
+    pending = np.arange(len(out))
+    for _ in range(MAX_ROUNDS):
+        if not pending.size:
+            break
+        proposed, is_accepted = propose(pending)
+        out[pending[is_accepted]] = proposed[is_accepted]
+        pending = pending[~is_accepted]
     return out
 
 
@@ -115,27 +124,14 @@ def _bound(rows: int, linear: Floats, quadratic: Floats, max_rate: float, rng: n
 
     every = np.arange(n_distinct)
     right = np.full(n_distinct, linear.shape[1] / max_rate)  # the mode without linear and quadratic terms
-    for _ in range(MAX_DOUBLINGS):
-        rising = log_density(2.0 * right, every) > log_density(right, every)
-        if not rising.any():
-            break
-        right = np.where(rising, 2.0 * right, right)
+    right = _doubled(right, 0.0, lambda u: log_density(2.0 * u, every) > log_density(u, every))
     mode = _argmax(lambda u: log_density(u, every), 2.0 * right)
     top = log_density(mode, every)
     low = _crossing(lambda u: log_density(u, every) - (top - 1.0), np.zeros(n_distinct), mode)
-    high = mode + 1.0 / max_rate
-    for _ in range(MAX_DOUBLINGS):
-        short = log_density(high, every) > top - 1.0
-        if not short.any():
-            break
-        high = np.where(short, mode + 2.0 * (high - mode), high)
+    high = _doubled(mode + 1.0 / max_rate, mode, lambda u: log_density(u, every) > top - 1.0)
     high = _crossing(lambda u: log_density(u, every) - (top - 1.0), high, mode)
 
-    out = np.full(rows, np.nan)
-    pending = np.arange(rows)
-    for _ in range(MAX_ROUNDS):
-        if not pending.size:
-            break
+    def propose(pending: Indices) -> tuple[Floats, Bools]:
         which = pending if n_distinct > 1 else np.zeros(pending.size, np.intp)
         centre, left, right = mode[which], low[which], high[which]
         # The three parts have areas (right - left), and 1/e times each of the two sides.
@@ -147,10 +143,19 @@ def _bound(rows: int, linear: Floats, quadratic: Floats, max_rate: float, rng: n
         u = np.where(above, right + tail * (right - centre), u)
         envelope = np.where(inside, 0.0, -1.0 - tail)
         height = log_density(np.maximum(u, 0.0), which) - top[which]
-        accepted = (u > 0.0) & (-rng.exponential(size=pending.size) < height - envelope)
-        out[pending[accepted]] = u[accepted]
-        pending = pending[~accepted]
-    return out[:, None]
+        return u, (u > 0.0) & (-rng.exponential(size=pending.size) < height - envelope)
+
+    return _accepted(np.full(rows, np.nan), propose)[:, None]
+
+
+def _doubled(x: Floats, centre: Any, is_short: Callable[[Floats], Bools]) -> Floats:
+    """Return numbers whose distances from a centre are doubled until they are no longer too short."""
+    for _ in range(MAX_DOUBLINGS):
+        short = is_short(x)
+        if not short.any():
+            break
+        x = np.where(short, centre + 2.0 * (x - centre), x)
+    return x
 
 
 def _argmax(f: Callable[[Floats], Floats], right: Floats) -> Floats:

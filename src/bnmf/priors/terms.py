@@ -32,10 +32,6 @@ class L1(Term):
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
         return self._coefficients(shape, linear=self.rate)
 
-    def unit_mean(self, n_components: int) -> float:
-        """Return the mean of an exponential with rate 1."""
-        return 1.0
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class L2Squared(Term):
@@ -178,10 +174,6 @@ class Normal(Term):
         linear = -precision * self._by_entry(self.mean, shape)
         return Coefficients(linear, precision, absolute=np.zeros((1, shape[1])))
 
-    def unit_mean(self, n_components: int) -> float:
-        """Return the root mean square of an entry with mean 0 and precision 1, as a size."""
-        return 1.0
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Laplace(Term):
@@ -204,7 +196,3 @@ class Laplace(Term):
     def coefficients_of_term(self, shape: Shape) -> Coefficients:
         zero = np.zeros((1, shape[1]))
         return Coefficients(zero, zero, absolute=self._by_entry(self.rate, shape))
-
-    def unit_mean(self, n_components: int) -> float:
-        """Return the mean magnitude of an entry with rate 1."""
-        return 1.0

@@ -44,7 +44,9 @@ def run(
     deadline: float | None = None,
 ) -> list[int]:
     """Sample all chains into a store, each from the state that the store has of it."""
-    job = _Job(model, schedule, store, seed, init, moves, max(1, n_jobs // schedule.n_chains), progress)
+    n_threads, n_warm_up = max(1, n_jobs // schedule.n_chains), int(WARM_UP_FRACTION * schedule.burn_in)
+    options = {"init": init, "moves": moves, "n_threads": n_threads, "n_warm_up": n_warm_up}
+    job = _Job(model, schedule, store, seed, options, progress)
     with (
         job.display,
         single_threaded_blas(),  # once and from here: in every sweep of every chain it costs more than the sweep
@@ -65,13 +67,11 @@ def run(
             job.stop.set()
             for ended in job.ended:  # the pool loses track of a thread if Ctrl-C comes while it is being started
                 ended.wait()
-        except BaseException:
-            job.stop.set()
-            raise
-        job.stop.set()  # after an error the other chains need not go on
+        finally:
+            job.stop.set()  # after an error the other chains need not go on
         for future in futures:
             future.result()  # re-raises the error of a chain
-    return job.counts
+    return [min(schedule.draws_after(sweep), schedule.n_draws) for sweep in job.sweeps]  # a stored chain may be longer
 
 
 class LongRunWarning(UserWarning):
@@ -82,31 +82,19 @@ class _Job:
     """What the chains of one run share."""
 
     def __init__(
-        self,
-        model: Model,
-        schedule: Schedule,
-        store: Store,
-        seed: int,
-        init: Any,
-        moves: Moves,
-        n_threads: int,
-        progress: bool,
+        self, model: Model, schedule: Schedule, store: Store, seed: int, options: dict[str, Any], progress: bool
     ) -> None:
-        self.model, self.schedule, self.store = model, schedule, store
-        self.seed, self.init, self.moves, self.n_threads = seed, init, moves, n_threads
-        self.n_warm_up = int(WARM_UP_FRACTION * schedule.burn_in)
+        self.model, self.schedule, self.store, self.seed, self.options = model, schedule, store, seed, options
         self.stop = threading.Event()
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
         self.starts = [store.resume(chain) for chain in range(schedule.n_chains)]
-        done = [0 if state is None else state.sweep for state in self.starts]
-        self.counts = [self._count(sweep) for sweep in done]
-        self.sweeps = done  # of each chain
-        self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(done), 0
+        self.sweeps = [0 if state is None else state.sweep for state in self.starts]
+        self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(self.sweeps), 0
         self.display = Silent()
         if progress:
             names = [_name(chain) for chain in range(schedule.n_chains)]
             totals = dict.fromkeys(names, schedule.n_sweeps)
-            self.display = Display(totals, dict(zip(names, done, strict=True)), unit="sweeps")
+            self.display = Display(totals, dict(zip(names, self.sweeps, strict=True)), unit="sweeps")
 
     def run_chain(self, chain: int) -> None:
         """Sweep until the schedule is done or the run is stopped; what was drawn is in the store."""
@@ -121,12 +109,9 @@ class _Job:
     def _sweep(self, chain: int) -> None:
         rate: Rate | None = None
         recorded, saved = self.starts[chain], time.monotonic()
-        left = self.schedule.n_sweeps - self.sweeps[chain]
+        stream, left = Stream(self.seed, chain), self.schedule.n_sweeps - self.sweeps[chain]
         try:
-            for state in gibbs.sample(
-                self.model, Stream(self.seed, chain), init=self.init, state=recorded, n_sweeps=left,
-                n_warm_up=self.n_warm_up, n_threads=self.n_threads, moves=self.moves,
-            ):  # fmt: skip
+            for state in gibbs.sample(self.model, stream, state=recorded, n_sweeps=left, **self.options):
                 gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)
                 _check_variances(self.model, state)
                 self.sweeps[chain] = state.sweep
@@ -144,7 +129,6 @@ class _Job:
         finally:  # after an error, such as a cluster without workers, the run resumes from the last sweep
             if recorded is not None:
                 self.store.checkpoint(chain, recorded)
-        self.counts[chain] = self._count(self.sweeps[chain])
 
     def warn_if_long(self, n_parallel: int) -> None:
         """Say once, when the speed of the sweeps is known, that a run will take long."""
@@ -163,10 +147,6 @@ class _Job:
                 LongRunWarning,
                 stacklevel=2,
             )
-
-    def _count(self, sweep: int) -> int:
-        """Return how many of the requested draws a chain has; a stored one may be longer."""
-        return min(self.schedule.draws_after(sweep), self.schedule.n_draws)
 
     def _show(self, chain: int, state: State, rate: Rate) -> None:
         def facts() -> str:

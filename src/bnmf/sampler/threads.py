@@ -25,8 +25,6 @@ class Workers:
     """Threads that share the rows of a half-sweep, the caller's included."""
 
     def __init__(self, n_threads: int = 1) -> None:
-        if n_threads < 1:
-            raise ValueError(f"n_threads must be at least 1, got {n_threads}")
         self._n_helpers = n_threads - 1
         self._pool = ThreadPoolExecutor(self._n_helpers) if self._n_helpers else None
         self._local = threading.local()
