@@ -221,6 +221,11 @@ def test_a_sample_of_the_entries(limited, monkeypatch):
         posterior.to_inference_data(X, max_entries=0)
     with pytest.raises(ValueError, match=r"X must have the shape of the fitted data, \(12, 4\)"):
         posterior.to_inference_data(X.iloc[:5])
+    n_limited = np.isfinite(limits["lower"]).any(axis=1).sum()
+    with pytest.raises(ValueError, match=f"must be those of the fit, and {n_limited} of 12 rows differ"):
+        posterior.to_inference_data(X)  # without the limits
+    with pytest.raises(ValueError, match="rows differ"):
+        posterior.to_inference_data(X[["b", "a", "c", "d"]], **limits)
 
 
 def test_implicit_zeros_are_too_many():
