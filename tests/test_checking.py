@@ -97,7 +97,9 @@ def scaled(imputer, rest):
     return imputer.fit_transform((rest - mean) / sd) * sd + mean
 
 
-@pytest.mark.filterwarnings("ignore:.*Early stopping criterion not reached")
+@pytest.mark.filterwarnings(
+    "ignore:.*Early stopping criterion not reached", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
 def test_numbers_by_hand():
     X, estimator = example(), BayesianNMF(2, **ANY_TABLE, n_chains=2, burn_in=10, n_draws=20)
     check = check_table(X, estimator=estimator, n_repeats=2, fraction=0.2, random_state=3)

@@ -189,7 +189,10 @@ def check_table(
     model = clone(estimator).set_params(**needed)
     ends = np.stack([np.where(np.isfinite(side), side, np.nan) for side in (low, high)])
     others, notes = _others(used.shape, np.ma.masked_invalid(ends).mean(axis=0).filled(np.nan))
-    methods = {BNMF: partial(_predict, model, progress, low, high), **others}
+    methods: dict[str, Callable[[_Repeat], _Prediction]] = {
+        BNMF: partial(_predict, model, progress, low, high),
+        **others,
+    }
     entries, seconds, n_failed = _run(methods, repeats, scale, progress)
     if n_failed:
         notes.append(

@@ -35,11 +35,11 @@ def small_run(monkeypatch):
 
     def tiny(full: Settings) -> Settings:
         return Settings(
-            repeats=2,
+            repeats=1,
             seed=full.seed,
             n_sweeps=25,
             burn_in=5,
-            full_k=(2, 10),  # the paper prints numbers for 10
+            full_k=(10,),  # the paper prints numbers for 10
             divergent_repeats=1,
             prediction_k=(2, 3),
             fractions={"gdsc": (0.5, 0.6), "methylation": (0.5,)},
@@ -118,8 +118,8 @@ def test_an_interrupted_run_can_be_continued(small_run, tmp_path, monkeypatch):
     monkeypatch.setattr(fits, "run_fit", interrupted)
     result = command(tmp_path, "convergence")
     assert result.exit_code == 130
-    assert "52 fits, 0 of them already finished" in result.stderr
-    assert f"Interrupted. 7 of 52 fits are done and kept in {tmp_path / 'fits'}." in result.stderr
+    assert "14 fits, 0 of them already finished" in result.stderr
+    assert f"Interrupted. 7 of 14 fits are done and kept in {tmp_path / 'fits'}." in result.stderr
     assert "Run the same command again to continue." in result.stderr
     assert result.stdout == ""
 
@@ -127,20 +127,20 @@ def test_an_interrupted_run_can_be_continued(small_run, tmp_path, monkeypatch):
     monkeypatch.setattr(fits, "run_fit", lambda fit, X: again.append(fit) or original(fit, X))
     result = command(tmp_path, "convergence")
     assert result.exit_code == 0, result.output
-    assert len(again) == 45
+    assert len(again) == 7
     assert not set(again) & set(ran)
-    assert "52 fits, 7 of them already finished" in result.stderr
-    assert "52/52 fits, all done" in result.stderr
+    assert "14 fits, 7 of them already finished" in result.stderr
+    assert "14/14 fits, all done" in result.stderr
     # No number of this experiment is printed in the paper.
     assert headings(tmp_path) == ["Data", "Convergence", "Settings"]
 
     again.clear()
     result = command(tmp_path, "factors")
     assert result.exit_code == 0
-    assert "116 fits, 52 of them already finished" in result.stderr
+    assert "30 fits, 14 of them already finished" in result.stderr
     assert {fit.start for fit in again} == {"exponential", "small", "gee", "columns"}
     assert headings(tmp_path) == ["Agreement", "Data", "Factors", "Scale of W", "Settings"]
-    # Two repeats are not graded.
+    # One repeat is not graded.
     assert not set("✓✗?") & set(re.sub("(?s).*?## Factors", "", (tmp_path / "README.md").read_text(encoding="utf-8")))
 
 

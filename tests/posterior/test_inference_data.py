@@ -69,17 +69,6 @@ def test_posterior_group():
         np.testing.assert_array_equal(posterior[name].values, np.arange(size))
 
 
-def test_names():
-    posterior = inference_data.convert(
-        make(row_names=pd.Index(list("abcde")), column_names=pd.Index([10, 20, 30]))
-    ).posterior
-    assert list(posterior["row"].values) == list("abcde")
-    assert list(posterior["column"].values) == [10, 20, 30]
-    draws = make()
-    np.testing.assert_array_equal(posterior["W"].sel(row="d").values, draws.W[:, :, 3])
-    np.testing.assert_array_equal(posterior["Z"].sel(column=20).values, draws.Z[:, :, :, 1])
-
-
 def test_sample_stats_are_the_log_densities_of_the_draws():
     draws = make(log_density=np.arange(8.0).reshape(2, 4))
     found = inference_data.convert(draws)
@@ -138,27 +127,18 @@ def test_noise_by_column_and_by_row_and_rates():
     for name, of_draw in dims.items():
         assert posterior[name].dims == ("chain", "draw", *of_draw)
         np.testing.assert_array_equal(posterior[name].values, np.squeeze(getattr(draws, name)))
+    np.testing.assert_array_equal(posterior["W"].sel(row="d"), draws.W[:, :, 3])
+    np.testing.assert_array_equal(posterior["Z"].sel(column="y"), draws.Z[:, :, :, 1])
     np.testing.assert_array_equal(posterior["noise_variance"].sel(column="y"), draws.noise_variance[:, :, 1])
     np.testing.assert_array_equal(posterior["row_noise"].sel(row="c"), draws.row_noise[:, :, 2])
 
 
-def test_log_likelihood_with_noise_by_column_and_by_row(X):
-    rng = np.random.default_rng(3)
-    draws = make(row_noise=rng.uniform(0.5, 2.0, size=(2, 4, 5)), row_strength=np.ones((2, 4)))
-    draws.noise_variance = rng.uniform(0.5, 2.0, size=(2, 4, 3))
-    found = inference_data.convert(draws, ObservedMatrix.from_data(X)).log_likelihood["X"].values
-    variance = draws.noise_variance[:, :, None, :] * draws.row_noise[:, :, :, None]
-    expected = stats.norm.logpdf(X, np.einsum("cdmk,cdkn->cdmn", draws.W, draws.Z), np.sqrt(variance))
-    np.testing.assert_allclose(found, expected[:, :, ~np.isnan(X)], rtol=1e-10)
-
-
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("settings", [{}, {"scale": "column", "offset": "min"}], ids=["plain", "units"])
-@pytest.mark.parametrize("noise", ["common", "column", "row", "both", *T], ids=str)
-def test_log_likelihoods_of_the_entries_add_up_to_the_log_density(X, noise, settings):
+@pytest.mark.parametrize("noise", ["common", "both", *T], ids=str)
+def test_log_likelihoods_of_the_entries_add_up_to_the_log_density(X, noise):
     """In the user's units, whatever those of the model."""
     data = ObservedMatrix.from_data(X)
-    units, shifted = units_of(data, settings.get("scale"), settings.get("offset"))
+    units, shifted = units_of(data, "column", "min")
     model = Model(shifted, 1, noise=noise, units=units)
     posterior = sample_posterior(model, Schedule(n_chains=2, burn_in=3, n_draws=4), 0, data=data)
     found = posterior.to_inference_data(X)
@@ -241,6 +221,11 @@ def test_a_sample_of_the_entries(limited, monkeypatch):
         posterior.to_inference_data(X, max_entries=0)
     with pytest.raises(ValueError, match=r"X must have the shape of the fitted data, \(12, 4\)"):
         posterior.to_inference_data(X.iloc[:5])
+    n_limited = np.isfinite(limits["lower"]).any(axis=1).sum()
+    with pytest.raises(ValueError, match=f"must be those of the fit, and {n_limited} of 12 rows differ"):
+        posterior.to_inference_data(X)  # without the limits
+    with pytest.raises(ValueError, match="rows differ"):
+        posterior.to_inference_data(X[["b", "a", "c", "d"]], **limits)
 
 
 def test_implicit_zeros_are_too_many():

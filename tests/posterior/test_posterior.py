@@ -39,16 +39,10 @@ def products(posterior):
     return np.einsum("cdmk,cdkn->cdmn", posterior.W, posterior.Z)
 
 
-@pytest.fixture(params=[2**26, 300])
-def tile_bytes(request, monkeypatch):
-    monkeypatch.setattr(predictions, "TILE_BYTES", request.param)
-
-
 def quantile(draws, q):
     return np.quantile(draws, q, axis=(0, 1), method="weibull")
 
 
-@pytest.mark.usefixtures("tile_bytes")
 def test_mean_std_quantile(posterior, products):
     np.testing.assert_allclose(posterior.mean(), products.mean(axis=(0, 1)))
     np.testing.assert_allclose(posterior.std(noise=False), products.std(axis=(0, 1)))
@@ -60,7 +54,6 @@ def test_mean_std_quantile(posterior, products):
     assert (atol < 1e-4 * products.std(axis=(0, 1))).all()  # far below the Monte Carlo error
 
 
-@pytest.mark.usefixtures("tile_bytes")
 def test_chosen_entries(posterior, products):
     rows, columns = [0, 5, 2], [4, 0, 2]
     chosen = products[:, :, rows, columns]
@@ -204,22 +197,19 @@ def test_repr(posterior):
 # --- noise by column and by row, offsets, scales and learned rates
 
 
-def noisy(posterior, kind):
-    """Return the posterior with other noise, and the variance of every entry (chain, draw, rows, columns)."""
+def noisy(posterior):
+    """Return the posterior with noise by row and column, and variances of entries (chain, draw, rows, columns)."""
     rng = np.random.default_rng(2)
-    column = rng.uniform(0.2, 3.0, size=(2, 50, 5)) if kind in ("column", "both") else posterior.noise_variance
-    row = rng.uniform(0.2, 3.0, size=(2, 50, 6)) if kind in ("row", "both") else None
-    strength = None if row is None else np.ones((2, 50))
-    variance = np.ones((2, 50, 6, 5)) * (column[:, :, None, :] if column.ndim == 3 else column[:, :, None, None])
-    if row is not None:
-        variance *= row[:, :, :, None]
-    return replace(posterior, noise_variance=column, row_noise=row, row_strength=strength), variance
+    column, row = rng.uniform(0.2, 3.0, size=(2, 50, 5)), rng.uniform(0.2, 3.0, size=(2, 50, 6))
+    found = replace(posterior, noise_variance=column, row_noise=row, row_strength=np.ones((2, 50)))
+    return found, column[:, :, None, :] * row[:, :, :, None]
 
 
-@pytest.mark.usefixtures("tile_bytes")
-@pytest.mark.parametrize("kind", ["common", "column", "row", "both"])
-def test_noise_of_every_kind(posterior, products, kind):
-    posterior, variance = noisy(posterior, kind)
+@pytest.mark.parametrize("kind", ["common", "both"])
+def test_noise(posterior, products, kind):
+    variance = np.broadcast_to(posterior.noise_variance[:, :, None, None], products.shape)
+    if kind == "both":
+        posterior, variance = noisy(posterior)
     rows, columns, values = [0, 5, 2], [4, 0, 2], [0.7, 2.0, 0.0]
     total = np.sqrt(products.var(axis=(0, 1)) + variance.mean(axis=(0, 1)))
     np.testing.assert_allclose(posterior.std(noise=True), total)
@@ -236,24 +226,21 @@ def test_noise_of_every_kind(posterior, products, kind):
     np.testing.assert_allclose(posterior.quantile(0.8, rows, columns, noise=False), quantile(chosen, 0.8))
 
 
-@pytest.mark.parametrize("kind", ["column", "row", "both"])
-def test_intervals_have_the_width_of_their_noise(kind):
+def test_intervals_have_the_width_of_their_noise():
     """A posterior of known values: predictive quantiles of each entry are those of its own normal."""
     column, row = np.array([1.0, 9.0]), np.array([1.0, 0.25])
-    by_column = np.broadcast_to(column, (1, 20_000, 2)) if kind != "row" else np.ones((1, 20_000))
-    by_row = np.broadcast_to(row, (1, 20_000, 2)) if kind != "column" else None
+    by_column, by_row = (np.broadcast_to(variance, (1, 20_000, 2)) for variance in (column, row))
     known = Posterior(
         np.ones((1, 20_000, 2, 1)), np.full((1, 20_000, 1, 2), 20.0), by_column, np.ones((1, 1)), n_observed=1,
-        row_noise=by_row, row_strength=None if by_row is None else np.ones((1, 20_000)),
+        row_noise=by_row, row_strength=np.ones((1, 20_000)),
     )  # fmt: skip
-    sd = np.sqrt((row[:, None] if kind != "column" else 1.0) * (column if kind != "row" else np.ones(2)))
+    sd = np.sqrt(row[:, None] * column)
     low, high = known.interval(0.8)
     # The standard error of a quantile is 0.012 sd; five of them.
     np.testing.assert_allclose((low - 20.0) / sd, stats.norm.ppf(0.1), atol=0.06)
     np.testing.assert_allclose((high - 20.0) / sd, stats.norm.ppf(0.9), atol=0.06)
 
 
-@pytest.mark.usefixtures("tile_bytes")
 def test_offset_is_added_to_every_prediction(posterior, products):
     offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
     shifted = replace(posterior, offset=offset, lower_bound=-np.inf)
@@ -377,7 +364,7 @@ def test_intervals_of_student_t_cover():
 
 
 def test_rows_of_the_fit_keep_their_noise(posterior):
-    posterior, _ = noisy(posterior, "both")
+    posterior, _ = noisy(posterior)
     X = np.random.default_rng(4).exponential(size=(6, 5))
     posterior = replace(posterior, row_ids=row_ids(ObservedMatrix.from_data(X)), prior_W=L1(1.0))
     some = posterior.posterior_of(np.concatenate([X[[4, 1]], X[:1] + 1.0]))

@@ -60,11 +60,6 @@ def fetch_gdsc_ic50(
         If the lists of names are not available, `row_info` and `column_info` have no columns and the rows and columns
         of `data` are numbered.
 
-    Raises
-    ------
-    DatasetError
-        If the matrix is not available, or is not the expected file.
-
     Examples
     --------
     >>> gdsc = fetch_gdsc_ic50()  # doctest: +SKIP
@@ -115,36 +110,12 @@ def fetch_gene_body_methylation(
     sklearn.utils.Bunch
         `data`, a DataFrame of whole numbers from 0 to 19 (methylation times 20, truncated) with numbered rows and
         columns, because the file has no names; `DESCR`; `source`.
-
-    Raises
-    ------
-    DatasetError
-        If the file is not available, or is not the expected one.
-
-    Examples
-    --------
-    >>> methylation = fetch_gene_body_methylation()  # doctest: +SKIP
-    >>> methylation.data.shape  # doctest: +SKIP
-    (160, 254)
-
-    >>> fetch_gene_body_methylation(data_home="nowhere", download_if_missing=False)
-    Traceback (most recent call last):
-        ...
-    bnmf.datasets.remote.DatasetError: methylation/R_0.txt is not in nowhere and download_if_missing is False...
     """
     path = obtain("methylation/R_0.txt", data_directory(data_home), download=download_if_missing)
-    return Bunch(
-        data=pd.DataFrame(np.loadtxt(path, ndmin=2)),
-        DESCR=_METHYLATION,
-        source=URLS["methylation/R_0.txt"],
-    )
+    return Bunch(data=pd.DataFrame(np.loadtxt(path, ndmin=2)), DESCR=_METHYLATION, source=URLS["methylation/R_0.txt"])
 
 
-def fetch_movielens_100k(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-) -> Bunch:
+def fetch_movielens_100k(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Bunch:
     """Fetch 100 000 ratings of 1682 films by 943 users; every user rated at least 20 films.
 
     Parameters
@@ -161,32 +132,13 @@ def fetch_movielens_100k(
         `data`, a SciPy CSR array of users by films in which an entry that is not stored is *missing* (fit it with
         ``unstored="missing"``); `row_info` (age, gender and occupation of each user) and `column_info` (title and
         release date of each film), both indexed by the ids of MovieLens; `DESCR`; `source`.
-
-    Raises
-    ------
-    DatasetError
-        If the file is not available, or is not the expected one.
-
-    Examples
-    --------
-    >>> films = fetch_movielens_100k()  # doctest: +SKIP
-    >>> films.data.shape, films.data.nnz  # doctest: +SKIP
-    ((943, 1682), 100000)
-
-    >>> fetch_movielens_100k(data_home="nowhere", download_if_missing=False)
-    Traceback (most recent call last):
-        ...
-    bnmf.datasets.remote.DatasetError: movielens/ml-100k.zip is not in nowhere and ...
     """
     path = obtain("movielens/ml-100k.zip", data_directory(data_home), download=download_if_missing)
     with zipfile.ZipFile(path) as archive:
         ratings = _table(archive, "u.data", "\t", ["user", "item", "rating", "time"])
         users = _table(archive, "u.user", "|", ["user", "age", "gender", "occupation"]).set_index("user")
         items = _table(archive, "u.item", "|", ["item", "title", "released"]).set_index("item")
-    position = (
-        users.index.get_indexer(pd.Index(ratings["user"])),
-        items.index.get_indexer(pd.Index(ratings["item"])),
-    )
+    position = users.index.get_indexer(pd.Index(ratings["user"])), items.index.get_indexer(pd.Index(ratings["item"]))
     values = ratings["rating"].to_numpy(dtype=float)
     return Bunch(
         data=sparse.csr_array((values, position), shape=(len(users), len(items))),

@@ -4,6 +4,7 @@ Each takes a matrix with NaN for missing entries, and returns it with these fill
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -54,15 +55,16 @@ def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10, weights: str 
     return filled
 
 
-def nmf_squared(X: npt.ArrayLike, **settings: Any) -> Floats:
-    """Predict by `masked_nmf` with the squared error; empty rows and columns by `row_column_mean`."""
-    return _complete_by_nmf(X, "squared", settings)
+def nmf(X: npt.ArrayLike, loss: Loss, **settings: Any) -> Floats:
+    """Predict by `masked_nmf`; rows and columns without observed entries by `row_column_mean`."""
+    A, observed = _with_mask(X)
+    fit = masked_nmf(A, loss=loss, **settings)
+    learnt = observed.any(axis=1, keepdims=True) & observed.any(axis=0)
+    return np.where(observed, A, np.where(learnt, fit.W @ fit.Z, row_column_mean(A)))
 
 
-def nmf_kullback_leibler(X: npt.ArrayLike, **settings: Any) -> Floats:
-    """Predict by `masked_nmf` with the Kullback-Leibler divergence; empty rows and columns by `row_column_mean`."""
-    return _complete_by_nmf(X, "kullback-leibler", settings)
-
+nmf_squared = partial(nmf, loss="squared")
+nmf_kullback_leibler = partial(nmf, loss="kullback-leibler")
 
 BASELINES: dict[str, Callable[..., Floats]] = {
     "column_mean": column_mean,
@@ -89,7 +91,7 @@ def masked_nmf(
     loss: Loss = "squared",
     max_iter: int = 300,
     tol: float = 1e-5,
-    init: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    init: tuple[npt.ArrayLike, ...] | None = None,
     random_state: Any = None,
 ) -> MaskedNMF:
     """Factorise the nonnegative observed entries by the multiplicative updates of Lee and Seung.
@@ -100,8 +102,11 @@ def masked_nmf(
     A, observed = _with_mask(X)
     if (A[observed] < 0).any():
         raise ValueError(f"X must be nonnegative for NMF, but its smallest entry is {A[observed].min()}")
-    update, objective = _UPDATES[loss], _OBJECTIVES[loss]
-    W, Z = _start(A, observed, n_components, init, random_state)
+    update, objective = _LOSSES[loss]
+    if init is None:  # such that the mean of W Z is about that of the data
+        rng, size = np.random.default_rng(random_state), np.sqrt(A[observed].mean() / n_components)
+        init = tuple(size * rng.uniform(0.5, 1.5, n) for n in ((len(A), n_components), (n_components, A.shape[1])))
+    W, Z = (np.asarray(factor, dtype=float) for factor in init)
     A, mask = np.where(observed, A, 0.0), observed.astype(float)
     path = [objective(A, mask, W @ Z)]
     for _ in range(max_iter):
@@ -131,32 +136,10 @@ def _kullback_leibler(A: Floats, mask: Floats, fitted: Floats) -> float:
     return float(np.sum(A[positive] * np.log(ratio)) - A.sum() + np.sum(mask * fitted))
 
 
-_UPDATES = {"squared": _update_squared, "kullback-leibler": _update_kullback_leibler}
-_OBJECTIVES = {"squared": _half_squared_error, "kullback-leibler": _kullback_leibler}
-
-
-def _start(
-    A: Floats,
-    observed: Bools,
-    n_components: int,
-    init: tuple[npt.ArrayLike, npt.ArrayLike] | None,
-    random_state: Any,
-) -> tuple[Floats, Floats]:
-    """Return the given W and Z, or draw them such that the mean of W Z is about that of the data."""
-    (M, N), K = A.shape, n_components
-    if init is not None:
-        return np.asarray(init[0], dtype=float), np.asarray(init[1], dtype=float)
-    rng = np.random.default_rng(random_state)
-    scale = np.sqrt(A[observed].mean() / K)
-    return scale * rng.uniform(0.5, 1.5, size=(M, K)), scale * rng.uniform(0.5, 1.5, size=(K, N))
-
-
-def _complete_by_nmf(X: npt.ArrayLike, loss: Loss, settings: dict[str, Any]) -> Floats:
-    """Predict by W Z, and by `row_column_mean` in rows and columns without observed entries."""
-    A, observed = _with_mask(X)
-    fit = masked_nmf(A, loss=loss, **settings)
-    learnt = observed.any(axis=1, keepdims=True) & observed.any(axis=0)
-    return np.where(observed, A, np.where(learnt, fit.W @ fit.Z, row_column_mean(A)))
+_LOSSES = {
+    "squared": (_update_squared, _half_squared_error),
+    "kullback-leibler": (_update_kullback_leibler, _kullback_leibler),
+}
 
 
 def _with_mask(X: npt.ArrayLike) -> tuple[Floats, Bools]:

@@ -216,11 +216,8 @@ def start_values(fit: Fit, model: Model) -> Any:
 def _factor_summary(last_W: list[Floats]) -> Result:
     """Return mean, sparsity and histogram of W over the last sweeps; NaN if the chain ended before."""
     if len(last_W) < N_FACTOR_SWEEPS:
-        return {
-            "w_mean": np.array(np.nan),
-            "w_sparsity": np.array(np.nan),
-            "w_counts": np.zeros(len(BIN_EDGES) - 1, dtype=np.int64),
-        }
+        nan, none = np.array(np.nan), np.zeros(len(BIN_EDGES) - 1, dtype=np.int64)
+        return {"w_mean": nan, "w_sparsity": nan, "w_counts": none}
     W = np.concatenate([factor.ravel() for factor in last_W])
     exponent = np.log10(np.maximum(W, 1e-300))
     counts, _ = np.histogram(np.clip(exponent, BIN_EDGES[0], BIN_EDGES[-1]), bins=BIN_EDGES)
@@ -316,10 +313,16 @@ def run_fits(
     results = {fit: found for fit in wanted if finished is not None and (found := finished.load(fit)) is not None}
     missing = _shuffled([fit for fit in wanted if fit not in results])
     matrices = {name: np.asarray(X, dtype=float) for name, X in datasets.items()}
+    display = Silent()
+    if progress:
+        print(f"{len(wanted)} fits, {len(results)} of them already finished", file=sys.stderr, flush=True)
+        display = Display({PROGRESS_TASK: len(wanted)}, {PROGRESS_TASK: len(results)}, unit="fits")
+    rate = Rate(len(wanted), len(results))
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
+    jobs = (joblib.delayed(_run)(fit, matrices[fit.dataset], os.getpid()) for fit in missing)
     try:
-        with _display(len(wanted), len(results), progress) as display, _quiet_shutdown():
-            rate = Rate(len(wanted), len(results))
-            for fit, result in _as_completed(missing, matrices, n_jobs):
+        with display, _quiet_shutdown():
+            for fit, result in parallel(jobs) if missing else ():
                 if finished is not None:
                     finished.save(fit, result)
                 results[fit] = result
@@ -328,13 +331,6 @@ def run_fits(
     except KeyboardInterrupt:
         raise Interrupted(f"{len(results)} of {len(wanted)} fits are done") from None
     return {fit: results[fit] for fit in wanted}
-
-
-def _display(total: int, found: int, progress: bool) -> Silent:
-    if not progress:
-        return Silent()
-    print(f"{total} fits, {found} of them already finished", file=sys.stderr, flush=True)
-    return Display({PROGRESS_TASK: total}, {PROGRESS_TASK: found}, unit="fits")
 
 
 @contextmanager
@@ -353,15 +349,8 @@ def _quiet_shutdown() -> Iterator[None]:
         threading.excepthook = show
 
 
-def _as_completed(fits: list[Fit], matrices: dict[str, Floats], n_jobs: int | None) -> Iterator[tuple[Fit, Result]]:
-    """Yield fits and their results in the order in which they end."""
-    if not fits:
-        return
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
-    yield from parallel(joblib.delayed(_run)(fit, matrices[fit.dataset], os.getpid()) for fit in fits)
-
-
 def _run(fit: Fit, X: Floats, caller: int) -> tuple[Fit, Result]:
+    """Run a fit, in this process or in another one."""
     if os.getpid() != caller and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the caller ends this one
     return fit, run_fit(fit, X)

@@ -296,11 +296,11 @@ class Draws:
     ) -> tuple[Floats, Floats]:
         """Return the central intervals of fitted entries that lie between limits, one of which may be infinite."""
         tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
-        rows, columns, *limits = self._given(rows, columns, lower=lower, upper=upper)
+        rows, columns, lower, upper = self._given(rows, columns, lower=lower, upper=upper)
         rng, probabilities = as_generator(random_state), np.array([tail, 1.0 - tail])
-        low, high = predictions.quantiles_between(self.flat, rows, columns, probabilities, *limits, rng)
+        low, high = predictions.quantiles_between(self.flat, rows, columns, probabilities, lower, upper, rng)
         offset = self._offset(columns)
-        lowest = np.clip(self.lower_bound, limits[0] + offset, limits[1] + offset)  # the data may not be negative
+        lowest = np.clip(self.lower_bound, lower + offset, upper + offset)  # the data may not be negative
         return np.maximum(low + offset, lowest), np.maximum(high + offset, lowest)
 
     # --- arguments

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, components, inference_data, new_rows
 from bnmf.posterior.alignment import Alignment, align
@@ -344,13 +345,18 @@ class Posterior(Draws, BasePosterior):
             names of rows and columns as coordinates. Groups of the data have a dim entry, with its row and column as
             coordinates, and a variable ``X``.
         """
+        if max_entries is not None:
+            arguments.whole_number(max_entries, "max_entries", 1)
         data = None
         if X is not None:
             data = self._as_data(X, observed, lower, upper, unstored)
             if data.shape != self.shape:
                 raise ValueError(f"X must have the shape of the fitted data, {self.shape}, got {data.shape}")
-        if max_entries is not None:
-            arguments.whole_number(max_entries, "max_entries", 1)
+            if self.row_ids is not None and (n := np.count_nonzero(row_ids(data, self.scale) != self.row_ids)):
+                raise ValueError(
+                    "X, observed, lower, upper and unstored must be those of the fit, and "
+                    f"{n} of {self.shape[0]} rows differ"
+                )
         if aligned:
             memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "use aligned=False")
         return inference_data.convert(self, data, max_entries, aligned)
