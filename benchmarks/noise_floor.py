@@ -33,7 +33,7 @@ REAL = ("breast_cancer", "diabetes", "iris", "wine", "ccard", "fertility", "macr
 
 INTRODUCTION = """# The noise of difficult tables
 
-Two things could make intervals and densities wrong without a word.
+Two properties of a table can make intervals and densities wrong without any warning.
 
 A component that follows one column alone cannot be told from the noise of that column (a Heywood case of factor
 analysis). Its noise could then vanish. So the standard deviation of the noise of a column is at least a fraction of

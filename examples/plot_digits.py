@@ -3,7 +3,7 @@ Digits with hidden pixels
 =========================
 
 The data are the first 600 handwritten digits of 8 x 8 pixels that come with scikit-learn. We hide half of the pixels,
-restore them, and ask three questions: how large are the errors, do the intervals hold, and what are the components?
+restore them, and look at the errors, the coverage of the intervals and the components.
 """
 
 import numpy as np
@@ -22,9 +22,8 @@ print(model.posterior_.summary().verdict)
 # %%
 # Errors and intervals
 # --------------------
-# A pixel is a number from 0 to 16. The mean of each pixel over all digits is the error to beat; KNNImputer, which
-# looks for similar digits, is a strong competitor here, because a digit has many close neighbours. What bnmf adds
-# is an interval for each pixel.
+# A pixel is a number from 0 to 16. The baseline is the mean of each pixel over all digits. KNNImputer, which looks
+# for similar digits, does well here, because a digit has many close neighbours; bnmf adds an interval for each pixel.
 
 truth = pixels[hidden]
 predicted = model.reconstruct()[hidden]
@@ -57,9 +56,8 @@ for (name, images), line in zip(rows.items(), axes, strict=True):
 # %%
 # Components
 # ----------
-# Each is a nonnegative picture, and a digit is a sum of them. The number after "Factors" above says how many of
-# them all chains have found: the others are one of several ways to write the same digits, and should not be
-# interpreted.
+# Each is a nonnegative picture, and a digit is a sum of them. The verdict above says how many of them all chains
+# have found. The others are one of several ways to write the same digits, and should not be interpreted.
 
 figure, axes = pyplot.subplots(2, 10, figsize=(8, 1.9), layout="constrained")
 for component, ax in zip(model.components_, axes.flat, strict=True):

@@ -3,7 +3,7 @@ Drug response of cancer cell lines
 ==================================
 
 Rows are cell lines, columns are drugs, an entry is the concentration that halves the growth (IC50, capped at 100). A
-fifth of the table was never measured. Which of those entries can we predict, and how surely?
+fifth of the table was never measured. We predict these entries, and ask which of the predictions are precise.
 """
 
 import warnings
@@ -23,19 +23,18 @@ except DatasetError:
     import pandas as pd
 
     table = pd.DataFrame(make_drug_response(random_state=0).data)
-    print("GDSC is not at hand: a synthetic table of the same shape, by make_drug_response.")
+    print("Data: a synthetic table of the same shape by make_drug_response, because GDSC was not found.")
 known = table.notna().to_numpy()
 print(f"{table.shape[0]} cell lines, {table.shape[1]} drugs, {known.mean():.0%} observed")
 
 # %%
 # Hide what is known
 # ------------------
-# To see how good predictions of unknown entries are, we hide a tenth of the known ones. ``noise="column"``, the
-# default, learns a noise variance for each drug: some never work, and their response is nearly constant.
+# To see how good predictions of unknown entries are, we hide a tenth of the known ones. The default noise learns a
+# variance for each drug, because the response to some drugs is nearly constant, and allows for rare gross errors.
 #
-# The verdict is by purpose. On GDSC predictions are good while the noise is not: the chains have found different
-# factorisations, each with its own noise, while predictions are averaged over all of them. It also names a drug whose
-# response is nearly constant and is predicted worse than by its mean, as entries hidden for this purpose have shown.
+# The verdict is by purpose: predictions can be good while the noise is not, because the chains have found different
+# factorisations, each with its own noise, and predictions are averaged over all of them.
 
 hidden = known & (np.random.default_rng(0).random(table.shape) < 0.1)
 model = BayesianNMF(n_components=10, burn_in=200, n_draws=100, random_state=0)
@@ -48,7 +47,7 @@ print(model.posterior_.summary().verdict)
 # Are the intervals right?
 # ------------------------
 # The curve shows how many of the hidden entries lie in intervals of each probability. On GDSC it lies above the
-# diagonal in the middle, because responses pile up at 0 and at 100, unlike Gaussian noise: these intervals are wide.
+# diagonal in the middle, because responses pile up at 0 and at 100, unlike normal noise: these intervals are wide.
 
 rows, columns = np.nonzero(hidden)
 truth = table.to_numpy()[hidden]
@@ -58,8 +57,8 @@ plot_calibration(model.posterior_, rows, columns, truth, ax)
 # %%
 # Which predictions are useful?
 # -----------------------------
-# Sorted by the predictive standard deviation, the surest fifth has much smaller errors than the rest. That is what
-# an uncertainty is for: to know which imputed responses to use, and which to measure.
+# Sorted by the predictive standard deviation, the most certain fifth has much smaller errors than the rest. So the
+# standard deviation tells which imputed responses to use, and which to measure.
 
 sd = model.posterior_.std(rows, columns, noise=True)
 predicted = model.posterior_.mean(rows, columns)

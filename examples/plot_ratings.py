@@ -21,7 +21,7 @@ try:
 except DatasetError:
     made = make_ratings(600, 400, 20_000, random_state=0)
     ratings = made.data
-    print("MovieLens is not at hand: these are synthetic ratings, made by make_ratings.")
+    print("Data: synthetic ratings by make_ratings, because MovieLens 100K was not found.")
 print(f"{ratings.shape[0]} users, {ratings.shape[1]} items, {ratings.nnz:,} ratings")
 
 # %%
@@ -44,9 +44,9 @@ print(model.posterior_.summary().verdict)
 # Positions are given as pairs, so that no dense matrix is made. The baseline is the sum of the mean of the user and
 # that of the item, less the overall mean.
 #
-# Compare with it before you use any factorisation. On the synthetic ratings it is slightly *better* than bnmf:
-# users and items differ mostly by their level, which two means describe with fewer numbers, and the last line shows
-# how little is left to be found. What bnmf adds there is not accuracy but a distribution for each rating.
+# On the synthetic ratings it is slightly *better* than bnmf: users and items differ mostly by their level, which two
+# means describe with fewer parameters. The last line is the error of the true W Z. bnmf adds a distribution for each
+# rating; ``offset="both"`` would add the effects of users and items to the model.
 
 
 def means(positions, size):
@@ -67,8 +67,8 @@ for name, guess in guesses.items():
     print(f"{name:20} root mean squared error {error:.3f}")
 
 # %%
-# A recommendation that knows what it does not know
-# -------------------------------------------------
+# Recommendations by a quantile
+# -----------------------------
 # For one user: the items with the highest predictions, and those whose rating is *likely* to be high. The second
 # list leaves out items that few people rated.
 
@@ -83,7 +83,7 @@ for name, score in lists.items():
     print(f"{name:20} items {best.tolist()}, with {n_ratings[best].tolist()} ratings")
 
 # %%
-# The fewer ratings an item has, the less is known of what this user would think of it.
+# The fewer ratings an item has, the larger is the standard deviation of its predicted rating.
 
 figure, ax = pyplot.subplots(figsize=(5.2, 3.4), layout="constrained")
 ax.plot(n_ratings[candidates], draws.std(axis=0), "o", markersize=3, alpha=0.6, color="#1f3a5f")

@@ -132,7 +132,7 @@ def test_promises_name_the_tests_that_hold_them():
     page = read(DOCS / "promises.md")
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page)
     assert [(file, test) for file, test in named if f"def {test}" not in read(ROOT / file)] == []
-    tables = [line for line in page.split("## What is checked")[0].splitlines() if re.match(r"\| [a-z]", line)]
+    tables = [line for line in page.split("## Checks")[0].splitlines() if re.match(r"\| [a-z]", line)]
     assert tables
     assert [line for line in tables if "held by" not in line and "`tests/" not in line] == []
 

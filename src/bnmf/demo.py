@@ -50,9 +50,9 @@ def tables() -> dict[str, pd.DataFrame]:
 
 
 def cultivars() -> Example:
-    """Return the wines with a fifth of their entries hidden, named by number and cultivar."""
+    """Return the wines with a fifth of their entries hidden, named by cultivar and number."""
     wine = datasets.load_wine(as_frame=True)
-    names = [f"wine {number}, cultivar {kind + 1}" for number, kind in enumerate(wine.target, start=1)]
+    names = [f"cultivar {kind + 1}, #{number}" for number, kind in enumerate(wine.target, start=1)]
     return example(wine.data.set_axis(names))
 
 

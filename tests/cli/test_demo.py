@@ -22,8 +22,8 @@ def test_demo_compares_draws_and_reports(program, reports, monkeypatch, tmp_path
     assert (out / "demo.png").read_bytes().startswith(b"\x89PNG")
     ((path, posterior, data, _, _),) = reports
     assert path == out / "report.html"
-    assert data.row_names[0] == posterior.row_names[0] == "wine 1, cultivar 1"
-    share = int(re.search(r"For (\d+)% of the wines", result.stdout)[1])
+    assert data.row_names[0] == posterior.row_names[0] == "cultivar 1, #1"
+    share = int(re.search(r"for (\d+)% of the wines", result.stdout)[1])
     assert 75 < share <= 100
     assert f"Open {out / 'demo.png'} and {path}" in result.stdout
 

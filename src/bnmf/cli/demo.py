@@ -49,10 +49,10 @@ def demo(
         errors = [f"{error:.2f}" for error in found.table["error"]]
         rows.append([name, *errors, f"{found.table['coverage'].iloc[0]:.0%}"])
     methods = [*next(iter(checks.values())).table.index]
-    screen.show(["error of hidden entries", *methods, "in 90% intervals"], rows)
+    screen.show(["error", *methods, "coverage"], rows)
     screen.explain(
-        "Errors are in standard deviations of the columns; scikit-learn's imputers work on scaled columns. bnmf also "
-        "says how sure it is of each entry: the last column should be near 90%."
+        "Root mean squared errors of the hidden entries, in standard deviations of the columns; the imputers of "
+        "scikit-learn work on scaled columns. Coverage is the share of hidden entries inside bnmf's 90% intervals."
     )
     shown = demonstration.example(demonstration.tables()["breast cancer"])
     screen.say("\nThe hidden entries of breast cancer with their intervals, for the picture:")
@@ -60,12 +60,19 @@ def demo(
     demonstration.draw(checks, shown, fitted(shown.table(), screen, **settings).posterior_, picture)
     table = demonstration.cultivars().table()
     screen.say("\nThe wines as sums of three nonnegative components, for the report:")
-    model = fitted(table, screen, n_components=3, offset="min", random_state=0, n_jobs=-1)
-    posterior = with_names(model.posterior_, table)
+    options: Any = {
+        "n_components": 3,
+        "offset": "min",
+        "noise": "column",
+        "n_draws": 400,
+        "random_state": 0,
+        "n_jobs": -1,
+    }
+    posterior = with_names(fitted(table, screen, **options).posterior_, table)
     screen.judge(posterior.verdict)
     screen.explain(
-        f"For {demonstration.recognised(posterior):.0%} of the wines the largest component tells which of three "
-        "cultivars they are from. The fit has not seen that."
+        f"The largest component of a wine tells its cultivar, which the fit has not seen, for "
+        f"{demonstration.recognised(posterior):.0%} of the wines."
     )
-    directory.make_report(report, posterior, table.observed(), "Wines, a fifth of the entries hidden", None)
+    directory.make_report(report, posterior, table.observed(), "Wines, a fifth of the entries hidden", options)
     screen.say(f"Open {picture} and {report}", style="bold")

@@ -37,7 +37,7 @@ class Imputed(NamedTuple):
 
     def part(self, chosen: Any) -> Imputed:
         """Return some of the entries."""
-        return Imputed(*(values[chosen] for values in self))  # type: ignore[arg-type]
+        return Imputed(*(values[chosen] for values in self))
 
 
 def imputed_entries(overview: Overview) -> Imputed:
