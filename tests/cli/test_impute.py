@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from bnmf import BayesianNMF, NMFImputer, Posterior
-from bnmf.cli import impute as module
 from bnmf.imputer import ANY_TABLE
+from bnmf.posterior import predictions
 from bnmf.tables import read_table
 
 
@@ -23,7 +23,7 @@ def imputed(small, short):
 
 
 def test_everything_that_is_written_of_a_table(program, short, table, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "N_DRAWS_AT_ONCE", 300)  # parts of three entries
+    monkeypatch.setattr(predictions, "TILE_BYTES", 64 * 240)  # parts of three entries
     out, cells, missing = tmp_path / "filled.csv", tmp_path / "cells.csv", np.isnan(small)
     result = program("impute", table, "-o", out, "--interval", "0.5", "--cells", cells, "--imputations", "3")
     assert result.exit_code == 0, result.output

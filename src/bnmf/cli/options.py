@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -67,6 +68,15 @@ class Reading:
         str | None,
         typer.Option("--delimiter", metavar="SIGN", help="Between cells: a sign, or tab; judged by default."),
     ] = None
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore",
+            metavar="COLUMN",
+            help="A column that is no part of the model; impute writes it back as it is. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
     lower: Annotated[
         list[str] | None,
         typer.Option("--lower", help="Missing entries of a column, or of all, are at least VALUE.", **_LIMIT),
@@ -84,27 +94,30 @@ class Reading:
         typer.Option("--floored", help="Entries up to VALUE were cut there: they are that or smaller.", **_LIMIT),
     ] = None
 
-    def table(self, source: Path, *, keep_cells: bool = False) -> Table:
+    def table(self, source: Path, *, words: Collection[str] | None = None, keep_cells: bool = False) -> Table:
         """Return a table with the limits of its columns, or say that there is none."""
         from bnmf.tables import read_table
 
         limits = {name: self._limits(name) for name in LIMITS}
-        of_text = self.of_text()
+        delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise WrongUse(f"--delimiter is one sign, or one of {', '.join(DELIMITERS)}, got {self.delimiter!r}")
         if str(source) != "-" and not source.exists():
             raise WrongUse(f"there is no file {source}")
         if source.is_dir():
             raise WrongUse(f"{source} is a directory, not a table")
         return read_table(
-            source, triples=self.triples, unstored=self.unstored, keep_cells=keep_cells, **of_text
+            source,
+            triples=self.triples,
+            missing=self.missing or (),
+            unstored=self.unstored,
+            header=self.header,
+            row_names=self.row_names,
+            delimiter=delimiter,
+            ignore=self.ignore or (),
+            words=words,
+            keep_cells=keep_cells,
         ).limited(**limits)
-
-    def of_text(self) -> dict[str, Any]:
-        """Return how a text is read."""
-        delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
-        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-            raise WrongUse(f"--delimiter is one sign, or one of {', '.join(DELIMITERS)}, got {self.delimiter!r}")
-        names = {"header": self.header, "row_names": self.row_names}
-        return {"missing": self.missing or (), **names, "delimiter": delimiter}
 
     def _limits(self, name: str) -> dict[str, float]:
         """Return limits by column, "" for all."""

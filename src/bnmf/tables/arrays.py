@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +16,11 @@ import scipy.sparse as sp
 
 from bnmf.tables.cells import Markers, written
 from bnmf.tables.table import Fills, Table, TableError, check_numbers
-from bnmf.tables.text import Dialect, Grid, Record, grid_of, judged
+from bnmf.tables.text import Dialect, Grid, Record, grid_of, is_data, judged
 from bnmf.utils import memory
 from bnmf.utils.files import npz_bytes
 from bnmf.utils.text import size
-from bnmf.utils.typing import Array
+from bnmf.utils.typing import Array, Indices
 
 NAME_ARRAYS = ("row_names", "column_names")
 """Arrays of an .npz file that hold names."""
@@ -28,6 +29,8 @@ LIMIT_ARRAYS = ("limit_rows", "limit_columns", "limit_lower", "limit_upper")
 # Part of the free memory that a compressed file may take, because reading it takes several times that.
 MEMORY_FRACTION = 0.125
 DEFAULT_LIMIT = 2**30
+BOOLEANS = {"True": True, "False": False}
+"""Truth values of a workbook, by the words that they are read as."""
 
 
 def largest_content() -> int:
@@ -40,6 +43,11 @@ def check_size(n_bytes: int) -> None:
     """Raise an error if a compressed file holds more than the memory is good for."""
     if n_bytes > largest_content():
         raise TableError(f"uncompressed it takes more than {size(largest_content())}, an eighth of the free memory")
+
+
+def rounded(value: Any) -> Any:
+    """Return a number with the digits that are written, and everything else as it is."""
+    return value if isinstance(value, str | bool) or value is None else float(written(value))
 
 
 def filled_values(values: Array, fills: Fills) -> Array:
@@ -206,22 +214,30 @@ class Parquet:
     """A Parquet file, of which the first `n_names` (0 or 1) columns hold names of rows."""
 
     frame: pd.DataFrame
-    n_names: int
+    n_names: int = 0
 
     description = "Parquet file"
     endings = (".parquet", ".pq")
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries; columns without them are as they were."""
+        """Return the file with values in place of missing entries; columns without them are as they were."""
         frame = self.frame.copy()
-        for column in np.unique(fills.columns).tolist():
-            here = fills.columns == column
-            old = frame.iloc[:, column + self.n_names]
-            values = table.values[:, column].copy()
-            values[fills.rows[here]] = fills.values[here]
-            kind = old.dtype if old.dtype.kind == "f" else np.float64
-            frame.isetitem(column + self.n_names, values.astype(kind))
+        for column, rows, values in fills.by_column():
+            place = column + self.n_names
+            frame.isetitem(place, put(frame.iloc[:, place], rows, values).array)
         return parquet_bytes(frame)
+
+
+def put(column: pd.Series, rows: Indices, values: Any) -> pd.Series:
+    """Return a column with some values, in its precision if they are numbers."""
+    numbers = _as_numbers(column)
+    if numbers is None or pd.api.types.is_bool_dtype(column.dtype):
+        column = column.copy()
+        column.iloc[rows] = values
+        return column
+    numbers = numbers.copy()
+    numbers[rows] = values
+    return pd.Series(numbers, column.index, column.dtype if column.dtype.kind == "f" else np.float64)
 
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
@@ -232,7 +248,9 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def read_parquet(content: bytes, markers: Markers) -> Table:
+def read_parquet(
+    content: bytes, markers: Markers, row_names: bool | None = None, words: Collection[str] | None = None
+) -> Table:
     """Read a Parquet file. Names of rows are the index that pandas stored, or a first column of text."""
     _import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
     import pyarrow.parquet
@@ -240,17 +258,30 @@ def read_parquet(content: bytes, markers: Markers) -> Table:
     facts = pyarrow.parquet.read_metadata(io.BytesIO(content))
     check_size(8 * facts.num_rows * facts.num_columns)
     frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
-    numbers = [_as_numbers(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    labels = _texts(frame.columns)
     has_index = not isinstance(frame.index, pd.RangeIndex)
-    n_names = int(not has_index and len(numbers) > 1 and numbers[0] is None)
-    wrong = [repr(str(frame.columns[i])) for i in range(n_names, len(numbers)) if numbers[i] is None]
-    if wrong:
-        raise TableError(f"these columns do not hold numbers: {', '.join(wrong[:5])}; remove them or code them")
+    if row_names is None:
+        row_names = not has_index and len(labels) > 1 and _as_numbers(frame.iloc[:, 0]) is None
+        row_names = row_names and (words is None or not is_data(_texts(pd.Index(frame.iloc[:, 0])), labels[0], words))
+    n_names = int(row_names and not has_index)
+    numbers: list[Any] = []
+    of_words: dict[int, pd.Series] = {}
+    for place, label in enumerate(labels[n_names:]):
+        column = frame.iloc[:, place + n_names]
+        is_word = words is not None and (label in words or pd.api.types.is_bool_dtype(column.dtype))
+        found = None if is_word else _as_numbers(column)
+        if found is None:
+            of_words[place] = markers.hide_words(column.reset_index(drop=True))
+        numbers.append(np.full(len(frame), np.nan) if found is None else found)
+    table = _dense_table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), markers)
     names = pd.Index(frame.iloc[:, 0]) if n_names else frame.index if has_index else None
-    values = np.column_stack([np.empty((len(frame), 0)), *(x for x in numbers[n_names:] if x is not None)])
-    table = _dense_table(values, Parquet(frame, n_names), markers)
-    row_names = None if names is None else _texts(names)
-    return replace(table, row_names=row_names, column_names=_texts(frame.columns[n_names:]))
+    return replace(
+        table,
+        row_names=None if names is None else _texts(names),
+        column_names=labels[n_names:],
+        words=of_words,
+        corner=None if names is None or names.name is None else str(names.name),
+    )
 
 
 def _as_numbers(column: pd.Series) -> Array | None:
@@ -288,12 +319,12 @@ class Workbook:
     endings = (".xlsx",)
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the workbook with numbers in some cells of its first sheet."""
+        """Return the workbook with values in some cells of its first sheet."""
         book = _workbook(self.content)
         sheet = book.worksheets[0]
-        for row, column, value in zip(*(part.tolist() for part in fills), strict=True):
+        for row, column, value in fills.entries():
             line = int(self.grid.cells[self.grid.places[row]][-1])
-            sheet.cell(line, self.grid.columns[column] + 1).value = float(written(value))
+            sheet.cell(line, self.grid.columns[column] + 1).value = rounded(BOOLEANS.get(value, value))
         buffer = io.BytesIO()
         book.save(buffer)
         return buffer.getvalue()
@@ -308,7 +339,13 @@ def _workbook(content: bytes, **options: Any) -> Any:
         return openpyxl.load_workbook(io.BytesIO(content), **options)
 
 
-def read_workbook(content: bytes, markers: Markers, header: bool | None, row_names: bool | None) -> Table:
+def read_workbook(
+    content: bytes,
+    markers: Markers,
+    header: bool | None,
+    row_names: bool | None,
+    words: Collection[str] | None = None,
+) -> Table:
     """Read the first sheet of an Excel workbook."""
     book = _workbook(content, data_only=True)
     rows = enumerate(book.worksheets[0].iter_rows(values_only=True), start=1)
@@ -320,7 +357,8 @@ def read_workbook(content: bytes, markers: Markers, header: bool | None, row_nam
     if not found:
         raise TableError("the first sheet is empty")
     dialect = judged([cells for _, cells in found[:200]], Dialect(), markers, header, row_names)
-    table = grid_of(lambda: iter(found), dialect, markers, keep_cells=True)
+    is_judged = row_names is None
+    table = grid_of(lambda: iter(found), dialect, markers, words=words, is_judged=is_judged, keep_cells=True)
     assert isinstance(table.layout, Grid)
     lines = [[*cells, str(line)] for line, cells in found]  # where each record is in the sheet
     notes = [f"only the first of {len(book.worksheets)} sheets is read, {book.worksheets[0].title!r}"]
