@@ -364,32 +364,17 @@ def learn(
 _ORDER = "all categories in their order"
 
 
+KIND_OF = {"boolean": "binary", "integer": "whole", "floating": "number", "mixed-integer-float": "number"}
+KIND_OF |= {"decimal": "number", **dict.fromkeys(("string", "mixed-integer", "mixed", "empty"), "categorical")}
+"""Kinds by what pandas infers from a column."""
+
+
 def kind_of(values: pd.Series) -> str:
     """Return the kind that the dtype of a column says, or the values of a column of objects."""
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return "ordered" if dtype.ordered else "categorical"
-    if types.is_bool_dtype(dtype):
-        return "binary"
-    if types.is_integer_dtype(dtype):
-        return "whole"
-    if types.is_float_dtype(dtype):
-        return "number"
-    found = (
-        types.infer_dtype(values, skipna=True)
-        if types.is_object_dtype(dtype) or types.is_string_dtype(dtype)
-        else str(dtype)
-    )
-    known = {
-        "boolean": "binary",
-        "integer": "whole",
-        "floating": "number",
-        "mixed-integer-float": "number",
-        "decimal": "number",
-    }
-    return known.get(
-        found, "categorical" if found in ("string", "mixed-integer", "mixed", "empty") else f"of dtype {found}"
-    )
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return "ordered" if values.dtype.ordered else "categorical"
+    found = types.infer_dtype(values, skipna=True)
+    return KIND_OF.get(found, f"of dtype {found}")
 
 
 def _in_order(name: Any, column: pd.Series, known: Bools, kind: str) -> Array:

@@ -328,10 +328,6 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return an array of numbers unless X is a DataFrame."""
         return frame if isinstance(X, pd.DataFrame) else frame.to_numpy(frame.dtypes.iloc[0])
 
-    def _names(self, input_features: Any = None) -> Array:
-        """Return the names of the columns that are filled."""
-        return super().get_feature_names_out(input_features)[self._table.is_kept]
-
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that :meth:`transform` gives.
 
@@ -345,11 +341,9 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of str
             Those that are filled, and those of the indicator columns.
         """
-        names = self._names(input_features)
-        if self.indicator_ is None:
-            return names
-        of_all = super().get_feature_names_out(input_features)
-        return np.concatenate([names, self.indicator_.get_feature_names_out(of_all)])
+        names = super().get_feature_names_out(input_features)
+        of_indicator = [] if self.indicator_ is None else self.indicator_.get_feature_names_out(names)
+        return np.concatenate([names[self._table.is_kept], of_indicator])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

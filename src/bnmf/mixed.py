@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,14 +33,6 @@ MAX_CATEGORIES, MIN_ENTRIES, FEW = 100, 2, 10
 
 # Limits of every entry of a table, NaN where nothing is said of it.
 Sides = tuple[Floats, Floats]
-
-
-class Encoded(NamedTuple):
-    """A table as latent columns: numbers, with names for what is said about a fit, and limits of the same shape."""
-
-    values: pd.DataFrame
-    lower: Floats | None
-    upper: Floats | None
 
 
 def is_mixed(X: Any, kinds: Any, ignore: Any) -> bool:
@@ -129,8 +121,8 @@ class MixedTable:
             low[found.rows, found.columns], high[found.rows, found.columns] = found.lower, found.upper
         return low, high
 
-    def encode(self, X: pd.DataFrame, limits: Sides) -> Encoded:
-        """Return X as latent columns; limits hold for columns of numbers."""
+    def encode(self, X: pd.DataFrame, limits: Sides) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
+        """Return X as latent columns with names, and their limits; `limits` hold for columns of numbers."""
         known = ~self.missing(X)
         parts, names = [], []
         for at, column in enumerate(self.columns):
@@ -149,7 +141,7 @@ class MixedTable:
             names += column.latent_names
         values, lower, upper = (np.hstack(sides) for sides in zip(*parts, strict=True))
         frame = pd.DataFrame(values, columns=names)
-        return Encoded(frame, None, None) if np.isnan([lower, upper]).all() else Encoded(frame, lower, upper)
+        return (frame, None, None) if np.isnan([lower, upper]).all() else (frame, lower, upper)
 
     def has_gaps(self, X: pd.DataFrame, limits: Sides) -> bool:
         """Return whether an entry is to be filled."""

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bnmf.imputer import NMFImputer
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
-    from bnmf.utils.typing import Array, Indices
+    from bnmf.utils.typing import Floats, Indices
 
 # The probability of the intervals that --cells lists.
 CELLS_INTERVAL = 0.9
@@ -122,26 +122,24 @@ def impute(
     table = _without_the_unfillable(table, kinds, screen)
     output = _output(table, out, data, cells)
     rows, columns = _fillable(table, screen)
-    predicted: Nothing | Numbers | Kinds
+    asked = (interval or CELLS_INTERVAL) if interval or cells else None, imputations, seed
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
-        predicted = Nothing()
+        found = Values([], ([], []), [[]] * imputations)
     elif fit is not None:
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
-        predicted = Numbers(posterior, rows, columns, order[columns], table)
+        found = _numbers(posterior, rows, order[columns], _limits_at(table, rows, columns), *asked)
     elif kinds or table.words:
         imputer, X = _fit_kinds(table, kinds, screen, n_components=components, **sampling)
-        predicted = Kinds(imputer, X, rows, columns, table)
+        found = _of_kinds(imputer, X, table, (rows, columns), *asked)
     else:
         posterior = _fit(table, data, screen, components, sampling, triples=reading.triples)
-        predicted = Numbers(posterior, rows, columns, columns, table)
-    mean = predicted.mean()
-    between = predicted.interval(interval or CELLS_INTERVAL) if interval or cells else ()
-    copies = predicted.copies(imputations, seed) if imputations else ()
-    for path, values in [(out, mean), *zip(ends, between, strict=False), *zip(numbered, copies, strict=True)]:
+        found = _numbers(posterior, rows, columns, _limits_at(table, rows, columns), *asked)
+    files = [(out, found.mean), *zip(ends, found.ends, strict=False), *zip(numbered, found.copies, strict=True)]
+    for path, values in files:
         _write(path, output, rows, columns, values)
     if cells:
-        _write_cells(cells, table, rows, columns, mean, *between)
+        _write_cells(cells, table, rows, columns, found.mean, *found.ends)
     if str(out) != "-":
         entries = "1 entry" if len(rows) == 1 else f"{len(rows):,} entries"
         screen.say(f"Filled {entries}: {out}", style="bold")
@@ -230,86 +228,58 @@ def _fillable(table: Table, screen: Screen) -> tuple[Indices, Indices]:
 # --- by what
 
 
-class Nothing:
-    """A table that has nothing to fill."""
+class Values(NamedTuple):
+    """Values for the entries to fill: means, the lower and the upper ends of intervals, and draws."""
 
-    def mean(self) -> Sequence[Any]:
-        """Return no values."""
-        return []
-
-    def interval(self, prob: float) -> Sequence[Any]:
-        """Return no ends of intervals."""
-        return [], []
-
-    def copies(self, number: int, seed: int) -> Sequence[Any]:
-        """Return no draws."""
-        return [[]] * number
+    mean: Any
+    ends: Any
+    copies: Any
 
 
-class Numbers:
-    """Values by a posterior for entries of a table of numbers, which are in the columns `at` of the fit."""
+def _limits_at(table: Table, rows: Indices, columns: Indices) -> tuple[Floats, Floats]:
+    """Return the limits of entries, NaN for those without."""
+    import numpy as np
 
-    def __init__(self, posterior: Posterior, rows: Indices, columns: Indices, at: Indices, table: Table) -> None:
-        import numpy as np
-
-        none = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-        self.posterior, self.rows, self.at = posterior, rows, at
-        self.limits = none if table.limits is None else table.limits.at(rows, columns)
-
-    def mean(self) -> Array:
-        """Return the posterior means, within limits where there are some."""
-        return self._values("predict")[0]
-
-    def interval(self, prob: float) -> Array:
-        """Return the lower and the upper ends of intervals."""
-        return self._values("ends", prob, n_copies=2)
-
-    def copies(self, number: int, seed: int) -> Array:
-        """Return draws (number, entries) with noise, each from one draw of the factors."""
-        import numpy as np
-
-        rng, n_draws = np.random.default_rng(seed), self.posterior.n_chains * self.posterior.n_draws
-        if number > n_draws:
-            raise WrongUse(f"--imputations is at most the number of draws, {n_draws:,}, got {number}")
-        return self._values("draw", rng, n_copies=number, chosen=rng.permutation(n_draws)[:number])
-
-    def _values(self, what: str, *given: Any, n_copies: int = 1, chosen: Any = slice(None)) -> Array:
-        from bnmf.columns import Number, values_of_entries
-
-        values_of = getattr(Number(""), what)
-        return values_of_entries(
-            self.posterior,
-            self.rows,
-            self.at,
-            self.limits,
-            lambda draws: values_of(draws, *given),
-            n_copies,
-            chosen,
-        ).astype(float)
+    none = np.full(len(rows), np.nan)
+    return (none, none) if table.limits is None else table.limits.at(rows, columns)
 
 
-class Kinds:
-    """Values by the kinds of columns for the missing and limited entries of a table."""
+def _numbers(
+    posterior: Posterior,
+    rows: Indices,
+    columns: Indices,
+    limits: tuple[Floats, Floats],
+    prob: float | None,
+    n_copies: int,
+    seed: int,
+) -> Values:
+    """Return the values of entries of a fit of numbers; each copy is from one draw of the factors, with noise."""
+    import numpy as np
 
-    def __init__(self, imputer: NMFImputer, X: Any, rows: Indices, columns: Indices, table: Table) -> None:
-        self.imputer, self.X, self.at = imputer, X, (rows, columns)
-        self.limits: dict[str, Any] = {"lower": table.lower, "upper": table.upper}
+    from bnmf.columns import Number, values_of_entries
 
-    def mean(self) -> Array:
-        """Return what is expected: means of numbers, most probable categories."""
-        return self._entries(self.imputer.transform(self.X, **self.limits))
+    rng, n_draws, number = np.random.default_rng(seed), posterior.n_chains * posterior.n_draws, Number("")
+    if n_copies > n_draws:
+        raise WrongUse(f"--imputations is at most the number of draws, {n_draws:,}, got {n_copies}")
 
-    def interval(self, prob: float) -> Sequence[Array]:
-        """Return the lower and the upper ends of intervals; categories without an order have none."""
-        return [self._entries(end) for end in self.imputer.interval(self.X, prob, **self.limits)]
+    def values(of_draws: Any, number: int, chosen: Any = slice(None)) -> Floats:
+        return values_of_entries(posterior, rows, columns, limits, of_draws, number, chosen).astype(float)
 
-    def copies(self, number: int, seed: int) -> Sequence[Array]:
-        """Return draws, each from one draw of the factors."""
-        copies = self.imputer.multiple_imputations(self.X, number, **self.limits, random_state=seed)
-        return [self._entries(copy) for copy in copies]
+    ends = () if prob is None else values(lambda draws: number.ends(draws, prob), 2)
+    chosen = rng.permutation(n_draws)[:n_copies]
+    copies = values(lambda draws: number.draw(draws, rng), n_copies, chosen) if n_copies else ()
+    return Values(values(number.predict, 1)[0], ends, copies)
 
-    def _entries(self, frame: Any) -> Array:
-        return frame.astype(object).to_numpy()[self.at]
+
+def _of_kinds(
+    imputer: NMFImputer, X: Any, table: Table, at: Any, prob: float | None, n_copies: int, seed: int
+) -> Values:
+    """Return the values of entries by the kinds of their columns; categories without an order have no interval."""
+    limits: dict[str, Any] = {"lower": table.lower, "upper": table.upper}
+    ends = () if prob is None else imputer.interval(X, prob, **limits)
+    copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
+    mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
+    return Values(mean, others[: len(ends)], others[len(ends) :])
 
 
 def _fit(

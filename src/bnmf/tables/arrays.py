@@ -63,58 +63,45 @@ def filled_values(values: Array, fills: Fills) -> Array:
 
 
 @dataclass(frozen=True)
-class NumpyArray:
-    """An .npy file, or an .npz file with one matrix, which has a name there."""
+class ArrayFile:
+    """A matrix in an .npy, .npz or .mtx file; an array of NumPy is kept, for its precision, with its name in an .npz."""
 
-    original: Array
-    name: str | None = None
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
-        return (".npy",) if self.name is None else (".npz",)
-
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-        return f"NumPy array of {self.original.dtype}"
-
-    def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries."""
-        filled = filled_values(self.original, fills)
-        if self.name is not None:
-            return npz_bytes({self.name: filled, **_name_arrays(table)})
-        buffer = io.BytesIO()
-        np.save(buffer, filled)
-        return buffer.getvalue()
-
-
-@dataclass(frozen=True)
-class SparseFile:
-    """A matrix in an .npz file of SciPy, or in one of Matrix Market, which may list all entries."""
-
-    is_market: bool
-    is_dense: bool = False
+    ending: str
+    description: str
+    original: Array | None = None
+    name: str = "X"
 
     @property
     def endings(self) -> tuple[str, ...]:
         """How names of such files end."""
-        return (".mtx",) if self.is_market else (".npz",)
-
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-        kind = "dense" if self.is_dense else "sparse"
-        return f"{kind} Matrix Market file" if self.is_market else "sparse matrix of SciPy"
+        return (self.ending,)
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries, which are stored then."""
-        filled: Any = _stored(table.values, fills) if table.is_sparse else filled_values(table.values, fills)
-        if not self.is_market:
-            return npz_bytes(_sparse_arrays(filled) | _name_arrays(table))
+        """Return the file with numbers in place of missing entries, which a sparse matrix stores then."""
+        filled: Any
+        if table.is_sparse:
+            filled = _stored(table.values, fills)
+        else:
+            filled = filled_values(table.values if self.original is None else self.original, fills)
         buffer = io.BytesIO()
-        scipy.io.mmwrite(buffer, filled, symmetry="general")
+        if self.ending == ".npz":
+            arrays = _sparse_arrays(filled) if table.is_sparse else {self.name: filled}
+            return npz_bytes(arrays | _name_arrays(table))
+        if self.ending == ".npy":
+            np.save(buffer, filled)
+        else:
+            scipy.io.mmwrite(buffer, filled, symmetry="general")
         return buffer.getvalue()
+
+
+def numpy_array(array: Array, ending: str = ".npy", name: str = "X") -> ArrayFile:
+    """Return how an array of NumPy is stored."""
+    return ArrayFile(ending, f"NumPy array of {array.dtype}", array, name)
+
+
+MARKET = ArrayFile(".mtx", "sparse Matrix Market file")
+DENSE_MARKET = ArrayFile(".mtx", "dense Matrix Market file")
+SPARSE = ArrayFile(".npz", "sparse matrix of SciPy")
 
 
 def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
@@ -129,7 +116,7 @@ def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
 def read_npy(content: bytes, markers: Markers) -> Table:
     """Read an .npy file."""
     array = np.load(io.BytesIO(content), allow_pickle=False)
-    return _dense_table(array, NumpyArray(array), markers)
+    return _dense_table(array, numpy_array(array), markers)
 
 
 def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
@@ -140,12 +127,13 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
     limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
     if "format" in arrays and "shape" in arrays:
         matrix = sp.load_npz(io.BytesIO(npz_bytes(arrays)))
-        table = _sparse_table(matrix, SparseFile(is_market=False), markers, unstored)
+        table = _sparse_table(matrix, SPARSE, markers, unstored)
     else:
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
         if len(matrices) != 1 or len(arrays) != 1:
             raise TableError(f"an .npz file must hold one matrix of numbers, this one holds {', '.join(arrays)}")
-        table = _dense_table(arrays[matrices[0]], NumpyArray(arrays[matrices[0]], matrices[0]), markers)
+        array = arrays[matrices[0]]
+        table = _dense_table(array, numpy_array(array, ".npz", matrices[0]), markers)
     for name, length in zip(NAME_ARRAYS, table.shape, strict=True):
         if name in names and len(names[name]) != length:
             raise TableError(f"{name} has {len(names[name])} names, the matrix needs {length}")
@@ -157,8 +145,8 @@ def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
     """Read a Matrix Market file."""
     matrix = scipy.io.mmread(io.BytesIO(content), spmatrix=False)
     if sp.issparse(matrix):
-        return _sparse_table(matrix, SparseFile(is_market=True), markers, unstored)
-    return _dense_table(matrix, SparseFile(is_market=True, is_dense=True), markers)
+        return _sparse_table(matrix, MARKET, markers, unstored)
+    return _dense_table(matrix, DENSE_MARKET, markers)
 
 
 def _check_matrix(matrix: Any) -> None:
@@ -175,7 +163,7 @@ def _dense_table(array: Array, layout: Any, markers: Markers) -> Table:
     return Table(markers.hide(values), layout)
 
 
-def _sparse_table(matrix: Any, layout: SparseFile, markers: Markers, unstored: str) -> Table:
+def _sparse_table(matrix: Any, layout: ArrayFile, markers: Markers, unstored: str) -> Table:
     _check_matrix(matrix)
     csr = sp.csr_array(matrix.astype(np.float64))
     csr.sum_duplicates()

@@ -14,12 +14,14 @@ from typing import Any
 import pandas as pd
 
 from bnmf.tables.arrays import (
-    NumpyArray,
+    DENSE_MARKET,
+    MARKET,
+    SPARSE,
     Parquet,
-    SparseFile,
     check_size,
     is_workbook,
     largest_content,
+    numpy_array,
     parquet_bytes,
     read_market,
     read_npy,
@@ -201,10 +203,12 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
         raise TableError(f"{out}: such a file holds numbers only, and this table has words; name it .csv or .parquet")
     if wanted in (".npy", ".mtx") and (table.row_names or table.column_names):
         raise TableError(f"{out}: such a file has no names of rows and columns; name it .npz or .csv")
-    if wanted == ".mtx" or (wanted == ".npz" and table.is_sparse):
-        return replace(table, layout=SparseFile(is_market=wanted == ".mtx", is_dense=not table.is_sparse))
+    if table.is_sparse:
+        return replace(table, layout=MARKET if wanted == ".mtx" else SPARSE)
+    if wanted == ".mtx":
+        return replace(table, layout=DENSE_MARKET)
     if wanted in (".npy", ".npz"):
-        return replace(table, layout=NumpyArray(table.values, None if wanted == ".npy" else "X"))
+        return replace(table, layout=numpy_array(table.values, wanted))
     if wanted in (".parquet", ".pq"):
         return replace(table, layout=Parquet(table.frame().rename_axis(table.corner)))
     return replace(table, layout=_Converted(wanted))

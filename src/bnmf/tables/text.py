@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
@@ -102,15 +103,18 @@ def records(text: str, delimiter: str, first_line: int = 1) -> Iterator[Record]:
             yield line, cells
 
 
-def sample(found: Iterator[Record]) -> list[list[str]]:
-    """Return the cells of the first records, up to one that is torn."""
-    cells = []
-    try:
-        for _, record in islice(found, N_SAMPLE_RECORDS):
-            cells.append(record)
-    except TableError:  # reading them will say where
-        pass
-    return cells
+def first_of(found: Iterator[Record]) -> list[Record]:
+    """Return the first records, up to one that is torn: reading that will say where."""
+    first = []
+    with contextlib.suppress(TableError):
+        for record in islice(found, N_SAMPLE_RECORDS):
+            first.append(record)  # noqa: PERF402
+    return first
+
+
+def sample(text: str, delimiter: str) -> list[list[str]]:
+    """Return the cells of the first records."""
+    return [cells for _, cells in first_of(records(text, delimiter))]
 
 
 # --- what is recognised
@@ -130,10 +134,10 @@ def recognise(
     if len(text) - len(preamble) > len(body) and "\n" in body:
         body = body[: body.rindex("\n") + 1]
     if delimiter is None:
-        consistency = {sign: _consistency(sample(records(body, sign))) for sign in DELIMITERS}
+        consistency = {sign: _consistency(sample(body, sign)) for sign in DELIMITERS}
         best = max(DELIMITERS, key=consistency.__getitem__)  # the first of equals
         delimiter = best if consistency[best] else ","
-    found = sample(records(body, delimiter))
+    found = sample(body, delimiter)
     if not found:
         next(records(body, delimiter, 1 + preamble.count("\n")), None)  # perhaps the first record is torn
         raise TableError("the file is empty")
@@ -322,9 +326,7 @@ def grid_of(
     iterator = found()
     kept = [cells for _, cells in islice(iterator, int(dialect.header) + n_meta[0])]
     header = [cell.strip() for cell in kept[0]] if dialect.header else dialect.commented
-    below = sample(islice(found(), len(kept), None))
-    reader = Reader(dialect, markers, header, int(dialect.row_names) + n_meta[1])
-    reader.take_words(below, words or ())
+    reader = Reader(dialect, markers, header, n_meta[1], first_of(islice(found(), len(kept), None)), words or ())
     rows: list[str] = []
     lines, places, values = array("q"), array("q"), array("d")
     limits: list[tuple[int, int, float, float]] = []
@@ -332,7 +334,6 @@ def grid_of(
         if reader.is_comment(cells):
             kept += [cells] * keep_cells
             continue
-        reader.check_width(line, cells)
         between: list[tuple[int, float, float]] = []
         values.extend(reader.numbers(line, cells, between))
         limits += [(len(lines), *limit) for limit in between]
@@ -362,7 +363,7 @@ def grid_of(
         reader.names,
         notes=list(dialect.notes),
         words={place: markers.hide_words(pd.Series(cells, dtype="str")) for place, cells in reader.words.items()},
-        corner=reader.corner if dialect.row_names else None,
+        corner=reader.corner,
     )
     if not limits:
         return table
@@ -370,44 +371,50 @@ def grid_of(
 
 
 class Reader:
-    """Converts the records of a table, and names what is wrong with them."""
+    """Converts the records of a table, and names what is wrong with them.
 
-    def __init__(self, dialect: Dialect, markers: Markers, header: list[str] | None, skipped: int) -> None:
-        self.dialect, self.markers, self.header, self.skipped = dialect, markers, header, skipped
-        self.width = 0
-        self.words: dict[int, list[str]] = {}
+    `first` are the first records below the `header`: they tell the number of cells and the columns of words, which are
+    those with a name in `words`, and those that are mostly text. `n_meta` columns after the row names are skipped.
+    """
 
-    def take_words(self, below: list[list[str]], named: Collection[str]) -> None:
-        """Choose the columns that hold words: those with a name in `named`, and those that are mostly text here."""
-        rows = [cells for cells in below if not self.is_comment(cells)]
-        if not rows:
-            return
-        width = len(rows[0])
-        names = self._names(width) or [str(place) for place in range(1, width - self.skipped + 1)]
-        columns = zip(*(cells[self.skipped :] for cells in rows if len(cells) == width), strict=True)
-        for place, (name, cells) in enumerate(zip(names, columns, strict=False)):
-            if name in named or is_mostly_text(cells, self.dialect.decimal, self.markers):
-                self.words[place] = []
+    def __init__(
+        self,
+        dialect: Dialect,
+        markers: Markers,
+        header: list[str] | None,
+        n_meta: int,
+        first: list[Record],
+        words: Collection[str],
+    ) -> None:
+        self.dialect, self.markers, self.skipped = dialect, markers, int(dialect.row_names) + n_meta
+        self.width = len(header or [""])
+        rows = [record for record in first if not self.is_comment(record[1])]
+        line, self.width = (rows[0][0], len(rows[0][1])) if rows else (0, self.width)
+        lacks_corner = bool(header and self.skipped and len(header) == self.width - 1)
+        if header is not None and len(header) != self.width and not lacks_corner:
+            raise TableError(f"the header has {len(header)} cells, but line {line} has {self.width}")
+        self.corner = header[0] or None if header and dialect.row_names and not lacks_corner else None
+        n_columns = self.width - self.skipped
+        names = header[-n_columns:] if header and n_columns else header and []
+        self.names = None if names is None else [name or f"column {at}" for at, name in enumerate(names, start=1)]
+        labels = self.names or [str(at) for at in range(1, n_columns + 1)]
+        columns = zip(*(cells[self.skipped :] for _, cells in rows if len(cells) == self.width), strict=True)
+        self.words: dict[int, list[str]] = {
+            place: []
+            for place, (label, cells) in enumerate(zip(labels, columns, strict=False))
+            if label in words or is_mostly_text(cells, dialect.decimal, markers)
+        }
 
     def is_comment(self, cells: list[str]) -> bool:
         """Return whether a record begins with # and is not a row."""
-        begins = cells[0].startswith("#") and not self.markers.is_missing(cells[0])
-        return begins and len(cells) != (self.width or len(self.header or [""]))
+        return cells[0].startswith("#") and not self.markers.is_missing(cells[0]) and len(cells) != self.width
 
-    def check_width(self, line: int, cells: list[str]) -> None:
-        """Raise an error if a record is longer or shorter than the first one."""
-        if not self.width:
-            self.width = len(cells)
-            n_columns = None if self.header is None else len(self.header)
-            if n_columns not in (None, self.width) and not (self.skipped and n_columns == self.width - 1):
-                raise TableError(f"the header has {n_columns} cells, but line {line} has {self.width}")
-        elif len(cells) != self.width:
+    def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
+        """Return the numbers of a record, NaN for words, or raise an error that names the line and the column."""
+        if len(cells) != self.width:
             broken = any("\n" in cell for cell in cells)
             hint = ": a quote in it is closed only in another line" if broken else ""
             raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {self.width}{hint}")
-
-    def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
-        """Return the numbers of a record, NaN for words, or raise an error that names the column."""
         numbers = cells[self.skipped :]
         for place, words in self.words.items():
             words.append(numbers[place].strip())
@@ -423,27 +430,10 @@ class Reader:
         raise TableError(f"{where} is not a number (if it means missing, use --missing {cell!r})")
 
     def are_names(self, rows: list[str], words: Collection[str] | None) -> bool:
-        """Return whether the names of all rows are still names."""
+        """Return whether what the first records have as names of rows are names in all of them."""
         if any("taken as row names" in note for note in self.dialect.notes) and not is_numbering(rows):
             return False
         return words is None or self.corner is None or not is_data(rows, self.corner, words)
-
-    @property
-    def corner(self) -> str | None:
-        """The name of the column of row names."""
-        has_corner = self.header is not None and len(self.header) == self.width
-        return self.header[0] or None if self.header is not None and has_corner else None
-
-    @property
-    def names(self) -> list[str] | None:
-        """The names of the columns, with their number in place of an empty one."""
-        return self._names(self.width)
-
-    def _names(self, width: int) -> list[str] | None:
-        if self.header is None:
-            return None
-        names = self.header[self.skipped - width :] if width > self.skipped else []
-        return [name or f"column {place}" for place, name in enumerate(names, start=1)]
 
     def name(self, place: int) -> str:
         """Return a column as errors name it."""
