@@ -64,7 +64,7 @@ def filled_values(values: Array, fills: Fills) -> Array:
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """A matrix in an .npy, .npz or .mtx file; an array of NumPy is kept, for its precision, with its name in an .npz."""
+    """A matrix in an .npy, .npz or .mtx file; an array of NumPy is kept for its precision, with its name in an .npz."""
 
     ending: str
     description: str
