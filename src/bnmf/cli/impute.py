@@ -65,12 +65,10 @@ def impute(
     ] = 0,
     kind: Annotated[
         list[str] | None,
-        typer.Option(
+        options.several(
             "--kind",
-            metavar="COLUMN=KIND",
-            help="Kind of a column: number, nonnegative, 0..100, whole, ordered, low<mid<high, binary or categorical. "
-            "May be repeated.",
-            show_default=False,
+            "COLUMN=KIND",
+            "Kind of a column: number, nonnegative, 0..100, whole, ordered, low<mid<high, binary or categorical.",
         ),
     ] = None,
     *,
@@ -95,7 +93,7 @@ def impute(
       bnmf impute new.csv --fit survey -o filled.csv        # new rows, by a fit of bnmf fit
       bnmf impute sensors.tsv -o filled.parquet --missing -999
       bnmf impute water.csv -o filled.csv --capped turbidity=100   # and <0.01 in a cell is a limit
-      bnmf impute people.csv -o filled.csv --kind size=S<M<L --kind share=0..100 --ignore name
+      bnmf impute people.csv -o filled.csv --kind 'size=S<M<L' --kind share=0..100 --ignore name
       bnmf impute ratings.csv --triples -o filled.csv       # "ann,film," becomes "ann,film,3.7"
       cat survey.csv | bnmf impute - -o - > filled.csv
     """

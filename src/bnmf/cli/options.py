@@ -33,7 +33,15 @@ def _number_or_auto(text: str | int) -> int | str:
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="The table; - for standard input.", show_default=False)]
 LIMITS = ("lower", "upper", "capped", "floored")
-_LIMIT = {"metavar": "[COLUMN=]VALUE", "show_default": False}
+
+
+def several(name: str, metavar: str, text: str) -> Any:
+    """Return an option that may be repeated."""
+    return typer.Option(name, metavar=metavar, help=f"{text} May be repeated.", show_default=False)
+
+
+def _limit(name: str, text: str) -> Any:
+    return typer.Option(name, metavar="[COLUMN=]VALUE", help=text, show_default=False)
 
 
 @dataclass
@@ -46,12 +54,7 @@ class Reading:
     ] = False
     missing: Annotated[
         list[str] | None,
-        typer.Option(
-            "--missing",
-            metavar="VALUE",
-            help="Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?. May be repeated.",
-            show_default=False,
-        ),
+        several("--missing", "VALUE", "Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?."),
     ] = None
     unstored: Annotated[
         Literal["zero", "missing"] | None,
@@ -70,28 +73,19 @@ class Reading:
     ] = None
     ignore: Annotated[
         list[str] | None,
-        typer.Option(
-            "--ignore",
-            metavar="COLUMN",
-            help="A column that is no part of the model; impute writes it back as it is. May be repeated.",
-            show_default=False,
-        ),
+        several("--ignore", "COLUMN", "A column that is no part of the model; impute writes it back as it is."),
     ] = None
     lower: Annotated[
-        list[str] | None,
-        typer.Option("--lower", help="Missing entries of a column, or of all, are at least VALUE.", **_LIMIT),
+        list[str] | None, _limit("--lower", "Missing entries of a column, or of all, are at least VALUE.")
     ] = None
     upper: Annotated[
-        list[str] | None,
-        typer.Option("--upper", help="Missing entries of a column, or of all, are at most VALUE.", **_LIMIT),
+        list[str] | None, _limit("--upper", "Missing entries of a column, or of all, are at most VALUE.")
     ] = None
     capped: Annotated[
-        list[str] | None,
-        typer.Option("--capped", help="Entries from VALUE on were capped: they are that or larger.", **_LIMIT),
+        list[str] | None, _limit("--capped", "Entries from VALUE on were capped: they are that or larger.")
     ] = None
     floored: Annotated[
-        list[str] | None,
-        typer.Option("--floored", help="Entries up to VALUE were cut there: they are that or smaller.", **_LIMIT),
+        list[str] | None, _limit("--floored", "Entries up to VALUE were cut there: they are that or smaller.")
     ] = None
 
     def table(self, source: Path, *, words: Collection[str] | None = None, keep_cells: bool = False) -> Table:
