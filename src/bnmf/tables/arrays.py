@@ -15,7 +15,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from bnmf.tables.cells import Markers, written
-from bnmf.tables.table import Fills, Table, TableError, check_numbers
+from bnmf.tables.table import Fills, Table, TableError
 from bnmf.tables.text import Dialect, Grid, Record, grid_of, is_data, judged
 from bnmf.utils import memory
 from bnmf.utils.files import npz_bytes
@@ -116,7 +116,7 @@ def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
 def read_npy(content: bytes, markers: Markers) -> Table:
     """Read an .npy file."""
     array = np.load(io.BytesIO(content), allow_pickle=False)
-    return _dense_table(array, numpy_array(array), markers)
+    return _table(array, numpy_array(array), markers)
 
 
 def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
@@ -127,13 +127,13 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
     limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
     if "format" in arrays and "shape" in arrays:
         matrix = sp.load_npz(io.BytesIO(npz_bytes(arrays)))
-        table = _sparse_table(matrix, SPARSE, markers, unstored)
+        table = _table(matrix, SPARSE, markers, unstored)
     else:
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
         if len(matrices) != 1 or len(arrays) != 1:
             raise TableError(f"an .npz file must hold one matrix of numbers, this one holds {', '.join(arrays)}")
         array = arrays[matrices[0]]
-        table = _dense_table(array, numpy_array(array, ".npz", matrices[0]), markers)
+        table = _table(array, numpy_array(array, ".npz", matrices[0]), markers)
     for name, length in zip(NAME_ARRAYS, table.shape, strict=True):
         if name in names and len(names[name]) != length:
             raise TableError(f"{name} has {len(names[name])} names, the matrix needs {length}")
@@ -144,31 +144,25 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
 def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
     """Read a Matrix Market file."""
     matrix = scipy.io.mmread(io.BytesIO(content), spmatrix=False)
-    if sp.issparse(matrix):
-        return _sparse_table(matrix, MARKET, markers, unstored)
-    return _dense_table(matrix, DENSE_MARKET, markers)
+    return _table(matrix, MARKET if sp.issparse(matrix) else DENSE_MARKET, markers, unstored)
 
 
-def _check_matrix(matrix: Any) -> None:
+def _table(matrix: Any, layout: Any, markers: Markers, unstored: str = "zero") -> Table:
+    """Return the table of a dense or sparse matrix, or raise an error if it is not one of finite numbers."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise TableError(f"a table is a matrix of numbers, this array has shape {matrix.shape} and type {matrix.dtype}")
     if 0 in matrix.shape:
         raise TableError(f"the table is empty: it has {matrix.shape[0]} rows and {matrix.shape[1]} columns")
-
-
-def _dense_table(array: Array, layout: Any, markers: Markers) -> Table:
-    _check_matrix(array)
-    values = np.ascontiguousarray(array, dtype=np.float64)
-    check_numbers(values)
-    return Table(markers.hide(values), layout)
-
-
-def _sparse_table(matrix: Any, layout: ArrayFile, markers: Markers, unstored: str) -> Table:
-    _check_matrix(matrix)
-    csr = sp.csr_array(matrix.astype(np.float64))
-    csr.sum_duplicates()
-    check_numbers(csr)
-    return Table(markers.hide(csr), layout, unstored="missing" if 0.0 in markers.numbers else unstored)
+    is_sparse = sp.issparse(matrix)
+    values: Any = sp.csr_array(matrix.astype(float)) if is_sparse else np.ascontiguousarray(matrix, float)
+    if is_sparse:
+        values.sum_duplicates()
+        unstored = "missing" if 0.0 in markers.numbers else unstored
+    if np.isinf(values.data if is_sparse else values).any():
+        coo = sp.coo_array(values)
+        first = np.flatnonzero(np.isinf(coo.data))[0]
+        raise TableError(f"the entry in row {coo.row[first] + 1}, column {coo.col[first] + 1} is infinite")
+    return Table(markers.hide(values), layout, unstored=unstored)
 
 
 def _name_arrays(table: Table) -> dict[str, Array]:
@@ -261,7 +255,7 @@ def read_parquet(
         if found is None:
             of_words[place] = markers.hide_words(column.reset_index(drop=True))
         numbers.append(np.full(len(frame), np.nan) if found is None else found)
-    table = _dense_table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), markers)
+    table = _table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), markers)
     names = pd.Index(frame.iloc[:, 0]) if n_names else frame.index if has_index else None
     return replace(
         table,

@@ -223,20 +223,20 @@ class Table:
         """Raise an error that names the columns of words, if there are some."""
         if not self.words:
             return
-        labels = [self.column_labels[at] for at in self.words]
-        listed = ", ".join(map(repr, labels[:N_LISTED_COLUMNS]))
-        more = f" and {len(labels) - N_LISTED_COLUMNS} more" if len(labels) > N_LISTED_COLUMNS else ""
-        first = next(iter(self.words.values()))
-        seen = first.dropna()
-        example = f", such as {str(seen.iloc[0])!r}" if len(seen) else ""
-        kind = "dates" if holds_dates(first) else "text"
-        columns, hold, them = ("columns", "hold", "them") if len(labels) > 1 else ("column", "holds", "it")
+        names = [self.column_labels[at] for at in self.words]
+        shown, column = names[:N_LISTED_COLUMNS], next(iter(self.words.values()))
+        listed = ", ".join(map(repr, shown)) + (
+            f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        )
+        what = f"columns {listed} hold" if len(names) > 1 else f"column {listed} holds"
+        example = next(iter(column.dropna().astype(str)), "")
+        kind = "dates" if holds_dates(column) else "text"
         # Perhaps it was meant as a number: 12% or 1,234.50.
-        plain = "; numbers have no signs of units or thousands" if kind == "text" and _has_digit(example) else ""
-        ignore = " ".join(f"--ignore {shlex.quote(label)}" for label in labels[:N_LISTED_COLUMNS])
+        is_like_a_number = kind == "text" and any(map(str.isdigit, example))
         raise TableError(
-            f"{columns} {listed}{more} {hold} {kind}{example}: leave {them} out with {ignore}, or use bnmf impute, "
-            f"which fills text as categories{plain}"
+            f"{what} {kind}, such as {example!r}: leave {'them' if len(names) > 1 else 'it'} out with "
+            f"{' '.join(f'--ignore {shlex.quote(name)}' for name in shown)}, or use bnmf impute, which fills text as "
+            f"categories{'; numbers have no signs of units or thousands' if is_like_a_number else ''}"
         )
 
     def frame(self) -> pd.DataFrame:
@@ -342,20 +342,6 @@ class Part:
     def render(self, table: Table, fills: Fills) -> bytes:
         """Return the whole table with values in some entries of these columns."""
         return self.whole.render(fills._replace(columns=self.columns[fills.columns]))
-
-
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdigit, text))
-
-
-def check_numbers(values: Any) -> None:
-    """Raise an error that names the position of the first infinite number of a dense or sparse matrix."""
-    stored = values.data if isinstance(values, sp.csr_array) else values
-    if np.isinf(stored).any():
-        matrix = values.tocoo() if isinstance(values, sp.csr_array) else None
-        where = np.argwhere(np.isinf(stored))[0]
-        row, column = where if matrix is None else (matrix.row[where[0]], matrix.col[where[0]])
-        raise TableError(f"the entry in row {row + 1}, column {column + 1} is infinite")
 
 
 def repeated(names: Sequence[str] | None) -> list[str]:
