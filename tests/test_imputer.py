@@ -1,5 +1,7 @@
 """NMFImputer: what was observed stays, what was not is filled, once or several times."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +21,10 @@ def imputer(**settings):
     return NMFImputer(model, **settings)
 
 
+def quick(**settings):
+    return NMFImputer(BayesianNMF(2, n_chains=2, burn_in=20, n_draws=20, random_state=0), **settings)
+
+
 def example(noise=0.2, missing=0.3):
     rng = np.random.default_rng(0)
     mean = rng.exponential(size=(100, 2)) @ rng.exponential(size=(2, 20)) + 1.0
@@ -26,25 +32,27 @@ def example(noise=0.2, missing=0.3):
     return np.where(rng.random(mean.shape) < missing, np.nan, complete), complete
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    """A table, the same complete, and an imputer fitted to it."""
+    X, complete = example()
+    with warnings.catch_warnings(action="ignore"):
+        return X, complete, imputer().fit(X)
+
+
 def test_random_state_is_that_of_the_model():
-    X = np.random.default_rng(0).exponential(size=(20, 6))
-    X[::3, ::2] = np.nan
-    settings = {"n_chains": 2, "burn_in": 30, "n_draws": 20}
-    first, same, other = (
-        NMFImputer(BayesianNMF(2, **settings, random_state=9), random_state=seed).fit_transform(X)
-        for seed in (1, 1, None)
-    )
-    own = NMFImputer(BayesianNMF(2, **settings, random_state=9)).fit_transform(X)
-    np.testing.assert_array_equal(first, same)
-    np.testing.assert_array_equal(other, own)
-    assert not np.array_equal(first, own)
+    X = example()[0][:20, :6]
+    one, same, own = (quick(random_state=seed).fit_transform(X) for seed in (1, 1, None))
+    np.testing.assert_array_equal(one, same)
+    np.testing.assert_array_equal(own, quick(random_state=0).fit_transform(X))
+    assert not np.array_equal(one, own)
 
 
 def test_the_default_explains_rows_by_profiles_around_the_mean():
     rng = np.random.default_rng(1)
-    X = 1000.0 + rng.normal(size=(60, 2)) @ rng.normal(size=(2, 8))
+    X = 1000.0 + rng.normal(size=(20, 1)) @ rng.normal(size=(1, 4))
     X[rng.random(X.shape) < 0.2] = np.nan
-    model = NMFImputer(random_state=0).fit(X).estimator_
+    model = NMFImputer(n_components=1, random_state=0).fit(X).estimator_
     np.testing.assert_allclose(model.offset_, np.nanmean(X, axis=0))
     assert model.posterior_.signed == (False, True)
 
@@ -59,7 +67,7 @@ def test_passes_check_estimator():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_observed_entries_are_kept_bit_for_bit(dtype):
     X = example()[0].astype(dtype)
-    filled = imputer().fit_transform(X)
+    filled = quick().fit_transform(X)
     seen = ~np.isnan(X)
     assert filled.dtype == dtype
     assert filled[seen].tobytes() == X[seen].tobytes()
@@ -67,37 +75,33 @@ def test_observed_entries_are_kept_bit_for_bit(dtype):
     assert np.isnan(X).any()  # the input was not written to
 
 
-def test_fills_at_the_noise_level():
-    X, complete = example()
-    filled = imputer().fit_transform(X)
+def test_fills_at_the_noise_level(fitted):
+    X, complete, model = fitted
     hidden = np.isnan(X)
-    assert np.sqrt(np.mean((filled - complete)[hidden] ** 2)) < 1.5 * 0.2
+    assert np.sqrt(np.mean((model.transform(X) - complete)[hidden] ** 2)) < 1.5 * 0.2
 
 
 def test_new_rows():
     X, complete = example()
     fitted = imputer().fit(X[:80])
-    filled = fitted.transform(X[80:])
     hidden = np.isnan(X[80:])
-    assert np.sqrt(np.mean((filled - complete[80:])[hidden] ** 2)) < 1.8 * 0.2
-    whole = complete[80:]
-    assert np.array_equal(fitted.transform(whole), whole)
+    assert np.sqrt(np.mean((fitted.transform(X[80:]) - complete[80:])[hidden] ** 2)) < 1.8 * 0.2
+    assert np.array_equal(fitted.transform(complete[80:]), complete[80:])
 
 
 def test_indicator_and_names():
     X, _ = example()
     X[:, 0] = np.nan_to_num(X[:, 0], nan=1.0)
     frame = pd.DataFrame(X, columns=list("abcdefghijklmnopqrst"))
-    fitted = imputer(add_indicator=True).set_output(transform="pandas").fit(frame)
+    fitted = quick(add_indicator=True).set_output(transform="pandas").fit(frame)
     filled = fitted.transform(frame)
     assert list(filled.columns) == [*frame.columns, *(f"missingindicator_{name}" for name in frame.columns[1:])]
     np.testing.assert_array_equal(filled["missingindicator_c"], np.isnan(X[:, 2]).astype(float))
 
 
-def test_multiple_imputations_have_the_whole_uncertainty():
+def test_multiple_imputations_have_the_whole_uncertainty(fitted):
     """Their spread is that of new data: noise and all. 90% of the truth lies within their central 90%."""
-    X, complete = example()
-    fitted = imputer().fit(X)
+    X, complete, fitted = fitted
     copies = fitted.multiple_imputations(X, n_imputations=200)
     seen, hidden = ~np.isnan(X), np.isnan(X)
     assert copies.shape == (200, 100, 20)
@@ -110,8 +114,9 @@ def test_multiple_imputations_have_the_whole_uncertainty():
     spread = copies.std(axis=0)[hidden]
     assert spread.mean() > 0.95 * np.sqrt(np.mean(fitted.estimator_.noise_variance_))
     np.testing.assert_allclose(copies.mean(axis=0)[hidden], fitted.transform(X)[hidden], atol=0.35)
-    assert np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200))
-    assert not np.array_equal(copies, fitted.multiple_imputations(X, n_imputations=200, random_state=1))
+    first, same, other = (fitted.multiple_imputations(X[:5], 3, random_state=seed) for seed in (0, 0, 1))
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
 
 
 def test_multiple_imputations_are_nonnegative_near_zero():
@@ -123,24 +128,17 @@ def test_multiple_imputations_are_nonnegative_near_zero():
 
 
 @pytest.mark.parametrize("n_imputations", [0, 201])
-def test_wrong_number_of_imputations(n_imputations):
-    X, _ = example()
+def test_wrong_number_of_imputations(fitted, n_imputations):
     with pytest.raises(ValueError, match=r"n_imputations must be at (least 1, got 0|most the 200 draws, got 201)"):
-        imputer().fit(X).multiple_imputations(X, n_imputations)
+        fitted[2].multiple_imputations(fitted[0], n_imputations)
 
 
-def test_in_a_pipeline():
+def test_in_a_pipeline_with_parameters_of_the_model():
     X, complete = example()
-    pipeline = make_pipeline(imputer(), RandomForestRegressor(n_estimators=10, random_state=0))
-    pipeline.fit(X, complete.sum(axis=1))
+    pipeline = make_pipeline(quick(), RandomForestRegressor(n_estimators=10, random_state=0))
+    pipeline = clone(pipeline).set_params(nmfimputer__estimator__n_components=4).fit(X, complete.sum(axis=1))
     assert pipeline.score(X, complete.sum(axis=1)) > 0.5
-
-
-def test_parameters_reach_the_model():
-    cloned = clone(imputer()).set_params(estimator__n_components=4)
-    assert cloned.estimator.n_components == 4
-    X, _ = example()
-    assert cloned.fit(X).estimator_.components_.shape == (4, 20)
+    assert pipeline[0].estimator_.components_.shape == (4, 20)
 
 
 def test_bad_input():
@@ -153,13 +151,16 @@ def test_bad_input():
 def test_a_frame_for_a_frame():
     X, _ = example()
     frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(20)], index=[f"r{i}" for i in range(100)])
-    filled = imputer().fit_transform(frame)
+    fitted, of_array = quick(add_indicator=True).fit(frame), quick().fit(X)
+    filled = fitted.transform(frame)
     assert isinstance(filled, pd.DataFrame)
     pd.testing.assert_index_equal(filled.index, frame.index)
-    pd.testing.assert_index_equal(filled.columns, frame.columns)
-    np.testing.assert_array_equal(filled.to_numpy(), imputer().fit_transform(X))
-    with_indicator = imputer(add_indicator=True).fit(frame)
-    assert list(with_indicator.transform(frame).columns) == list(with_indicator.get_feature_names_out())
+    assert filled.columns.tolist() == [*frame.columns, *(f"missingindicator_{name}" for name in frame.columns)]
+    np.testing.assert_array_equal(filled.iloc[:, :20].to_numpy(), of_array.transform(X))
+    copies, arrays = fitted.multiple_imputations(frame, 3), of_array.multiple_imputations(X, 3)
+    for copy, array in zip(copies, arrays, strict=True):
+        pd.testing.assert_index_equal(copy.index, frame.index)
+        np.testing.assert_array_equal(copy.to_numpy(), array)
 
 
 def test_multiple_imputations_follow_the_law_of_intervals():
@@ -227,10 +228,6 @@ def test_multiple_imputations_have_the_noise_of_their_column():
     assert np.median(spread[:, 4:][hidden[:, 4:]]) > 4 * np.median(spread[:, :4][hidden[:, :4]])
 
 
-def quick(**settings):
-    return NMFImputer(BayesianNMF(2, n_chains=2, burn_in=20, n_draws=20, random_state=0), **settings)
-
-
 @pytest.mark.parametrize("keep", [False, True])
 def test_columns_without_an_observed_entry_are_dropped_or_zero(keep):
     """As by scikit-learn's imputers: nothing is invented."""
@@ -279,15 +276,6 @@ def test_intervals_are_those_of_the_posterior_and_observed_entries_have_none():
     new = X.iloc[:2] * 1.5
     low, high = fitted.interval(new)
     assert (low < high).to_numpy()[new.isna()].all()
-
-
-def test_multiple_imputations_of_a_frame_are_frames():
-    X = pd.DataFrame(example()[0][:30, :6], columns=list("abcdef"), index=range(100, 130))
-    fitted = quick().fit(X)
-    frames, arrays = fitted.multiple_imputations(X, 3), quick().fit(X.to_numpy()).multiple_imputations(X.to_numpy(), 3)
-    for frame, array in zip(frames, arrays, strict=True):
-        pd.testing.assert_index_equal(frame.index, X.index)
-        np.testing.assert_array_equal(frame.to_numpy(), array)
 
 
 @pytest.mark.parametrize("is_frame", [False, True])

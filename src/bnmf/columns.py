@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -23,6 +23,7 @@ from scipy.special import ndtri
 
 from bnmf.model.noise import Law
 from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.predictions import tiles
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
 
 KINDS = ("number", "nonnegative", "whole", "ordered", "binary", "categorical")
@@ -41,16 +42,17 @@ class Latent(NamedTuple):
 
 
 class Draws:
-    """Draws of the latent numbers of some rows of a column, with the law of the noise around them.
+    """Draws of the latent numbers of some entries, with the law of the noise around them.
 
-    `limits` are those between which the numbers are known to lie, one of which may be infinite for each row.
+    `first` is the first latent column of each entry, or of all. `limits` are those between which the numbers are known
+    to lie, one of which may be infinite for each entry.
     """
 
     def __init__(
         self,
         posterior: Posterior,
         rows: Indices,
-        first: int,
+        first: int | Indices,
         chosen: Any = slice(None),
         limits: tuple[Floats, Floats] | None = None,
     ) -> None:
@@ -102,10 +104,40 @@ class Draws:
         means, deviations = self.at(latent)
         if self.limits is None:
             drawn = means + deviations * self.law(latent).draw(means.shape, rng)
-        else:
-            low, high = ((limit - means) / deviations for limit in self.limits)
-            drawn = np.clip(means + deviations * self.law(latent).draw_between(low, high, rng), *self.limits)
-        return np.maximum(drawn, self._posterior.lower_bound)
+            return np.maximum(drawn, self._posterior.lower_bound)
+        low, high = ((limit - means) / deviations for limit in self.limits)
+        drawn = means + deviations * self.law(latent).draw_between(low, high, rng)
+        return np.clip(np.maximum(drawn, self._posterior.lower_bound), *self.limits)
+
+
+def bytes_of_draws(posterior: Posterior) -> int:
+    """Return how much memory the draws of an entry take, with what is computed from them."""
+    return 64 * posterior.n_chains * posterior.n_draws
+
+
+def values_of_entries(
+    posterior: Posterior,
+    rows: Indices,
+    first: int | Indices,
+    limits: tuple[Floats, Floats],
+    values_of: Callable[[Draws], Any],
+    n_copies: int = 1,
+    chosen: Any = slice(None),
+) -> Array:
+    """Return the values (n_copies, n) that a function gives for draws of entries, of some entries at a time.
+
+    `limits` are NaN for entries without them, and equal where they say what an entry is.
+    """
+    low, high = limits
+    found = np.empty((n_copies, len(rows)), object)
+    found[:, low == high] = low[low == high]
+    for is_limited, where in ((False, np.isnan(low)), (True, low < high)):
+        places = np.flatnonzero(where)
+        for part in tiles(len(places), bytes_of_draws(posterior)):
+            at = places[part]
+            between = (low[at], high[at]) if is_limited else None
+            found[:, at] = values_of(Draws(posterior, rows[at], np.broadcast_to(first, len(rows))[at], chosen, between))
+    return found
 
 
 @dataclass(frozen=True)
@@ -294,8 +326,10 @@ class Categorical:
 # --- which kind a column has
 
 
-def learn(name: Any, column: pd.Series, known: Bools, kind: Any) -> Number | Ordered | Categorical:
-    """Return the column of a kind, which is None for the one that its dtype says."""
+def learn(
+    name: Any, column: pd.Series, known: Bools, kind: Any, is_limited: bool = False
+) -> Number | Ordered | Categorical:
+    """Return the column of a kind, which is None for the one that its dtype says; one with limits is of numbers."""
     if kind is None:
         kind = kind_of(column[known])
     if not isinstance(kind, (tuple, list)) and kind not in KINDS:
@@ -318,7 +352,7 @@ def learn(name: Any, column: pd.Series, known: Bools, kind: Any) -> Number | Ord
     number = Number(name, float(low), float(high), whole)
     number.encode(column, known)  # raises an error if a value does not fit
     distinct = np.unique(values)
-    if not whole or not len(values) or len(values) < ENTRIES_EACH * len(distinct):
+    if not whole or is_limited or not len(values) or len(values) < ENTRIES_EACH * len(distinct):
         return number
     ends = (low, high) if isinstance(kind, tuple) and np.isfinite(low) and np.isfinite(high) else distinct[[0, -1]]
     support = (
@@ -330,32 +364,17 @@ def learn(name: Any, column: pd.Series, known: Bools, kind: Any) -> Number | Ord
 _ORDER = "all categories in their order"
 
 
+KIND_OF = {"boolean": "binary", "integer": "whole", "floating": "number", "mixed-integer-float": "number"}
+KIND_OF |= {"decimal": "number", **dict.fromkeys(("string", "mixed-integer", "mixed", "empty"), "categorical")}
+"""Kinds by what pandas infers from a column."""
+
+
 def kind_of(values: pd.Series) -> str:
     """Return the kind that the dtype of a column says, or the values of a column of objects."""
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return "ordered" if dtype.ordered else "categorical"
-    if types.is_bool_dtype(dtype):
-        return "binary"
-    if types.is_integer_dtype(dtype):
-        return "whole"
-    if types.is_float_dtype(dtype):
-        return "number"
-    found = (
-        types.infer_dtype(values, skipna=True)
-        if types.is_object_dtype(dtype) or types.is_string_dtype(dtype)
-        else str(dtype)
-    )
-    known = {
-        "boolean": "binary",
-        "integer": "whole",
-        "floating": "number",
-        "mixed-integer-float": "number",
-        "decimal": "number",
-    }
-    return known.get(
-        found, "categorical" if found in ("string", "mixed-integer", "mixed", "empty") else f"of dtype {found}"
-    )
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return "ordered" if values.dtype.ordered else "categorical"
+    found = types.infer_dtype(values, skipna=True)
+    return KIND_OF.get(found, f"of dtype {found}")
 
 
 def _in_order(name: Any, column: pd.Series, known: Bools, kind: str) -> Array:

@@ -13,7 +13,7 @@ from sklearn import datasets
 from bnmf.checking import TableCheck
 from bnmf.plots.look import ACCENT, INK, SOFT, legend, tidy
 from bnmf.posterior import Posterior
-from bnmf.tables.arrays import NumpyArray
+from bnmf.tables.arrays import numpy_array
 from bnmf.tables.table import Table
 from bnmf.utils.files import replacing
 from bnmf.utils.typing import Bools
@@ -36,7 +36,7 @@ class Example(NamedTuple):
         """Return what the model sees, with names."""
         seen = self.complete.to_numpy(copy=True)
         seen[self.hidden] = np.nan
-        return Table(seen, NumpyArray(seen), [*map(str, self.complete.index)], [*self.complete.columns])
+        return Table(seen, numpy_array(seen), [*map(str, self.complete.index)], [*self.complete.columns])
 
 
 def tables() -> dict[str, pd.DataFrame]:

@@ -145,7 +145,9 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     "estimator must take negative numbers, as with offset='mean', if X has other columns than numbers: "
                     "categories are intervals of latent numbers of both signs"
                 )
-            self._table = MixedTable(frame, self.kinds, self.ignore, self.missing_values, lower, upper)
+            self._table = MixedTable(
+                frame, self.kinds, self.ignore, self.missing_values, self.keep_empty_features, lower, upper
+            )
             values, low, high = self._table.encode(frame, self._table.limits(frame, lower, upper))
             self.estimator_ = model.fit(self._like(X, values), lower=low, upper=high)
             self.indicator_ = None
@@ -177,11 +179,17 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         return frame
 
-    def _posterior_of(self, frame: pd.DataFrame, limits: Any) -> Any:
-        """Return the posterior of the rows of a table."""
+    def _read(self, X: Any, lower: Any = None, upper: Any = None) -> tuple[pd.DataFrame, Any, Any]:
+        """Return X as a DataFrame, its limits, and the posterior of its rows."""
+        check_is_fitted(self)
+        frame = self._frame(X)
+        limits = self._table.limits(frame, lower, upper)
         values, low, high = self._table.encode(frame, limits)
+        if not self._table.has_gaps(frame, limits):
+            return frame, limits, self.estimator_.posterior_
         names = hasattr(self.estimator_, "feature_names_in_")
-        return self.estimator_.posterior_of(values if names else values.to_numpy(), lower=low, upper=high)
+        posterior = self.estimator_.posterior_of(values if names else values.to_numpy(), lower=low, upper=high)
+        return frame, limits, posterior
 
     def _gaps(self, frame: pd.DataFrame) -> Floats:
         """Return NaN where a table is missing, as scikit-learn's indicator takes it."""
@@ -205,11 +213,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The completed rows; observed entries are returned bit for bit. A DataFrame is returned for a DataFrame,
             unless ``set_output`` asks for another container.
         """
-        check_is_fitted(self)
-        frame = self._frame(X)
-        limits = self._table.limits(frame, lower, upper)
-        posterior = self._posterior_of(frame, limits) if self._table.has_gaps(frame, limits) else None
-        filled = self._table.predict(frame, posterior, self.keep_empty_features, limits)
+        frame, limits, posterior = self._read(X, lower, upper)
+        (filled,) = self._table.filled(frame, posterior, limits, lambda column, draws: column.predict(draws))
         if self.indicator_ is not None:
             shown = self.indicator_.transform(self._gaps(frame))
             names = self.get_feature_names_out()[filled.shape[1] :]
@@ -234,11 +239,9 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Lower and upper ends; both are the entry itself where it was observed. Categories without an order have no
             interval, so their ends are missing: see :meth:`probabilities`.
         """
-        check_is_fitted(self)
-        frame = self._frame(X)
-        limits = self._table.limits(frame, lower, upper)
-        posterior = self._posterior_of(frame, limits)
-        low, high = self._table.ends(frame, posterior, self.keep_empty_features, limits, probability(prob, "prob"))
+        probability(prob, "prob")
+        frame, limits, posterior = self._read(X, lower, upper)
+        low, high = self._table.filled(frame, posterior, limits, lambda column, draws: column.ends(draws, prob), 2)
         return self._like(X, low), self._like(X, high)
 
     def probabilities(self, X: Any) -> dict[Any, pd.DataFrame]:
@@ -255,9 +258,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             For each column of categories, ordered, binary or not: a row for each row of X, a column for each category.
             Where X was observed they are 0 and 1, or NaN for a category that was not there in :meth:`fit`.
         """
-        check_is_fitted(self)
-        frame = self._frame(X)
-        return self._table.probabilities(frame, self._posterior_of(frame, self._table.limits(frame, None, None)))
+        frame, _, posterior = self._read(X)
+        return self._table.probabilities(frame, posterior)
 
     def multiple_imputations(
         self, X: Any, n_imputations: int = 5, *, lower: Any = None, upper: Any = None, random_state: Any = 0
@@ -284,16 +286,15 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_imputations, n_samples, n_features) or list of DataFrame
             The copies, DataFrames if X is one.
         """
-        check_is_fitted(self)
-        frame = self._frame(X)
-        limits = self._table.limits(frame, lower, upper)
-        posterior = self._posterior_of(frame, limits)
+        frame, limits, posterior = self._read(X, lower, upper)
         n_draws = posterior.n_chains * posterior.n_draws
         if whole_number(n_imputations, "n_imputations", 1) > n_draws:
             raise ValueError(f"n_imputations must be at most the {n_draws} draws, got {n_imputations}")
         rng = as_generator(random_state)
         chosen = rng.permutation(n_draws)[:n_imputations]
-        copies = self._table.copies(frame, posterior, self.keep_empty_features, limits, chosen, rng)
+        copies = self._table.filled(
+            frame, posterior, limits, lambda column, draws: column.draw(draws, rng), n_imputations, chosen
+        )
         return copies if isinstance(X, pd.DataFrame) else np.stack([copy.to_numpy() for copy in copies])
 
     def fit_transform(self, X: Any, y: Any = None, *, lower: Any = None, upper: Any = None) -> Any:
@@ -327,10 +328,6 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return an array of numbers unless X is a DataFrame."""
         return frame if isinstance(X, pd.DataFrame) else frame.to_numpy(frame.dtypes.iloc[0])
 
-    def _names(self, input_features: Any = None) -> Array:
-        """Return the names of the columns that are filled."""
-        return super().get_feature_names_out(input_features)[self._table.kept(self.keep_empty_features)]
-
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that :meth:`transform` gives.
 
@@ -344,11 +341,9 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of str
             Those that are filled, and those of the indicator columns.
         """
-        names = self._names(input_features)
-        if self.indicator_ is None:
-            return names
-        of_all = super().get_feature_names_out(input_features)
-        return np.concatenate([names, self.indicator_.get_feature_names_out(of_all)])
+        names = super().get_feature_names_out(input_features)
+        of_indicator = [] if self.indicator_ is None else self.indicator_.get_feature_names_out(names)
+        return np.concatenate([names[self._table.is_kept], of_indicator])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

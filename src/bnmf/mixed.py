@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from bnmf.columns import KINDS, Categorical, Draws, Number, Ordered, codes_of, kind_of, learn
+from bnmf.columns import (
+    KINDS,
+    Categorical,
+    Draws,
+    Number,
+    Ordered,
+    bytes_of_draws,
+    codes_of,
+    kind_of,
+    learn,
+    values_of_entries,
+)
 from bnmf.data.limits import is_named, with_limits
 from bnmf.posterior.posterior import Posterior
 from bnmf.posterior.predictions import tiles
@@ -19,17 +31,8 @@ from bnmf.utils.typing import Array, Bools, Floats, Indices
 # more than a few of them.
 MAX_CATEGORIES, MIN_ENTRIES, FEW = 100, 2, 10
 
-
 # Limits of every entry of a table, NaN where nothing is said of it.
 Sides = tuple[Floats, Floats]
-
-
-class Encoded(NamedTuple):
-    """A table as latent columns: numbers, with names for what is said about a fit, and limits of the same shape."""
-
-    values: pd.DataFrame
-    lower: Floats | None
-    upper: Floats | None
 
 
 def is_mixed(X: Any, kinds: Any, ignore: Any) -> bool:
@@ -47,21 +50,7 @@ def _is_number(dtype: Any) -> bool:
 
 
 class MixedTable:
-    """The columns of a DataFrame, as they were learned from the fitted one.
-
-    Parameters
-    ----------
-    X : DataFrame
-        The table.
-    kinds : mapping of str to str, pair or list, optional
-        Kinds of columns by name.
-    ignore : sequence, optional
-        Names of columns that are not part of the model.
-    missing_values : float or None
-        Number that stands for a missing entry.
-    lower, upper : array-like, DataFrame, mapping or float, optional
-        Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
-    """
+    """The columns of a DataFrame, as they were learned from the fitted one; parameters are those of NMFImputer."""
 
     def __init__(
         self,
@@ -69,8 +58,9 @@ class MixedTable:
         kinds: Mapping[Any, Any] | None,
         ignore: Sequence[Any] | None,
         missing_values: Any,
-        lower: Any = None,
-        upper: Any = None,
+        keep_empty: bool,
+        lower: Any,
+        upper: Any,
     ) -> None:
         kinds, ignored = dict(kinds or {}), set([] if ignore is None else ignore)
         for given, name in ((kinds, "kinds"), (ignored, "ignore")):
@@ -89,11 +79,14 @@ class MixedTable:
             )
         is_limited = ~np.isnan(self.limits(X, lower, upper)[0])
         self.is_learned = (known | is_limited).any(axis=0) & ~self.is_ignored
+        self.is_kept = self.is_learned | self.is_ignored | keep_empty
         if not self.is_learned.any():
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         for at, name in enumerate(X.columns):
             self.columns.append(
-                learn(name, X.iloc[:, at], known[:, at], kinds.get(name)) if self.is_learned[at] else None
+                learn(name, X.iloc[:, at], known[:, at], kinds.get(name), bool(is_limited[:, at].any()))
+                if self.is_learned[at]
+                else None
             )
         sizes = [0 if column is None else len(column.latent_names) for column in self.columns]
         self._first = np.cumsum([0, *sizes])
@@ -128,8 +121,8 @@ class MixedTable:
             low[found.rows, found.columns], high[found.rows, found.columns] = found.lower, found.upper
         return low, high
 
-    def encode(self, X: pd.DataFrame, limits: Sides) -> Encoded:
-        """Return X as latent columns; limits hold for columns of numbers."""
+    def encode(self, X: pd.DataFrame, limits: Sides) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
+        """Return X as latent columns with names, and their limits; `limits` hold for columns of numbers."""
         known = ~self.missing(X)
         parts, names = [], []
         for at, column in enumerate(self.columns):
@@ -148,44 +141,11 @@ class MixedTable:
             names += column.latent_names
         values, lower, upper = (np.hstack(sides) for sides in zip(*parts, strict=True))
         frame = pd.DataFrame(values, columns=names)
-        return Encoded(frame, None, None) if np.isnan([lower, upper]).all() else Encoded(frame, lower, upper)
-
-    def kept(self, keep_empty: bool) -> Bools:
-        """Return which columns are in the output: not those without an observed entry, unless they are kept."""
-        return self.is_learned | self.is_ignored | keep_empty
+        return (frame, None, None) if np.isnan([lower, upper]).all() else (frame, lower, upper)
 
     def has_gaps(self, X: pd.DataFrame, limits: Sides) -> bool:
         """Return whether an entry is to be filled."""
         return bool((self.missing(X) | ~np.isnan(limits[0])).any())
-
-    # --- tables of the same dtypes, in which missing entries and those between limits are replaced
-
-    def predict(self, X: pd.DataFrame, posterior: Any, keep_empty: bool, limits: Sides) -> pd.DataFrame:
-        """Return X filled by what is expected."""
-        (filled,) = self._filled(X, posterior, keep_empty, limits, 1, lambda column, draws: [column.predict(draws)])
-        return filled
-
-    def ends(
-        self, X: pd.DataFrame, posterior: Posterior, keep_empty: bool, limits: Sides, prob: float
-    ) -> list[pd.DataFrame]:
-        """Return X filled by the lower and by the upper ends of intervals."""
-        return self._filled(X, posterior, keep_empty, limits, 2, lambda column, draws: column.ends(draws, prob))
-
-    def copies(
-        self,
-        X: pd.DataFrame,
-        posterior: Posterior,
-        keep_empty: bool,
-        limits: Sides,
-        chosen: Indices,
-        rng: np.random.Generator,
-    ) -> list[pd.DataFrame]:
-        """Return X filled by values that are drawn, once for each of the chosen draws."""
-
-        def drawn(column: Any, draws: Draws) -> Sequence[Array]:
-            return column.draw(draws, rng)
-
-        return self._filled(X, posterior, keep_empty, limits, len(chosen), drawn, chosen)
 
     def probabilities(self, X: pd.DataFrame, posterior: Posterior) -> dict[Any, pd.DataFrame]:
         """Return the probabilities of the categories of each column that has some, 0 and 1 where it was observed."""
@@ -195,50 +155,44 @@ class MixedTable:
                 continue
             codes = codes_of(X.iloc[:, at], ~missing[:, at], column.categories, column.name, unseen="ignore")
             table = np.where(codes < 0, np.nan, np.arange(len(column.categories))[:, None] == codes).T
-            for draws in self._parts(posterior, at, np.flatnonzero(missing[:, at])):
-                table[draws.rows] = column.probabilities(draws)
+            rows = np.flatnonzero(missing[:, at])
+            for part in tiles(len(rows), bytes_of_draws(posterior)):
+                table[rows[part]] = column.probabilities(Draws(posterior, rows[part], int(self._first[at])))
             out[column.name] = pd.DataFrame(table, index=X.index, columns=pd.Index(column.categories, dtype=object))
         return out
 
-    def _parts(
-        self, posterior: Posterior, at: int, rows: Indices, chosen: Any = slice(None), limits: Sides | None = None
-    ) -> Iterator[Draws]:
-        """Yield draws of the latent numbers of a column, of some of the rows at a time."""
-        for part in tiles(len(rows), 64 * posterior.n_chains * posterior.n_draws) if len(rows) else ():
-            between = None if limits is None else (limits[0][rows[part]], limits[1][rows[part]])
-            yield Draws(posterior, rows[part], int(self._first[at]), chosen, between)
-
-    def _filled(
+    def filled(
         self,
         X: pd.DataFrame,
-        posterior: Posterior,
-        keep_empty: bool,
+        posterior: Any,
         limits: Sides,
-        n_copies: int,
         values_of: Callable[[Any, Draws], Sequence[Array]],
+        n_copies: int = 1,
         chosen: Any = slice(None),
     ) -> list[pd.DataFrame]:
-        """Return copies of X with entries replaced by the values that a function returns for a column."""
-        missing, kept = self.missing(X), self.kept(keep_empty)
+        """Return copies of X with missing and limited entries replaced by the values of a function of their column."""
+        missing = self.missing(X)
         series: list[list[pd.Series]] = [[] for _ in range(n_copies)]
-        for at in map(int, np.flatnonzero(kept)):
+        for at in map(int, np.flatnonzero(self.is_kept)):
             column, original = self.columns[at], X.iloc[:, at]
             low, high = (side[:, at] for side in limits)
-            free, fixed, between = missing[:, at] & np.isnan(low), low == high, low < high
-            parts: list[Sequence[Array]] = []
+            rows = np.flatnonzero(missing[:, at] | ~np.isnan(low))
             if column is not None:
-                of_free = self._parts(posterior, at, np.flatnonzero(free), chosen)
-                of_limited = self._parts(posterior, at, np.flatnonzero(between), chosen, (low, high))
-                parts = [values_of(column, draws) for draws in (*of_free, *of_limited)]
-            elif not self.is_ignored[at] and _is_number(original.dtype):
-                parts = [[np.zeros(free.sum())] * n_copies]
+                values = values_of_entries(
+                    posterior,
+                    rows,
+                    int(self._first[at]),
+                    (low[rows], high[rows]),
+                    partial(values_of, column),
+                    n_copies,
+                    chosen,
+                )
             else:
-                free[:] = False
-            parts.append([low[fixed]] * n_copies)
-            rows = np.concatenate([np.flatnonzero(where) for where in (free, between, fixed)])
-            for copy, values in zip(series, zip(*parts, strict=True), strict=True):
-                copy.append(self._put(original, at, rows, np.concatenate(values)))
-        return [pd.concat(copy, axis=1).set_axis(X.columns[kept], axis=1) for copy in series]
+                rows = rows if not self.is_ignored[at] and _is_number(original.dtype) else rows[:0]
+                values = np.zeros((n_copies, len(rows)))
+            for copy, each in zip(series, values, strict=True):
+                copy.append(self._put(original, at, rows, each))
+        return [pd.concat(copy, axis=1).set_axis(X.columns[self.is_kept], axis=1) for copy in series]
 
     def _put(self, column: pd.Series, at: int, rows: Indices, values: Array) -> pd.Series:
         """Return a column with some values replaced, of the same dtype."""

@@ -37,8 +37,8 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.strip().endswith("[]")
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["fit", "--help"]])
-def test_python_m_runs_the_same_program(arguments):
+def test_python_m_runs_the_same_program():
+    arguments = ["fit", "--help"]
     done = subprocess.run([sys.executable, "-m", "bnmf", *arguments], capture_output=True, text=True, check=True)
     expected = runner.invoke(cli.app, arguments, prog_name="python -m bnmf").stdout
     assert done.stdout.split() == expected.split()

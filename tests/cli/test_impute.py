@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from bnmf import BayesianNMF, NMFImputer, Posterior
-from bnmf.cli import impute as module
 from bnmf.imputer import ANY_TABLE
+from bnmf.posterior import predictions
 from bnmf.tables import read_table
 
 
@@ -23,7 +23,7 @@ def imputed(small, short):
 
 
 def test_everything_that_is_written_of_a_table(program, short, table, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "N_DRAWS_AT_ONCE", 300)  # parts of three entries
+    monkeypatch.setattr(predictions, "TILE_BYTES", 64 * 240)  # parts of three entries
     out, cells, missing = tmp_path / "filled.csv", tmp_path / "cells.csv", np.isnan(small)
     result = program("impute", table, "-o", out, "--interval", "0.5", "--cells", cells, "--imputations", "3")
     assert result.exit_code == 0, result.output
@@ -197,16 +197,16 @@ def test_ctrl_c_writes_nothing(program, table, tmp_path, monkeypatch):
     assert not (tmp_path / "f.csv").exists()
 
 
-@pytest.mark.parametrize("link", [None, os.symlink, os.link])
-def test_no_output_replaces_the_input(program, table, tmp_path, link):
+def test_no_output_replaces_the_input(program, table, tmp_path):
     """Neither by the names of the intervals, nor through a link."""
-    source = tmp_path / "t.lower.csv"
+    source, out = tmp_path / "t.lower.csv", tmp_path / "t.csv"
     table.rename(source)
     before = source.read_bytes()
-    out = tmp_path / "t.csv"
-    if link:
-        link(source, out)
-    result = program("impute", source, "-o", out, "--interval", "0.9")
-    assert result.exit_code == 2
-    assert "is an input, which would be replaced" in result.output
-    assert source.read_bytes() == before
+    for link in (None, os.symlink, os.link):
+        if link:
+            link(source, out)
+        result = program("impute", source, "-o", out, "--interval", "0.9")
+        assert result.exit_code == 2
+        assert "is an input, which would be replaced" in result.output
+        assert source.read_bytes() == before
+        out.unlink(missing_ok=True)

@@ -1,19 +1,16 @@
-"""``bnmf impute`` of a text with words, whole numbers and limits: every cell that was there stays, others are valid."""
+"""``bnmf impute`` of tables with words, whole numbers and limits: what was there stays, and the rest is valid."""
 
 import csv
+import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from bnmf.cli import mixed
-from bnmf.cli.mixed import kinds_of
+from bnmf.cli.impute import kinds_of
 from bnmf.cli.outcome import WrongUse
-from bnmf.tables.mixed import read_mixed
 
-
-@pytest.fixture(autouse=True)
-def short_fits(monkeypatch, short):
-    monkeypatch.setattr(mixed, "SETTINGS", short)
+pytestmark = pytest.mark.usefixtures("short")
 
 
 @pytest.fixture
@@ -42,21 +39,24 @@ def cells_of(path):
 
 
 def test_a_text_of_several_kinds(program, people, tmp_path):
-    out = tmp_path / "filled.csv"
-    options = ["--kind", "size=S<M<L", "--kind", "share=0..100", "--ignore", "sex"]
-    result = program("impute", people, "-o", out, *options, "--interval", "0.8", "--imputations", "1")
+    source, out, cells = tmp_path / "people.csv.gz", tmp_path / "filled.csv", tmp_path / "cells.csv"
+    source.write_bytes(gzip.compress(people.read_bytes()))
+    options = ["--kind", "size=S<M<L", "--kind", "share=0..100", "--ignore", "sex", "--lower", "lead=0"]
+    more = ["--interval", "0.8", "--imputations", "1", "--cells", cells]
+    result = program("impute", source, "-o", out, *options, *more)
     assert result.exit_code == 0, result.output
+    assert "3 columns of words: size, when, note" in result.stdout
     assert "column 'when' (dates)" in result.stdout
     assert "column 'note' (60 categories in 60 entries)" in result.stdout
     before = cells_of(people)
-    for path in (out, *(tmp_path / f"filled.{word}.csv" for word in ("lower", "upper", "1"))):
-        after = cells_of(path)
+    found = [cells_of(path) for path in (out, *(tmp_path / f"filled.{word}.csv" for word in ("lower", "upper", "1")))]
+    for after in found:
         for row, (old, new) in enumerate(zip(before, after, strict=True)):
             for column, (a, b) in enumerate(zip(old, new, strict=True)):
                 if column == 0 or row == 0:
                     assert a == b
                 elif a.startswith("<"):
-                    assert b == a or (path == out and float(b.replace(",", ".")) < 0.5)
+                    assert 0.0 <= float(b.replace(",", ".")) <= 0.5
                 else:
                     assert a in ("", b)
                     assert b != ""
@@ -64,6 +64,14 @@ def test_a_text_of_several_kinds(program, people, tmp_path):
             assert age.isdigit()
             assert size in ("S", "M", "L")
             assert 0.0 <= float(share.replace(",", ".")) <= 100.0
+    listed = pd.read_csv(cells)
+    expected = [
+        (row, before[0][at], *(after[row][at].replace(",", ".") for after in found[:3]))
+        for row in range(1, 61)
+        for at in range(1, 5)
+        if before[row][at][:1] in ("", "<")
+    ]
+    assert [tuple(map(str, row)) for row in listed.to_numpy().tolist()] == [tuple(map(str, row)) for row in expected]
 
 
 def test_words_are_filled_without_being_asked_for(program, people, tmp_path):
@@ -73,14 +81,40 @@ def test_words_are_filled_without_being_asked_for(program, people, tmp_path):
     assert {row[0] for row in cells_of(out)[1:]} == {"m", "f"}
 
 
-def test_how_cells_are_read(people):
-    text = read_mixed(people, ["age"])
-    assert text.frame.dtypes.astype(str).tolist() == ["str", "str", "str", "float64", "float64", "str", "str"]
-    assert read_mixed(people, []).frame["age"].dtype == "Int64"
-    assert text.dates == ["when"]
-    assert text.upper[7, 4] == 0.5
-    assert np.isnan(text.upper).sum() == text.upper.size - 1
-    assert text.render(text.frame, text.frame.isna().to_numpy()) == people.read_bytes()
+def test_words_of_other_files(program, people, tmp_path):
+    """A Parquet file with categories, truth values and dates: the same dtypes, and an Excel workbook by its name."""
+    frame = pd.read_csv(people, sep=";", decimal=",", na_values="<0,5", parse_dates=["when"])
+    frame = frame.assign(size=frame["size"].astype("category"), ok=pd.array([True, None, False] * 20, "boolean"))
+    frame.to_parquet(tmp_path / "people.parquet")
+    for out in ("filled.parquet", "filled.xlsx"):
+        result = program("impute", tmp_path / "people.parquet", "-o", tmp_path / out, "--capped", "share=100")
+        assert result.exit_code == 0, result.output
+    filled = pd.read_parquet(tmp_path / "filled.parquet")
+    pd.testing.assert_series_equal(filled.dtypes, frame.dtypes)
+    pd.testing.assert_frame_equal(filled.where(frame.notna()), frame)
+    assert filled.notna().all(axis=None)
+    assert (filled["age"] % 1 == 0).all()
+    of_excel = pd.read_excel(tmp_path / "filled.xlsx")
+    assert of_excel["ok"].tolist() == filled["ok"].tolist()
+    assert of_excel["sex"].tolist() == filled["sex"].tolist()
+
+
+def test_other_commands_name_what_to_do(program, reports, people, tmp_path):
+    result = program("fit", people, "--out", tmp_path / "fit")
+    assert result.exit_code == 1
+    assert "columns 'size', 'when', 'note' hold text, such as 'M': leave them out with --ignore size" in result.stderr
+    ignore = [word for name in ("size", "when", "note") for word in ("--ignore", name)]
+    options = ("-k", "1", "--chains", "1", "--burn-in", "5", "--draws", "5")
+    result = program("fit", people, "--out", tmp_path / "fit", *ignore, *options)
+    assert result.exit_code == 0, result.output
+    assert "60 rows (m, f, m, ...) x 3 columns (age, share, lead)" in result.stdout
+    result = program("impute", people, "--fit", tmp_path / "fit", "-o", tmp_path / "f.csv")
+    assert "hold text, such as" in result.stderr
+    result = program("impute", people, "--fit", tmp_path / "fit", "-o", tmp_path / "f.csv", *ignore)
+    assert result.exit_code == 0, result.output
+    before, after = cells_of(people), cells_of(tmp_path / "f.csv")
+    assert [[row[at] for at in (0, 2, 5, 6)] for row in before] == [[row[at] for at in (0, 2, 5, 6)] for row in after]
+    assert all(cell and cell[0] != "<" for row in after for cell in (row[1], *row[3:5]))
 
 
 @pytest.mark.parametrize(
@@ -88,9 +122,12 @@ def test_how_cells_are_read(people):
     [
         (["--kind", "wrong=whole"], "there is no column 'wrong'"),
         (["--kind", "age"], "--kind is COLUMN=KIND"),
-        (["--kind", "age=yes"], "must be 'number'"),
-        (["--ignore", "sex", "--capped", "100"], "are for tables of numbers"),
-        (["--ignore", "sex", "--triples"], "do not go with"),
+        (["--kind", "age=yes"], "--kind is number, nonnegative, whole, ordered, binary, categorical, bounds"),
+        (["--kind", "note=ordered"], "the order of words is not known"),
+        (["--ignore", "wrong"], "there is no column 'wrong'"),
+        (["--upper", "sex=1"], "limits are for columns of numbers, and 'sex' holds words"),
+        (["--kind", "age=whole", "--triples"], "--kind does not go with --triples"),
+        (["--kind", "age=whole", "--fit", "nowhere"], "--kind does not go with --fit"),
     ],
 )
 def test_errors(program, people, tmp_path, options, message):
@@ -101,6 +138,6 @@ def test_errors(program, people, tmp_path, options, message):
 
 
 def test_bounds_are_numbers():
-    assert kinds_of(["a=b=c"]) == {"a": "b=c"}
+    assert kinds_of(["a=b=whole"]) == {"a=b": "whole"}
     with pytest.raises(WrongUse, match="bounds as numbers"):
         kinds_of(["a=0..x"])

@@ -227,6 +227,50 @@ def test_other_names_are_refused(content, options, out, message, tmp_path):
     assert writer(table, "f", "t") is writer(table, "f.data", "t.data") is table
 
 
+MIXED = pd.DataFrame(
+    {
+        "sex": ["m", None, "f", "m", "f"],
+        "age": pd.array([31, 40, None, 40, 9], dtype="Int64"),
+        "size": pd.Categorical(["S", None, "L", "S", "S"], ["S", "M", "L"], ordered=True),
+        "ok": pd.array([True, None, False, True, True], dtype="boolean"),
+        "when": pd.to_datetime(["2024-01-31", None, "2024-02-01", "2024-02-02", "2024-02-03"]),
+    }
+)
+
+
+@pytest.mark.parametrize("to", [".csv", ".xlsx", ".parquet"])
+@pytest.mark.parametrize("kind", [".csv", ".xlsx", ".parquet"])
+def test_words_are_read_filled_and_converted(kind, to, tmp_path):
+    """Words, truth values and dates of every kind of file; columns that are left out are there again."""
+    source, out = tmp_path / f"t{kind}", tmp_path / f"out{to}"
+    cells = [list(MIXED.columns), *MIXED.astype(object).where(MIXED.notna(), None).to_numpy().tolist()]
+    {
+        ".csv": lambda: MIXED.to_csv(source, index=False),
+        ".xlsx": lambda: source.write_bytes(workbook(cells)),
+        ".parquet": lambda: MIXED.to_parquet(source),
+    }[kind]()
+    table = read_table(source, words=[], keep_cells=True, ignore=["when"])
+    assert table.column_names == ["sex", "age", "size", "ok"]
+    assert list(table.words) == [0, 2, 3]
+    rows, columns = table.to_fill()
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(1, 0), (1, 2), (1, 3), (2, 1)]
+    truth = True if kind == ".parquet" else "True"
+    fills = Fills(rows, columns, np.array(["f", "M", truth, 7], object))
+    out.write_bytes(writer(table, out, source).render(fills))
+    found = read_table(out, words=[])
+    assert found.values[:, 1].tolist() == [31, 40, 7, 40, 9]
+    assert found.words[0].tolist() == ["m", "f", "f", "m", "f"]
+    assert found.words[2].tolist() == ["S", "M", "L", "S", "S"]
+    assert list(map(str, found.words[3])) == ["True", "True", "False", "True", "True"]
+    pd.testing.assert_series_equal(pd.to_datetime(found.words[4]), MIXED["when"], check_dtype=False, check_names=False)
+    if kind == to == ".parquet":
+        expected = MIXED.drop(columns="age").dtypes
+        pd.testing.assert_series_equal(pd.read_parquet(out).drop(columns="age").dtypes, expected)
+    for other in ("f.npz", "f.npy"):
+        with pytest.raises(TableError, match="holds numbers only, and this table has words"):
+            writer(table, other, source)
+
+
 def test_decimal_commas_are_kept_in_other_text(tmp_path):
     (tmp_path / "t.tsv").write_text("a\tb\n1,50\t\n2\t3,25\n")
     table = read_table(tmp_path / "t.tsv", keep_cells=True)
@@ -267,7 +311,8 @@ def test_compressed_files_have_a_limit(kind, tmp_path, monkeypatch):
         (CONTENT["parquet"][:50], "cannot be read, or is damaged"),
         (b"PK\x03\x04", "cannot be read, or is damaged"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "the compressed file is damaged"),
-        (parquet(pd.DataFrame({"a": [1, 2], "kind": ["x", "y"]})), "do not hold numbers: 'kind'"),
+        (parquet(pd.DataFrame({"a": [1, 2], "kind": ["x", "y"]})), "column 'kind' holds text, such as 'x'"),
+        (parquet(pd.DataFrame({"a": [1], "day": pd.to_datetime(["2024-01-31"])})), "column 'day' holds dates"),
     ],
 )
 def test_errors_name_the_file(content, message, tmp_path):

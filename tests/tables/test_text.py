@@ -14,7 +14,10 @@ nan = math.nan
 
 
 def grid(text, *missing, **options):
-    return read_grid(text, Markers(missing), **options)
+    table = read_grid(text, Markers(missing), **options)
+    if "words" not in options:
+        table.refuse_words()
+    return table
 
 
 @pytest.mark.parametrize(
@@ -162,9 +165,10 @@ def test_gct(text):
         ("1,2\n3,oops\n5,6\n", "line 2, column 2: 'oops'"),
         ("a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the lines above it have 2"),
         ("a,b,c,d\n1,2\n3,4\n", "the header has 4 cells, but line 2 has 2"),
-        ("i,kind,a\n1,red,2\n2,blue,3\n", "column 'kind' holds text, such as 'red' in line 2: remove it"),
-        ("i,p,q,a\n1,red,x,2\n2,blue,y,3\n", "column 'p', column 'q' hold text, such as 'red' in line 2: remove them"),
-        ("n,a,b\nx,1,5%\ny,2,6%\n", "column 'b' holds text, such as '5%' .* no signs of units or thousands"),
+        ("i,a kind,a\n1,red,2\n2,blue,3\n", "'a kind' holds text, such as 'red': leave it out with --ignore 'a kind'"),
+        ("i,p,q,a\n1,red,x,2\n2,blue,y,3\n", "columns 'p', 'q' hold text, such as 'red': .*--ignore p --ignore q, or"),
+        ("i,p,a\n1,2024-01-31,2\n2,2024-02-01,3\n", "column 'p' holds dates, such as '2024-01-31'"),
+        ("n,a,b\nx,1,5%\ny,2,6%\n", "column 'b' holds text, such as '5%': .* no signs of units or thousands"),
         ("a,b\n1,1_000\n2,3\n4,5\n", "'1_000' is not a number"),
         ("a,b\n1,inf\n2,3\n", "line 2, column 'b': the number is infinite"),
         ("a;b\n1.234,5;2\n3,5;4\n", "'1.234,5' has a point, but other cells have decimal commas"),
@@ -175,6 +179,41 @@ def test_gct(text):
 def test_errors_say_where(text, message):
     with pytest.raises(TableError, match=message):
         grid(text)
+
+
+def test_columns_of_words():
+    text = "sex,age,code,when\nm,31,7,2024-01-31\nf,,<2,\n?,40,1,2024-02-01\nm,na,NA,2024-02-02\n"
+    table = grid(text, "?", words=["code", "sex"], keep_cells=True)
+    assert (table.row_names, table.column_names) == (None, ["sex", "age", "code", "when"])
+    assert {at: column.fillna("-").tolist() for at, column in table.words.items()} == {
+        0: ["m", "f", "-", "m"],
+        2: ["7", "<2", "1", "-"],
+        3: ["2024-01-31", "-", "2024-02-01", "2024-02-02"],
+    }
+    np.testing.assert_array_equal(table.values[:, 1], [31, nan, 40, nan])
+    assert np.isnan(table.values[:, [0, 2, 3]]).all()
+    assert [part.tolist() for part in table.counts()] == [[4, 2, 3, 2], [3, 2, 3, 3]]
+    filled = table.render(Fills(np.array([2, 1]), np.array([0, 1]), np.array(["f", 35.5], object))).decode()
+    assert filled == text.replace("?,40", "f,40").replace("f,,", "f,35.5,")
+    assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n", words=[]).row_names is None  # values that recur are no names
+    assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n").row_names == ["m", "f", "m", "f"]
+    assert grid("id,age\nu,31\nv,4\n", words=["id"]).column_names == ["id", "age"]
+    with pytest.raises(TableError, match=r"line 6.*, column 'age': 'oops' is not a number"):
+        grid(text + "f,oops,1,\n", "?", words=[])
+
+
+def test_columns_left_out_are_written_back():
+    text = "name,a,when,b\nx,1,2024-01-31,<2\ny,,soon,4\n"
+    table = grid(text, words=[], keep_cells=True).without(["when", "name"])
+    assert (table.column_names, table.words) == (["a", "b"], {})
+    assert (table.limits.columns.tolist(), table.upper[0, 1]) == ([1], 2)
+    rows, columns = table.to_fill()
+    filled = table.render(Fills(rows, columns, np.array([1.5, 3.0]))).decode()
+    assert filled == text.replace("<2", "1.5").replace("y,,", "y,3,")
+    with pytest.raises(TableError, match="there is no column 'nme'"):
+        table.without(["nme"])
+    with pytest.raises(TableError, match="limits are for columns of numbers, and 'when' holds words"):
+        grid(text, words=[]).limited({"when": 1.0}, {}, {}, {})
 
 
 def test_line_numbers_count_line_breaks_in_quotes():

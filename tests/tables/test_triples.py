@@ -47,6 +47,14 @@ def test_lines_without_a_value_are_filled_and_others_written_back():
     assert filled == TEXT.replace("ben,Up,,", "ben,Up,3.5,").replace("ann,Heat,NA", "ann,Heat,1")
 
 
+def test_columns_left_out_are_written_back():
+    table = read_triples(TEXT, Markers(), keep_cells=True).without(["Heat"])
+    assert (table.column_names, table.shape) == (["Up", "Jaws"], (2, 2))
+    assert [part.tolist() for part in table.asked] == [[1], [0]]
+    filled = table.render(Fills(*table.to_fill(), np.array([3.5]))).decode()
+    assert filled == TEXT.replace("ben,Up,,", "ben,Up,3.5,")
+
+
 def test_a_line_may_end_after_the_names():
     table = read_triples("u,i,r\na,x,1\nb,x\n", Markers(), keep_cells=True)
     assert table.render(Fills(*table.to_fill(), np.array([2.5]))) == b"u,i,r\na,x,1\nb,x,2.5\n"

@@ -199,7 +199,8 @@ def _fit_parts(settings: dict[str, Any], directory: FitDirectory, screen: Screen
         X = read_triples(parts) if settings["triples"] else read_blocks(parts)
         unstored = "missing" if settings["triples"] else "zero"
         try:
-            model = sampled(X, screen, go_on, {}, unstored=unstored, **_parameters(settings, directory, jobs))
+            parameters = _parameters(settings, directory, jobs) | {"unstored": unstored}
+            model = sampled(lambda model: model.fit(X), screen, go_on, **parameters)
         except ClusterLost as error:
             raise ValueError(f"{error}. {go_on}") from None
     screen.judge(model.posterior_.verdict)

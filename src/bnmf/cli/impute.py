@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
-from bnmf.cli.mixed import impute_mixed, kinds_of
 from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
-from bnmf.cli.sampling import check_values, fitted, judge_predictions
+from bnmf.cli.sampling import check_values, fitted, judge_predictions, sampled
 from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
 
 if TYPE_CHECKING:
+    from bnmf.imputer import NMFImputer
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
     from bnmf.utils.typing import Floats, Indices
 
-# Draws that are in memory at a time, and the probability of the intervals that --cells lists.
-N_DRAWS_AT_ONCE = 20_000_000
+# The probability of the intervals that --cells lists.
 CELLS_INTERVAL = 0.9
 N_LISTED_COLUMNS = 5
 
@@ -66,21 +65,10 @@ def impute(
     ] = 0,
     kind: Annotated[
         list[str] | None,
-        typer.Option(
+        options.several(
             "--kind",
-            metavar="COLUMN=KIND",
-            help="Kind of a column of a text: number, nonnegative, 0..100, whole, ordered, low<mid<high, binary or "
-            "categorical. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore",
-            metavar="COLUMN",
-            help="A column of a text that is no part of the model and is written back as it is. May be repeated.",
-            show_default=False,
+            "COLUMN=KIND",
+            "Kind of a column: number, nonnegative, 0..100, whole, ordered, low<mid<high, binary or categorical.",
         ),
     ] = None,
     *,
@@ -105,14 +93,10 @@ def impute(
       bnmf impute new.csv --fit survey -o filled.csv        # new rows, by a fit of bnmf fit
       bnmf impute sensors.tsv -o filled.parquet --missing -999
       bnmf impute water.csv -o filled.csv --capped turbidity=100   # and <0.01 in a cell is a limit
-      bnmf impute people.csv -o filled.csv --kind size=S<M<L --kind share=0..100 --ignore name
+      bnmf impute people.csv -o filled.csv --kind 'size=S<M<L' --kind share=0..100 --ignore name
       bnmf impute ratings.csv --triples -o filled.csv       # "ann,film," becomes "ann,film,3.7"
       cat survey.csv | bnmf impute - -o - > filled.csv
     """
-    import numpy as np
-
-    from bnmf.tables.table import TextColumns
-
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
     numbered = [beside(out, str(number)) for number in range(1, imputations + 1)]
@@ -127,41 +111,33 @@ def impute(
         _check_writable(path)
     sampling: dict[str, Any] = {"max_time": max_time, "random_state": seed, "n_jobs": jobs or -1}
     kinds = kinds_of(kind or ())
-    try:
-        table = reading.table(data, keep_cells=True) if not (kinds or ignore) else None
-    except TextColumns:
-        if fit is not None or cells is not None or str(data) == "-" or data.suffix == ".gz":
-            raise
-        table = None
-    if table is None:
-        if fit is not None or cells is not None or reading.triples:
-            raise WrongUse("--kind and --ignore do not go with --fit, --cells and --triples")
-        files_to_write = out, ends, numbered
-        impute_mixed(
-            data, files_to_write, reading, kinds, ignore or (), interval, screen, n_components=components, **sampling
-        )
-        return
-    output = _output(table, out, data, cells)
+    if kinds and (fit or reading.triples):
+        raise WrongUse(f"--kind does not go with {'--fit' if fit else '--triples'}: its columns are of numbers")
+    words = [name for name, kind in kinds.items() if kind == "categorical" or isinstance(kind, list)]
+    table = reading.table(data, words=None if fit else words, keep_cells=True)
+    _check_kinds(table, kinds, data)
     screen.describe(table, data)
+    table = _without_the_unfillable(table, kinds, screen)
+    output = _output(table, out, data, cells)
     rows, columns = _fillable(table, screen)
+    asked = (interval or CELLS_INTERVAL) if interval or cells else None, imputations, seed
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
-        predicted = Predictions(None, rows, columns, columns, table)
+        found = Values([], ([], []), [[]] * imputations)
     elif fit is not None:
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
-        predicted = Predictions(posterior, rows, columns, order[columns], table)
+        found = _numbers(posterior, rows, order[columns], _limits_at(table, rows, columns), *asked)
+    elif kinds or table.words:
+        imputer, X = _fit_kinds(table, kinds, screen, n_components=components, **sampling)
+        found = _of_kinds(imputer, X, table, (rows, columns), *asked)
     else:
         posterior = _fit(table, data, screen, components, sampling, triples=reading.triples)
-        predicted = Predictions(posterior, rows, columns, columns, table)
-    mean = predicted.mean()
-    files = [(out, mean)]
-    between = predicted.interval(interval or CELLS_INTERVAL) if interval or cells else ()
-    files += zip(ends, between, strict=False)
-    files += zip(numbered, predicted.draws(imputations, np.random.default_rng(seed)), strict=True)
+        found = _numbers(posterior, rows, columns, _limits_at(table, rows, columns), *asked)
+    files = [(out, found.mean), *zip(ends, found.ends, strict=False), *zip(numbered, found.copies, strict=True)]
     for path, values in files:
-        _write(path, output, predicted, values)
+        _write(path, output, rows, columns, values)
     if cells:
-        _write_cells(cells, table, predicted, mean, *between)
+        _write_cells(cells, table, rows, columns, found.mean, *found.ends)
     if str(out) != "-":
         entries = "1 entry" if len(rows) == 1 else f"{len(rows):,} entries"
         screen.say(f"Filled {entries}: {out}", style="bold")
@@ -173,100 +149,66 @@ def impute(
         screen.say(f"What was filled, with {interval or CELLS_INTERVAL:.0%} intervals: {cells}")
 
 
-def _fit(
-    table: Table, data: Path, screen: Screen, components: Any, sampling: dict[str, Any], *, triples: bool
-) -> Posterior:
-    """Return the posterior of a table, and say what its predictions are worth."""
-    from bnmf.imputer import ANY_TABLE
-
-    check_values(table, data, negative=True)
-    # Subtracting means would store every zero of a sparse table.
-    settings = {} if table.has_implicit_zeros else options.RATINGS | {"prior": "normal"} if triples else ANY_TABLE
-    model = fitted(table, screen, n_components=components, n_draws="auto", **settings, **sampling)
-    judge_predictions(model.posterior_, screen, sampling["max_time"])
-    return model.posterior_
+# --- what is filled
 
 
-class Predictions:
-    """What a posterior says about the entries to fill: `rows` and `columns` of the table, columns `at` of the fit."""
+def kinds_of(given: Sequence[str]) -> dict[str, Any]:
+    """Return the kinds that COLUMN=KIND names: a word, bounds such as 0..100, or categories such as low<mid<high.
 
-    def __init__(self, posterior: Posterior | None, rows: Indices, columns: Indices, at: Indices, table: Table) -> None:
-        import numpy as np
+    Examples
+    --------
+    >>> kinds_of(["age=whole", "share=0..100", "size=S<M<L"])
+    {'age': 'whole', 'share': (0.0, 100.0), 'size': ['S', 'M', 'L']}
+    """
+    if not given:
+        return {}
+    from bnmf.columns import KINDS
 
-        self.posterior, self.rows, self.columns, self.at = posterior, rows, columns, at
-        none = np.full((2, len(rows)), np.nan)
-        limits: Any = none if table.limits is None else table.limits.at(rows, columns)
-        self.lower, self.upper = limits
-        self.limited = np.flatnonzero(~np.isnan(self.lower))
+    found: dict[str, Any] = {}
+    for text in given:
+        column, sign, kind = text.rpartition("=")
+        low, dots, high = kind.partition("..")
+        if not (sign and column and kind):
+            raise WrongUse(f"--kind is COLUMN=KIND, such as age=whole, got {text!r}")
+        try:
+            found[column] = kind.split("<") if "<" in kind else (float(low), float(high)) if dots else kind
+        except ValueError:
+            raise WrongUse(f"--kind takes bounds as numbers, such as share=0..100, got {text!r}") from None
+        if isinstance(found[column], str) and kind not in KINDS:
+            raise WrongUse(
+                f"--kind is {', '.join(KINDS)}, bounds such as 0..100, or categories such as low<mid<high, got {text!r}"
+            )
+    return found
 
-    def _between(self) -> tuple[Any, ...]:
-        some = self.limited
-        return self.rows[some], self.at[some], self.lower[some], self.upper[some]
 
-    def _parts(self) -> Iterator[slice]:
-        """Yield parts of the entries whose draws fit into memory."""
-        assert self.posterior is not None
-        step = max(N_DRAWS_AT_ONCE // (self.posterior.n_chains * self.posterior.n_draws), 1)
-        yield from (slice(start, start + step) for start in range(0, len(self.rows), step))
+def _check_kinds(table: Table, kinds: dict[str, Any], data: Path) -> None:
+    """Raise an error if a column that has a kind is not there."""
+    if kinds and table.is_sparse:
+        raise WrongUse(f"{data} is sparse, and --kind is for dense tables")
+    for name in kinds:
+        if name == table.corner and name not in table.column_labels:
+            raise WrongUse(f"{data}: column {name!r} is taken as row names: --no-row-names takes it as data")
+        if name not in table.column_labels:
+            raise WrongUse(f"{data}: there is no column {name!r}")
 
-    def mean(self) -> Floats:
-        """Return the posterior means, within limits where there are some."""
-        import numpy as np
 
-        if self.posterior is None:
-            return np.empty(0)
-        mean = self.posterior.mean(self.rows, self.at)
-        if len(self.limited):
-            mean[self.limited] = self.posterior.mean_between(*self._between())
-        return mean
+def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen) -> Table:
+    """Return a table without its columns of dates and identifiers."""
+    if not table.words:
+        return table
+    from bnmf.mixed import unfillable
+    from bnmf.tables.cells import holds_dates
 
-    def interval(self, prob: float) -> tuple[Floats, Floats]:
-        """Return the ends of intervals."""
-        import numpy as np
-
-        if self.posterior is None:
-            return np.empty(0), np.empty(0)
-        rng = np.random.default_rng(0)
-        ends = [self.posterior.interval(prob, self.rows[p], self.at[p], random_state=rng) for p in self._parts()]
-        lower, upper = np.concatenate(ends, axis=1)
-        if len(self.limited):
-            found = self.posterior.interval_between(prob, *self._between(), random_state=rng)
-            lower[self.limited], upper[self.limited] = found
-        return lower, upper
-
-    def draws(self, number: int, rng: Any) -> Floats:
-        """Return draws (number, entries) with noise, each from one draw of the factors."""
-        import numpy as np
-
-        from bnmf.posterior import predictions
-
-        if self.posterior is None or not number:
-            return np.empty((number, len(self.rows)))
-        W, Z, noise = self.posterior.flat
-        if number > len(W):
-            raise WrongUse(f"--imputations is at most the number of draws, {len(W):,}, got {number}")
-        chosen = rng.permutation(len(W))[:number]
-        drawn = np.hstack(
-            [
-                self.posterior.draws_of(self.rows[part], self.at[part], noise=True, random_state=rng).reshape(
-                    len(W), -1
-                )[chosen]
-                for part in self._parts()
-            ]
-        )
-        if len(self.limited):
-            rows, at, low, high = self._between()
-            offset = 0.0 if self.posterior.offset is None else self.posterior.offset[at]
-            for copy, draw in zip(drawn, chosen, strict=True):  # of one draw, every quantile is its value
-                one = W[[draw]], Z[[draw]], noise.choose([draw])
-                found = predictions.quantiles_between(one, rows, at, np.array([0.5]), low - offset, high - offset, rng)
-                lowest = np.clip(self.posterior.lower_bound, low, high)  # the data may not be negative
-                copy[self.limited] = np.clip(found[0] + offset, lowest, high)
-        return drawn
+    X, dates = table.frame(), [table.column_labels[at] for at, column in table.words.items() if holds_dates(column)]
+    left = {name: "dates" for name in dates if name not in kinds}
+    left |= unfillable(X, X.notna().to_numpy(), kinds, left)
+    for name, reason in left.items():
+        screen.say(f"  Not filled, and written back as it is: column {name!r} ({reason})")
+    return table.without([*left])
 
 
 def _fillable(table: Table, screen: Screen) -> tuple[Indices, Indices]:
-    """Return the entries to fill: not those of a column without any observed entry, whose numbers would be made up."""
+    """Return the entries to fill: not those of a column without any observed entry, whose values would be made up."""
     import numpy as np
 
     rows, columns = table.to_fill()
@@ -279,6 +221,100 @@ def _fillable(table: Table, screen: Screen) -> tuple[Indices, Indices]:
         listed = ", ".join(names[:N_LISTED_COLUMNS]) + ", ..." * (len(names) > N_LISTED_COLUMNS)
         screen.say(f"  Not filled, because nothing in them is observed: columns {listed}")
     return rows[known[columns]], columns[known[columns]]
+
+
+# --- by what
+
+
+class Values(NamedTuple):
+    """Values for the entries to fill: means, the lower and the upper ends of intervals, and draws."""
+
+    mean: Any
+    ends: Any
+    copies: Any
+
+
+def _limits_at(table: Table, rows: Indices, columns: Indices) -> tuple[Floats, Floats]:
+    """Return the limits of entries, NaN for those without."""
+    import numpy as np
+
+    none = np.full(len(rows), np.nan)
+    return (none, none) if table.limits is None else table.limits.at(rows, columns)
+
+
+def _numbers(
+    posterior: Posterior,
+    rows: Indices,
+    columns: Indices,
+    limits: tuple[Floats, Floats],
+    prob: float | None,
+    n_copies: int,
+    seed: int,
+) -> Values:
+    """Return the values of entries of a fit of numbers; each copy is from one draw of the factors, with noise."""
+    import numpy as np
+
+    from bnmf.columns import Number, values_of_entries
+
+    rng, n_draws, number = np.random.default_rng(seed), posterior.n_chains * posterior.n_draws, Number("")
+    if n_copies > n_draws:
+        raise WrongUse(f"--imputations is at most the number of draws, {n_draws:,}, got {n_copies}")
+
+    def values(of_draws: Any, number: int, chosen: Any = slice(None)) -> Floats:
+        return values_of_entries(posterior, rows, columns, limits, of_draws, number, chosen).astype(float)
+
+    ends = () if prob is None else values(lambda draws: number.ends(draws, prob), 2)
+    chosen = rng.permutation(n_draws)[:n_copies]
+    copies = values(lambda draws: number.draw(draws, rng), n_copies, chosen) if n_copies else ()
+    return Values(values(number.predict, 1)[0], ends, copies)
+
+
+def _of_kinds(
+    imputer: NMFImputer, X: Any, table: Table, at: Any, prob: float | None, n_copies: int, seed: int
+) -> Values:
+    """Return the values of entries by the kinds of their columns; categories without an order have no interval."""
+    limits: dict[str, Any] = {"lower": table.lower, "upper": table.upper}
+    ends = () if prob is None else imputer.interval(X, prob, **limits)
+    copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
+    mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
+    return Values(mean, others[: len(ends)], others[len(ends) :])
+
+
+def _fit(
+    table: Table, data: Path, screen: Screen, components: Any, sampling: dict[str, Any], *, triples: bool
+) -> Posterior:
+    """Return the posterior of a table of numbers, and say what its predictions are worth."""
+    from bnmf.imputer import ANY_TABLE
+
+    check_values(table, data, negative=True)
+    # Subtracting means would store every zero of a sparse table.
+    settings = {} if table.has_implicit_zeros else options.RATINGS | {"prior": "normal"} if triples else ANY_TABLE
+    model = fitted(table, screen, n_components=components, n_draws="auto", **settings, **sampling)
+    judge_predictions(model.posterior_, screen, sampling["max_time"])
+    return model.posterior_
+
+
+def _fit_kinds(table: Table, kinds: dict[str, Any], screen: Screen, **parameters: Any) -> tuple[NMFImputer, Any]:
+    """Return an imputer that was fitted to a table by the kinds of its columns, and the table as it takes it."""
+    from bnmf.imputer import ANY_TABLE, NMFImputer
+
+    X = table.frame()
+    limited = set() if table.limits is None else set(table.limits.columns.tolist())
+    for at in set(range(X.shape[1])) - limited - table.words.keys():
+        if not (X.iloc[:, at] % 1 > 0).any():  # numbers without limits that are all whole
+            X.isetitem(at, X.iloc[:, at].astype("Int64").array)
+    imputer = NMFImputer(kinds=kinds, keep_empty_features=True)
+
+    def fit(model: Any) -> Any:
+        imputer.set_params(estimator=model).fit(X, lower=table.lower, upper=table.upper)
+        return imputer.estimator_
+
+    model = sampled(fit, screen, n_draws="auto", **ANY_TABLE, **parameters)
+    judge_predictions(model.posterior_, screen, parameters["max_time"])
+    return imputer, X
+
+
+# --- files
 
 
 def beside(out: Path, word: str) -> Path:
@@ -316,20 +352,27 @@ def _output(table: Table, out: Path, data: Path, cells: Path | None) -> Table:
         raise WrongUse(str(error)) from None
 
 
-def _write(path: Path, table: Table, predicted: Predictions, values: Floats) -> None:
-    """Write the table with numbers in its missing entries, to a file or to standard output."""
+def _write(path: Path, table: Table, rows: Indices, columns: Indices, values: Any) -> None:
+    """Write the table with values in some entries, except where there is none, to a file or to standard output."""
+    import pandas as pd
+
     from bnmf.tables.files import write_content
     from bnmf.tables.table import Fills
 
-    write_content(path, table.render(Fills(predicted.rows, predicted.columns, values)))
+    values = pd.Series(values, dtype=object).to_numpy()
+    some = ~pd.isna(values)
+    write_content(path, table.render(Fills(rows[some], columns[some], values[some])))
 
 
-def _write_cells(path: Path, table: Table, predicted: Predictions, *values: Floats) -> None:
+def _write_cells(path: Path, table: Table, rows: Indices, columns: Indices, *values: Any) -> None:
     """Write a line for each entry that was filled."""
+    import pandas as pd
+
     from bnmf.tables.files import list_bytes, write_content
 
-    rows, columns = table.row_labels, table.column_labels
-    names = [[rows[i], columns[j]] for i, j in zip(predicted.rows.tolist(), predicted.columns.tolist(), strict=True)]
-    numbers = zip(*(part.tolist() for part in values), strict=True)
-    cells = [[*pair, *each] for pair, each in zip(names, numbers, strict=True)]
+    of_rows, of_columns = table.row_labels, table.column_labels
+    cells = [
+        [of_rows[i], of_columns[j], *(None if pd.isna(value) else value for value in each)]
+        for i, j, *each in zip(rows.tolist(), columns.tolist(), *values, strict=True)
+    ]
     write_content(path, list_bytes(path, ["row", "column", "value", "lower", "upper"], cells))

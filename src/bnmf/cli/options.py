@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,7 +33,15 @@ def _number_or_auto(text: str | int) -> int | str:
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="The table; - for standard input.", show_default=False)]
 LIMITS = ("lower", "upper", "capped", "floored")
-_LIMIT = {"metavar": "[COLUMN=]VALUE", "show_default": False}
+
+
+def several(name: str, metavar: str, text: str) -> Any:
+    """Return an option that may be repeated."""
+    return typer.Option(name, metavar=metavar, help=f"{text} May be repeated.", show_default=False)
+
+
+def _limit(name: str, text: str) -> Any:
+    return typer.Option(name, metavar="[COLUMN=]VALUE", help=text, show_default=False)
 
 
 @dataclass
@@ -45,12 +54,7 @@ class Reading:
     ] = False
     missing: Annotated[
         list[str] | None,
-        typer.Option(
-            "--missing",
-            metavar="VALUE",
-            help="Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?. May be repeated.",
-            show_default=False,
-        ),
+        several("--missing", "VALUE", "Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?."),
     ] = None
     unstored: Annotated[
         Literal["zero", "missing"] | None,
@@ -67,44 +71,47 @@ class Reading:
         str | None,
         typer.Option("--delimiter", metavar="SIGN", help="Between cells: a sign, or tab; judged by default."),
     ] = None
-    lower: Annotated[
+    ignore: Annotated[
         list[str] | None,
-        typer.Option("--lower", help="Missing entries of a column, or of all, are at least VALUE.", **_LIMIT),
+        several("--ignore", "COLUMN", "A column that is no part of the model; impute writes it back as it is."),
+    ] = None
+    lower: Annotated[
+        list[str] | None, _limit("--lower", "Missing entries of a column, or of all, are at least VALUE.")
     ] = None
     upper: Annotated[
-        list[str] | None,
-        typer.Option("--upper", help="Missing entries of a column, or of all, are at most VALUE.", **_LIMIT),
+        list[str] | None, _limit("--upper", "Missing entries of a column, or of all, are at most VALUE.")
     ] = None
     capped: Annotated[
-        list[str] | None,
-        typer.Option("--capped", help="Entries from VALUE on were capped: they are that or larger.", **_LIMIT),
+        list[str] | None, _limit("--capped", "Entries from VALUE on were capped: they are that or larger.")
     ] = None
     floored: Annotated[
-        list[str] | None,
-        typer.Option("--floored", help="Entries up to VALUE were cut there: they are that or smaller.", **_LIMIT),
+        list[str] | None, _limit("--floored", "Entries up to VALUE were cut there: they are that or smaller.")
     ] = None
 
-    def table(self, source: Path, *, keep_cells: bool = False) -> Table:
+    def table(self, source: Path, *, words: Collection[str] | None = None, keep_cells: bool = False) -> Table:
         """Return a table with the limits of its columns, or say that there is none."""
         from bnmf.tables import read_table
 
         limits = {name: self._limits(name) for name in LIMITS}
-        of_text = self.of_text()
+        delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise WrongUse(f"--delimiter is one sign, or one of {', '.join(DELIMITERS)}, got {self.delimiter!r}")
         if str(source) != "-" and not source.exists():
             raise WrongUse(f"there is no file {source}")
         if source.is_dir():
             raise WrongUse(f"{source} is a directory, not a table")
         return read_table(
-            source, triples=self.triples, unstored=self.unstored, keep_cells=keep_cells, **of_text
+            source,
+            triples=self.triples,
+            missing=self.missing or (),
+            unstored=self.unstored,
+            header=self.header,
+            row_names=self.row_names,
+            delimiter=delimiter,
+            ignore=self.ignore or (),
+            words=words,
+            keep_cells=keep_cells,
         ).limited(**limits)
-
-    def of_text(self) -> dict[str, Any]:
-        """Return how a text is read."""
-        delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
-        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-            raise WrongUse(f"--delimiter is one sign, or one of {', '.join(DELIMITERS)}, got {self.delimiter!r}")
-        names = {"header": self.header, "row_names": self.row_names}
-        return {"missing": self.missing or (), **names, "delimiter": delimiter}
 
     def _limits(self, name: str) -> dict[str, float]:
         """Return limits by column, "" for all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +32,14 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
 def fitted(table: Table, screen: Screen, how_to_resume: str = "", **parameters: Any) -> BayesianNMF:
     """Return a model that was fitted to a table."""
     limits = {"lower": table.lower, "upper": table.upper}
-    return sampled(table.values, screen, how_to_resume, limits, unstored=table.unstored, **parameters)
+    parameters["unstored"] = table.unstored
+    return sampled(lambda model: model.fit(table.values, **limits), screen, how_to_resume, **parameters)
 
 
-def sampled(X: Any, screen: Screen, how_to_resume: str, limits: dict[str, Any], **parameters: Any) -> BayesianNMF:
-    """Return a fitted model, or raise an error that says how to resume."""
+def sampled(
+    fit: Callable[[BayesianNMF], BayesianNMF], screen: Screen, how_to_resume: str = "", **parameters: Any
+) -> BayesianNMF:
+    """Return a model fitted by a function, or raise an error that says how to resume."""
     from sklearn.exceptions import ConvergenceWarning
 
     from bnmf.estimator import BayesianNMF
@@ -43,13 +47,12 @@ def sampled(X: Any, screen: Screen, how_to_resume: str, limits: dict[str, Any], 
     from bnmf.utils.text import duration
 
     begin = time.monotonic()
-    model = BayesianNMF(progress=True, **parameters)
     interrupted = Interrupted(f"Interrupted. {how_to_resume}".strip())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the commands show the verdict
             warnings.simplefilter("ignore", InterruptedRunWarning)
-            model.fit(X, **limits)
+            model = fit(BayesianNMF(progress=True, **parameters))
     except KeyboardInterrupt:
         raise interrupted from None
     except TimeoutError:

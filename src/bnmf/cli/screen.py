@@ -83,6 +83,9 @@ def facts_of(table: Table) -> list[str]:
     lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
     shown = f"{n_observed:,} entries observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
     lines.append(f"{shown}, from {numbers.min():g} to {numbers.max():g}" if numbers.size else shown)
+    if table.words:
+        of_words = [table.column_labels[at] for at in table.words]
+        lines.append(f"{_number(len(of_words), 'column')} of words: {_listed(of_words)}")
     if table.limits is not None:
         n_limited = len(table.limits.rows)
         what = "entry is a limit" if n_limited == 1 else "entries are limits"
@@ -123,11 +126,12 @@ def _number(number: int, noun: str) -> str:
 
 
 def _count(number: int, noun: str, names: list[str] | None) -> str:
+    count = _number(number, noun)
+    return f"{count} without names" if names is None else f"{count} ({_listed(names)})"
+
+
+def _listed(names: list[str]) -> str:
     from bnmf.utils.text import shortened
 
-    count = _number(number, noun)
-    if names is None:
-        return f"{count} without names"
-    more = ", ..." if len(names) > N_SHOWN_NAMES else ""
-    shown = (shortened(name, NAME_WIDTH) for name in names[:N_SHOWN_NAMES])
-    return f"{count} ({', '.join(shown)}{more})"
+    shown = [shortened(name, NAME_WIDTH) for name in names[:N_SHOWN_NAMES]]
+    return ", ".join([*shown, "..."] if len(names) > N_SHOWN_NAMES else shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,12 +15,12 @@ import scipy.io
 import scipy.sparse as sp
 
 from bnmf.tables.cells import Markers, written
-from bnmf.tables.table import Fills, Table, TableError, check_numbers
-from bnmf.tables.text import Dialect, Grid, Record, grid_of, judged
+from bnmf.tables.table import Fills, Table, TableError
+from bnmf.tables.text import Dialect, Grid, Record, grid_of, is_data, judged
 from bnmf.utils import memory
 from bnmf.utils.files import npz_bytes
 from bnmf.utils.text import size
-from bnmf.utils.typing import Array
+from bnmf.utils.typing import Array, Indices
 
 NAME_ARRAYS = ("row_names", "column_names")
 """Arrays of an .npz file that hold names."""
@@ -28,6 +29,8 @@ LIMIT_ARRAYS = ("limit_rows", "limit_columns", "limit_lower", "limit_upper")
 # Part of the free memory that a compressed file may take, because reading it takes several times that.
 MEMORY_FRACTION = 0.125
 DEFAULT_LIMIT = 2**30
+BOOLEANS = {"True": True, "False": False}
+"""Truth values of a workbook, by the words that they are read as."""
 
 
 def largest_content() -> int:
@@ -40,6 +43,11 @@ def check_size(n_bytes: int) -> None:
     """Raise an error if a compressed file holds more than the memory is good for."""
     if n_bytes > largest_content():
         raise TableError(f"uncompressed it takes more than {size(largest_content())}, an eighth of the free memory")
+
+
+def rounded(value: Any) -> Any:
+    """Return a number with the digits that are written, and everything else as it is."""
+    return value if isinstance(value, str | bool) or value is None else float(written(value))
 
 
 def filled_values(values: Array, fills: Fills) -> Array:
@@ -55,58 +63,45 @@ def filled_values(values: Array, fills: Fills) -> Array:
 
 
 @dataclass(frozen=True)
-class NumpyArray:
-    """An .npy file, or an .npz file with one matrix, which has a name there."""
+class ArrayFile:
+    """A matrix in an .npy, .npz or .mtx file; an array of NumPy is kept for its precision, with its name in an .npz."""
 
-    original: Array
-    name: str | None = None
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
-        return (".npy",) if self.name is None else (".npz",)
-
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-        return f"NumPy array of {self.original.dtype}"
-
-    def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries."""
-        filled = filled_values(self.original, fills)
-        if self.name is not None:
-            return npz_bytes({self.name: filled, **_name_arrays(table)})
-        buffer = io.BytesIO()
-        np.save(buffer, filled)
-        return buffer.getvalue()
-
-
-@dataclass(frozen=True)
-class SparseFile:
-    """A matrix in an .npz file of SciPy, or in one of Matrix Market, which may list all entries."""
-
-    is_market: bool
-    is_dense: bool = False
+    ending: str
+    description: str
+    original: Array | None = None
+    name: str = "X"
 
     @property
     def endings(self) -> tuple[str, ...]:
         """How names of such files end."""
-        return (".mtx",) if self.is_market else (".npz",)
-
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-        kind = "dense" if self.is_dense else "sparse"
-        return f"{kind} Matrix Market file" if self.is_market else "sparse matrix of SciPy"
+        return (self.ending,)
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries, which are stored then."""
-        filled: Any = _stored(table.values, fills) if table.is_sparse else filled_values(table.values, fills)
-        if not self.is_market:
-            return npz_bytes(_sparse_arrays(filled) | _name_arrays(table))
+        """Return the file with numbers in place of missing entries, which a sparse matrix stores then."""
+        filled: Any
+        if table.is_sparse:
+            filled = _stored(table.values, fills)
+        else:
+            filled = filled_values(table.values if self.original is None else self.original, fills)
         buffer = io.BytesIO()
-        scipy.io.mmwrite(buffer, filled, symmetry="general")
+        if self.ending == ".npz":
+            arrays = _sparse_arrays(filled) if table.is_sparse else {self.name: filled}
+            return npz_bytes(arrays | _name_arrays(table))
+        if self.ending == ".npy":
+            np.save(buffer, filled)
+        else:
+            scipy.io.mmwrite(buffer, filled, symmetry="general")
         return buffer.getvalue()
+
+
+def numpy_array(array: Array, ending: str = ".npy", name: str = "X") -> ArrayFile:
+    """Return how an array of NumPy is stored."""
+    return ArrayFile(ending, f"NumPy array of {array.dtype}", array, name)
+
+
+MARKET = ArrayFile(".mtx", "sparse Matrix Market file")
+DENSE_MARKET = ArrayFile(".mtx", "dense Matrix Market file")
+SPARSE = ArrayFile(".npz", "sparse matrix of SciPy")
 
 
 def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
@@ -121,7 +116,7 @@ def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
 def read_npy(content: bytes, markers: Markers) -> Table:
     """Read an .npy file."""
     array = np.load(io.BytesIO(content), allow_pickle=False)
-    return _dense_table(array, NumpyArray(array), markers)
+    return _table(array, numpy_array(array), markers)
 
 
 def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
@@ -132,12 +127,13 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
     limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
     if "format" in arrays and "shape" in arrays:
         matrix = sp.load_npz(io.BytesIO(npz_bytes(arrays)))
-        table = _sparse_table(matrix, SparseFile(is_market=False), markers, unstored)
+        table = _table(matrix, SPARSE, markers, unstored)
     else:
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
         if len(matrices) != 1 or len(arrays) != 1:
             raise TableError(f"an .npz file must hold one matrix of numbers, this one holds {', '.join(arrays)}")
-        table = _dense_table(arrays[matrices[0]], NumpyArray(arrays[matrices[0]], matrices[0]), markers)
+        array = arrays[matrices[0]]
+        table = _table(array, numpy_array(array, ".npz", matrices[0]), markers)
     for name, length in zip(NAME_ARRAYS, table.shape, strict=True):
         if name in names and len(names[name]) != length:
             raise TableError(f"{name} has {len(names[name])} names, the matrix needs {length}")
@@ -148,31 +144,25 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
 def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
     """Read a Matrix Market file."""
     matrix = scipy.io.mmread(io.BytesIO(content), spmatrix=False)
-    if sp.issparse(matrix):
-        return _sparse_table(matrix, SparseFile(is_market=True), markers, unstored)
-    return _dense_table(matrix, SparseFile(is_market=True, is_dense=True), markers)
+    return _table(matrix, MARKET if sp.issparse(matrix) else DENSE_MARKET, markers, unstored)
 
 
-def _check_matrix(matrix: Any) -> None:
+def _table(matrix: Any, layout: Any, markers: Markers, unstored: str = "zero") -> Table:
+    """Return the table of a dense or sparse matrix, or raise an error if it is not one of finite numbers."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise TableError(f"a table is a matrix of numbers, this array has shape {matrix.shape} and type {matrix.dtype}")
     if 0 in matrix.shape:
         raise TableError(f"the table is empty: it has {matrix.shape[0]} rows and {matrix.shape[1]} columns")
-
-
-def _dense_table(array: Array, layout: Any, markers: Markers) -> Table:
-    _check_matrix(array)
-    values = np.ascontiguousarray(array, dtype=np.float64)
-    check_numbers(values)
-    return Table(markers.hide(values), layout)
-
-
-def _sparse_table(matrix: Any, layout: SparseFile, markers: Markers, unstored: str) -> Table:
-    _check_matrix(matrix)
-    csr = sp.csr_array(matrix.astype(np.float64))
-    csr.sum_duplicates()
-    check_numbers(csr)
-    return Table(markers.hide(csr), layout, unstored="missing" if 0.0 in markers.numbers else unstored)
+    is_sparse = sp.issparse(matrix)
+    values: Any = sp.csr_array(matrix.astype(float)) if is_sparse else np.ascontiguousarray(matrix, float)
+    if is_sparse:
+        values.sum_duplicates()
+        unstored = "missing" if 0.0 in markers.numbers else unstored
+    if np.isinf(values.data if is_sparse else values).any():
+        coo = sp.coo_array(values)
+        first = np.flatnonzero(np.isinf(coo.data))[0]
+        raise TableError(f"the entry in row {coo.row[first] + 1}, column {coo.col[first] + 1} is infinite")
+    return Table(markers.hide(values), layout, unstored=unstored)
 
 
 def _name_arrays(table: Table) -> dict[str, Array]:
@@ -206,22 +196,30 @@ class Parquet:
     """A Parquet file, of which the first `n_names` (0 or 1) columns hold names of rows."""
 
     frame: pd.DataFrame
-    n_names: int
+    n_names: int = 0
 
     description = "Parquet file"
     endings = (".parquet", ".pq")
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries; columns without them are as they were."""
+        """Return the file with values in place of missing entries; columns without them are as they were."""
         frame = self.frame.copy()
-        for column in np.unique(fills.columns).tolist():
-            here = fills.columns == column
-            old = frame.iloc[:, column + self.n_names]
-            values = table.values[:, column].copy()
-            values[fills.rows[here]] = fills.values[here]
-            kind = old.dtype if old.dtype.kind == "f" else np.float64
-            frame.isetitem(column + self.n_names, values.astype(kind))
+        for column, rows, values in fills.by_column():
+            place = column + self.n_names
+            frame.isetitem(place, put(frame.iloc[:, place], rows, values).array)
         return parquet_bytes(frame)
+
+
+def put(column: pd.Series, rows: Indices, values: Any) -> pd.Series:
+    """Return a column with some values, in its precision if they are numbers."""
+    numbers = _as_numbers(column)
+    if numbers is None or pd.api.types.is_bool_dtype(column.dtype):
+        column = column.copy()
+        column.iloc[rows] = values
+        return column
+    numbers = numbers.copy()
+    numbers[rows] = values
+    return pd.Series(numbers, column.index, column.dtype if column.dtype.kind == "f" else np.float64)
 
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
@@ -232,7 +230,9 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def read_parquet(content: bytes, markers: Markers) -> Table:
+def read_parquet(
+    content: bytes, markers: Markers, row_names: bool | None = None, words: Collection[str] | None = None
+) -> Table:
     """Read a Parquet file. Names of rows are the index that pandas stored, or a first column of text."""
     _import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
     import pyarrow.parquet
@@ -240,17 +240,30 @@ def read_parquet(content: bytes, markers: Markers) -> Table:
     facts = pyarrow.parquet.read_metadata(io.BytesIO(content))
     check_size(8 * facts.num_rows * facts.num_columns)
     frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
-    numbers = [_as_numbers(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    labels = _texts(frame.columns)
     has_index = not isinstance(frame.index, pd.RangeIndex)
-    n_names = int(not has_index and len(numbers) > 1 and numbers[0] is None)
-    wrong = [repr(str(frame.columns[i])) for i in range(n_names, len(numbers)) if numbers[i] is None]
-    if wrong:
-        raise TableError(f"these columns do not hold numbers: {', '.join(wrong[:5])}; remove them or code them")
+    if row_names is None:
+        row_names = not has_index and len(labels) > 1 and _as_numbers(frame.iloc[:, 0]) is None
+        row_names = row_names and (words is None or not is_data(_texts(pd.Index(frame.iloc[:, 0])), labels[0], words))
+    n_names = int(row_names and not has_index)
+    numbers: list[Any] = []
+    of_words: dict[int, pd.Series] = {}
+    for place, label in enumerate(labels[n_names:]):
+        column = frame.iloc[:, place + n_names]
+        is_word = words is not None and (label in words or pd.api.types.is_bool_dtype(column.dtype))
+        found = None if is_word else _as_numbers(column)
+        if found is None:
+            of_words[place] = markers.hide_words(column.reset_index(drop=True))
+        numbers.append(np.full(len(frame), np.nan) if found is None else found)
+    table = _table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), markers)
     names = pd.Index(frame.iloc[:, 0]) if n_names else frame.index if has_index else None
-    values = np.column_stack([np.empty((len(frame), 0)), *(x for x in numbers[n_names:] if x is not None)])
-    table = _dense_table(values, Parquet(frame, n_names), markers)
-    row_names = None if names is None else _texts(names)
-    return replace(table, row_names=row_names, column_names=_texts(frame.columns[n_names:]))
+    return replace(
+        table,
+        row_names=None if names is None else _texts(names),
+        column_names=labels[n_names:],
+        words=of_words,
+        corner=None if names is None or names.name is None else str(names.name),
+    )
 
 
 def _as_numbers(column: pd.Series) -> Array | None:
@@ -288,12 +301,12 @@ class Workbook:
     endings = (".xlsx",)
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the workbook with numbers in some cells of its first sheet."""
+        """Return the workbook with values in some cells of its first sheet."""
         book = _workbook(self.content)
         sheet = book.worksheets[0]
-        for row, column, value in zip(*(part.tolist() for part in fills), strict=True):
+        for row, column, value in fills.entries():
             line = int(self.grid.cells[self.grid.places[row]][-1])
-            sheet.cell(line, self.grid.columns[column] + 1).value = float(written(value))
+            sheet.cell(line, self.grid.columns[column] + 1).value = rounded(BOOLEANS.get(value, value))
         buffer = io.BytesIO()
         book.save(buffer)
         return buffer.getvalue()
@@ -308,7 +321,13 @@ def _workbook(content: bytes, **options: Any) -> Any:
         return openpyxl.load_workbook(io.BytesIO(content), **options)
 
 
-def read_workbook(content: bytes, markers: Markers, header: bool | None, row_names: bool | None) -> Table:
+def read_workbook(
+    content: bytes,
+    markers: Markers,
+    header: bool | None,
+    row_names: bool | None,
+    words: Collection[str] | None = None,
+) -> Table:
     """Read the first sheet of an Excel workbook."""
     book = _workbook(content, data_only=True)
     rows = enumerate(book.worksheets[0].iter_rows(values_only=True), start=1)
@@ -320,7 +339,8 @@ def read_workbook(content: bytes, markers: Markers, header: bool | None, row_nam
     if not found:
         raise TableError("the first sheet is empty")
     dialect = judged([cells for _, cells in found[:200]], Dialect(), markers, header, row_names)
-    table = grid_of(lambda: iter(found), dialect, markers, keep_cells=True)
+    is_judged = row_names is None
+    table = grid_of(lambda: iter(found), dialect, markers, words=words, is_judged=is_judged, keep_cells=True)
     assert isinstance(table.layout, Grid)
     lines = [[*cells, str(line)] for line, cells in found]  # where each record is in the sheet
     notes = [f"only the first of {len(book.worksheets)} sheets is read, {book.worksheets[0].title!r}"]

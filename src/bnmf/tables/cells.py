@@ -1,4 +1,4 @@
-"""Cells of text: which are missing, which are numbers or limits, and how they are written."""
+"""Cells: which are missing, which are numbers, limits or dates, and how they are written."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from bnmf.utils.typing import Floats
@@ -17,6 +18,7 @@ from bnmf.utils.typing import Floats
 # In any case of letters; "nan" is a number for `float`, and so is not listed.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "null", "none"})
 LIMIT = re.compile(r"\s*(?P<sign><=|>=|[<>≤≥])\s*(?P<value>\S+)\s*")
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}( .*)?")
 
 
 class NotANumber(ValueError):
@@ -57,6 +59,11 @@ class Markers:
         values = values.copy()
         (values.data if isinstance(values, sp.csr_array) else values)[hidden] = np.nan
         return values
+
+    def hide_words(self, column: pd.Series) -> pd.Series:
+        """Return a column of words, or of anything else, without those that stand for missing entries."""
+        words = self.words | {"nan"}
+        return column.mask(np.array([isinstance(cell, str) and cell.strip().lower() in words for cell in column], bool))
 
 
 def number(cell: str, decimal: str = ".") -> float | None:
@@ -121,14 +128,30 @@ def numbers_of(cells: list[str], decimal: str, markers: Markers, limits: list[tu
     return found
 
 
-def written(value: float, decimal: str = ".") -> str:
-    """Return a prediction as text: six digits, which is more than any is exact to.
+def holds_dates(column: pd.Series) -> bool:
+    """Return whether everything in a column that is not missing is a date.
 
     Examples
     --------
-    >>> written(2 / 3), written(1234567.8), written(1.5, decimal=","), written(3e-9)
-    ('0.666667', '1234568', '1,5', '3e-09')
+    >>> holds_dates(pd.Series(["2024-01-31", None])), holds_dates(pd.Series(["2024-01-31", "soon"]))
+    (True, False)
     """
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return True
+    seen = column.dropna().tolist()
+    return bool(seen) and all(isinstance(cell, str) and DATE.fullmatch(cell) for cell in seen)
+
+
+def written(value: Any, decimal: str = ".") -> str:
+    """Return a prediction as text: a word as it is, a number with six digits, which is more than any is exact to.
+
+    Examples
+    --------
+    >>> written(2 / 3), written(1234567.8), written(1.5, decimal=","), written(3e-9), written("red")
+    ('0.666667', '1234568', '1,5', '3e-09', 'red')
+    """
+    if isinstance(value, str | bool):
+        return str(value)
     text = f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
     return text.replace(".", decimal)
 

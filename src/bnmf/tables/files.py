@@ -6,7 +6,7 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,22 +14,25 @@ from typing import Any
 import pandas as pd
 
 from bnmf.tables.arrays import (
-    NumpyArray,
-    SparseFile,
+    DENSE_MARKET,
+    MARKET,
+    SPARSE,
+    Parquet,
     check_size,
-    filled_values,
     is_workbook,
     largest_content,
+    numpy_array,
     parquet_bytes,
     read_market,
     read_npy,
     read_npz,
     read_parquet,
     read_workbook,
+    rounded,
     workbook_bytes,
 )
 from bnmf.tables.cells import Markers, csv_text, written
-from bnmf.tables.table import Fills, Table, TableError
+from bnmf.tables.table import Fills, Part, Table, TableError
 from bnmf.tables.text import Grid, decoded, read_grid
 from bnmf.tables.triples import Triples, read_triples
 from bnmf.utils.files import write_bytes
@@ -51,6 +54,8 @@ def read_table(
     header: bool | None = None,
     row_names: bool | None = None,
     delimiter: str | None = None,
+    ignore: Sequence[str] = (),
+    words: Collection[str] | None = None,
     keep_cells: bool = False,
 ) -> Table:
     r"""Read a table: delimited text, triples, GCT, .npy, .npz, Matrix Market, Parquet, .xlsx, or one of them in gzip.
@@ -69,6 +74,11 @@ def read_table(
         Whether the first line and the first column of a text hold names; None to judge by their content.
     delimiter : str, optional
         What separates the cells of a text; None to judge by its content.
+    ignore : sequence of str
+        Names of columns that are no part of the table, and are written back as they are.
+    words : collection of str, optional
+        Names of columns that hold words even if these are numbers; columns of text are then words too. By default
+        they are an error.
     keep_cells : bool, default=False
         Keep the cells of a text, to write it back with :meth:`Table.render`.
 
@@ -98,16 +108,22 @@ def read_table(
     name = "standard input" if os.fspath(source) == "-" else os.fspath(source)
     content = sys.stdin.buffer.read() if os.fspath(source) == "-" else Path(source).read_bytes()
     markers = Markers(missing)
-    of_text: dict[str, Any] = {"header": header, "delimiter": delimiter, "keep_cells": keep_cells}
+    names: dict[str, Any] = {"header": header, "row_names": row_names, "words": words}
+    of_text: dict[str, Any] = {"delimiter": delimiter, "keep_cells": keep_cells}
     try:
         if content.startswith(GZIP):
             content = _decompressed(content)
+        table: Table | None
         if triples:
-            return read_triples(decoded(content), markers, unstored=unstored or "missing", **of_text)
-        table = _read_binary(content, markers, unstored or "zero", header, row_names)
-        return table or read_grid(decoded(content), markers, row_names=row_names, **of_text)
+            table = read_triples(decoded(content), markers, header=header, unstored=unstored or "missing", **of_text)
+        else:
+            table = _read_binary(content, markers, unstored or "zero", **names)
+        table = (table or read_grid(decoded(content), markers, **names, **of_text)).without(ignore)
+        if words is None:
+            table.refuse_words()
+        return table
     except TableError as error:
-        raise type(error)(f"{name}: {error}") from None
+        raise TableError(f"{name}: {error}") from None
 
 
 def _decompressed(content: bytes) -> bytes:
@@ -128,7 +144,12 @@ def _decompressed(content: bytes) -> bytes:
 
 
 def _read_binary(
-    content: bytes, markers: Markers, unstored: str, header: bool | None, row_names: bool | None
+    content: bytes,
+    markers: Markers,
+    unstored: str,
+    header: bool | None,
+    row_names: bool | None,
+    words: Collection[str] | None,
 ) -> Table | None:
     """Return the table of a file that is not text, None if it is text."""
     try:
@@ -136,10 +157,10 @@ def _read_binary(
             return read_npy(content, markers)
         if content.startswith(b"PK\x03\x04"):
             if is_workbook(content):
-                return read_workbook(content, markers, header, row_names)
+                return read_workbook(content, markers, header, row_names, words)
             return read_npz(content, markers, unstored)
         if content.startswith(b"PAR1"):
-            return read_parquet(content, markers)
+            return read_parquet(content, markers, row_names, words)
         if content.startswith(b"%%MatrixMarket"):
             return read_market(content, markers, unstored)
     except TableError:
@@ -166,6 +187,8 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
         return table
     if wanted not in ENDINGS:
         raise TableError(f"{out}: bnmf writes {', '.join(ENDINGS)}, and this table also as {table.layout.endings[0]}")
+    if isinstance(table.layout, Part):
+        return replace(table, layout=replace(table.layout, whole=writer(table.layout.whole, out, source)))
     if wanted in (".csv", ".tsv") and isinstance(table.layout, Grid | Triples):
         dialect = table.layout.dialect
         sign = "\t" if wanted == ".tsv" else ";" if dialect.decimal == "," else ","
@@ -176,34 +199,37 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
         raise TableError(f"{out}: triples are written as .csv or .tsv")
     if table.is_sparse and wanted not in (".npz", ".mtx"):
         raise TableError(f"{out}: a sparse table is written as .npz or .mtx")
+    if table.words and wanted in (".npy", ".npz", ".mtx"):
+        raise TableError(f"{out}: such a file holds numbers only, and this table has words; name it .csv or .parquet")
     if wanted in (".npy", ".mtx") and (table.row_names or table.column_names):
         raise TableError(f"{out}: such a file has no names of rows and columns; name it .npz or .csv")
-    if wanted == ".mtx" or (wanted == ".npz" and table.is_sparse):
-        return replace(table, layout=SparseFile(is_market=wanted == ".mtx", is_dense=not table.is_sparse))
+    if table.is_sparse:
+        return replace(table, layout=MARKET if wanted == ".mtx" else SPARSE)
+    if wanted == ".mtx":
+        return replace(table, layout=DENSE_MARKET)
     if wanted in (".npy", ".npz"):
-        return replace(table, layout=NumpyArray(table.values, None if wanted == ".npy" else "X"))
+        return replace(table, layout=numpy_array(table.values, wanted))
+    if wanted in (".parquet", ".pq"):
+        return replace(table, layout=Parquet(table.frame().rename_axis(table.corner)))
     return replace(table, layout=_Converted(wanted))
 
 
 class _Converted:
-    """A dense table as it is written to another kind of file than its own: text, Parquet or Excel."""
+    """A dense table as it is written to another kind of file than its own: text or Excel."""
 
     def __init__(self, wanted: str) -> None:
         self.endings, self.description = (wanted,), f"{wanted} file"
 
     def render(self, table: Table, fills: Fills) -> bytes:
         """Return the file, with six digits of what was filled."""
-        (kind,) = self.endings
-        values = filled_values(table.values, fills)
-        if kind in (".parquet", ".pq"):
-            return parquet_bytes(pd.DataFrame(values, table.row_index, table.column_labels))
-        cells: list[list[Any]] = [[None if x != x else x for x in row] for row in values.tolist()]
-        for row, column, value in zip(*(part.tolist() for part in fills), strict=True):
-            cells[row][column] = float(written(value))
+        frame = table.frame().astype(object)
+        for column, rows, values in fills.by_column():
+            frame.iloc[rows, column] = [rounded(value) for value in values.tolist()]
+        cells: list[list[Any]] = frame.where(frame.notna(), None).to_numpy().tolist()
         if table.row_names:
             cells = [[name, *row] for name, row in zip(table.row_names, cells, strict=True)]
-        header = [[""] * bool(table.row_names) + table.column_names] if table.column_names else []
-        return _cells_bytes(kind, [*header, *cells])
+        header = [[table.corner or ""] * bool(table.row_names) + table.column_names] if table.column_names else []
+        return _cells_bytes(self.endings[0], [*header, *cells])
 
 
 def _cells_bytes(kind: str, rows: list[list[Any]]) -> bytes:
@@ -215,10 +241,13 @@ def _cells_bytes(kind: str, rows: list[list[Any]]) -> bytes:
 
 def list_bytes(path: str | os.PathLike[str], header: list[str], rows: list[list[Any]]) -> bytes:
     """Return a list of results, with six digits, as the kind of file that its name says."""
-    rounded = [[float(written(x)) if isinstance(x, float) else x for x in row] for row in rows]
+    cells = [[rounded(value) for value in row] for row in rows]
     if ending(path) in (".parquet", ".pq"):
-        return parquet_bytes(pd.DataFrame(rounded, columns=header))
-    return _cells_bytes(ending(path), [header, *rounded])
+        frame = pd.DataFrame(cells, columns=header)
+        for name in frame.columns[frame.map(lambda cell: isinstance(cell, str)).any()]:  # numbers among words
+            frame[name] = [None if cell is None else written(cell) for cell in frame[name]]
+        return parquet_bytes(frame)
+    return _cells_bytes(ending(path), [header, *cells])
 
 
 def write_content(path: Path, content: bytes) -> None:
@@ -233,5 +262,5 @@ def write_content(path: Path, content: bytes) -> None:
 def _short(cell: Any) -> str:
     """Return a cell as text, whole numbers without a point."""
     if not isinstance(cell, float):
-        return cell or ""
+        return "" if cell is None else str(cell).removesuffix(" 00:00:00")  # of a date
     return repr(int(cell)) if cell == int(cell) and abs(cell) < 1e15 else repr(cell)

@@ -1,9 +1,10 @@
-"""Table: a matrix with names, and how to write it back to the kind of file that it came from."""
+"""Table: numbers, limits and words with names, and how to write it back to the kind of file that it came from."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -13,23 +14,33 @@ import scipy.sparse as sp
 
 from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
-from bnmf.utils.typing import Floats, Indices
+from bnmf.tables.cells import holds_dates
+from bnmf.utils.typing import Bools, Floats, Indices
+
+# Names of columns that an error lists.
+N_LISTED_COLUMNS = 5
 
 
 class TableError(ValueError):
     """A file does not hold a table of numbers; the message says where and why."""
 
 
-class TextColumns(TableError):
-    """A table has columns of text."""
-
-
 class Fills(NamedTuple):
-    """Numbers (n,) for some of the missing entries, with their positions."""
+    """Values (n,) for some of the missing entries, numbers or words, with their positions."""
 
     rows: Indices
     columns: Indices
-    values: Floats
+    values: Any
+
+    def entries(self) -> Iterator[tuple[int, int, Any]]:
+        """Yield row, column and value of each."""
+        return zip(*(part.tolist() for part in self), strict=True)
+
+    def by_column(self) -> Iterator[tuple[int, Indices, Any]]:
+        """Yield each column with its rows and values."""
+        for column in np.unique(self.columns).tolist():
+            here = self.columns == column
+            yield column, self.rows[here], self.values[here]
 
 
 class Layout(Protocol):
@@ -44,7 +55,7 @@ class Layout(Protocol):
         """How names of such files end."""
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the content of such a file with numbers in place of some missing entries and all else as it was."""
+        """Return the content of such a file with values in place of some missing entries and all else as it was."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,7 @@ class Table:
     Attributes
     ----------
     values : ndarray or csr_array of shape (rows, columns)
-        The numbers; NaN is missing.
+        The numbers; NaN is missing, a limit or a word.
     layout : Layout
         The kind of file that it came from.
     row_names, column_names : list of str, optional
@@ -67,6 +78,10 @@ class Table:
         What a user may want to know about how the file was read.
     limits : Limits, optional
         Entries that are only known to lie between limits. Sparse values store them.
+    words : dict of int to Series
+        Columns that hold words, dates or anything else than numbers, by their positions.
+    corner : str, optional
+        Name of the column of row names.
     """
 
     values: Any
@@ -77,6 +92,8 @@ class Table:
     asked: tuple[Indices, Indices] | None = None
     notes: list[str] = field(default_factory=list)
     limits: Limits | None = None
+    words: dict[int, pd.Series] = field(default_factory=dict)
+    corner: str | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -161,11 +178,74 @@ class Table:
         rows, columns = rows[some][order], columns[some][order]
         return replace(self, limits=Limits(self.shape, rows, columns, low[order], high[order]))
 
-    def _in_column(self, name: str, columns: Indices) -> Any:
-        found = [place for place, other in enumerate(self.column_labels) if name in ("", other)]
-        if not found:
-            raise TableError(f"there is no column {name!r}")
-        return np.isin(columns, found)
+    def _in_column(self, name: str, columns: Indices) -> Bools:
+        """Return which positions are in a column of numbers, or in any for ""."""
+        found = self.places([name]) if name else range(self.shape[1])
+        if name and all(place in self.words for place in found):
+            raise TableError(f"limits are for columns of numbers, and {name!r} holds words")
+        return np.isin(columns, [place for place in found if place not in self.words])
+
+    # --- parts
+
+    def places(self, names: Sequence[str]) -> list[int]:
+        """Return the positions of columns by their names, or by numbers from 1 on."""
+        labels = self.column_labels
+        unknown = [name for name in names if name not in labels and name != self.corner]
+        if unknown:
+            raise TableError(f"there is no column {unknown[0]!r}")
+        return [place for place, label in enumerate(labels) if label in names]
+
+    def without(self, names: Sequence[str]) -> Table:
+        """Return the table without some columns, which :meth:`render` writes back as they are."""
+        left = self.places(names)
+        if not left:
+            return self
+        kept = np.setdiff1d(np.arange(self.shape[1]), left)
+        if not len(kept):
+            raise TableError("--ignore leaves no column")
+        place = np.full(self.shape[1], -1)
+        place[kept] = np.arange(len(kept))
+        part = replace(
+            self,
+            values=self.values[:, kept],
+            layout=Part(self, kept),
+            column_names=self.column_names and [self.column_names[at] for at in kept],
+            words={int(place[at]): column for at, column in self.words.items() if place[at] >= 0},
+            limits=None,
+        )
+        if self.asked is not None:
+            rows, columns = (side[place[self.asked[1]] >= 0] for side in self.asked)
+            part = replace(part, asked=(rows, place[columns]))
+        of = self.limits and self.limits.where(place[self.limits.columns] >= 0)
+        return part if of is None else part.with_limits(of.rows, place[of.columns], of.lower, of.upper)
+
+    def refuse_words(self) -> None:
+        """Raise an error that names the columns of words, if there are some."""
+        if not self.words:
+            return
+        names = [self.column_labels[at] for at in self.words]
+        shown, column = names[:N_LISTED_COLUMNS], next(iter(self.words.values()))
+        listed = ", ".join(map(repr, shown)) + (
+            f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        )
+        what = f"columns {listed} hold" if len(names) > 1 else f"column {listed} holds"
+        example = next(iter(column.dropna().astype(str)), "")
+        kind = "dates" if holds_dates(column) else "text"
+        # Perhaps it was meant as a number: 12% or 1,234.50.
+        is_like_a_number = kind == "text" and any(map(str.isdigit, example))
+        raise TableError(
+            f"{what} {kind}, such as {example!r}: leave {'them' if len(names) > 1 else 'it'} out with "
+            f"{' '.join(f'--ignore {shlex.quote(name)}' for name in shown)}, or use bnmf impute, which fills text as "
+            f"categories{'; numbers have no signs of units or thousands' if is_like_a_number else ''}"
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """Return a dense table as pandas has it."""
+        columns = {at: self.words.get(at, pd.Series(self.values[:, at])) for at in range(self.shape[1])}
+        frame = pd.DataFrame({at: column.array for at, column in columns.items()}, self.row_index)
+        return frame.set_axis(pd.Index(self.column_labels), axis=1)
+
+    # --- what it holds
 
     @property
     def column_labels(self) -> list[str]:
@@ -187,10 +267,17 @@ class Table:
         """Names of the columns as pandas has them."""
         return None if self.column_names is None else pd.Index(self.column_names)
 
+    def _seen(self) -> Bools:
+        """Return which entries of a dense table are numbers or words."""
+        seen = ~np.isnan(self.values)
+        for at, column in self.words.items():
+            seen[:, at] = column.notna()
+        return seen
+
     def counts(self) -> tuple[Indices, Indices]:
         """Return the number of observed entries of each row and of each column."""
         if not self.is_sparse:
-            seen = ~np.isnan(self.values)
+            seen = self._seen()
             return seen.sum(axis=1), seen.sum(axis=0)
         coo = self.values.tocoo()
         is_missing = np.isnan(coo.data)
@@ -211,7 +298,7 @@ class Table:
             return self.asked
         if self.is_sparse:
             return self.observed().missing_entries()
-        rows, columns = np.nonzero(np.isnan(self.values))
+        rows, columns = np.nonzero(~self._seen())
         return rows, columns
 
     def numbers(self) -> Floats:
@@ -220,12 +307,12 @@ class Table:
         return stored[~np.isnan(stored)]
 
     def render(self, fills: Fills) -> bytes:
-        """Return the content of a file of the same kind with numbers in place of some missing entries.
+        """Return the content of a file of the same kind with values in place of some missing entries.
 
         Parameters
         ----------
         fills : Fills
-            Positions and numbers.
+            Positions and values.
 
         Returns
         -------
@@ -235,14 +322,26 @@ class Table:
         return self.layout.render(self, fills)
 
 
-def check_numbers(values: Any) -> None:
-    """Raise an error that names the position of the first infinite number of a dense or sparse matrix."""
-    stored = values.data if isinstance(values, sp.csr_array) else values
-    if np.isinf(stored).any():
-        matrix = values.tocoo() if isinstance(values, sp.csr_array) else None
-        where = np.argwhere(np.isinf(stored))[0]
-        row, column = where if matrix is None else (matrix.row[where[0]], matrix.col[where[0]])
-        raise TableError(f"the entry in row {row + 1}, column {column + 1} is infinite")
+@dataclass(frozen=True)
+class Part:
+    """Some columns of a table, whose other columns are written back as they are."""
+
+    whole: Table
+    columns: Indices
+
+    @property
+    def description(self) -> str:
+        """The kind of file in a few words."""
+        return self.whole.layout.description
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How names of such files end."""
+        return self.whole.layout.endings
+
+    def render(self, table: Table, fills: Fills) -> bytes:
+        """Return the whole table with values in some entries of these columns."""
+        return self.whole.render(fills._replace(columns=self.columns[fills.columns]))
 
 
 def repeated(names: Sequence[str] | None) -> list[str]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bnmf.tables.cells import LIMIT, Markers, NotANumber, csv_text, limit, number, numbers_of, written
-from bnmf.tables.table import Fills, Table, TableError, TextColumns
+from bnmf.tables.table import Fills, Table, TableError
 
 BYTE_ORDER_MARK = "\ufeff"
 DELIMITERS = ("\t", ";", "|", ",", " ")
@@ -26,8 +27,6 @@ N_SAMPLE_RECORDS = 200
 N_SAMPLE_CHARACTERS = 2**21
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 YEARS = (1800, 2100)
-# Names of text columns that an error lists.
-N_LISTED_COLUMNS = 5
 
 Record = tuple[int, list[str]]
 """The number of a line, and its cells."""
@@ -35,23 +34,7 @@ Record = tuple[int, list[str]]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text holds a table.
-
-    Attributes
-    ----------
-    delimiter, decimal : str
-        What separates cells, and the decimal sign.
-    header, row_names : bool
-        Whether the first record holds names of columns, and the first cell of each record the name of its row.
-    line_end : str
-        What ends a line.
-    preamble : str
-        Byte order mark and comments before the first record, which are written back.
-    commented : list of str, optional
-        Names of columns in the last of these comments.
-    notes : tuple of str
-        How names were told from data, where that could be wrong.
-    """
+    """How a text holds a table."""
 
     delimiter: str = ","
     decimal: str = "."
@@ -59,8 +42,11 @@ class Dialect:
     row_names: bool = False
     line_end: str = "\n"
     preamble: str = ""
+    """Byte order mark and comments before the first record, which are written back."""
     commented: list[str] | None = None
+    """Names of columns in the last of these comments."""
     notes: tuple[str, ...] = ()
+    """How names were told from data, where that could be wrong."""
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -117,15 +103,18 @@ def records(text: str, delimiter: str, first_line: int = 1) -> Iterator[Record]:
             yield line, cells
 
 
-def sample(found: Iterator[Record]) -> list[list[str]]:
-    """Return the cells of the first records, up to one that is torn."""
-    cells = []
-    try:
-        for _, record in islice(found, N_SAMPLE_RECORDS):
-            cells.append(record)
-    except TableError:  # reading them will say where
-        pass
-    return cells
+def first_of(found: Iterator[Record]) -> list[Record]:
+    """Return the first records, up to one that is torn: reading that will say where."""
+    first = []
+    with contextlib.suppress(TableError):
+        for record in islice(found, N_SAMPLE_RECORDS):
+            first.append(record)  # noqa: PERF402
+    return first
+
+
+def sample(text: str, delimiter: str) -> list[list[str]]:
+    """Return the cells of the first records."""
+    return [cells for _, cells in first_of(records(text, delimiter))]
 
 
 # --- what is recognised
@@ -145,10 +134,10 @@ def recognise(
     if len(text) - len(preamble) > len(body) and "\n" in body:
         body = body[: body.rindex("\n") + 1]
     if delimiter is None:
-        consistency = {sign: _consistency(sample(records(body, sign))) for sign in DELIMITERS}
+        consistency = {sign: _consistency(sample(body, sign)) for sign in DELIMITERS}
         best = max(DELIMITERS, key=consistency.__getitem__)  # the first of equals
         delimiter = best if consistency[best] else ","
-    found = sample(records(body, delimiter))
+    found = sample(body, delimiter)
     if not found:
         next(records(body, delimiter, 1 + preamble.count("\n")), None)  # perhaps the first record is torn
         raise TableError("the file is empty")
@@ -176,8 +165,7 @@ def judged(
     decimal = "," if has_comma and not has_point else "."
 
     def mostly_text(cells: list[str]) -> bool:
-        seen = [cell for cell in cells if not markers.is_missing(cell)]
-        return 2 * sum(is_text(cell, decimal) for cell in seen) > len(seen)
+        return is_mostly_text(cells, decimal, markers)
 
     first, others = found[0], found[1:]
     notes = []
@@ -213,6 +201,12 @@ def judged(
 def is_text(cell: str, decimal: str) -> bool:
     """Return whether a cell is neither a number nor a limit."""
     return number(cell, decimal) is None and limit(cell, decimal) is None
+
+
+def is_mostly_text(cells: Iterable[str], decimal: str, markers: Markers) -> bool:
+    """Return whether most of the cells that are not missing are text."""
+    seen = [cell for cell in cells if not markers.is_missing(cell)]
+    return 2 * sum(is_text(cell, decimal) for cell in seen) > len(seen)
 
 
 def by_one(cells: list[str]) -> bool:
@@ -259,7 +253,7 @@ class Grid:
     dialect: Dialect
     cells: list[list[str]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
-    columns: tuple[int, ...] = ()
+    columns: range = range(0)
     is_gct: bool = False
 
     @property
@@ -278,15 +272,12 @@ class Grid:
         return f"text with {self.dialect.delimiter_name}{decimal}, {header}, {names}"
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the text with numbers in some cells; the content of every other cell is as it was."""
+        """Return the text with values in some cells; the content of every other cell is as it was."""
         cells = list(self.cells)
-        changed: set[int] = set()
-        for row, column, value in zip(*(part.tolist() for part in fills), strict=True):
-            place = self.places[row]
-            if place not in changed:
-                cells[place] = list(cells[place])
-                changed.add(place)
-            cells[place][self.columns[column]] = written(value, self.dialect.decimal)
+        for row in np.unique(fills.rows).tolist():
+            cells[self.places[row]] = list(cells[self.places[row]])
+        for row, column, value in fills.entries():
+            cells[self.places[row]][self.columns[column]] = written(value, self.dialect.decimal)
         return self.dialect.text(cells)
 
 
@@ -297,35 +288,45 @@ def read_grid(
     header: bool | None = None,
     row_names: bool | None = None,
     delimiter: str | None = None,
+    words: Collection[str] | None = None,
     keep_cells: bool = False,
 ) -> Table:
-    """Read a table of text."""
+    """Read a table of text; see :func:`grid_of` for `words`."""
     if text.removeprefix(BYTE_ORDER_MARK).startswith(("#1.2", "#1.3")):
         return _read_gct(text, markers, keep_cells)
     dialect = recognise(text, markers, header, row_names, delimiter)
     first_line = 1 + dialect.preamble.count("\n")
     body = text[len(dialect.preamble) :]
-    table = grid_of(lambda: records(body, dialect.delimiter, first_line), dialect, markers, keep_cells)
-    is_judged = row_names is None and any("taken as row names" in note for note in dialect.notes)
-    if is_judged and not is_numbering(table.row_labels):  # not beyond the first records
-        return read_grid(text, markers, header=header, row_names=False, delimiter=delimiter, keep_cells=keep_cells)
-    return table
+    return grid_of(
+        lambda: records(body, dialect.delimiter, first_line),
+        dialect,
+        markers,
+        words=words,
+        is_judged=row_names is None,
+        keep_cells=keep_cells,
+    )
 
 
 def grid_of(
     found: Callable[[], Iterator[Record]],
     dialect: Dialect,
     markers: Markers,
+    *,
+    words: Collection[str] | None,
+    is_judged: bool,
     keep_cells: bool,
     n_meta: tuple[int, int] = (0, 0),
 ) -> Table:
-    """Return the table of the records that `found` returns; `n_meta` rows and columns before the numbers are kept."""
+    """Return the table of the records that `found` returns.
+
+    Columns named in `words`, and those of which most cells are text, hold words. If the column of row names was judged
+    by the first records (`is_judged`), all records are judged again; values that recur are names only if `words` is
+    None. `n_meta` rows and columns before the numbers are kept.
+    """
     iterator = found()
-    kept = [next(iterator)[1] for _ in range(int(dialect.header))]
-    columns = [cell.strip() for cell in kept[0]] if kept else dialect.commented
-    kept += [next(iterator)[1] for _ in range(n_meta[0])]
-    skipped = int(dialect.row_names) + n_meta[1]
-    reader = Reader(found, dialect, markers, columns, skipped)
+    kept = [cells for _, cells in islice(iterator, int(dialect.header) + n_meta[0])]
+    header = [cell.strip() for cell in kept[0]] if dialect.header else dialect.commented
+    reader = Reader(dialect, markers, header, n_meta[1], first_of(islice(found(), len(kept), None)), words or ())
     rows: list[str] = []
     lines, places, values = array("q"), array("q"), array("d")
     limits: list[tuple[int, int, float, float]] = []
@@ -333,7 +334,6 @@ def grid_of(
         if reader.is_comment(cells):
             kept += [cells] * keep_cells
             continue
-        reader.check_width(line, cells)
         between: list[tuple[int, float, float]] = []
         values.extend(reader.numbers(line, cells, between))
         limits += [(len(lines), *limit) for limit in between]
@@ -345,108 +345,105 @@ def grid_of(
             kept.append(cells)
     if not lines:
         raise TableError("there is a header and nothing below it" if dialect.header else "the file is empty")
+    if is_judged and dialect.row_names and not reader.are_names(rows, words):
+        notes = tuple(note for note in dialect.notes if "taken as row names" not in note)
+        dialect = replace(dialect, row_names=False, notes=notes)
+        return grid_of(found, dialect, markers, words=words, is_judged=False, keep_cells=keep_cells, n_meta=n_meta)
     matrix = np.frombuffer(values).reshape(len(lines), -1).copy()
     if matrix.shape[1] == 0:
         raise TableError("there is a column of names and nothing beside it")
-    reader.check_finite(matrix, lines)
-    layout = (
-        Grid(dialect, kept, places.tolist(), tuple(range(skipped, skipped + matrix.shape[1])))
-        if keep_cells
-        else Grid(dialect)
+    if np.isinf(matrix).any():
+        row, column = np.argwhere(np.isinf(matrix))[0]
+        raise TableError(f"line {lines[row]}, {reader.name(column)}: the number is infinite")
+    columns = range(reader.skipped, reader.width)
+    table = Table(
+        markers.hide(matrix),
+        Grid(dialect, kept, places.tolist(), columns) if keep_cells else Grid(dialect),
+        rows if dialect.row_names else None,
+        reader.names,
+        notes=list(dialect.notes),
+        words={place: markers.hide_words(pd.Series(cells, dtype="str")) for place, cells in reader.words.items()},
+        corner=reader.corner,
     )
-    names = rows if dialect.row_names else None
-    table = Table(markers.hide(matrix), layout, names, reader.names, notes=list(dialect.notes))
-    return _with_limits(table, limits)
-
-
-def _with_limits(table: Table, limits: list[tuple[int, int, float, float]]) -> Table:
-    """Return a table with limits given as row, column, lower, upper."""
     if not limits:
         return table
-    rows, columns, low, high = (np.array(part) for part in zip(*limits, strict=True))
-    return table.with_limits(rows, columns, low, high)
+    return table.with_limits(*(np.array(part) for part in zip(*limits, strict=True)))
 
 
 class Reader:
-    """Converts the records of a table, and names what is wrong with them."""
+    """Converts the records of a table, and names what is wrong with them.
 
-    def __init__(self, found: Any, dialect: Dialect, markers: Markers, columns: list[str] | None, skipped: int) -> None:
-        self.found, self.dialect, self.markers, self.columns, self.skipped = found, dialect, markers, columns, skipped
-        self.width = 0
+    `first` are the first records below the `header`: they tell the number of cells and the columns of words, which are
+    those with a name in `words`, and those that are mostly text. `n_meta` columns after the row names are skipped.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        markers: Markers,
+        header: list[str] | None,
+        n_meta: int,
+        first: list[Record],
+        words: Collection[str],
+    ) -> None:
+        self.dialect, self.markers, self.skipped = dialect, markers, int(dialect.row_names) + n_meta
+        self.width = len(header or [""])
+        rows = [record for record in first if not self.is_comment(record[1])]
+        line, self.width = (rows[0][0], len(rows[0][1])) if rows else (0, self.width)
+        lacks_corner = bool(header and self.skipped and len(header) == self.width - 1)
+        if header is not None and len(header) != self.width and not lacks_corner:
+            raise TableError(f"the header has {len(header)} cells, but line {line} has {self.width}")
+        self.corner = header[0] or None if header and dialect.row_names and not lacks_corner else None
+        n_columns = self.width - self.skipped
+        names = header[-n_columns:] if header and n_columns else header and []
+        self.names = None if names is None else [name or f"column {at}" for at, name in enumerate(names, start=1)]
+        labels = self.names or [str(at) for at in range(1, n_columns + 1)]
+        columns = zip(*(cells[self.skipped :] for _, cells in rows if len(cells) == self.width), strict=True)
+        self.words: dict[int, list[str]] = {
+            place: []
+            for place, (label, cells) in enumerate(zip(labels, columns, strict=False))
+            if label in words or is_mostly_text(cells, dialect.decimal, markers)
+        }
 
     def is_comment(self, cells: list[str]) -> bool:
         """Return whether a record begins with # and is not a row."""
-        begins = cells[0].startswith("#") and not self.markers.is_missing(cells[0])
-        return begins and len(cells) != (self.width or len(self.columns or [""]))
+        return cells[0].startswith("#") and not self.markers.is_missing(cells[0]) and len(cells) != self.width
 
-    def check_width(self, line: int, cells: list[str]) -> None:
-        """Raise an error if a record is longer or shorter than the first one."""
-        if not self.width:
-            self.width = len(cells)
-            n_columns = None if self.columns is None else len(self.columns)
-            if n_columns not in (None, self.width) and not (self.skipped and n_columns == self.width - 1):
-                raise TableError(f"the header has {n_columns} cells, but line {line} has {self.width}")
-        elif len(cells) != self.width:
+    def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
+        """Return the numbers of a record, NaN for words, or raise an error that names the line and the column."""
+        if len(cells) != self.width:
             broken = any("\n" in cell for cell in cells)
             hint = ": a quote in it is closed only in another line" if broken else ""
             raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {self.width}{hint}")
-
-    def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
-        """Return the numbers of a record, or raise an error that names its column."""
+        numbers = cells[self.skipped :]
+        for place, words in self.words.items():
+            words.append(numbers[place].strip())
+            numbers[place] = "nan"
         try:
-            return numbers_of(cells[self.skipped :], self.dialect.decimal, self.markers, limits)
+            return numbers_of(numbers, self.dialect.decimal, self.markers, limits)
         except NotANumber as error:
-            raise self._complaint(line, cells, error.place) from None
+            cell = numbers[error.place].strip()
+            where = f"row {cells[0].strip()!r} (line {line})" if self.skipped else f"line {line}"
+            where = f"{where}, {self.name(error.place)}: {cell!r}"
+        if self.dialect.decimal == "," and "." in cell:
+            raise TableError(f"{where} has a point, but other cells have decimal commas")
+        raise TableError(f"{where} is not a number (if it means missing, use --missing {cell!r})")
 
-    @property
-    def names(self) -> list[str] | None:
-        """The names of the columns, with their number in place of an empty one."""
-        if self.columns is None:
-            return None
-        names = self.columns[self.skipped - self.width :] if self.width > self.skipped else []
-        return [name or f"column {place}" for place, name in enumerate(names, start=1)]
+    def are_names(self, rows: list[str], words: Collection[str] | None) -> bool:
+        """Return whether what the first records have as names of rows are names in all of them."""
+        if any("taken as row names" in note for note in self.dialect.notes) and not is_numbering(rows):
+            return False
+        return words is None or self.corner is None or not is_data(rows, self.corner, words)
 
-    def _name(self, place: int) -> str:
+    def name(self, place: int) -> str:
+        """Return a column as errors name it."""
         return f"column {place + 1}" if self.names is None else f"column {self.names[place]!r}"
 
-    def _complaint(self, line: int, cells: list[str], place: int) -> TableError:
-        """Return an error that says what is wrong with a cell, or with its column if that holds text."""
-        example = cells[place + self.skipped].strip()
-        body = [record[self.skipped :] for record in sample(self.found()) if len(record) == self.width]
-        of_text = text_columns(body[int(self.dialect.header) :], self.dialect.decimal, self.markers)
-        if place in of_text:
-            listed = ", ".join(self._name(other) for other in of_text[:N_LISTED_COLUMNS])
-            more = f" and {len(of_text) - N_LISTED_COLUMNS} more" if len(of_text) > N_LISTED_COLUMNS else ""
-            verb, what = ("hold", "them") if len(of_text) > 1 else ("holds", "it")
-            # Perhaps it was meant as a number: 12% or 1,234.50.
-            plain = ", which have no signs of units or thousands" if any(map(str.isdigit, example)) else ""
-            return TextColumns(
-                f"{listed}{more} {verb} text, such as {example!r} in line {line}: remove {what}, or code {what} as "
-                f"numbers{plain}"
-            )
-        where = f"row {cells[0].strip()!r} (line {line})" if self.skipped else f"line {line}"
-        if self.dialect.decimal == "," and "." in example:
-            return TableError(
-                f"{where}, {self._name(place)}: {example!r} has a point, but other cells have decimal commas"
-            )
-        hint = f"if it means missing, use --missing {example!r}"
-        return TableError(f"{where}, {self._name(place)}: {example!r} is not a number ({hint})")
 
-    def check_finite(self, matrix: Any, lines: array[int]) -> None:
-        """Raise an error that names an infinite number."""
-        if np.isinf(matrix).any():
-            row, column = np.argwhere(np.isinf(matrix))[0]
-            raise TableError(f"line {lines[row]}, {self._name(column)}: the number is infinite")
-
-
-def text_columns(body: list[list[str]], decimal: str, markers: Markers) -> list[int]:
-    """Return the columns of which most cells that are not missing are text."""
-    found = []
-    for place, cells in enumerate(zip(*body, strict=True)):
-        seen = [cell for cell in cells if not markers.is_missing(cell)]
-        if 2 * sum(is_text(cell, decimal) for cell in seen) > len(seen):
-            found.append(place)
-    return found
+def is_data(names: list[str], corner: str, words: Collection[str]) -> bool:
+    """Return whether a first column of words is data: it is named in `words`, or most of its values recur."""
+    given = [name for name in names if name]
+    return corner in words or 2 * len(set(given)) <= len(given)
 
 
 def _read_gct(text: str, markers: Markers, keep_cells: bool) -> Table:
@@ -459,7 +456,15 @@ def _read_gct(text: str, markers: Markers, keep_cells: bool) -> Table:
         raise TableError(f"line 2 of a GCT file holds its numbers of rows and columns, not {sizes.strip()!r}") from None
     line_end = "\r\n" if "\r\n" in text else "\n"
     dialect = Dialect("\t", ".", True, True, line_end, f"{version}\n{sizes}\n")
-    table = grid_of(lambda: records(rest, "\t", 3), dialect, markers, keep_cells, n_meta=(n_column_meta, n_row_meta))
+    table = grid_of(
+        lambda: records(rest, "\t", 3),
+        dialect,
+        markers,
+        words=None,
+        is_judged=False,
+        keep_cells=keep_cells,
+        n_meta=(n_column_meta, n_row_meta),
+    )
     if table.shape != (n_rows, n_columns):
         raise TableError(
             f"line 2 says {n_rows} rows x {n_columns} columns, but there are {table.shape[0]} x {table.shape[1]}"

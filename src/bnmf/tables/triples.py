@@ -38,7 +38,7 @@ class Triples:
         cells = list(self.cells)
         rows, columns = (part.tolist() for part in table.to_fill())
         places = dict(zip(zip(rows, columns, strict=True), self.places, strict=True))
-        for row, column, value in zip(*(part.tolist() for part in fills), strict=True):
+        for row, column, value in fills.entries():
             place = places[row, column]
             filled = list(cells[place]) + [""] * (3 - len(cells[place]))
             cells[place] = [*filled[:2], written(value, self.dialect.decimal), *filled[3:]]
