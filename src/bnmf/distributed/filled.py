@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,11 +90,11 @@ class ShardedFilled:
             columns_of=columns_of, bounds=bounds, **self._options,
         )  # fmt: skip
         pieces = {
-            worker: [submit(on_workers.piece_of, future, worker, pure=False) for future in drawn]
+            worker: [submit(methodcaller("piece", worker), future, pure=False) for future in drawn]
             for worker in columns_of
         }
         filled_rows = [
-            (submit(on_workers.rows_of, future, workers=[worker], pure=False), worker)
+            (submit(attrgetter("rows"), future, workers=[worker], pure=False), worker)
             for future, (_, worker) in zip(drawn, rows, strict=True)
         ]
         filled_columns = [
@@ -113,7 +114,7 @@ class ShardedFilled:
 
         def work(threads: Mapping[str, int]) -> list[Floats]:
             self.made(cluster, threads)
-            sums = [cluster.client.submit(on_workers.gross_of, future, pure=False) for future in self._drawn]
+            sums = [cluster.client.submit(attrgetter("gross"), future, pure=False) for future in self._drawn]
             return cluster.results(sums, sorted(self.workers))
 
         return np.concatenate(cluster.until_done(work)).sum(axis=0)

@@ -15,7 +15,7 @@ from dask import delayed
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import Limits
-from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix
+from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix, every_entry
 from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
 from bnmf.distributed import released
@@ -47,7 +47,7 @@ class ShardedView(View):
 
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
         """Return what a function gives for each row, computed where the rows are."""
-        return np.concatenate(self.cluster.over(self.blocks, on_workers.of_rows, compute=function))
+        return np.concatenate(self.cluster.over(self.blocks, lambda block, *_: function(block.view)))
 
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
         """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
@@ -56,7 +56,8 @@ class ShardedView(View):
     def observed_values(self, row: int) -> Floats:
         """Return the observed entries of a row."""
         ((number, inside),) = self.by_block(np.array([row])).items()
-        return self.cluster.over(self.blocks, on_workers.values_of_row, {number: int(inside[0])})[0]
+        own = {number: int(inside[0])}
+        return self.cluster.over(self.blocks, lambda block, _, row: block.view.observed_values(row), own)[0]
 
     def by_block(self, rows: Indices) -> dict[int, Indices]:
         """Return the numbers of rows within their block, by block."""
@@ -130,7 +131,9 @@ class ShardedLimits:
     def of_rows(self, rows: Indices) -> Limits | None:
         """Return the limits of some rows, numbered anew; `rows` must ascend."""
         by_block = self.view.by_block(rows)
-        found = self.view.cluster.over(self.view.blocks, on_workers.limits_of, by_block)
+        found = self.view.cluster.over(
+            self.view.blocks, lambda block, _, rows: block.limits and block.limits.of_rows(rows), by_block
+        )
         starts = np.cumsum([0, *map(len, by_block.values())])
         parts = [replace(part, rows=part.rows + start) for part, start in zip(found, starts, strict=False) if part]
         if not parts:
@@ -233,13 +236,15 @@ class ShardedMatrix(ObservedMatrix):
 
     def of_rows(self, function: Callable[[Any, Limits | None], Any]) -> Any:
         """Return what a function of rows and their limits gives for each row, computed where the rows are."""
-        return np.concatenate(self.cluster.over(self.rows.blocks, on_workers.of_limited_rows, compute=function))
+        return np.concatenate(self.cluster.over(self.rows.blocks, lambda block, *_: function(*block)))
 
     def every(self, step: int) -> tuple[Indices, Floats, Floats, Floats]:
         """Return columns, values and limits of every so many-th observed entry, row by row."""
         before = [int(self.rows.n_observed[: rows.start].sum()) for rows in self.rows.slices()]
         first = {number: -n % step for number, n in enumerate(before)}
-        found = self.cluster.over(self.rows.blocks, on_workers.every, first, step=step)
+        found = self.cluster.over(
+            self.rows.blocks, lambda block, _, first: every_entry(block.view, block.limits, first, step), first
+        )
         columns, values, lower, upper = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return columns, values, lower, upper
 
@@ -252,7 +257,10 @@ class ShardedMatrix(ObservedMatrix):
 
     def dense_rows(self, rows: Indices) -> Floats:
         """Return some rows, in ascending order, as a dense array with NaN for missing entries."""
-        return np.concatenate(self.cluster.over(self.rows.blocks, on_workers.dense_rows, self.rows.by_block(rows)))
+        found = self.cluster.over(
+            self.rows.blocks, lambda block, _, rows: block.view.select(rows).dense_with_nan(), self.rows.by_block(rows)
+        )
+        return np.concatenate(found)
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
