@@ -53,9 +53,14 @@ def test_a_fit_of_parts_is_that_of_one_process(program, address, parts, tmp_path
 
 def test_wrong_use(program, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    result = program("fit", tmp_path / "x.csv", "--scheduler", "tcp://127.0.0.1:1", "--out", tmp_path / "out", *SHORT)
-    assert result.exit_code == 2
-    assert "--scheduler takes a directory of Parquet parts" in result.stderr
+    for more, message in (
+        ((), "--scheduler takes a directory of Parquet parts"),
+        (("--capped", "3"), "--capped is for a table in a file, and cannot be combined with --scheduler"),
+    ):
+        out = ("--scheduler", "tcp://127.0.0.1:1", "--out", tmp_path / "out")
+        result = program("fit", tmp_path / "x.csv", *out, *SHORT, *more)
+        assert result.exit_code == 2
+        assert message in result.stderr
 
 
 def test_no_scheduler(program, parts, tmp_path, monkeypatch):
