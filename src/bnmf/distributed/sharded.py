@@ -72,7 +72,7 @@ class ShardedView(View):
 class ShardedScaledView(ScaledView):
     """A sharded view whose data are multiplied by factors; its half-sweeps run on the cluster."""
 
-    def half_sweep(
+    def half_sweep(  # type: ignore[override]
         self,
         W: Floats,
         Z: Floats,
@@ -81,20 +81,14 @@ class ShardedScaledView(ScaledView):
         entry_variance: Floats,
         key: tuple[int, int],
         workers: Any,
-        ids: Any = None,
-        *,
-        needs_errors: bool = True,
-        n_passes: int = 1,
-        roots: Any = None,
-        drawn: tuple[int, int] | None = None,
+        **options: Any,
     ) -> Floats:
-        """Run the half-sweep on each block, where it is; entries have no weights there."""
-        options = {"stream": key, "needs_errors": needs_errors, "n_passes": n_passes, "drawn": drawn}
+        """Run the half-sweep on each block, where it is."""
         own, given = self.inputs(W, Z, prior, row_variance, entry_variance)
-        found = self.view.cluster.over(self.view.blocks, on_workers.draw_block, own, given, **options)
+        found = self.view.cluster.over(self.view.blocks, on_workers.draw_block, own, given, stream=key, **options)
         for rows, (drawn_W, _) in zip(self.view.slices(), found, strict=True):
             W[rows] = drawn_W
-        return np.concatenate([errors for _, errors in found]) if needs_errors else np.empty(len(W))
+        return np.concatenate([errors for _, errors in found]) if options["needs_errors"] else np.empty(len(W))
 
     def squared_errors(self, W: Floats, Z: Floats, workers: Any = None) -> Floats:
         """Return the squared errors of each block, computed where it is."""
@@ -153,18 +147,7 @@ class ShardedMatrix(ObservedMatrix):
     """A matrix of which some entries were observed, in blocks on a cluster.
 
     Created by :meth:`from_dask`. It is stored as the same matrix would be in one process: twice, as blocks of rows and
-    as blocks of columns, on the workers.
-
-    Attributes
-    ----------
-    source : Source
-        Where the blocks come from, and come from again if a worker is lost.
-    kind : {"dense", "listed", "sparse"}
-        How the matrix is stored.
-    unstored : {"zero", "missing"}
-        Meaning of the entries that sparse chunks do not store.
-    cluster : Cluster
-        Where the blocks are.
+    as blocks of columns, on the workers. If a worker is lost, its blocks come from the source again.
     """
 
     rows: ShardedView
