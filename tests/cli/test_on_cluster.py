@@ -15,7 +15,7 @@ SHORT = ("-k", "2", "--chains", "2", "--burn-in", "20", "--draws", "30")
 
 @pytest.fixture(scope="module")
 def address():
-    with start_cluster(2) as cluster, Client(cluster, set_as_default=False) as client:
+    with start_cluster(2, processes=True) as cluster, Client(cluster, set_as_default=False) as client:
         client.wait_for_workers(2)
         yield cluster.scheduler_address
 
@@ -51,11 +51,16 @@ def test_a_fit_of_parts_is_that_of_one_process(program, address, parts, tmp_path
     np.testing.assert_array_equal(Posterior.load(out / "posterior.npz").W, longer.posterior_.W)
 
 
-def test_wrong_use(program, address, tmp_path):
+def test_wrong_use(program, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    result = program("fit", tmp_path / "x.csv", "--scheduler", address, "--out", tmp_path / "out", *SHORT)
-    assert result.exit_code == 2
-    assert "--scheduler takes a directory of Parquet parts" in result.stderr
+    for more, message in (
+        ((), "--scheduler takes a directory of Parquet parts"),
+        (("--capped", "3"), "--capped is for a table in a file, and cannot be combined with --scheduler"),
+    ):
+        out = ("--scheduler", "tcp://127.0.0.1:1", "--out", tmp_path / "out")
+        result = program("fit", tmp_path / "x.csv", *out, *SHORT, *more)
+        assert result.exit_code == 2
+        assert message in result.stderr
 
 
 def test_no_scheduler(program, parts, tmp_path, monkeypatch):

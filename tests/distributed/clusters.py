@@ -1,12 +1,18 @@
-"""What the tests of the cluster share: real processes on this machine, and data with a low-rank structure."""
+"""What the tests of the cluster share: clusters on this machine, and data with a low-rank structure."""
 
 import numpy as np
 from distributed import LocalCluster
 
 
-def start_cluster(n_workers):
+def start_cluster(n_workers, *, processes):
+    """Return workers that are processes, or threads of this one that send each other the same messages."""
     return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit="1GB"
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=processes,
+        protocol="tcp",
+        dashboard_address=":0",
+        memory_limit="1GB",
     )
 
 
@@ -20,7 +26,18 @@ def low_rank(shape=(700, 600), missing=0.0, seed=0):
 
 def assert_same_draws(posterior, expected):
     """Compare everything that is drawn or derived from the data, bit for bit."""
-    for name in ("W", "Z", "noise_variance", "log_density", "train_mse", "row_noise", "rate_W", "rate_Z", "offset"):
+    for name in (
+        "W",
+        "Z",
+        "noise_variance",
+        "log_density",
+        "train_mse",
+        "row_noise",
+        "outlier_share",
+        "rate_W",
+        "rate_Z",
+        "offset",
+    ):
         found, wanted = getattr(posterior, name), getattr(expected, name)
         assert (found is None) == (wanted is None), name
         if wanted is not None:

@@ -1,5 +1,6 @@
-"""A cluster for all tests that do no harm to it."""
+"""Clusters for all tests that do no harm to them."""
 
+import dask
 import pytest
 from distributed import Client
 
@@ -7,7 +8,20 @@ from tests.distributed.clusters import start_cluster
 
 
 @pytest.fixture(scope="session")
-def client():
-    """A client of three workers, which are the same for all tests that do no harm to them."""
-    with start_cluster(3) as cluster, Client(cluster) as client:
+def cluster():
+    """Three workers in this process, which takes more memory than they are told to have."""
+    limits = {f"distributed.worker.memory.{limit}": False for limit in ("target", "spill", "pause")}
+    with dask.config.set(limits), start_cluster(3, processes=False) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    with Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def client_of_processes():
+    with start_cluster(2, processes=True) as cluster, Client(cluster) as client:
         yield client

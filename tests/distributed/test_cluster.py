@@ -149,6 +149,28 @@ def test_observed_and_offset_of_sparse_data_are_refused(client):
         quick(offset="min").fit([delayed(sp.eye_array)(5, format="csr")])
 
 
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"lower": np.ones((3, 2))}, r"lower must have the shape of X, \(300, 40\)"),
+        ({"lower": da.ones((3, 2))}, r"lower on a cluster must be dense as X is, and of its shape \(300, 40\)"),
+        ({"lower": {"a": 1.0}}, "lower by column name needs a DataFrame"),
+        ({"lower": da.full((300, 40), 9.0), "upper": 5.0}, "got 9 and 5 in row 0, column 0"),
+        ({"upper": np.where(np.arange(12000).reshape(300, 40) == 7005, -1.0, np.inf)}, "must be nonnegative"),
+        ({"lower": 3.0, "upper": np.where(np.arange(40) == 35, 2.0, 9.0)}, "got 3 and 2 in row 6, column 35"),
+    ],
+)
+def test_wrong_limits_are_refused(client, array, limits, message):
+    array = np.where(np.arange(300)[:, None] == 6, np.nan, array)
+    with pytest.raises(ValueError, match=message):
+        quick().fit(da.from_array(array, chunks=(100, 30)), **limits)
+
+
+def test_limits_of_sparse_data_are_sparse(client):
+    with pytest.raises(ValueError, match="lower of a sparse X must be sparse too, got ndarray"):
+        quick().fit([delayed(sp.eye_array)(5, format="csr")], lower=np.ones((5, 5)))
+
+
 def test_futures_and_empty_blocks_are_taken(client):
     X = sp.csr_array(np.triu(low_rank((40, 30)), 20))
     blocks = client.scatter([X[:15], X[15:15], X[15:]])

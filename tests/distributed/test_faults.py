@@ -20,7 +20,7 @@ N_BEFORE = 12
 
 @pytest.fixture(scope="module")
 def machines():
-    with start_cluster(1) as machines:
+    with start_cluster(1, processes=True) as machines:
         yield machines
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import dask.array as da
 import distributed
+import numpy as np
 import pytest
 from dask import delayed
 from distributed import Client, KilledWorker, LocalCluster, Worker
@@ -18,6 +19,8 @@ from distributed.scheduler import NoValidWorkerError, NoWorkerError
 from bnmf import BayesianNMF
 from bnmf.distributed import ClusterLost, cluster
 from bnmf.distributed.cluster import Blocks, Cluster, WorkersLeft
+from bnmf.distributed.filled import ShardedFilled
+from bnmf.distributed.sharded import ShardedScaledView
 from bnmf.sampler import gibbs
 from tests.distributed.clusters import assert_same_draws, low_rank
 
@@ -203,7 +206,7 @@ def expected():
 
 
 def model(**options):
-    return BayesianNMF(2, n_chains=1, burn_in=1, n_draws=1, random_state=0, **options)
+    return BayesianNMF(2, **{"n_chains": 1, "burn_in": 1, "n_draws": 1, "random_state": 0, **options})
 
 
 def sharded():
@@ -225,6 +228,28 @@ def test_fit_without_workers_stops_and_resumes(machine, call, none, sweeps, expe
     machine.client.sync(machine.join)
     assert_same_draws(model(checkpoint=tmp_path).fit(sharded()).posterior_, expected)
     assert sweeps == [1, 2, 2]
+
+
+@pytest.mark.parametrize("call", ["submit"], indirect=True)
+def test_latent_values_are_drawn_again_from_the_factors_before_the_sweep(machine, call, another, monkeypatch):
+    draw_all, half_sweep, numbers = ShardedFilled.draw_all, ShardedScaledView.half_sweep, []
+
+    def drawn(*args, **given):
+        numbers.append(0)
+        draw_all(*args, **given)
+
+    def half(self, *args, **options):
+        if numbers:
+            numbers[-1] += 1
+            machine.is_due = len(numbers) == numbers[-1] == 2  # columns, in the second sweep with latent values
+        return half_sweep(self, *args, **options)
+
+    capped = np.minimum(X, 3.0)
+    limits = {"lower": np.where(capped == 3.0, 3.0, np.nan)}
+    expected = model(n_draws=3).fit(capped, **limits).posterior_
+    monkeypatch.setattr(ShardedFilled, "draw_all", drawn)
+    monkeypatch.setattr(ShardedScaledView, "half_sweep", half)
+    assert_same_draws(model(n_draws=3).fit(da.from_array(capped, chunks=(100, 40)), **limits).posterior_, expected)
 
 
 # --- what is no loss, and what is one again and again

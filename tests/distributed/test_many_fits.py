@@ -1,10 +1,9 @@
 """Many fits on a cluster through joblib, without code of their own."""
 
-import os
-
 import joblib
 import numpy as np
 import pytest
+from distributed import get_worker
 from sklearn.model_selection import GridSearchCV
 
 from bnmf import BayesianNMF, select_rank
@@ -18,10 +17,10 @@ def quick():
     return BayesianNMF(2, n_chains=1, burn_in=5, n_draws=5, random_state=0)
 
 
-def test_joblib_uses_the_processes_of_the_cluster(client):
+def test_joblib_uses_the_workers_of_the_cluster(client):
     with joblib.parallel_config("dask"):
-        pids = set(joblib.Parallel()(joblib.delayed(os.getpid)() for _ in range(12)))
-    assert pids <= set(client.run(os.getpid).values())
+        used = set(joblib.Parallel()(joblib.delayed(lambda: get_worker().address)() for _ in range(12)))
+    assert used <= set(client.nthreads())
 
 
 @pytest.mark.proof

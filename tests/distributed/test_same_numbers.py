@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from dask import delayed
 
+import bnmf
 from bnmf import BayesianNMF
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
@@ -13,6 +14,10 @@ from bnmf.distributed import RowBlocks, ShardedMatrix, sharded
 from bnmf.priors import L1, L2Squared, Laplace, LInf, Normal
 from tests.distributed.clusters import assert_same_draws, low_rank
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:Sending large graph"),
+]
 SHAPE = (700, 600)  # three tiles of rows, and three of columns
 
 
@@ -39,6 +44,22 @@ def negative_with_constant_column():
     return np.round(X, 1)
 
 
+def cut(X):
+    """Return data of which two fifths were cut at limits, and these."""
+    low, high = np.nanquantile(X, [0.2, 0.8])
+    X = np.clip(X, low, high)
+    return X, dict(zip(("lower", "upper"), bnmf.limits(X, floored=low, capped=high), strict=True))
+
+
+def sparse_and_cut():
+    """Return sparse data whose largest entries were capped, and their limits."""
+    X = sparse(0.2, nan=0.1)
+    cap = np.nanquantile(X.data, 0.6)
+    rows, columns = X.nonzero()
+    capped = X.data >= cap
+    return X, {"lower": sp.csr_array((np.full(capped.sum(), cap), (rows[capped], columns[capped])), shape=SHAPE)}
+
+
 BY_ENTRY = L1(0.5 + np.random.default_rng(0).random((SHAPE[0], 3))), L1(0.5 + np.ones((3, SHAPE[1])))
 SIGNED = Normal(0.0, 1.0) + Laplace(0.5 + np.random.default_rng(1).random((3, SHAPE[1])))
 CASES = {
@@ -56,12 +77,30 @@ CASES = {
     "sparse, zeros, both": (sparse(0.1, nan=0.1), {"noise": "both", "prior": "gl22"}),
     "sparse, missing": (sparse(0.2, nan=0.1), {"unstored": "missing", "noise": "row", "prior": "glinf"}),
     "sparse, mostly stored": (sparse(0.8, nan=0.1), {"unstored": "missing", "noise": "column"}),
-}
+    "gross errors, listed": (low_rank(missing=0.7), {"noise": "contaminated"}),
+    "limits": (*cut(low_rank(missing=0.2)), {}),
+    "limits, noise by both, mean": (
+        *cut(low_rank(missing=0.2) - 2.0), {"prior": "normal", "offset": "mean", "noise": "both"},
+    ),
+    "limits, noise by row, listed": (*cut(low_rank(missing=0.7)), {"noise": "row"}),
+    "limits, sparse, zeros": (*sparse_and_cut(), {"noise": "common"}),
+    "limits, sparse, missing": (*sparse_and_cut(), {"unstored": "missing"}),
+    "limits of columns": (
+        low_rank(missing=0.2), {"lower": np.linspace(30.0, 40.0, SHAPE[1]), "upper": np.full((SHAPE[0], 1), 90.0)}, {},
+    ),
+}  # fmt: skip
 # Each form of the data once; the others are for the proofs.
 QUICK = {
     "defaults", "a floor of the noise, from some of many rows", "shared patterns, max term", "noise by both, offset",
-    "listed, both", "sparse, zeros", "sparse, missing",
+    "listed, both", "sparse, zeros", "sparse, missing", "limits", "limits, noise by row, listed",
+    "limits, sparse, zeros",
 }  # fmt: skip
+
+
+def case_of(name):
+    """Return data, their limits by name, and parameters of a case."""
+    X, *limits, options = CASES[name]
+    return X, limits[0] if limits else {}, options
 
 
 def on_cluster(X):
@@ -71,20 +110,31 @@ def on_cluster(X):
     return RowBlocks([delayed(X[start : start + 150]) for start in range(0, SHAPE[0], 150)])
 
 
-def fitted(X, **options):
-    return BayesianNMF(3, **{"n_chains": 1, "burn_in": 1, "n_draws": 2, "random_state": 7, **options}).fit(X)
+def fitted(X, limits=None, **options):
+    settings = {"n_chains": 1, "burn_in": 1, "n_draws": 2, "random_state": 7, **options}
+    return BayesianNMF(3, **settings).fit(X, **(limits or {}))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def limits_on_cluster(limits):
+    """Return limits of entries in other blocks than the data; of sparse data, and of rows or columns, as they are."""
+    return {
+        name: da.from_array(limit, chunks=(300, 100)) if np.shape(limit) == SHAPE and not sp.issparse(limit) else limit
+        for name, limit in limits.items()
+    }
+
+
 @pytest.mark.parametrize(
     "case", [*sorted(QUICK), *(pytest.param(name, marks=pytest.mark.proof) for name in sorted(CASES.keys() - QUICK))]
 )
 def test_draws_are_those_of_one_process(client, case):
-    X, options = CASES[case]
-    assert_same_draws(fitted(on_cluster(X), **options).posterior_, fitted(X, **options).posterior_)
+    X, limits, options = case_of(case)
+    model = fitted(on_cluster(X), limits_on_cluster(limits), **options)
+    expected = fitted(X, limits, **options)
+    assert_same_draws(model.posterior_, expected.posterior_)
+    assert model.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-12)
+    assert model.posterior_.notes == tuple(note for note in expected.posterior_.notes if "exactly" not in note.text)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_blocks_and_chains_do_not_matter(client, monkeypatch):
     X = low_rank(missing=0.2)
     expected = fitted(X, n_chains=2).posterior_
@@ -93,13 +143,13 @@ def test_blocks_and_chains_do_not_matter(client, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "case", ["shared patterns, max term", "listed, both", "sparse, zeros", "sparse, mostly stored"]
+    "case", ["shared patterns, max term", "listed, both", "sparse, zeros", "sparse, mostly stored", "limits"]
 )
 def test_fingerprint_and_numbers_of_columns_are_those_of_one_process(client, case):
-    X, options = CASES[case]
+    X, limits, options = case_of(case)
     unstored = options.get("unstored", "zero")
-    local = ObservedMatrix.from_data(X, unstored=unstored)
-    data = ShardedMatrix.from_dask(on_cluster(X), unstored=unstored)
+    local = ObservedMatrix.from_data(X, **limits, unstored=unstored)
+    data = ShardedMatrix.from_dask(on_cluster(X), **limits_on_cluster(limits), unstored=unstored)
     assert fingerprint(data) == fingerprint(local)
     assert data.has_implicit_zeros == local.has_implicit_zeros
     for view, expected in ((data.rows, local.rows), (data.columns, local.columns)):
@@ -110,11 +160,16 @@ def test_fingerprint_and_numbers_of_columns_are_those_of_one_process(client, cas
     np.testing.assert_array_equal(data.columns.observed_values(300), local.columns.observed_values(300))
     for rows in (np.arange(200, 530), np.arange(3, 700, 31)):
         np.testing.assert_array_equal(data.dense_rows(rows), local.dense_rows(rows))
+    at, to = np.array([650, 3, 3, 300]), np.array([0, 1, 2, 3])
+    np.testing.assert_array_equal(data.limits_at(at, to), local.limits_at(at, to))
+    for found, expected in zip(data.every(7), local.every(7), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_fit_begun_in_one_process_goes_on_on_the_cluster(client, tmp_path):
-    X = low_rank(missing=0.2)
-    fitted(X, checkpoint=tmp_path, n_draws=1)
-    went_on = fitted(on_cluster(X), checkpoint=tmp_path)
-    assert_same_draws(went_on.sample_more(1).posterior_, fitted(X, n_draws=3).posterior_)
+def test_a_fit_begun_in_one_process_goes_on_on_a_cluster_of_processes(client_of_processes, tmp_path):
+    X, limits = cut(low_rank((700, 300), missing=0.2))
+    fitted(X, limits, checkpoint=tmp_path, n_draws=1)
+    model = fitted(da.from_array(X, chunks=(130, 200)), limits, checkpoint=tmp_path)
+    expected = fitted(X, limits, n_draws=3)
+    assert_same_draws(model.sample_more(1).posterior_, expected.posterior_)
+    np.testing.assert_array_equal(model.impute(out=np.empty(X.shape)), expected.impute())

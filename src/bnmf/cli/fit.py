@@ -80,6 +80,10 @@ def fit(
     given = {name: context.params[name] for name in (*FIXED, *CHANGEABLE)}
     how = f"{context.find_root().info_name} fit --resume --out {shlex.quote(str(out))}"
     if scheduler is not None:
+        ignored = [name for name, value in vars(reading).items() if name != "triples" and value is not None]
+        if ignored:
+            option = ignored[0].replace("_", "-")
+            raise WrongUse(f"--{option} is for a table in a file, and cannot be combined with --scheduler")
         settings = _of_parts(context, directory, data, given, resume) | {"scheduler": scheduler}
         if not resume:
             settings["triples"] = reading.triples

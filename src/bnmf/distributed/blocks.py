@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,10 @@ from dask.sizeof import sizeof
 
 from bnmf.data.containers import as_csr, as_dense, as_floats, check_values
 from bnmf.data.limits import Filled, Limits, between, with_sparse_limits
-from bnmf.data.observed import every_entry
 from bnmf.data.views import Dense, Stored, dense_view, listed_view, observed_csr, sparse_view, without_nan
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.threads import Workers
-from bnmf.utils.typing import Array, Floats, Indices, Ints, Shape, Words
+from bnmf.utils.typing import Array, Floats, Ints, Shape, Words
 
 
 class Block(NamedTuple):
@@ -179,6 +178,10 @@ class Drawn(NamedTuple):
     for_columns: dict[str, dict[int, Entries]]
     gross: Floats | None
 
+    def piece(self, worker: str) -> dict[int, Entries]:
+        """Return the latent values that a worker needs for its blocks of columns."""
+        return self.for_columns[worker]
+
 
 def draw_latent(
     block: Block,
@@ -224,21 +227,6 @@ def _differing(view: Stored, before: Stored) -> Entries:
     return np.searchsorted(new.indptr, differs, side="right") - 1, new.indices[differs], new.data[differs]
 
 
-def rows_of(drawn: Drawn) -> Block:
-    """Return rows with their latent values."""
-    return drawn.rows
-
-
-def gross_of(drawn: Drawn) -> Floats | None:
-    """Return the sums of gross errors."""
-    return drawn.gross
-
-
-def piece_of(drawn: Drawn, worker: str) -> dict[int, Entries]:
-    """Return the latent values that a worker needs for its blocks of columns."""
-    return drawn.for_columns[worker]
-
-
 def fill_columns(block: Block, number: int, first: int, pieces: list[dict[int, Entries]]) -> Block:
     """Return a block of columns with latent values from all blocks of rows."""
     rows, columns, values = (np.concatenate(parts) for parts in zip(*(piece[number] for piece in pieces), strict=True))
@@ -247,36 +235,3 @@ def fill_columns(block: Block, number: int, first: int, pieces: list[dict[int, E
         numbers[places[places >= 0]] = values[places >= 0]
     view.refresh()
     return Block(view)
-
-
-# --- numbers of the rows of a block
-
-
-def of_rows(block: Block, shared: None, own: None, compute: Callable[[Stored], Any]) -> Any:
-    """Return what a function gives for each row."""
-    return compute(block.view)
-
-
-def of_limited_rows(block: Block, shared: None, own: None, compute: Callable[[Stored, Limits | None], Any]) -> Any:
-    """Return what a function of rows and their limits gives for each row."""
-    return compute(block.view, block.limits)
-
-
-def every(block: Block, shared: None, first: int, step: int) -> tuple[Indices, Floats, Floats, Floats]:
-    """Return columns, values and limits of every so many-th entry from the first on."""
-    return every_entry(block.view, block.limits, first, step)
-
-
-def values_of_row(block: Block, shared: None, row: int) -> Floats:
-    """Return the observed entries of a row."""
-    return block.view.observed_values(row)
-
-
-def dense_rows(block: Block, shared: None, rows: Indices) -> Floats:
-    """Return some rows as a dense array with NaN for missing entries."""
-    return block.view.select(rows).dense_with_nan()
-
-
-def limits_of(block: Block, shared: None, rows: Indices) -> Limits | None:
-    """Return the limits of some rows."""
-    return None if block.limits is None else block.limits.of_rows(rows)

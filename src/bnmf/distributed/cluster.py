@@ -41,6 +41,8 @@ MAX_BLOCK_BYTES = 2**28
 SECONDS_BETWEEN_LOOKS = 2.0
 # Seconds in which a worker must answer the client; Dask would wait half a minute for one that was killed.
 SECONDS_TO_REACH = 5.0
+# States of futures that will have no value.
+LOST = ("cancelled", "lost", "error")
 # Errors of tasks whose worker is gone.
 LOST_TASKS = (concurrent.futures.CancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
 # Errors of a connection or of a worker, after which work is run again.
@@ -88,7 +90,7 @@ class Blocks:
         client = cluster.client
         cluster.held.add(self)
         with self._lock:  # chains run side by side
-            if any(future.status in ("cancelled", "lost", "error") for future in self._futures):
+            if any(future.status in LOST for future in self._futures):
                 self._futures = []
                 client.sync(asyncio.sleep, 0)  # Dask does not run a failed task again before it has forgotten it
             if not self._futures:
@@ -103,12 +105,9 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.recipes)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> Any:
         """Keep the recipes only: blocks stay on their cluster."""
-        return {"recipes": self.recipes}
-
-    def __setstate__(self, content: dict[str, Any]) -> None:
-        self.__init__(**content)  # type: ignore[misc]
+        return Blocks, (self.recipes,)
 
 
 def spread(held: Sequence[str | None], threads: Mapping[str, int]) -> list[str]:
@@ -122,17 +121,16 @@ def spread(held: Sequence[str | None], threads: Mapping[str, int]) -> list[str]:
     total = sum(threads.values())
     share = {worker: math.ceil(len(held) * n / total) for worker, n in threads.items()}
     load: Counter[str] = Counter()
-    places: list[str | None] = []
+    places: list[Any] = []
     for worker in held:
         stays = worker is not None and load[worker] < share.get(worker, 0)
         places.append(worker if stays else None)
-        load.update([worker] if stays and worker is not None else [])
-    out = []
-    for place in places:
-        worker = place or min(threads, key=lambda name: ((load[name] + 1) / threads[name], name))
-        load.update([] if place else [worker])
-        out.append(worker)
-    return out
+        load.update(places[-1:] if stays else [])
+    for number, place in enumerate(places):
+        if place is None:
+            places[number] = min(threads, key=lambda name: ((load[name] + 1) / threads[name], name))
+            load.update([places[number]])
+    return places
 
 
 class Cluster:
@@ -170,29 +168,14 @@ class Cluster:
         """Return the values of delayed objects, in order."""
         return self.until_done(lambda _: self.results(self.client.compute(recipes)))
 
-    def over(
-        self,
-        blocks: Blocks,
-        function: Callable[..., Any],
-        own: Mapping[int, Any] | None = None,
-        shared: Any = None,
-        **options: Any,
-    ) -> list[Any]:
+    def over(self, blocks: Blocks, function: Any, own: Any = None, shared: Any = None, **options: Any) -> list[Any]:
         """Return ``function(block, shared, own, **options)`` of blocks, each computed where the block is."""
-
-        def work(threads: dict[str, int]) -> list[Any]:
-            return self.results(*self.submit(threads, blocks, function, own, shared, **options))
-
-        return self.until_done(work)
+        return self.until_done(
+            lambda threads: self.results(*self.submit(threads, blocks, function, own, shared, **options))
+        )
 
     def submit(
-        self,
-        threads: Mapping[str, int],
-        blocks: Blocks,
-        function: Callable[..., Any],
-        own: Mapping[int, Any] | None = None,
-        shared: Any = None,
-        **options: Any,
+        self, threads: Mapping[str, int], blocks: Blocks, function: Any, own: Any, shared: Any, **options: Any
     ) -> tuple[list[Future], list[str]]:
         """Return the futures of the same, and the workers that they need."""
         client, placed = self.client, blocks.on(self, threads)
@@ -244,7 +227,7 @@ class Cluster:
                 threads = self._threads()
                 return work(threads)
             except TaskError as error:
-                raise error.cause from None
+                raise error.args[0] from None
             except (Exception, asyncio.CancelledError) as error:
                 if not self._is_loss(error, threads):
                     raise
@@ -284,12 +267,9 @@ class Cluster:
             "the same call of fit draws the same, and with checkpoint=DIRECTORY resumes from here"
         ) from error
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> Any:
         """Leave out the client, which belongs to a process."""
-        return {}
-
-    def __setstate__(self, content: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]
+        return Cluster, ()
 
 
 class WorkersLeft(TimeoutError):
@@ -300,11 +280,7 @@ class WorkersLeft(TimeoutError):
 
 
 class TaskError(Exception):
-    """An error of a task, which would occur again, unlike those of the cluster."""
-
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(repr(cause))
-        self.cause = cause
+    """An error of a task, its argument, which would occur again, unlike those of the cluster."""
 
 
 def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ()) -> None:

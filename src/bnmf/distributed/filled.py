@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,43 +16,41 @@ from distributed import Future
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.distributed import blocks as on_workers
-from bnmf.distributed.cluster import Blocks, Cluster
+from bnmf.distributed.cluster import LOST, Blocks, Cluster
 from bnmf.utils.typing import Floats
 
 if TYPE_CHECKING:
     from bnmf.distributed.sharded import ShardedMatrix, ShardedScaledView
 
 
+Placed = list[tuple[Future, str]]
+"""Blocks, and the worker of each."""
+
+
 class FilledBlocks(Blocks):
-    """The blocks of rows, or of columns, of data with latent values."""
+    """Blocks of rows (side 0) or of columns (side 1) with latent values."""
 
-    def __init__(self, filled: ShardedFilled, side: int, n_blocks: int) -> None:
-        self.filled, self.side, self.n_blocks = filled, side, n_blocks
+    def __init__(self, like: Blocks, filled: ShardedFilled, side: int) -> None:
+        super().__init__(like.recipes)
+        self.filled, self.side = filled, side
 
-    def __len__(self) -> int:
-        return self.n_blocks
-
-    @property
-    def sources(self) -> set[str]:  # type: ignore[override]
-        """Workers that draw latent values."""
-        return self.filled.workers
-
-    def on(self, cluster: Cluster, threads: Mapping[str, int]) -> list[tuple[Future, str]]:
+    def on(self, cluster: Cluster, threads: Mapping[str, int]) -> Placed:
         """Return each block and the worker that is to work on it."""
-        return self.filled.made(cluster, threads)[self.side]
+        sides, self.sources = self.filled.made(cluster, threads)
+        return sides[self.side]
 
 
 class ShardedFilled:
     """Rows and columns with the latent values of one chain, drawn when they are needed, and again if they were lost."""
 
     def __init__(self, data: ShardedMatrix) -> None:
-        self.data, self.workers = data, set[str]()
-        self._sides: tuple[list[tuple[Future, str]], ...] = ()
-        self._views = []
+        self.data, self._views = data, []
+        self._sides: tuple[Placed, ...] = ()
+        self._workers: set[str] = set()
         for side, view in enumerate((data.rows, data.columns)):
             _ = view.n_observed  # which does not change
             self._views.append(copy(view))
-            self._views[-1].blocks = FilledBlocks(self, side, len(view.blocks))
+            self._views[-1].blocks = FilledBlocks(view.blocks, self, side)
 
     def draw_all(
         self,
@@ -70,51 +69,44 @@ class ShardedFilled:
         self._options = {**options, "stream": key, "is_dense": self.data.is_mostly_observed}
         self._sides = ()
 
-    def made(self, cluster: Cluster, threads: Mapping[str, int]) -> tuple[list[tuple[Future, str]], ...]:
-        """Return rows and columns with latent values, and the worker of each of their blocks."""
-        lost = any(future.status in ("cancelled", "lost", "error") for side in self._sides for future, _ in side)
-        if not self._sides or lost or not self.workers <= set(threads):
-            self._make(cluster, threads)
-        return self._sides
-
-    def _make(self, cluster: Cluster, threads: Mapping[str, int]) -> None:
+    def made(self, cluster: Cluster, threads: Mapping[str, int]) -> tuple[tuple[Placed, ...], set[str]]:
+        """Return blocks of rows and of columns with latent values, and the workers that take part in making them."""
+        is_lost = any(future.status in LOST for side in self._sides for future, _ in side)
+        if self._sides and not is_lost and self._workers <= set(threads):
+            return self._sides, self._workers
         submit, (own, given) = cluster.client.submit, self._given
         rows, columns = (view.blocks.on(cluster, threads) for view in (self.data.rows, self.data.columns))
         bounds = self.data.columns.bounds
         columns_of: dict[str, list[int]] = {}
         for number, (_, worker) in enumerate(columns):
             columns_of.setdefault(worker, []).append(number)
-        drawn, workers = cluster.submit(
-            threads, self.data.rows.blocks, on_workers.draw_latent, own, given,
-            columns_of=columns_of, bounds=bounds, **self._options,
-        )  # fmt: skip
+        options = {**self._options, "columns_of": columns_of, "bounds": bounds}
+        drawn, workers = cluster.submit(threads, self.data.rows.blocks, on_workers.draw_latent, own, given, **options)
+        # One message from each block of rows to each worker.
         pieces = {
-            worker: [submit(on_workers.piece_of, future, worker, pure=False) for future in drawn]
+            worker: [submit(methodcaller("piece", worker), future, pure=False) for future in drawn]
             for worker in columns_of
         }
         filled_rows = [
-            (submit(on_workers.rows_of, future, workers=[worker], pure=False), worker)
+            (submit(attrgetter("rows"), future, workers=[worker], pure=False), worker)
             for future, (_, worker) in zip(drawn, rows, strict=True)
         ]
-        filled_columns = [
-            (
-                submit(on_workers.fill_columns, block, number, int(bounds[number]), pieces[worker],
-                       workers=[worker], pure=False),
-                worker,
-            )
-            for number, (block, worker) in enumerate(columns)
-        ]  # fmt: skip
-        self._drawn = drawn if "log_odds" in self._options else []
-        self._sides, self.workers = (filled_rows, filled_columns), {*workers, *columns_of}
+        filled_columns = []
+        for number, (block, worker) in enumerate(columns):
+            what = block, number, int(bounds[number]), pieces[worker]
+            filled_columns.append((submit(on_workers.fill_columns, *what, workers=[worker], pure=False), worker))
+        self._drawn = drawn if "log_odds" in options else []
+        self._sides, self._workers = (filled_rows, filled_columns), {*workers, *columns_of}
+        return self._sides, self._workers
 
     def gross(self) -> Floats:
         """Return the number of gross errors in each column, and their sum of squares in units of the model."""
         cluster = self.data.cluster
 
         def work(threads: Mapping[str, int]) -> list[Floats]:
-            self.made(cluster, threads)
-            sums = [cluster.client.submit(on_workers.gross_of, future, pure=False) for future in self._drawn]
-            return cluster.results(sums, sorted(self.workers))
+            _, workers = self.made(cluster, threads)
+            sums = [cluster.client.submit(attrgetter("gross"), future, pure=False) for future in self._drawn]
+            return cluster.results(sums, sorted(workers))
 
         return np.concatenate(cluster.until_done(work)).sum(axis=0)
 

@@ -15,7 +15,7 @@ from dask import delayed
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import Limits
-from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix
+from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix, every_entry
 from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
 from bnmf.distributed import released
@@ -47,7 +47,7 @@ class ShardedView(View):
 
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
         """Return what a function gives for each row, computed where the rows are."""
-        return np.concatenate(self.cluster.over(self.blocks, on_workers.of_rows, compute=function))
+        return np.concatenate(self.cluster.over(self.blocks, lambda block, *_: function(block.view)))
 
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
         """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
@@ -56,7 +56,8 @@ class ShardedView(View):
     def observed_values(self, row: int) -> Floats:
         """Return the observed entries of a row."""
         ((number, inside),) = self.by_block(np.array([row])).items()
-        return self.cluster.over(self.blocks, on_workers.values_of_row, {number: int(inside[0])})[0]
+        own = {number: int(inside[0])}
+        return self.cluster.over(self.blocks, lambda block, _, row: block.view.observed_values(row), own)[0]
 
     def by_block(self, rows: Indices) -> dict[int, Indices]:
         """Return the numbers of rows within their block, by block."""
@@ -71,7 +72,7 @@ class ShardedView(View):
 class ShardedScaledView(ScaledView):
     """A sharded view whose data are multiplied by factors; its half-sweeps run on the cluster."""
 
-    def half_sweep(
+    def half_sweep(  # type: ignore[override]
         self,
         W: Floats,
         Z: Floats,
@@ -80,20 +81,14 @@ class ShardedScaledView(ScaledView):
         entry_variance: Floats,
         key: tuple[int, int],
         workers: Any,
-        ids: Any = None,
-        *,
-        needs_errors: bool = True,
-        n_passes: int = 1,
-        roots: Any = None,
-        drawn: tuple[int, int] | None = None,
+        **options: Any,
     ) -> Floats:
-        """Run the half-sweep on each block, where it is; entries have no weights there."""
-        options = {"stream": key, "needs_errors": needs_errors, "n_passes": n_passes, "drawn": drawn}
+        """Run the half-sweep on each block, where it is."""
         own, given = self.inputs(W, Z, prior, row_variance, entry_variance)
-        found = self.view.cluster.over(self.view.blocks, on_workers.draw_block, own, given, **options)
+        found = self.view.cluster.over(self.view.blocks, on_workers.draw_block, own, given, stream=key, **options)
         for rows, (drawn_W, _) in zip(self.view.slices(), found, strict=True):
             W[rows] = drawn_W
-        return np.concatenate([errors for _, errors in found]) if needs_errors else np.empty(len(W))
+        return np.concatenate([errors for _, errors in found]) if options["needs_errors"] else np.empty(len(W))
 
     def squared_errors(self, W: Floats, Z: Floats, workers: Any = None) -> Floats:
         """Return the squared errors of each block, computed where it is."""
@@ -130,7 +125,9 @@ class ShardedLimits:
     def of_rows(self, rows: Indices) -> Limits | None:
         """Return the limits of some rows, numbered anew; `rows` must ascend."""
         by_block = self.view.by_block(rows)
-        found = self.view.cluster.over(self.view.blocks, on_workers.limits_of, by_block)
+        found = self.view.cluster.over(
+            self.view.blocks, lambda block, _, rows: block.limits and block.limits.of_rows(rows), by_block
+        )
         starts = np.cumsum([0, *map(len, by_block.values())])
         parts = [replace(part, rows=part.rows + start) for part, start in zip(found, starts, strict=False) if part]
         if not parts:
@@ -150,18 +147,7 @@ class ShardedMatrix(ObservedMatrix):
     """A matrix of which some entries were observed, in blocks on a cluster.
 
     Created by :meth:`from_dask`. It is stored as the same matrix would be in one process: twice, as blocks of rows and
-    as blocks of columns, on the workers.
-
-    Attributes
-    ----------
-    source : Source
-        Where the blocks come from, and come from again if a worker is lost.
-    kind : {"dense", "listed", "sparse"}
-        How the matrix is stored.
-    unstored : {"zero", "missing"}
-        Meaning of the entries that sparse chunks do not store.
-    cluster : Cluster
-        Where the blocks are.
+    as blocks of columns, on the workers. If a worker is lost, its blocks come from the source again.
     """
 
     rows: ShardedView
@@ -233,13 +219,15 @@ class ShardedMatrix(ObservedMatrix):
 
     def of_rows(self, function: Callable[[Any, Limits | None], Any]) -> Any:
         """Return what a function of rows and their limits gives for each row, computed where the rows are."""
-        return np.concatenate(self.cluster.over(self.rows.blocks, on_workers.of_limited_rows, compute=function))
+        return np.concatenate(self.cluster.over(self.rows.blocks, lambda block, *_: function(*block)))
 
     def every(self, step: int) -> tuple[Indices, Floats, Floats, Floats]:
         """Return columns, values and limits of every so many-th observed entry, row by row."""
         before = [int(self.rows.n_observed[: rows.start].sum()) for rows in self.rows.slices()]
         first = {number: -n % step for number, n in enumerate(before)}
-        found = self.cluster.over(self.rows.blocks, on_workers.every, first, step=step)
+        found = self.cluster.over(
+            self.rows.blocks, lambda block, _, first: every_entry(block.view, block.limits, first, step), first
+        )
         columns, values, lower, upper = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return columns, values, lower, upper
 
@@ -252,7 +240,10 @@ class ShardedMatrix(ObservedMatrix):
 
     def dense_rows(self, rows: Indices) -> Floats:
         """Return some rows, in ascending order, as a dense array with NaN for missing entries."""
-        return np.concatenate(self.cluster.over(self.rows.blocks, on_workers.dense_rows, self.rows.by_block(rows)))
+        found = self.cluster.over(
+            self.rows.blocks, lambda block, _, rows: block.view.select(rows).dense_with_nan(), self.rows.by_block(rows)
+        )
+        return np.concatenate(found)
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
