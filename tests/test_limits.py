@@ -185,12 +185,6 @@ def test_the_imputer_fills_limited_entries_between_their_limits():
     assert (imputer.transform(X.iloc[:1], lower={"a": 2.0}).loc[0, "a"]) >= 2.0
 
 
-def test_data_on_a_cluster_are_refused():
-    array = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="lower is for data in memory"):
-        BayesianNMF(2).fit(array.ones((4, 4)), lower=0.0)
-
-
 @pytest.mark.parametrize("df", [None, 3.0])
 def test_probabilities_and_means_of_intervals(df):
     noise = Law() if df is None else StudentTLaw(np.array([df]))
