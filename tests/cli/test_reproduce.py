@@ -103,6 +103,8 @@ def test_one_experiment_alone(small_run, tmp_path):
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert headings(tmp_path) == ["Data", "Noise", "Settings"]
     assert "made B" not in page
+    assert (tmp_path / "figures" / "noise.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "figures" / "noise.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_an_interrupted_run_can_be_continued(small_run, tmp_path, monkeypatch):

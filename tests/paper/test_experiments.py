@@ -81,7 +81,6 @@ def test_summary_of_convergence_by_hand():
 def test_divergent_chains_do_not_break_tables_and_figures(results):
     def shown(results):
         errors, W = of(experiments.convergence(results), "gdsc"), of(experiments.factors(results), "gdsc")
-        figures.convergence(errors, "made").canvas.draw()
         return text(tables.convergence(errors, "made", 10)), text(*tables.factors(W, "made"))
 
     assert not any("–" in table for table in shown(results))
@@ -92,6 +91,7 @@ def test_divergent_chains_do_not_break_tables_and_figures(results):
         for fit, result in results.items()
     }
     assert all("–" in table for table in shown(diverged))
+    figures.convergence(of(experiments.convergence(diverged), "gdsc"), "made").canvas.draw()
 
 
 def test_factors(results):
@@ -140,16 +140,15 @@ def test_prediction(results):
     figures.prediction(of(table, "gdsc"), "made").canvas.draw()
 
 
-def test_noise(results, tmp_path):
+def test_noise(results):
     table = experiments.noise(results)
     assert len(table) == 2 * 5 * 2
     clean = table[table["noise"] == 0]
     np.testing.assert_allclose(clean["mse"], clean["mse_clean"])
     assert (table[table["noise"] == 1]["mse"] > table[table["noise"] == 1]["mse_clean"]).all()
     assert "made: against the noisy entries" in text(*tables.noise(table, "made"))
-    figures.save(figures.noise(table, "made"), tmp_path / "noise")
-    assert (tmp_path / "noise.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "noise.pdf").read_bytes().startswith(b"%PDF")
+    axes = figures.noise(table, "made").axes
+    assert [len(axis.get_lines()) for axis in axes] == [5, 5]
 
 
 def test_starts(results):
