@@ -39,11 +39,12 @@ def test_available_is_unknown_without_these_files(monkeypatch):
     assert available() is None
 
 
-def test_warns_above_half_of_the_memory_only():
+def test_warns_above_half_of_the_memory_only(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1000)
     message = r"^the draws will take 600 B, and 1000 B of memory are free: do less$"
     with pytest.warns(MemoryWarning, match=message):
-        warn_if_large(600, "the draws", "do less", free=1000)
-    warn_if_large(400, "the draws", "do less", free=1000)
+        warn_if_large(600, "the draws", "do less")
+    warn_if_large(400, "the draws", "do less")
 
 
 def test_fit_names_the_options(monkeypatch):

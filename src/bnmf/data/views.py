@@ -50,27 +50,26 @@ class View(ABC):
 
     def minima(self) -> Floats:
         """Return the smallest observed entry of each row, 0 if it has none."""
-        lowest: Floats = self.of_rows(methodcaller("_minima"))
-        return np.where(np.isfinite(lowest), lowest, 0.0)
+        return self.of_rows(methodcaller("minima"))
 
     def sums(self) -> Floats:
         """Return the sum of the observed entries of each row."""
-        return self.of_rows(methodcaller("_sums"))
+        return self.of_rows(methodcaller("sums"))
 
     def largest_magnitudes(self) -> Floats:
         """Return the largest magnitude of the observed entries of each row, 0 if it has none."""
-        return self.of_rows(methodcaller("_largest_magnitudes"))
+        return self.of_rows(methodcaller("largest_magnitudes"))
 
     def root_mean_squares(self) -> Floats:
         """Return the root of the mean of a² of each row, 0 if it has no entries; nothing overflows."""
-        return self.of_rows(methodcaller("_root_mean_squares"))
+        return self.of_rows(methodcaller("root_mean_squares"))
 
     def resolutions(self) -> Floats:
         """Return the step in which the entries of each row are recorded: NaN if they are all equal, 0 if there is none.
 
         It is the smallest difference between two distinct entries, if at least half of the entries repeat another one.
         """
-        return self.of_rows(methodcaller("_resolutions"))
+        return self.of_rows(methodcaller("resolutions"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +211,11 @@ class Stored(View):
     def refresh(self) -> None:
         """Compute again what is stored of the data, after entries were changed."""
 
-    def _minima(self) -> Floats:
-        return np.array([self.observed_values(row).min(initial=np.inf) for row in range(self.n_rows)])
+    def minima(self) -> Floats:
+        lowest = np.array([self.observed_values(row).min(initial=np.inf) for row in range(self.n_rows)])
+        return np.where(np.isfinite(lowest), lowest, 0.0)
 
-    def _resolutions(self) -> Floats:
+    def resolutions(self) -> Floats:
         steps, n_observed = np.zeros(self.n_rows), self.n_observed
         for row in range(self.n_rows):
             distinct = np.unique(self.observed_values(row))
@@ -269,17 +269,17 @@ class Listed(Stored):
         shape = self.n_rows, self.n_columns
         return own, [(own.values, places_in(flat(self.listed_rows, self.indices, shape), flat(rows, columns, shape)))]
 
-    def _sums(self) -> Floats:
+    def sums(self) -> Floats:
         return self._row_sums(lambda values, positions: values)
 
-    def _largest_magnitudes(self) -> Floats:
+    def largest_magnitudes(self) -> Floats:
         maxima = np.zeros(self.n_rows)
         for rows, row_of, values, _ in self._blocks():
             np.maximum.at(maxima[rows], row_of, np.abs(values))
         return maxima
 
-    def _root_mean_squares(self) -> Floats:
-        largest, total = self._largest_magnitudes(), np.zeros(self.n_rows)
+    def root_mean_squares(self) -> Floats:
+        largest, total = self.largest_magnitudes(), np.zeros(self.n_rows)
         divisor = np.where(largest > 0, largest, 1.0)
         for rows, row_of, values, _ in self._blocks():
             total[rows] = np.bincount(row_of, (values / divisor[rows][row_of]) ** 2, minlength=len(total[rows]))
@@ -345,15 +345,15 @@ class Whole(Stored):
     def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
         """Return a copy of the matrix, and where it holds some entries."""
 
-    def _sums(self) -> Floats:
+    def sums(self) -> Floats:
         return np.asarray(self.matrix.sum(axis=1), dtype=np.float64).ravel()
 
-    def _largest_magnitudes(self) -> Floats:
+    def largest_magnitudes(self) -> Floats:
         peak = abs(self.matrix).max(axis=1)
         return np.asarray(peak.toarray() if hasattr(peak, "toarray") else peak, dtype=np.float64).ravel()
 
-    def _root_mean_squares(self) -> Floats:
-        largest = self._largest_magnitudes()
+    def root_mean_squares(self) -> Floats:
+        largest = self.largest_magnitudes()
         relative = abs(self.matrix)  # sparse arrays stay sparse; dense ones are copied once
         relative *= (1.0 / np.where(largest > 0, largest, 1.0))[:, None]
         relative **= 2

@@ -40,9 +40,9 @@ def require(needed: int, what: str, options: str) -> None:
         raise MemoryError(f"{what} takes {size(needed)}, and {size(free)} of memory are free: {options}")
 
 
-def warn_if_large(needed: int, what: str, options: str, free: int | None = None) -> None:
+def warn_if_large(needed: int, what: str, options: str) -> None:
     """Warn if `needed` bytes exceed a fraction of the available memory."""
-    free = available() if free is None else free
+    free = available()
     if free is not None and needed > WARNING_FRACTION * free:
         warnings.warn(
             f"{what} will take {size(needed)}, and {size(free)} of memory are free: {options}",
