@@ -74,8 +74,8 @@ HEAD = f"""# Coverage of the predictive intervals
 On data simulated from the model the intervals have the right coverage: in `tests/test_estimator.py`, 90% intervals
 contain 88 to 92% of the hidden entries. Real data do not follow the model. Here {HIDDEN_FRACTION:.0%} of the observed
 GDSC drug responses (values from 0 to 100, many of them exactly 0 or 100) were hidden and predicted with
-`noise="column"`, using 4 chains with 300 sweeps of burn-in and 200 draws each. The table gives the fraction of the hidden
-entries inside the central predictive interval of each probability. To update this page, run
+`noise="column"`, using 4 chains with 300 sweeps of burn-in and 200 draws each. The table gives the fraction of the
+hidden entries inside the central predictive interval of each probability. To update this page, run
 `python docs/make_coverage.py --data-dir ../shared/data`.
 """
 TRUST = """
