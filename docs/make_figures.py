@@ -31,6 +31,25 @@ FIGURES = {
     "plot_rank": ["rank"],
 }
 
+INTRODUCTION = """# Figures of a fit
+
+Functions of `bnmf.plots` take a fitted model (or its posterior) and the axes to draw on, and return the axes:
+
+```python
+from matplotlib import pyplot
+from sklearn.datasets import load_wine
+from bnmf import BayesianNMF, plots
+
+model = BayesianNMF(3, n_chains=2, burn_in=50, n_draws=50, random_state=0).fit(load_wine(as_frame=True).data)
+figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
+plots.plot_convergence(model, left)
+plots.plot_factor(model, "Z", right)
+plots.plot_component(model, 0)  # several axes: by default those of a new figure
+```
+
+The figures below were drawn by `python docs/make_figures.py` on the wine data of scikit-learn.
+"""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -69,7 +88,7 @@ def main() -> None:
 
 
 def write_index(directory: Path) -> None:
-    lines = ["# Figures of a fit", "", "Drawn by `python docs/make_figures.py` on the wine data of scikit-learn.", ""]
+    lines = [INTRODUCTION]
     for title, names in FIGURES.items():
         lines += [f"## `{title}`", "", *(f"![{title}]({name}.png)" for name in names), ""]
     (directory / "README.md").write_text("\n".join(lines), encoding="utf-8")

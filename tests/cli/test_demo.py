@@ -23,7 +23,7 @@ def test_demo_compares_draws_and_reports(program, reports, monkeypatch, tmp_path
     ((path, posterior, data, _, _),) = reports
     assert path == out / "report.html"
     assert data.row_names[0] == posterior.row_names[0] == "cultivar 1, #1"
-    share = int(re.search(r"for (\d+)% of the wines", result.stdout)[1])
+    share = int(re.search(r"for\s(\d+)%\sof\sthe\swines", result.stdout)[1])
     assert 75 < share <= 100
     assert f"Open {out / 'demo.png'} and {path}" in result.stdout
 

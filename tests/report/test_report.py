@@ -128,7 +128,7 @@ def test_columns_of_other_units_are_recognised(scale, differ):
         ({}, "good", "The predictions and their intervals can be used.", "good"),
         ({"apart": 0.025}, "usable", "The predictions can be used with care.", "with care"),
         ({"apart": 1.0}, "poor", "Do not rely on the predictions and their intervals.", "do not rely on it"),
-        ({"n_draws": 3}, "unknown", "It cannot be told whether the predictions can be used.", "cannot tell"),
+        ({"n_draws": 3}, "unknown", "It is not known whether the predictions can be used.", "unknown"),
     ],
 )
 def test_banner_cards_and_table_show_the_verdict(options, level, headline, word):

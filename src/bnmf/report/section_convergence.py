@@ -27,7 +27,7 @@ SHARPNESS = (
 # Name of a level on a card, its mark, and what it says of the predictions; the worst first.
 LEVELS = {
     "poor": ("Do not rely on it", "✕", "Do not rely on the predictions and their intervals."),
-    "unknown": ("Cannot tell", "?", "It cannot be told whether the predictions can be used."),
+    "unknown": ("Unknown", "?", "It is not known whether the predictions can be used."),
     "usable": ("With care", "!", "The predictions can be used with care."),
     "good": ("Good", "✓", "The predictions and their intervals can be used."),
 }
@@ -74,8 +74,8 @@ def section(overview: Overview) -> str:
     own_scale = column_scale(posterior) is not None
     return f"""
 <p>{several} started at random. Of each, the first {posterior.burn_in:,} sweeps (burn-in) are discarded, and
-{posterior.n_draws:,} draws from the posterior are kept. If chains with different starts agree, the result comes from
-the data and not from the start.</p>
+{posterior.n_draws:,} draws from the posterior are kept. If chains with different starts agree, the result does not
+depend on the start.</p>
 <div class="pair">
 <figure>{_traces(posterior)}<figcaption>Error on the observed entries by
 sweep{", in units of the scale of each column" if own_scale else ""}. After the burn-in the lines should be flat and
@@ -179,7 +179,7 @@ def _numbers(posterior: Posterior) -> str:
     return f"""
 <p><strong>R-hat</strong> compares the spread between chains with that within them: 1.00 is perfect, up to
 {RHAT_LIMITS[0]:g} is good. <strong>Effective draws</strong> is the number of independent draws that all draws are
-worth. The worst of many entries is always larger than a typical one, so predictions are judged by their Monte Carlo
-error (good up to {PREDICTION_ERRORS[0]:.0%} of the predictive standard deviation), and components by the chains that
-find them.</p>
+worth. R-hat of the worst of many entries is larger than that of a typical one, so predictions are judged by their Monte
+Carlo error (good up to {PREDICTION_ERRORS[0]:.0%} of the predictive standard deviation), and components by the chains
+that find them.</p>
 {html_table("Agreement of the chains", columns, rows, search=False)}"""

@@ -48,18 +48,11 @@ def write_report(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>> import tempfile
     >>> from bnmf import BayesianNMF
-    >>> X = np.random.default_rng(0).exponential(size=(20, 10))
-    >>> X[::3, ::4] = np.nan
-    >>> model = BayesianNMF(2, n_chains=2, random_state=0).fit(X)
-    >>> with TemporaryDirectory() as directory:
-    ...     path = Path(directory, "report.html")
-    ...     write_report(model, path)
-    ...     path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    True
+    >>> model = BayesianNMF(1, n_chains=2, random_state=0).fit([[1.0, 2.0], [2.0, float("nan")], [3.0, 6.0]])
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_report(model, f"{directory}/report.html")
     """
     posterior = posterior_of(fit)
     if not isinstance(posterior, Posterior):
