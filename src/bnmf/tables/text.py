@@ -27,6 +27,8 @@ N_SAMPLE_RECORDS = 200
 N_SAMPLE_CHARACTERS = 2**21
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 YEARS = (1800, 2100)
+MAX_RECURRING = 100
+"""Values in a first column of words that are categories, rather than names, if they recur."""
 
 Record = tuple[int, list[str]]
 """The number of a line, and its cells."""
@@ -441,9 +443,9 @@ class Reader:
 
 
 def is_data(names: list[str], corner: str, words: Collection[str]) -> bool:
-    """Return whether a first column of words is data: it is named in `words`, or most of its values recur."""
+    """Return whether a first column of words is data: it is named in `words`, or few values recur in it."""
     given = [name for name in names if name]
-    return corner in words or 2 * len(set(given)) <= len(given)
+    return corner in words or len(set(given)) <= min(MAX_RECURRING, len(given) // 2)
 
 
 def _read_gct(text: str, markers: Markers, keep_cells: bool) -> Table:
