@@ -182,14 +182,21 @@ def kinds_of(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_kinds(table: Table, kinds: dict[str, Any], data: Path) -> None:
-    """Raise an error if a column that has a kind is not there."""
+    """Raise an error if a column that has a kind is not there, or holds words that are not of this kind."""
     if kinds and table.is_sparse:
         raise WrongUse(f"{data} is sparse, and --kind is for dense tables")
-    for name in kinds:
+    for name, kind in kinds.items():
         if name == table.corner and name not in table.column_labels:
             raise WrongUse(f"{data}: column {name!r} is taken as row names: --no-row-names takes it as data")
         if name not in table.column_labels:
             raise WrongUse(f"{data}: there is no column {name!r}")
+        words = table.words.get(table.column_labels.index(name))
+        has_order = getattr(getattr(words, "dtype", None), "ordered", False)
+        if words is not None and not (has_order or kind in ("categorical", "binary") or isinstance(kind, list)):
+            raise WrongUse(
+                f"{data}: column {name!r} holds words: it is categorical, binary, or has all of them in their order, such "
+                f"as --kind '{name}=low<mid<high'"
+            )
 
 
 def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen) -> Table:
