@@ -194,8 +194,8 @@ def _check_kinds(table: Table, kinds: dict[str, Any], data: Path) -> None:
         has_order = getattr(getattr(words, "dtype", None), "ordered", False)
         if words is not None and not (has_order or kind in ("categorical", "binary") or isinstance(kind, list)):
             raise WrongUse(
-                f"{data}: column {name!r} holds words: it is categorical, binary, or has all of them in their order, such "
-                f"as --kind '{name}=low<mid<high'"
+                f"{data}: column {name!r} holds words: it is categorical, binary, or has all of them in their order: "
+                f"--kind '{name}=low<mid<high'"
             )
 
 
