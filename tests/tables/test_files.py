@@ -20,8 +20,8 @@ from bnmf.tables import TableError, arrays, read_table
 from bnmf.tables.arrays import read_market, read_npy, read_npz, read_parquet, table_bytes
 from bnmf.tables.cells import Markers
 from bnmf.tables.files import writer
+from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills
-from bnmf.tables.text import read_grid
 from bnmf.tables.triples import read_triples
 from bnmf.utils.files import npz_bytes
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from bnmf.tables.cells import Markers, grid_bytes, written
+from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills, TableError, repeated
-from bnmf.tables.text import decoded, read_grid, recognise, records
+from bnmf.tables.text import decoded, recognise, records
 
 nan = math.nan
 
