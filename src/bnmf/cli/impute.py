@@ -13,7 +13,7 @@ import typer
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
-from bnmf.cli.sampling import check_values, fitted, judge_predictions, sampled
+from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
 from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
 
@@ -316,7 +316,7 @@ def _fit_kinds(table: Table, kinds: dict[str, Any], screen: Screen, **parameters
         imputer.set_params(estimator=model).fit(X, lower=table.lower, upper=table.upper)
         return imputer.estimator_
 
-    model = sampled(fit, screen, n_draws="auto", **ANY_TABLE, **parameters)
+    model = fitted_by(fit, screen, n_draws="auto", **ANY_TABLE, **parameters)
     judge_predictions(model.posterior_, screen, parameters["max_time"])
     return imputer, X
 

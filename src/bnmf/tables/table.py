@@ -202,7 +202,7 @@ class Table:
             return self
         kept = np.setdiff1d(np.arange(self.shape[1]), left)
         if not len(kept):
-            raise TableError("--ignore leaves no column")
+            raise TableError("no column is left")
         place = np.full(self.shape[1], -1)
         place[kept] = np.arange(len(kept))
         part = replace(
