@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bnmf import cli
-from bnmf.cli import directory, sampling
+from bnmf.cli import directory, impute, sampling
 
 
 class Program:
@@ -40,8 +40,9 @@ def reports(monkeypatch):
 def short(monkeypatch):
     """Shorten the fits of `bnmf impute` to a few draws, and return the settings."""
     settings = {"n_chains": 2, "burn_in": 30, "n_draws": 40, "max_time": None, "calibrate": False}
-    sampled = sampling.sampled
-    monkeypatch.setattr(sampling, "sampled", lambda *given, **more: sampled(*given, **{**more, **settings}))
+    fitted = sampling.fitted_by
+    for module in (sampling, impute):
+        monkeypatch.setattr(module, "fitted_by", lambda *given, **more: fitted(*given, **{**more, **settings}))
     return settings
 
 

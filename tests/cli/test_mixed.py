@@ -123,7 +123,7 @@ def test_other_commands_name_what_to_do(program, reports, people, tmp_path):
         (["--kind", "wrong=whole"], "there is no column 'wrong'"),
         (["--kind", "age"], "--kind is COLUMN=KIND"),
         (["--kind", "age=yes"], "--kind is number, nonnegative, whole, ordered, binary, categorical, bounds"),
-        (["--kind", "note=ordered"], "the order of words is not known"),
+        (["--kind", "size=ordered"], "column 'size' holds words: it is categorical, binary, or has all of them in"),
         (["--ignore", "wrong"], "there is no column 'wrong'"),
         (["--upper", "sex=1"], "limits are for columns of numbers, and 'sex' holds words"),
         (["--kind", "age=whole", "--triples"], "--kind does not go with --triples"),

@@ -20,8 +20,8 @@ from bnmf.tables import TableError, arrays, read_table
 from bnmf.tables.arrays import read_market, read_npy, read_npz, read_parquet, table_bytes
 from bnmf.tables.cells import Markers
 from bnmf.tables.files import writer
+from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills
-from bnmf.tables.text import read_grid
 from bnmf.tables.triples import read_triples
 from bnmf.utils.files import npz_bytes
 
@@ -62,6 +62,10 @@ def stored(matrix):
     return sp.coo_array((matrix.ravel(), np.unravel_index(np.arange(matrix.size), matrix.shape)), shape=matrix.shape)
 
 
+def dense(table):
+    return table.values.toarray() if table.is_sparse else table.values
+
+
 CONTENT = {
     "csv": b"0.1,,3.0\n0.3333333333333333,5e-324,NA\n",
     "npy": npy(VALUES),
@@ -75,15 +79,13 @@ CONTENT = {
 }
 
 
-@pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("kind", CONTENT)
-def test_kind_is_recognised_by_its_content(kind, compressed, tmp_path):
+def test_kind_is_recognised_by_its_content(kind, tmp_path):
     path = tmp_path / "table.data"
-    path.write_bytes(gzip.compress(CONTENT[kind], mtime=0) if compressed else CONTENT[kind])
-    table = read_table(path)
-    values = table.values.toarray() if sp.issparse(table.values) else table.values
-    np.testing.assert_array_equal(values, VALUES)
-    assert table.shape == (2, 3)
+    for content in (CONTENT[kind], gzip.compress(CONTENT[kind], mtime=0)):
+        path.write_bytes(content)
+        table = read_table(path)
+        np.testing.assert_array_equal(dense(table), VALUES)
 
 
 def test_standard_input(monkeypatch):
@@ -118,22 +120,20 @@ def test_parquet_fills_keep_index_types_and_other_columns():
     pd.testing.assert_frame_equal(back, expected)
 
 
+def loaded(table, *values):
+    """Return what NumPy loads from a filled table."""
+    return np.load(io.BytesIO(table.render(Fills(*table.to_fill(), np.array(values)))))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_array_fills_keep_the_precision(dtype):
     values = np.array([[0.1, nan]], dtype)
-    for content, read in ((npy(values), read_npy), (npz(Y=values), lambda *a: read_npz(*a, "zero"))):
-        table = read(content, Markers())
-        written = np.load(io.BytesIO(table.render(Fills(*table.to_fill(), np.array([2.0])))))
-        back = written["Y"] if isinstance(written, np.lib.npyio.NpzFile) else written
+    of_npy, of_npz = read_npy(npy(values), Markers()), read_npz(npz(Y=values), Markers(), "zero")
+    for back in (loaded(of_npy, 2.0), loaded(of_npz, 2.0)["Y"]):
         assert back.dtype == dtype
         np.testing.assert_array_equal(back, np.array([[0.1, 2.0]], dtype))
-
-
-def test_whole_numbers_become_real_where_they_are_filled():
-    table = read_npy(npy(np.array([[0, 3]])), Markers(["0"]))
-    np.testing.assert_array_equal(
-        np.load(io.BytesIO(table.render(Fills(*table.to_fill(), np.array([1.5]))))), [[1.5, 3]]
-    )
+    whole = read_npy(npy(np.array([[0, 3]])), Markers(["0"]))  # real where they are filled
+    np.testing.assert_array_equal(loaded(whole, 1.5), [[1.5, 3]])
 
 
 @pytest.mark.parametrize("write", [sparse_npz, market])
@@ -393,11 +393,10 @@ def test_array_formats_give_back_the_same_table(table):
     for content, read in kinds:
         for again in (content, read(content, Markers()).render(nothing)):
             found = read(again, Markers())
-            back = found.values.toarray() if sp.issparse(found.values) else found.values
-            np.testing.assert_array_equal(back, values)
+            np.testing.assert_array_equal(dense(found), values)
             assert found.row_names in (None, rows)
         kept = read_npz(table_bytes(found), Markers(), "zero")
-        np.testing.assert_array_equal(kept.values.toarray() if sp.issparse(kept.values) else kept.values, values)
+        np.testing.assert_array_equal(dense(kept), values)
 
 
 @PROPERTY

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from bnmf.tables.cells import Markers, grid_bytes, written
+from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills, TableError, repeated
-from bnmf.tables.text import decoded, read_grid, recognise, records
+from bnmf.tables.text import decoded, recognise, records
 
 nan = math.nan
 
@@ -198,6 +199,8 @@ def test_columns_of_words():
     assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n", words=[]).row_names is None  # values that recur are no names
     assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n").row_names == ["m", "f", "m", "f"]
     assert grid("id,age\nu,31\nv,4\n", words=["id"]).column_names == ["id", "age"]
+    genes = "gene,a\n" + "".join(f"g{row % 101},{row % 7}\n" for row in range(202))
+    assert grid(genes, words=[]).row_names[:2] == ["g0", "g1"]  # so many are names
     with pytest.raises(TableError, match=r"line 6.*, column 'age': 'oops' is not a number"):
         grid(text + "f,oops,1,\n", "?", words=[])
 

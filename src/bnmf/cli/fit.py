@@ -12,7 +12,7 @@ from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
-from bnmf.cli.sampling import check_values, fitted, sampled, with_names
+from bnmf.cli.sampling import check_values, fitted, fitted_by, with_names
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _fit_parts(settings: dict[str, Any], directory: FitDirectory, screen: Screen
         unstored = "missing" if settings["triples"] else "zero"
         try:
             parameters = _parameters(settings, directory, jobs) | {"unstored": unstored}
-            model = sampled(lambda model: model.fit(X), screen, go_on, **parameters)
+            model = fitted_by(lambda model: model.fit(X), screen, go_on, **parameters)
         except ClusterLost as error:
             raise ValueError(f"{error}. {go_on}") from None
     screen.judge(model.posterior_.verdict)

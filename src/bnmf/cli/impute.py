@@ -13,7 +13,7 @@ import typer
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
-from bnmf.cli.sampling import check_values, fitted, judge_predictions, sampled
+from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
 from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
 
@@ -182,14 +182,21 @@ def kinds_of(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_kinds(table: Table, kinds: dict[str, Any], data: Path) -> None:
-    """Raise an error if a column that has a kind is not there."""
+    """Raise an error if a column that has a kind is not there, or holds words that are not of this kind."""
     if kinds and table.is_sparse:
         raise WrongUse(f"{data} is sparse, and --kind is for dense tables")
-    for name in kinds:
+    for name, kind in kinds.items():
         if name == table.corner and name not in table.column_labels:
             raise WrongUse(f"{data}: column {name!r} is taken as row names: --no-row-names takes it as data")
         if name not in table.column_labels:
             raise WrongUse(f"{data}: there is no column {name!r}")
+        words = table.words.get(table.column_labels.index(name))
+        has_order = getattr(getattr(words, "dtype", None), "ordered", False)
+        if words is not None and not (has_order or kind in ("categorical", "binary") or isinstance(kind, list)):
+            raise WrongUse(
+                f"{data}: column {name!r} holds words: it is categorical, binary, or has all of them in their order: "
+                f"--kind '{name}=low<mid<high'"
+            )
 
 
 def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen) -> Table:
@@ -309,7 +316,7 @@ def _fit_kinds(table: Table, kinds: dict[str, Any], screen: Screen, **parameters
         imputer.set_params(estimator=model).fit(X, lower=table.lower, upper=table.upper)
         return imputer.estimator_
 
-    model = sampled(fit, screen, n_draws="auto", **ANY_TABLE, **parameters)
+    model = fitted_by(fit, screen, n_draws="auto", **ANY_TABLE, **parameters)
     judge_predictions(model.posterior_, screen, parameters["max_time"])
     return imputer, X
 

@@ -33,15 +33,12 @@ def _number_or_auto(text: str | int) -> int | str:
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="The table; - for standard input.", show_default=False)]
 LIMITS = ("lower", "upper", "capped", "floored")
+LIMIT = "[COLUMN=]VALUE"
 
 
 def several(name: str, metavar: str, text: str) -> Any:
     """Return an option that may be repeated."""
     return typer.Option(name, metavar=metavar, help=f"{text} May be repeated.", show_default=False)
-
-
-def _limit(name: str, text: str) -> Any:
-    return typer.Option(name, metavar="[COLUMN=]VALUE", help=text, show_default=False)
 
 
 @dataclass
@@ -76,16 +73,16 @@ class Reading:
         several("--ignore", "COLUMN", "A column that is no part of the model; impute writes it back as it is."),
     ] = None
     lower: Annotated[
-        list[str] | None, _limit("--lower", "Missing entries of a column, or of all, are at least VALUE.")
+        list[str] | None, several("--lower", LIMIT, "Missing entries of a column, or of all, are at least VALUE.")
     ] = None
     upper: Annotated[
-        list[str] | None, _limit("--upper", "Missing entries of a column, or of all, are at most VALUE.")
+        list[str] | None, several("--upper", LIMIT, "Missing entries of a column, or of all, are at most VALUE.")
     ] = None
     capped: Annotated[
-        list[str] | None, _limit("--capped", "Entries from VALUE on were capped: they are that or larger.")
+        list[str] | None, several("--capped", LIMIT, "Entries from VALUE on were capped: they are that or larger.")
     ] = None
     floored: Annotated[
-        list[str] | None, _limit("--floored", "Entries up to VALUE were cut there: they are that or smaller.")
+        list[str] | None, several("--floored", LIMIT, "Entries up to VALUE were cut there: they are that or smaller.")
     ] = None
 
     def table(self, source: Path, *, words: Collection[str] | None = None, keep_cells: bool = False) -> Table:

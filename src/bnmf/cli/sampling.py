@@ -33,10 +33,10 @@ def fitted(table: Table, screen: Screen, how_to_resume: str = "", **parameters: 
     """Return a model that was fitted to a table."""
     limits = {"lower": table.lower, "upper": table.upper}
     parameters["unstored"] = table.unstored
-    return sampled(lambda model: model.fit(table.values, **limits), screen, how_to_resume, **parameters)
+    return fitted_by(lambda model: model.fit(table.values, **limits), screen, how_to_resume, **parameters)
 
 
-def sampled(
+def fitted_by(
     fit: Callable[[BayesianNMF], BayesianNMF], screen: Screen, how_to_resume: str = "", **parameters: Any
 ) -> BayesianNMF:
     """Return a model fitted by a function, or raise an error that says how to resume."""

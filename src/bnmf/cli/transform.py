@@ -103,7 +103,8 @@ def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, In
     unknown = [name for name in table.column_names if name not in set(fitted)]
     if unknown:
         more = f" and {len(unknown) - N_SHOWN} more" if len(unknown) > N_SHOWN else ""
-        raise ValueError(f"{source}: the fit has no column {', '.join(map(repr, unknown[:N_SHOWN]))}{more}")
+        listed = ", ".join(map(repr, unknown[:N_SHOWN]))
+        raise ValueError(f"{source}: the fit has no column {listed}{more}: leave out what is not of it with --ignore")
     twice = repeated(fitted) or repeated(table.column_names)
     if twice:
         raise ValueError(f"{source}: columns are matched by name, but {twice[0]!r} occurs more than once")

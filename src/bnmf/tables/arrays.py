@@ -15,8 +15,9 @@ import scipy.io
 import scipy.sparse as sp
 
 from bnmf.tables.cells import Markers, written
+from bnmf.tables.grid import Grid, grid_of, is_data
 from bnmf.tables.table import Fills, Table, TableError
-from bnmf.tables.text import Dialect, Grid, Record, grid_of, is_data, judged
+from bnmf.tables.text import Dialect, Record, judged
 from bnmf.utils import memory
 from bnmf.utils.files import npz_bytes
 from bnmf.utils.text import size

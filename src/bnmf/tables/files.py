@@ -32,8 +32,9 @@ from bnmf.tables.arrays import (
     workbook_bytes,
 )
 from bnmf.tables.cells import Markers, csv_text, written
+from bnmf.tables.grid import Grid, read_grid
 from bnmf.tables.table import Fills, Part, Table, TableError
-from bnmf.tables.text import Grid, decoded, read_grid
+from bnmf.tables.text import decoded
 from bnmf.tables.triples import Triples, read_triples
 from bnmf.utils.files import write_bytes
 

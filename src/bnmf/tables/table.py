@@ -202,7 +202,7 @@ class Table:
             return self
         kept = np.setdiff1d(np.arange(self.shape[1]), left)
         if not len(kept):
-            raise TableError("--ignore leaves no column")
+            raise TableError("no column is left")
         place = np.full(self.shape[1], -1)
         place[kept] = np.arange(len(kept))
         part = replace(
@@ -225,9 +225,7 @@ class Table:
             return
         names = [self.column_labels[at] for at in self.words]
         shown, column = names[:N_LISTED_COLUMNS], next(iter(self.words.values()))
-        listed = ", ".join(map(repr, shown)) + (
-            f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-        )
+        listed = ", ".join([*map(repr, shown), "..."] if len(names) > len(shown) else map(repr, shown))
         what = f"columns {listed} hold" if len(names) > 1 else f"column {listed} holds"
         example = next(iter(column.dropna().astype(str)), "")
         kind = "dates" if holds_dates(column) else "text"

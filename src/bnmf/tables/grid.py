@@ -1,0 +1,253 @@
+"""Tables of records, cell by cell: numbers, limits and words, read from text and written back."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import numpy as np
+import pandas as pd
+
+from bnmf.tables.cells import Markers, NotANumber, numbers_of, written
+from bnmf.tables.table import Fills, Table, TableError
+from bnmf.tables.text import (
+    BYTE_ORDER_MARK,
+    Dialect,
+    Record,
+    first_of,
+    is_mostly_text,
+    is_numbering,
+    recognise,
+    records,
+)
+
+MAX_RECURRING = 100
+"""Values in a first column of words that are categories, rather than names, if they recur."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The text of a table, cell by cell: entry (i, j) is cell `columns[j]` of record `places[i]`; others are kept."""
+
+    dialect: Dialect
+    cells: list[list[str]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    columns: range = range(0)
+    is_gct: bool = False
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How names of such files end."""
+        return (".gct",) if self.is_gct else self.dialect.endings
+
+    @property
+    def description(self) -> str:
+        """The kind of file in a few words."""
+        if self.is_gct:
+            return "GCT file"
+        decimal = ", decimal commas" if self.dialect.decimal == "," else ""
+        header = "a header" if self.dialect.header or self.dialect.commented else "no header"
+        names = "row names" if self.dialect.row_names else "no row names"
+        return f"text with {self.dialect.delimiter_name}{decimal}, {header}, {names}"
+
+    def render(self, table: Table, fills: Fills) -> bytes:
+        """Return the text with values in some cells; the content of every other cell is as it was."""
+        cells = list(self.cells)
+        for row in np.unique(fills.rows).tolist():
+            cells[self.places[row]] = list(cells[self.places[row]])
+        for row, column, value in fills.entries():
+            cells[self.places[row]][self.columns[column]] = written(value, self.dialect.decimal)
+        return self.dialect.text(cells)
+
+
+def read_grid(
+    text: str,
+    markers: Markers,
+    *,
+    header: bool | None = None,
+    row_names: bool | None = None,
+    delimiter: str | None = None,
+    words: Collection[str] | None = None,
+    keep_cells: bool = False,
+) -> Table:
+    """Read a table of text; see :func:`grid_of` for `words`."""
+    if text.removeprefix(BYTE_ORDER_MARK).startswith(("#1.2", "#1.3")):
+        return _read_gct(text, markers, keep_cells)
+    dialect = recognise(text, markers, header, row_names, delimiter)
+    first_line = 1 + dialect.preamble.count("\n")
+    body = text[len(dialect.preamble) :]
+    return grid_of(
+        lambda: records(body, dialect.delimiter, first_line),
+        dialect,
+        markers,
+        words=words,
+        is_judged=row_names is None,
+        keep_cells=keep_cells,
+    )
+
+
+def grid_of(
+    found: Callable[[], Iterator[Record]],
+    dialect: Dialect,
+    markers: Markers,
+    *,
+    words: Collection[str] | None,
+    is_judged: bool,
+    keep_cells: bool,
+    n_meta: tuple[int, int] = (0, 0),
+) -> Table:
+    """Return the table of the records that `found` returns.
+
+    Columns named in `words`, and those of which most cells are text, hold words. If the column of row names was judged
+    by the first records (`is_judged`), all records are judged again; values that recur are names only if `words` is
+    None. `n_meta` rows and columns before the numbers are kept.
+    """
+    iterator = found()
+    kept = [cells for _, cells in islice(iterator, int(dialect.header) + n_meta[0])]
+    header = [cell.strip() for cell in kept[0]] if dialect.header else dialect.commented
+    reader = Reader(dialect, markers, header, n_meta[1], first_of(islice(found(), len(kept), None)), words or ())
+    rows: list[str] = []
+    lines, places, values = array("q"), array("q"), array("d")
+    limits: list[tuple[int, int, float, float]] = []
+    for line, cells in iterator:
+        if reader.is_comment(cells):
+            kept += [cells] * keep_cells
+            continue
+        between: list[tuple[int, float, float]] = []
+        values.extend(reader.numbers(line, cells, between))
+        limits += [(len(lines), *limit) for limit in between]
+        lines.append(line)
+        places.append(len(kept))
+        if dialect.row_names:
+            rows.append(cells[0].strip())
+        if keep_cells:
+            kept.append(cells)
+    if not lines:
+        raise TableError("there is a header and nothing below it" if dialect.header else "the file is empty")
+    if is_judged and dialect.row_names and not reader.are_names(rows, words):
+        notes = tuple(note for note in dialect.notes if "taken as row names" not in note)
+        dialect = replace(dialect, row_names=False, notes=notes)
+        return grid_of(found, dialect, markers, words=words, is_judged=False, keep_cells=keep_cells, n_meta=n_meta)
+    matrix = np.frombuffer(values).reshape(len(lines), -1).copy()
+    if matrix.shape[1] == 0:
+        raise TableError("there is a column of names and nothing beside it")
+    if np.isinf(matrix).any():
+        row, column = np.argwhere(np.isinf(matrix))[0]
+        raise TableError(f"line {lines[row]}, {reader.name(column)}: the number is infinite")
+    columns = range(reader.skipped, reader.width)
+    table = Table(
+        markers.hide(matrix),
+        Grid(dialect, kept, places.tolist(), columns) if keep_cells else Grid(dialect),
+        rows if dialect.row_names else None,
+        reader.names,
+        notes=list(dialect.notes),
+        words={place: markers.hide_words(pd.Series(cells, dtype="str")) for place, cells in reader.words.items()},
+        corner=reader.corner,
+    )
+    if not limits:
+        return table
+    return table.with_limits(*(np.array(part) for part in zip(*limits, strict=True)))
+
+
+class Reader:
+    """Converts the records of a table, and names what is wrong with them.
+
+    `first` are the first records below the `header`: they tell the number of cells and the columns of words, which are
+    those with a name in `words`, and those that are mostly text. `n_meta` columns after the row names are skipped.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        markers: Markers,
+        header: list[str] | None,
+        n_meta: int,
+        first: list[Record],
+        words: Collection[str],
+    ) -> None:
+        self.dialect, self.markers, self.skipped = dialect, markers, int(dialect.row_names) + n_meta
+        self.width = len(header or [""])
+        rows = [record for record in first if not self.is_comment(record[1])]
+        line, self.width = (rows[0][0], len(rows[0][1])) if rows else (0, self.width)
+        lacks_corner = bool(header and self.skipped and len(header) == self.width - 1)
+        if header is not None and len(header) != self.width and not lacks_corner:
+            raise TableError(f"the header has {len(header)} cells, but line {line} has {self.width}")
+        self.corner = header[0] or None if header and dialect.row_names and not lacks_corner else None
+        n_columns = self.width - self.skipped
+        names = header[-n_columns:] if header and n_columns else header and []
+        self.names = None if names is None else [name or f"column {at}" for at, name in enumerate(names, start=1)]
+        labels = self.names or [str(at) for at in range(1, n_columns + 1)]
+        columns = zip(*(cells[self.skipped :] for _, cells in rows if len(cells) == self.width), strict=True)
+        self.words: dict[int, list[str]] = {
+            place: []
+            for place, (label, cells) in enumerate(zip(labels, columns, strict=False))
+            if label in words or is_mostly_text(cells, dialect.decimal, markers)
+        }
+
+    def is_comment(self, cells: list[str]) -> bool:
+        """Return whether a record begins with # and is not a row."""
+        return cells[0].startswith("#") and not self.markers.is_missing(cells[0]) and len(cells) != self.width
+
+    def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
+        """Return the numbers of a record, NaN for words, or raise an error that names the line and the column."""
+        if len(cells) != self.width:
+            broken = any("\n" in cell for cell in cells)
+            hint = ": a quote in it is closed only in another line" if broken else ""
+            raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {self.width}{hint}")
+        numbers = cells[self.skipped :]
+        for place, words in self.words.items():
+            words.append(numbers[place].strip())
+            numbers[place] = "nan"
+        try:
+            return numbers_of(numbers, self.dialect.decimal, self.markers, limits)
+        except NotANumber as error:
+            cell = numbers[error.place].strip()
+            where = f"row {cells[0].strip()!r} (line {line})" if self.skipped else f"line {line}"
+            where = f"{where}, {self.name(error.place)}: {cell!r}"
+        if self.dialect.decimal == "," and "." in cell:
+            raise TableError(f"{where} has a point, but other cells have decimal commas")
+        raise TableError(f"{where} is not a number (if it means missing, use --missing {cell!r})")
+
+    def are_names(self, rows: list[str], words: Collection[str] | None) -> bool:
+        """Return whether what the first records have as names of rows are names in all of them."""
+        if any("taken as row names" in note for note in self.dialect.notes) and not is_numbering(rows):
+            return False
+        return words is None or self.corner is None or not is_data(rows, self.corner, words)
+
+    def name(self, place: int) -> str:
+        """Return a column as errors name it."""
+        return f"column {place + 1}" if self.names is None else f"column {self.names[place]!r}"
+
+
+def is_data(names: list[str], corner: str, words: Collection[str]) -> bool:
+    """Return whether a first column of words is data: it is named in `words`, or few values recur in it."""
+    given = [name for name in names if name]
+    return corner in words or len(set(given)) <= min(MAX_RECURRING, len(given) // 2)
+
+
+def _read_gct(text: str, markers: Markers, keep_cells: bool) -> Table:
+    """Read a GCT file: version, sizes, header, and rows with a name, descriptions and numbers between tabs."""
+    version, sizes, rest = (*text.split("\n", 2), "")[:3]
+    try:
+        counts = [int(cell) for cell in sizes.split("\t")]
+        n_rows, n_columns, n_row_meta, n_column_meta = counts if "#1.3" in version else (*counts[:2], 1, 0)
+    except ValueError:
+        raise TableError(f"line 2 of a GCT file holds its numbers of rows and columns, not {sizes.strip()!r}") from None
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    dialect = Dialect("\t", ".", True, True, line_end, f"{version}\n{sizes}\n")
+    table = grid_of(
+        lambda: records(rest, "\t", 3),
+        dialect,
+        markers,
+        words=None,
+        is_judged=False,
+        keep_cells=keep_cells,
+        n_meta=(n_column_meta, n_row_meta),
+    )
+    if table.shape != (n_rows, n_columns):
+        raise TableError(
+            f"line 2 says {n_rows} rows x {n_columns} columns, but there are {table.shape[0]} x {table.shape[1]}"
+        )
+    return replace(table, layout=replace(table.layout, is_gct=True))  # type: ignore[type-var]
