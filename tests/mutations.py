@@ -161,6 +161,16 @@ MUTATIONS = [
              "tests/test_limits.py::test_log_density_of_a_mixture_of_numbers_and_intervals"),
     Mutation("mean of an interval without its upper end", "model/noise.py", "return sides[0] - sides[1]",
              "return sides[0]", "tests/test_limits.py::test_probabilities_and_means_of_intervals"),
+    # Latent values on a cluster.
+    Mutation("latent values lost with a worker drawn from later factors", "distributed/filled.py",
+             "scaled.inputs(W.copy(), Z.copy(), None", "scaled.inputs(W, Z, None",
+             "tests/distributed/test_losses.py::"
+             "test_latent_values_are_drawn_again_from_the_factors_before_the_sweep[submit]"),
+    Mutation("latent values left out of the columns of a cluster", "distributed/blocks.py",
+             "numbers[places[places >= 0]] = values[places >= 0]", "pass",
+             "tests/distributed/test_same_numbers.py::test_draws_are_those_of_one_process[limits]"),
+    Mutation("limits not shifted on a cluster", "distributed/blocks.py", "limits = limits.shifted(offset)", "pass",
+             "tests/distributed/test_same_numbers.py::test_draws_are_those_of_one_process[limits, offset]"),
     # Kinds of columns.
     Mutation("cut points without the shares before them", COLUMNS, "ndtri(np.cumsum(counts)[:-1]", "ndtri(counts[:-1]",
              "tests/test_columns.py::test_ordered_categories_are_intervals_between_cut_points"),

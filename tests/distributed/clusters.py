@@ -26,18 +26,8 @@ def low_rank(shape=(700, 600), missing=0.0, seed=0):
 
 def assert_same_draws(posterior, expected):
     """Compare everything that is drawn or derived from the data, bit for bit."""
-    for name in (
-        "W",
-        "Z",
-        "noise_variance",
-        "log_density",
-        "train_mse",
-        "row_noise",
-        "outlier_share",
-        "rate_W",
-        "rate_Z",
-        "offset",
-    ):
+    names = "W Z noise_variance log_density train_mse row_noise outlier_share rate_W rate_Z offset"
+    for name in names.split():
         found, wanted = getattr(posterior, name), getattr(expected, name)
         assert (found is None) == (wanted is None), name
         if wanted is not None:

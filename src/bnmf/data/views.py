@@ -335,8 +335,9 @@ class Whole(Stored):
         shape, values = (self.n_rows, self.n_columns), self.values.astype(np.float64)
         wanted = flat(rows, columns, shape)
         matrix, target = self._own_matrix(wanted)
-        listed = places_in(flat(self.listed_rows, self.indices, shape), wanted)
-        listed = np.where(self.lists_missing[rows], -1, listed)
+        listed, is_listed = np.full(len(wanted), -1), ~self.lists_missing[rows]
+        if is_listed.any():
+            listed[is_listed] = places_in(flat(self.listed_rows, self.indices, shape), wanted[is_listed])
         own = replace(self, matrix=matrix, values=values, squares=self.squares.copy())
         own.__dict__["patterns"] = self.patterns  # which do not change
         return own, [target, (values, listed)] if (listed >= 0).any() else [target]

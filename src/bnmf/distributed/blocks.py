@@ -35,6 +35,8 @@ def block_bytes(block: Block) -> int:
 
 Side = tuple[Any, bool]
 """Lower or upper limits of a chunk, and whether they are meant for each of its entries."""
+Part = tuple[Any, Side | None, Side | None, Shape]
+"""A chunk of the data, its lower and upper limits, if there are any, and the place where it starts."""
 
 
 class BlockStats(NamedTuple):
@@ -46,11 +48,9 @@ class BlockStats(NamedTuple):
     lowest: float
 
 
-def survey(
-    chunk: Any, lower: Side | None, upper: Side | None, start: Shape, unstored: str, negative: bool
-) -> BlockStats:
+def survey(part: Part, unstored: str, negative: bool) -> BlockStats:
     """Check one chunk, and return what must be known of all before the first block of them is stored."""
-    array, limits = _limited(chunk, lower, upper, start, negative)
+    array, limits = _limited(part, negative)
     is_sparse = sp.issparse(array)
     stored = array.data if is_sparse else array
     values = stored[~np.isnan(stored)]
@@ -62,35 +62,21 @@ def survey(
     return BlockStats(n_stored, n_observed, n_limited, float(values.min(initial=0.0)))
 
 
-def _limited(
-    chunk: Any, lower: Side | None, upper: Side | None, start: Shape, negative: bool
-) -> tuple[Any, Limits | None]:
+def _limited(part: Part, negative: bool) -> tuple[Any, Limits | None]:
     """Return a chunk with numbers that stand for limited entries, and the limits of these."""
-    how: Any = {"negative": negative, "start": start}
-    if sp.issparse(chunk):
-        matrix = as_csr(chunk)
-        return (
-            (matrix, None) if lower is None or upper is None else with_sparse_limits(matrix, lower[0], upper[0], **how)
-        )
-    array = as_floats(chunk)
+    chunk, lower, upper, start = part
+    array: Any = as_csr(chunk) if sp.issparse(chunk) else as_floats(chunk)
     if lower is None or upper is None:
         return array, None
-    array, _, limits = between(array, ~np.isnan(array), None, lower, upper, **how)
+    if sp.issparse(chunk):
+        return with_sparse_limits(array, lower[0], upper[0], negative=negative, start=start)
+    array, _, limits = between(array, ~np.isnan(array), None, lower, upper, negative=negative, start=start)
     return array, limits
 
 
-def make_block(
-    chunk: Any,
-    lower: Side | None,
-    upper: Side | None,
-    start: Shape,
-    kind: str,
-    unstored: str,
-    offset: Floats | None,
-    by: str,
-) -> Block:
+def make_block(part: Part, kind: str, unstored: str, offset: Floats | None, by: str) -> Block:
     """Return the rows of a chunk, or its columns, in the form of the sampler."""
-    array, limits = _limited(chunk, lower, upper, start, negative=True)
+    array, limits = _limited(part, negative=True)
     if limits is not None and offset is not None:
         limits = limits.shifted(offset)
     return Block(_view(array, kind, unstored, offset, by), limits if by == "row" else None)

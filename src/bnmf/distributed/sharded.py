@@ -183,7 +183,7 @@ class ShardedMatrix(ObservedMatrix):
         cluster = Cluster(current_client())
         source = Source.of(X, lower, upper, cluster)
         shape = int(source.array.shape[0]), int(source.array.shape[1])
-        surveys = [delayed(on_workers.survey)(*part, unstored, negative) for part in source.parts()]
+        surveys = [delayed(on_workers.survey)(part, unstored, negative) for part in source.parts()]
         found: list[BlockStats] = cluster.compute(surveys)
         n_stored, n_observed, n_limited = (int(sum(block[i] for block in found)) for i in range(3))
         if n_observed == 0:
@@ -277,10 +277,10 @@ def views_of(
     how: Any = {"method": "tasks", "block_size_limit": cluster.block_bytes()}
     make = delayed(on_workers.make_block, pure=False)
     shift = None if offset is None else delayed(offset)
-    rows = [make(*part, kind, unstored, shift, "row") for part in source.parts((tuple(np.diff(row_bounds)), -1), **how)]
+    rows = [make(part, kind, unstored, shift, "row") for part in source.parts((tuple(np.diff(row_bounds)), -1), **how)]
     by_column = source.parts((-1, tuple(np.diff(column_bounds))), **how)
     columns = [
-        make(*part, kind, unstored, None if offset is None else offset[start:stop], "column")
+        make(part, kind, unstored, None if offset is None else offset[start:stop], "column")
         for part, start, stop in zip(by_column, column_bounds[:-1], column_bounds[1:], strict=True)
     ]
     return (

@@ -14,7 +14,7 @@ from dask import delayed
 from bnmf.data.containers import as_csr, as_floats
 from bnmf.data.limits import full
 from bnmf.distributed import is_on_cluster
-from bnmf.distributed.blocks import Side
+from bnmf.distributed.blocks import Part, Side
 from bnmf.distributed.cluster import Cluster
 from bnmf.utils.typing import Shape
 
@@ -60,7 +60,7 @@ class Source(NamedTuple):
             return cls(array)
         return cls(array, _limits(lower, "lower", array, cluster), _limits(upper, "upper", array, cluster))
 
-    def parts(self, chunks: Any = None, **how: Any) -> list[tuple[Any, Side | None, Side | None, Shape]]:
+    def parts(self, chunks: Any = None, **how: Any) -> list[Part]:
         """Return the chunks as delayed objects, row by row, each with its limits and where it starts."""
         array = self.array if chunks is None else self.array.rechunk(chunks, **how)
         rows, columns = (np.cumsum((0, *sizes)).tolist() for sizes in array.chunks)
