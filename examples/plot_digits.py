@@ -6,9 +6,12 @@ The data are the first 600 handwritten digits of 8 x 8 pixels that come with sci
 restore them, and look at the errors, the coverage of the intervals and the components.
 """
 
+import warnings
+
 import numpy as np
 from matplotlib import pyplot
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer
 
 from bnmf import BayesianNMF
@@ -16,7 +19,11 @@ from bnmf import BayesianNMF
 pixels = load_digits().data[:600]
 hidden = np.random.default_rng(0).random(pixels.shape) < 0.5
 seen = np.where(hidden, np.nan, pixels)
-model = BayesianNMF(n_components=20, random_state=0).fit(seen)
+model = BayesianNMF(n_components=20, random_state=0)
+with warnings.catch_warnings():
+    # About pixels at the border, which are nearly always zero; the verdict names them too.
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    model.fit(seen)
 print(model.posterior_.summary().verdict)
 
 # %%
