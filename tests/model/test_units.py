@@ -72,19 +72,26 @@ def test_offsets_are_means_or_medians(storage, robust):
 def test_equal_entries_have_no_size_after_their_mean_was_subtracted():
     X = np.column_stack([np.full(7, 0.1), np.arange(7.0), np.full(7, np.nan)])
     units, _ = units_of(ObservedMatrix.from_data(X), "column", "mean")
-    size = np.sqrt(2.0)  # that of all entries
-    np.testing.assert_allclose(units.scale, [size, 2.0, size], rtol=1e-12)
+    np.testing.assert_allclose(units.scale, [0.1, 2.0, 2.0], rtol=1e-12)
     np.testing.assert_allclose(units.offset, [0.1, 3.0, 0.0])
 
 
-def test_columns_without_a_size_get_that_of_the_matrix():
+def test_columns_without_a_size_get_that_of_a_typical_one():
     X = np.array([[3.0, 0.0, np.nan], [4.0, 0.0, np.nan]])
     units, _ = units_of(ObservedMatrix.from_data(X), "column", None)
-    size = np.sqrt((9 + 16) / 4)
-    np.testing.assert_allclose(units.scale, [np.sqrt(12.5), size, size])
+    np.testing.assert_allclose(units.scale, [np.sqrt(12.5)] * 3)
     np.testing.assert_array_equal(units_of(ObservedMatrix.from_data(np.zeros((2, 2))), "column", None)[0].scale, [1, 1])
     offset = units_of(ObservedMatrix.from_data(X), "column", "min")[0].offset
     np.testing.assert_array_equal(offset, [3.0, 0.0, 0.0])
+
+
+def test_columns_of_equal_entries_have_no_unit_of_larger_ones():
+    X = np.column_stack(
+        [[0.0, 200.0, 100.0], [1.0, 1.0, 1.0], [2020.0] * 3, [0.0] * 3, [1.0, 3.0, 2.0], [4.0, 8.0, 6.0]]
+    )
+    sizes = X.std(axis=0)[[0, 4, 5]]
+    scale = units_of(ObservedMatrix.from_data(X), "column", "mean")[0].scale
+    np.testing.assert_allclose(scale, [sizes[0], 1.0, sizes[2], sizes[2], sizes[1], sizes[2]])
 
 
 def test_implicit_zeros_have_no_offset():

@@ -73,7 +73,11 @@ def units_of(
     matrix_scale = _root_mean_square(sizes, counts)
     if scale == "matrix":
         return Units(np.array([matrix_scale]), subtracted), data
-    return Units(np.where(sizes > 0, sizes, matrix_scale), subtracted), data
+    # A column of equal entries has the size of a typical column, or their own if that is less.
+    typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
+    level = np.zeros(1) if subtracted is None else np.abs(subtracted)
+    constant = np.where(level > 0, np.minimum(level, typical), typical)
+    return Units(np.where(sizes > 0, sizes, constant), subtracted), data
 
 
 def _latent_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
