@@ -181,8 +181,8 @@ def with_limits(
     limited |= ~seen & (np.isfinite(low) | np.isfinite(high))
     if hidden is not None:
         limited &= ~hidden
-    array = array.copy()
-    array[limited], found = _checked(array.shape, *np.nonzero(limited), low[limited], high[limited], negative)
+    array, (rows, columns) = array.copy(), np.nonzero(limited)
+    array[limited], found = _checked(array.shape, rows, columns, low[limited], high[limited], negative)
     return array, seen | limited, found
 
 
