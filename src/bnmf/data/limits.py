@@ -11,9 +11,8 @@ import scipy.sparse as sp
 
 from bnmf.data.containers import as_csr, as_floats
 from bnmf.data.half_sweeps import ScaledView, pointers
-from bnmf.data.views import Listed, Stored, flat, places_in
-from bnmf.kernels import compiled
-from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, fill_log_mass
+from bnmf.data.views import Dense, Listed, Stored, flat, places_in
+from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, Outliers, fill_log_mass
 from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Key, Shape, Words
 
@@ -290,53 +289,43 @@ def _numbers(given: Any, name: str) -> Floats:
 class Filled:
     """Rows of the data, and columns if they are given, with the latent values that one chain has of some entries.
 
-    These are limited entries, and with `has_outliers` those without limits that may have gross errors.
+    These are the limited entries, or without limits all entries, which may have gross errors.
     """
 
     columns: Stored
 
-    def __init__(
-        self, limits: Limits | None, rows: Stored, columns: Stored | None = None, *, has_outliers: bool = False
-    ) -> None:
-        n_limited, at, to = 0, np.empty(0, np.intp), np.empty(0, np.intp)
+    def __init__(self, limits: Limits | None, rows: Stored, columns: Stored | None = None) -> None:
         if limits is not None:
             # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
             order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
             limits = Limits(limits.shape, *(getattr(limits, n)[order] for n in ("rows", "columns", "lower", "upper")))
-            n_limited, at, to = len(limits.rows), limits.rows, limits.columns
-        values = np.empty(0)
-        if has_outliers:
-            # A new row lists what was observed of it, so that its draws do not depend on other rows.
-            exact, values = _exact(rows, limits, may_be_dense=columns is not None)
-            at, to = np.concatenate([at, exact[0]]), np.concatenate([to, exact[1]])
+            at, to, values = limits.rows, limits.columns, np.empty(0)
+        else:
+            at, to, values = _recorded(rows)
         self.rows, targets = rows.own(at, to)
-        self.listed = targets[0][1][:n_limited]
+        self.listed = targets[0][1]
         """Where rows list the limited entries, if they list all that was observed."""
+        matrices: dict[str, Any] = {"rows": None, "columns": None}
         if columns is not None:
             self.columns, more = columns.own(to, at)
+            if isinstance(rows, Dense) and len(values) == rows.n_rows * rows.n_columns:
+                matrices = {"rows": self.rows.dense(), "columns": self.columns.dense()}
+                targets, more = targets[1:], more[1:]  # without those of the matrices
             targets = targets + more
-
-        def lists(part: slice) -> dict[str, Any]:
-            return {
-                "indptr": pointers(np.bincount(at[part], minlength=rows.n_rows)),
-                "columns": to[part].astype(np.uint32),
-                "targets": [(numbers, np.ascontiguousarray(places[part])) for numbers, places in targets],
-            }
-
+        lists: dict[str, Any] = {"indptr": pointers(np.bincount(at, minlength=rows.n_rows)), "targets": targets}
+        positions = to.astype(np.uint32)
         if limits is not None:
-            self._latent = Latent(**lists(slice(n_limited)), lower=limits.lower, upper=limits.upper)
-        if has_outliers:
-            self._sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
-            self._outliers = compiled.Outliers(
-                **lists(slice(n_limited, None)),
-                values=values,
-                errors=np.zeros(len(values)),
-                sums=self._sums.reshape(-1),
-                n_columns=rows.n_columns,
-                is_dense=columns is not None and len(values) == rows.n_rows * rows.n_columns,
-            )
-            self.n_exact = np.bincount(to[n_limited:][~np.isnan(values)], minlength=rows.n_columns)
-            """Number of entries of each column that may have gross errors."""
+            self._latent = Latent(columns=positions, lower=limits.lower, upper=limits.upper, **lists)
+            return
+        self._sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
+        self._outliers = Outliers(
+            positions=positions,
+            values=values,
+            sums=self._sums.reshape(-1),
+            n_columns=rows.n_columns,
+            **lists,
+            **matrices,
+        )
 
     def draw(self, scaled: ScaledView, start: int, stop: int, ids: Words | None, key: Key, **given: Any) -> None:
         """Draw the latent values of limited entries of rows `start` to `stop`; see `Latent.draw`."""
@@ -357,27 +346,11 @@ class Filled:
         return self._sums.sum(axis=0)
 
 
-def _exact(view: Stored, limits: Limits | None, *, may_be_dense: bool) -> tuple[tuple[Indices, Indices], Floats]:
-    """Return rows and columns of the entries without limits, and their values.
-
-    Of data that are mostly observed these may be all entries, with NaN for those that are not meant.
-    """
+def _recorded(view: Stored) -> tuple[Indices, Indices, Floats]:
+    """Return rows and columns of the observed entries, and their values, or of all with NaN for what is missing."""
     if isinstance(view, Listed):
-        at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
-        if limits is not None:
-            kept = places_in(limits.flat, flat(at, to, limits.shape)) < 0
-            at, to, values = at[kept], to[kept], values[kept]
-        return (at, to), values
-    whole = view.dense_with_nan()
-    if limits is not None:
-        whole[limits.rows, limits.columns] = np.nan
-    meant = ~np.isnan(whole)
-    kept = np.ones(whole.shape, bool) if may_be_dense and 2 * meant.sum() > meant.size else meant
-    at, to = np.nonzero(kept)
-    return (at, to), whole[kept]
-
-
-def refreshed(view: Stored, like: ScaledView) -> ScaledView:
-    """Return a filled view with the factors of another, and sums over the latest values."""
-    view.refresh()
-    return view.scaled(like.entry_scale, like.row_scale)
+        return view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
+    values = view.dense_with_nan()
+    seen = ~np.isnan(values)
+    at, to = np.nonzero(seen if 2 * seen.sum() <= seen.size else np.ones(seen.shape, bool))
+    return at, to, values[at, to]

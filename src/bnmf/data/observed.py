@@ -174,10 +174,10 @@ class ObservedMatrix:
         """Where each entry in the order in which columns list them is in the order of the rows."""
         return np.argsort(self.listed_columns, kind="stable")
 
-    def filled(self, has_outliers: bool) -> Filled:
-        """Return a copy that can hold latent values of limited entries, or of all that may have gross errors."""
+    def filled(self) -> Filled:
+        """Return a copy that can hold latent values of limited entries, or without limits of all."""
         assert isinstance(self.columns, Stored)
-        return Filled(self.limits, self._stored, self.columns, has_outliers=has_outliers)
+        return Filled(self.limits, self._stored, self.columns)
 
     # --- columns in other units
 

@@ -161,22 +161,23 @@ class Latent:
         """Draw the values of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream."""
 
 class Outliers:
-    """Entries that may have gross errors, row by row: values, errors (0 for none), and places that hold what is drawn.
+    """Entries that may have gross errors, row by row: what was recorded, and places that hold what is drawn.
 
-    Dense rows list all columns, with NaN for entries that cannot be gross errors.
+    Dense rows list all columns, with NaN for entries that cannot have gross errors, and the matrices `rows` and
+    `columns`, its transpose, hold what is drawn. `sums` has two numbers for each tile of rows and each column.
     """
 
     def __init__(
         self,
         *,
         indptr: Ints,
-        columns: Positions,
+        positions: Positions,
         values: Floats,
-        errors: Floats,
         sums: Floats,
         targets: list[tuple[Floats, Ints]],
         n_columns: int,
-        is_dense: bool,
+        rows: Floats | None,
+        columns: Floats | None,
     ) -> None: ...
     def draw(
         self,
@@ -195,7 +196,10 @@ class Outliers:
         start: int,
         stop: int,
     ) -> None:
-        """Draw the errors of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream."""
+        """Draw the errors of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream.
+
+        The sums are the number of gross errors, and their squares in units of the model.
+        """
 
 def rescale(
     W: Floats,
@@ -303,6 +307,9 @@ def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsInd
 
 def fill_gamma(shape: Floats, rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
     """Fill `out` with draws from Gamma(shape, rate), entry i from the stream of row i."""
+
+def fill_beta(a: Floats, b: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
+    """Fill `out` with draws from Beta(a, b), entry i from the stream of row i."""
 
 def fill_within(
     b: Floats, p: Floats, width: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /

@@ -19,31 +19,37 @@ inline double dot(const double* x, const double* y, int64_t n) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+// Numbers, and the place of each of some entries there: -1 for none.
+using Target = std::pair<Results, Pointers>;
+
+// Check the pointers to n entries, row by row, and the places that hold them.
+inline void check_entries(const Pointers& indptr, int64_t n, const std::vector<Target>& targets) {
+    require(indptr.size() > 0 && indptr.data()[0] == 0 && indptr.data()[indptr.size() - 1] == n,
+            "indptr must end with the number of entries");
+    for (std::size_t row = 0; row + 1 < indptr.size(); ++row)
+        require(indptr.data()[row] <= indptr.data()[row + 1], "indptr must ascend");
+    for (const auto& [numbers, places] : targets) {
+        require_size(places, n, "the places of a target");
+        for (int64_t i = 0; i < n; ++i)
+            require(-1 <= places.data()[i] && places.data()[i] < int64_t(numbers.size()),
+                    "places must be inside of their target");
+    }
+}
+
 // The limited entries of a matrix, row by row, and every place where their values are stored.
 class Latent {
 public:
-    using Target = std::pair<Results, Pointers>;  // numbers, and the place of each entry there: -1 for none
-
     Latent(Pointers indptr, Positions columns, Numbers lower, Numbers upper,
            std::vector<Target> targets)
         : indptr_(indptr), columns_(columns), lower_(lower), upper_(upper), targets_(std::move(targets)) {
         const int64_t n = int64_t(columns.size());
-        require(indptr.size() > 0 && indptr.data()[0] == 0 && indptr.data()[indptr.size() - 1] == n,
-                "indptr must end with the number of limited entries");
-        for (std::size_t row = 0; row + 1 < indptr.size(); ++row)
-            require(indptr.data()[row] <= indptr.data()[row + 1], "indptr must ascend");
+        check_entries(indptr, n, targets_);
         require_size(lower, n, "lower");
         require_size(upper, n, "upper");
         for (int64_t i = 0; i < n; ++i) {
             n_columns_ = std::max(n_columns_, int64_t(columns.data()[i]) + 1);
             require(lower.data()[i] < upper.data()[i] && (lower.data()[i] > -INFINITE || upper.data()[i] < INFINITE),
                     "limits must be apart, and one of them finite");
-        }
-        for (const auto& [numbers, places] : targets_) {
-            require_size(places, n, "the places of a target");
-            for (int64_t i = 0; i < n; ++i)
-                require(-1 <= places.data()[i] && places.data()[i] < int64_t(numbers.size()),
-                        "places must be inside of their target");
         }
     }
 

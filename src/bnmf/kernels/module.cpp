@@ -38,6 +38,15 @@ void fill_gamma(Numbers shape, Numbers rate, uint64_t key_high, uint64_t key_low
     fill(key_high, key_low, out, [&](auto i, Stream& stream) { return gamma(shape.data()[i], stream) / rate.data()[i]; });
 }
 
+void fill_beta(Numbers a, Numbers b, uint64_t key_high, uint64_t key_low, Results out) {
+    require_size(a, int64_t(out.size()), "a");
+    require_size(b, int64_t(out.size()), "b");
+    fill(key_high, key_low, out, [&](auto i, Stream& stream) {
+        const double x = gamma(a.data()[i], stream), y = gamma(b.data()[i], stream);
+        return x / (x + y);
+    });
+}
+
 void check_sizes(const Numbers& b, const Numbers& p, const Numbers& width, const Results& out) {
     require_size(b, int64_t(out.size()), "b");
     require_size(p, int64_t(out.size()), "p");
@@ -163,15 +172,16 @@ void bind_classes(nb::module_& m) {
              arg("squares") = nb::none(), arg("roots") = nb::none(), arg("ids") = nb::none())
         .def("draw", &HalfSweep::draw);
     nb::class_<Latent>(m, "Latent")
-        .def(nb::init<Pointers, Positions, Numbers, Numbers, std::vector<Latent::Target>>(), nb::kw_only(),
+        .def(nb::init<Pointers, Positions, Numbers, Numbers, std::vector<Target>>(), nb::kw_only(),
              arg("indptr"), arg("columns"), arg("lower"), arg("upper"), arg("targets"))
         .def("draw", &Latent::draw, nb::kw_only(), arg("W"), arg("Z"), arg("entry_scale").none(), arg("row_scale"),
              arg("row_variance"), arg("column_variance"), arg("weight").none(), arg("ids"), arg("key_high"),
              arg("key_low"), arg("start"), arg("stop"));
     nb::class_<Outliers>(m, "Outliers")
-        .def(nb::init<Pointers, Positions, Numbers, Results, Results, std::vector<Latent::Target>, int64_t, bool>(),
-             nb::kw_only(), arg("indptr"), arg("columns"), arg("values"), arg("errors"), arg("sums"), arg("targets"),
-             arg("n_columns"), arg("is_dense"))
+        .def(nb::init<Pointers, Positions, Numbers, Results, std::vector<Target>, int64_t,
+                      std::optional<WritableMatrix>, std::optional<WritableMatrix>>(),
+             nb::kw_only(), arg("indptr"), arg("positions"), arg("values"), arg("sums"), arg("targets"), arg("n_columns"),
+             arg("rows").none(), arg("columns").none())
         .def("draw", &Outliers::draw, nb::kw_only(), arg("W"), arg("Z"), arg("entry_scale").none(), arg("row_scale"),
              arg("row_variance"), arg("column_variance"), arg("log_odds"), arg("factor"), arg("ids"), arg("key_high"),
              arg("key_low"), arg("start"), arg("stop"));
@@ -214,6 +224,7 @@ void bind_functions(nb::module_& m) {
     m.def("draw_rate", draw_rate);
     m.def("key_of", key_words);
     m.def("fill_gamma", fill_gamma);
+    m.def("fill_beta", fill_beta);
     m.def("fill_exponential", fill_exponential);
     m.def("fill_within", fill_within);
     m.def("fill_log_mass", fill_log_mass);

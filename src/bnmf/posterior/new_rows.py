@@ -9,7 +9,7 @@ import numpy as np
 
 from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids
-from bnmf.data.limits import Filled, Limits, refreshed
+from bnmf.data.limits import Filled, Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
 from bnmf.model.noise import Law, NoiseState
@@ -125,7 +125,7 @@ def draw(
                     if filled is not None:
                         weight = (entry * known)[filled.listed] if is_weighted else None
                         filled.draw(rows, 0, len(weights), ids, stream.key(sweep, LATENT), weight=weight, **given)
-                        rows = refreshed(filled.rows, rows)
+                        rows.refresh()
                     key = stream.key(sweep, DRAW_W)
                     errors = rows.half_sweep(
                         weights, Zt, prior, variance, noise, key, workers, ids,

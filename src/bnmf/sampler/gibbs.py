@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.half_sweeps import ScaledView
-from bnmf.data.limits import refreshed
 from bnmf.kernels.compiled import ROWS_PER_TILE, all_finite, draw_both
 from bnmf.model.contaminated import FACTOR, log_odds
 from bnmf.model.model import Model
@@ -90,10 +89,10 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     """Return the next state of the chain."""
     workers = workers or Workers()
     sweep = state.sweep + 1
-    prior_W, prior_Z = model.coefficients(state.rates)
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
     if model.data.limits is not None or model.noise_model.has_outliers:
         model, noise = with_latent_values(model, W, Zt, noise, stream, sweep, workers)
+    prior_W, prior_Z = model.coefficients(state.rates)
     if _runs_in_one_call(model, noise, workers):
         errors = _draw_both(model, W, Zt, prior_W, prior_Z, noise, stream, sweep, moves.n_passes, workers)
         noise = _update_noise(model, model.noise_model.halves[-1], noise, errors, stream, sweep)
@@ -219,8 +218,7 @@ def with_latent_values(
     Latent are limited entries, and those with gross errors. These data belong to the workers of the chain, and hold
     until the next call.
     """
-    has_outliers = model.noise_model.has_outliers
-    filled = workers.filled(model.data, has_outliers)
+    filled, own = workers.filled(model)
     given: dict[str, Any] = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column}
 
     def over_rows(draw: Callable[..., None], part: int, **more: Any) -> None:
@@ -232,13 +230,16 @@ def with_latent_values(
 
         workers.over_tiles(work, len(W))
 
-    if model.data.limits is not None:
+    if model.noise_model.has_outliers:
+        over_rows(filled.draw_outliers, OUTLIERS, log_odds=log_odds(noise.share), factor=FACTOR)
+        counts = model.data.columns.n_observed
+        noise = model.noise_model.update_share(noise, filled.gross(), counts, stream.key(sweep, SHARES))
+    else:
         weight = model.weights(noise)[filled.listed] if model.is_weighted else None
         over_rows(filled.draw, LATENT, weight=weight)
-    if has_outliers:
-        over_rows(filled.draw_outliers, OUTLIERS, log_odds=log_odds(noise.share), factor=FACTOR)
-        noise = model.noise_model.update_share(noise, filled.gross(), filled.n_exact, stream.key(sweep, SHARES))
-    return model.with_data(refreshed(filled.rows, model.rows), refreshed(filled.columns, model.columns)), noise
+    for half in model.noise_model.updated_after:  # only these half-sweeps use the sums of squares
+        _half(half, own, W, Zt)[0].refresh()
+    return own, noise
 
 
 def sample(

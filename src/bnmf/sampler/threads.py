@@ -13,8 +13,8 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from bnmf.data.limits import Filled
-from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.compiled import ROWS_PER_TILE, Memory
+from bnmf.model.model import Model
 
 # Tiles between two moments in which a single thread hears Ctrl-C.
 TILES_PER_CALL = 64
@@ -31,14 +31,21 @@ class Workers:
         self._n_helpers = n_threads - 1
         self._pool = ThreadPoolExecutor(self._n_helpers) if self._n_helpers else None
         self._local = threading.local()
-        self._filled: tuple[ObservedMatrix | None, Any] = None, None
+        self._filled: tuple[Any, Any, Any] = None, None, None
 
-    def filled(self, data: ObservedMatrix, has_outliers: bool) -> Filled:
-        """Return the copy of the data that holds the latent values of this chain, the same until other data come."""
-        if self._filled[0] is not data:
-            self._filled = data, data.filled(has_outliers)
-        filled: Filled = self._filled[1]
-        return filled
+    def filled(self, model: Model) -> tuple[Filled, Model]:
+        """Return a copy of the data that holds the latent values of this chain, and the model of that copy.
+
+        Both are the same until another model comes.
+        """
+        if self._filled[0] is not model:
+            filled = model.data.filled()
+            views = (
+                own.scaled(like.entry_scale, like.row_scale)
+                for own, like in ((filled.rows, model.rows), (filled.columns, model.columns))
+            )
+            self._filled = model, filled, model.with_data(*views)
+        return self._filled[1:]
 
     @property
     def memory(self) -> Memory:
