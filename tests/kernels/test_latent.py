@@ -144,11 +144,11 @@ def test_all_places_hold_the_same_values(kind):
 @pytest.mark.parametrize("kind", ["dense", "listed", "sparse"])
 def test_draws_do_not_depend_on_how_rows_are_divided(kind):
     model, W, Zt, noise = model_of(kind)
-    given = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column, "weight": None}
     filled = [Filled(model.data.limits, model.data.rows, model.data.columns) for _ in range(2)]
-    filled[0].draw(model.rows, 0, 9, None, (3, 4), **given)
+    given = filled[0].given(model.rows, W, Zt, noise.row, noise.column, (3, 4))
+    filled[0].limited.draw(given, None, 0, 9)
     for start, stop in ((5, 9), (0, 2), (2, 5)):
-        filled[1].draw(model.rows, start, stop, None, (3, 4), **given)
+        filled[1].limited.draw(given, None, start, stop)
     first, second = (x.rows for x in filled)
     first.refresh()
     second.refresh()

@@ -245,18 +245,22 @@ def test_where_it_cannot_be():
 
 def test_arguments_of_the_kernel_are_checked():
     good = {
-        "indptr": np.array([0, 1]), "positions": np.zeros(1, np.uint32), "values": np.zeros(1), "sums": np.zeros(4),
-        "targets": [(np.zeros(3), np.array([2]))], "n_columns": 2, "rows": None, "columns": None,
+        "indptr": np.array([0, 1]), "columns": np.zeros(1, np.uint32), "values": np.zeros(1), "sums": np.zeros(4),
+        "targets": [(np.zeros(3), np.array([2]))], "matrix": None, "transposed": None,
     }  # fmt: skip
     Outliers(**good)
     for wrong, match in (
         ({"indptr": np.array([0, 2])}, "indptr"),
-        ({"positions": np.array([2], np.uint32)}, "column"),
+        ({"columns": np.array([2], np.uint32)}, "column"),
         ({"values": np.zeros(2)}, "values"),
         ({"sums": np.zeros(3)}, "sums"),
-        ({"rows": np.zeros((1, 1))}, "both"),
-        ({"rows": np.zeros((1, 1)), "columns": np.zeros((1, 1))}, "all columns"),
-        ({"rows": np.zeros((1, 2)), "columns": np.zeros((1, 1))}, "rows"),
+        ({"matrix": np.zeros((1, 2))}, "both"),
+        (
+            {"indptr": np.array([0, 3]), "columns": np.zeros(3, np.uint32), "values": np.zeros(3), "targets": []},
+            "at most",
+        ),
+        ({"matrix": np.zeros((1, 2)), "transposed": np.zeros((2, 1))}, "all columns"),
+        ({"matrix": np.zeros((1, 1)), "transposed": np.zeros((2, 1))}, "matrix"),
         ({"targets": [(np.zeros(2), np.array([2]))]}, "inside"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from bnmf.data.containers import as_csr, as_floats
 from bnmf.data.half_sweeps import ScaledView, pointers
 from bnmf.data.views import Dense, Listed, Stored, flat, places_in
-from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, Outliers, fill_log_mass
+from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Latent, Outliers, fill_log_mass
 from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Key, Shape, Words
 
@@ -305,41 +305,28 @@ class Filled:
         self.rows, targets = rows.own(at, to)
         self.listed = targets[0][1]
         """Where rows list the limited entries, if they list all that was observed."""
-        matrices: dict[str, Any] = {"rows": None, "columns": None}
+        matrices: dict[str, Any] = {"matrix": None, "transposed": None}
         if columns is not None:
             self.columns, more = columns.own(to, at)
             if isinstance(rows, Dense) and len(values) == rows.n_rows * rows.n_columns:
-                matrices = {"rows": self.rows.dense(), "columns": self.columns.dense()}
+                matrices = {"matrix": self.rows.dense(), "transposed": self.columns.dense()}
                 targets, more = targets[1:], more[1:]  # without those of the matrices
             targets = targets + more
         lists: dict[str, Any] = {"indptr": pointers(np.bincount(at, minlength=rows.n_rows)), "targets": targets}
-        positions = to.astype(np.uint32)
+        lists |= {"columns": to.astype(np.uint32)}
         if limits is not None:
-            self._latent = Latent(columns=positions, lower=limits.lower, upper=limits.upper, **lists)
-            return
-        self._sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
-        self._outliers = Outliers(
-            positions=positions,
-            values=values,
-            sums=self._sums.reshape(-1),
-            n_columns=rows.n_columns,
-            **lists,
-            **matrices,
-        )
+            self.limited = Latent(lower=limits.lower, upper=limits.upper, **lists)
+        else:
+            self._sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
+            self.outliers = Outliers(values=values, sums=self._sums.reshape(-1), **lists, **matrices)
 
-    def draw(self, scaled: ScaledView, start: int, stop: int, ids: Words | None, key: Key, **given: Any) -> None:
-        """Draw the latent values of limited entries of rows `start` to `stop`; see `Latent.draw`."""
-        self._latent.draw(**self._common(scaled, ids, key), start=start, stop=stop, **given)
-
-    def draw_outliers(
-        self, scaled: ScaledView, start: int, stop: int, ids: Words | None, key: Key, **given: Any
-    ) -> None:
-        """Draw gross errors of rows `start` to `stop`, and what these entries would be without; see `Outliers.draw`."""
-        self._outliers.draw(**self._common(scaled, ids, key), start=start, stop=stop, **given)
-
-    def _common(self, scaled: ScaledView, ids: Words | None, key: Key) -> dict[str, Any]:
-        scales = {"entry_scale": scaled.entry_scale, "row_scale": scaled.row_scale}
-        return {**scales, "ids": self.rows.ids if ids is None else ids, "key_high": key[0], "key_low": key[1]}
+    def given(
+        self, scaled: ScaledView, W: Floats, Z: Floats, row_variance: Floats, column_variance: Floats, key: Key,
+        ids: Words | None = None,
+    ) -> Given:  # fmt: skip
+        """Return what the values are drawn given, with the scales of other views."""
+        scales = scaled.entry_scale, scaled.row_scale
+        return Given(W, Z, *scales, row_variance, column_variance, self.rows.ids if ids is None else ids, *key)
 
     def gross(self) -> Floats:
         """Return the number of gross errors in each column, and their sum of squares in units of the model."""

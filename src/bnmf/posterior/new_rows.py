@@ -121,10 +121,10 @@ def draw(
                 n_sweeps = BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW
                 for turn in range(n_sweeps):
                     sweep += 1
-                    given = {"W": weights, "Z": Zt, "row_variance": variance, "column_variance": noise}
                     if filled is not None:
                         weight = (entry * known)[filled.listed] if is_weighted else None
-                        filled.draw(rows, 0, len(weights), ids, stream.key(sweep, LATENT), weight=weight, **given)
+                        given = filled.given(rows, weights, Zt, variance, noise, stream.key(sweep, LATENT), ids)
+                        filled.limited.draw(given, weight, 0, len(weights))
                         rows.refresh()
                     key = stream.key(sweep, DRAW_W)
                     errors = rows.half_sweep(

@@ -219,24 +219,22 @@ def with_latent_values(
     until the next call.
     """
     filled, own = workers.filled(model)
-    given: dict[str, Any] = {"W": W, "Z": Zt, "row_variance": noise.row, "column_variance": noise.column}
+    has_outliers = model.noise_model.has_outliers
+    key = stream.key(sweep, OUTLIERS if has_outliers else LATENT)
+    given = filled.given(model.rows, W, Zt, noise.row, noise.column, key)
 
-    def over_rows(draw: Callable[..., None], part: int, **more: Any) -> None:
-        key = stream.key(sweep, part)
+    def over_rows(draw: Callable[[int, int], None]) -> None:
+        n_rows = len(W)
+        workers.over_tiles(lambda first, last: draw(first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows)), n_rows)
 
-        def work(first: int, last: int) -> None:
-            start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, len(W))
-            draw(model.rows, start, stop, None, key, **given, **more)
-
-        workers.over_tiles(work, len(W))
-
-    if model.noise_model.has_outliers:
-        over_rows(filled.draw_outliers, OUTLIERS, log_odds=log_odds(noise.share), factor=FACTOR)
+    if has_outliers:
+        odds = log_odds(noise.share)
+        over_rows(lambda start, stop: filled.outliers.draw(given, odds, FACTOR, start, stop))
         counts = model.data.columns.n_observed
         noise = model.noise_model.update_share(noise, filled.gross(), counts, stream.key(sweep, SHARES))
     else:
         weight = model.weights(noise)[filled.listed] if model.is_weighted else None
-        over_rows(filled.draw, LATENT, weight=weight)
+        over_rows(lambda start, stop: filled.limited.draw(given, weight, start, stop))
     for half in model.noise_model.updated_after:  # only these half-sweeps use the sums of squares
         _half(half, own, W, Zt)[0].refresh()
     return own, noise
