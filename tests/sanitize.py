@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tests.mutations import compiled, copied
 
-TESTS = ["tests/kernels", "tests/data/test_views.py", "tests/sampler/test_gibbs.py"]
+GROSS_ERRORS = "tests/model/test_contaminated.py::test_gross_errors_follow_their_conditional"
+TESTS = ["tests/kernels", GROSS_ERRORS, "tests/data/test_views.py", "tests/sampler/test_gibbs.py"]
 
 
 def main(arguments: list[str]) -> int:

@@ -33,12 +33,13 @@ def problem(missing):
     observed = rng.random(A.shape) >= missing
     A[2, 3], observed[2, 3] = A[2, 3] + 80.0 * SCALE[3], True
     data = ObservedMatrix.from_data(A, observed, negative=True)
+    data = data.listed() if missing == 0.0 else data
     model = Model(data, 2, "gee", ContaminatedNoise(), Units(SCALE))
     noise = model.noise_model.start(A.shape)._replace(column=rng.uniform(0.5, 2.0, size=10), share=SHARE)
     return model, A, W, Zt, noise
 
 
-@pytest.mark.parametrize("missing", [0.2, 0.7], ids=["dense", "listed"])
+@pytest.mark.parametrize("missing", [0.2, 0.7, 0.0], ids=["dense", "listed", "complete but listed"])
 def test_gross_errors_follow_their_conditional(missing):
     """Which entries have one has the odds of the joint density without y, and y is normal between w z and the data."""
     model, A, W, Zt, noise = problem(missing)
@@ -244,8 +245,8 @@ def test_where_it_cannot_be():
 
 def test_arguments_of_the_kernel_are_checked():
     good = {
-        "indptr": np.array([0, 1]), "columns": np.zeros(1, np.uint32), "values": np.zeros(1), "errors": np.zeros(1),
-        "sums": np.zeros(4), "targets": [(np.zeros(3), np.array([2]))], "n_columns": 2, "is_dense": False,
+        "indptr": np.array([0, 1]), "columns": np.zeros(1, np.uint32), "values": np.zeros(1), "sums": np.zeros(4),
+        "targets": [(np.zeros(3), np.array([2]))], "matrix": None, "transposed": None,
     }  # fmt: skip
     Outliers(**good)
     for wrong, match in (
@@ -253,7 +254,13 @@ def test_arguments_of_the_kernel_are_checked():
         ({"columns": np.array([2], np.uint32)}, "column"),
         ({"values": np.zeros(2)}, "values"),
         ({"sums": np.zeros(3)}, "sums"),
-        ({"is_dense": True}, "dense"),
+        ({"transposed": np.zeros((2, 1))}, "transposed"),
+        (
+            {"indptr": np.array([0, 3]), "columns": np.zeros(3, np.uint32), "values": np.zeros(3), "targets": []},
+            "at most",
+        ),
+        ({"matrix": np.zeros((1, 2)), "transposed": np.zeros((2, 1))}, "all columns"),
+        ({"matrix": np.zeros((1, 1)), "transposed": np.zeros((2, 1))}, "matrix"),
         ({"targets": [(np.zeros(2), np.array([2]))]}, "inside"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -81,6 +81,12 @@ class ScaledView:
         """The squared error of each row above which that from the quadratic form has digits left."""
         return MIN_TRUSTED_ERROR * (self.view.sums_of_squares(self.entry_scale) * self.row_scale**2)
 
+    def refresh(self) -> None:
+        """Compute the sums again after entries of the data have changed, in the memory that the kernels read."""
+        self.view.refresh()
+        self.squares[:] = self.view.kernel_squares(self.entry_scale) * self.row_scale**2
+        self.__dict__.pop("trusted_errors", None)
+
     def half_sweep(
         self,
         W: Floats,

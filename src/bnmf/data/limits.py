@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from bnmf.data.containers import as_csr, as_floats, pointers, row_numbers
 from bnmf.data.half_sweeps import ScaledView, Threads
-from bnmf.data.views import Listed, Stored, flat, places_in, within_ranges
-from bnmf.kernels.compiled import ROWS_PER_TILE, Latent, Outliers, fill_log_mass
+from bnmf.data.views import Dense, Listed, Stored, flat, places_in, within_ranges
+from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Latent, Outliers, fill_log_mass
 from bnmf.utils.arguments import is_pandas, numbers
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Key, Shape, Words
 
@@ -292,7 +292,7 @@ class Filled:
     """Rows of the data, and columns if they are given, with the latent values that one chain has of some entries.
 
     These are the entries with limits, or without limits all entries, which may have gross errors. `is_dense` says that
-    the latter list missing entries too, so that each row has the same columns.
+    dense rows list missing entries too, so that each row has the same columns.
     """
 
     columns: Stored
@@ -301,38 +301,42 @@ class Filled:
         self, limits: Limits | None, rows: Stored, columns: Stored | None = None, *, is_dense: bool = False
     ) -> None:
         own: dict[str, Any]
+        kernel: Any
         if limits is not None:
             # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
             order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
             at, to = limits.rows[order], limits.columns[order]
-            own = {"lower": limits.lower[order], "upper": limits.upper[order]}
+            kernel, own = Latent, {"lower": limits.lower[order], "upper": limits.upper[order]}
         else:
-            at, to, values = _all_entries(rows, is_dense)
+            is_dense = is_dense and isinstance(rows, Dense)
+            at, to, values = _recorded(rows, is_dense)
             self.sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
-            sums = {"errors": np.zeros(len(values)), "sums": self.sums.reshape(-1)}
-            own = {"values": values, **sums, "n_columns": rows.n_columns, "is_dense": is_dense}
+            kernel, own = Outliers, {"values": values, "sums": self.sums.reshape(-1)}
+            own |= {"matrix": None, "transposed": None}
         self.rows, targets = rows.own(at, to)
         self.listed = targets[0][1]
         """Where rows list these entries, if they list all that was observed."""
+        more: list[Any] = []
         if columns is not None:
             self.columns, more = columns.own(to, at)
-            targets = targets + more
+        if limits is None and is_dense:  # the matrices are written in order, and are no targets then
+            own["matrix"], targets = self.rows.dense(), targets[1:]
+            if columns is not None:
+                own["transposed"], more = self.columns.dense(), more[1:]
         lists = {"indptr": pointers(np.bincount(at, minlength=rows.n_rows)), "columns": to.astype(np.uint32)}
-        kernel: Any = Outliers if limits is None else Latent
-        self._kernel = kernel(**lists, targets=targets, **own)
+        self._kernel = kernel(**lists, targets=targets + more, **own)
 
-    def draw(self, scaled: ScaledView, start: int, stop: int, ids: Words | None, key: Key, **given: Any) -> None:
-        """Draw the latent values of rows `start` to `stop`; see `Latent.draw` and `Outliers.draw`."""
-        own = {"ids": self.rows.ids if ids is None else ids, "key_high": key[0], "key_low": key[1]}
-        scales = {"entry_scale": scaled.entry_scale, "row_scale": scaled.row_scale}
-        self._kernel.draw(**own, **scales, start=start, stop=stop, **given)
-
-    def draw_all(self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, **given: Any) -> None:
-        """Draw the latent values of all rows."""
-        n_rows = self.rows.n_rows
+    def draw_all(
+        self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, *, W: Floats, Z: Floats,
+        row_variance: Floats, column_variance: Floats, **options: Any,
+    ) -> None:  # fmt: skip
+        """Draw the latent values of all rows, with the scales of other views; see `Latent.draw`, `Outliers.draw`."""
+        ids, n_rows = self.rows.ids if ids is None else ids, self.rows.n_rows
+        given = Given(W, Z, scaled.entry_scale, scaled.row_scale, row_variance, column_variance, ids, *key)
 
         def work(first: int, last: int) -> None:
-            self.draw(scaled, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows), ids, key, **given)
+            start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows)
+            self._kernel.draw(given, start=start, stop=stop, **options)
 
         workers.over_tiles(work, n_rows)
 
@@ -341,20 +345,17 @@ class Filled:
         return self.sums.sum(axis=0)
 
     def scaled(self, rows: ScaledView, columns: ScaledView) -> tuple[ScaledView, ScaledView]:
-        """Return rows and columns with the latest values, and the factors of other views."""
-        return refreshed(self.rows, rows), refreshed(self.columns, columns)
+        """Return rows and columns with the factors of other views."""
+        of_rows, of_columns = (
+            own.scaled(like.entry_scale, like.row_scale) for own, like in ((self.rows, rows), (self.columns, columns))
+        )
+        return of_rows, of_columns
 
 
-def _all_entries(view: Stored, is_dense: bool) -> tuple[Indices, Indices, Floats]:
-    """Return rows, columns and values of all observed entries, or of all entries with NaN for those that are not."""
+def _recorded(view: Stored, is_dense: bool) -> tuple[Indices, Indices, Floats]:
+    """Return rows, columns and values of the observed entries, or of all entries with NaN for those that are not."""
     if isinstance(view, Listed):
         return view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
-    whole = view.dense_with_nan()
-    kept = np.ones(whole.shape, bool) if is_dense else ~np.isnan(whole)
-    return *np.nonzero(kept), whole[kept]  # type: ignore[return-value]
-
-
-def refreshed(view: Stored, like: ScaledView) -> ScaledView:
-    """Return a filled view with the factors of another, and sums over the latest values."""
-    view.refresh()
-    return view.scaled(like.entry_scale, like.row_scale)
+    values = view.dense_with_nan()
+    at, to = np.nonzero(np.ones(values.shape, bool) if is_dense else ~np.isnan(values))
+    return at, to, values[at, to]

@@ -95,6 +95,9 @@ class ShardedScaledView(ScaledView):
         own, given = self.inputs(W, Z, None, np.ones(1), np.ones(1))
         return np.concatenate(self.view.cluster.over(self.view.blocks, on_workers.errors_of_block, own, given))
 
+    def refresh(self) -> None:
+        """Do nothing: blocks with new latent values are made together with their sums."""
+
     def inputs(
         self, W: Floats, Z: Floats, prior: Coefficients | None, row_variance: Floats, entry_variance: Floats
     ) -> tuple[dict[int, BlockInput], Broadcast]:

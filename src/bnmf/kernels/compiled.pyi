@@ -127,6 +127,22 @@ def draw_both(
 ) -> None:
     """Run both half-sweeps, one after the other, in the calling thread."""
 
+class Given:
+    """What latent values are drawn given: W (rows, K), Z (columns, K), scales of the data, variances, and streams."""
+
+    def __init__(
+        self,
+        W: Floats,
+        Z: Floats,
+        entry_scale: Floats | None,
+        row_scale: Floats,
+        row_variance: Floats,
+        column_variance: Floats,
+        ids: Words,
+        key_high: SupportsIndex,
+        key_low: SupportsIndex,
+    ) -> None: ...
+
 class Latent:
     """Entries that are known to lie between two limits, row by row, and the arrays and places that hold their values.
 
@@ -142,28 +158,14 @@ class Latent:
         upper: Floats,
         targets: list[tuple[Floats, Ints]],
     ) -> None: ...
-    def draw(
-        self,
-        *,
-        W: Floats,
-        Z: Floats,
-        entry_scale: Floats | None,
-        row_scale: Floats,
-        row_variance: Floats,
-        column_variance: Floats,
-        weight: Floats | None,
-        ids: Words,
-        key_high: SupportsIndex,
-        key_low: SupportsIndex,
-        start: int,
-        stop: int,
-    ) -> None:
-        """Draw the values of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream."""
+    def draw(self, given: Given, weight: Floats | None, start: int, stop: int) -> None:
+        """Draw the values of rows `start` to `stop`, each row from its stream; precisions have factors `weight`."""
 
 class Outliers:
-    """Entries that may have gross errors, row by row: values, errors (0 for none), and places that hold what is drawn.
+    """Entries that may have gross errors, row by row: what was recorded, and places that hold what is drawn.
 
-    Dense rows list all columns, with NaN for entries that cannot be gross errors.
+    Dense rows list all columns, with NaN for entries that cannot have gross errors, and a matrix and its transpose hold
+    what is drawn. `sums` has two numbers for each tile of rows and each column.
     """
 
     def __init__(
@@ -172,30 +174,16 @@ class Outliers:
         indptr: Ints,
         columns: Positions,
         values: Floats,
-        errors: Floats,
         sums: Floats,
         targets: list[tuple[Floats, Ints]],
-        n_columns: int,
-        is_dense: bool,
+        matrix: Floats | None,
+        transposed: Floats | None,
     ) -> None: ...
-    def draw(
-        self,
-        *,
-        W: Floats,
-        Z: Floats,
-        entry_scale: Floats | None,
-        row_scale: Floats,
-        row_variance: Floats,
-        column_variance: Floats,
-        log_odds: Floats,
-        factor: float,
-        ids: Words,
-        key_high: SupportsIndex,
-        key_low: SupportsIndex,
-        start: int,
-        stop: int,
-    ) -> None:
-        """Draw the errors of rows `start` to `stop` given W (rows, K) and Z (columns, K), each row from its stream."""
+    def draw(self, given: Given, log_odds: Floats, factor: float, start: int, stop: int) -> None:
+        """Draw the errors of rows `start` to `stop`, each row from its stream.
+
+        The sums are the number of gross errors, and their squares in units of the model.
+        """
 
 def rescale(
     W: Floats,
@@ -303,6 +291,9 @@ def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsInd
 
 def fill_gamma(shape: Floats, rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
     """Fill `out` with draws from Gamma(shape, rate), entry i from the stream of row i."""
+
+def fill_beta(a: Floats, b: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
+    """Fill `out` with draws from Beta(a, b), entry i from the stream of row i."""
 
 def fill_within(
     b: Floats, p: Floats, width: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /

@@ -1,6 +1,7 @@
 // Latent values of entries that are only known to lie between two limits: draws from their truncated normals.
 #pragma once
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -19,26 +20,48 @@ inline double dot(const double* x, const double* y, int64_t n) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// The limited entries of a matrix, row by row, and every place where their values are stored.
-class Latent {
-public:
-    using Target = std::pair<Results, Pointers>;  // numbers, and the place of each entry there: -1 for none
+// What latent values are drawn given: both factors, the scales of the data, variances in units of the model, and streams.
+struct Given {
+    Given(Matrix W, Matrix Z, std::optional<Numbers> entry_scale, Numbers row_scale, Numbers row_variance,
+          Numbers column_variance, Ids ids, uint64_t key_high, uint64_t key_low)
+        : n_rows(int64_t(W.shape(0))), n_columns(int64_t(Z.shape(0))), n_components(int64_t(W.shape(1))), W(W.data()),
+          Z(Z.data()), scale_of_column(scales_of(entry_scale, n_columns)),
+          scale_of_row(one_or_each(row_scale, n_rows, "row_scale")),
+          variance_of_row(one_or_each(row_variance, n_rows, "row_variance")),
+          variance_of_column(one_or_each(column_variance, n_columns, "column_variance")), ids(ids.data()),
+          key{key_high, key_low}, arrays_{W, Z}, numbers_{row_scale, row_variance, column_variance},
+          entry_scale_(entry_scale), ids_(ids) {
+        require(W.shape(1) == Z.shape(1), "W and Z must have the same components");
+        require_size(ids, n_rows, "ids");
+    }
 
-    Latent(Pointers indptr, Positions columns, Numbers lower, Numbers upper,
-           std::vector<Target> targets)
-        : indptr_(indptr), columns_(columns), lower_(lower), upper_(upper), targets_(std::move(targets)) {
-        const int64_t n = int64_t(columns.size());
-        require(indptr.size() > 0 && indptr.data()[0] == 0 && indptr.data()[indptr.size() - 1] == n,
-                "indptr must end with the number of limited entries");
-        for (std::size_t row = 0; row + 1 < indptr.size(); ++row)
-            require(indptr.data()[row] <= indptr.data()[row + 1], "indptr must ascend");
-        require_size(lower, n, "lower");
-        require_size(upper, n, "upper");
-        for (int64_t i = 0; i < n; ++i) {
-            n_columns_ = std::max(n_columns_, int64_t(columns.data()[i]) + 1);
-            require(lower.data()[i] < upper.data()[i] && (lower.data()[i] > -INFINITE || upper.data()[i] < INFINITE),
-                    "limits must be apart, and one of them finite");
-        }
+    int64_t n_rows, n_columns, n_components;
+    const double *W, *Z;
+    Strided scale_of_column, scale_of_row, variance_of_row, variance_of_column;
+    const uint64_t* ids;
+    Key key;
+
+private:
+    std::array<Matrix, 2> arrays_;
+    std::array<Numbers, 3> numbers_;
+    std::optional<Numbers> entry_scale_;
+    Ids ids_;
+};
+
+// Numbers, and the place of each of some entries there: -1 for none.
+using Target = std::pair<Results, Pointers>;
+
+// Some entries of a matrix, row by row, and every place where their values are stored.
+class EntryList {
+public:
+    EntryList(Pointers indptr, Positions columns, std::vector<Target> targets)
+        : n_rows(int64_t(indptr.size()) - 1), n(int64_t(columns.size())), indptr(indptr.data()), columns(columns.data()),
+          indptr_(indptr), columns_(columns), targets_(std::move(targets)) {
+        require(n_rows >= 0 && this->indptr[0] == 0 && this->indptr[n_rows] == n,
+                "indptr must end with the number of entries");
+        for (int64_t row = 0; row < n_rows; ++row)
+            require(this->indptr[row] <= this->indptr[row + 1], "indptr must ascend");
+        for (int64_t i = 0; i < n; ++i) n_columns = std::max(n_columns, int64_t(this->columns[i]) + 1);
         for (const auto& [numbers, places] : targets_) {
             require_size(places, n, "the places of a target");
             for (int64_t i = 0; i < n; ++i)
@@ -47,37 +70,57 @@ public:
         }
     }
 
-    // Draw the entries of rows `start` to `stop` given W and Z, each row from streams of its id, in all places.
-    //
-    // Variances are in units of the model, and values are stored in those of the data. `weight` has a factor of the
-    // precision of each limited entry.
-    void draw(Matrix W, Matrix Z, std::optional<Numbers> entry_scale, Numbers row_scale, Numbers row_variance,
-              Numbers column_variance, std::optional<Numbers> weight, Ids ids, uint64_t key_high,
-              uint64_t key_low, int64_t start, int64_t stop) const {
-        const int64_t n_rows = int64_t(indptr_.size()) - 1, n_columns = int64_t(Z.shape(0));
-        const int64_t n_components = int64_t(Z.shape(1));
-        require(int64_t(W.shape(0)) == n_rows && n_columns_ <= n_columns && W.shape(1) == Z.shape(1),
-                "W and Z must be factors of the data");
+    void check(const Given& given, int64_t start, int64_t stop) const {
+        require(given.n_rows == n_rows && given.n_columns >= n_columns, "W and Z must be factors of the data");
         require(0 <= start && start <= stop && stop <= n_rows, "there are no such rows");
-        require_size(ids, n_rows, "ids");
-        const double* weights = pointer_or_null(weight, int64_t(columns_.size()), "weight");
-        const Strided scale_of_column = scales_of(entry_scale, n_columns);
-        const Strided scale_of_row = one_or_each(row_scale, n_rows, "row_scale");
-        const Strided of_row = one_or_each(row_variance, n_rows, "row_variance");
-        const Strided of_column = one_or_each(column_variance, n_columns, "column_variance");
+    }
+
+    // Store the value of an entry in all places.
+    void store(int64_t entry, double value) const {
+        for (const auto& [numbers, places] : targets_)
+            if (places.data()[entry] >= 0) numbers.data()[places.data()[entry]] = value;
+    }
+
+    int64_t n_rows, n, n_columns = 0;  // `n_columns` is that of the columns that have entries
+    const int64_t* indptr;
+    const uint32_t* columns;
+
+private:
+    Pointers indptr_;
+    Positions columns_;
+    std::vector<Target> targets_;
+};
+
+// Entries that are only known to lie between limits.
+class Latent : public EntryList {
+public:
+    Latent(Pointers indptr, Positions columns, Numbers lower, Numbers upper, std::vector<Target> targets)
+        : EntryList(indptr, columns, std::move(targets)), lower_(lower), upper_(upper) {
+        require_size(lower, n, "lower");
+        require_size(upper, n, "upper");
+        for (int64_t i = 0; i < n; ++i)
+            require(lower.data()[i] < upper.data()[i] && (lower.data()[i] > -INFINITE || upper.data()[i] < INFINITE),
+                    "limits must be apart, and one of them finite");
+    }
+
+    // Draw the entries of rows `start` to `stop`, each row from streams of its id; they are stored in units of the data.
+    // `weight` has a factor of the precision of each entry.
+    void draw(const Given& given, std::optional<Numbers> weight, int64_t start, int64_t stop) const {
+        check(given, start, stop);
+        const double* weights = pointer_or_null(weight, n, "weight");
         nb::gil_scoped_release release;
-        const int64_t* const indptr = indptr_.data();
-        const uint32_t* const columns = columns_.data();
-        const double *const lower = lower_.data(), *const upper = upper_.data(), *const z = Z.data();
+        const int64_t n_components = given.n_components;
+        const double *const lower = lower_.data(), *const upper = upper_.data();
         std::vector<double> precision_of(n_columns);
-        for (int64_t column = 0; column < n_columns; ++column) precision_of[column] = 1.0 / of_column[column];
+        for (int64_t column = 0; column < n_columns; ++column)
+            precision_of[column] = 1.0 / given.variance_of_column[column];
         for (int64_t row = start; row < stop; ++row) {
             const int64_t first = indptr[row], end = indptr[row + 1];
             StreamWords words{};  // lane i draws every eighth entry of the row from a stream of its own
             for (int64_t lane = 0; lane < std::min<int64_t>(WIDTH, end - first); ++lane)
-                words.set(lane, stream_of({mix(key_high + lane), key_low}, ids.data()[row]));
+                words.set(lane, stream_of({mix(given.key.high + lane), given.key.low}, given.ids[row]));
             Streams streams = words.streams();
-            const double* w = W.data() + row * n_components;
+            const double* w = given.W + row * n_components;
             for (int64_t begin = first; begin < end; begin += WIDTH) {
                 const int64_t n = std::min<int64_t>(WIDTH, end - begin);
                 double low_of[WIDTH] = {}, high_of[WIDTH] = {}, mean_of[WIDTH] = {}, p_of[WIDTH], unit_of[WIDTH];
@@ -88,35 +131,27 @@ public:
                 if (weights != nullptr) std::copy_n(weights + begin, n, p_of);
                 for (int64_t i = 0; i < n; ++i) {
                     const int64_t column = columns[begin + i];
-                    mean_of[i] = dot(w, z + column * n_components, n_components);
+                    mean_of[i] = dot(w, given.Z + column * n_components, n_components);
                     p_of[i] *= precision_of[column];
-                    unit_of[i] = scale_of_column[column];
+                    unit_of[i] = given.scale_of_column[column];
                 }
                 const Vector low = load(low_of), high = load(high_of), mean = load(mean_of);
-                const Vector p = load(p_of) / broadcast(of_row[row]), unit = load(unit_of) * broadcast(scale_of_row[row]);
+                const Vector p = load(p_of) / broadcast(given.variance_of_row[row]);
+                const Vector unit = load(unit_of) * broadcast(given.scale_of_row[row]);
                 // What is drawn is the distance from the lower limit, or from the upper one if there is no lower one.
                 const Mask from_lower = low > broadcast(-INFINITE);
                 const Vector b = p * select(from_lower, mean - low * unit, high * unit - mean);
                 const Vector drawn = draw_within_lanes(b, p, (high - low) * unit, first_lanes(n), streams) / unit;
                 const Vector value = select(from_lower, low + drawn, high - drawn);
                 double values[WIDTH];
-                store(values, select(value > high, high, value));  // rounding may step over a limit
-                for (const auto& [numbers, places] : targets_) {
-                    double* const to = numbers.data();
-                    const int64_t* const at = places.data() + begin;
-                    for (int64_t i = 0; i < n; ++i)
-                        if (at[i] >= 0) to[at[i]] = values[i];
-                }
+                bnmf::store(values, select(value > high, high, value));  // rounding may step over a limit
+                for (int64_t i = 0; i < n; ++i) store(begin + i, values[i]);
             }
         }
     }
 
 private:
-    Pointers indptr_;
-    Positions columns_;
     Numbers lower_, upper_;
-    std::vector<Target> targets_;
-    int64_t n_columns_ = 0;
 };
 
 }  // namespace bnmf

@@ -38,6 +38,15 @@ void fill_gamma(Numbers shape, Numbers rate, uint64_t key_high, uint64_t key_low
     fill(key_high, key_low, out, [&](auto i, Stream& stream) { return gamma(shape.data()[i], stream) / rate.data()[i]; });
 }
 
+void fill_beta(Numbers a, Numbers b, uint64_t key_high, uint64_t key_low, Results out) {
+    require_size(a, int64_t(out.size()), "a");
+    require_size(b, int64_t(out.size()), "b");
+    fill(key_high, key_low, out, [&](auto i, Stream& stream) {
+        const double x = gamma(a.data()[i], stream), y = gamma(b.data()[i], stream);
+        return x / (x + y);
+    });
+}
+
 void check_sizes(const Numbers& b, const Numbers& p, const Numbers& width, const Results& out) {
     require_size(b, int64_t(out.size()), "b");
     require_size(p, int64_t(out.size()), "p");
@@ -104,15 +113,15 @@ void draw_rate(Matrix W, Matrix Z, const PriorArrays& prior_W, const PriorArrays
     for (std::size_t i = 0; i < out.size(); ++i) out.data()[i] = gamma(shapes[i], stream) / rates[i];
 }
 
-// Call a kernel that writes one number for each of `n_results` of the rows `start` to `stop`.
-template <typename F>
-void with_residuals(F kernel, Matrix W, Matrix Z, const DataArrays& data, std::optional<Numbers> entry_scale,
-                    Numbers row_scale, int64_t start, int64_t stop, Results out, int64_t n_results) {
+// Call a kernel that writes one number for each listed entry of the rows `start` to `stop`, or one for each row.
+template <auto kernel, bool is_by_entry>
+void with_residuals(Matrix W, Matrix Z, const DataArrays& data, std::optional<Numbers> entry_scale, Numbers row_scale,
+                    int64_t start, int64_t stop, Results out) {
     const int64_t n_columns = int64_t(Z.shape(0));
     require(Z.shape(1) == W.shape(1), "W and Z must have the same components");
     data.check_factors(int64_t(W.shape(0)), n_columns);
     require(0 <= start && start <= stop && stop <= data.n_rows, "there are no such rows");
-    require_size(out, n_results, "out");
+    require_size(out, is_by_entry ? data.n_listed : data.n_rows, "out");
     const Fit fit{W.data(), Z.data(), int64_t(W.shape(1)), scales_of(entry_scale, n_columns),
                   one_or_each(row_scale, data.n_rows, "row_scale")};
     nb::gil_scoped_release release;
@@ -162,19 +171,20 @@ void bind_classes(nb::module_& m) {
              arg("n_passes"), arg("first_drawn"), arg("end_drawn"), arg("squared_error"),
              arg("squares") = nb::none(), arg("roots") = nb::none(), arg("ids") = nb::none())
         .def("draw", &HalfSweep::draw);
+    nb::class_<Given>(m, "Given")
+        .def(nb::init<Matrix, Matrix, std::optional<Numbers>, Numbers, Numbers, Numbers, Ids, uint64_t, uint64_t>(),
+             arg("W"), arg("Z"), arg("entry_scale").none(), arg("row_scale"), arg("row_variance"), arg("column_variance"),
+             arg("ids"), arg("key_high"), arg("key_low"));
     nb::class_<Latent>(m, "Latent")
-        .def(nb::init<Pointers, Positions, Numbers, Numbers, std::vector<Latent::Target>>(), nb::kw_only(),
-             arg("indptr"), arg("columns"), arg("lower"), arg("upper"), arg("targets"))
-        .def("draw", &Latent::draw, nb::kw_only(), arg("W"), arg("Z"), arg("entry_scale").none(), arg("row_scale"),
-             arg("row_variance"), arg("column_variance"), arg("weight").none(), arg("ids"), arg("key_high"),
-             arg("key_low"), arg("start"), arg("stop"));
+        .def(nb::init<Pointers, Positions, Numbers, Numbers, std::vector<Target>>(), nb::kw_only(), arg("indptr"),
+             arg("columns"), arg("lower"), arg("upper"), arg("targets"))
+        .def("draw", &Latent::draw, arg("given"), arg("weight").none(), arg("start"), arg("stop"));
     nb::class_<Outliers>(m, "Outliers")
-        .def(nb::init<Pointers, Positions, Numbers, Results, Results, std::vector<Latent::Target>, int64_t, bool>(),
-             nb::kw_only(), arg("indptr"), arg("columns"), arg("values"), arg("errors"), arg("sums"), arg("targets"),
-             arg("n_columns"), arg("is_dense"))
-        .def("draw", &Outliers::draw, nb::kw_only(), arg("W"), arg("Z"), arg("entry_scale").none(), arg("row_scale"),
-             arg("row_variance"), arg("column_variance"), arg("log_odds"), arg("factor"), arg("ids"), arg("key_high"),
-             arg("key_low"), arg("start"), arg("stop"));
+        .def(nb::init<Pointers, Positions, Numbers, Results, std::vector<Target>, std::optional<WritableMatrix>,
+                      std::optional<WritableMatrix>>(),
+             nb::kw_only(), arg("indptr"), arg("columns"), arg("values"), arg("sums"), arg("targets"),
+             arg("matrix").none(), arg("transposed").none())
+        .def("draw", &Outliers::draw, arg("given"), arg("log_odds"), arg("factor"), arg("start"), arg("stop"));
 }
 
 void bind_functions(nb::module_& m) {
@@ -194,14 +204,8 @@ void bind_functions(nb::module_& m) {
         nb::gil_scoped_release release;
         shear(of_W, of_Z, {key_high, key_low}, first, end, memory.take(Sheared::size(of_W) + Sheared::size(of_Z)));
     });
-    m.def("listed_residuals", [](Matrix W, Matrix Z, const DataArrays& data, std::optional<Numbers> entry_scale,
-                                 Numbers row_scale, int64_t start, int64_t stop, Results out) {
-        with_residuals(listed_residuals, W, Z, data, entry_scale, row_scale, start, stop, out, data.n_listed);
-    });
-    m.def("squared_residuals", [](Matrix W, Matrix Z, const DataArrays& data, std::optional<Numbers> entry_scale,
-                                  Numbers row_scale, int64_t start, int64_t stop, Results out) {
-        with_residuals(squared_residuals, W, Z, data, entry_scale, row_scale, start, stop, out, data.n_rows);
-    });
+    m.def("listed_residuals", with_residuals<listed_residuals, true>);
+    m.def("squared_residuals", with_residuals<squared_residuals, false>);
     m.def("all_finite", [](Exact<nb::ndarray<const double, nb::c_contig, nb::device::cpu>> numbers) {
         nb::gil_scoped_release release;
         return all_finite(numbers.data(), int64_t(numbers.size()));
@@ -214,6 +218,7 @@ void bind_functions(nb::module_& m) {
     m.def("draw_rate", draw_rate);
     m.def("key_of", key_words);
     m.def("fill_gamma", fill_gamma);
+    m.def("fill_beta", fill_beta);
     m.def("fill_exponential", fill_exponential);
     m.def("fill_within", fill_within);
     m.def("fill_log_mass", fill_log_mass);

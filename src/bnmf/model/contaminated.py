@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logsumexp, xlog1py, xlogy
 
-from bnmf.kernels.compiled import fill_gamma
+from bnmf.kernels.compiled import fill_beta
 from bnmf.model.gaussian import GroupedNoise
 from bnmf.model.noise import Law, Noise, NoiseState
 from bnmf.model.precisions import NOISE_FLOOR
@@ -60,7 +61,7 @@ class ContaminatedNoise(Noise):
     @property
     def base(self) -> GroupedNoise:
         """The noise of entries without gross errors."""
-        return GroupedNoise("column", self.strength, self.floor)
+        return _grouped(self.strength, self.floor)
 
     @property
     def shared(self) -> GroupedNoise:
@@ -81,11 +82,9 @@ class ContaminatedNoise(Noise):
 
     def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, key: Key) -> NoiseState:
         a, b = SHARE_PRIOR
-        shape = np.concatenate([a + gross[0], b + np.maximum(counts - gross[0], 0.0)])
-        drawn = np.empty(len(shape))
-        fill_gamma(shape, np.ones(len(shape)), *key, drawn)
-        of_gross, of_others = drawn.reshape(2, -1)
-        return noise._replace(share=_inside(of_gross / (of_gross + of_others)), gross=gross)
+        share = np.empty(len(counts))
+        fill_beta(a + gross[0], b + (counts - gross[0]), *key, share)
+        return noise._replace(share=_inside(share), gross=gross)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         return self.base.draw_prior(shape, rng)._replace(share=_inside(rng.beta(*SHARE_PRIOR, size=shape[1])))
@@ -110,9 +109,15 @@ class ContaminatedNoise(Noise):
         return super().traced_values(noise, scale) | {"outlier_share": noise.share}
 
 
+@cache
+def _grouped(strength: float | None, floor: float) -> GroupedNoise:
+    """Return noise by column: a sweep asks for it, and its arguments are checked."""
+    return GroupedNoise("column", strength, floor)
+
+
 def _inside(share: Floats) -> Floats:
     """Return shares whose logarithms and those of their complements are finite."""
-    return np.clip(share, 1e-300, 1.0 - 1e-16)
+    return np.minimum(np.maximum(share, 1e-300), 1.0 - 1e-16)
 
 
 def log_odds(share: Floats) -> Floats:

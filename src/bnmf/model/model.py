@@ -264,11 +264,11 @@ class Model:
         unit_W, unit_Z = self._unit_coefficients
         rates = []
         for number, (term, factors) in enumerate(self.learned_rates):
-            of_W, of_Z = (self.drawn[half] if factor in factors else (0, 0) for factor, half in enumerate("WZ"))
+            part_W, part_Z = (self.drawn[half] if factor in factors else (0, 0) for factor, half in enumerate("WZ"))
             hyperprior, by_component = getattr(term, term.rate_name), term.is_by_component
             rate = np.empty(self.n_components if by_component else 1)
             draw_rate(
-                W, Zt, unit_W.kernel_prior, unit_Z.kernel_prior, of_W, of_Z, by_component, term.degree,
+                W, Zt, unit_W.kernel_prior, unit_Z.kernel_prior, part_W, part_Z, by_component, term.degree,
                 hyperprior.shape, hyperprior.rate, key[0] ^ number, key[1], rate,
             )  # fmt: skip
             rates.append(rate)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids
-from bnmf.data.limits import Filled, Limits, refreshed
+from bnmf.data.limits import Filled, Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
 from bnmf.model.noise import Law, NoiseState
@@ -124,11 +124,13 @@ def draw(
                 n_sweeps = BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW
                 for turn in range(n_sweeps):
                     sweep += 1
-                    given = {"W": weights, "Z": Zt, "row_variance": variance, "column_variance": noise}
                     if filled is not None:
                         weight = (entry * known)[filled.listed] if is_weighted else None
-                        filled.draw(rows, 0, len(weights), ids, stream.key(sweep, LATENT), weight=weight, **given)
-                        rows = refreshed(filled.rows, rows)
+                        filled.draw_all(
+                            rows, stream.key(sweep, LATENT), workers, ids, W=weights, Z=Zt, row_variance=variance,
+                            column_variance=noise, weight=weight,
+                        )  # fmt: skip
+                        rows.refresh()
                     key = stream.key(sweep, DRAW_W)
                     errors = rows.half_sweep(
                         weights, Zt, prior, variance, noise, key, workers, ids,

@@ -78,10 +78,10 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     """Return the next state of the chain."""
     workers = workers or Workers()
     sweep = state.sweep + 1
-    prior_W, prior_Z = model.coefficients(state.rates)
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
     if model.data.limits is not None or model.noise_model.has_outliers:
         model, noise = with_latent_values(model, W, Zt, noise, stream, sweep, workers)
+    prior_W, prior_Z = model.coefficients(state.rates)
     if _runs_in_one_call(model, noise, workers):
         errors = _draw_both(model, W, Zt, prior_W, prior_Z, noise, stream, sweep, moves.n_passes, workers)
         noise = _update_noise(model, model.noise_model.halves[-1], noise, errors, stream, sweep)
@@ -209,17 +209,20 @@ def with_latent_values(
     Latent are limited entries, and those with gross errors. These data belong to the workers of the chain, and hold
     until the next call.
     """
-    filled, more = workers.filled(model.data), {}
+    filled, own = workers.filled(model)
+    options: dict[str, Any]
     if model.data.limits is not None:
-        part, more["weight"] = streams.LATENT, model.weights(noise)[filled.listed] if model.is_weighted else None
+        part, options = streams.LATENT, {"weight": model.weights(noise)[filled.listed] if model.is_weighted else None}
     else:
-        part, more["log_odds"], more["factor"] = streams.OUTLIERS, log_odds(noise.share), FACTOR
+        part, options = streams.OUTLIERS, {"log_odds": log_odds(noise.share), "factor": FACTOR}
     variances = {"row_variance": noise.row, "column_variance": noise.column}
-    filled.draw_all(model.rows, stream.key(sweep, part), workers, W=W, Z=Zt, **variances, **more)
+    filled.draw_all(model.rows, stream.key(sweep, part), workers, W=W, Z=Zt, **variances, **options)
     if model.noise_model.has_outliers:
         n_observed, key = model.data.columns.n_observed, stream.key(sweep, streams.SHARES)
         noise = model.noise_model.update_share(noise, filled.gross(), n_observed, key)
-    return model.with_data(*filled.scaled(model.rows, model.columns)), noise
+    for half in model.noise_model.updated_after:  # only these half-sweeps use the sums of squares
+        _half(half, own, W, Zt)[0].refresh()
+    return own, noise
 
 
 def sample(

@@ -12,8 +12,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.compiled import ROWS_PER_TILE, Memory
+from bnmf.model.model import Model
 
 # Tiles between two moments in which a single thread hears Ctrl-C.
 TILES_PER_CALL = 64
@@ -28,13 +28,17 @@ class Workers:
         self._n_helpers = n_threads - 1
         self._pool = ThreadPoolExecutor(self._n_helpers) if self._n_helpers else None
         self._local = threading.local()
-        self._filled: tuple[ObservedMatrix | None, Any] = None, None
+        self._filled: tuple[Any, Any, Any] = None, None, None
 
-    def filled(self, data: ObservedMatrix) -> Any:
-        """Return the copy of the data that holds the latent values of this chain, the same until other data come."""
-        if self._filled[0] is not data:
-            self._filled = data, data.filled()
-        return self._filled[1]
+    def filled(self, model: Model) -> tuple[Any, Model]:
+        """Return a copy of the data that holds the latent values of this chain, and the model of that copy.
+
+        Both are the same until another model comes.
+        """
+        if self._filled[0] is not model:
+            filled = model.data.filled()
+            self._filled = model, filled, model.with_data(*filled.scaled(model.rows, model.columns))
+        return self._filled[1:]
 
     @property
     def memory(self) -> Memory:
