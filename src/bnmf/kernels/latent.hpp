@@ -75,6 +75,10 @@ public:
         require(0 <= start && start <= stop && stop <= n_rows, "there are no such rows");
     }
 
+    bool is_in_targets(int64_t entry) const {
+        return std::any_of(targets_.begin(), targets_.end(), [&](auto& target) { return target.second.data()[entry] >= 0; });
+    }
+
     // Store the value of an entry in all places.
     void store(int64_t entry, double value) const {
         for (const auto& [numbers, places] : targets_)

@@ -17,7 +17,7 @@ public:
     Outliers(Pointers indptr, Positions columns, Numbers values, Results sums, std::vector<Target> targets,
              std::optional<WritableMatrix> matrix, std::optional<WritableMatrix> transposed)
         : EntryList(indptr, columns, std::move(targets)), values_(values), sums_(sums), matrix_(matrix),
-          transposed_(transposed), had_error_(n / WIDTH + n_rows + 1) {
+          transposed_(transposed), had_error_(n / WIDTH + n_rows + 1), seen_(had_error_), in_targets_(had_error_) {
         const int64_t n_tiles = (n_rows - 1 + ROWS_PER_TILE) / ROWS_PER_TILE;
         require_size(values, n, "values");
         require(n_tiles == 0 || (sums.size() % (2 * n_tiles) == 0 && int64_t(sums.size()) >= 2 * n_tiles * n_columns),
@@ -25,6 +25,12 @@ public:
         n_columns = n_tiles == 0 ? 0 : int64_t(sums.size()) / (2 * n_tiles);
         for (int64_t row = 0; row < n_rows; ++row)
             require(this->indptr[row + 1] - this->indptr[row] <= n_columns, "a row has at most as many entries as columns");
+        for (int64_t row = 0; row < n_rows; ++row)
+            for (int64_t i = this->indptr[row]; i < this->indptr[row + 1]; ++i) {
+                const int64_t at = i - this->indptr[row], byte = (i - at % WIDTH) / WIDTH + row;
+                if (!std::isnan(values.data()[i])) seen_[byte] |= 1u << at % WIDTH;
+                if (is_in_targets(i)) in_targets_[byte] |= 1u << at % WIDTH;
+            }
         require(matrix.has_value() || !transposed.has_value(), "only dense rows have a transposed matrix");
         if (!matrix) return;
         require_size(*matrix, n_rows * n_columns, "matrix");
@@ -78,15 +84,18 @@ public:
             int64_t candidate = first + n_skipped(stream);
             for (int64_t begin = first; begin < end; begin += WIDTH) {
                 const int64_t n = std::min<int64_t>(WIDTH, end - begin), at = begin - first;
-                const double* x_of = values_.data() + begin;
-                if (n < WIDTH) x_of = std::copy_n(x_of, n, rest) - n;
+                const int64_t byte = begin / WIDTH + row;
+                const unsigned had_error = had_error_[byte];
+                // Entries without errors are also in the matrix, which the next half-sweep reads.
+                const double* x_of = (is_dense ? matrix_->data() : values_.data()) + begin;
+                if (n < WIDTH || had_error != 0) x_of = std::copy_n(values_.data() + begin, n, rest) - n;
                 const Vector unit = load(unit_of + at) * unit_of_row;
                 const Vector residual = load(x_of) * unit - load(means + at) * broadcast(root_of_row);
                 const Vector logit = load(odds_of + at) + half * residual * residual;
-                const unsigned likely = mask_to_bits(logit > rare) & ((1u << n) - 1);
+                const unsigned likely = mask_to_bits(logit > rare) & seen_[byte];
                 unsigned possible = likely;
                 for (; candidate < begin + n; candidate += 1 + n_skipped(stream)) possible |= 1u << (candidate - begin);
-                uint8_t& had_error = had_error_[begin / WIDTH + row];
+                possible &= seen_[byte];
                 if ((possible | had_error) == 0) continue;
                 double logits[WIDTH], residuals[WIDTH], scales[WIDTH];
                 bnmf::store(logits, logit);
@@ -103,16 +112,16 @@ public:
                     } else if (!(had_error & bit)) {
                         continue;
                     }
-                    const int64_t entry = begin + lane, column = columns[entry];
+                    const int64_t entry = begin + lane, column = is_dense ? at + lane : columns[entry];
                     const double value = x_of[lane] - error / scales[lane];
                     if (has_error & bit) sums[column] += 1.0;
                     error /= roots[column] * root_of_row;
                     sums[n_columns + column] += error * error;
                     if (is_dense) matrix_->data()[entry] = value;
                     if (transposed_) transposed_->data()[column * n_rows + row] = value;
-                    store(entry, value);
+                    if (in_targets_[byte] & bit) store(entry, value);
                 }
-                had_error = uint8_t(has_error);
+                had_error_[byte] = uint8_t(has_error);
             }
         }
     }
@@ -156,7 +165,8 @@ private:
     Numbers values_;
     Results sums_;
     std::optional<WritableMatrix> matrix_, transposed_;
-    std::vector<uint8_t> had_error_;  // a bit for each of eight entries of a row
+    // A bit for each of eight entries of a row: had an error in the last sweep, was observed, is in a target.
+    std::vector<uint8_t> had_error_, seen_, in_targets_;
 };
 
 }  // namespace bnmf
