@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.data.containers import check_values, has_nan, pointers, row_numbers
+from bnmf.data.containers import SMALLEST, check_values, has_nan, pointers, row_numbers
 from bnmf.data.half_sweeps import ByTile, ScaledView, number_patterns, split_rows
 from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Shape, Words
@@ -356,10 +356,12 @@ class Whole(Stored):
     def root_mean_squares(self) -> Floats:
         largest = self.largest_magnitudes()
         relative = abs(self.matrix)  # sparse arrays stay sparse; dense ones are copied once
-        relative *= (1.0 / np.where(largest > 0, largest, 1.0))[:, None]
+        unit = np.where(largest < SMALLEST, 1.0, largest)  # which is refused, if it is not zero
+        relative *= (1.0 / unit)[:, None]
         relative **= 2
         total = np.asarray(relative.sum(axis=1)).ravel()
-        return np.asarray(largest * np.sqrt(total / np.maximum(self.n_observed, 1)), dtype=np.float64)
+        sizes = unit * np.sqrt(total / np.maximum(self.n_observed, 1))
+        return np.asarray(np.where(largest < SMALLEST, largest, sizes), dtype=np.float64)
 
 
 class Dense(Whole):
