@@ -7,9 +7,12 @@ from distributed import Client
 from tests.distributed.clusters import start_cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
-    """Three workers in this process, which takes more memory than they are told to have."""
+    """Three workers in this process, which takes more memory than they are told to have.
+
+    Their threads use Python's random numbers, which Hypothesis does not allow beside its tests.
+    """
     limits = {f"distributed.worker.memory.{limit}": False for limit in ("target", "spill", "pause")}
     with dask.config.set(limits), start_cluster(3, processes=False) as cluster:
         yield cluster

@@ -156,6 +156,7 @@ def calibrate(
     n_folds = max(N_FOLDS, data.n_observed // MAX_HIDDEN)
     # Two chains, because one lacks the spread between modes; short ones, because coverage needs no exact quantiles.
     burn_in, n_draws = 2 * schedule.burn_in // 3, min(schedule.n_draws, N_FIRST_DRAWS)
+    options["progress"] = "calibration" if options.get("progress") else False
     try:
         fold = next(iter(folds(data, n_folds, np.random.default_rng(seed), balanced=True)))
         built = build(fold.rest, **parameters)

@@ -40,10 +40,10 @@ def run(
     init: Any = "random",
     moves: Moves = MIXING,
     n_jobs: int = 1,
-    progress: bool = False,
+    progress: bool | str = False,
     deadline: float | None = None,
 ) -> list[int]:
-    """Sample all chains into a store, each from the state that the store has of it."""
+    """Sample all chains into a store, each from the state that the store has of it; `progress` may name the chains."""
     n_threads, n_warm_up = max(1, n_jobs // schedule.n_chains), int(WARM_UP_FRACTION * schedule.burn_in)
     options = {"init": init, "moves": moves, "n_threads": n_threads, "n_warm_up": n_warm_up}
     job = _Job(model, schedule, store, seed, options, progress)
@@ -82,7 +82,7 @@ class _Job:
     """What the chains of one run share."""
 
     def __init__(
-        self, model: Model, schedule: Schedule, store: Store, seed: int, options: dict[str, Any], progress: bool
+        self, model: Model, schedule: Schedule, store: Store, seed: int, options: dict[str, Any], progress: bool | str
     ) -> None:
         self.model, self.schedule, self.store, self.seed, self.options = model, schedule, store, seed, options
         self.stop = threading.Event()
@@ -91,10 +91,11 @@ class _Job:
         self.sweeps = [0 if state is None else state.sweep for state in self.starts]
         self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(self.sweeps), 0
         self.display = Silent()
+        kind = progress if isinstance(progress, str) else "chain"
+        self.names = [f"{kind} {chain}" for chain in range(schedule.n_chains)]
         if progress:
-            names = [_name(chain) for chain in range(schedule.n_chains)]
-            totals = dict.fromkeys(names, schedule.n_sweeps)
-            self.display = Display(totals, dict(zip(names, self.sweeps, strict=True)), unit="sweeps")
+            totals = dict.fromkeys(self.names, schedule.n_sweeps)
+            self.display = Display(totals, dict(zip(self.names, self.sweeps, strict=True)), unit="sweeps")
 
     def run_chain(self, chain: int) -> None:
         """Sweep until the schedule is done or the run is stopped; what was drawn is in the store."""
@@ -153,11 +154,7 @@ class _Job:
             mse = training_mse(self.model, state)
             return f"{rate.speed(state.sweep):,.0f} sweeps/s, {rate.left(state.sweep)}, training MSE {mse:.4g}"
 
-        self.display.update(_name(chain), state.sweep, facts)
-
-
-def _name(chain: int) -> str:
-    return f"chain {chain}"
+        self.display.update(self.names[chain], state.sweep, facts)
 
 
 def largest_block(counts: list[int]) -> tuple[list[int], int]:

@@ -90,7 +90,7 @@ class Run:
         self._store: DrawStore | MomentStore | None = None
 
     def sampled(
-        self, schedule: Schedule, *, n_jobs: int = 1, progress: bool = False, deadline: float | None = None
+        self, schedule: Schedule, *, n_jobs: int = 1, progress: bool | str = False, deadline: float | None = None
     ) -> Run:
         """Return a run that has been sampled to the end of a schedule. What this one has is not drawn again."""
         self._warn_if_large(schedule, n_jobs)
