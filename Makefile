@@ -49,8 +49,7 @@ test: export OPENBLAS_NUM_THREADS = 1
 test: export LOKY_MAX_CPU_COUNT = 1
 test: $(READY) lint
 	$(BIN)/python -m pytest -n auto -m 'not proof' --durations=10
-	BNMF_SIMD=$$($(LOWER)) $(BIN)/python -m pytest -n auto -m 'not proof' -q tests/kernels tests/priors \
-		tests/sampler/test_gibbs.py
+	BNMF_SIMD=$$($(LOWER)) $(BIN)/python -m pytest -n auto -m 'not proof' -q tests/kernels tests/sampler/test_gibbs.py
 
 # Lines of the package that the tests run. Processes that tests start for themselves are not counted.
 coverage: export OPENBLAS_NUM_THREADS = 1
