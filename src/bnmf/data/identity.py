@@ -46,7 +46,7 @@ def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
 
 
 def _places(n_columns: int) -> Words:
-    return _scramble(np.arange(1, n_columns + 1, dtype=np.uint64))
+    return scramble(np.arange(1, n_columns + 1, dtype=np.uint64))
 
 
 def _ids(view: Stored, limits: Limits | None, unit: Floats) -> Words:
@@ -58,17 +58,17 @@ def _ids(view: Stored, limits: Limits | None, unit: Floats) -> Words:
         listed, stored = _row_sums(places[some.indices], some.indptr), some.csr()
         observed = np.where(some.lists_missing, places.sum() - listed, listed)
         hashes = _hashed_values(places[stored.indices], stored.data * unit[stored.indices])
-        found.append(_scramble(observed + _row_sums(hashes, stored.indptr)))
+        found.append(scramble(observed + _row_sums(hashes, stored.indptr)))
     ids = np.concatenate(found)
     if limits is not None:
         at = places[limits.columns]
         for number, side in enumerate((limits.lower, limits.upper), start=1):
             bits = np.ascontiguousarray(side * unit[limits.columns] + 0.0).view(np.uint64)
-            np.add.at(ids, limits.rows, _scramble(bits ^ (at << np.uint64(number))))
+            np.add.at(ids, limits.rows, scramble(bits ^ (at << np.uint64(number))))
     return ids
 
 
-def _scramble(x: Words) -> Words:
+def scramble(x: Words) -> Words:
     """Return 64-bit words in which every bit depends on every bit of x (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -78,7 +78,7 @@ def _scramble(x: Words) -> Words:
 def _hashed_values(places: Words, values: Floats) -> Words:
     """Return a hash of each value and its place; 0 if the value is zero."""
     bits = np.ascontiguousarray(values).view(np.uint64)
-    return np.where(values == 0.0, np.uint64(0), _scramble(bits ^ places))
+    return np.where(values == 0.0, np.uint64(0), scramble(bits ^ places))
 
 
 def _row_sums(hashes: Words, indptr: Array) -> Words:

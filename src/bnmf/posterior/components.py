@@ -86,11 +86,6 @@ class Components:
         )
 
     @property
-    def order(self) -> Indices:
-        """The numbers of the components, as in `components_`: the largest first, but fixed ones in their places."""
-        return np.arange(len(self.sizes))
-
-    @property
     def n_present(self) -> int:
         """Number of components that have not vanished."""
         return int((self.sizes >= MIN_SHARE).sum())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bnmf.data.containers import LARGEST_SQUARE
-from bnmf.data.identity import row_ids
+from bnmf.data.identity import row_ids, scramble
 from bnmf.data.limits import Filled, Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
@@ -187,13 +187,7 @@ def _draw_entries(law: Law, draw: int, squares: Floats, view: Stored, stream: St
 
 def _uniforms(first: Words, second: Words) -> Floats:
     """Return a uniform number for each pair of words: a generator for each row would take ten times as long."""
-
-    def mixed(x: Words) -> Words:  # the output function of SplitMix64
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
-
-    words = mixed(mixed(first) + second * np.uint64(0x9E3779B97F4A7C15))
+    words = scramble(scramble(first) + second * np.uint64(0x9E3779B97F4A7C15))
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
