@@ -47,7 +47,7 @@ class Finding:
     level: str  # good, usable, poor or unknown
     sentence: str  # what was measured, without a capital and a full stop
     advice: str = ""  # what to do, in the same form
-    number: float = math.nan  # what the level was derived from
+    number: float | None = None  # what the level was derived from
 
     @property
     def text(self) -> str:

@@ -163,7 +163,9 @@ def _numbers(posterior: Posterior) -> str:
         level, of = level_of(r_hat, RHAT_LIMITS), "R-hat"
         if quantity == "predictions":
             finding = posterior.verdict["predictions"]
-            level, of = finding.level, f"Monte Carlo error {percent(finding.number)}"
+            level, of = finding.level, "Monte Carlo error"
+            if finding.number is not None:
+                of += f" {percent(finding.number)}"
         elif str(quantity).startswith("aligned"):
             level, of = posterior.verdict["components"].level, "chains that find each component"
         verdict = f'<strong class="{level}-cell">{LEVELS[level][0].lower()}</strong> <span class="note">by {of}</span>'
