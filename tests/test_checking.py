@@ -10,8 +10,10 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes t
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from bnmf import BayesianNMF, NMFImputer, check_table, checking
-from bnmf.checking import _compared, _hidden_parts, _intervals
+from bnmf.checking import _compared, _hidden_parts
 from bnmf.imputer import ANY_TABLE
+from bnmf.posterior import verdict
+from bnmf.posterior.verdict import Finding
 from bnmf.sampler.run import Ending, Run
 from tests.statistical.checks import P_VALUE
 
@@ -227,43 +229,27 @@ def test_a_difference_within_chance_does_not_count():
     assert "no better" in _compared({method: values[:1] for method, values in found.items()})
 
 
-@pytest.mark.parametrize(
-    ("n_inside", "n", "sentence"),
-    [
-        (90, 100, "hold: 90% of 100 hidden entries are inside."),
-        (85, 100, "hold: 85% of 100"),  # within two standard errors
-        (83, 100, "too narrow: 83% of 100"),
-        (8_800, 10_000, "hold: 88%"),  # more than chance, but near enough
-        (8_600, 10_000, "too narrow"),
-        (9_400, 10_000, "hold"),
-        (9_700, 10_000, "wider than need be: 97%"),
-        (19, 20, "cannot be told: 19 of 20 entries are inside."),
-        (5, 20, "too narrow: 25% of 20"),
-    ],
-)
-def test_whether_intervals_hold(n_inside, n, sentence):
-    columns = np.arange(n) % 2
-    inside = np.argsort(np.random.default_rng(0).random(n)) < n_inside
-    assert sentence in _intervals(inside, columns, None)
+def test_the_intervals_are_judged_by_the_verdict(monkeypatch):
+    judged = []
+
+    def on_coverage(hidden, names):
+        judged.append((hidden, names))
+        return Finding("intervals", "poor", "too few are inside", "do something")
+
+    monkeypatch.setattr(checking, "on_coverage", on_coverage)
+    table = pd.DataFrame(example(), columns=list("abcdef"))
+    check = check_table(table, estimator=SHORTEST, n_repeats=2)
+    ((hidden, names),) = judged
+    assert check.conclusion.endswith(" Too few are inside. Do something.")
+    assert hidden.n_entries == check.n_hidden
+    assert hidden.coverage == check.table.loc["bnmf", "coverage"]
+    assert list(names) == list("abcdef")
 
 
-def test_columns_whose_intervals_fail_are_named():
-    columns = np.repeat(np.arange(6), 50)
-    inside = np.arange(300) % 50 < np.repeat([48, 48, 30, 48, 32, 48], 50)
-    names = pd.Index(["a", "b", "a long name of a column in a survey", "d", "e", "f", "g"])
-    sentence = _intervals(inside, columns, names)
-    assert "too narrow: 85% of 300" in sentence
-    inside = np.arange(300) % 50 < np.repeat([48, 48, 35, 48, 35, 50], 50)
-    assert _intervals(inside, columns, names).endswith(
-        "(88% of 300 hidden entries are inside), but not in a long name of …mn in a survey (35 of 50), e (35 of 50)."
-    )
-    assert "but not in column 2 (35 of 50), column 4 (35 of 50)." in _intervals(inside, columns, None)
-
-
-def test_chains_that_have_not_converged_are_noted(monkeypatch):
-    monkeypatch.setattr(checking, "PREDICTION_ERRORS", (0.0, 0.0))
+def test_chains_that_disagree_are_noted(monkeypatch):
+    monkeypatch.setattr(verdict, "PREDICTION_ERRORS", (0.0, 0.0))
     check = check_table(example(), estimator=SHORTEST, n_repeats=2)
-    assert "not converged in 2 of 2 repeats" in check.notes[-1]
+    assert "the chains' predictions disagree in 2 of 2 repeats" in check.notes[-1]
 
 
 def test_shown_in_words():

@@ -1,4 +1,4 @@
-"""Checking on a user's own table how well its entries are predicted, beside simpler imputers."""
+"""How well entries of a user's own table are predicted, compared with simpler imputers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
@@ -25,14 +24,13 @@ from bnmf.data.containers import as_floats, check_values
 from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.imputer import ANY_TABLE, NMFImputer
-from bnmf.posterior.calibration import PROB
-from bnmf.posterior.verdict import PREDICTION_ERRORS
+from bnmf.posterior.calibration import PROB, Calibration
+from bnmf.posterior.verdict import POOR, on_coverage, on_use
 from bnmf.sampler.chains import LongRunWarning
 from bnmf.sampler.run import Ending, InterruptedRunWarning
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.progress import Display, Rate, Silent
-from bnmf.utils.text import labels, shortened
 from bnmf.utils.typing import Bools, Floats, Indices
 
 BNMF, COLUMN_MEAN, KNN, ITERATIVE = "bnmf", "column mean", "KNNImputer", "IterativeImputer"
@@ -45,15 +43,10 @@ N_NEAREST_FEATURES = 20
 # KNNImputer computes the distances of all pairs of rows.
 MAX_ROWS_OF_KNN = 10_000
 
-# Standard errors from which a difference counts, and coverage below and above 0.9 that is good enough in any case.
+# Standard errors from which a difference counts.
 N_STANDARD_ERRORS = 2.0
-LOWEST_COVERAGE, HIGHEST_COVERAGE = 0.87, 0.95
 # Hidden entries from which two standard errors of the coverage are below 0.1.
 MIN_HIDDEN = 36
-# Probability with which a coverage as low as in any column is due to chance, below which the column is named.
-COLUMN_P_VALUE = 0.01
-N_NAMED_COLUMNS = 3
-NAME_WIDTH = 30
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,11 +98,11 @@ class _Repeat(NamedTuple):
 
 
 class _Prediction(NamedTuple):
-    """Predictions of the hidden entries of a repeat, and for bnmf whether their intervals contain them."""
+    """Predictions of hidden entries; of bnmf also which are inside their intervals, and whether the chains disagree."""
 
     values: Floats
     is_inside: Bools | None = None
-    has_converged: bool = True
+    disagrees: bool = False
 
 
 def check_table(
@@ -196,16 +189,19 @@ def check_table(
     entries, seconds, n_failed = _run(methods, repeats, scale, progress)
     if n_failed:
         notes.append(
-            f"the predictions of bnmf have not converged in {n_failed} of {n_repeats} repeats, so more draws may lower "
-            "its error"
+            f"the chains' predictions disagree in {n_failed} of {n_repeats} repeats, so more draws may lower the error "
+            "of bnmf"
         )
-    entries["column"] = known[entries["column"]]
     n = len(entries)
     few = f"Only {n} entries were hidden, so this is no more than a hint. " if n < MIN_HIDDEN else ""
-    compared = _compared({method: entries[method].to_numpy() for method in methods})
-    conclusion = f"{few}{compared} {_intervals(entries['inside'].to_numpy(), entries['column'].to_numpy(), names)}"
-    index = pd.RangeIndex(array.shape[1]) if names is None else names
-    return TableCheck(_table(entries, seconds), _by_column(entries, index), conclusion, tuple(notes))
+    squares = {method: entries[method].to_numpy() for method in methods}
+    errors = np.sqrt(squares[BNMF]), np.sqrt(squares[COLUMN_MEAN])
+    hidden = Calibration(known[entries["column"]], entries["inside"].to_numpy(), *errors)
+    conclusion = f"{few}{_compared(squares)} {on_coverage(hidden, names).text}"
+    by_column = hidden.by_column().reindex(range(array.shape[1]))
+    by_column = by_column.assign(hidden=by_column["n"].fillna(0).astype(int))[["hidden", "error", "coverage"]]
+    by_column.index = pd.RangeIndex(array.shape[1]) if names is None else names
+    return TableCheck(_table(entries, seconds), by_column, conclusion, tuple(notes))
 
 
 def _dense(X: Any) -> Floats:
@@ -289,7 +285,7 @@ def _predict(model: BayesianNMF, hides_length: bool, lower: Floats, upper: Float
     posterior, at = fitted.posterior_, (repeat.rows, repeat.columns)
     low, high = posterior.interval(PROB, *at)
     is_inside = (low <= repeat.values) & (repeat.values <= high)
-    return _Prediction(posterior.mean(*at), is_inside, not posterior.prediction_error() > PREDICTION_ERRORS[1])
+    return _Prediction(posterior.mean(*at), is_inside, on_use(posterior)["predictions"].level == POOR)
 
 
 def _impute(imputer: Any, stand_ins: Floats, repeat: _Repeat) -> _Prediction:
@@ -324,7 +320,7 @@ def _others(shape: tuple[int, int], stand_ins: Floats) -> tuple[dict[str, Callab
 def _run(
     methods: dict[str, Callable[[_Repeat], _Prediction]], repeats: list[_Repeat], scale: Floats, progress: bool
 ) -> tuple[pd.DataFrame, dict[str, float], int]:
-    """Return hidden entries with squared errors, median seconds of each method, and repeats without convergence."""
+    """Return hidden entries with squared errors, median seconds of each method, and repeats whose chains disagree."""
     total, n_failed = len(methods) * len(repeats), 0
     display = Display({FITS: total}, unit=FITS) if progress else Silent()
     parts, rate = [], Rate(total, 0)
@@ -339,7 +335,7 @@ def _run(
                 part[method] = ((found.values - repeat.values) / scale[repeat.columns]) ** 2
                 if found.is_inside is not None:
                     part["inside"] = found.is_inside
-                    n_failed += not found.has_converged
+                    n_failed += found.disagrees
                 n_done = sum(map(len, seconds.values()))
                 display.update(FITS, n_done, partial(rate.left, n_done))
             parts.append(part)
@@ -358,14 +354,6 @@ def _table(entries: pd.DataFrame, seconds: dict[str, float]) -> pd.DataFrame:
     table["coverage"] = pd.Series({BNMF: entries["inside"].mean()})
     table["seconds"] = pd.Series(seconds)
     return table.rename_axis("method")
-
-
-def _by_column(entries: pd.DataFrame, index: pd.Index) -> pd.DataFrame:
-    """Return the number of hidden entries of each column, and error and coverage of bnmf there."""
-    groups = entries.groupby("column")
-    found = {"hidden": groups.size(), "error": np.sqrt(groups[BNMF].mean()), "coverage": groups["inside"].mean()}
-    table = pd.DataFrame(found).reindex(range(len(index)))
-    return table.assign(hidden=table["hidden"].fillna(0).astype(int)).set_axis(index)
 
 
 def _is_better(squares: Floats, others: Floats) -> bool:
@@ -402,32 +390,3 @@ def _compared(squares: dict[str, Floats]) -> str:
         f"bnmf and {rival} predict hidden entries about equally well, with {ratios[BNMF]} and {ratios[rival]} of the "
         "error of the column mean."
     )
-
-
-def _intervals(inside: Bools, columns: Indices, names: pd.Index | None) -> str:
-    """Return whether the intervals of bnmf hold, in all and in each column."""
-    n, coverage = len(inside), float(inside.mean())
-    what = f"{PROB:.0%} intervals"
-    found = f"{coverage:.0%} of {n:,} hidden entries are inside"
-    chance = N_STANDARD_ERRORS * np.sqrt(PROB * (1.0 - PROB) / n)
-    if coverage < min(LOWEST_COVERAGE, PROB - chance):
-        return f'The {what} of bnmf are too narrow: {found}. Try fewer components or noise="student-t" first.'
-    if n < MIN_HIDDEN:
-        return f"Whether the {what} of bnmf hold cannot be told: {inside.sum()} of {n} entries are inside."
-    # A column is named if it has so few entries inside that this is unlikely, given how many columns there are.
-    counts = np.bincount(columns)
-    n_inside = np.bincount(columns[inside], minlength=len(counts))
-    p_values = np.asarray(stats.binom.cdf(n_inside, counts, PROB))
-    is_unlikely = p_values < COLUMN_P_VALUE / np.count_nonzero(counts)
-    narrow = np.flatnonzero(is_unlikely & (n_inside < LOWEST_COVERAGE * counts))
-    if len(narrow):
-        first = narrow[np.argsort(p_values[narrow], kind="stable")][:N_NAMED_COLUMNS]
-        shown = [
-            f"{shortened(name, NAME_WIDTH)} ({n_inside[at]} of {counts[at]})"
-            for name, at in zip(labels(names, first, "column"), first, strict=True)
-        ]
-        more = f" and {len(narrow) - len(first)} more" if len(narrow) > len(first) else ""
-        return f"The {what} of bnmf hold over all ({found}), but not in {', '.join(shown)}{more}."
-    if coverage > max(HIGHEST_COVERAGE, PROB + chance):
-        return f"The {what} of bnmf are wider than need be: {found}."
-    return f"The {what} of bnmf hold: {found}."

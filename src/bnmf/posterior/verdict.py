@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,6 @@ MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
 WORSE_THAN_MEAN, FAR_OFF, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.0, 100, 20
 # Columns that are named.
 N_NAMED = 3
-BETTER_ERRORS = "try offset, NMFImputer or fewer components"
 # Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
 # long before they agree in their noise and components.
 WARNED = ("fit", "predictions", "intervals")
@@ -120,14 +119,10 @@ def _on_predictions(posterior: BasePosterior) -> Finding:
     return Finding("predictions", level, sentence, advice, error)
 
 
-def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> list[Finding]:
-    """Judge the coverage and the error of the entries that were hidden; nothing if there were none."""
-    if calibration is None:
-        return []
+def on_coverage(calibration: Calibration, names: pd.Index | None) -> Finding:
+    """Judge how many of the entries that were hidden are inside their intervals."""
     n, coverage = calibration.n_entries, calibration.coverage
     sentence = f"of {n:,} entries hidden for this purpose {coverage:.0%} are inside their {PROB:.0%} intervals"
-    every = calibration.by_column()
-    table = every[every["n"] >= MIN_HIDDEN]
     # Entries of a row or column are not independent: twice the binomial standard error, and twice that.
     chance = 4.0 * math.sqrt(PROB * (1.0 - PROB) / n)
     level = level_of(abs(coverage - PROB) - chance, COVERAGE_ERRORS)
@@ -136,21 +131,34 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         advice = 'the intervals are too narrow: try noise="student-t" or fewer components'
         if coverage > PROB:  # too wide, which misleads nobody
             level, advice = USABLE, "the intervals are too wide"
+    table = calibration.by_column()
+    table = table[table["n"] >= MIN_HIDDEN]
     p_values = binom.cdf((table["coverage"] * table["n"]).round(), table["n"], PROB) * len(table)
     narrow = table[(table["coverage"] < MIN_COLUMN_COVERAGE) & (p_values < CHANCE)]
     if len(narrow):
         level = POOR
         sentence += f", but far fewer in {named(narrow.index, names)}"
         advice = advice or 'for these columns try noise="student-t" or fewer components'
-    far_off = [column for column in table.index if _is_far_off(calibration, column)]
+    return Finding("intervals", level, sentence, advice, coverage)
+
+
+def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> list[Finding]:
+    """Judge the coverage and the error of the entries that were hidden; nothing if there were none."""
+    if calibration is None:
+        return []
+    table = calibration.by_column()
+    far_off = [column for column in table.index[table["n"] >= MIN_HIDDEN] if _is_far_off(calibration, column)]
     is_worse = calibration.error > WORSE_THAN_MEAN * calibration.error_of_mean
-    if n >= MIN_TO_COMPARE and is_worse and (every["error"] > WORSE_THAN_MEAN * every["error_of_mean"]).mean() > 0.5:
-        level, advice = POOR, BETTER_ERRORS
-        sentence += ", and predictions of most columns are worse than their means"
+    is_mostly_worse = is_worse and (table["error"] > WORSE_THAN_MEAN * table["error_of_mean"]).mean() > 0.5
+    finding = on_coverage(calibration, names)
+    if calibration.n_entries >= MIN_TO_COMPARE and is_mostly_worse:
+        where = "of most columns are worse than their means"
     elif far_off:
-        level, advice = POOR, BETTER_ERRORS
-        sentence += f", and predictions are worse than the mean in {named(pd.Index(far_off), names)}"
-    return [Finding("intervals", level, sentence, advice, coverage)]
+        where = f"are worse than the mean in {named(far_off, names)}"
+    else:
+        return [finding]
+    sentence = f"{finding.sentence}, and predictions {where}"
+    return [replace(finding, level=POOR, sentence=sentence, advice="try offset, NMFImputer or fewer components")]
 
 
 def _is_far_off(calibration: Calibration, column: int) -> bool:
