@@ -112,7 +112,7 @@ def test_multiple_imputations_have_the_whole_uncertainty(fitted):
 @pytest.mark.parametrize("n_imputations", [0, 201])
 def test_wrong_number_of_imputations(fitted, n_imputations):
     with pytest.raises(ValueError, match=r"n_imputations must be at (least 1, got 0|most the 200 draws, got 201)"):
-        fitted[2].multiple_imputations(fitted[0], n_imputations)
+        fitted[2].multiple_imputations(None, n_imputations)
 
 
 def test_in_a_pipeline_with_parameters_of_the_model():
@@ -244,7 +244,9 @@ def test_parameters_of_the_model_without_a_model():
     model = NMFImputer(BayesianNMF(4, n_jobs=1))._model()
     assert (model.n_components, model.n_jobs) == (4, 1)
     with pytest.raises(ValueError, match="'n_components' parameter of NMFImputer must be"):
-        NMFImputer(n_components=0).fit(np.ones((3, 3)))
+        NMFImputer(n_components=0).fit(None)
+    with pytest.raises(ValueError, match="'n_draws' parameter of BayesianNMF must be"):
+        NMFImputer(BayesianNMF(n_draws=0)).fit(None)
 
 
 def test_intervals_are_those_of_the_posterior_and_observed_entries_have_none():

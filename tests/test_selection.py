@@ -191,11 +191,13 @@ def test_sentence():
         ({"ks": [1.5]}, TypeError, "every number in ks must be a whole number, got 1.5"),
         ({"ks": [1], "n_repeats": 0}, ValueError, "n_repeats must be at least 1"),
         ({"ks": [1], "estimator": "gee"}, TypeError, "estimator must be a BayesianNMF"),
+        ({"ks": [1], "estimator": BayesianNMF(n_draws=0)}, ValueError, "'n_draws' parameter .* Got 0"),
+        ({"ks": [1], "random_state": -1}, ValueError, "random_state must not be negative"),
         ({"ks": [1], "checkpoint": ""}, ValueError, "checkpoint must be the name of a directory"),
         ({"ks": [1], "loo": "yes"}, TypeError, "loo must be True or False"),
         ({"ks": [1], "progress": 1}, TypeError, "progress must be True or False"),
     ],
 )
-def test_clear_errors(settings, error, words):
+def test_wrong_settings_are_found_before_the_data_are_touched(settings, error, words):
     with pytest.raises(error, match=words):
-        select_rank(example(), **settings)
+        select_rank(None, **settings)

@@ -139,7 +139,8 @@ def check_table(
         Part of the observed entries that each repeat hides. No entry is hidden twice, so `n_repeats` times `fraction`
         is at most 1.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the choice of hidden entries and of the fits.
+        Seed of the choice of hidden entries and of the fits. Repeated calls agree by default; None takes another seed
+        each time.
     progress : bool, default=False
         Show how many fits are done on standard error.
 

@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from bnmf.data.folds import folds
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
-from bnmf.distributed import is_on_cluster, released
-from bnmf.inputs import all_or_nothing, in_memory, on_cluster
+from bnmf.inputs import all_or_nothing, in_memory, of_fit
 from bnmf.model.build import check_offset
 from bnmf.model.noise import as_noise
 from bnmf.posterior import fitting, new_rows
@@ -53,8 +52,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Number of components K, fixed ones included. "auto" takes 20, or the smaller side of X if that is less, beside
-        those that are fixed: superfluous components vanish under the default prior.
+        Number of components K, fixed ones included. "auto" takes 20, or the smaller side of X if that is less, in
+        addition to fixed ones: superfluous components vanish under the default prior.
     prior : str, Prior or pair of them, default="ard"
         "exponential" and "half-normal" are for nonnegative factors, "normal" and "laplace" for factors that may be
         negative; negative data are allowed then. Each learns one rate for each component, so that superfluous
@@ -82,15 +81,15 @@ default="auto"
     burn_in : int, default=300
         Sweeps discarded at the start of each chain.
     n_draws : int or "auto", default=200
-        Draws kept of each chain. "auto" goes on until the predictions are good or `max_time` is over: with longer
+        Draws kept of each chain. "auto" continues until the predictions are good or `max_time` is over: with longer
         chains, or with more of them where longer ones would still disagree. `ending_` says why it ended.
     thinning : int, default=1
         Sweeps from one kept draw to the next.
     init : "random" or pair of arrays, default="random"
         Draws from the prior, or starting values W0 (rows, K) and Z0 (K, columns), so that W0 Z0 is in the units of X.
     fixed_components : array-like of shape (n, n_features), optional
-        The first n rows of Z, which stay as given, in the units of X: known signatures, beside which the other
-        components are learned.
+        The first n rows of Z, which stay as given, in the units of X: known signatures. The other components are
+        learned.
     fixed_weights : array-like of shape (n_samples, n), optional
         The last n columns of W, which stay as given. A column of ones gives each column of X an offset that is learned.
     unstored : {"zero", "missing"}, default="zero"
@@ -179,7 +178,7 @@ default="auto"
         "checkpoint": [str, os.PathLike, None],
         "keep_draws": ["boolean"],
         "draws_dtype": "no_validation",
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
         "random_state": "no_validation",
         "progress": ["boolean"],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
@@ -280,8 +279,9 @@ default="auto"
         """
         with all_or_nothing(self):
             self.check_parameters()
-            data = (on_cluster if is_on_cluster(X) else in_memory)(self, X, observed, lower, upper, reset=True)
-            self.fit_observed(data, self._seed(), noise_scale, sample_weight, may_calibrate=True)
+            seed = self._seed()
+            data = of_fit(self, X, observed, lower, upper)
+            self.fit_observed(data, seed, noise_scale, sample_weight, may_calibrate=True)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
             self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
         self._warn_of_problems()
@@ -306,13 +306,13 @@ default="auto"
         options: dict[str, Any] = {"n_jobs": self._n_jobs(self._data_), "progress": bool(self.progress)}
         if self.max_time is not None:
             options["deadline"] = time.monotonic() + self.max_time
-        with all_or_nothing(self), released(self._data_):
+        with all_or_nothing(self), self._data_.released():
             self._set_fit(self._fit_.extended(n_draws, **options))
         self._warn_of_problems()
         return self
 
     def _warn_of_problems(self) -> None:
-        """Warn, in the line that called a public method, if the run was interrupted or has not converged."""
+        """Warn, in the line that called a public method, if the run was interrupted or the verdict is poor."""
         if self.ending_ == Ending.INTERRUPTED:
             warnings.warn(str(self.message_), InterruptedRunWarning, stacklevel=3)
         for problem in self.posterior_.problems():
@@ -330,7 +330,7 @@ default="auto"
         """Sample data in the form of the sampler, whose parameters :meth:`check_parameters` has checked."""
         names = ("n_components", "prior", "noise", "scale", "offset", "fixed_components", "fixed_weights")
         parameters = {name: getattr(self, name) for name in names}
-        with released(data):
+        with data.released():
             fit = fitting.fit(
                 data,
                 parameters | {"noise_scale": noise_scale, "sample_weight": sample_weight},
@@ -341,7 +341,7 @@ default="auto"
                 max_time=self.max_time,
                 n_jobs=self._n_jobs(data),
                 progress=bool(self.progress),
-                init=self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init),
+                init=self._init(),
                 dtype=np.dtype(self.draws_dtype),
                 keep_draws=self.keep_draws,
                 checkpoint=self.checkpoint,
@@ -359,9 +359,17 @@ default="auto"
             dtype = None
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r:.80}")
+        if self.n_components != "auto":
+            arguments.whole_number(self.n_components, "n_components", 1)
+        if self.checkpoint is not None:
+            arguments.checkpoint_directory(self.checkpoint)
+            if not self.keep_draws:
+                raise ValueError("checkpoint keeps the draws on disk: it cannot be combined with keep_draws=False")
         self._schedule()
+        self._init()
         as_noise(self.noise)
-        as_pair(self.prior)
+        for prior in as_pair(self.prior):
+            _ = prior.learned  # which raises an error in a sum
         check_offset(self.offset, self.prior)
 
     def _is_calibrated(self, data: ObservedMatrix) -> bool:
@@ -389,6 +397,10 @@ default="auto"
                 raise ValueError("n_draws='auto' needs the draws: it cannot be combined with keep_draws=False")
             n_draws = N_FIRST_DRAWS
         return Schedule(self.n_chains, self.burn_in, n_draws, self.thinning)
+
+    def _init(self) -> Any:
+        """Return the starting values as arrays, or "random"."""
+        return self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init)
 
     def _set_fit(self, fit: fitting.Fit) -> None:
         """Set all attributes that come from the draws."""
@@ -515,22 +527,12 @@ default="auto"
 
     # --- scikit-learn's methods
 
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        observed: Any = None,
-        lower: Any = None,
-        upper: Any = None,
-        noise_scale: Any = None,
-        sample_weight: Any = None,
-    ) -> Floats:
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:
         """Fit, and return the posterior mean of W.
 
         Parameters
         ----------
-        X, y, observed, lower, upper, noise_scale, sample_weight : array-like, optional
+        X, y, **fit_params : array-like, optional
             As for :meth:`fit`.
 
         Returns
@@ -538,8 +540,7 @@ default="auto"
         ndarray of shape (n_samples, n_components)
             Weights of the components, aligned with `components_`.
         """
-        limits = {"lower": lower, "upper": upper}
-        return self.fit(X, observed=observed, **limits, noise_scale=noise_scale, sample_weight=sample_weight)._mean_W
+        return self.fit(X, **fit_params)._mean_W
 
     def transform(self, X: Any, *, observed: Any = None, lower: Any = None, upper: Any = None) -> Floats:
         """Return the posterior mean of W for rows of X, integrating over the draws of Z.

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.data.containers import as_floats
-from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.inputs import all_or_nothing, checked
 from bnmf.mixed import MixedTable, is_mixed
@@ -138,8 +137,10 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             This imputer, fitted.
         """
         self._validate_params()
+        model = self._model()
+        model.check_parameters()
         with all_or_nothing(self):
-            frame, model = self._frame(X, reset=True), self._model()
+            frame = self._frame(X, reset=True)
             if self._is_mixed and not model.takes_negative:
                 raise ValueError(
                     "estimator must take negative numbers, as with offset='mean', if X has other columns than numbers: "
@@ -164,7 +165,6 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        refuse_cluster(X)
         index, columns = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
             X = as_floats(X)
@@ -279,42 +279,40 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         lower, upper : array-like, DataFrame, mapping or float, optional
             Limits of entries, as in :meth:`BayesianNMF.fit`, between which they are drawn.
         random_state : int, RandomState, Generator or None, default=0
-            Source of the choice of draws and of the noise.
+            Source of the choice of draws and of the noise. Repeated calls agree by default; None takes other numbers
+            each time.
 
         Returns
         -------
         ndarray of shape (n_imputations, n_samples, n_features) or list of DataFrame
             The copies, DataFrames if X is one.
         """
-        frame, limits, posterior = self._read(X, lower, upper)
-        n_draws = posterior.n_chains * posterior.n_draws
+        check_is_fitted(self)
+        n_draws = self.estimator_.posterior_.n_chains * self.estimator_.posterior_.n_draws
         if whole_number(n_imputations, "n_imputations", 1) > n_draws:
             raise ValueError(f"n_imputations must be at most the {n_draws} draws, got {n_imputations}")
         rng = as_generator(random_state)
+        frame, limits, posterior = self._read(X, lower, upper)
         chosen = rng.permutation(n_draws)[:n_imputations]
         copies = self._table.filled(
             frame, posterior, limits, lambda column, draws: column.draw(draws, rng), n_imputations, chosen
         )
         return copies if isinstance(X, pd.DataFrame) else np.stack([copy.to_numpy() for copy in copies])
 
-    def fit_transform(self, X: Any, y: Any = None, *, lower: Any = None, upper: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, **limits: Any) -> Any:
         """Fit the model, and return X with its missing and limited entries filled.
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            The data; NaN is missing.
-        y : None
-            Ignored.
-        lower, upper : array-like, DataFrame, mapping or float, optional
-            Limits of entries, as in :meth:`BayesianNMF.fit`.
+        X, y, **limits : array-like, optional
+            As for :meth:`fit`.
 
         Returns
         -------
         ndarray or DataFrame
             As from :meth:`transform`.
         """
-        return self.fit(X, lower=lower, upper=upper).transform(X, lower=lower, upper=upper)
+        return self.fit(X, **limits).transform(X, **limits)
 
     def _model(self) -> BayesianNMF:
         """Return an unfitted model."""
@@ -371,7 +369,18 @@ class PooledEstimate(NamedTuple):
     missing_information: Array
 
     def interval(self, prob: float = 0.95) -> tuple[Array, Array]:
-        """Return the ends of the confidence interval of this probability."""
+        """Return the ends of the confidence interval.
+
+        Parameters
+        ----------
+        prob : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        tuple of ndarray
+            Lower and upper ends.
+        """
         width = stats.t.ppf(0.5 + 0.5 * probability(prob, "prob"), self.df) * self.standard_error
         return self.estimate - width, self.estimate + width
 

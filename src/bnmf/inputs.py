@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from bnmf.data.containers import as_floats, check_positions
 from bnmf.data.observed import ObservedMatrix
-from bnmf.distributed import refuse_cluster
+from bnmf.distributed import is_on_cluster, load, refuse_cluster
 
 if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
@@ -35,6 +35,7 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 
 def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     """Return X after scikit-learn's checks, whose errors do not always say that they are about X."""
+    refuse_cluster(X)
     try:
         return validate_data(estimator, X, **options)
     except (TypeError, ValueError) as error:
@@ -48,7 +49,6 @@ def in_memory(
     model: BayesianNMF, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool = False
 ) -> ObservedMatrix:
     """Return data in memory: those of a fit if `reset`, which sets the number and names of columns, else other rows."""
-    refuse_cluster(X)
     names = X.index if isinstance(X, pd.DataFrame) else None
     if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
         X = as_floats(X)
@@ -72,18 +72,14 @@ def in_memory(
     return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)
 
 
-def on_cluster(model: BayesianNMF, X: Any, observed: Any, lower: Any, upper: Any, *, reset: bool) -> ObservedMatrix:
-    """Return the data of a fit that are on a cluster."""
+def of_fit(model: BayesianNMF, X: Any, observed: Any, lower: Any, upper: Any) -> ObservedMatrix:
+    """Return the data of a fit, in memory or on a cluster."""
+    if not is_on_cluster(X):
+        return in_memory(model, X, observed, lower, upper, reset=True)
     if observed is not None:
         raise ValueError("observed is for data in memory: data on a cluster have NaN where an entry is missing")
-    try:
-        from bnmf.distributed import ShardedMatrix
-    except ImportError as error:
-        raise ImportError(f"data on a cluster need Dask: pip install 'bnmf[dask]' ({error})") from error
-    limits = {"lower": lower, "upper": upper}
-    data = ShardedMatrix.from_dask(X, **limits, unstored=model.unstored, negative=model.takes_negative)
-    if reset:
-        model.n_features_in_ = data.shape[1]
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
+    data = load(X, lower=lower, upper=upper, unstored=model.unstored, negative=model.takes_negative)
+    model.n_features_in_ = data.shape[1]
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
     return data

@@ -17,8 +17,8 @@ from sklearn.base import clone
 from bnmf.data.folds import Fold, entries_to_score, folds
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
-from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
+from bnmf.inputs import in_memory
 from bnmf.posterior.loo import leave_one_out
 from bnmf.posterior.posterior import Posterior
 from bnmf.sampler.run import Ending
@@ -119,7 +119,7 @@ def select_rank(
     n_folds : int, default=5
         Number of folds.
     n_repeats : int, default=1
-        How often to divide the entries anew.
+        How often to divide the entries into folds.
     loo : bool, default=False
         Fit all data with each K too, and add leave-one-out densities to the table. The choice is not based on them.
     checkpoint : path-like, optional
@@ -127,7 +127,7 @@ def select_rank(
     n_jobs : int, optional
         Number of fits that run side by side, by joblib.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of folds and fits.
+        Seed of folds and fits. Repeated calls agree by default; None takes another seed each time.
     progress : bool, default=False
         Show how many fits are done on standard error.
 
@@ -152,17 +152,18 @@ def select_rank(
     elif not isinstance(estimator, BayesianNMF):
         raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
     estimator.check_parameters()
+    n_held_out = len(ks) * n_folds * n_repeats
+    n_fits = n_held_out + len(ks) * arguments.flag(loo, "loo")
+    arguments.flag(progress, "progress")
     seed = as_seed(random_state)
-    options: dict[str, Any] = {"unstored": estimator.unstored, "negative": estimator.takes_negative}
-    refuse_cluster(X)
-    data = ObservedMatrix.from_data(X, observed, lower=lower, upper=upper, **options)
+    directory = None if checkpoint is None else arguments.checkpoint_directory(checkpoint)
+    data = in_memory(clone(estimator), X, observed, lower, upper, reset=True)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
     needed = {"keep_draws": True, "checkpoint": None, "random_state": seed, "progress": False}
     if n_jobs not in (None, 1):
         needed["n_jobs"] = 1
     models = [clone(estimator).set_params(n_components=k, **needed) for k in ks]
-    directory = None if checkpoint is None else arguments.checkpoint_directory(checkpoint)
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
     settings = [fingerprint(data), n_folds, seed]
@@ -174,9 +175,7 @@ def select_rank(
                 name = f"{joblib.hash([settings, model.get_params(), where])}.json"
                 yield model, part, None if directory is None else directory / name
 
-    n_held_out = len(ks) * n_folds * n_repeats
-    n_fits = n_held_out + len(ks) * arguments.flag(loo, "loo")
-    results = _run(tasks(), n_fits, seed, n_jobs, arguments.flag(progress, "progress"))
+    results = _run(tasks(), n_fits, seed, n_jobs, progress)
     densities, squares = np.array(results[:n_held_out]).reshape(-1, len(ks), 2).transpose(2, 1, 0)
     choice = _choose(ks, densities, squares)
     if loo:

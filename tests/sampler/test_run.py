@@ -206,12 +206,6 @@ def test_moments_of_an_interrupted_run(model, monkeypatch, counts):
 # --- checkpoints
 
 
-def test_a_checkpoint_and_no_draws_are_a_conflict(model, tmp_path):
-    with pytest.raises(ValueError, match="it cannot be combined with keep_draws=False"):
-        sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path / "run", keep_draws=False)
-    assert not (tmp_path / "run").exists()
-
-
 def test_the_lock_of_a_checkpoint_is_released_after_an_error(model, monkeypatch, tmp_path):
     def fail(*args, **options):
         raise RuntimeError("broken on purpose")

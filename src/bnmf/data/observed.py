@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -258,6 +259,10 @@ class ObservedMatrix:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
         for start, stop in self.tiles():
             yield slice(start, stop), self.dense_rows(np.arange(start, stop))
+
+    def released(self) -> AbstractContextManager[None]:
+        """Return a context at whose end everything is forgotten that is held elsewhere: here nothing."""
+        return nullcontext()
 
     def selected(self, rows: Indices) -> Stored:
         """Return some of the rows."""

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -57,11 +55,10 @@ def refuse_cluster(X: Any) -> None:
         )
 
 
-@contextmanager
-def released(data: Any) -> Iterator[None]:
-    """Let a cluster forget its blocks of the data at the end; they are made again when they are needed."""
+def load(X: Any, **options: Any) -> ShardedMatrix:
+    """Return data on a cluster as :meth:`ShardedMatrix.from_dask` does."""
     try:
-        yield
-    finally:
-        if not data.in_memory:
-            data.cluster.release()
+        from bnmf.distributed.sharded import ShardedMatrix
+    except ImportError as error:
+        raise ImportError(f"data on a cluster need Dask: pip install 'bnmf[dask]' ({error})") from error
+    return ShardedMatrix.from_dask(X, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -18,7 +19,6 @@ from bnmf.data.limits import Limits
 from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix, every_entry
 from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
-from bnmf.distributed import released
 from bnmf.distributed.blocks import BlockInput, BlockStats, Broadcast
 from bnmf.distributed.cluster import Blocks, Cluster, current_client
 from bnmf.distributed.filled import ShardedFilled
@@ -250,8 +250,16 @@ class ShardedMatrix(ObservedMatrix):
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
-        with released(self):
+        with self.released():
             yield from super().blocks()
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Let the cluster forget the blocks at the end; they are made again when they are needed."""
+        try:
+            yield
+        finally:
+            self.cluster.release()
 
 
 # --- blocks

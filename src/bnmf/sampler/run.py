@@ -82,8 +82,6 @@ class Run:
         keep_draws: bool = True,
         checkpoint: Any = None,
     ) -> None:
-        if checkpoint is not None and not keep_draws:
-            raise ValueError("checkpoint keeps the draws on disk: it cannot be combined with keep_draws=False")
         self.model, self.seed, self.init, self.moves = model, seed, init, moves
         self.dtype, self.keep_draws = dtype, keep_draws
         self.checkpoint = None if checkpoint is None else checkpoint_directory(checkpoint)
