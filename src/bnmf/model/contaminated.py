@@ -80,6 +80,10 @@ class ContaminatedNoise(Noise):
             errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross.astype(np.int64)
         return self.base.update(half, noise, errors, counts, bounds, key)
 
+    def gross_errors(self, noise: NoiseState) -> dict[str, Any]:
+        """Return the log odds of a gross error in each column, and its factor of the variance."""
+        return {"log_odds": log_odds(noise.share), "factor": FACTOR}
+
     def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, key: Key) -> NoiseState:
         a, b = SHARE_PRIOR
         share = np.empty(len(counts))

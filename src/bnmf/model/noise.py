@@ -192,6 +192,10 @@ class Noise(ABC):
         """Draw the factor of each entry, given squared residuals over the variances of their rows and columns."""
         return noise
 
+    def gross_errors(self, noise: NoiseState) -> dict[str, Any]:
+        """Return the options of the kernel that draws gross errors."""
+        raise NotImplementedError
+
     def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, key: Key) -> NoiseState:
         """Draw the share of gross errors in each column, given these as in `NoiseState.gross`, and all counts."""
         return noise

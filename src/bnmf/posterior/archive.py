@@ -16,18 +16,15 @@ import numpy as np
 import pandas as pd
 
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.draws import Draws
+from bnmf.posterior.draws import TRACES, Draws
 from bnmf.posterior.verdict import Finding
 from bnmf.priors.names import from_record, to_record
 from bnmf.utils import digests
 from bnmf.utils.files import npz_bytes, write_bytes
 
 KIND, FORMAT = "bnmf posterior", 8
-ARRAYS = ("W", "Z", "noise_variance", "train_mse")
-OPTIONAL = (
-    "log_density", "row_noise", "row_strength", "df", "outlier_share", "noise_factor", "rate_W", "rate_Z", "offset",
-    "scale", "row_ids",
-)  # fmt: skip
+ARRAYS = ("W", "Z", "train_mse", *TRACES, "noise_factor", "offset", "scale", "row_ids")
+"""Fields that are arrays, or None."""
 
 
 class PosteriorFileError(ValueError):
@@ -36,8 +33,7 @@ class PosteriorFileError(ValueError):
 
 def save(path: str | os.PathLike[str], draws: Draws) -> None:
     """Write draws to a file, replacing an existing one only when the new one is complete."""
-    arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS}
-    arrays |= {name: np.asarray(getattr(draws, name)) for name in OPTIONAL if getattr(draws, name) is not None}
+    arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS if getattr(draws, name) is not None}
     if draws.calibration is not None:
         arrays["calibration"] = draws.calibration.to_array()
     header = {

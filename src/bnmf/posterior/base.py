@@ -11,8 +11,9 @@ from scipy.stats import norm
 
 from bnmf.model.noise import Law
 from bnmf.posterior import predictions, verdict
+from bnmf.posterior.components import sizes
 from bnmf.posterior.summary import MIN_DRAWS, SummaryTable, diagnostics
-from bnmf.sampler.run import Drawn
+from bnmf.sampler.stores import RunningMoments
 from bnmf.sampler.until_converged import standard_error
 from bnmf.utils import arguments
 from bnmf.utils.typing import Array, Bools, Floats, Indices
@@ -121,30 +122,34 @@ class Moments(BasePosterior):
 
     def __init__(
         self,
-        drawn: Drawn,
-        thinning: int,
+        W: RunningMoments,
+        Z: RunningMoments,
+        prediction: RunningMoments,
         *,
+        train_mse: Floats,
         n_observed: int,
-        column_names: pd.Index | None = None,
-        offset: Floats | None = None,
-        lower_bound: float = 0.0,
-        noise_factor: Floats | None = None,
+        column_names: pd.Index | None,
+        offset: Floats | None,
+        lower_bound: float,
+        noise_factor: Floats | None,
+        scale: Floats,
+        thinning: int,
+        calibration: Calibration | None,
+        **traces: Floats,
     ) -> None:
-        assert drawn.prediction is not None
-        self.noise_variance, self.log_density = drawn.traces["noise_variance"], drawn.traces["log_density"]
-        self._row_noise, self._law = drawn.traces.get("row_noise"), Law.of(drawn.traces)
-        self._noise_factor = noise_factor
+        self.noise_variance, self.log_density = traces["noise_variance"], traces["log_density"]
+        self._row_noise, self._law = traces.get("row_noise"), Law.of(traces)
+        self._noise_factor, self._prediction = noise_factor, prediction
         self._offset = 0.0 if offset is None else offset
-        self.train_mse, self.thinning = drawn.train_mse, thinning
+        self.train_mse, self.thinning = train_mse, thinning
         self.n_observed, self.column_names, self.lower_bound = n_observed, column_names, lower_bound
         self.notes: tuple[Finding, ...] = ()
-        self.calibration = None
-        self._prediction = drawn.prediction
+        self.calibration = calibration
         # Components are not matched between chains, so the factors are those of the chain that fits best.
-        best = int(np.argmax(self.log_density.mean(axis=1)))
-        W, Z = drawn.W.mean[best], drawn.Z.mean[best]
-        order = np.argsort(-np.abs(W).sum(axis=0) * np.abs(Z).sum(axis=1), kind="stable")
-        self._factors = W[:, order], Z[order]
+        best = int(np.argmax(traces["log_density"].mean(axis=1)))
+        mean_W, mean_Z = W.mean[best], Z.mean[best]
+        order = np.argsort(-sizes(mean_W, mean_Z, scale), kind="stable")
+        self._factors = mean_W[:, order], mean_Z[order]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -205,7 +210,7 @@ class Moments(BasePosterior):
         """Return the Monte Carlo error of predictions, as that of :class:`bnmf.Posterior`; NaN for one chain."""
         if self.n_chains == 1 or self.n_draws < MIN_DRAWS:
             return float("nan")
-        # Student's t may have no variance, by which any error would look small: take its scale.
+        # With an infinite variance any error would look small: take the scale of the noise.
         variance = self._law.variance if np.isfinite(self._law.variance).all() else 1.0
         rows, columns = self.monitored
         return standard_error((self._prediction.mean / self._std(variance))[:, rows, columns])

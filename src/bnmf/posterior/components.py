@@ -1,4 +1,4 @@
-"""The components of a fit as people look at them: how large they are, and which rows and columns they are made of."""
+"""Component summaries: size, top rows, top columns."""
 
 from __future__ import annotations
 

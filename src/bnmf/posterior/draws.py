@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from bnmf.posterior.verdict import Finding
 
 
+TRACES = (
+    "noise_variance", "log_density", "row_noise", "row_strength", "df", "outlier_share", "rate_W", "rate_Z",
+)  # fmt: skip
+"""Fields with draws of everything but the factors; those that a model does not have are None."""
+
+
 @dataclass(eq=False, repr=False)
 class Draws:
     """Draws of the factors and of the noise, whose fields :class:`bnmf.Posterior` describes, and predictions."""

@@ -111,40 +111,33 @@ def from_run(
 ) -> Posterior | Moments:
     """Return the posterior of a run of a model, which shares its draws; notes are found in the data by default."""
     drawn, model, data = run.drawn, run.model, built.data
-    lower_bound = 0.0 if data.nonnegative else -math.inf
-    scale = model.units.scale
+    common: dict[str, Any] = {
+        "train_mse": drawn.train_mse,
+        **drawn.traces,
+        "n_observed": data.n_observed,
+        "column_names": model.data.column_names,
+        "offset": model.units.offset,
+        "lower_bound": 0.0 if data.nonnegative else -math.inf,
+        "noise_factor": built.noise_factor,
+        "scale": model.units.scale,
+        "thinning": run.schedule.thinning,
+        "calibration": calibration,
+    }
     posterior: Posterior | Moments
     if drawn.prediction is not None:
-        posterior = Moments(
-            drawn,
-            run.schedule.thinning,
-            n_observed=data.n_observed,
-            column_names=model.data.column_names,
-            offset=model.units.offset,
-            lower_bound=lower_bound,
-            noise_factor=built.noise_factor,
-        )
+        posterior = Moments(drawn.W, drawn.Z, drawn.prediction, **common)
     else:
         posterior = Posterior(
             drawn.W,
             drawn.Z,
-            train_mse=drawn.train_mse,
-            **drawn.traces,
-            n_observed=model.data.n_observed,
+            **common,
             row_names=model.data.row_names,
-            column_names=model.data.column_names,
             prior_W=model.priors[0],
-            row_ids=row_ids(data, scale),
-            lower_bound=lower_bound,
-            offset=model.units.offset,
-            scale=scale,
-            thinning=run.schedule.thinning,
-            noise_factor=built.noise_factor,
+            row_ids=row_ids(data, model.units.scale),
             n_fixed=model.fixed.counts,
             signed=(model.priors[0].is_real, model.priors[1].is_real),
         )
     posterior.notes = notes_of.of_fit(posterior, data, model) if notes is None else notes
-    posterior.calibration = calibration
     return posterior
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a fit as such, however well its chains have converged."""
+"""Findings about a fit as such, whether or not its chains agree."""
 
 from __future__ import annotations
 

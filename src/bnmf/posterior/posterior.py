@@ -11,10 +11,11 @@ import numpy as np
 
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
-from bnmf.posterior import archive, components, inference_data, new_rows
+from bnmf.model.noise import Law
+from bnmf.posterior import archive, components, inference_data, new_rows, predictions
 from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.base import BasePosterior
-from bnmf.posterior.draws import Draws
+from bnmf.posterior.draws import TRACES, Draws
 from bnmf.posterior.summary import MIN_DRAWS, posterior_html
 from bnmf.sampler.until_converged import monte_carlo_error
 from bnmf.utils import arguments, memory
@@ -48,7 +49,7 @@ class Posterior(Draws, BasePosterior):
     prior_W : Prior, optional
         Prior of W, needed for new rows.
     row_ids : ndarray of uint64 of shape (rows,), optional
-        Hashes of the fitted rows, by which :meth:`posterior_of` recognises them.
+        Hashes of the fitted rows, with which :meth:`posterior_of` recognises them.
     lower_bound : float, default=0.0
         The smallest value that an entry of the data can take: 0, or -inf if negative data were allowed.
     log_density : ndarray of shape (chain, draw), optional
@@ -66,7 +67,7 @@ class Posterior(Draws, BasePosterior):
     thinning : int, default=1
         Sweeps from one draw to the next. The last draw is that of the last sweep.
     notes : tuple of Finding, default=()
-        What is wrong with the fit as such, however well it has converged.
+        Findings about the fit as such, whether or not the chains agree.
     df : ndarray of shape (chain, draw), optional
         Draws of the degrees of freedom of Student's t, whose squared scales are then the variances above.
     outlier_share : ndarray of shape (chain, draw, columns), optional
@@ -114,11 +115,8 @@ class Posterior(Draws, BasePosterior):
         if not arguments.whole_number(sweep, "sweep", 0) < n_sweeps:
             raise ValueError(f"sweep must be at least 0 and less than the number of sweeps, {n_sweeps}, got {sweep}")
         first = self.n_draws - min((n_sweeps - int(sweep) - 1) // self.thinning + 1, self.n_draws)
-        noise = ("noise_variance", "row_noise", "row_strength", "df", "outlier_share")
-        traces = ("log_density", "rate_W", "rate_Z", *noise)
-        later = {
-            name: getattr(self, name)[:, first:] for name in ("W", "Z", *traces) if getattr(self, name) is not None
-        }
+        drawn = {name: getattr(self, name) for name in ("W", "Z", *TRACES)}
+        later = {name: draws[:, first:] for name, draws in drawn.items() if draws is not None}
         result = replace(self, **later)
         result._fitted = None if self._fitted is None else self._fitted.after(sweep)
         return result
@@ -260,16 +258,17 @@ class Posterior(Draws, BasePosterior):
 
     def monitored_predictions(self) -> Floats:
         """Return draws (chain, draw, n) of the monitored entries in units of their predictive standard deviations."""
-        # Student's t with few degrees of freedom has no variance, by which any error would look small: take its scale.
-        is_finite = self.df is None or bool((self.df > 2.0).all())
-        spread = (self if is_finite else replace(self, df=None)).std(*self.monitored)
+        W, Z, noise = self.flat
+        if not np.isfinite(noise.law.variance).all():  # any error would look small: take the scale of the noise
+            noise = replace(noise, law=Law())
+        spread = predictions.entry_std(W, Z, *self.monitored, noise)
         return np.asarray(self.draws_of(*self.monitored, noise=False) / spread)
 
     def prediction_error(self) -> float:
         """Return the Monte Carlo error of a prediction, in units of its predictive standard deviation.
 
         It is the spread of the chains' means over the root of the number of chains (of the two halves of one chain),
-        root mean square over some entries: what it costs that the chains have not converged. Below 0.1 more draws
+        root mean square over some entries: the cost of chains that do not agree. Below 0.1 more draws
         would not change a prediction noticeably; above 0.25 they would.
 
         Returns

@@ -289,8 +289,8 @@ def log_predictive_density(
 ) -> Floats:
     """Return the log predictive density of each entry, (n,): the mean likelihood over the draws, smoothed.
 
-    Where the noise is small beside the spread of w z over the draws, the mean of S narrow peaks is no estimate of the
-    density between them. So the variance of each is enlarged by the square of Silverman's bandwidth of w z.
+    Where the noise is small compared with the spread of w z over the draws, the mean of S narrow peaks is no estimate
+    of the density between them. So the variance of each is enlarged by the square of Silverman's bandwidth of w z.
     """
     (W, Z, noise), out = draws, np.empty(len(rows))
     for part in tiles(len(rows), 48 * len(W)):

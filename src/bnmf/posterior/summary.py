@@ -48,7 +48,7 @@ def _std(draws: Array) -> float:
 def rhat_and_ess(draws: Array) -> tuple[Array, Array]:
     """Return rank-normalised split R-hat and bulk effective sample size of draws (chain, draw, n).
 
-    Constant quantities have converged: their R-hat is 1, and every draw counts.
+    The R-hat of a constant quantity is 1, and every draw counts.
     """
     from arviz_stats.base import array_stats
 

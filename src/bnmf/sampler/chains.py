@@ -68,7 +68,7 @@ def run(
             for ended in job.ended:  # the pool loses track of a thread if Ctrl-C comes while it is being started
                 ended.wait()
         finally:
-            job.stop.set()  # after an error the other chains need not go on
+            job.stop.set()  # after an error the other chains stop too
         for future in futures:
             future.result()  # re-raises the error of a chain
     return [min(schedule.draws_after(sweep), schedule.n_draws) for sweep in job.sweeps]  # a stored chain may be longer

@@ -1,4 +1,4 @@
-"""Checkpoints: draws and states in a directory, so that a run continues where it stopped, and as long as one likes."""
+"""Checkpoints: draws and states in a directory, from which a run resumes where it stopped, or is made longer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NUMBERS = ("scale", "row_strength", "column_strength", "df", "squared_error", "l
 """Numbers of a state, in the order in which its file holds them."""
 SETTINGS_FILE = "settings.json"
 OWN_FILES = (SETTINGS_FILE, "*.npy", "chain-*.npz")
-"""Names of the files of a checkpoint beside its lock."""
+"""Names of the files of a checkpoint, except its lock."""
 ABANDONED = re.compile(r"\.(settings\.json|\w+\.npy|chain-\d+\.npz)\.\d+-\d+\.tmp")
 """Names of unfinished files of a process that was killed."""
 AGAIN = "remove the directory to draw everything again"

@@ -16,7 +16,6 @@ import numpy as np
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.kernels.compiled import all_finite, draw_both
-from bnmf.model.contaminated import FACTOR, log_odds
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Coefficients
@@ -214,7 +213,7 @@ def with_latent_values(
     if model.data.limits is not None:
         part, options = streams.LATENT, {"weight": model.weights(noise)[filled.listed] if model.is_weighted else None}
     else:
-        part, options = streams.OUTLIERS, {"log_odds": log_odds(noise.share), "factor": FACTOR}
+        part, options = streams.OUTLIERS, model.noise_model.gross_errors(noise)
     variances = {"row_variance": noise.row, "column_variance": noise.column}
     filled.draw_all(model.rows, stream.key(sweep, part), workers, W=W, Z=Zt, **variances, **options)
     if model.noise_model.has_outliers:

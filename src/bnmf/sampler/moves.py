@@ -1,4 +1,4 @@
-"""What a sweep does beside one draw of each row: it changes how fast a chain mixes, and not where to."""
+"""What a sweep does in addition to one draw of each row: it changes how fast a chain mixes, not where to."""
 
 from __future__ import annotations
 

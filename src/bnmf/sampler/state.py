@@ -1,4 +1,4 @@
-"""The state of a chain, and what is traced of it beside the factors, in the user's units."""
+"""The state of a chain, and what is traced of it in addition to the factors, in the user's units."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def stored_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
 
 
 def working_bytes(model: Model, n_parallel: int) -> int:
-    """Return about how much memory chains take that run side by side, beside data and draws, in bytes."""
+    """Return about how many bytes chains that run side by side take in addition to data and draws."""
     # The state of a chain and the one before it, the factor that is read in rows of whole vectors, and what moves try.
     n_factors = 4
     return 8 * n_parallel * n_factors * sum(model.data.shape) * model.n_components

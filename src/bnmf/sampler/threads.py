@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 from bnmf.kernels.compiled import ROWS_PER_TILE, Memory
 from bnmf.model.model import Model
 
-# Tiles between two moments in which a single thread hears Ctrl-C.
+# Tiles per kernel call of a single thread: Ctrl-C is handled between calls.
 TILES_PER_CALL = 64
 # Most tiles of a side of data whose half-sweeps are one call: on larger data Python between them costs nothing.
 MAX_SMALL_TILES = 8
@@ -44,7 +44,7 @@ class Workers:
     def memory(self) -> Memory:
         """Memory of the calling thread for the kernels.
 
-        It is the same for everyone who asks: parts of a sweep that come one after the other share it.
+        All callers on a thread share it, so its content does not survive the next call of a kernel.
         """
         memory: Memory | None = getattr(self._local, "memory", None)
         if memory is None:
@@ -52,7 +52,7 @@ class Workers:
         return memory
 
     def may_draw_at_once(self, n_rows: int) -> bool:
-        """Return whether one call may draw so many rows: there is one thread, and Ctrl-C is heard soon enough."""
+        """Return whether one call may draw so many rows: there is one thread, and Ctrl-C is handled soon enough."""
         return self._pool is None and n_rows <= ROWS_PER_TILE * MAX_SMALL_TILES
 
     def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:
