@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from bnmf import BayesianNMF, NMFImputer
+from bnmf import BayesianNMF
 from bnmf.noise import StudentT
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler import chains
@@ -156,13 +156,6 @@ def test_parameters_that_were_set_since_do_not_count():
     X = data()
     model = quick().fit(X).set_params(n_components=3, n_chains=1, thinning=2, random_state=9, prior="gee", n_draws=99)
     assert_same(model.sample_more(4), quick(n_draws=10).fit(X))
-
-
-def test_an_imputer_goes_on():
-    X = data()
-    imputer = NMFImputer(quick()).fit(X)
-    imputer.estimator_.sample_more(4)
-    np.testing.assert_array_equal(imputer.transform(X), NMFImputer(quick(n_draws=10)).fit(X).transform(X))
 
 
 @pytest.mark.parametrize(

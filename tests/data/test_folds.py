@@ -78,24 +78,6 @@ def test_more_folds_than_entries():
     assert [len(fold.rows) for fold in found] == [1, 1]
 
 
-def test_one_fold_hides_everything():
-    data, X = LISTED["dense"]
-    (fold,) = folds(data, 1, np.random.default_rng(0))
-    assert fold.rest.n_observed == 0
-    assert np.isnan(dense_of(fold.rest)).all()
-    assert len(fold.rows) == (~np.isnan(X)).sum()
-
-
-def test_folds_depend_on_the_generator_alone():
-    data, _ = LISTED["dense"]
-
-    def hidden(seed):
-        return [data.flat(fold.rows, fold.columns).tolist() for fold in folds(data, 3, np.random.default_rng(seed))]
-
-    assert hidden(1) == hidden(1)
-    assert hidden(1) != hidden(2)
-
-
 # --- sparse data with implicit zeros
 
 

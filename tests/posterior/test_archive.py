@@ -85,15 +85,6 @@ def test_round_trip(tmp_path, make):
     assert str(again.verdict) == str(posterior.verdict)
 
 
-def test_a_loaded_posterior_takes_new_rows(path):
-    rows = np.array([[1.0, np.nan, -2.0, 0.5]])
-    posterior = replace(full(), noise_factor=None, n_fixed=(0, 0))
-    posterior.save(path)
-    found, expected = Posterior.load(path).posterior_of(rows), posterior.posterior_of(rows)
-    np.testing.assert_array_equal(found.W, expected.W)
-    np.testing.assert_array_equal(found.row_noise, expected.row_noise)
-
-
 def test_names_that_json_lacks_become_text(path):
     replace(full(), row_names=pd.Index([1, 2.5, "c", None, (1, 2)], dtype=object)).save(path)
     assert Posterior.load(path).row_names.tolist() == [1, 2.5, "c", "None", "(1, 2)"]

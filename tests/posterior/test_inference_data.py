@@ -79,16 +79,6 @@ def test_sample_stats_are_the_log_densities_of_the_draws():
     assert groups_of(inference_data.convert(make())) == ["posterior"]
 
 
-def test_sample_stats_with_thinning(X):
-    model = Model(ObservedMatrix.from_data(X), 1)
-    schedule = Schedule(n_chains=2, burn_in=3, n_draws=4, thinning=3)
-    posterior = sample_posterior(model, schedule, 0)
-    found = inference_data.convert(posterior).sample_stats["log_density"].values
-    products = np.einsum("cdmk,cdkn->cdmn", posterior.W, posterior.Z)
-    densities = stats.norm.logpdf(X, products, np.sqrt(posterior.noise_variance)[:, :, None, None])
-    np.testing.assert_allclose(found, np.nansum(densities, axis=(2, 3)), rtol=1e-8)
-
-
 @pytest.mark.parametrize("storage", ["dense", "listed"])
 def test_log_likelihood(X, storage):
     data = ObservedMatrix.from_data(X)

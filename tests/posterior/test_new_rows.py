@@ -237,22 +237,6 @@ def test_weight_and_noise_of_a_row_follow_their_joint_distribution(by_column):
         assert_follows(drawn[0, number, :, 0], grid_cdf(of_weight, np.linspace(0.0, 60.0, 40_000)))
 
 
-@pytest.mark.parametrize("by_column", [False, True])
-def test_noise_of_rows_has_streams_of_its_own(by_column):
-    """A row drawn alone, or beside others in another order, has the same draws."""
-    rng = np.random.default_rng(0)
-    X = rng.exponential(size=(6, 2))
-    X[2, 1] = np.nan
-    Z, variance = rng.exponential(size=(1, 3, 1, 2)), rng.exponential(size=(1, 3, 2) if by_column else (1, 3))
-    given = np.ones((1, 3, 4, 1)), Z, variance, L1(1.0)
-    whole, ids = draw_both(X, *given, **by_row()), ids_of(6)
-    for chosen in ([0], [2], [4, 1, 2]):
-        some = draw_both(X[chosen], *given, ids=ids[chosen], **by_row())
-        for found, expected in zip(some, whole, strict=True):
-            np.testing.assert_allclose(found, expected[:, :, chosen], rtol=1e-10)
-    assert len(np.unique(whole[1])) == whole[1].size
-
-
 @pytest.mark.parametrize("by", ["factor", "component"])
 @pytest.mark.parametrize("kind", [L1, L2Squared])
 def test_learned_rates_are_those_of_each_draw(kind, by):

@@ -55,15 +55,6 @@ def test_tiles(tile_bytes):
                 assert len(set(sizes[:-1])) == 1
 
 
-@pytest.mark.usefixtures("tile_bytes")
-def test_quantiles():
-    expected = np.quantile(PRODUCTS, PROBABILITIES, axis=0, method="weibull")
-    found = quantiles(W, Z, PROBABILITIES, None, 0.0, 0.0, np.random.default_rng(0))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-    found = entry_quantiles(W, Z, ROWS, COLUMNS, PROBABILITIES, None, 0.0, 0.0, np.random.default_rng(0))
-    np.testing.assert_allclose(found, expected[:, ROWS, COLUMNS], rtol=1e-12)
-
-
 def test_quantiles_of_new_data(tile_bytes):
     """Noise is drawn tile by tile, each with its own generator, so its order is known."""
     offset = np.array([1e9, -3.0, 0.0, 7.0, 2.5])
@@ -128,17 +119,6 @@ def test_quantiles_cover_a_new_draw_as_often_as_they_say():
     np.testing.assert_allclose(found[:, 0], [[1.0, 10.0], [5.0, 50.0], [9.0, 90.0], [2.5, 25.0]], rtol=1e-12)
 
 
-def test_add_noise():
-    noise, variance = noise_of("both")
-    variance = variance[:, ROWS, COLUMNS]
-    found = add_noise(CHOSEN, noise, ROWS, COLUMNS, -np.inf, np.random.default_rng(2))
-    normals = np.random.default_rng(2).standard_normal(CHOSEN.shape)
-    np.testing.assert_allclose(found, CHOSEN + np.sqrt(variance) * normals, rtol=1e-12)
-    cut = add_noise(CHOSEN, noise, ROWS, COLUMNS, 1.3, np.random.default_rng(2))
-    np.testing.assert_array_equal(cut, np.maximum(found, 1.3))
-    assert (cut == 1.3).any()
-
-
 @pytest.mark.usefixtures("tile_bytes")
 def test_moments():
     np.testing.assert_allclose(entries(W, Z, ROWS, COLUMNS), CHOSEN, rtol=1e-12)
@@ -188,25 +168,6 @@ def law_of(noise, draws=slice(None)):
     return stats.norm() if df is None else stats.t(df[draws, None])
 
 
-def test_noise_of_some_rows():
-    for kind in KINDS:
-        noise, variance = noise_of(kind)
-        for rows in (slice(0, M), slice(2, 5), slice(6, 7)):
-            found = noise.of_rows(rows)
-            by_row = noise.row.size > 1 or (noise.factor is not None and len(noise.factor) > 1)
-            by_column = noise.column.shape[1] > 1 or noise.factor is not None
-            assert found.shape == (S, variance[0, rows].shape[0] if by_row else 1, N if by_column else 1)
-            np.testing.assert_allclose(np.broadcast_to(found, variance[:, rows].shape), variance[:, rows], rtol=1e-14)
-
-
-def test_noise_at_positions():
-    for kind in KINDS:
-        noise, variance = noise_of(kind)
-        found = noise.at(ROWS, COLUMNS)
-        assert found.shape == (S, 1 if kind in ("common", "t") else len(ROWS))
-        np.testing.assert_allclose(np.broadcast_to(found, CHOSEN.shape), variance[:, ROWS, COLUMNS], rtol=1e-14)
-
-
 def test_noise_of_some_draws():
     for kind in KINDS:
         noise, variance = noise_of(kind)
@@ -218,12 +179,6 @@ def test_noise_of_some_draws():
         np.testing.assert_allclose(
             chosen.law.log_density(squares), law_of(noise, draws).logpdf(np.sqrt(squares)), rtol=1e-12
         )
-
-
-def test_variance_of_noise_of_scale_one():
-    for kind in KINDS:
-        noise, _ = noise_of(kind)
-        np.testing.assert_allclose(np.ravel(noise.law.variance), np.ravel(law_of(noise).var()), rtol=1e-12)
 
 
 def test_variance_of_student_t_is_infinite_up_to_two_degrees_of_freedom():

@@ -102,10 +102,3 @@ def test_draws_of_any_scale(of_rate, rate):
     assert np.isfinite(w).all()
     assert (w > 0).all()
     assert len(np.unique(w)) == w.size
-
-
-def test_same_generator_gives_the_same_draw():
-    prior = L1Squared(1.0) + LInf(1.0)
-    first, again, other = (prior.draw((5, 3), np.random.default_rng(seed)) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).all()

@@ -6,7 +6,7 @@ from scipy import stats
 from tests.statistical.checks import assert_follows, grid_cdf
 
 from bnmf.priors import L1, Laplace, Normal, TruncatedNormal
-from bnmf.priors.names import allows_negative, as_prior, from_record, to_record
+from bnmf.priors.names import from_record, to_record
 
 LAWS = {
     "Normal(1.5, 4.0)": (Normal(1.5, 4.0), stats.norm(1.5, 0.5)),
@@ -41,16 +41,6 @@ def test_a_nonnegative_term_restricts_the_sum():
     assert prior.coefficients((2, 3)).absolute is None
     assert prior.log_density([[-1.0]]) == -np.inf
     assert not prior.is_real
-
-
-def test_names():
-    assert (allows_negative("normal"), allows_negative(("ard", "laplace")), allows_negative("ard")) == (
-        True,
-        True,
-        False,
-    )
-    assert as_prior("normal").is_by_component
-    assert as_prior("laplace").is_by_component
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.sampler import chains
 from bnmf.sampler.chains import largest_block, run
-from bnmf.sampler.gibbs import sample, start
+from bnmf.sampler.gibbs import sample
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.stores import DrawStore, Schedule, Store
 from bnmf.sampler.streams import Stream
@@ -104,19 +104,6 @@ def test_chains_resume_from_their_states(model):
     for draw, sweep in ((1, 6), (2, 8), (3, 10)):
         np.testing.assert_array_equal(store.W[1, draw], states_of(model, 1)[sweep - 1].W)
     assert not [event for event in store.events if event[:2] == ("record", 2)]
-
-
-def test_a_chain_is_started_once_and_only_if_it_is_new(model, monkeypatch):
-    started = []
-    store = Continued(model, SCHEDULE, {1: states_of(model, 1)[4]})
-
-    def counting(model, stream, *args):
-        started.append(stream.chain)
-        return start(model, stream, *args)
-
-    monkeypatch.setattr(chains.gibbs, "start", counting)
-    run(model, SCHEDULE, store, SEED)
-    assert sorted(started) == [0, 2]
 
 
 @pytest.mark.parametrize(("seconds", "sweeps"), [(-1.0, [*range(1, 11), 10]), (1e9, [10])])

@@ -110,10 +110,6 @@ def test_draws_on_disk_cannot_be_changed(directory):
             draws[0, 0, 0, 0] = 1.0
 
 
-def test_an_error_in_a_chain_is_raised_with_several_threads(sweeps):
-    fail_after(sweeps, 0, n_jobs=2)
-
-
 # --- settings
 
 
@@ -238,12 +234,6 @@ def test_ctrl_c_with_a_checkpoint_goes_on_with_more_threads(tmp_path, monkeypatc
     assert first.posterior_.n_draws < 50
     monkeypatch.undo()
     assert_same(fit(n_draws=50, checkpoint=tmp_path, n_jobs=2), fit(n_draws=50))
-
-
-def test_ctrl_c_before_the_first_draw(monkeypatch):
-    interrupt_after(monkeypatch, 3)
-    with pytest.raises(KeyboardInterrupt, match="before the first draw"):
-        fit()
 
 
 # --- errors and kills
@@ -379,12 +369,6 @@ def test_cut_off_between_the_files(directory, plain, monkeypatch, n_files):
 
 
 # --- whose files they are
-
-
-@pytest.mark.parametrize("name", ["", b"", b"directory", 3, ["a"]])
-def test_names_that_are_no_directory(name):
-    with pytest.raises((ValueError, TypeError), match="checkpoint"):
-        fit(checkpoint=name)
 
 
 def test_one_process_at_a_time(directory, plain):

@@ -3,7 +3,6 @@
 from itertools import islice
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import stats
@@ -77,34 +76,11 @@ def test_chain_goes_on_as_if_it_had_never_stopped(name):
         np.testing.assert_array_equal(state.Zt, Zt)
 
 
-def test_seeds_and_chains_differ_and_repeat():
-    model = Model(ObservedMatrix.from_data(some_data()), 3)
-    addresses = [(0, 0), (0, 1), (1, 0)]
-    found = [next(sample(model, Stream(*address), n_sweeps=1)) for address in addresses]
-    assert len({state.sigma2 for state in found}) == len(found)
-    assert len({state.W[0, 0] for state in found}) == len(found)
-    assert_identical(next(sample(model, Stream(0, 1))), found[1])
-
-
 def test_sweeps_of_one_chain_use_different_streams():
     model = Model(ObservedMatrix.from_data(some_data()), 3, L1(1.0))
     state = start(model, Stream(0))
     after = [step(model, state._replace(sweep=sweep), Stream(0)).sigma2 for sweep in range(5)]
     assert len(set(after)) == 5
-
-
-@pytest.mark.parametrize("container", ["mask", "frame", "Fortran", "sparse"])
-def test_container_does_not_change_the_chain(container):
-    A = some_data(missing=0.2) + 0.1
-    mask = ~np.isnan(A)
-    given = {
-        "mask": (np.where(mask, A, 1.0), mask),
-        "frame": (pd.DataFrame(A),),
-        "Fortran": (np.asfortranarray(A),),
-        "sparse": (sp.coo_array(A),),
-    }[container]
-    expected = last_state(Model(ObservedMatrix.from_data(A), 3, "gl22inf"))
-    assert_identical(last_state(Model(ObservedMatrix.from_data(*given), 3, "gl22inf")), expected)
 
 
 def test_start_from_given_factors():

@@ -12,7 +12,6 @@ from bnmf.data import ObservedMatrix
 from bnmf.data.identity import row_ids
 from bnmf.model import Model
 from bnmf.model.units import units_of
-from bnmf.posterior.base import Moments
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler import chains as sampler_chains
 from bnmf.sampler.gibbs import sample
@@ -101,13 +100,6 @@ def test_arguments_are_passed_on(model, monkeypatch):
     assert options == {"init": init, "moves": PLAIN, "n_jobs": 2, "progress": True, "deadline": None}
 
 
-def test_dtype(model):
-    posterior = sample_posterior(model, SCHEDULE, SEED, dtype="float32")
-    assert posterior.W.dtype == posterior.Z.dtype == np.float32
-    assert posterior.noise_variance.dtype == posterior.train_mse.dtype == np.float64
-    np.testing.assert_array_equal(posterior.W[1], np.array([state.W for state in kept_of(model, 1)], np.float32))
-
-
 def test_what_goes_along(X):
     frame = pd.DataFrame(X, index=[f"r{i}" for i in range(8)], columns=list("uvwxyz"))
     data = ObservedMatrix.from_data(frame)
@@ -134,18 +126,6 @@ def test_lower_bound(X, keep_draws):
         model = Model(shifted, 2, units=units)
         posterior = sample_posterior(model, SCHEDULE, SEED, keep_draws=keep_draws, data=data)
         assert posterior.lower_bound == bound
-
-
-def test_moments_in_place_of_draws(model):
-    draws = sample_posterior(model, SCHEDULE, SEED)
-    moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
-    assert isinstance(moments, Moments)
-    assert moments.n_draws == 5
-    assert moments.n_observed == 46
-    np.testing.assert_allclose(moments.mean(), draws.mean(), rtol=1e-12)
-    np.testing.assert_allclose(moments.std(noise=False), draws.std(noise=False), rtol=1e-9)
-    np.testing.assert_array_equal(moments.noise_variance, draws.noise_variance)
-    np.testing.assert_array_equal(moments.train_mse, draws.train_mse)
 
 
 # --- interruption

@@ -11,7 +11,7 @@ from bnmf.model.noise import NoiseState, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler.state import State
-from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Schedule, Store, draw_bytes
+from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Schedule
 
 SCHEDULE = Schedule(n_chains=2, burn_in=3, n_draws=4, thinning=2)
 KEPT = [5, 7, 9, 11]
@@ -52,13 +52,6 @@ def fill(store, n_sweeps=(11, 11)):
     return chains
 
 
-@pytest.mark.parametrize(("dtype", "n_bytes"), [(np.float64, 8), ("float32", 4)])
-def test_draw_bytes(model, dtype, n_bytes):
-    assert draw_bytes(model, SCHEDULE, dtype) == 2 * 4 * (4 * 2 + 3 * 2) * n_bytes
-    store = DrawStore(model, SCHEDULE, dtype)
-    assert draw_bytes(model, SCHEDULE, dtype) == store.W.nbytes + store.Z.nbytes
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_each_draw_is_in_its_place(model, dtype):
     store = DrawStore(model, SCHEDULE, dtype)
@@ -71,33 +64,6 @@ def test_each_draw_is_in_its_place(model, dtype):
         np.testing.assert_array_equal(store.traces["noise_variance"][chain], [s.sigma2 for s in kept])
         np.testing.assert_array_equal(store.traces["log_density"][chain], [s.log_likelihood for s in kept])
         np.testing.assert_array_equal(store.train_mse[chain], [s.squared_error / 10 for s in chain_states])
-
-
-def test_later_sweeps_are_empty(model):
-    store = DrawStore(model, SCHEDULE)
-    fill(store, (8, 4))  # two draws of the first chain, none of the second
-    assert np.isfinite(store.train_mse[0, :8]).all()
-    assert np.isnan(store.train_mse[0, 8:]).all()
-    assert np.isfinite(store.train_mse[1, :4]).all()
-    assert np.isnan(store.train_mse[1, 4:]).all()
-    assert (store.W[0, :2] > 0).all()
-    assert (store.W[0, 2:] == 0).all()
-    assert (store.W[1] == 0).all()
-    assert (store.traces["noise_variance"][0, :2] > 0).all()
-    assert (store.traces["noise_variance"][0, 2:] == 0).all()
-    assert (store.traces["noise_variance"][1] == 0).all()
-
-
-def test_allocate(model):
-    store = Store(model, SCHEDULE)
-    filled = store.allocate("x", (2, 3), np.float32, fill=2.5)
-    np.testing.assert_array_equal(filled, np.full((2, 3), 2.5, np.float32))
-    assert filled.dtype == np.float32
-    np.testing.assert_array_equal(store.allocate("y", (4, 1)), np.zeros((4, 1)))
-    filled[:] = 1.0
-    more = store.allocate("x", (1, 5), np.float32, fill=2.5)
-    np.testing.assert_array_equal(more, [[1.0, 1.0, 1.0, 2.5, 2.5]])
-    np.testing.assert_array_equal(store.allocate("x", (2, 3), np.float32), np.ones((2, 3)))  # nothing was lost
 
 
 def test_running_moments_do_not_cancel():
@@ -261,21 +227,6 @@ def test_schedule_by_hand():
     assert [sweep for sweep in range(13) if schedule.keeps(sweep)] == [6, 8, 10, 12]
     assert [schedule.draws_after(sweep) for sweep in range(11)] == [0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3]
     assert [schedule.sweeps_for(n) for n in range(4)] == [4, 6, 8, 10]
-
-
-@pytest.mark.parametrize(("burn_in", "thinning"), [(0, 1), (5, 2), (1, 7)])
-def test_counts_of_a_schedule_agree(burn_in, thinning):
-    schedule = Schedule(burn_in=burn_in, n_draws=4, thinning=thinning)
-    n_kept = 0
-    for sweep in range(1, schedule.n_sweeps + 1):
-        if schedule.keeps(sweep):
-            n_kept += 1
-            assert schedule.sweeps_for(n_kept) == sweep  # no later than necessary
-        assert schedule.draws_after(sweep) == n_kept
-    assert n_kept == 4
-    assert schedule.keeps(schedule.n_sweeps)  # no sweep after the last draw
-    assert not schedule.keeps(0)
-    assert schedule.draws_after(0) == 0
 
 
 @pytest.mark.parametrize(("name", "lowest"), [("n_chains", 1), ("burn_in", 0), ("n_draws", 1), ("thinning", 1)])

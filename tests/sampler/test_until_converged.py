@@ -222,15 +222,6 @@ def test_ctrl_c(monkeypatch):
 # --- with other features
 
 
-def test_it_can_be_followed_by_more_draws(monkeypatch):
-    let_errors_be(monkeypatch, 0.3, 0.05)
-    choose(monkeypatch, True)
-    model = auto().fit(data()).sample_more(7)
-    assert model.posterior_.W.shape[:2] == (4, 107)
-    assert model.message_ == "107 draws of 4 chains were taken"
-    assert_same(model, fixed(model))
-
-
 def test_with_a_checkpoint(tmp_path, monkeypatch):
     """A fit that is repeated reads what is there, and goes on only if it must."""
     let_errors_be(monkeypatch, 0.3, 0.05)

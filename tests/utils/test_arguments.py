@@ -144,18 +144,6 @@ def test_none_takes_the_global_generator():
     assert found[0] != found[1]
 
 
-@pytest.mark.usefixtures("global_generator")
-def test_nothing_else_advances_the_global_generator():
-    np.random.seed(5)  # noqa: NPY002
-    as_seed(3)
-    as_seed(np.random.RandomState(3))
-    as_seed(np.random.default_rng(3))
-    as_generator(3)
-    after = np.random.randint(LIMIT)  # noqa: NPY002
-    np.random.seed(5)  # noqa: NPY002
-    assert after == np.random.randint(LIMIT)  # noqa: NPY002
-
-
 def test_generators():
     rng = np.random.default_rng(3)
     assert as_generator(rng) is rng

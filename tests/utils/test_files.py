@@ -67,20 +67,6 @@ def test_the_content_is_on_disk_before_the_rename(tmp_path, monkeypatch):
     assert events[:2] == [("fsync", 5), ("replace", 5)]
 
 
-def test_an_error_of_the_disk_keeps_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "file.bin"
-    path.write_bytes(b"old")
-
-    def fail(descriptor):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(files.os, "fsync", fail)
-    with pytest.raises(OSError, match="no space left"):
-        write_bytes(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file.bin"]
-
-
 def test_two_threads_at_once(tmp_path):
     """Both are inside their block at the same time, and write different temporary files."""
     path = tmp_path / "file.bin"

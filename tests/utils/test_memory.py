@@ -47,21 +47,6 @@ def test_warns_above_half_of_the_memory_only(monkeypatch):
     warn_if_large(400, "the draws", "do less")
 
 
-def test_fit_names_the_options(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: 1000)
-    X = np.random.default_rng(0).exponential(size=(8, 6))
-    model = BayesianNMF(1, noise="column", n_chains=1, burn_in=200, n_draws=100, random_state=0)
-    with pytest.warns(MemoryWarning) as caught:
-        model.fit(X)
-    message = str(caught[0].message)
-    # 100 draws of 8 + 6 factors and of 9 other numbers, 300 errors, and 4 (8 + 6) numbers to work with, of 8 bytes
-    assert "20.8 kB" in message
-    for option in ("thinning", "float32", "checkpoint", "keep_draws=False"):
-        assert option in message
-    with pytest.warns(MemoryWarning, match="fewer chains"):
-        BayesianNMF(1, n_chains=1, n_draws=100, keep_draws=False, random_state=0).fit(X)
-
-
 def test_more_than_there_is_is_an_error(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 2048)
     memory.require(2048, "it", "no")

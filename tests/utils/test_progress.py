@@ -17,22 +17,6 @@ def fit(**settings):
     return BayesianNMF(1, n_chains=2, burn_in=200, n_draws=100, random_state=0, **settings).fit(X)
 
 
-def test_quiet_by_default(capsys):
-    fit()
-    assert capsys.readouterr() == ("", "")
-
-
-def test_lines_in_a_log(capsys):
-    fit(progress=True)
-    out, err = capsys.readouterr()
-    assert out == ""
-    lines = err.splitlines()
-    assert len(lines) == 2  # a short run: only the end of each chain
-    assert sorted(line.split(":")[0] for line in lines) == ["chain 0", "chain 1"]
-    assert "300/300 sweeps" in lines[0]
-    assert "sweeps/s, 0 s left, training MSE" in lines[0]
-
-
 def test_lines_now_and_then(monkeypatch, capsys):
     clock = iter(np.arange(0.0, 1000.0, 1.0))  # one second for each look at it
     monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
