@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 
 from benchmarks.cluster import low_rank
 from bnmf.data.observed import ObservedMatrix
-from bnmf.distributed import ShardedMatrix
+from bnmf.distributed.sharded import ShardedMatrix
 from bnmf.model.model import Model
 from bnmf.model.units import units_of
 from bnmf.sampler import gibbs

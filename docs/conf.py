@@ -3,6 +3,7 @@
 Pages are Markdown; the API reference is made from docstrings, and the gallery by running the scripts in examples/.
 """
 
+import inspect
 import os
 from pathlib import Path
 
@@ -57,3 +58,13 @@ html_css_files = ["bnmf.css"]
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
+
+
+def skip_internal(app, what, name, obj, skip, options):
+    """Leave out methods with one sentence of docstring: they are public to the package, and not to its users."""
+    is_described = any(f"{part}\n---" in (inspect.getdoc(obj) or "") for part in ("Parameters", "Returns"))
+    return True if inspect.isroutine(obj) and not is_described else None
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_internal)

@@ -279,7 +279,6 @@ def test_the_same_seed_gives_the_same(capsys):
 
 def test_ctrl_c_ends_the_check(monkeypatch):
     monkeypatch.setattr(Run, "ending", Ending.INTERRUPTED)
-    monkeypatch.setattr(Run, "interruption", lambda run: "interrupted")
     monkeypatch.setattr(checking, "_impute", lambda *_: pytest.fail("it went on"))
     with pytest.raises(KeyboardInterrupt):
         check_table(example(), estimator=SHORTEST)

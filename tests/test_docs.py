@@ -33,13 +33,15 @@ from tests.pages import (
 )
 
 # Packages whose names are not for users, or are those of `bnmf` itself.
-INTERNAL = {"bnmf.model", "bnmf.posterior"}
+INTERNAL = {"bnmf.data", "bnmf.model", "bnmf.posterior"}
 # What users meet as arguments or results, in modules that hold more than that.
 FURTHER_NAMES = {
     "bnmf.checking.TableCheck",
     "bnmf.imputer.PooledEstimate",
     "bnmf.selection.RankChoice",
+    "bnmf.posterior.calibration.Calibration",
     "bnmf.noise.CommonNoise",
+    "bnmf.noise.ContaminatedNoise",
     "bnmf.noise.GroupedNoise",
     "bnmf.noise.StudentT",
 }

@@ -14,7 +14,7 @@ import pytest
 from bnmf import BayesianNMF
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 
-SECONDS = 120  # for all fits, most of it to load and compile
+SECONDS = 120  # for all fits
 PRIORS = ["gee", "gl12", "gl22", "glinf", "gl22inf"]
 
 

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from dask import delayed
 
 from bnmf import BayesianNMF, NMFImputer, select_rank
-from bnmf.distributed import RowBlocks, ShardedMatrix
+from bnmf.distributed import RowBlocks
 from bnmf.distributed.cluster import BLOCKS_IN_MEMORY, Cluster, spread
-from bnmf.distributed.sharded import bounds_of
+from bnmf.distributed.sharded import ShardedMatrix, bounds_of
 from tests.distributed.clusters import low_rank
 
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from bnmf.distributed import ShardedMatrix, read_blocks, read_triples
+from bnmf.distributed import read_blocks, read_triples
+from bnmf.distributed.sharded import ShardedMatrix
 from tests.distributed.clusters import low_rank
 
 

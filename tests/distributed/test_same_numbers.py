@@ -10,7 +10,8 @@ import bnmf
 from bnmf import BayesianNMF
 from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
-from bnmf.distributed import RowBlocks, ShardedMatrix, sharded
+from bnmf.distributed import RowBlocks, sharded
+from bnmf.distributed.sharded import ShardedMatrix
 from bnmf.priors import L1, L2Squared, Laplace, LInf, Normal
 from tests.distributed.clusters import assert_same_draws, low_rank
 

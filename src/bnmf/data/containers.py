@@ -128,6 +128,6 @@ def check_values(values: Floats, *, negative: bool) -> None:
         )
     if lowest < 0 and not negative:
         raise ValueError(
-            f"X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest {lowest:g} (noise around "
-            "nonnegative values can be negative: ObservedMatrix.from_data(X, negative=True) allows it)"
+            f"X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest {lowest:g}: use "
+            "offset='min', or a prior of factors that may be negative too, such as 'normal'"
         )

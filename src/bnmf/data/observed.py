@@ -31,23 +31,8 @@ class ObservedMatrix:
     """A matrix of which some entries were observed.
 
     Created by :meth:`from_data`. How it is stored depends on what was observed, never on the container, so the same
-    data give the same draws as an array with NaN, as an array with a mask and as a sparse matrix.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Rows and columns.
-    n_observed : int
-        Number of observed entries.
-    rows, columns : View
-        The data and its transpose.
-    row_names, column_names : pandas.Index or None
-        Names from a DataFrame.
-    nonnegative : bool
-        Whether no observed entry is negative.
-    limits : Limits or None
-        Entries that are only known to lie between two limits. Where one number is needed, the middle of these or the
-        finite one stands for them.
+    data give the same draws as an array with NaN, as an array with a mask and as a sparse matrix. Where an entry with
+    limits needs one number, the middle of these or the finite one stands for it.
 
     Examples
     --------
@@ -60,11 +45,11 @@ class ObservedMatrix:
     shape: tuple[int, int]
     n_observed: int
     rows: View
-    columns: View
+    columns: View  # rows of the transposed data
     row_names: pd.Index | None = None
     column_names: pd.Index | None = None
-    nonnegative: bool = True
-    limits: Limits | None = None
+    nonnegative: bool = True  # whether no observed entry is negative
+    limits: Limits | None = None  # entries that are only known to lie between two limits
 
     in_memory: ClassVar[bool] = True
     """Whether all entries are in this process, so that they may be listed."""
@@ -82,29 +67,10 @@ class ObservedMatrix:
         negative: bool = False,
         empty: bool = False,
     ) -> ObservedMatrix:
-        """Take a matrix in any container.
+        """Take a matrix in any container, with arguments as in :meth:`bnmf.BayesianNMF.fit`.
 
-        Parameters
-        ----------
-        X : array-like, DataFrame or scipy.sparse matrix of shape (rows, columns)
-            The data. NaN is missing; zero is not.
-        observed : array-like of bool of shape (rows, columns), optional
-            True where an entry was observed. Other entries of X are ignored.
-        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-            Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
-        names : sequence, optional
-            Names of the columns, by which limits may be given; those of a DataFrame by default.
-        unstored : {"zero", "missing"}, default="zero"
-            Meaning of the entries that a sparse X does not store.
-        negative : bool, default=False
-            Allow negative entries, which the Gaussian noise of the model can produce.
-        empty : bool, default=False
-            Allow a matrix without any observed entry.
-
-        Returns
-        -------
-        ObservedMatrix
-            The validated data.
+        Limits may be given by `names` of the columns, those of a DataFrame by default. With `negative` entries may be
+        negative, which the Gaussian noise of the model can produce, and with `empty` all may be missing.
         """
         if not isinstance(unstored, str) or unstored not in ("zero", "missing"):
             raise ValueError(f"unstored must be 'zero' or 'missing', got {unstored!r}")

@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from bnmf.distributed.sharded import ShardedMatrix
     from bnmf.distributed.sources import RowBlocks
 
-__all__ = ["ClusterLost", "RowBlocks", "ShardedMatrix", "read_blocks", "read_triples"]
+__all__ = ["ClusterLost", "RowBlocks", "read_blocks", "read_triples"]
 
 # Loaded on first use: workers, which may have little memory, need no more than `blocks`.
 _MODULES = {
     "ClusterLost": "cluster",
     "RowBlocks": "sources",
-    "ShardedMatrix": "sharded",
     "read_blocks": "parquet",
     "read_triples": "parquet",
 }

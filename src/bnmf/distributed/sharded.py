@@ -165,24 +165,7 @@ class ShardedMatrix(ObservedMatrix):
     def from_dask(
         cls, X: Any, *, lower: Any = None, upper: Any = None, unstored: str = "zero", negative: bool = False
     ) -> ShardedMatrix:
-        """Take a matrix that is on a cluster, or that its workers can load.
-
-        Parameters
-        ----------
-        X : dask.array.Array, RowBlocks, or list of delayed blocks or futures
-            The data. NaN is missing; zero is not.
-        lower, upper : like X, array-like or float, optional
-            Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
-        unstored : {"zero", "missing"}, default="zero"
-            Meaning of the entries that sparse blocks do not store.
-        negative : bool, default=False
-            Allow negative entries.
-
-        Returns
-        -------
-        ShardedMatrix
-            The data. Every block was loaded once to check it.
-        """
+        """Take a matrix that is on a cluster, or that its workers can load: every block is loaded once to check it."""
         cluster = Cluster(current_client())
         source = Source.of(X, lower, upper, cluster)
         shape = int(source.array.shape[0]), int(source.array.shape[1])

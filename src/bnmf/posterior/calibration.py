@@ -21,12 +21,24 @@ PROB = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How well hidden entries (n,) were predicted, and how many of them are inside their 90% intervals."""
+    """How well hidden entries were predicted, and how many of them are inside their 90% intervals.
+
+    Attributes
+    ----------
+    columns : ndarray of int of shape (n,)
+        Column of each hidden entry.
+    inside : ndarray of bool of shape (n,)
+        Whether it is inside its interval.
+    errors : ndarray of shape (n,)
+        Difference of the entry and its prediction, in standard deviations of its column.
+    errors_of_mean : ndarray of shape (n,)
+        The same for the mean of the other observed entries of its column.
+    """
 
     columns: Indices
-    inside: Bools  # whether an entry is inside its interval
-    errors: Floats  # difference of an entry and its prediction, in standard deviations of its column
-    errors_of_mean: Floats  # the same for the mean of the other observed entries of its column
+    inside: Bools
+    errors: Floats
+    errors_of_mean: Floats
 
     @property
     def n_entries(self) -> int:
@@ -49,7 +61,13 @@ class Calibration:
         return float(np.sqrt(np.mean(self.errors_of_mean**2)))
 
     def by_column(self) -> pd.DataFrame:
-        """Return the number of hidden entries, coverage and errors of each column that has any."""
+        """Return the number of hidden entries, coverage and errors of each column that has any.
+
+        Returns
+        -------
+        DataFrame
+            Columns `n`, `coverage`, `error` and `error_of_mean`; the index is the number of the column.
+        """
         found, where, counts = np.unique(self.columns, return_inverse=True, return_counts=True)
 
         def means(numbers: Array) -> Floats:

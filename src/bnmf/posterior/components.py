@@ -45,7 +45,7 @@ class TopEntries(NamedTuple):
 
     positions: Indices  # rows or columns of the data, the largest entry first
     mean: Floats  # posterior mean of the entry, over the chains that agree on the component
-    low: Floats  # its central interval
+    low: Floats  # its central interval of 90%
     high: Floats
     share: Floats  # share of the predictions of that row or column that the component makes
 
@@ -98,22 +98,22 @@ class Components:
         """Return the columns, grouped by the component that makes most of each."""
         return _grouped(self.column_shares.T)
 
-    def top_rows(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
+    def top_rows(self, component: int, n: int) -> TopEntries:
         """Return the rows with the largest weights."""
         positions = np.argsort(-np.abs(self.W[:, component]), kind="stable")[:n]
         draws = self.posterior.W[:, :, positions].swapaxes(2, 3)
         found = self.W[positions, component], self.row_shares[positions, component]
-        return self._top(component, positions, *found, draws, -1, prob)
+        return self._top(component, positions, *found, draws, -1)
 
-    def top_columns(self, component: int, n: int, prob: float = 0.9) -> TopEntries:
+    def top_columns(self, component: int, n: int) -> TopEntries:
         """Return the columns with the largest entries, in the units of the fit."""
         unit = 1.0 if self.posterior.scale is None else self.posterior.scale
         positions = np.argsort(-np.abs(self.Z[component]) / unit, kind="stable")[:n]
         found = self.Z[component, positions], self.column_shares[component, positions]
-        return self._top(component, positions, *found, self.posterior.Z[..., positions], 1, prob)
+        return self._top(component, positions, *found, self.posterior.Z[..., positions], 1)
 
     def _top(
-        self, component: int, positions: Indices, mean: Floats, share: Floats, draws: Array, power: int, prob: float
+        self, component: int, positions: Indices, mean: Floats, share: Floats, draws: Array, power: int
     ) -> TopEntries:
         """Add intervals of entries, given draws (chain, draw, K, n) and the power of the scale in them."""
         alignment, found = self.posterior.alignment, []
@@ -121,8 +121,7 @@ class Components:
             order, scale = alignment.order[chain, :, component], alignment.scale[chain, :, component]
             chosen = np.take_along_axis(draws[chain], order[:, None, None], axis=1)[:, 0]
             found.append(chosen * scale[:, None] ** power)
-        tail = 0.5 * (1.0 - prob)
-        low, high = np.quantile(np.concatenate(found), [tail, 1.0 - tail], axis=0)
+        low, high = np.quantile(np.concatenate(found), [0.05, 0.95], axis=0)
         return TopEntries(positions, mean, low, high, share)
 
 

@@ -297,13 +297,11 @@ class Draws:
         lowest = np.clip(self.lower_bound - offset, low, high)  # the data may not be negative
         return np.clip(means, lowest, high) + offset
 
-    def interval_between(
-        self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any, *, random_state: Any = 0
-    ) -> tuple[Floats, Floats]:
+    def interval_between(self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any) -> tuple[Floats, Floats]:
         """Return the central intervals of fitted entries that lie between limits, one of which may be infinite."""
         tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
         rows, columns, lower, upper = self._given(rows, columns, lower=lower, upper=upper)
-        rng, probabilities = as_generator(random_state), np.array([tail, 1.0 - tail])
+        rng, probabilities = np.random.default_rng(0), np.array([tail, 1.0 - tail])
         low, high = predictions.quantiles_between(self.flat, rows, columns, probabilities, lower, upper, rng)
         offset = self._offset(columns)
         lowest = np.clip(self.lower_bound, lower + offset, upper + offset)  # the data may not be negative

@@ -41,13 +41,7 @@ class Fit:
     @property
     def message(self) -> str:
         """A sentence on how sampling ended."""
-        n_chains, n_draws = self.posterior.n_chains, self.posterior.n_draws
-        return {
-            Ending.COMPLETE: f"{n_draws} draws of {n_chains} chains were taken",
-            Ending.INTERRUPTED: str(self.run.interruption()),
-            Ending.TIME: f"the time was up after {n_draws} draws of {n_chains} chains",
-            Ending.MEMORY: f"more than {n_draws} draws of {n_chains} chains would not fit into memory",
-        }[self.ending]
+        return self.run.message(self.ending)
 
     def extended(self, n_draws: int, **options: Any) -> Fit:
         """Return the fit with more draws of every chain."""

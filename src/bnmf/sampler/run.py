@@ -135,13 +135,18 @@ class Run:
             return Ending.COMPLETE
         return Ending.INTERRUPTED if self._is_in_time else Ending.TIME
 
-    def interruption(self) -> str | None:
-        """Return a sentence on what was kept after Ctrl-C and how to continue, None if there was no Ctrl-C."""
-        if self.ending != Ending.INTERRUPTED:
-            return None
+    def message(self, ending: Ending) -> str:
+        """Return a sentence on how sampling ended."""
         kept, n_draws = self.kept
-        hint = self._hint("sample_more continues from here")
-        return f"interrupted: {n_draws} draws of {len(kept)} of {len(self.counts)} chains are kept; {hint}"
+        if ending == Ending.INTERRUPTED:
+            hint = self._hint("sample_more continues from here")
+            return f"interrupted: {n_draws} draws of {len(kept)} of {len(self.counts)} chains are kept; {hint}"
+        drawn = f"{n_draws} draws of {len(kept)} chains"
+        return {
+            Ending.COMPLETE: f"{drawn} were taken",
+            Ending.TIME: f"the time was up after {drawn}",
+            Ending.MEMORY: f"more than {drawn} would not fit into memory",
+        }[ending]
 
     def _raise_without_draws(self, store: DrawStore | MomentStore, seconds: float) -> None:
         """Raise an error if Ctrl-C or the deadline came before the first draw of any chain."""

@@ -73,21 +73,19 @@ def numbers(given: Any, name: str) -> Floats:
         raise TypeError(f"{name} must be an array of numbers, got {type(given).__name__}") from None
 
 
-def path(value: Any, name: str) -> Path:
+def path(value: Any, name: str, kind: str = "file") -> Path:
     """Return the name of a file or directory as a path."""
     if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"{name} must be the name of a file, got {value!r:.80}")
+        raise TypeError(f"{name} must be the name of a {kind}, got {value!r:.80}")
     found = os.fspath(value)
     if not isinstance(found, str) or not found or "\0" in found:
-        raise ValueError(f"{name} must be the name of a file, got {value!r:.80}")
+        raise ValueError(f"{name} must be the name of a {kind}, got {value!r:.80}")
     return Path(found)
 
 
 def checkpoint_directory(value: Any) -> Path:
     """Return the argument `checkpoint` as an absolute path: a relative one changes with the working directory."""
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
-        raise ValueError(f"checkpoint must be the name of a directory, got {value!r}")
-    return Path(value).absolute()
+    return path(value, "checkpoint", "directory").absolute()
 
 
 def positions(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[Indices, Indices]:

@@ -11,12 +11,9 @@ import numpy as np
 from bnmf.utils.typing import Array
 
 
-def of_bytes(*chunks: bytes) -> str:
-    """Return the digest of bytes, one chunk after the other."""
-    digest = hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-    return digest.hexdigest()
+def of_bytes(content: bytes) -> str:
+    """Return the digest of bytes."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def of_arrays(*arrays: Array) -> str:
