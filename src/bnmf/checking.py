@@ -30,11 +30,10 @@ from bnmf.sampler.chains import LongRunWarning
 from bnmf.sampler.run import Ending, InterruptedRunWarning
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
-from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.progress import counted
 from bnmf.utils.typing import Bools, Floats, Indices
 
 BNMF, COLUMN_MEAN, KNN, ITERATIVE = "bnmf", "column mean", "KNNImputer", "IterativeImputer"
-FITS = "fits"
 
 # IterativeImputer fits a regression for each column in each of ten rounds. With more columns than the first number each
 # is predicted from some others, with more than the second it is left out.
@@ -322,11 +321,9 @@ def _run(
     methods: dict[str, Callable[[_Repeat], _Prediction]], repeats: list[_Repeat], scale: Floats, progress: bool
 ) -> tuple[pd.DataFrame, dict[str, float], int]:
     """Return hidden entries with squared errors, median seconds of each method, and repeats whose chains disagree."""
-    total, n_failed = len(methods) * len(repeats), 0
-    display = Display({FITS: total}, unit=FITS) if progress else Silent()
-    parts, rate = [], Rate(total, 0)
+    parts, n_failed = [], 0
     seconds: dict[str, list[float]] = {method: [] for method in methods}
-    with display:
+    with counted(len(methods) * len(repeats), "fits", progress) as show:
         for number, repeat in enumerate(repeats):
             part = pd.DataFrame({"repeat": number, "column": repeat.columns})
             for method, predict in methods.items():
@@ -337,10 +334,9 @@ def _run(
                 if found.is_inside is not None:
                     part["inside"] = found.is_inside
                     n_failed += found.disagrees
-                n_done = sum(map(len, seconds.values()))
-                display.update(FITS, n_done, partial(rate.left, n_done))
+                show(sum(map(len, seconds.values())))
             parts.append(part)
-    # The first fit may include compilation, so not the mean.
+    # The first fit may include what is loaded once, so not the mean.
     medians = {method: float(np.median(times)) for method, times in seconds.items()}
     return pd.concat(parts, ignore_index=True), medians, n_failed
 

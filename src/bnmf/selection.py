@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,11 @@ from bnmf.sampler.run import Ending
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.files import write_bytes
-from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.progress import counted
 from bnmf.utils.typing import Floats
 
 # Observed entries at most whose leave-one-out densities are computed.
 MAX_LOO_ENTRIES = 10_000
-FITS = "fits"
 
 
 @dataclass(frozen=True)
@@ -206,13 +204,11 @@ def _parts(
 
 def _run(tasks: Iterator[Any], n_fits: int, seed: int, n_jobs: int | None, progress: bool) -> list[list[float]]:
     """Return the result of each task, in their order."""
-    display = Display({FITS: n_fits}, unit=FITS) if progress else Silent()
-    results, rate = [], Rate(n_fits, 0)
-    with display:
-        jobs = (joblib.delayed(_result)(*task, seed) for task in tasks)
+    results, jobs = [], (joblib.delayed(_result)(*task, seed) for task in tasks)
+    with counted(n_fits, "fits", progress) as show:
         for result in joblib.Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             results.append(result)
-            display.update(FITS, len(results), partial(rate.left, len(results)))
+            show(len(results))
     return results
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from bnmf.utils.text import duration
@@ -77,6 +78,14 @@ def _bars(in_notebook: bool) -> Any:
         TimeElapsedColumn(),
         console=Console(stderr=not in_notebook),
     )
+
+
+@contextmanager
+def counted(total: int, unit: str, progress: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function that is told how many units are done, and shows that and the time left if asked to."""
+    rate = Rate(total, 0)
+    with Display({unit: total}, unit=unit) if progress else Silent() as display:
+        yield lambda done: display.update(unit, done, lambda: rate.left(done))
 
 
 class Rate:
