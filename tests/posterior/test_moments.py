@@ -55,10 +55,21 @@ def test_they_are_those_of_the_draws(noise, offset):
 def test_factors_are_those_of_the_chain_that_fits_best():
     draws, moments = pair(n_chains=4)
     best = draws.log_density.mean(axis=1).argmax()
-    order = [0, 1] if np.allclose(moments.factor_means()[0], draws.W[best].mean(axis=0)) else [1, 0]
-    W, Z = moments.factor_means()
-    np.testing.assert_allclose(W, draws.W[best].mean(axis=0)[:, order], rtol=1e-12)
-    np.testing.assert_allclose(Z, draws.Z[best].mean(axis=0)[order], rtol=1e-12)
+    W, Z = draws.W[best].mean(axis=0), draws.Z[best].mean(axis=0)
+    order = np.argsort(-W.sum(axis=0) * (Z / draws.scale).sum(axis=1))
+    found_W, found_Z = moments.factor_means()
+    np.testing.assert_allclose(found_W, (W / W.mean(axis=0))[:, order], rtol=1e-12)
+    np.testing.assert_allclose(found_Z, (Z * W.mean(axis=0)[:, None])[order], rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fixed_components_keep_their_places_and_scales():
+    settings = {"fixed_components": np.full((1, 5), 0.01), "fixed_weights": np.full((8, 1), 0.01), "keep_draws": False}
+    model = BayesianNMF(4, n_chains=2, burn_in=5, n_draws=10, random_state=0, **settings)
+    W = model.fit_transform(data())
+    np.testing.assert_allclose(model.components_[0], 0.01, rtol=1e-9)
+    np.testing.assert_allclose(W[:, 3], 0.01, rtol=1e-9)
+    np.testing.assert_allclose(W[:, 1:3].mean(axis=0), 1.0)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -97,10 +97,14 @@ def align(
         similarity[chain] = np.diag(_similarity(means[reference], [part[:, between] for part in means[chain]]))
 
     similarity[reference] = 1.0  # also where draws of both signs cancel in the mean
-    sizes = np.sqrt(np.einsum("cdik,cdik->cdk", W, W) / W.shape[2]) if signed[0] else W.mean(axis=2)
-    sizes = np.take_along_axis(np.asarray(sizes, dtype=np.float64), order, axis=2)
-    sizes[sizes == 0.0] = 1.0
+    sizes = np.take_along_axis(column_sizes(W, signed[0]), order, axis=2)
     return Alignment(order, signs * sizes, similarity, reference)
+
+
+def column_sizes(W: Array, signed: bool) -> Floats:
+    """Return what columns of W (..., rows, K) are divided by: their means, or root mean squares if they have signs."""
+    sizes = np.sqrt(np.einsum("...ik,...ik->...k", W, W) / W.shape[-2]) if signed else W.mean(axis=-2)
+    return np.where(sizes == 0.0, 1.0, np.asarray(sizes, dtype=np.float64))
 
 
 def _directions(W: Array, Z: Array) -> list[Array]:

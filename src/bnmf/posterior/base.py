@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from bnmf.model.noise import Law
 from bnmf.posterior import predictions, verdict
+from bnmf.posterior.alignment import column_sizes
 from bnmf.posterior.components import sizes
 from bnmf.posterior.summary import MIN_DRAWS, SummaryTable, diagnostics
 from bnmf.sampler.stores import RunningMoments
@@ -133,6 +134,8 @@ class Moments(BasePosterior):
         lower_bound: float,
         noise_factor: Floats | None,
         scale: Floats,
+        n_fixed: tuple[int, int],
+        signed: tuple[bool, bool],
         thinning: int,
         calibration: Calibration | None,
         **traces: Floats,
@@ -148,8 +151,11 @@ class Moments(BasePosterior):
         # Components are not matched between chains, so the factors are those of the chain that fits best.
         best = int(np.argmax(traces["log_density"].mean(axis=1)))
         mean_W, mean_Z = W.mean[best], Z.mean[best]
-        order = np.argsort(-sizes(mean_W, mean_Z, scale), kind="stable")
-        self._factors = mean_W[:, order], mean_Z[order]
+        free = slice(n_fixed[0], len(mean_Z) - n_fixed[1])
+        order, unit = np.arange(len(mean_Z)), np.ones(len(mean_Z))
+        order[free] = free.start + np.argsort(-sizes(mean_W[:, free], mean_Z[free], scale), kind="stable")
+        unit[free] = column_sizes(mean_W[:, order[free]], signed[0])
+        self._factors = mean_W[:, order] / unit, mean_Z[order] * unit[:, None]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -166,7 +172,7 @@ class Moments(BasePosterior):
         return n_rows, n_columns
 
     def factor_means(self) -> tuple[Floats, Floats]:
-        """Return the means of W (rows, K) and Z (K, columns) in the chain that fits best, largest component first."""
+        """Return the means of W (rows, K) and Z (K, columns) in the chain that fits best, in order and scale."""
         return self._factors
 
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:

@@ -114,6 +114,8 @@ def from_run(
         "lower_bound": 0.0 if data.nonnegative else -math.inf,
         "noise_factor": built.noise_factor,
         "scale": model.units.scale,
+        "n_fixed": model.fixed.counts,
+        "signed": (model.priors[0].is_real, model.priors[1].is_real),
         "thinning": run.schedule.thinning,
         "calibration": calibration,
     }
@@ -128,8 +130,6 @@ def from_run(
             row_names=model.data.row_names,
             prior_W=model.priors[0],
             row_ids=row_ids(data, model.units.scale),
-            n_fixed=model.fixed.counts,
-            signed=(model.priors[0].is_real, model.priors[1].is_real),
         )
     posterior.notes = notes_of.of_fit(posterior, data, model) if notes is None else notes
     return posterior
