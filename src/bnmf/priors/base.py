@@ -91,12 +91,6 @@ class Coefficients:
         """Return the coefficients of some rows."""
         return self.map(lambda x: x[rows] if len(x) > 1 else x)
 
-    def draw(self, shape: Shape, rng: np.random.Generator) -> Floats:
-        """Draw a factor of `shape` exactly and independently."""
-        if self.absolute is not None:
-            return exact_draws.draw_real(shape, self.linear, self.quadratic, self.absolute, rng)
-        return exact_draws.draw(shape, self.linear, self.quadratic, self.pairwise, self.max_rate, rng)
-
     def __add__(self, other: Coefficients) -> Coefficients:
         """Return the coefficients of the sum of two penalties. Entries are nonnegative if one of them says so."""
         absolute, linear = None, self.linear + other.linear
@@ -211,7 +205,7 @@ class Prior:
         ndarray of shape `shape`
             One draw from the prior.
         """
-        return self.coefficients(shape).draw(shape, rng)
+        return exact_draws.draw(self.coefficients(shape), shape, rng)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,16 @@ Three steps, each reduced to the next:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
 
 from bnmf.kernels.compiled import fill_exponential, fill_log_mass, fill_within
 from bnmf.utils.typing import Bools, Floats, Indices, Shape
+
+if TYPE_CHECKING:
+    from bnmf.priors.base import Coefficients
 
 # Rounds of proposals for rows that are still pending, about two in three of which are accepted in each. Only numbers
 # beyond the range of floating point need more; what is pending then is NaN.
@@ -28,15 +31,11 @@ MAX_ROUNDS = 200
 MAX_DOUBLINGS = 2100
 
 
-def draw(
-    shape: Shape,
-    linear: Floats,
-    quadratic: Floats,
-    pairwise: float,
-    max_rate: float,
-    rng: np.random.Generator,
-) -> Floats:
-    """Draw a (rows, K) factor; `linear` and `quadratic` have shape (1 or rows, K)."""
+def draw(prior: Coefficients, shape: Shape, rng: np.random.Generator) -> Floats:
+    """Draw a (rows, K) factor, given the coefficients of its prior."""
+    linear, quadratic, pairwise, max_rate = prior.linear, prior.quadratic, prior.pairwise, prior.max_rate
+    if prior.absolute is not None:
+        return _draw_real(shape, linear, quadratic, prior.absolute, rng)
     if pairwise == 0.0:
         return _with_max_term(shape[0], linear, quadratic, max_rate, rng)
     rest = quadratic - pairwise  # the square of the sum includes the squares of the entries
@@ -66,7 +65,7 @@ def _accepted(out: Floats, propose: Callable[[Indices], tuple[Floats, Bools]]) -
     return out
 
 
-def draw_real(shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats, rng: np.random.Generator) -> Floats:
+def _draw_real(shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats, rng: np.random.Generator) -> Floats:
     """Draw a (rows, K) factor of real numbers: signs by the masses of both half-lines, then sizes."""
     slope, precision, rate = (np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, absolute))
     unbounded = np.full(slope.size, np.inf)

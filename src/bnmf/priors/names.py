@@ -93,20 +93,15 @@ def to_record(prior: Prior) -> list[dict[str, Any]]:
     ]
 
 
-def from_record(record: Any) -> Prior:
+def from_record(record: list[dict[str, Any]]) -> Prior:
     """Return the prior that :func:`to_record` was given."""
-    if not isinstance(record, list) or not record:
-        raise ValueError(f"a prior is recorded as a list of terms, got {record!r}")
     terms = []
     for parameters in record:
-        if not isinstance(parameters, dict) or parameters.get("prior") not in KINDS:
-            raise ValueError(f"unknown prior {parameters!r}; known are {', '.join(KINDS)}")
-        values = {
-            name: Gamma(**value) if isinstance(value, dict) else value
-            for name, value in parameters.items()
-            if name != "prior"
-        }
-        terms.append(KINDS[parameters["prior"]](**values))
+        values = {name: Gamma(**value) if isinstance(value, dict) else value for name, value in parameters.items()}
+        kind = values.pop("prior")
+        if kind not in KINDS:
+            raise ValueError(f"unknown prior {kind!r}; known are {', '.join(KINDS)}")
+        terms.append(KINDS[kind](**values))
     return terms[0] if len(terms) == 1 else Sum(tuple(terms))
 
 

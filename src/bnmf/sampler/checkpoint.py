@@ -234,6 +234,7 @@ class Checksums:
 
 def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]:
     """Return everything but the schedule and the dtype that determines the draws, as JSON can hold it."""
+    scale = model.units.scale
     return {
         "data": fingerprint(model.data),
         "n_components": model.n_components,
@@ -243,7 +244,7 @@ def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]
         "noise": {"kind": type(model.noise_model).__name__, **vars(model.noise_model)},
         "fixed": [None if x is None else digests.of_arrays(x) for x in (model.fixed.components, model.fixed.weights)],
         "known_noise": None if model.entry_precision is None else digests.of_arrays(model.entry_precision),
-        "units": _digest_or_number(model.units.scale),
+        "units": float(scale[0]) if scale.size == 1 else digests.of_arrays(scale),
         "offset": None if model.units.offset is None else digests.of_arrays(model.units.offset),
         "moves": moves._asdict(),
         "init": init if isinstance(init, str) else digests.of_arrays(*(np.asarray(x, dtype=float) for x in init)),
@@ -257,10 +258,6 @@ def _describe_prior(prior: Prior) -> list[dict[str, Any]]:
         {name: digests.of_json(value) if isinstance(value, list) else value for name, value in term.items()}
         for term in to_record(prior)
     ]
-
-
-def _digest_or_number(array: Array) -> Any:
-    return float(array[0]) if array.size == 1 else digests.of_arrays(array)
 
 
 def stored_seed(directory: str | os.PathLike[str]) -> int | None:

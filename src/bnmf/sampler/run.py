@@ -15,15 +15,7 @@ from bnmf.model.model import Model
 from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import SETTINGS_FILE, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.stores import (
-    DrawStore,
-    MomentStore,
-    RunningMoments,
-    Schedule,
-    draw_bytes,
-    stored_bytes,
-    working_bytes,
-)
+from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Schedule, stored_bytes
 from bnmf.utils.arguments import checkpoint_directory
 from bnmf.utils.memory import warn_if_large
 from bnmf.utils.text import duration, size
@@ -170,9 +162,7 @@ class Run:
         if self.checkpoint is not None:
             settings = describe(self.model, self.seed, self.init, self.moves)
             return DiskStore(self.model, schedule, self.dtype, self.checkpoint, settings)
-        needed = stored_bytes(self.model, schedule, self.dtype)
-        if not self.keep_draws:
-            needed -= draw_bytes(self.model, schedule, self.dtype)
+        needed = stored_bytes(self.model, schedule, self.dtype if self.keep_draws else None)
         try:
             if needed > sys.maxsize:
                 raise MemoryError
@@ -202,7 +192,9 @@ class Run:
 
     def peak_bytes(self, schedule: Schedule, n_jobs: int) -> int:
         """Return about how much memory sampling takes that keeps all draws there, in addition to the data."""
-        working = working_bytes(self.model, min(n_jobs, schedule.n_chains))
+        # The state of a chain and the one before it, the factor that is read in whole vectors, and what moves try.
+        n_factors = 4 * min(n_jobs, schedule.n_chains)
+        working = 8 * n_factors * sum(self.model.data.shape) * self.model.n_components
         return stored_bytes(self.model, schedule, self.dtype) + working
 
     def _warn_if_large(self, schedule: Schedule, n_jobs: int) -> None:

@@ -46,24 +46,11 @@ class Schedule:
         return sweep > self.burn_in and (sweep - self.burn_in) % self.thinning == 0
 
 
-def draw_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
-    """Return the size of all draws of a run in bytes."""
-    entries = sum(model.data.shape) * model.n_components
-    return schedule.n_chains * schedule.n_draws * entries * np.dtype(dtype).itemsize
-
-
 def stored_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
-    """Return the size of everything that is kept of a run with all its draws, in bytes."""
+    """Return the size in bytes of everything that is kept of a run; with no `dtype`, without the draws of factors."""
+    entries = 0 if dtype is None else sum(model.data.shape) * model.n_components * np.dtype(dtype).itemsize
     traced = sum(math.prod(shape) for shape in traced_shapes(model).values())
-    numbers = schedule.n_chains * (schedule.n_draws * traced + schedule.n_sweeps)
-    return draw_bytes(model, schedule, dtype) + 8 * numbers
-
-
-def working_bytes(model: Model, n_parallel: int) -> int:
-    """Return about how many bytes chains that run side by side take in addition to data and draws."""
-    # The state of a chain and the one before it, the factor that is read in rows of whole vectors, and what moves try.
-    n_factors = 4
-    return 8 * n_parallel * n_factors * sum(model.data.shape) * model.n_components
+    return schedule.n_chains * (schedule.n_draws * (entries + 8 * traced) + 8 * schedule.n_sweeps)
 
 
 class Store:
