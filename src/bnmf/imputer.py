@@ -14,9 +14,8 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bnmf.data.containers import as_floats
 from bnmf.estimator import BayesianNMF
-from bnmf.inputs import all_or_nothing, checked
+from bnmf.inputs import all_or_nothing, checked, refuse_negative
 from bnmf.mixed import MixedTable, is_mixed
 from bnmf.utils.arguments import as_generator, probability, whole_number
 from bnmf.utils.typing import Array, Floats
@@ -166,17 +165,12 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         index, columns = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
-        if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
-            X = as_floats(X)
         array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         frame = pd.DataFrame(array, index=index, columns=columns)
         if self.missing_values is not None and not np.isnan(self.missing_values):
             frame = frame.mask(frame == self.missing_values)
-        if np.any(frame < 0) and not self._model().takes_negative:
-            raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: X must be nonnegative unless the estimator "
-                "has offset='min' or a prior that allows it, such as 'normal'"
-            )
+        if not self._model().takes_negative:
+            refuse_negative(self, frame)
         return frame
 
     def _read(self, X: Any, lower: Any = None, upper: Any = None) -> tuple[pd.DataFrame, Any, Any]:

@@ -36,6 +36,8 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     """Return X after scikit-learn's checks, whose errors do not always say that they are about X."""
     refuse_cluster(X)
+    if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
+        X = as_floats(X)
     try:
         return validate_data(estimator, X, **options)
     except (TypeError, ValueError) as error:
@@ -45,27 +47,30 @@ def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
         raise kind(f"X must be a matrix of numbers: {error}") from error
 
 
+def refuse_negative(estimator: BaseEstimator, values: Any) -> None:
+    """Raise an error if a value is negative, with the words that scikit-learn expects."""
+    if np.any(values < 0):
+        raise ValueError(
+            f"Negative values in data passed to {type(estimator).__name__}: X must be nonnegative unless offset='min' "
+            "or factors may be negative too, as with prior='normal'"
+        )
+
+
 def in_memory(
     model: BayesianNMF, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool = False
 ) -> ObservedMatrix:
     """Return data in memory: those of a fit if `reset`, which sets the number and names of columns, else other rows."""
     names = X.index if isinstance(X, pd.DataFrame) else None
-    if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
-        X = as_floats(X)
-    elif sp.issparse(X):
+    if sp.issparse(X):
         check_positions(X)
     # Entries that were not observed may be anything, infinities included, so only the others are checked.
     finite: Any = "allow-nan" if observed is None else False
     array: Any = checked(
         model, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
     )
-    values = array if isinstance(array, np.ndarray) else array.data
     negative = model.takes_negative
-    if not negative and observed is None and np.any(values < 0):
-        raise ValueError(
-            f"Negative values in data passed to {type(model).__name__}: X must be nonnegative unless offset='min' or "
-            "factors may be negative too, as with prior='normal'"
-        )
+    if not negative and observed is None:
+        refuse_negative(model, array if isinstance(array, np.ndarray) else array.data)
     columns = pd.Index(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
     options: dict[str, Any] = {"unstored": model.unstored, "negative": negative, "empty": not reset}
