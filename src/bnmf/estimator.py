@@ -46,8 +46,8 @@ CALIBRATED = (500, 2_000_000)
 class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Bayesian nonnegative matrix factorisation of a matrix with missing entries.
 
-    X is modelled as W Z plus Gaussian noise, with nonnegative W and Z whose prior acts as a norm penalty. The whole
-    posterior is sampled, so every prediction has an uncertainty. NaN is missing; zero is not.
+    X is modelled as W Z plus noise, with nonnegative W and Z whose prior acts as a norm penalty. The whole posterior is
+    sampled, so every prediction has an uncertainty. NaN is missing; zero is not.
 
     Parameters
     ----------

@@ -111,13 +111,7 @@ class Blocks:
 
 
 def spread(held: Sequence[str | None], threads: Mapping[str, int]) -> list[str]:
-    """Return a worker for each block: the one that holds it, as long as it has no more than its share.
-
-    Examples
-    --------
-    >>> spread(["a", "a", "a", "b"], {"a": 1, "b": 1})
-    ['a', 'a', 'b', 'b']
-    """
+    """Return a worker for each block: the one that holds it, as long as it has no more than its share."""
     total = sum(threads.values())
     share = {worker: math.ceil(len(held) * n / total) for worker, n in threads.items()}
     load: Counter[str] = Counter()

@@ -249,13 +249,7 @@ class ShardedMatrix(ObservedMatrix):
 
 
 def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> Ints:
-    """Return where blocks of rows begin, and where the last one ends.
-
-    Examples
-    --------
-    >>> bounds_of(1500, n_bytes=2**20, n_threads=1, block_bytes=2**25)
-    array([   0,  768, 1500])
-    """
+    """Return where blocks of rows begin, and where the last one ends."""
     n_tiles = -(-n_rows // ROWS_PER_TILE)
     per_thread = max(BLOCKS_PER_THREAD, math.ceil(n_bytes / (block_bytes * n_threads)))
     n_blocks = min(n_tiles, per_thread * n_threads)

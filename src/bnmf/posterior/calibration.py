@@ -1,4 +1,4 @@
-"""Calibration of a fit, measured on entries that were hidden from a chain for this purpose."""
+"""Calibration of a fit, measured on entries that were hidden from two more chains for this purpose."""
 
 from __future__ import annotations
 

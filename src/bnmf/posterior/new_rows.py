@@ -19,7 +19,7 @@ from bnmf.posterior.base import Moments
 from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
 from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, Stream
-from bnmf.sampler.threads import Workers, single_threaded_blas
+from bnmf.sampler.threads import Workers
 from bnmf.utils import memory
 from bnmf.utils.typing import Bools, Floats, Indices, Words
 
@@ -111,7 +111,7 @@ def draw(
     if fitted.noise_factor is not None:
         factor = np.broadcast_to(fitted.noise_factor, (view.n_rows, fitted.shape[1]))
         known = 1.0 / factor[row_of, view.indices] ** 2
-    with single_threaded_blas(), Workers() as workers:
+    with Workers() as workers:
         for chain in range(fitted.n_chains):
             stream = Stream(seed, chain)
             weights = np.repeat(fitted.W[chain, 0].mean(axis=0, dtype=np.float64)[None], view.n_rows, axis=0)

@@ -2,8 +2,9 @@
 
 Everything works on tiles of rows, or of entries, whose draws fit into `TILE_BYTES`.
 
-The predictive law of new data at an entry is y = max(lower bound, w z + ε) with normal noise ε: data that cannot be
-negative are cut at zero. Intervals, predictive draws and multiple imputations all use it (:func:`add_noise`).
+The predictive law of new data at an entry is y = max(lower bound, w z + ε) with noise ε of the law of the fit: data
+that cannot be negative are cut at zero. Intervals, predictive draws and multiple imputations all use it
+(:func:`add_noise`).
 Log densities are those of w z + ε, the likelihood of the model.
 """
 

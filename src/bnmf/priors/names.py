@@ -39,15 +39,7 @@ KINDS: dict[str, type[Term]] = {
 
 
 def as_prior(prior: Any) -> Prior:
-    """Return a prior, given one or its name.
-
-    Examples
-    --------
-    >>> print(as_prior("gl22inf"))
-    L2Squared(rate=0.1) + LInf(rate=0.1)
-    >>> print(as_prior("half-normal"))
-    L2Squared(rate=Gamma(shape=1.0, rate=1.0), by='component')
-    """
+    """Return a prior, given one or its name."""
     if isinstance(prior, Prior):
         return prior
     if isinstance(prior, str):

@@ -158,13 +158,7 @@ class _Job:
 
 
 def largest_block(counts: list[int]) -> tuple[list[int], int]:
-    """Return the chains and the common number of draws that keep most draws of an interrupted run.
-
-    Examples
-    --------
-    >>> largest_block([200, 150, 3, 0])
-    ([0, 1], 150)
-    """
+    """Return the chains and the common number of draws that keep most draws of an interrupted run."""
     n_draws = max(counts, key=lambda n: n * sum(count >= n for count in counts))
     return [chain for chain, count in enumerate(counts) if count >= n_draws], n_draws
 

@@ -1,9 +1,9 @@
 """The Gibbs sampler: state in, state out.
 
-A sweep draws the latent values of entries that are only known to lie between limits, W given Z, Z given W, the noise
-after the half-sweep that yields its squared errors, the learned rates, and the scale of each component. Latent values
-come first and are drawn given everything else, so that they are no part of a state. Everything is in units of the
-model.
+A sweep draws the latent values of entries that are only known to lie between limits or have a gross error, W given Z, Z
+given W, the noise after the half-sweep that yields its squared errors, the learned rates, and the scale of each
+component. Latent values come first and are drawn given everything else, so that they are no part of a state.
+Everything is in units of the model.
 """
 
 from __future__ import annotations
