@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.imputer import ANY_TABLE, NMFImputer
 from bnmf.posterior.calibration import PROB, Calibration
+from bnmf.posterior.summary import table_html
 from bnmf.posterior.verdict import POOR, on_coverage, on_use
 from bnmf.sampler.chains import LongRunWarning
 from bnmf.sampler.run import Ending, InterruptedRunWarning
@@ -82,9 +82,7 @@ class TableCheck:
         return "\n".join([shown, self.conclusion, *(f"Note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format="{:.3f}".format, na_rep="")
-        notes = "".join(f"<p>Note: {escape(note)}</p>" for note in self.notes)
-        return f"{table}<p>{escape(self.conclusion)}</p>{notes}"
+        return table_html(self.table, self.conclusion, *(f"Note: {note}" for note in self.notes))
 
 
 class _Repeat(NamedTuple):

@@ -20,6 +20,7 @@ from bnmf.estimator import BayesianNMF
 from bnmf.inputs import in_memory
 from bnmf.posterior.loo import leave_one_out
 from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.summary import table_html
 from bnmf.sampler.run import Ending
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
@@ -70,8 +71,7 @@ class RankChoice:
         )
 
     def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format="{:.4g}".format, na_rep="")
-        return f"{table}<p>{self.sentence}</p>"
+        return table_html(self.table, self.sentence)
 
     def __str__(self) -> str:
         return f"{self.table.to_string(float_format='{:.4g}'.format)}\nbest_k = {self.best_k}. {self.sentence}"

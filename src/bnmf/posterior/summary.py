@@ -80,13 +80,18 @@ class SummaryTable(pd.DataFrame):
         return f"{self.to_string(float_format='{:.4g}'.format, na_rep='')}\n{self._sentence}"
 
     def _repr_html_(self) -> str:
-        shown = pd.DataFrame(self).rename_axis(index=None, columns=None)  # whose names would be rows of their own
-        table = shown.to_html(float_format="{:.4g}".format, na_rep="")
-        return f"{table}<p>{escape(self._sentence)}</p>"
+        # Names of the axes would be rows of their own.
+        return table_html(pd.DataFrame(self).rename_axis(index=None, columns=None), self._sentence)
 
     @property
     def _sentence(self) -> str:
         return getattr(self, "verdict", "")
+
+
+def table_html(table: pd.DataFrame, *sentences: str) -> str:
+    """Return a table and sentences below it as HTML."""
+    shown = table.to_html(float_format="{:.4g}".format, na_rep="")
+    return shown + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
 
 
 def posterior_html(posterior: Posterior) -> str:
