@@ -131,7 +131,7 @@ def test_a_baseline_takes_the_better_option_and_the_spread_of_entries_that_it_di
     A, hidden = hidden_of(small_matrix())
 
     def fill(A, worse_by):
-        return baselines.nmf_squared(A, n_components=2, random_state=0) + worse_by
+        return baselines.nmf(A, "squared", n_components=2, random_state=0) + worse_by
 
     forecast = Baseline("", fill, ({"worse_by": 9.0}, {"worse_by": 0.0})).forecast(A, hidden, 0)
     assert forecast.choice == "worse_by = 0.0"

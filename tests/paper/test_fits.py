@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,18 +139,18 @@ def test_a_saved_result_is_loaded(finished):
     back = finished.load(FIT)
     assert back.keys() == result.keys()
     np.testing.assert_array_equal(back["train_mse"], result["train_mse"])
-    assert [path.name for path in finished.directory.iterdir()] == [finished.path(FIT).name]
+    assert list(finished.directory.iterdir()) == [finished.path(FIT)]
 
 
 def test_other_settings_data_or_sampler_have_another_key(finished, monkeypatch):
     for change in ({"k": 4}, {"repeat": 1}, {"unobserved": 0.5}, {"seed": 1}, {"start": "gee"}):
-        assert finished.key(replace(FIT, **change)) != finished.key(FIT)
+        assert finished.path(replace(FIT, **change)) != finished.path(FIT)
     other = FinishedFits(finished.directory, {"made": data_fingerprint(2 * np.eye(3))})
-    assert other.key(FIT) != finished.key(FIT)
-    before, baseline = finished.key(FIT), finished.key(Fit("made", "knn", 0, 0))
+    assert other.path(FIT) != finished.path(FIT)
+    before, baseline = finished.path(FIT), finished.path(Fit("made", "knn", 0, 0))
     monkeypatch.setattr(fits, "sampler_fingerprint", lambda model: "another")
-    assert finished.key(FIT) != before
-    assert finished.key(Fit("made", "knn", 0, 0)) == baseline
+    assert finished.path(FIT) != before
+    assert finished.path(Fit("made", "knn", 0, 0)) == baseline
 
 
 def test_a_truncated_file_counts_as_missing(finished):
@@ -174,9 +175,9 @@ def test_keys_do_not_change_between_versions(monkeypatch):
     X = np.array([[1.0, np.nan], [-0.0, 2.0]])
     assert data_fingerprint(X) == "328f2d37a6dade1a"
     monkeypatch.setattr(fits, "sampler_fingerprint", lambda model: "184d9e56c25c4635")
-    finished = FinishedFits("unused", {"gdsc": data_fingerprint(X)})
-    assert finished.key(Fit("gdsc", "gee", 10, 3)) == "6b112b0d4cb7b0ceb634dbb3cd1ea847"
-    assert finished.key(Fit("gdsc", "knn", 10, 3)) == "ab85b3df18a1a824abf2107c41c7f16a"
+    finished = FinishedFits("fits", {"gdsc": data_fingerprint(X)})
+    assert finished.path(Fit("gdsc", "gee", 10, 3)) == Path("fits/6b112b0d4cb7b0ceb634dbb3cd1ea847.npz")
+    assert finished.path(Fit("gdsc", "knn", 10, 3)) == Path("fits/ab85b3df18a1a824abf2107c41c7f16a.npz")
 
 
 # ---------------------------------------------------------------- many fits

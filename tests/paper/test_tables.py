@@ -42,8 +42,8 @@ def test_tables_are_joined_and_the_printed_rule_is_compared():
     measured = pd.DataFrame(
         {"dataset": "gdsc", "k": 10, "model": ["gl22inf", "gl22inf", "gl22inf-published", "gee", "glinf"]}
     ).assign(mean=[2.0, 3.0, 4.0, 10.0, 1.0])
-    joined = compare(measured, theirs, "mean", 0.1).set_index("model")
-    assert joined["measured"].to_dict() == {"gl22inf": 2.5, "gl22inf-published": 4.0, "gee": 10.0, "glinf": 1.0}
+    joined = compare(measured, theirs, "mean", 1).set_index("model")
+    assert joined["value"].to_dict() == {"gl22inf": 2.5, "gl22inf-published": 4.0, "gee": 10.0, "glinf": 1.0}
     assert joined["printed"].fillna(-1).to_dict() == {"gl22inf": 0, "gl22inf-published": 0, "gee": 8, "glinf": -1}
     assert joined.loc["gee", "percent"] == pytest.approx(25.0)
     assert joined["percent"].isna().sum() == 3
