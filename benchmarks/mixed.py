@@ -1,4 +1,4 @@
-"""Tables of unlike columns, beside other imputers: a fifth of the entries is hidden and predicted.
+"""Tables of unlike columns, with other imputers for comparison: a fifth of the entries is hidden and predicted.
 
     python -m benchmarks.mixed [--splits 2] [--tables iris,fair] [--jobs 1] [--peers PYTHON] [--write docs/columns.md]
 
@@ -26,6 +26,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
+from benchmarks import pages
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.imputer import ANY_TABLE
 
@@ -33,7 +34,6 @@ MAX_ROWS = 600
 CHAINS = {"n_chains": 2, "burn_in": 200, "n_draws": 150, "calibrate": False}
 PROBABILITY = 0.9
 NUMBERS = ("number", "nonnegative", "whole")
-MARKS = "<!-- mixed -->", "<!-- end of mixed -->"
 PEER = Path(__file__).parent / "peers" / "imputers.py"
 
 
@@ -301,28 +301,24 @@ def page(results: pd.DataFrame, splits: int) -> str:
     # Each table counts once.
     by_table = results.groupby(["method", "table"])[measures].mean()
     total = by_table.groupby("method").mean().loc[order]
-    lines = [
-        f"Means over {results['table'].nunique()} tables; each counts once; splits: {splits}; intervals of 90%:",
-        "",
-        f"| | {' | '.join(measures)} |",
-        f"|---|{'---|' * len(measures)}",
-    ]
+    rows = []
     for method, row in total.iterrows():
-        cells = [
-            f"{row[m]:.1f}" if m == "seconds" else f"{row[m]:.3f}" if m == "error" else f"{row[m]:.2f}"
-            for m in measures
-        ]
-        lines.append(f"| {'**' + str(method) + '**' if method == 'bnmf' else method} | {' | '.join(cells)} |")
-    lines += ["", "By table, accuracy (share of categories that are right) and error (in standard deviations):", ""]
-    lines += [f"| | {' | '.join(order)} |", f"|---|{'---|' * len(order)}"]
+        digits = {"seconds": 1, "error": 3}
+        cells = [f"{row[measure]:.{digits.get(measure, 2)}f}" for measure in measures]
+        rows.append([f"**{method}**" if method == "bnmf" else str(method), *cells])
+    errors = []
     for table in dict.fromkeys(results["table"]):
-        cells = []
-        for method in order:
-            is_there = (method, table) in by_table.index
-            accuracy, error = by_table.loc[(method, table), ["accuracy", "error"]] if is_there else (0.0, 0.0)
-            cells.append(f"{accuracy:.2f}, {error:.2f}" if is_there else "failed")
-        lines.append(f"| {table} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        found = [by_table.loc[(m, table)] if (m, table) in by_table.index else None for m in order]
+        cells = ["failed" if x is None else f"{x['accuracy']:.2f}, {x['error']:.2f}" for x in found]
+        errors.append([table, *cells])
+    return "\n\n".join(
+        [
+            f"Means over {results['table'].nunique()} tables; each counts once; splits: {splits}; intervals of 90%:",
+            pages.table(["", *measures], rows),
+            "By table, accuracy (share of categories that are right) and error (in standard deviations):",
+            pages.table(["", *order], errors),
+        ]
+    )
 
 
 def main() -> None:
@@ -339,9 +335,7 @@ def main() -> None:
     text = page(results, options.splits)
     print(text)
     if options.write:
-        before = options.write.read_text(encoding="utf-8")
-        start, end = before.index(MARKS[0]) + len(MARKS[0]), before.index(MARKS[1])
-        options.write.write_text(f"{before[:start]}\n\n{text}\n\n{before[end:]}", encoding="utf-8")
+        pages.write(options.write, mixed=text)
 
 
 if __name__ == "__main__":

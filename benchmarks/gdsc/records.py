@@ -1,4 +1,4 @@
-"""One file for each finished method and fold, so that a run that was interrupted goes on where it was."""
+"""One file for each finished method and fold, so that an interrupted run can be resumed."""
 
 import json
 from collections.abc import Iterator
