@@ -2,7 +2,7 @@
 
     python -m benchmarks.gdsc --data-dir ../shared/data [--models default,nmf] [--folds 5] [--write docs/gdsc.md]
 
-Each finished method and fold is kept in a file of its own; the same command resumes after an interruption, and
+Each finished method and fold is kept in a separate file; the same command resumes after an interruption, and
 repeats nothing. What is finished is collected in benchmarks/results/gdsc.json, from which the tables of the page are
 made. To fit again after a change of the code, remove its lines there and the files of --out.
 """

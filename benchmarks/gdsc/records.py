@@ -89,7 +89,7 @@ def scores(forecast: Forecast, values: Floats) -> Record:
 
 
 def finished(todo: list[Task], out: Path, results: Path) -> list[Record]:
-    """Return the results that are there already: in files of their own, or in a file of many from an earlier run."""
+    """Return the results that are there already: in separate files, or in the file of an earlier run."""
     earlier = json.loads(results.read_text(encoding="utf-8")) if results.exists() else []
     known = {record["digest"]: record for record in earlier}
     found = []

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks import pages
 
-from tests.hostile import archives, calls, checkpoints, inputs, interruptions
+from tests.hostile import calls, checkpoints, inputs, interruptions
 from tests.hostile.outcomes import BAD, CLEAR, RIGHT, Outcome
 
 # Seconds after which an attempt counts as hanging. The first ones load everything.
@@ -26,11 +26,10 @@ SECONDS_PER_ATTEMPT = 180
 Report = Callable[[Outcome], None]
 # What runs a batch of attempts, and its share of the time.
 GROUPS: dict[str, tuple[Callable[[int, Report], None], float]] = {
-    "inputs": (inputs.run, 0.4),
+    "inputs": (inputs.run, 0.5),
     "files of checkpoints": (checkpoints.run, 0.15),
     "kills": (interruptions.run_kills, 0.1),
     "full and read-only disks": (interruptions.run_disks, 0.1),
-    "files of posteriors": (archives.run, 0.1),
     "wrong calls": (calls.run, 0.15),
 }
 

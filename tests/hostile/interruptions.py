@@ -85,7 +85,7 @@ def kill(number: int) -> Outcome:
 
 
 def can_mount() -> bool:
-    """Return whether this process may mount a file system of its own."""
+    """Return whether this process may mount a file system."""
     if os.name != "posix" or not hasattr(os, "geteuid") or os.geteuid() != 0:
         return False
     with tempfile.TemporaryDirectory() as folder:

@@ -17,7 +17,6 @@ from bnmf.sampler import gibbs
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
-from bnmf.utils import progress
 
 SHORT_CHAIN = {"n_sweeps": 30, "burn_in": 10}
 FIT = Fit("made", "gee", 3, 0)
@@ -193,35 +192,6 @@ def test_two_processes_give_the_same_results(X, finished):
     two = run_fits(FOUR_FITS, {"made": X}, n_jobs=2, finished=finished)
     for fit in FOUR_FITS:
         np.testing.assert_allclose(one[fit]["train_mse"], two[fit]["train_mse"])
-
-
-def test_progress_counts_and_estimates(X, monkeypatch):
-    seconds, shown = [0.0], []
-
-    class Recorder(progress.Silent):
-        def __init__(self, totals, done, *, unit):
-            shown.append((totals, done, unit))
-
-        def update(self, task, done, facts):
-            shown.append((task, done, facts()))
-
-    def one_minute(fit, X):
-        seconds[0] += 60.0
-        return {}
-
-    monkeypatch.setattr(fits, "Display", Recorder)
-    monkeypatch.setattr(fits, "run_fit", one_minute)
-    monkeypatch.setattr(fits, "_shuffled", list)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
-    planned = [Fit("made", "gee", k, 0, n_sweeps=100, burn_in=0) for k in (2, 4, 8, 10)]
-    run_fits(planned, {"made": X}, progress=True)
-    assert shown == [
-        ({"fits": 4}, {"fits": 0}, "fits"),
-        ("fits", 1, "3 min 0 s left"),
-        ("fits", 2, "2 min 0 s left"),
-        ("fits", 3, "1 min 0 s left"),
-        ("fits", 4, "all done"),
-    ]
 
 
 def test_only_the_error_of_a_shutdown_is_hidden(monkeypatch):

@@ -37,7 +37,7 @@ class Cell:
         return " ".join(part for part in parts if part)
 
     def html(self) -> tuple[float, markup.Html]:
-        """Return the number by which the cell is sorted, and its markup."""
+        """Return the number that sorts the cell, and its markup."""
         sign, style = VERDICTS[self.verdict]
         found = re.search(r"[-+]?\d[\d.]*(e[-+]?\d+)?", self.text)
         note = f'<span class="note {style}">{escape(self.note)} {sign}</span>'
