@@ -4,7 +4,6 @@ import argparse
 import datetime
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import environment, tables
@@ -20,9 +19,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smaller data and fewer repeats: under 3 minutes")
     parser.add_argument("--only", action="append", choices=SECTIONS, help="measure this section (may be repeated)")
     parser.add_argument(
-        "--rank", type=int, action="append", help="compare only with this K, and keep earlier results of others"
-    )
-    parser.add_argument(
         "--data-dir",
         type=Path,
         default=environment.ROOT.parent / "shared" / "data",
@@ -34,8 +30,6 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options = arguments()
     settings = QUICK if options.quick else FULL
-    if options.rank:
-        settings = replace(settings, ranks=tuple(options.rank))
     began = time.perf_counter()
 
     def say(line: str) -> None:
@@ -43,7 +37,7 @@ def main() -> None:
 
     uninstalled = environment.ensure(say)
     # Sections that are not measured in this run keep their earlier results, date and processor.
-    results = tables.load(settings, RESULTS_DIRECTORY) if options.only or options.rank else {"sections": {}}
+    results = tables.load(settings, RESULTS_DIRECTORY) if options.only else {"sections": {}}
     for section in results["sections"].values():
         section.setdefault("processor", results["machine"]["processor"])
     results |= {"settings": settings.name, "machine": tables.machine(environment.versions())}
@@ -56,10 +50,7 @@ def main() -> None:
                 date = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
                 facts = {"date": date, "seconds": time.perf_counter() - started, "load": load}
                 facts["processor"] = results["machine"]["processor"]
-                measured = facts | outcome.as_dict()
-                if options.rank and name in results["sections"]:
-                    measured = tables.with_other_ranks(measured, results["sections"][name])
-                results["sections"][name] = measured
+                results["sections"][name] = facts | outcome.as_dict()
                 tables.save(results, settings, RESULTS_DIRECTORY)
         except KeyboardInterrupt:
             say("interrupted: finished sections are saved")

@@ -23,7 +23,6 @@ class Key(NamedTuple):
 
     peer: str
     threads: int
-    limit_pools: bool
     processor: str
     version: str | None
 
@@ -38,24 +37,21 @@ class Contestant:
     rank: int
     threads: int = 1
     options: dict[str, Any] = field(default_factory=dict, hash=False)
-    # Limit all thread pools to `threads` by environment variables. If False, the process starts like a user's.
-    limit_pools: bool = True
     processor: str = "native"  # key of benchmarks.variants.PROCESSORS
     version: str | None = None  # commit of bnmf; this version by default
 
     @property
     def key(self) -> Key:
-        return Key(self.peer, self.threads, self.limit_pools, self.processor, self.version)
+        return Key(self.peer, self.threads, self.processor, self.version)
 
 
 class Client:
     """The workers of a run: one process per peer, number of threads, processor and version, started on first use."""
 
-    def __init__(self, directory: Path, data_home: Path, timeout: float, interpreter: Path | None = None) -> None:
+    def __init__(self, directory: Path, data_home: Path, timeout: float) -> None:
         self.directory = directory
         self.data_home = data_home
         self.timeout = timeout
-        self.interpreter = interpreter or python()
         self._processes: dict[Key, _Process] = {}
         self._slots = itertools.count()
 
@@ -100,7 +96,7 @@ class Client:
         key = contestant.key
         try:
             if key not in self._processes:
-                self._processes[key] = _Process(self.interpreter, self.directory, self.data_home, key)
+                self._processes[key] = _Process(self.directory, self.data_home, key)
             answer = self._processes[key].ask(request, self.timeout)
         except variants.NotAvailable as error:
             raise PeerError(str(error)) from None
@@ -118,15 +114,13 @@ class Client:
 class _Process:
     """One worker process."""
 
-    def __init__(self, interpreter: Path, directory: Path, data_home: Path, key: Key) -> None:
+    def __init__(self, directory: Path, data_home: Path, key: Key) -> None:
         self._log = directory / ("-".join(map(str, key)) + ".log")
-        limits = thread_variables(key.threads)
-        environment = {name: value for name, value in os.environ.items() if name not in limits}
-        environment |= {**(limits if key.limit_pools else {}), "BNMF_DATA": str(data_home)}
+        environment = {**os.environ, **thread_variables(key.threads), "BNMF_DATA": str(data_home)}
         environment |= variants.variables(directory, key.processor, key.version)
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
-                [interpreter, "-m", "benchmarks.worker", str(directory), str(key.threads)],
+                [python(), "-m", "benchmarks.worker", str(directory), str(key.threads)],
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.PIPE,

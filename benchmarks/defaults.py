@@ -20,6 +20,7 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from benchmarks import pages
 from benchmarks.tables_of_packages import load_tables
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.imputer import ANY_TABLE
@@ -186,25 +187,25 @@ def page(found: pd.DataFrame, tables: dict[str, np.ndarray], splits: int) -> str
         "",
         "Ratios of errors are below 1 where a method is better. Rows below the default change one of its settings.",
         "",
-        *_markdown(summary(found)),
+        _markdown(summary(found)),
         "",
         "## Errors by table",
         "",
-        *_markdown(errors.reindex(list(tables))[shown].set_axis([f"{n} ({sizes[n]})" for n in tables])),
+        _markdown(errors.reindex(list(tables))[shown].set_axis([f"{n} ({sizes[n]})" for n in tables]), marks_best=True),
         "",
     ]
     return "\n".join(lines)
 
 
-def _markdown(frame: pd.DataFrame) -> list[str]:
-    best = frame.min(axis=1) if frame.columns[0] in OTHERS else None
-    lines = ["| | " + " | ".join(frame.columns) + " |", "|---" * (len(frame.columns) + 1) + "|"]
+def _markdown(frame: pd.DataFrame, *, marks_best: bool = False) -> str:
+    """Return a table with three digits; the smallest number of each row is bold if asked for."""
+    rows = []
     for name, row in frame.iterrows():
         cells = ["" if np.isnan(value) else f"{value:.3g}" for value in row]
-        if best is not None:
-            cells = [f"**{cell}**" if value == best[name] else cell for cell, value in zip(cells, row, strict=True)]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return lines
+        if marks_best:
+            cells = [f"**{cell}**" if value == row.min() else cell for cell, value in zip(cells, row, strict=True)]
+        rows.append([str(name), *cells])
+    return pages.table(["", *frame.columns], rows)
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ def ensure(say: Callable[[str], None]) -> dict[str, str]:
         record = json.loads(RECORD.read_text())
         if record["key"] == key:
             return record["failures"]
-    say(f"creating {ENVIRONMENT.name}: takes a few minutes, once (cmfrec may be compiled)")
+    say(f"creating {ENVIRONMENT.name}: takes a few minutes, once")
     venv.create(ENVIRONMENT, with_pip=True)
     reason = _install("-e", str(ROOT))
     if reason:

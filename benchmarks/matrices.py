@@ -1,6 +1,5 @@
 """Matrices of the benchmarks: created once per run, saved as plain arrays, and loaded by every worker."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +53,6 @@ def entries(X: Any) -> sp.csr_matrix:
         return sp.csr_matrix(X)
     rows, columns = np.nonzero(~np.isnan(X))
     return sp.csr_matrix((X[rows, columns], (rows, columns)), shape=X.shape)
-
-
-def n_complete_entries(name: str) -> int:
-    """Return the number of entries of a complete matrix by name, and 0 for other matrices."""
-    kind, _, size = name.partition("-")
-    return math.prod(map(int, size.split("x"))) if kind == "complete" else 0
 
 
 def is_complete(X: Any) -> bool:

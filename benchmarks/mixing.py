@@ -1,4 +1,4 @@
-"""What the moves of a sweep are worth: ``python -m benchmarks.mixing --data-dir ../shared/data``.
+"""Effective samples with different moves of a sweep: ``python -m benchmarks.mixing --data-dir ../shared/data``.
 
 For each setting of `bnmf.sampler.moves.Moves`, the table has the time of a sweep and the effective samples per second
 of predictions W Z, of the worst of them and of the median, both over those of plain Gibbs sampling with rescaling. Two

@@ -1,4 +1,4 @@
-"""The noise of difficult tables: coverage, log density, error and time on difficult tables, beside other noise models.
+"""The noise of difficult tables: coverage, log density, error and time of several noise models.
 
     python -m benchmarks.noise_floor [--splits 1] [--write docs/noise_floor.md]
 
@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from benchmarks import pages
 from benchmarks.defaults import hide
 from benchmarks.tables_of_packages import load_tables
 from bnmf import BayesianNMF
@@ -126,25 +127,27 @@ def run(splits: int) -> pd.DataFrame:
 
 def page(found: pd.DataFrame, splits: int) -> str:
     """Return the page of the documentation."""
-    lines = [INTRODUCTION.format(splits=splits, **CHAINS)]
-    lines += ["| table | model | coverage | worst column | log density | error |", "|---|---|---|---|---|---|"]
+    by_table = []
     for (name, model), part in found.groupby(["table", "model"], sort=False):
-        cells = [
-            " / ".join(f"{value:.{digits}f}" for value in part[score])
-            for score, digits in (("coverage", 2), ("worst column", 2), ("log density", 2), ("error", 3))
-        ]
-        lines.append(f"| {name} | {model} | {' | '.join(cells)} |")
-    names = ("model", "noise", "lowest coverage", "lowest of a column", "lowest log density", "second lowest")
-    ratios = ("error, ratio to column (median)", "seconds, ratio (median)")
-    lines += ["", "## Over all tables", "", f"| {' | '.join(names + ratios)} |", "|" + "---|" * 8]
+        digits = {"coverage": 2, "worst column": 2, "log density": 2, "error": 3}
+        cells = [" / ".join(f"{value:.{n}f}" for value in part[score]) for score, n in digits.items()]
+        by_table.append([str(name), str(model), *cells])
+    summary = []
     for (model, noise), part in found.groupby(["model", "noise"], sort=False):
         part = part.set_index("table")
         plain = found[(found["model"] == model) & (found["noise"] == "column")].set_index("table")
-        medians = (part[["error", "seconds"]] / plain[["error", "seconds"]]).median()
-        cells = [*part[["coverage", "worst column"]].min(), *part["log density"].nsmallest(2), *medians]
-        lines.append(f"| {model} | {noise} | " + " | ".join(f"{cell:.2f}" for cell in cells[:4]))
-        lines[-1] += f" | {cells[4]:.3f} | {cells[5]:.1f} |"
-    return "\n".join(lines) + "\n"
+        error, seconds = (part[["error", "seconds"]] / plain[["error", "seconds"]]).median()
+        lowest = [*part[["coverage", "worst column"]].min(), *part["log density"].nsmallest(2)]
+        summary.append([str(model), str(noise), *(f"{x:.2f}" for x in lowest), f"{error:.3f}", f"{seconds:.1f}"])
+    names = ["model", "noise", "lowest coverage", "lowest of a column", "lowest log density", "second lowest"]
+    ratios = ["error, ratio to column (median)", "seconds, ratio (median)"]
+    parts = [
+        INTRODUCTION.format(splits=splits, **CHAINS).rstrip(),
+        pages.table(["table", "model", "coverage", "worst column", "log density", "error"], by_table),
+        "## Over all tables",
+        pages.table([*names, *ratios], summary),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

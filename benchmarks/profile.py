@@ -2,8 +2,7 @@
 
 The kernels are called as in every sweep with the default moves, with a clock around each call: the minimum CPU time of
 one thread over many sweeps, so that other load on the machine matters little. Rows that share a system and rows with
-residuals are drawn in two calls, and the time of A Z, which both compute, is measured once more and subtracted. Draws
-are timed separately, on the conditionals of the last sweep.
+residuals are drawn in two calls, and the time of A Z, which both compute, is measured once more and subtracted.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks import pages
 from benchmarks.environment import ROOT
 from benchmarks.matrices import describe, make
 from bnmf.data import half_sweeps
 from bnmf.data.half_sweeps import min_sharing
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Dense, Stored
-from bnmf.kernels.compiled import LEVEL, HalfSweep, Memory, Prior, Rows, Split, testing
+from bnmf.kernels.compiled import LEVEL, HalfSweep, Memory, Prior, Rows, Split
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs, moves
 from bnmf.sampler.moves import MIXING
-from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers
 from bnmf.utils.typing import Floats
@@ -47,8 +46,7 @@ BURN_IN_SWEEPS, MIN_SWEEPS = 100, 20
 GRAM, PRODUCT = "ZᵀZ and copies of Z", "A Z"
 SHARING, RESIDUALS = "rows that share a system", "rows with residuals"
 MOVES, REST = "rescaling and shear moves", "Python, noise and the rest"
-DRAWS, WHOLE = "of these, truncated normal draws", "whole sweep"
-WIDTH = 8
+WHOLE = "whole sweep"
 # Name of a part, and the number of rows of the half-sweep if it is kept apart.
 Part = tuple[str, int]
 
@@ -143,35 +141,6 @@ def parts_of(fastest: dict[Part, float]) -> dict[str, float]:
     return parts
 
 
-def draw_all(b: Floats, p: Floats, streams: Any) -> None:
-    """Draw from every (b, p), eight at a time."""
-    unused, out = np.zeros(len(b)), np.empty(len(b))
-    testing.fill_lanes("positive", b, p, unused, unused, WIDTH, streams, out)
-
-
-def conditionals(A: Floats, W: Floats, Z: Floats, rate: float, sigma2: float) -> tuple[Floats, Floats]:
-    """Return b and p of every entry of W, ordered as they are drawn: eight rows of one component at a time."""
-    mask = ~np.isnan(A)
-    residuals, zz = np.where(mask, A - W @ Z.T, 0.0), mask @ Z**2
-    n = len(W) // WIDTH * WIDTH
-    b, p = (residuals @ Z + zz * W) / sigma2 - rate, zz / sigma2
-    b, p = (np.ascontiguousarray(x[:n].reshape(-1, WIDTH, W.shape[1]).swapaxes(1, 2)) for x in (b, p))
-    return b.ravel(), p.ravel()
-
-
-def time_of_draws(A: Floats, state: State, rate: float, seconds: float) -> float:
-    """Return the minimum CPU time of all draws of a sweep, in microseconds."""
-    clock, rng, total = Clock(), np.random.default_rng(0), 0.0
-    for half, side in (((A, state.W, state.Zt), len(state.W)), ((A.T, state.Zt, state.W), len(state.Zt))):
-        b, p = conditionals(*half, rate, state.sigma2)
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or not clock.fastest:
-            clock.timed((DRAWS, 0), draw_all)(b, p, rng.integers(2**63, size=(len(b), 4), dtype=np.uint64))
-            clock.end_sweep()
-        total += clock.fastest.pop((DRAWS, 0)) * side / (side // WIDTH * WIDTH)
-    return total
-
-
 def profile(A: Floats, n_components: int, seconds: float = 2.0) -> dict[str, float]:
     """Return the time of each part of a sweep and of the whole, in microseconds."""
     model = Model(ObservedMatrix.from_data(A, negative=True), n_components, "gee")
@@ -199,35 +168,30 @@ def profile(A: Floats, n_components: int, seconds: float = 2.0) -> dict[str, flo
         run(sweep)
     found = parts_of(clock.fastest)
     parts = {part: found[part] for part in (GRAM, PRODUCT, SHARING, RESIDUALS) if part in found}
-    draws = time_of_draws(A, state, model.coefficients(state.rates)[0].linear.flat[0], seconds / 4)
-    draws *= MIXING.n_passes
-    rest = whole - sum(found.values())
-    return {**parts, DRAWS: draws, MOVES: found[MOVES], REST: rest, WHOLE: whole}
+    return {**parts, MOVES: found[MOVES], REST: whole - sum(found.values()), WHOLE: whole}
 
 
-def lines_of(name: str, shape: tuple[int, int], n_components: int, parts: dict[str, float]) -> list[str]:
-    """Return the table of one matrix."""
-    whole, entries = parts[WHOLE], sum(shape) * n_components
-    lines = [f"**{describe(name)}**, K = {n_components}: {whole:.0f} µs per sweep", ""]
-    lines += ["| part | ns per entry | share |", "|---|---|---|"]
-    lines += [
-        f"| {part} | {1e3 * spent / entries:.1f} | {spent / whole:.0%} |"
-        for part, spent in parts.items()
-        if part != WHOLE
-    ]
-    return [*lines, ""]
+def page(profiles: dict[tuple[str, int], dict[str, float]]) -> str:
+    """Return a table with a column for each matrix and K: the time of a sweep, and the share of each part."""
+    names = [f"{describe(name)}, K = {k}" for name, k in profiles]
+    rows = [["µs per sweep", *(f"{parts[WHOLE]:,.0f}" for parts in profiles.values())]]
+    for part in (GRAM, PRODUCT, SHARING, RESIDUALS, MOVES, REST):
+        shares = (f"{parts[part] / parts[WHOLE]:.0%}" if part in parts else "" for parts in profiles.values())
+        rows.append([part, *shares])
+    return f"Level {LEVEL}.\n\n{pages.table(['', *names], rows)}"
 
 
 def main() -> None:
-    """Print the tables."""
+    """Measure, print the table, and put it into a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=ROOT.parent / "shared" / "data")
-    os.environ["BNMF_DATA"] = str(parser.parse_args().data_dir)
-    rows, columns, _ = testing.TILE
-    print(f"Level {LEVEL}, tiles of {rows} x {columns} numbers.\n")
-    for name, n_components in MATRICES:
-        A = make(name)
-        print("\n".join(lines_of(name, A.shape, n_components, profile(A, n_components))), flush=True)
+    parser.add_argument("--write", type=Path, help="the page whose table is replaced")
+    options = parser.parse_args()
+    os.environ["BNMF_DATA"] = str(options.data_dir)
+    text = page({case: profile(make(case[0]), case[1]) for case in MATRICES})
+    print(text)
+    if options.write:
+        pages.write(options.write, profile=text)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@
 """
 
 import argparse
-import re
 import time
 import warnings
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import norm
 
+from benchmarks import pages
 from bnmf import BayesianNMF
 
 CHAINS = {"n_chains": 2, "burn_in": 300, "n_draws": 300, "calibrate": False, "unstored": "missing", "n_jobs": 2}
@@ -113,21 +113,18 @@ def main() -> None:
     if options.trials:
         return
     base = min(seconds.values())
-    lines = ["| model | " + " | ".join(f"split {split}" for split in options.splits) + " | mean | time |"]
-    lines.append("|---|" + "---|" * (len(options.splits) + 2))
-    for name, found in errors.items():
-        cells = " | ".join(f"{error:.4f}" for error in found)
-        lines.append(f"| {name} | {cells} | {np.mean(found):.4f} | {seconds[name] / base:.1f} |")
-    table = "\n".join(lines)
-    widths = np.mean(groups, axis=0)
-    tenths = "| tenth | " + " | ".join(map(str, range(1, N_GROUPS + 1))) + " |\n|---|" + "---|" * N_GROUPS
-    tenths += "\n| error | " + " | ".join(f"{error:.2f}" for error in widths) + " |"
+    table = pages.table(
+        ["model", *(f"split {split}" for split in options.splits), "mean", "time"],
+        [
+            [name, *(f"{error:.4f}" for error in found), f"{np.mean(found):.4f}", f"{seconds[name] / base:.1f}"]
+            for name, found in errors.items()
+        ],
+    )
+    widths = ["error", *(f"{error:.2f}" for error in np.mean(groups, axis=0))]
+    tenths = pages.table(["tenth", *map(str, range(1, N_GROUPS + 1))], [widths])
     print(f"\n{table}\n\n{tenths}")
     if options.write:
-        page = options.write.read_text()
-        for name, content in (("errors", table), ("tenths", tenths)):
-            page = re.sub(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", rf"\1\n{content}\n\2", page, flags=re.DOTALL)
-        options.write.write_text(page)
+        pages.write(options.write, errors=table, tenths=tenths)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,24 @@
 """Sections of the benchmarks: one function each, which returns rows of the tables."""
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from benchmarks import probes, race, variants
 from benchmarks.client import Client, Contestant, PeerError
-from benchmarks.matrices import describe, n_complete_entries
+from benchmarks.matrices import describe
 from benchmarks.peers import PEERS
 from benchmarks.settings import Settings
-from benchmarks.spread import exponent, spread
+from benchmarks.spread import exponent
 
 OURS = "bnmf"
 COMPLETE_SMALL, COMPLETE_LARGE, INCOMPLETE = "complete-160x254", "complete-5000x2000", "incomplete-100x50"
 SCATTERED = "scattered-1000x400-80"
 NUMBA = f"{variants.NUMBA}, Numba"
 AVX2 = ", AVX2"  # ends the label of a contestant on that processor
-COMMON_NOISE, COLUMN_NOISE = "common noise", "noise by column"
+COMMON_NOISE, COLUMN_NOISE, ROW_NOISE, BOTH_NOISE = (
+    "common noise", "noise by column", "noise by row", "noise by row and column",
+)  # fmt: skip
 HALF_NORMAL, WITH_MAX_TERM, NORMAL, LAPLACE = "GL2²", "GL2²,∞", "normal", "Laplace"
 DEFAULT_MOVES = "default moves"
 EXPONENT = "exponent of K"
@@ -25,8 +26,8 @@ FIRST_FIT = "new process with a first fit of a 50 x 20 matrix"
 # Our chain is thinned, so that both chains keep the same number of draws. The minimum of many noisy estimates of the
 # effective sample size depends on the number of draws, so the comparison would be biased otherwise.
 NUTS_THINNING = 3
-# Peers that take seconds per iteration on large complete matrices.
-SLOW_PEERS = ("reference", "smurff")
+RANK = 20
+"""Number of components unless stated."""
 
 
 @dataclass
@@ -71,26 +72,26 @@ class Outcome:
 
 
 def ours(
-    context: Context, data: str, rank: int, threads: int = 1, label: str = OURS, peer: str = "bnmf", **options: Any
+    context: Context,
+    data: str,
+    rank: int = RANK,
+    threads: int = 1,
+    label: str = OURS,
+    peer: str = "bnmf",
+    **options: Any,
 ) -> Contestant:
     """Return bnmf as a contestant."""
     return Contestant(label, peer, data, rank, threads, {"burn_in": context.settings.burn_in, **options})
 
 
-def peers_for(data: str, rank: int, threads: int = 1) -> list[Contestant]:
-    """Return the peers that can be compared on a matrix."""
+def scikit_learn(data: str) -> Contestant:
+    """Return coordinate descent as a contestant."""
+    return Contestant("scikit-learn cd", "sklearn", data, RANK)
 
-    def peer(label: str, name: str, **options: Any) -> Contestant:
-        return Contestant(label, name, data, rank, threads, options)
 
-    cd, mu = (peer(f"scikit-learn {solver}", "sklearn", solver=solver) for solver in ("cd", "mu"))
-    smurff, cmfrec = peer("SMURFF", "smurff"), peer("cmfrec", "cmfrec")
-    reference, implicit = peer("NumPy reference", "reference"), peer("implicit", "implicit")
-    if data.startswith("ratings"):
-        return [cd, mu, smurff, cmfrec, implicit]  # the reference needs a dense matrix
-    if data.startswith("complete"):
-        return [cd, mu, smurff, cmfrec, reference]  # implicit accepts only sparse data
-    return [cd, mu, smurff, cmfrec, implicit, reference]
+def smurff(data: str, threads: int = 1) -> Contestant:
+    """Return SMURFF as a contestant."""
+    return Contestant("SMURFF", "smurff", data, RANK, threads)
 
 
 def compete(
@@ -115,34 +116,21 @@ def compete(
         outcome.failures.append({"data": first.data, "rank": first.rank, "label": label, "reason": reason})
 
 
-def peers_on(*names: str) -> Callable[[Context], Outcome]:
-    """Return a section that times all implementations on some matrices, for every K."""
-
-    def section(context: Context) -> Outcome:
-        outcome = Outcome()
-        for data in names:
-            for rank in context.settings.ranks:
-                contestants = [ours(context, data, rank)]
-                for peer in peers_for(data, rank):
-                    if peer.peer in SLOW_PEERS and n_complete_entries(data) > context.settings.max_slow_entries:
-                        outcome.failures.append(
-                            {"label": peer.label, "reason": f"slow on {describe(data)}: only in the full run"}
-                        )
-                    else:
-                        contestants.append(peer)
-                compete(context, outcome, contestants, baseline=OURS, unit="s per iteration")
-        return outcome
-
-    return section
-
-
 def gdsc(context: Context) -> Outcome:
-    """All implementations on GDSC, and the sweep and scikit-learn as they would be on a processor without AVX-512."""
-    outcome = peers_on("gdsc")(context)
-    for rank in context.settings.ranks:
-        cd = next(c for c in peers_for("gdsc", rank) if c.label == "scikit-learn cd")
-        contestants = [replace(c, label=c.label + AVX2, processor="AVX2") for c in (ours(context, "gdsc", rank), cd)]
-        compete(context, outcome, contestants, baseline=OURS + AVX2, unit="s per iteration")
+    """Other implementations on GDSC, and scikit-learn as it would be on a processor without AVX-512."""
+    outcome = Outcome()
+    peers = [scikit_learn("gdsc"), smurff("gdsc"), Contestant("NumPy reference", "reference", "gdsc", RANK)]
+    compete(context, outcome, [ours(context, "gdsc"), *peers], baseline=OURS, unit="s per iteration")
+    older = [replace(c, label=c.label + AVX2, processor="AVX2") for c in (ours(context, "gdsc"), scikit_learn("gdsc"))]
+    compete(context, outcome, older, baseline=OURS + AVX2, unit="s per iteration")
+    return outcome
+
+
+def complete(context: Context) -> Outcome:
+    """scikit-learn on a complete matrix, for which it is made."""
+    outcome = Outcome()
+    contestants = [ours(context, COMPLETE_SMALL), scikit_learn(COMPLETE_SMALL)]
+    compete(context, outcome, contestants, baseline=OURS, unit="s per iteration")
     return outcome
 
 
@@ -181,6 +169,8 @@ def sweeps(context: Context) -> Outcome:
         others = [
             fastest("gdsc", 20, COMMON_NOISE),
             fastest("gdsc", 20, COLUMN_NOISE, noise="column"),
+            fastest("gdsc", 20, ROW_NOISE, noise="row"),
+            fastest("gdsc", 20, BOTH_NOISE, noise="both"),
             fastest("gdsc", 20, DEFAULT_MOVES, default_moves=True),
         ]
         compete(context, outcome, others, baseline=COMMON_NOISE, unit=unit)
@@ -199,12 +189,10 @@ def sweeps(context: Context) -> Outcome:
 
 
 def ratings(context: Context) -> Outcome:
-    """All implementations on the ratings, and the two Gibbs samplers with two threads."""
-    data = f"ratings-{context.settings.ratings}"
-    outcome = peers_on(data)(context)
-    for rank in context.settings.ranks:
-        smurff = [c for c in peers_for(data, rank, threads=2) if c.peer == "smurff"]
-        compete(context, outcome, [ours(context, data, rank, 2), *smurff], baseline=OURS, unit="s per iteration")
+    """The two Gibbs samplers on the ratings, with two threads."""
+    data, outcome = f"ratings-{context.settings.ratings}", Outcome()
+    contestants = [ours(context, data, threads=2), smurff(data, threads=2)]
+    compete(context, outcome, contestants, baseline=OURS, unit="s per iteration")
     return outcome
 
 
@@ -227,61 +215,34 @@ def nuts(context: Context) -> Outcome:
 
 def threads(context: Context) -> Outcome:
     """Two threads in one chain, and two parallel chains, compared with one chain on one thread."""
-    outcome = Outcome()
-    for data in (COMPLETE_LARGE, "gdsc"):
-        rank = 20
-        contestants = [
-            ours(context, data, rank, 1, "1 chain, 1 thread"),
-            ours(context, data, rank, 2, "1 chain, 2 threads"),
-            replace(ours(context, data, rank, 1, "1 chain, 1 thread, BLAS threads not limited"), limit_pools=False),
-            ours(context, data, rank, 2, "2 chains, 2 threads", "bnmf-chains"),
-        ]
-        compete(context, outcome, contestants, baseline="1 chain, 1 thread", unit="s per iteration")
+    outcome, data = Outcome(), COMPLETE_LARGE
+    contestants = [
+        ours(context, data, label="1 chain, 1 thread"),
+        ours(context, data, threads=2, label="1 chain, 2 threads"),
+        ours(context, data, threads=2, label="2 chains, 2 threads", peer="bnmf-chains"),
+    ]
+    compete(context, outcome, contestants, baseline="1 chain, 1 thread", unit="s per iteration")
     return outcome
 
 
 def growth(context: Context) -> Outcome:
-    """Growth of the time per sweep with the observed entries, K and the number of threads."""
-    outcome, settings = Outcome(), context.settings
-    smallest = f"ratings-{settings.growth_entries[0]}"
-
-    def fit(name: str, sizes: list[float], contestants: list[Contestant]) -> None:
-        before = len(outcome.rows)
-        compete(context, outcome, contestants, baseline=None, unit="s per iteration")
-        rows = outcome.rows[before:]
-        if len(rows) == len(contestants) > 1:
-            power = exponent(sizes, [spread(row.values).median for row in rows])
-            outcome.notes.append(f"{name}: time grows with exponent {power:.2f}")
-            context.say(f"  {outcome.notes[-1]}")
-
-    entries = list(settings.growth_entries)
-    sized = [ours(context, f"ratings-{n}", 20, label=f"{n / 1e6:g} million entries") for n in entries]
-    fit(f"observed entries ({entries[0]:,} to {entries[-1]:,}, K = 20)", entries, sized)
-    ranks = list(settings.growth_ranks)
-    for data in (smallest, "gdsc"):
-        fit(
-            f"K ({ranks[0]} to {ranks[-1]}, {describe(data)})",
-            ranks,
-            [ours(context, data, k, label=f"K = {k}") for k in ranks],
-        )
-    counts = [n for n in (1, 2, 4, 8, 16) if n <= (os.cpu_count() or 1)]
-    data = f"ratings-{entries[-1]}"
-    threaded = [ours(context, data, 20, n, f"threads: {n}") for n in counts]
-    fit(f"threads (1 to {counts[-1]}, {describe(data)}, K = 20)", counts, threaded)
+    """Growth of the time per sweep with the observed entries."""
+    outcome = Outcome()
+    sized = [ours(context, f"ratings-{n}", label=f"{n / 1e6:g} million entries") for n in context.settings.growth]
+    compete(context, outcome, sized, baseline=None, unit="s per iteration")
     return outcome
 
 
 def memory(context: Context) -> Outcome:
     """Peak memory of sampling the ratings, relative to the size of the input."""
-    data, rank = f"ratings-{context.settings.ratings}", 20
-    context.say(f"{describe(data)}, K = {rank}: peak memory")
-    outcome = Outcome()
+    data, outcome = f"ratings-{context.settings.ratings}", Outcome()
+    context.say(f"{describe(data)}, K = {RANK}: peak memory")
     try:
         # The data are created in a worker, because creating them takes more memory than sampling.
-        context.client.make(ours(context, data, rank))
-        found = probes.memory(context.client.directory, data, rank)
+        context.client.make(ours(context, data))
+        found = probes.memory(context.client.directory, data, RANK)
         ratio = found["peak"] / found["input"]
-        outcome.rows.append(Row(data, rank, 1, OURS, "peak memory / input size", [ratio], None, found))
+        outcome.rows.append(Row(data, RANK, 1, OURS, "peak memory / input size", [ratio], None, found))
     except PeerError as error:
         outcome.failures.append({"label": OURS, "reason": str(error)})
     return outcome
@@ -310,8 +271,7 @@ def startup(context: Context) -> Outcome:
 SECTIONS: dict[str, Callable[[Context], Outcome]] = {
     "gdsc": gdsc,
     "sweeps": sweeps,
-    "complete-small": peers_on(COMPLETE_SMALL),
-    "complete-large": peers_on(COMPLETE_LARGE),
+    "complete": complete,
     "ratings": ratings,
     "nuts": nuts,
     "threads": threads,

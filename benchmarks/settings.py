@@ -10,17 +10,14 @@ class Settings:
     """Sizes and time limits of a run. Times are in seconds."""
 
     name: str
-    ranks: tuple[int, ...]
     repeats: int
     min_repeats: int  # even if the budget of a contestant is exceeded
     repeat_seconds: float  # approximate time of one repeat
     budget: float  # of one contestant in one race
     timeout: float  # of one request to a worker
-    max_slow_entries: int  # largest complete matrix that slow peers are run on, in entries
     burn_in: float  # of one chain
     ratings: int  # number of ratings
-    growth_entries: tuple[int, ...]
-    growth_ranks: tuple[int, ...]
+    growth: tuple[int, int]  # numbers of ratings whose times are compared
     nuts_draws: int
     nuts_warmup: int
     nuts_repeats: int
@@ -36,17 +33,14 @@ class Settings:
 
 FULL = Settings(
     name="full",
-    ranks=(10, 20, 50),
     repeats=15,
     min_repeats=3,
     repeat_seconds=0.5,
     budget=10.0,
     timeout=400.0,
-    max_slow_entries=10_000_000,
     burn_in=5.0,
     ratings=20_000_000,
-    growth_entries=(2_000_000, 5_000_000, 10_000_000, 20_000_000),
-    growth_ranks=(10, 20, 50, 100),
+    growth=(2_000_000, 20_000_000),
     nuts_draws=1000,
     nuts_warmup=500,
     nuts_repeats=5,
@@ -69,17 +63,14 @@ FULL = Settings(
 
 QUICK = Settings(
     name="quick",
-    ranks=(20,),
     repeats=5,
     min_repeats=2,
     repeat_seconds=0.1,
     budget=0.7,
     timeout=60.0,
-    max_slow_entries=1_000_000,
     burn_in=0.5,
     ratings=2_000_000,
-    growth_entries=(250_000, 500_000, 1_000_000, 2_000_000),
-    growth_ranks=(10, 20, 50, 100),
+    growth=(250_000, 2_000_000),
     nuts_draws=200,
     nuts_warmup=100,
     nuts_repeats=2,

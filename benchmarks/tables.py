@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import pages
 from benchmarks.matrices import describe
+from benchmarks.sections import AVX2, COMMON_NOISE, HALF_NORMAL, NUMBA, OURS
 from benchmarks.settings import Settings
 from benchmarks.spread import Spread, ratios, spread
 from benchmarks.targets import Target, targets
@@ -104,17 +106,46 @@ def markdown(results: dict[str, Any], settings: Settings) -> str:
     ]
     if settings.name != "full":
         parts.append(f"This is a {settings.name} run, with fewer repeats and smaller data than the full one.")
-    table = markdown_table(TARGET_HEADER, target_table(results["sections"], settings))
+    table = pages.table(TARGET_HEADER, target_table(results["sections"], settings))
     parts += ["<!-- targets -->", table, "<!-- /targets -->"]
+    if "sweeps" in results["sections"]:
+        parts += ["<!-- sweeps -->", sweeps_table(results["sections"]["sweeps"]["rows"]), "<!-- /sweeps -->"]
     for name, section in results["sections"].items():
         before = f", load average before the run {section['load']:.1f}" if section.get("load") is not None else ""
         processor = section.get("processor", facts["processor"])
         where = "" if processor == facts["processor"] else f" on {processor}"
         parts += [f"## {name}", f"Measured on {section['date']}{where} in {section['seconds']:.0f} s{before}."]
         if section["rows"]:
-            parts.append(markdown_table(SECTION_HEADER, section_table(section["rows"])))
+            parts.append(pages.table(SECTION_HEADER, section_table(section["rows"])))
         parts += ["\n".join(f"- {note}" for note in section["notes"] + not_measured(section))]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def sweeps_table(rows: list[dict[str, Any]]) -> str:
+    """Return the fastest sweeps of both versions on both processors, and ratios of priors and noise models."""
+    fastest = {(row["data"], row["rank"], row["label"]): min(filter(None, row["values"])) for row in rows}
+
+    def ratio(case: tuple[str, int], label: str, other: str) -> str:
+        found, baseline = fastest.get((*case, label)), fastest.get((*case, other))
+        return f"{found / baseline:.2f}" if found and baseline else ""
+
+    def microseconds(case: tuple[str, int], label: str) -> str:
+        return f"{fastest[*case, label] * 1e6:,.0f}" if (*case, label) in fastest else ""
+
+    header = ["matrix", "K", "bnmf, µs", "bnmf / Numba", "AVX2: bnmf, µs", "AVX2: bnmf / Numba", "AVX2 / native"]
+    lines = []
+    for case in dict.fromkeys(key[:2] for key in fastest if key[2] == OURS):
+        native = [microseconds(case, OURS), ratio(case, OURS, NUMBA)]
+        older = [
+            microseconds(case, OURS + AVX2),
+            ratio(case, OURS + AVX2, NUMBA + AVX2),
+            ratio(case, OURS + AVX2, OURS),
+        ]
+        lines.append([describe(case[0]), str(case[1]), *native, *older])
+    others = [(row["label"], row["baseline"]) for row in rows if row["baseline"] in (COMMON_NOISE, HALF_NORMAL)]
+    ratios_on_gdsc = [[f"{label} / {other}", ratio(("gdsc", 20), label, other)] for label, other in others]
+    second = pages.table(["GDSC, K = 20: time of a sweep", "ratio"], ratios_on_gdsc)
+    return pages.table(header, lines) + f"\n\n{second}"
 
 
 def not_measured(section: dict[str, Any]) -> list[str]:
@@ -124,12 +155,6 @@ def not_measured(section: dict[str, Any]) -> list[str]:
         where = f" on {describe(failure['data'])}, K = {failure['rank']}" if "data" in failure else ""
         lines.append(f"Not measured: {failure['label']}{where}: {failure['reason']}")
     return list(dict.fromkeys(lines))
-
-
-def markdown_table(header: list[str], lines: Table) -> str:
-    """Return a table in Markdown."""
-    rows = [header, ["---"] * len(header), *lines]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
 
 def save(results: dict[str, Any], settings: Settings, directory: Path) -> None:
@@ -145,17 +170,6 @@ def load(settings: Settings, directory: Path) -> dict[str, Any]:
     name = "results" if settings.name == "full" else f"results-{settings.name}"
     path = directory / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"sections": {}}
-
-
-def with_other_ranks(measured: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
-    """Return a section with the rows of earlier results for every K that was not measured now."""
-    ranks = {row["rank"] for row in measured["rows"]}
-    rows = measured["rows"] + [row for row in earlier["rows"] if row["rank"] not in ranks]
-    failures = [failure for failure in earlier["failures"] if failure.get("rank", 0) not in ranks | {0}]
-    return measured | {
-        "rows": sorted(rows, key=lambda row: (row["threads"], row["rank"])),
-        "failures": measured["failures"] + failures,
-    }
 
 
 def show(results: dict[str, Any], settings: Settings) -> None:

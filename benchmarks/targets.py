@@ -71,7 +71,7 @@ def _values(key: Key, sections: dict[str, Any]) -> list[float | None] | None:
 def targets(settings: Settings) -> list[Target]:
     """Return the targets of a run."""
     ratings = f"ratings-{settings.ratings}"
-    first, last = settings.growth_entries[0], settings.growth_entries[-1]
+    first, last = settings.growth
 
     def row(section: str, data: str, label: str = OURS, rank: int = 20, threads: int = 1) -> Key:
         return section, data, rank, threads, label
@@ -91,7 +91,7 @@ def targets(settings: Settings) -> list[Target]:
             row("sweeps", "gdsc", label), row("sweeps", "gdsc", HALF_NORMAL), bound, None, smaller_is_better=True,
         )  # fmt: skip
 
-    gdsc, small = row("gdsc", "gdsc"), row("complete-small", COMPLETE_SMALL)
+    gdsc, small = row("gdsc", "gdsc"), row("complete", COMPLETE_SMALL)
     one = row("threads", COMPLETE_LARGE, "1 chain, 1 thread")
     return [
         Target(
@@ -105,7 +105,7 @@ def targets(settings: Settings) -> list[Target]:
         ),
         Target(
             "complete 160 x 254, K = 20: bnmf sweep / scikit-learn cd iteration",
-            small, row("complete-small", COMPLETE_SMALL, "scikit-learn cd"), 2.5, 1.5, smaller_is_better=True,
+            small, row("complete", COMPLETE_SMALL, "scikit-learn cd"), 2.5, 1.5, smaller_is_better=True,
         ),
         over_numba(SCATTERED, 20, 0.8),
         over_numba(SMALL, 5, 0.4),

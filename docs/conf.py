@@ -10,7 +10,7 @@ from pathlib import Path
 import bnmf
 
 ROOT = Path(__file__).parent.parent
-# Real data beside the repository, if it is there. The examples say which data they show.
+# Real data next to the repository, if there are any. The examples say which data they show.
 if "BNMF_DATA" not in os.environ and (ROOT.parent / "shared" / "data").exists():
     os.environ["BNMF_DATA"] = str(ROOT.parent / "shared" / "data")
 

@@ -44,10 +44,11 @@ def benchmark_text() -> str:
     return (ROOT / "benchmarks" / "results" / "results.md").read_text(encoding="utf-8")
 
 
-def benchmarks() -> str:
-    """Return the table of targets from the last full benchmark."""
-    found = re.search(r"<!-- targets -->\n(.*?)<!-- /targets -->", benchmark_text(), re.DOTALL)
-    assert found, "results.md has no table of targets"
+def of_benchmark(mark: str) -> str:
+    """Return the part of the last full benchmark between two marks."""
+    found = re.search(rf"<!-- {mark} -->\n(.*?)<!-- /{mark} -->", benchmark_text(), re.DOTALL)
+    if not found:
+        raise FileNotFoundError(f"results.md has no {mark}")
     return found.group(1).strip()
 
 
@@ -123,7 +124,12 @@ def comparison() -> str:
     return "\n".join(lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {"results": results, "benchmarks": benchmarks, "comparison": comparison}
+TABLES: dict[str, Callable[[], str]] = {
+    "results": results,
+    "benchmarks": lambda: of_benchmark("targets"),
+    "sweeps": lambda: of_benchmark("sweeps"),
+    "comparison": comparison,
+}
 
 
 def with_tables(text: str) -> str:

@@ -441,7 +441,7 @@ MUTATIONS = [
              "            at_edge = select(at_base, no_lane, at_edge);\n", "", SAME_DRAWS),
     Mutation("stream of a lane advanced after acceptance", LANES, "s0 = select(where, s0 ^ t3, s0);", "s0 = s0 ^ t3;",
              SAME_DRAWS),
-    Mutation("every proposal accepted beside a kink", LANES, "(compared & (rates * excess > limit))",
+    Mutation("every proposal accepted next to a kink", LANES, "(compared & (rates * excess > limit))",
              "(compared & (limit < zero))", f"{SAME_WITH_KINK}[3.0]"),
     Mutation("rate ignored above the kink", LANES, "select(beyond, kink - value, value - kink)",
              "select(beyond, kink - value, zero)", f"{SAME_WITH_KINK}[3.0]"),
@@ -466,7 +466,7 @@ MUTATIONS = [
              f"{SHEAR_CONDITIONAL}[truncated-normal]"),
     Mutation("missing ½ of the curvature along the shear", MOVES, "(b - 0.5 * p * x) * x", "(b - p * x) * x",
              f"{SHEAR_CONDITIONAL}[truncated-normal-linf]"),
-    Mutation("a shear that is no number sets columns to zero", MOVES,
+    Mutation("a shear that is NaN sets columns to zero", MOVES,
              "changed = select(changed < bound, bound, changed);", "changed = larger(changed, bound);",
              "tests/kernels/test_shear.py::test_a_density_beyond_the_range_of_floating_point_gives_no_numbers"),
     # Numbers beyond the range of floating point.
@@ -652,7 +652,7 @@ MUTATIONS = [
              "tests/posterior/test_notes.py::test_a_column_that_is_not_explained_is_named"),
     Mutation("an outlier not noted", "posterior/notes.py", "(share > OUTLIER_SHARE)", "(share > 2.0)",
              "tests/posterior/test_notes.py::test_an_outlier_is_named"),
-    # Entries with precisions of their own.
+    # Entries with individual precisions.
     Mutation("root of a weight forgotten", "model/model.py", "root = np.sqrt(self.weights(noise))",
              "root = self.weights(noise)", f"{WEIGHTS}[gee-known]"),
     Mutation("weights of columns in the order of rows", "model/model.py", "root[self.data.column_order]", "root",

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from benchmarks import client, matrices, profile, race, sections, sweeps, tables, variants
+from benchmarks import client, matrices, pages, profile, race, sections, tables, variants
 from benchmarks.client import Client, Contestant, PeerError
 from benchmarks.peers import PEERS, find
 from benchmarks.sections import Context, Outcome, Row
@@ -20,34 +20,33 @@ BUNDLED = {
     "bnmf-chains": {"burn_in": 0.01},
     "bnmf-ess": {"warmup": 2, "thinning": 1},
     "reference": {},
-    "sklearn": {"solver": "cd"},
+    "sklearn": {},
 }
 
 
 class FakeClient:
-    """A client whose contestants take the time given in their options."""
+    """A client on which this version takes half the time of the one with Numba, in proportion to K."""
 
-    def __init__(self):
-        self.calls = []
+    def __init__(self, directory=None):
+        self.directory, self.calls = directory, []
 
     def set_up(self, contestant):
-        if contestant.peer == "implicit":
+        if contestant.peer == "smurff":
             raise PeerError("no such module")
         return 0
 
     def repeat(self, contestant, slot, n):
         self.calls.append(contestant.label)
-        seconds = contestant.options["seconds"]
-        if seconds is None:
+        if contestant.label == "crashes":
             raise PeerError("crashed")
-        return {"seconds": seconds, "elapsed": contestant.options.get("overhead", 0.0) + n * abs(seconds)}
+        factor = 1.2 if contestant.processor == "AVX2" else 1.0
+        factor *= 2.0 if contestant.version else 1.0
+        factor *= 1.4 if contestant.options.get("prior") == "gl22inf" else 1.0
+        seconds = 1e-4 * contestant.rank * factor
+        return {"seconds": seconds, "elapsed": n * seconds}
 
     def release(self):
         self.calls.append("release")
-
-
-def contestant(label, seconds, peer="bnmf", **options):
-    return Contestant(label, peer, "gdsc", 20, 1, {"seconds": seconds, **options})
 
 
 def silent(line):
@@ -60,41 +59,29 @@ def fake_sections():
         Row("gdsc", 20, 1, "scikit-learn cd", "s per iteration", [0.5, 0.5, None], "bnmf"),
         Row("gdsc", 20, 1, "SMURFF", "s per iteration", [30.0, 60.0, 90.0], "bnmf"),
     ]
-    failure = {"data": "gdsc", "rank": 20, "label": "cmfrec", "reason": "not installed: no wheel"}
+    failure = {"data": "gdsc", "rank": 20, "label": "NUTS", "reason": "not installed: no wheel"}
     outcome = Outcome(rows, ["a note"], [failure])
     return {"gdsc": {"date": "2000-01-01 00:00", "seconds": 1.0, **outcome.as_dict()}}
 
 
-def test_ratios_use_repeats_with_both_timings():
+def test_ratios_spread_and_exponent():
     assert ratios([2.0, None, 9.0, 4.0], [1.0, 1.0, 3.0]) == [2.0, 3.0]
-
-
-def test_spread_skips_missing_timings():
     assert spread([3.0, None, 1.0, 2.0]) == pytest.approx((2.0, 1.2, 2.8))
-
-
-def test_exponent_of_a_power_law():
     assert exponent([2, 5, 10, 20], [n**1.5 for n in (2, 5, 10, 20)]) == pytest.approx(1.5)
 
 
-def test_race_alternates_and_rotates_the_order():
+def test_a_race_rotates_the_order_and_a_failure_does_not_affect_others():
     fake = FakeClient()
-    lanes, failures = race.run([contestant(label, 1.0) for label in "ab"], fake, QUICK, silent, n=1, repeats=2)
-    assert fake.calls == ["a", "b", "b", "a", "release"]
-    assert not failures
-    assert [lane.seconds for lane in lanes] == [[1.0, 1.0], [1.0, 1.0]]
-
-
-def test_failure_does_not_affect_others():
-    entered = [contestant("good", 1.0), contestant("crashes", None), contestant("absent", 1.0, peer="implicit")]
-    lanes, failures = race.run(entered, FakeClient(), QUICK, silent, n=1)
-    assert [lane.contestant.label for lane in lanes] == ["good"]
+    labels = {"a": "bnmf", "crashes": "bnmf", "absent": "smurff"}
+    entered = [Contestant(label, peer, "gdsc", 20) for label, peer in labels.items()]
+    lanes, failures = race.run([*entered, Contestant("b", "bnmf", "gdsc", 20)], fake, QUICK, silent, n=1, repeats=2)
+    assert fake.calls == ["a", "crashes", "b", "b", "a", "release"]
+    assert [(lane.contestant.label, lane.seconds) for lane in lanes] == [("a", [2e-3, 2e-3]), ("b", [2e-3, 2e-3])]
     assert failures == {"absent": "no such module", "crashes": "in repeat 1: crashed"}
 
 
 def test_targets_compare_the_right_rows_in_the_right_direction():
-    lines = tables.target_table(fake_sections(), QUICK)
-    found = {line[0].split(" (")[0]: line[1:] for line in lines}
+    found = {line[0].split(" (")[0]: line[1:] for line in tables.target_table(fake_sections(), QUICK)}
     assert found["GDSC, K = 20: bnmf sweep / scikit-learn cd iteration"] == ["3x (2.2-3.8)", "≤ 1.4x", "", "no"]
     assert found["GDSC, K = 20: SMURFF sweep / bnmf sweep"] == ["30x", "≥ 25x", "", "yes"]
     assert found["GDSC, K = 20: NumPy reference sweep / bnmf sweep"] == ["", "≥ 150x", "", "not measured"]
@@ -106,11 +93,18 @@ def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
     assert tables.load(QUICK, tmp_path) == json.loads(json.dumps(results))
     page = (tmp_path / "results-quick.md").read_text(encoding="utf-8")
     assert "| GDSC, K = 20 | SMURFF | 60 (36-84) s per iteration | 30x of bnmf |" in page
-    assert "- Not measured: cmfrec on GDSC, K = 20: not installed: no wheel" in page
+    assert "- Not measured: NUTS on GDSC, K = 20: not installed: no wheel" in page
     tables.show(results, QUICK)
-    shown = capsys.readouterr().out
-    assert "30x of bnmf" in shown
-    assert "Not measured: cmfrec on GDSC, K = 20" in shown
+    assert "30x of bnmf" in capsys.readouterr().out
+
+
+def test_texts_between_marks_are_replaced(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text("a\n<!-- x -->\nold\n<!-- /x -->\nb\n", encoding="utf-8")
+    pages.write(path, x=pages.table(["n"], [["1|2"]]))
+    assert path.read_text(encoding="utf-8") == "a\n<!-- x -->\n\n| n |\n| --- |\n| 1\\|2 |\n\n<!-- /x -->\nb\n"
+    with pytest.raises(ValueError, match="no marks <!-- y -->"):
+        pages.write(path, y="")
 
 
 @pytest.mark.parametrize(
@@ -127,8 +121,6 @@ def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
 def test_matrices_are_created_once(name, description, complete, tmp_path, monkeypatch):
     monkeypatch.setenv("BNMF_DATA", str(tmp_path / "no data"))
     made = matrices.make(name)
-    if "20x10-80" in name:
-        assert np.isnan(made).sum() == 160
     matrices.load(name, tmp_path)
     monkeypatch.delattr(matrices, "make")
     loaded = matrices.load(name, tmp_path)
@@ -136,7 +128,6 @@ def test_matrices_are_created_once(name, description, complete, tmp_path, monkey
     assert matrices.entries(made).nnz == matrices.entries(loaded).nnz > 0
     assert (matrices.entries(made) != matrices.entries(loaded)).nnz == 0
     assert matrices.is_complete(loaded) == complete
-    assert matrices.n_complete_entries(name) == (16 * 25 if complete else 0)
     assert matrices.describe(name) == description
 
 
@@ -168,35 +159,14 @@ def test_workers_answer_and_report_errors(tmp_path, monkeypatch):
         workers.close()
 
 
-class FakeSweeps:
-    """A client on which this version takes half the time of an earlier one, in proportion to K."""
-
-    def __init__(self, directory):
-        self.directory = directory
-
-    def set_up(self, contestant):
-        return 0
-
-    def repeat(self, contestant, slot, n):
-        factor = 1.2 if contestant.processor == "AVX2" else 1.0
-        factor *= 2.0 if contestant.version else 1.0
-        factor *= 1.4 if contestant.options.get("prior") == "gl22inf" else 1.0
-        seconds = 1e-4 * contestant.rank * factor
-        return {"seconds": seconds, "elapsed": n * seconds}
-
-    def release(self):
-        pass
-
-
 def test_table_of_sweeps(tmp_path, monkeypatch):
     monkeypatch.setattr(variants, "source_of", lambda commit, directory: directory)
-    outcome = sections.sweeps(Context(FakeSweeps(tmp_path), QUICK, {}, silent))
-    page = sweeps.page(outcome)
-    assert "| GDSC | 20 | 2000 µs | 0.50 | 2400 µs | 0.50 | 1.20 |" in page
-    assert "| 1,000 x 400, 80% missing at random | 100 | 10 ms | 0.50 | 12 ms | 0.50 | 1.20 |" in page
-    assert "- 1,000 x 400, 80% missing at random: exponent of K 1.00" in page
-    assert "- GDSC, K = 20: GL2²,∞ / GL2² 1.40" in page
-    found = {line[0]: line[1:] for line in tables.target_table({"sweeps": outcome.as_dict()}, QUICK)}
+    outcome = sections.sweeps(Context(FakeClient(tmp_path), QUICK, {}, silent)).as_dict()
+    page = tables.sweeps_table(outcome["rows"])
+    assert "| GDSC | 20 | 2,000 | 0.50 | 2,400 | 0.50 | 1.20 |" in page
+    assert "| 1,000 x 400, 80% missing at random | 100 | 10,000 | 0.50 | 12,000 | 0.50 | 1.20 |" in page
+    assert "| GL2²,∞ / GL2² | 1.40 |" in page
+    found = {line[0]: line[1:] for line in tables.target_table({"sweeps": outcome}, QUICK)}
     scattered = "1,000 x 400, 80% missing at random"
     assert found[f"{scattered}, K = 20: bnmf sweep / sweep of {sections.NUMBA}"] == ["0.5x", "≤ 0.8x", "", "yes"]
     assert found[f"{scattered}: exponent of K, from 10 to 100"] == ["1", "≤ 1.1", "", "yes"]
@@ -221,6 +191,4 @@ def test_parts_of_a_sweep_add_up(name):
     parts = profile.profile(matrices.make(name), 2, seconds=0.01)
     assert (profile.SHARING in parts) == name.startswith("complete")
     assert (profile.RESIDUALS in parts) == name.startswith("scattered")
-    of_these, whole = parts.pop(profile.DRAWS), parts.pop(profile.WHOLE)
-    assert sum(parts.values()) == pytest.approx(whole)
-    assert of_these > 0
+    assert sum(parts.values()) == pytest.approx(2 * parts[profile.WHOLE])

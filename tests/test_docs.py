@@ -147,7 +147,7 @@ def test_commands_of_the_page_on_the_command_line_run(elsewhere, monkeypatch):
     runs = re.findall(r"^\$ bnmf ([^|\n]*)\n((?:(?!\$ ).*\n)*)", shown, re.MULTILINE)
     assert len(runs) >= 8  # with those of which only the options are checked
     for command, output in runs:
-        if command.split()[0] in ("demo", "rank"):  # take long, and have tests of their own
+        if command.split()[0] in ("demo", "rank"):  # take long, and have their own tests
             continue
         done = CliRunner().invoke(cli.app, shlex.split(command), prog_name="bnmf")
         assert done.exit_code == (2 if output.startswith("Error: ") else 0), done.output

@@ -1,9 +1,10 @@
-"""The comparison on GDSC, on a small matrix: it goes on after an interruption, and its page is made of its results."""
+"""The comparison on GDSC, on a small matrix: it resumes after an interruption, and its page is made of its results."""
 
 import json
 
 import numpy as np
 import pytest
+from benchmarks import pages
 from benchmarks.gdsc import __main__ as command
 from benchmarks.gdsc import methods, page, records, whole_numbers
 from benchmarks.gdsc.methods import Baseline, Forecast, Hidden, Model
@@ -43,6 +44,7 @@ def run(monkeypatch, tmp_path):
             raise KeyboardInterrupt
         return baselines.column_mean(A)
 
+    (tmp_path / "page.md").write_text("<!-- gdsc --><!-- /gdsc -->", encoding="utf-8")
     monkeypatch.setattr(command, "load", lambda data_dir: small_matrix())
     small = {"short": Model("a short fit", SHORT), "mean": Baseline("means", column_mean)}
     monkeypatch.setattr(methods, "METHODS", small)
@@ -50,13 +52,13 @@ def run(monkeypatch, tmp_path):
     return lambda: command.main([*map(str, options), "--write", str(tmp_path / "page.md")]), fills
 
 
-def test_an_interrupted_comparison_goes_on_where_it_was(run, tmp_path):
+def test_an_interrupted_comparison_is_resumed(run, tmp_path):
     compare, fills = run
     with pytest.raises(KeyboardInterrupt):
         compare()
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
     assert len(before) == 3
-    assert not (tmp_path / "page.md").exists()
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == "<!-- gdsc --><!-- /gdsc -->"
     compare()
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
     assert len(after) == 4
@@ -131,7 +133,7 @@ def test_a_baseline_takes_the_better_option_and_the_spread_of_entries_that_it_di
     A, hidden = hidden_of(small_matrix())
 
     def fill(A, worse_by):
-        return baselines.nmf_squared(A, n_components=2, random_state=0) + worse_by
+        return baselines.nmf(A, "squared", n_components=2, random_state=0) + worse_by
 
     forecast = Baseline("", fill, ({"worse_by": 9.0}, {"worse_by": 0.0})).forecast(A, hidden, 0)
     assert forecast.choice == "worse_by = 0.0"
@@ -149,7 +151,7 @@ def test_published_results_have_five_folds():
 def test_the_page_shows_the_results_of_the_last_run():
     results = json.loads(command.RESULTS.read_text(encoding="utf-8"))
     written = (DOCS / "gdsc.md").read_text(encoding="utf-8")
-    assert page.with_tables(written, page.tables(results, methods.METHODS, 5)) == written
+    assert pages.replaced(written, "gdsc", page.tables(results, methods.METHODS, 5)) == written
 
 
 def test_an_unknown_model_is_an_error():

@@ -2,8 +2,8 @@
 
     python -m benchmarks.gdsc --data-dir ../shared/data [--models default,nmf] [--folds 5] [--write docs/gdsc.md]
 
-Each finished method and fold is kept in a file of its own; the same command goes on after an interruption, and does
-nothing again. What is finished is collected in benchmarks/results/gdsc.json, from which the tables of the page are
+Each finished method and fold is kept in a separate file; the same command resumes after an interruption, and
+repeats nothing. What is finished is collected in benchmarks/results/gdsc.json, from which the tables of the page are
 made. To fit again after a change of the code, remove its lines there and the files of --out.
 """
 
@@ -11,9 +11,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import pages
 from benchmarks.gdsc import methods, page, records
 from benchmarks.gdsc.methods import Baseline, Model
-from bnmf.utils.files import write_bytes
 from bnmf.utils.typing import Floats
 
 HERE = Path(__file__).resolve().parent.parent
@@ -69,8 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = page.tables(done, methods.METHODS, options.folds)
     print(text)
     if options.write:
-        before = options.write.read_text(encoding="utf-8") if options.write.exists() else ""
-        write_bytes(options.write, page.with_tables(before, text).encode())
+        pages.write(options.write, gdsc=text)
 
 
 if __name__ == "__main__":

@@ -152,11 +152,11 @@ def _iterative(A: Floats, nearest: int | None = None) -> Floats:
 
 
 def _nmf(A: Floats, K: int) -> Floats:
-    return baselines.nmf_squared(A, n_components=K, random_state=0)
+    return baselines.nmf(A, "squared", n_components=K, random_state=0)
 
 
 def _nmf_divergence(A: Floats, K: int) -> Floats:
-    return baselines.nmf_kullback_leibler(A, n_components=K, random_state=0)
+    return baselines.nmf(A, "kullback-leibler", n_components=K, random_state=0)
 
 
 def _neighbours(A: Floats, rows: int) -> Floats:

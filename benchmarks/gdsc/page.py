@@ -10,7 +10,6 @@ from benchmarks.gdsc.methods import PROBABILITY, Baseline, Model
 from benchmarks.gdsc.published import PUBLISHED
 from benchmarks.gdsc.records import Record
 
-MARK = "gdsc"
 OURS, BASELINE, THEIRS = "bnmf", "baseline", "Brouwer and Lió"
 MEASURES = ("mse", "r2", "log_density", "log_probability", "coverage", "interval_score", "seconds")
 HEADER = (
@@ -105,12 +104,3 @@ def _firsts(ours: pd.DataFrame, both: pd.DataFrame) -> list[str]:
 
 def _named(row: "pd.Series[float]", measure: str, digits: int) -> str:
     return f"{row['label']} with {row[measure]:.{digits}f} ({row['by']})"
-
-
-def with_tables(page: str, text: str) -> str:
-    """Return a page with a text between its marks, which are added at the end of a page that has none."""
-    begin, end = f"<!-- {MARK} -->", f"<!-- /{MARK} -->"
-    if begin not in page:
-        page = f"{page}{begin}\n{end}\n"
-    content = f"{begin}\n\n{text}\n\n{end}"
-    return re.sub(rf"{begin}.*?{end}", lambda _: content, page, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""One file for each finished method and fold, so that a run that was interrupted goes on where it was."""
+"""One file for each finished method and fold, so that an interrupted run can be resumed."""
 
 import json
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ def scores(forecast: Forecast, values: Floats) -> Record:
 
 
 def finished(todo: list[Task], out: Path, results: Path) -> list[Record]:
-    """Return the results that are there already: in files of their own, or in a file of many from an earlier run."""
+    """Return the results that are there already: in separate files, or in the file of an earlier run."""
     earlier = json.loads(results.read_text(encoding="utf-8")) if results.exists() else []
     known = {record["digest"]: record for record in earlier}
     found = []

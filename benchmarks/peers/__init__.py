@@ -15,8 +15,6 @@ PEERS = {
     "reference": ("algorithm1:Reference", None),
     "sklearn": ("sklearn_nmf:ScikitLearn", None),
     "smurff": ("smurff_bpmf:Smurff", "smurff"),
-    "cmfrec": ("cmfrec_als:Cmfrec", "cmfrec"),
-    "implicit": ("implicit_als:Implicit", "implicit"),
     "numpyro": ("numpyro_nuts:Nuts", "numpyro"),
 }
 

@@ -1,7 +1,7 @@
-"""The long form: attempts in processes of their own for some minutes, counted by their ends.
+"""The long form: attempts in separate processes for some minutes, counted by their outcomes.
 
 Run from the root of the repository: python -m tests.hostile --minutes 10 --write docs/promises.md. Every line of a
-worker is one attempt; a worker that hangs or crashes is a bad attempt, and the next one goes on with another seed.
+worker is one attempt; a worker that hangs or crashes is a bad attempt, and the next one starts with another seed.
 """
 
 import argparse
@@ -15,21 +15,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.hostile import archives, calls, checkpoints, inputs, interruptions
+from benchmarks import pages
+
+from tests.hostile import calls, checkpoints, inputs, interruptions
 from tests.hostile.outcomes import BAD, CLEAR, RIGHT, Outcome
 
 # Seconds after which an attempt counts as hanging. The first ones load everything.
 SECONDS_PER_ATTEMPT = 180
-BEGIN, END = "<!-- hostile: begin -->", "<!-- hostile: end -->"
 
 Report = Callable[[Outcome], None]
 # What runs a batch of attempts, and its share of the time.
 GROUPS: dict[str, tuple[Callable[[int, Report], None], float]] = {
-    "inputs": (inputs.run, 0.4),
+    "inputs": (inputs.run, 0.5),
     "files of checkpoints": (checkpoints.run, 0.15),
     "kills": (interruptions.run_kills, 0.1),
     "full and read-only disks": (interruptions.run_disks, 0.1),
-    "files of posteriors": (archives.run, 0.1),
     "wrong calls": (calls.run, 0.15),
 }
 
@@ -77,20 +77,12 @@ def tried(group: str, seed: int, seconds: float) -> list[Outcome]:
 
 def table(counts: dict[str, Counter[str]]) -> str:
     """Return the counts as Markdown."""
-    lines = ["| group | tried | right result | clear error | bad |", "|---|--:|--:|--:|--:|"]
     total: Counter[str] = sum(counts.values(), Counter())
-    for name, count in [*counts.items(), ("all", total)]:
-        numbers = (count.total(), count[RIGHT], count[CLEAR], count[BAD])
-        lines.append(f"| {name} | " + " | ".join(f"{number:,}" for number in numbers) + " |")
-    return "\n".join(lines)
-
-
-def write(path: Path, text: str) -> None:
-    """Replace what is between the markers of a page."""
-    page = path.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    rows = [
+        [name, *(f"{number:,}" for number in (count.total(), count[RIGHT], count[CLEAR], count[BAD]))]
+        for name, count in [*counts.items(), ("all", total)]
+    ]
+    return pages.table(["group", "tried", "right result", "clear error", "bad"], rows)
 
 
 def main() -> int:
@@ -119,7 +111,7 @@ def main() -> int:
     text = table(counts)
     print(f"{text}\nfirst seed: {seed}")
     if options.write:
-        write(options.write, f"{text}\n\n{options.minutes:g} minutes on two cores, first seed {seed}.")
+        pages.write(options.write, hostile=f"{text}\n\n{options.minutes:g} minutes on two cores, first seed {seed}.")
     return sum(count[BAD] for count in counts.values())
 
 

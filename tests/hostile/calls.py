@@ -1,7 +1,6 @@
 """Wrong arguments of every public method: accepted, or an error that names the argument."""
 
 import tempfile
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from bnmf import BayesianNMF, NMFImputer
+from bnmf import BayesianNMF, NMFImputer, Posterior
 from tests.hostile.outcomes import Outcome, judged
 
 QUICK: dict[str, Any] = {"n_components": 1, "n_chains": 1, "burn_in": 1, "n_draws": 4, "random_state": 0}
@@ -33,111 +32,79 @@ X = np.arange(15.0).reshape(5, 3)
 @cache
 def fitted(keep_draws: bool = True) -> BayesianNMF:
     """Return a fitted model."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return BayesianNMF(**QUICK, keep_draws=keep_draws).fit(X)
+    return BayesianNMF(**QUICK, keep_draws=keep_draws).fit(X)
 
 
 @cache
 def imputer() -> NMFImputer:
     """Return a fitted imputer."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return NMFImputer(BayesianNMF(**QUICK)).fit(X)
+    return NMFImputer(BayesianNMF(**QUICK)).fit(X)
 
 
-def _fit(**arguments: Any) -> Any:
-    return BayesianNMF(**QUICK | arguments).fit(X)
+def of_posterior(name: str, keep_draws: bool = True) -> Callable[..., Any]:
+    """Return a method of a posterior."""
+    return lambda **arguments: getattr(fitted(keep_draws).posterior_, name)(**arguments)
 
 
-def _fit_parts(**arguments: Any) -> Any:
-    return BayesianNMF(**QUICK).fit(**{"X": X} | arguments)
+def of_model(name: str) -> Callable[..., Any]:
+    """Return a method of a fitted model."""
+    return lambda **arguments: getattr(fitted(), name)(**arguments)
 
 
-def _refit_imputer(**arguments: Any) -> Any:
-    return NMFImputer(**{"estimator": BayesianNMF(**QUICK)} | arguments).fit(X)
-
-
+PARAMETERS = """n_components prior noise scale offset n_chains burn_in thinning init unstored checkpoint keep_draws
+draws_dtype n_jobs random_state progress max_time n_draws"""
 ENTRIES = {"rows": [0, 1], "columns": [1, 2]}
-# What is called, with the arguments that go along, and the arguments that are replaced.
-CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
-    "BayesianNMF": (
-        _fit,
-        {},
-        ["n_components", "prior", "noise", "scale", "offset", "n_chains", "burn_in", "thinning", "init", "unstored"]
-        + ["checkpoint", "keep_draws", "draws_dtype", "n_jobs", "random_state", "progress", "max_time", "n_draws"],
-    ),
-    "fit": (_fit_parts, {}, ["X", "observed"]),
-    "sample_more": (lambda **a: _fit().sample_more(**a), {}, ["n_draws"]),
-    "transform": (lambda **a: fitted().transform(**a), {"X": X}, ["X", "observed"]),
-    "inverse_transform": (lambda **a: fitted().inverse_transform(**a), {}, ["X"]),
-    "estimator interval": (lambda **a: fitted().interval(**a), {}, ["prob", "noise"]),
-    "impute": (lambda **a: fitted().impute(**a), {"X": X}, ["X", "observed", "out"]),
-    "score": (lambda **a: fitted().score(**a), {"X": X}, ["X", "observed"]),
-    "posterior_of": (lambda **a: fitted().posterior_of(**a), {"X": X}, ["X", "observed"]),
-    "mean": (lambda **a: fitted().posterior_.mean(**a), ENTRIES, ["rows", "columns"]),
-    "mean_of_rows": (lambda **a: fitted().posterior_.mean_of_rows(**a), {}, ["rows"]),
-    "std": (lambda **a: fitted().posterior_.std(**a), ENTRIES, ["rows", "columns", "noise"]),
-    "quantile": (
-        lambda **a: fitted().posterior_.quantile(**a),
-        {"q": 0.5, **ENTRIES, "noise": True},
-        ["q", "rows", "columns", "noise", "random_state"],
-    ),
-    "interval": (
-        lambda **a: fitted().posterior_.interval(**a),
-        ENTRIES,
-        ["prob", "rows", "columns", "noise", "random_state"],
-    ),
-    "draws_of": (
-        lambda **a: fitted().posterior_.draws_of(**a),
-        {**ENTRIES, "noise": True},
-        ["rows", "columns", "noise", "random_state"],
-    ),
-    "log_likelihood": (
-        lambda **a: fitted().posterior_.log_likelihood(**a),
-        {**ENTRIES, "values": [1.0, 2.0]},
-        ["rows", "columns", "values"],
-    ),
-    "log_predictive_density": (
-        lambda **a: fitted().posterior_.log_predictive_density(**a),
-        {**ENTRIES, "values": [1.0, 2.0]},
-        ["rows", "columns", "values"],
-    ),
-    "after": (lambda **a: fitted().posterior_.after(**a), {}, ["sweep"]),
-    "posterior of rows": (
-        lambda **a: fitted().posterior_.posterior_of(**a),
-        {"X": X[:2] + 1.0},
-        ["X", "observed", "unstored", "random_state"],
-    ),
-    "moments mean": (lambda **a: fitted(False).posterior_.mean(**a), ENTRIES, ["rows", "columns"]),
-    "moments std": (lambda **a: fitted(False).posterior_.std(**a), ENTRIES, ["rows", "columns", "noise"]),
-    "moments interval": (lambda **a: fitted(False).posterior_.interval(**a), {}, ["prob", "noise"]),
-    "save": (lambda **a: fitted().posterior_.save(**a), {}, ["path"]),
-    "load": (lambda **a: type(fitted().posterior_).load(**a), {}, ["path"]),
-    "NMFImputer": (_refit_imputer, {}, ["estimator", "add_indicator"]),
-    "imputer fit": (lambda **a: NMFImputer(BayesianNMF(**QUICK)).fit(**a), {}, ["X"]),
-    "imputer transform": (lambda **a: imputer().transform(**a), {}, ["X"]),
-    "multiple_imputations": (
+VALUES = ENTRIES | {"values": [1.0, 2.0]}
+# What is called, the arguments that go along, and the arguments of which one is replaced.
+CALLS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (lambda **a: BayesianNMF(**QUICK | a).fit(X), {}, PARAMETERS),
+    (BayesianNMF(**QUICK).fit, {"X": X}, "X observed"),
+    (lambda **a: BayesianNMF(**QUICK).fit(X).sample_more(**a), {}, "n_draws"),
+    (of_model("transform"), {"X": X}, "X observed"),
+    (of_model("inverse_transform"), {}, "X"),
+    (of_model("interval"), {}, "prob noise"),
+    (of_model("impute"), {"X": X}, "X observed out"),
+    (of_model("score"), {"X": X}, "X observed"),
+    (of_model("posterior_of"), {"X": X}, "X observed"),
+    (of_posterior("mean"), ENTRIES, "rows columns"),
+    (of_posterior("mean_of_rows"), {}, "rows"),
+    (of_posterior("std"), ENTRIES, "rows columns noise"),
+    (of_posterior("quantile"), {"q": 0.5, **ENTRIES, "noise": True}, "q rows columns noise random_state"),
+    (of_posterior("interval"), ENTRIES, "prob rows columns noise random_state"),
+    (of_posterior("draws_of"), {**ENTRIES, "noise": True}, "rows columns noise random_state"),
+    (of_posterior("log_likelihood"), VALUES, "rows columns values"),
+    (of_posterior("log_predictive_density"), VALUES, "rows columns values"),
+    (of_posterior("after"), {}, "sweep"),
+    (of_posterior("posterior_of"), {"X": X[:2] + 1.0}, "X observed unstored random_state"),
+    (of_posterior("mean", keep_draws=False), ENTRIES, "rows columns"),
+    (of_posterior("std", keep_draws=False), ENTRIES, "rows columns noise"),
+    (of_posterior("interval", keep_draws=False), {}, "prob noise"),
+    (of_posterior("save"), {}, "path"),
+    (Posterior.load, {}, "path"),
+    (lambda **a: NMFImputer(**{"estimator": BayesianNMF(**QUICK)} | a).fit(X), {}, "estimator add_indicator"),
+    (NMFImputer(BayesianNMF(**QUICK)).fit, {}, "X"),
+    (lambda **a: imputer().transform(**a), {}, "X"),
+    (
         lambda **a: imputer().multiple_imputations(**a),
         {"X": X, "n_imputations": 2},
-        ["X", "n_imputations", "random_state"],
+        "X n_imputations random_state",
     ),
-}
+]
 
 
 def attempt(number: int) -> Outcome:
     """Call something with one argument that is odd."""
     rng = np.random.default_rng(number)
-    name = str(rng.choice(list(CALLS)))
-    call, others, replaced = CALLS[name]
-    argument = str(rng.choice(replaced))
+    place = int(rng.integers(len(CALLS)))
+    call, others, replaced = CALLS[place]
+    argument = str(rng.choice(replaced.split()))
     value = ODD[int(rng.integers(len(ODD)))]
     kinds = (ValueError, TypeError, IndexError, MemoryError, OSError, FloatingPointError)
     words = r"\bpath\b|posterior|[Ff]ile" if argument == "path" else rf"\b{argument}\b"
     with tempfile.TemporaryDirectory() as folder:
         if argument in ("path", "checkpoint") and isinstance(value, str) and value and "\x00" not in value:
             value = f"{folder}/{value}"
-        what = f"{number}: {name}({argument}={value!r:.60})"
+        what = f"{number}: call {place} with {argument}={value!r:.60}"
         return judged(lambda: call(**others | {argument: value}), what, kinds, words)
 
 

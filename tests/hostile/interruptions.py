@@ -85,7 +85,7 @@ def kill(number: int) -> Outcome:
 
 
 def can_mount() -> bool:
-    """Return whether this process may mount a file system of its own."""
+    """Return whether this process may mount a file system."""
     if os.name != "posix" or not hasattr(os, "geteuid") or os.geteuid() != 0:
         return False
     with tempfile.TemporaryDirectory() as folder:
@@ -119,8 +119,20 @@ def _continued(directory: Path, n_draws: int) -> None:
         require(np.array_equal(draws, undisturbed(n_draws)[name]), f"{name} has other draws")
 
 
+def judged_in_child(
+    sample: Callable[[], Any], directory: Path, n_draws: int, what: str, make_room: Callable
+) -> Outcome:
+    """Fit in a child that may find no room on disk; then make room, continue the run here, and judge both."""
+    code, message = in_child(sample)
+    if code not in (0, 1) or (code == 1 and not NO_ROOM.search(message)):
+        return Outcome(BAD, f"{what}: ended with {code}: {message}")
+    make_room()
+    again = judged(lambda: _continued(directory, n_draws), what, (), "")
+    return again if again.kind == BAD else Outcome(RIGHT if code == 0 else CLEAR, what)
+
+
 def full_disk(number: int) -> Outcome:
-    """Fit on a disk of random size, which fills up at a random moment; then make room and go on."""
+    """Fit on a disk of random size, which fills up at a random moment; then make room and resume."""
     rng = np.random.default_rng(number)
     n_draws = int(rng.choice([6, 100, 400]))
     first = int(rng.choice([6, n_draws]))
@@ -153,13 +165,11 @@ def full_disk(number: int) -> Outcome:
                 chains.gibbs.step = filling
             fit(directory, n_draws=n_draws)
 
-        code, message = in_child(sample)
-        if code not in (0, 1) or (code == 1 and not NO_ROOM.search(message)):
-            return Outcome(BAD, f"{what}: ended with {code}: {message}")
-        filler.unlink(missing_ok=True)
-        remount(Path(folder), "size=32m")
-        again = judged(lambda: _continued(directory, n_draws), what, (), "")
-        return again if again.kind == BAD else Outcome(RIGHT if code == 0 else CLEAR, what)
+        def make_room() -> None:
+            filler.unlink(missing_ok=True)
+            remount(Path(folder), "size=32m")
+
+        return judged_in_child(sample, directory, n_draws, what, make_room)
 
 
 def small_files(number: int) -> Outcome:
@@ -176,11 +186,7 @@ def small_files(number: int) -> Outcome:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
             fit(directory, n_draws=n_draws)
 
-        code, message = in_child(sample)
-        if code not in (0, 1) or (code == 1 and not NO_ROOM.search(message)):
-            return Outcome(BAD, f"{what}: ended with {code}: {message}")
-        again = judged(lambda: _continued(directory, n_draws), what, (), "")
-        return again if again.kind == BAD else Outcome(RIGHT if code == 0 else CLEAR, what)
+        return judged_in_child(sample, directory, n_draws, what, lambda: None)
 
 
 def read_only(number: int) -> Outcome:

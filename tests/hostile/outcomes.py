@@ -27,18 +27,9 @@ def require(condition: Any, words: str) -> None:
 
 
 def judged(attempt: Callable[[], Any], what: str, kinds: tuple[type[BaseException], ...], words: str) -> Outcome:
-    """Run an attempt, which checks its own result, and judge its end.
+    """Run an attempt, which returns if its result is right and raises `Wrong` if it is not, and judge its end.
 
-    Parameters
-    ----------
-    attempt : callable
-        Returns if the result is right, and raises `Wrong` if it is not.
-    what : str
-        What is attempted.
-    kinds : tuple of exception types
-        Errors that are clear, provided that they say the right thing.
-    words : str
-        A regular expression that the message of such an error holds.
+    An error is clear if it is of one of `kinds` and its message holds the regular expression `words`.
     """
     try:
         with warnings.catch_warnings():

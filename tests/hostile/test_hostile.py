@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.hostile import archives, calls, checkpoints, inputs, interruptions
+from tests.hostile import calls, checkpoints, inputs, interruptions
 from tests.hostile.outcomes import BAD, CLEAR, RIGHT, Outcome, Wrong, judged
 
 SECONDS_PER_TEST = 300
@@ -51,12 +51,6 @@ def test_kills(n):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_full_and_read_only_disks():
     assert collected(interruptions.run_disks, 0, 4)[CLEAR] > 0
-
-
-def test_files_of_posteriors():
-    counts = collected(archives.run, 0, 80)
-    assert counts[RIGHT] > 3
-    assert counts[CLEAR] > 40
 
 
 def test_wrong_calls():

@@ -107,7 +107,7 @@ def test_factors(results):
 def test_factors_with_the_printed_numbers(results):
     table = of(experiments.factors(results), "methylation").assign(k=lambda t: t["k"].map({2: 10, 3: 20}))
     assert "(printed 80.4, " in text(*tables.factors(table, "made"))
-    by_start = tables.factors_by_start(table, "made")
+    _, _, by_start = tables.factors_by_start(table, "made")
     assert [row[1] for row in by_start.rows] == 2 * [*tables.START_NAMES.values(), "printed"]
     assert "| 10 | printed | 0.10 (80.4%) | 0.70 (11.4%) |" in by_start.markdown()
 
@@ -118,7 +118,7 @@ def test_the_start_nearest_to_the_paper():
         ours.assign(start=start, mean=ours["mean"] + i, sparsity=ours["sparsity"] + 1 + i, train_mse=1.0 + 0.01 * i)
         for i, start in enumerate(reversed(START_KINDS))
     ]
-    found, table = tables.nearest_start(pd.concat(parts))
+    found, table, _ = tables.factors_by_start(pd.concat(parts), "made")
     assert found.startswith("Over all 20 printed cells the nearest start is: draw from the prior, Z updated before W.")
     assert found.endswith("differ by at most 4%.")
     assert "| draw from the prior of the model | 5.0 (4.00) | 5.0 (4.00) |" in table.markdown()
@@ -155,9 +155,8 @@ def test_starts(results):
     table = experiments.starts(results, SMALL_RUN)
     assert list(table["start"].unique()) == ["prior", "exponential", "small", "gee"]
     assert len(table) == 4 * 2
-    shown = text(*tables.starts(table.assign(unobserved=0.6, k=20), "made"))
+    shown = text(*tables.starts(table.assign(unobserved=0.6, k=20, active=1), "made")[1:])
     assert "made: GL₁², 60% unobserved, K = 20, printed 880.36" in shown
     assert "last state of a GEE chain" in shown
-    assert len(tables.explain_starts(table.assign(active=1))) == 1
-    assert "In 8 of the 8 chains no component became active" in tables.explain_starts(table.assign(active=0))[1]
+    assert "In 8 of the 8 chains no component became active" in tables.starts(table.assign(active=0), "made")[1]
     assert experiments.n_active([14135, 3299, 218, 198, 196, 151]) == 2

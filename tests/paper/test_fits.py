@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from bnmf.sampler import gibbs
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
-from bnmf.utils import progress
 
 SHORT_CHAIN = {"n_sweeps": 30, "burn_in": 10}
 FIT = Fit("made", "gee", 3, 0)
@@ -138,18 +138,18 @@ def test_a_saved_result_is_loaded(finished):
     back = finished.load(FIT)
     assert back.keys() == result.keys()
     np.testing.assert_array_equal(back["train_mse"], result["train_mse"])
-    assert [path.name for path in finished.directory.iterdir()] == [finished.path(FIT).name]
+    assert list(finished.directory.iterdir()) == [finished.path(FIT)]
 
 
 def test_other_settings_data_or_sampler_have_another_key(finished, monkeypatch):
     for change in ({"k": 4}, {"repeat": 1}, {"unobserved": 0.5}, {"seed": 1}, {"start": "gee"}):
-        assert finished.key(replace(FIT, **change)) != finished.key(FIT)
+        assert finished.path(replace(FIT, **change)) != finished.path(FIT)
     other = FinishedFits(finished.directory, {"made": data_fingerprint(2 * np.eye(3))})
-    assert other.key(FIT) != finished.key(FIT)
-    before, baseline = finished.key(FIT), finished.key(Fit("made", "knn", 0, 0))
+    assert other.path(FIT) != finished.path(FIT)
+    before, baseline = finished.path(FIT), finished.path(Fit("made", "knn", 0, 0))
     monkeypatch.setattr(fits, "sampler_fingerprint", lambda model: "another")
-    assert finished.key(FIT) != before
-    assert finished.key(Fit("made", "knn", 0, 0)) == baseline
+    assert finished.path(FIT) != before
+    assert finished.path(Fit("made", "knn", 0, 0)) == baseline
 
 
 def test_a_truncated_file_counts_as_missing(finished):
@@ -174,9 +174,9 @@ def test_keys_do_not_change_between_versions(monkeypatch):
     X = np.array([[1.0, np.nan], [-0.0, 2.0]])
     assert data_fingerprint(X) == "328f2d37a6dade1a"
     monkeypatch.setattr(fits, "sampler_fingerprint", lambda model: "184d9e56c25c4635")
-    finished = FinishedFits("unused", {"gdsc": data_fingerprint(X)})
-    assert finished.key(Fit("gdsc", "gee", 10, 3)) == "6b112b0d4cb7b0ceb634dbb3cd1ea847"
-    assert finished.key(Fit("gdsc", "knn", 10, 3)) == "ab85b3df18a1a824abf2107c41c7f16a"
+    finished = FinishedFits("fits", {"gdsc": data_fingerprint(X)})
+    assert finished.path(Fit("gdsc", "gee", 10, 3)) == Path("fits/6b112b0d4cb7b0ceb634dbb3cd1ea847.npz")
+    assert finished.path(Fit("gdsc", "knn", 10, 3)) == Path("fits/ab85b3df18a1a824abf2107c41c7f16a.npz")
 
 
 # ---------------------------------------------------------------- many fits
@@ -192,35 +192,6 @@ def test_two_processes_give_the_same_results(X, finished):
     two = run_fits(FOUR_FITS, {"made": X}, n_jobs=2, finished=finished)
     for fit in FOUR_FITS:
         np.testing.assert_allclose(one[fit]["train_mse"], two[fit]["train_mse"])
-
-
-def test_progress_counts_and_estimates(X, monkeypatch):
-    seconds, shown = [0.0], []
-
-    class Recorder(progress.Silent):
-        def __init__(self, totals, done, *, unit):
-            shown.append((totals, done, unit))
-
-        def update(self, task, done, facts):
-            shown.append((task, done, facts()))
-
-    def one_minute(fit, X):
-        seconds[0] += 60.0
-        return {}
-
-    monkeypatch.setattr(fits, "Display", Recorder)
-    monkeypatch.setattr(fits, "run_fit", one_minute)
-    monkeypatch.setattr(fits, "_shuffled", list)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
-    planned = [Fit("made", "gee", k, 0, n_sweeps=100, burn_in=0) for k in (2, 4, 8, 10)]
-    run_fits(planned, {"made": X}, progress=True)
-    assert shown == [
-        ({"fits": 4}, {"fits": 0}, "fits"),
-        ("fits", 1, "3 min 0 s left"),
-        ("fits", 2, "2 min 0 s left"),
-        ("fits", 3, "1 min 0 s left"),
-        ("fits", 4, "all done"),
-    ]
 
 
 def test_only_the_error_of_a_shutdown_is_hidden(monkeypatch):

@@ -158,6 +158,18 @@ def test_nothing_in_a_file_is_run(path):
         Posterior.load(path)
 
 
+def test_an_array_that_claims_to_be_huge(path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**9)})
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, part in (parts | {"W.npy": header.getvalue() + bytes(64)}).items():
+            archive.writestr(name, part)
+    with pytest.raises(PosteriorFileError):
+        Posterior.load(path)
+
+
 def edited_header(old, new):
     return lambda arrays: arrays | {"header": np.frombuffer(bytes(arrays["header"]).replace(old, new), np.uint8)}
 

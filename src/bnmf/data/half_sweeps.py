@@ -184,8 +184,7 @@ class ByTile(NamedTuple):
 def min_sharing(n_components: int) -> int:
     """Return the number of rows with the same missing entries from which a shared system pays.
 
-    Measured by ``python -m benchmarks.sharing``: the time to set up a system grows with K², and to draw a row that
-    carries its residuals with K.
+    Found by timing: the time to set up a system grows with K², and to draw a row that carries its residuals with K.
     """
     return 3 + n_components // 25
 

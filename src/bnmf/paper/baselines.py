@@ -27,31 +27,31 @@ def column_mean(X: npt.ArrayLike) -> Floats:
     return np.where(observed, A, means)
 
 
-def row_column_mean(X: npt.ArrayLike, *, max_iter: int = 1000, tol: float = 1e-9) -> Floats:
+def row_column_mean(X: npt.ArrayLike) -> Floats:
     """Predict each missing entry by row and column effects (0 if empty), fitted by alternating least squares."""
     A, observed = _with_mask(X)
     mean = A[observed].mean()
     centred = np.where(observed, A - mean, 0.0)
-    n_in_row, n_in_column = observed.sum(axis=1), observed.sum(axis=0)
+    n_in_row, n_in_column = (np.maximum(observed.sum(axis=axis), 1) for axis in (1, 0))
     row, column = np.zeros(A.shape[0]), np.zeros(A.shape[1])
-    smallest_change = tol * np.abs(centred).max()
-    for _ in range(max_iter):
+    smallest_change = 1e-9 * np.abs(centred).max()
+    for _ in range(1000):
         before = row
-        row = (centred.sum(axis=1) - observed @ column) / np.maximum(n_in_row, 1)
-        column = (centred.sum(axis=0) - row @ observed) / np.maximum(n_in_column, 1)
+        row = (centred.sum(axis=1) - observed @ column) / n_in_row
+        column = (centred.sum(axis=0) - row @ observed) / n_in_column
         if np.abs(row - before).max() <= smallest_change:
             break
     return np.where(observed, A, mean + row[:, None] + column)
 
 
-def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10, weights: str = "distance") -> Floats:
-    """Predict by scikit-learn's KNNImputer; empty columns by `row_column_mean`."""
+def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10) -> Floats:
+    """Predict by scikit-learn's KNNImputer with weights by distance; empty columns by `row_column_mean`."""
     from sklearn.impute import KNNImputer
 
     A, observed = _with_mask(X)
     known = observed.any(axis=0)
     filled = row_column_mean(A)
-    filled[:, known] = KNNImputer(n_neighbors=n_neighbors, weights=weights).fit_transform(A[:, known])
+    filled[:, known] = KNNImputer(n_neighbors=n_neighbors, weights="distance").fit_transform(A[:, known])
     return filled
 
 
@@ -63,15 +63,12 @@ def nmf(X: npt.ArrayLike, loss: Loss, **settings: Any) -> Floats:
     return np.where(observed, A, np.where(learnt, fit.W @ fit.Z, row_column_mean(A)))
 
 
-nmf_squared = partial(nmf, loss="squared")
-nmf_kullback_leibler = partial(nmf, loss="kullback-leibler")
-
 BASELINES: dict[str, Callable[..., Floats]] = {
     "column_mean": column_mean,
     "row_column_mean": row_column_mean,
     "knn": nearest_neighbours,
-    "nmf": nmf_squared,
-    "nmf_kl": nmf_kullback_leibler,
+    "nmf": partial(nmf, loss="squared"),
+    "nmf_kl": partial(nmf, loss="kullback-leibler"),
 }
 """All baselines by name."""
 
@@ -102,44 +99,38 @@ def masked_nmf(
     A, observed = _with_mask(X)
     if (A[observed] < 0).any():
         raise ValueError(f"X must be nonnegative for NMF, but its smallest entry is {A[observed].min()}")
-    update, objective = _LOSSES[loss]
     if init is None:  # such that the mean of W Z is about that of the data
         rng, size = np.random.default_rng(random_state), np.sqrt(A[observed].mean() / n_components)
         init = tuple(size * rng.uniform(0.5, 1.5, n) for n in ((len(A), n_components), (n_components, A.shape[1])))
     W, Z = (np.asarray(factor, dtype=float) for factor in init)
     A, mask = np.where(observed, A, 0.0), observed.astype(float)
-    path = [objective(A, mask, W @ Z)]
+    path = [_objective(loss, A, mask, W @ Z)]
     for _ in range(max_iter):
-        W = update(A, mask, W, Z)
-        Z = update(A.T, mask.T, Z.T, W.T).T
-        path.append(objective(A, mask, W @ Z))
+        W = _update(loss, A, mask, W, Z)
+        Z = _update(loss, A.T, mask.T, Z.T, W.T).T
+        path.append(_objective(loss, A, mask, W @ Z))
         if path[-2] - path[-1] < tol * path[0]:
             break
     return MaskedNMF(W, Z, np.array(path))
 
 
-def _update_squared(A: Floats, mask: Floats, W: Floats, Z: Floats) -> Floats:
-    return W * (A @ Z.T) / np.maximum((mask * (W @ Z)) @ Z.T, _SMALLEST_DENOMINATOR)
+def _update(loss: Loss, A: Floats, mask: Floats, W: Floats, Z: Floats) -> Floats:
+    """Return W after a multiplicative update."""
+    fitted = W @ Z
+    if loss == "squared":
+        up, down = A @ Z.T, (mask * fitted) @ Z.T
+    else:
+        up, down = (A / np.maximum(fitted, _SMALLEST_DENOMINATOR)) @ Z.T, mask @ Z.T
+    return W * up / np.maximum(down, _SMALLEST_DENOMINATOR)
 
 
-def _update_kullback_leibler(A: Floats, mask: Floats, W: Floats, Z: Floats) -> Floats:
-    return W * ((A / np.maximum(W @ Z, _SMALLEST_DENOMINATOR)) @ Z.T) / np.maximum(mask @ Z.T, _SMALLEST_DENOMINATOR)
-
-
-def _half_squared_error(A: Floats, mask: Floats, fitted: Floats) -> float:
-    return 0.5 * float(np.sum((A - mask * fitted) ** 2))
-
-
-def _kullback_leibler(A: Floats, mask: Floats, fitted: Floats) -> float:
+def _objective(loss: Loss, A: Floats, mask: Floats, fitted: Floats) -> float:
+    """Return half the squared error, or the Kullback-Leibler divergence, of the observed entries."""
+    if loss == "squared":
+        return 0.5 * float(np.sum((A - mask * fitted) ** 2))
     positive = A > 0  # a zero entry contributes only its prediction
     ratio = A[positive] / np.maximum(fitted[positive], _SMALLEST_DENOMINATOR)
     return float(np.sum(A[positive] * np.log(ratio)) - A.sum() + np.sum(mask * fitted))
-
-
-_LOSSES = {
-    "squared": (_update_squared, _half_squared_error),
-    "kullback-leibler": (_update_kullback_leibler, _kullback_leibler),
-}
 
 
 def _with_mask(X: npt.ArrayLike) -> tuple[Floats, Bools]:

@@ -12,8 +12,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,10 @@ BASELINES_WITHOUT_K = ("column_mean", "row_column_mean", "knn")
 """Baselines without components; their fits have k = 0."""
 NOISE_HELD_OUT = 0.1
 """Fraction of the observed entries that is held out in the noise experiment."""
+FRACTIONS = {GDSC: (0.3, 0.4, 0.5, 0.6, 0.7, 0.8), METHYLATION: (0.1, 0.3, 0.5, 0.6, 0.7, 0.8)}
+"""Unobserved fractions in the prediction experiment."""
 ACTIVE_RATIO = 3.0
 """A component is active if ‖w_:k‖ ‖z_k:‖ is more than this multiple of the median over the components."""
-
-
-def _paper_fractions() -> dict[str, tuple[float, ...]]:
-    return {GDSC: (0.3, 0.4, 0.5, 0.6, 0.7, 0.8), METHYLATION: (0.1, 0.3, 0.5, 0.6, 0.7, 0.8)}
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Settings:
     factor_starts: tuple[str, ...] = (METHYLATION,)  # data sets on which factors are run from other starting points
     prediction_k: tuple[int, ...] = (20, 30, 40, 50)
     printed_rule_from: float = 0.6  # smallest fraction at which the printed rule of GL2²,∞ is run, on GDSC
-    fractions: Mapping[str, tuple[float, ...]] = field(default_factory=_paper_fractions)
+    fractions: Mapping[str, tuple[float, ...]] = field(default_factory=FRACTIONS.copy)
     start_scenarios: tuple[tuple[float, int], ...] = ((0.6, 20), (0.8, 50))  # fractions and K of the starts of GL1²
     noise_k: int = 10
     noise_levels: tuple[float, ...] = (0.0, 0.1, 0.2, 0.5, 1.0)
@@ -104,89 +103,71 @@ def plan(experiments: Sequence[str], settings: Settings, observed: float) -> lis
     return list(dict.fromkeys(fits))
 
 
+def _fits(settings: Settings, **values: Iterable[Any]) -> list[Fit]:
+    """Return a fit for every combination of some values, in the order of loops nested like the arguments."""
+    chosen = (dict(zip(values, combination, strict=True)) for combination in product(*values.values()))
+    return [Fit(**some, **settings.chain()) for some in chosen]
+
+
 def plan_chains(settings: Settings) -> list[Fit]:
     """Return the fits of convergence and factors: every model and K, trained on all observed entries."""
-    return [
-        Fit(dataset, model, k, repeat, **settings.chain())
-        for dataset in DATASETS
-        for k in settings.full_k
-        for model in FULL_MODELS
-        for repeat in range(settings.repeats)
-        if model != "glinf-published" or repeat < settings.divergent_repeats
-    ]
+    repeats = range(settings.repeats)
+    fits = _fits(settings, dataset=DATASETS, k=settings.full_k, model=FULL_MODELS, repeat=repeats)
+    return [fit for fit in fits if fit.model != "glinf-published" or fit.repeat < settings.divergent_repeats]
 
 
 def plan_factor_starts(settings: Settings) -> list[Fit]:
     """Return the fits of the factors from other starting points than the prior."""
-    return [
-        Fit(dataset, model, k, repeat, start=start, **settings.chain())
-        for dataset in settings.factor_starts
-        for k in settings.full_k
-        for model in PAPER_MODELS
-        for start in START_KINDS
-        for repeat in range(settings.repeats)
-        if start != "prior"
-    ]
+    starts, repeats = [start for start in START_KINDS if start != "prior"], range(settings.repeats)
+    which: dict[str, Any] = {"dataset": settings.factor_starts, "k": settings.full_k, "model": PAPER_MODELS}
+    return _fits(settings, **which, start=starts, repeat=repeats)
 
 
 def plan_prediction(settings: Settings) -> list[Fit]:
     """Return the fits of prediction: every fraction, K, model and baseline, on the same splits."""
     fits = []
     for dataset in DATASETS:
-        for unobserved in settings.fractions[dataset]:
-            models = list(EXACT_MODELS)
-            if dataset == GDSC and unobserved >= settings.printed_rule_from:
-                models.append("gl22inf-published")
-            for repeat in range(settings.repeats):
-                where: dict[str, Any] = {"dataset": dataset, "repeat": repeat, "unobserved": unobserved}
-                fits += [Fit(model=m, k=k, **where, **settings.chain()) for m in models for k in settings.prediction_k]
-                fits += [
-                    Fit(model=name, k=k, seed=settings.seed, **where)
-                    for name in BASELINES
-                    for k in ((0,) if name in BASELINES_WITHOUT_K else settings.prediction_k)
-                ]
+        for unobserved, repeat in product(settings.fractions[dataset], range(settings.repeats)):
+            has_printed_rule = dataset == GDSC and unobserved >= settings.printed_rule_from
+            models = (*EXACT_MODELS, "gl22inf-published") if has_printed_rule else EXACT_MODELS
+            for model in (*models, *BASELINES):
+                ks = (0,) if model in BASELINES_WITHOUT_K else settings.prediction_k
+                fits += _fits(
+                    settings, dataset=[dataset], model=[model], k=ks, repeat=[repeat], unobserved=[unobserved]
+                )
     return fits
 
 
 def plan_starts(settings: Settings) -> list[Fit]:
     """Return the fits of GL1² from all starting points; those from the prior are also fits of prediction."""
+    starts = [start for start in START_KINDS if start != "columns"]
+    which: dict[str, Any] = {"dataset": [GDSC], "model": ["gl12"], "start": starts, "repeat": range(settings.repeats)}
     return [
-        Fit(GDSC, "gl12", k, repeat, unobserved, start=start, **settings.chain())
+        fit
         for unobserved, k in settings.start_scenarios
-        for start in START_KINDS
-        for repeat in range(settings.repeats)
-        if start != "columns"
+        for fit in _fits(settings, unobserved=[unobserved], k=[k], **which)
     ]
 
 
 def plan_noise(settings: Settings, observed: float) -> list[Fit]:
     """Return the fits of noise; `observed` is the observed fraction of GDSC."""
     unobserved = round(1.0 - (1.0 - NOISE_HELD_OUT) * observed, 6)
-    return [
-        Fit(GDSC, model, settings.noise_k, repeat, unobserved, level, **settings.chain())
-        for level in settings.noise_levels
-        for model in EXACT_MODELS
-        for repeat in range(settings.repeats)
-    ]
+    where: dict[str, Any] = {"dataset": [GDSC], "k": [settings.noise_k], "unobserved": [unobserved]}
+    return _fits(settings, **where, noise=settings.noise_levels, model=EXACT_MODELS, repeat=range(settings.repeats))
 
 
-# ---------------------------------------------------------------- tables, with a row for each fit unless they say else
+# ---------------------------------------------------------------- tables
 
 
 def convergence(results: Results) -> pd.DataFrame:
     """Return the training error of each sweep of each fit; NaN after a chain has diverged."""
-    columns = ["dataset", "k", "model", "repeat", "sweep", "train_mse"]
     rows = [
         (fit.dataset, fit.k, fit.model, fit.repeat, sweep, mse)
         for fit, result in results.items()
-        if _is_full(fit) and fit.start == "prior"
+        if fit.unobserved is None and fit.start == "prior"
         for sweep, mse in enumerate(result["train_mse"], start=1)
     ]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _is_full(fit: Fit) -> bool:
-    return fit.unobserved is None and not fit.is_baseline
+    return pd.DataFrame(rows, columns=["dataset", "k", "model", "repeat", "sweep", "train_mse"])
 
 
 def curves(measured: pd.DataFrame) -> pd.DataFrame:
@@ -210,13 +191,13 @@ def convergence_summary(measured: pd.DataFrame, burn_in: int) -> pd.DataFrame:
 
 
 def factors(results: Results) -> pd.DataFrame:
-    """Return `mean` and `sparsity` (percentage below 0.1) of W, and `train_mse`, in the last 20 sweeps.
+    """Return for each fit `mean` and `sparsity` (percentage below 0.1) of W, and `train_mse`, in the last 20 sweeps.
 
     They are NaN for divergent chains.
     """
     rows = []
     for fit, result in results.items():
-        if _is_full(fit):
+        if fit.unobserved is None:
             last = result["w_mean"], result["w_sparsity"], result["train_mse"][-N_FACTOR_SWEEPS:].mean()
             rows.append((fit.dataset, fit.k, fit.model, fit.start, fit.repeat, *map(float, last)))
     return pd.DataFrame(rows, columns=["dataset", "k", "model", "start", "repeat", "mean", "sparsity", "train_mse"])
@@ -226,7 +207,7 @@ def histogram(results: Results) -> pd.DataFrame:
     """Return the distribution of the entries of W over all repeats: the `density` of `log10_w`, bin by bin."""
     counts: dict[tuple[str, int, str], Any] = {}
     for fit, result in results.items():
-        if _is_full(fit) and fit.start == "prior":
+        if fit.unobserved is None and fit.start == "prior":
             key = (fit.dataset, fit.k, fit.model)
             counts[key] = counts.get(key, 0) + result["w_counts"]
     centres, width = 0.5 * (BIN_EDGES[:-1] + BIN_EDGES[1:]), BIN_EDGES[1] - BIN_EDGES[0]
@@ -238,19 +219,21 @@ def histogram(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "k", "model", "log10_w", "density"])
 
 
+def _predicting(results: Results) -> pd.DataFrame:
+    """Return a row for each fit with a prediction: its settings and the numbers of its result."""
+    names = {"test_mse": "mse", "test_mse_clean": "mse_clean", "train_mse_mean": "train_mse"}
+    rows = [
+        asdict(fit) | {name: float(value) for name, value in result.items() if value.ndim == 0}
+        for fit, result in results.items()
+        if "test_mse" in result
+    ]
+    return pd.DataFrame(rows).rename(columns=names)
+
+
 def prediction(results: Results) -> pd.DataFrame:
     """Return the error of the prediction on the held-out entries, `mse`, and on the training entries."""
-    columns = ["dataset", "unobserved", "k", "model", "repeat", "mse", "train_mse"]
-    rows = [
-        (*_scenario(fit), float(result["test_mse"]), float(result["train_mse_mean"]))
-        for fit, result in results.items()
-        if fit.unobserved is not None and fit.noise is None and fit.start == "prior" and "test_mse" in result
-    ]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _scenario(fit: Fit) -> tuple[Any, ...]:
-    return fit.dataset, fit.unobserved, fit.k, fit.model, fit.repeat
+    found = _predicting({fit: result for fit, result in results.items() if fit.noise is None and fit.start == "prior"})
+    return found[["dataset", "unobserved", "k", "model", "repeat", "mse", "train_mse"]]
 
 
 def with_every_k(measured: pd.DataFrame) -> pd.DataFrame:
@@ -262,15 +245,10 @@ def with_every_k(measured: pd.DataFrame) -> pd.DataFrame:
 
 def starts(results: Results, settings: Settings) -> pd.DataFrame:
     """Return errors, mean of W, number of `active` components and `log_joint` of GL1² by starting point."""
+    chosen = {fit: results[fit] for fit in plan_starts(settings)}
+    active = [n_active(result["contributions"]) for result in chosen.values()]
     columns = ["unobserved", "k", "start", "repeat", "mse", "train_mse", "w_mean", "active", "log_joint"]
-    names = ("test_mse", "train_mse_mean", "w_mean", "log_joint")
-    rows = []
-    for fit in plan_starts(settings):
-        if fit in results:
-            mse, train_mse, w_mean, log_joint = (float(results[fit][name]) for name in names)
-            active = n_active(results[fit]["contributions"])
-            rows.append((fit.unobserved, fit.k, fit.start, fit.repeat, mse, train_mse, w_mean, active, log_joint))
-    return pd.DataFrame(rows, columns=columns)
+    return _predicting(chosen).assign(active=active)[columns]
 
 
 def n_active(contributions: npt.ArrayLike) -> int:
@@ -281,11 +259,7 @@ def n_active(contributions: npt.ArrayLike) -> int:
 
 def noise(results: Results) -> pd.DataFrame:
     """Return errors on the held-out entries with and before (`clean`) noise, and variances of the data over them."""
-    columns = ["dataset", "noise", "k", "model", "repeat", "mse", "mse_clean", "ratio", "ratio_clean"]
-    rows = []
-    for fit, result in results.items():
-        if fit.noise is not None and "test_mse" in result:
-            mse, clean = float(result["test_mse"]), float(result["test_mse_clean"])
-            ratios = float(result["variance"]) / mse, float(result["variance_clean"]) / clean
-            rows.append((fit.dataset, fit.noise, fit.k, fit.model, fit.repeat, mse, clean, *ratios))
-    return pd.DataFrame(rows, columns=columns)
+    found = _predicting({fit: result for fit, result in results.items() if fit.noise is not None})
+    found["ratio"] = found["variance"] / found["mse"]
+    found["ratio_clean"] = found["variance_clean"] / found["mse_clean"]
+    return found[["dataset", "noise", "k", "model", "repeat", "mse", "mse_clean", "ratio", "ratio_clean"]]

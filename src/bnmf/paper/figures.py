@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +31,15 @@ def data(datasets: Mapping[str, Any]) -> Figure:
         edges = np.linspace(0.0, end, min(end, 21) + 1)  # a bin for each whole number where they are few
         axis.hist(values, bins=list(edges), weights=np.full(len(values), 1.0 / len(values)), color="#0072B2")
         axis.set(title=dataset.title, xlabel="value")
-    return _with_legend(figure, axes)
+    return _with_legend(figure)
 
 
 def convergence(measured: pd.DataFrame, title: str) -> Figure:
     """Draw the training error of one data set by sweep, with one panel for each K; the first sweeps are cut off."""
     averages = experiments.curves(measured)
-    ks = sorted(averages["k"].unique())
-    figure, axes = _panels(len(ks), title, "training MSE")
-    for axis, k in zip(axes, ks, strict=True):
-        at_k = averages[averages["k"] == k]
-        for model in in_order(at_k["model"]):
-            curve = at_k[at_k["model"] == model]
+    figure, panels = _by_k(averages, title, "training MSE")
+    for axis, k, at_k in panels:
+        for model, curve in _by_model(at_k):
             axis.plot(curve["sweep"], curve["mean"], **_line(model, marker=False))
             axis.fill_between(curve["sweep"], curve["min"], curve["max"], **_band(model))
         # The errors of the first sweeps are orders of magnitude larger than at the end.
@@ -51,23 +48,21 @@ def convergence(measured: pd.DataFrame, title: str) -> Figure:
         axis.set(title=f"K = {k}", xlabel="sweep", xscale="log", yscale="log", ylim=limits)
         _plain_numbers(axis.xaxis)
         _plain_numbers(axis.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
-    return _with_legend(figure, axes)
+    return _with_legend(figure)
 
 
 def factors(density: pd.DataFrame, title: str) -> Figure:
     """Draw the distribution of the entries of W of one data set, with one panel for each K and a line at 0.1."""
-    ks = sorted(density["k"].unique())
     seen = density.loc[(density["density"] > 0.01) & ~density["model"].str.endswith("published"), "log10_w"]
     limits = (10 ** max(seen.min(), -3.5), 10 ** (seen.max() + 0.1)) if len(seen) else (None, None)
-    figure, axes = _panels(len(ks), title, "density over log10 w")
-    for axis, k in zip(axes, ks, strict=True):
-        at_k = density[density["k"] == k]
-        for model in in_order(at_k["model"]):
-            curve = at_k[at_k["model"] == model].iloc[1:-1]  # the first and last bins include the entries outside
-            axis.plot(10 ** curve["log10_w"], curve["density"], **_line(model, marker=False))
+    figure, panels = _by_k(density, title, "density over log10 w")
+    for axis, k, at_k in panels:
+        for model, curve in _by_model(at_k):
+            inner = curve.iloc[1:-1]  # the first and last bins include the entries outside
+            axis.plot(10 ** inner["log10_w"], inner["density"], **_line(model, marker=False))
         axis.axvline(SPARSITY_THRESHOLD, color="#888888", linewidth=0.8, linestyle=":")
         axis.set(title=f"K = {k}", xlabel="entry of W", xscale="log", xlim=limits, ylim=(0, None))
-    return _with_legend(figure, axes)
+    return _with_legend(figure)
 
 
 def prediction(measured: pd.DataFrame, title: str) -> Figure:
@@ -76,19 +71,16 @@ def prediction(measured: pd.DataFrame, title: str) -> Figure:
     Curves far above the others are cut off.
     """
     keys = ["unobserved", "k", "model"]
-    means = experiments.with_every_k(measured).groupby(keys, sort=False)["mse"].mean().reset_index()
-    ks = sorted(means["k"].unique())
-    figure, axes = _panels(len(ks), title, "MSE on held-out entries", columns=2)
-    ordinary = means[means["model"].isin(["gee", "gl22", "gl22inf", "row_column_mean"])]
-    low, high = ordinary["mse"].min(), ordinary["mse"].max()
-    limits = low - 0.12 * (high - low), high + 0.6 * (high - low)
-    for axis, k in zip(axes, ks, strict=True):
-        at_k = means[means["k"] == k]
-        for model in in_order(at_k["model"]):
-            curve = at_k[at_k["model"] == model].sort_values("unobserved")
+    means = experiments.with_every_k(measured).groupby(keys)["mse"].mean().reset_index()
+    ordinary = means[means["model"].isin(["gee", "gl22", "gl22inf", "row_column_mean"])]["mse"]
+    spread = ordinary.max() - ordinary.min()
+    limits = ordinary.min() - 0.12 * spread, ordinary.max() + 0.6 * spread
+    figure, panels = _by_k(means, title, "MSE on held-out entries", columns=2)
+    for axis, k, at_k in panels:
+        for model, curve in _by_model(at_k):
             axis.plot(100 * curve["unobserved"], curve["mse"], **_line(model))
         axis.set(title=f"K = {k}", xlabel="% of all entries unobserved", ylim=limits)
-    return _with_legend(figure, axes)
+    return _with_legend(figure)
 
 
 def noise(measured: pd.DataFrame, title: str) -> Figure:
@@ -97,13 +89,13 @@ def noise(measured: pd.DataFrame, title: str) -> Figure:
     titles = {"ratio": "against the noisy entries", "ratio_clean": "against the entries before noise"}
     levels = sorted(measured["noise"].unique())
     for axis, (column, text) in zip(axes, titles.items(), strict=True):
-        for model in in_order(measured["model"]):
-            groups = measured[measured["model"] == model].groupby("noise")[column].agg(["mean", "min", "max"])
+        for model, rows in _by_model(measured):
+            groups = rows.groupby("noise")[column].agg(["mean", "min", "max"])
             axis.plot(range(len(levels)), groups["mean"], **_line(model))
             axis.fill_between(range(len(levels)), groups["min"], groups["max"], **_band(model))
         axis.set(title=text, xlabel="variance of the noise / variance of the data")
         axis.set_xticks(range(len(levels)), [f"{level:.0%}" for level in levels])
-    return _with_legend(figure, axes)
+    return _with_legend(figure)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -115,10 +107,23 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(temporary, format="pdf", metadata={"CreationDate": None})
 
 
-# ---------------------------------------------------------------- the common style
+# ---------------------------------------------------------------- panels, lines and legend
 
 
-def _panels(count: int, title: str, y_label: str, columns: int = 3) -> tuple[Figure, list[Axes]]:
+def _by_k(table: pd.DataFrame, title: str, y_label: str, columns: int = 3) -> tuple[Figure, Any]:
+    """Return a figure with a panel for each K, and the panels with their K and their rows of a table."""
+    groups = list(table.groupby("k"))
+    figure, axes = _panels(len(groups), title, y_label, columns)
+    return figure, [(axis, k, rows) for axis, (k, rows) in zip(axes, groups, strict=True)]
+
+
+def _by_model(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield each model of a table with its rows, in the order of `METHODS`."""
+    for model in in_order(table["model"]):
+        yield model, table[table["model"] == model]
+
+
+def _panels(count: int, title: str, y_label: str, columns: int) -> tuple[Figure, list[Axes]]:
     """Return a figure and its panels in rows; the first panel of a row has the label."""
     columns = min(columns, count)
     rows = math.ceil(count / columns)
@@ -131,26 +136,18 @@ def _panels(count: int, title: str, y_label: str, columns: int = 3) -> tuple[Fig
         axis.set_axisbelow(True)
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8, colors="#444444")
-        axis.xaxis.label.set_fontsize(9)
-        axis.yaxis.label.set_fontsize(9)
-        if i % columns == 0:
-            axis.set_ylabel(y_label)
+        axis.set_ylabel(y_label if i % columns == 0 else "")
+        for label in (axis.xaxis.label, axis.yaxis.label):
+            label.set_fontsize(9)
     return figure, axes
 
 
 def _line(method: str, *, marker: bool = True) -> dict[str, Any]:
-    """Return the arguments of `Axes.plot` for a model or baseline."""
+    """Return the arguments of `Axes.plot` for a model, or for a baseline, which is thin."""
     look = METHODS[method]
-    thin = not look.marker
-    return {
-        "label": look.label,
-        "color": look.colour,
-        "linestyle": look.line,
-        "linewidth": 1.1 if thin else 1.6,
-        "marker": look.marker if marker else "",
-        "markersize": 4,
-        "alpha": 0.8 if thin else 1.0,
-    }
+    size = {"linewidth": 1.6, "alpha": 1.0} if look.marker else {"linewidth": 1.1, "alpha": 0.8}
+    shape = {"linestyle": look.line, "marker": look.marker if marker else "", "markersize": 4}
+    return {"label": look.label, "color": look.colour, **shape, **size}
 
 
 def _band(method: str) -> dict[str, Any]:
@@ -165,20 +162,14 @@ def _plain_numbers(axis: Axis, steps: Sequence[float] = (1.0, 2.0, 5.0)) -> None
     axis.set_minor_formatter(NullFormatter())
 
 
-def _with_legend(figure: Figure, axes: Sequence[Axes]) -> Figure:
+def _with_legend(figure: Figure) -> Figure:
     """Add a common legend below the panels in the order of `METHODS`, and set the size of their titles."""
-    for axis in axes:
+    for axis in figure.axes:
         axis.title.set_fontsize(10)
-    entries = {text: handle for axis in axes for handle, text in zip(*axis.get_legend_handles_labels(), strict=True)}
-    order = [look.label for look in METHODS.values() if look.label in entries]
-    if order:
-        figure.legend(
-            [entries[text] for text in order],
-            order,
-            loc="outside lower center",
-            ncols=5 if len(order) == 5 else 4,
-            fontsize=8.5,
-            frameon=False,
-            handlelength=2.8,
-        )
+    entries = {text: line for axis in figure.axes for line, text in zip(*axis.get_legend_handles_labels(), strict=True)}
+    shown = {look.label: entries[look.label] for look in METHODS.values() if look.label in entries}
+    if shown:
+        style: dict[str, Any] = {"fontsize": 8.5, "frameon": False, "handlelength": 2.8}
+        columns = 5 if len(shown) == 5 else 4
+        figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=columns, **style)
     return figure

@@ -30,10 +30,9 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.paper.baselines import BASELINES
 from bnmf.paper.methods import PRIORS
-from bnmf.paper.splits import hold_out
+from bnmf.paper.splits import training_mask
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import PLAIN
-from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils import digests, files
@@ -50,8 +49,6 @@ BIN_EDGES = np.linspace(-4.0, 4.0, 161)
 """Histogram bins of log10 w. Entries outside are counted in the first or last bin."""
 START_KINDS = ("prior", "exponential", "small", "gee", "columns")
 """Starting points of a chain: see `start_values`."""
-PROGRESS_TASK = "fits"
-"""Name of the task in the progress display."""
 
 
 @dataclass(frozen=True)
@@ -100,91 +97,77 @@ def noisy(fit: Fit, X: Floats) -> Floats:
 
 def masks(fit: Fit, X: Floats) -> tuple[Bools, Bools]:
     """Return the masks of the training and held-out entries, which all models and K of a repeat share."""
-    if fit.unobserved is None:
-        observed = ~np.isnan(X)
-        return observed, np.zeros_like(observed)
-    rng = np.random.default_rng(seed_of(fit.seed, "split", fit.dataset, fit.unobserved, fit.repeat))
-    split = hold_out(X, fit.unobserved, rng)
-    return split.train, split.test
+    train = observed = ~np.isnan(X)
+    if fit.unobserved is not None:
+        rng = np.random.default_rng(seed_of(fit.seed, "split", fit.dataset, fit.unobserved, fit.repeat))
+        train = training_mask(observed, fit.unobserved, rng)
+    return train, observed & ~train
 
 
 def run_fit(fit: Fit, X: npt.ArrayLike) -> Result:
     """Run one fit.
 
     The result has `test_mse`, the error of the prediction (the posterior mean of W Z) on the held-out entries, and
-    `test_mse_clean`, the same against the data before noise was added; `variance` and `variance_clean` of the observed
-    data; `seconds` of processor time. For a model also `train_mse` (of each sweep), `train_mse_mean` (of the
-    prediction), `w_mean`, `w_sparsity` and `w_counts` (mean, percentage below 0.1 and histogram of W in the last 20
-    sweeps), `log_joint` (of data and last state, up to a constant) and `contributions` (‖w_:k‖ ‖z_k:‖ in the last
-    state, largest first). A chain that overflows ends there; what depends on later sweeps is NaN or absent.
+    `test_mse_clean`, the same against the data before noise was added; `train_mse_mean`, the error of the prediction on
+    the training entries; `variance` and `variance_clean` of the observed data; `seconds` of processor time. For a model
+    also `train_mse` (of each sweep), `w_mean`, `w_sparsity` and `w_counts` (mean, percentage below 0.1 and histogram of
+    W in the last 20 sweeps), `log_joint` (of data and last state, up to a constant) and `contributions` (‖w_:k‖ ‖z_k:‖
+    in the last state, largest first). A chain that overflows ends there; what depends on later sweeps is NaN or absent.
     """
     began = time.process_time()
     clean = np.asarray(X, dtype=float)
-    A = noisy(fit, clean)
-    train, test = masks(fit, clean)
-    result: Result = {}
-    if fit.is_baseline:
-        prediction: Floats | None = _baseline(fit, np.where(train, A, np.nan))
-    else:
-        prediction, result = _chain(fit, A, train)
-    if prediction is not None and test.any():
-        result["test_mse"] = _mse(prediction, A, test)
-        result["test_mse_clean"] = _mse(prediction, clean, test)
-        result.setdefault("train_mse_mean", _mse(prediction, A, train))
-    result["variance"], result["variance_clean"] = np.array(np.nanvar(A)), np.array(np.nanvar(clean))
-    result["seconds"] = np.array(time.process_time() - began)
-    return result
+    A, (train, test) = noisy(fit, clean), masks(fit, clean)
+    with single_threaded_blas():
+        prediction, result = _baseline(fit, A, train) if fit.is_baseline else _chain(fit, A, train)
+    if prediction is not None:
+        for name, truth, where in (
+            ("train_mse_mean", A, train),
+            ("test_mse", A, test),
+            ("test_mse_clean", clean, test),
+        ):
+            result[name] = np.array(np.mean((prediction[where] - truth[where]) ** 2))
+    return result | {
+        "variance": np.nanvar(A),
+        "variance_clean": np.nanvar(clean),
+        "seconds": np.array(time.process_time() - began),
+    }
 
 
-def _baseline(fit: Fit, A: Floats) -> Floats:
-    """Return the prediction of a baseline from the training entries."""
+def _baseline(fit: Fit, A: Floats, train: Bools) -> tuple[Floats, Result]:
+    """Return the prediction of a baseline from the training entries; it has no other results."""
     settings: dict[str, Any] = {}
     if fit.k:
         seed = seed_of(fit.seed, "baseline", fit.dataset, fit.k, fit.unobserved, fit.repeat)
         settings = {"n_components": fit.k, "random_state": seed}
-    with single_threaded_blas():
-        return BASELINES[fit.model](A, **settings)
+    return BASELINES[fit.model](np.where(train, A, np.nan), **settings), {}
 
 
 def _chain(fit: Fit, A: Floats, train: Bools) -> tuple[Floats | None, Result]:
-    """Run the chain of a model; return its prediction and its part of the result."""
+    """Run the chain of a model; return its prediction, if it has one, and its part of the result."""
     data = ObservedMatrix.from_data(A, train, negative=bool(fit.noise))
     model = Model(data, fit.k, PRIORS[fit.model](fit.rate))
-    predicts = fit.unobserved is not None
-    curve = np.full(fit.n_sweeps, np.nan)
-    last_W: list[Floats] = []
-    prediction = np.zeros(A.shape)
-    state = None
-    for state in _finite_states(model, fit):
-        curve[state.sweep - 1] = state.squared_error / data.n_observed
-        if predicts and state.sweep > fit.burn_in:
-            # The running mean of the products W Z, which is not the product of the means.
-            with single_threaded_blas():
-                prediction += (state.W @ state.Z - prediction) / (state.sweep - fit.burn_in)
-        if state.sweep > fit.n_sweeps - N_FACTOR_SWEEPS:
-            last_W.append(state.W)
-    result = {"train_mse": curve, **_factor_summary(last_W)}
-    if state is not None:
-        with np.errstate(all="ignore"):
-            result["log_joint"] = np.array(model.log_joint(state.W, state.Zt, state.noise))
-            sizes = np.linalg.norm(state.W, axis=0) * np.linalg.norm(state.Zt, axis=0)
-        result["contributions"] = np.sort(sizes)[::-1]
-    if not predicts or np.isnan(curve[-1]):
-        return None, result
-    result["train_mse_mean"] = _mse(prediction, A, train)
-    return prediction, result
-
-
-def _finite_states(model: Model, fit: Fit) -> Iterator[State]:
-    """Yield the states of the chain up to the first that is not finite: with the printed rule GL∞ diverges."""
     stream = Stream(seed_of(fit.seed, "chain", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat))
-    states = gibbs.sample(model, stream, init=start_values(fit, model), n_sweeps=fit.n_sweeps, moves=PLAIN)
-    while True:
-        with np.errstate(all="ignore"):
-            state = next(states, None)
-            if state is None or not np.isfinite((state.squared_error, state.W.sum(), state.Zt.sum())).all():
-                return
-        yield state
+    curve, prediction = np.full(fit.n_sweeps, np.nan), np.zeros(A.shape)
+    last_W: list[Floats] = []
+    last = None
+    result: Result = {"train_mse": curve}
+    with np.errstate(all="ignore"):  # with the printed rule GL∞ diverges, until values overflow
+        for state in gibbs.sample(model, stream, init=start_values(fit, model), n_sweeps=fit.n_sweeps, moves=PLAIN):
+            if not np.isfinite((state.squared_error, state.W.sum(), state.Zt.sum())).all():
+                break
+            last = state
+            curve[state.sweep - 1] = state.squared_error / data.n_observed
+            if fit.unobserved is not None and state.sweep > fit.burn_in:
+                # The running mean of the products W Z, which is not the product of the means.
+                prediction += (state.W @ state.Z - prediction) / (state.sweep - fit.burn_in)
+            if state.sweep > fit.n_sweeps - N_FACTOR_SWEEPS:
+                last_W.append(state.W)
+        if last is not None:
+            result["log_joint"] = np.array(model.log_joint(last.W, last.Zt, last.noise))
+            sizes = np.linalg.norm(last.W, axis=0) * np.linalg.norm(last.Zt, axis=0)
+            result["contributions"] = np.sort(sizes)[::-1]
+    is_predicted = fit.unobserved is not None and np.isfinite(curve[-1])
+    return prediction if is_predicted else None, result | _factor_summary(last_W)
 
 
 def start_values(fit: Fit, model: Model) -> Any:
@@ -197,19 +180,17 @@ def start_values(fit: Fit, model: Model) -> Any:
     if fit.start == "prior":
         return "random"
     M, N = model.data.shape
-    stream_seed = seed_of(fit.seed, "start", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat)
+    seed = seed_of(fit.seed, "start", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat)
     if fit.start == "gee":
         gee = Model(model.data, fit.k, PRIORS["gee"](fit.rate))
-        *_, state = gibbs.sample(gee, Stream(stream_seed), n_sweeps=max(fit.burn_in, 1), moves=PLAIN)
+        *_, state = gibbs.sample(gee, Stream(seed), n_sweeps=max(fit.burn_in, 1), moves=PLAIN)
         return state.W, state.Z
     if fit.start == "columns":
-        transposed = ObservedMatrix.from_data(model.data.dense_rows(np.arange(M)).T, negative=bool(fit.noise))
-        (state,) = gibbs.sample(
-            Model(transposed, fit.k, PRIORS[fit.model](fit.rate)), Stream(stream_seed), n_sweeps=1, moves=PLAIN
-        )
+        data = ObservedMatrix.from_data(model.data.dense_rows(np.arange(M)).T, negative=bool(fit.noise))
+        transposed = Model(data, fit.k, PRIORS[fit.model](fit.rate))
+        (state,) = gibbs.sample(transposed, Stream(seed), n_sweeps=1, moves=PLAIN)
         return state.Zt, state.W.T
-    rng = np.random.default_rng(stream_seed)
-    mean = 1.0 / fit.rate if fit.start == "exponential" else 0.1
+    rng, mean = np.random.default_rng(seed), 1.0 / fit.rate if fit.start == "exponential" else 0.1
     return rng.exponential(mean, (M, fit.k)), rng.exponential(mean, (fit.k, N))
 
 
@@ -222,10 +203,6 @@ def _factor_summary(last_W: list[Floats]) -> Result:
     exponent = np.log10(np.maximum(W, 1e-300))
     counts, _ = np.histogram(np.clip(exponent, BIN_EDGES[0], BIN_EDGES[-1]), bins=BIN_EDGES)
     return {"w_mean": W.mean(), "w_sparsity": 100.0 * (W < SPARSITY_THRESHOLD).mean(), "w_counts": counts}
-
-
-def _mse(prediction: Floats, truth: Floats, where: Bools) -> Array:
-    return np.array(np.mean((prediction[where] - truth[where]) ** 2))
 
 
 @cache
@@ -264,23 +241,18 @@ class FinishedFits:
         self.directory = Path(directory)
         self.fingerprints = fingerprints
 
-    def key(self, fit: Fit) -> str:
-        """Return the identifier of a fit."""
+    def path(self, fit: Fit) -> Path:
+        """Return the file of a fit."""
         identity = {"fit": fit.settings(), "data": self.fingerprints[fit.dataset]}
         if not fit.is_baseline:
             identity["sampler"] = sampler_fingerprint(fit.model)
-        return digests.of_json(identity)[:32]
-
-    def path(self, fit: Fit) -> Path:
-        """Return the file of a fit."""
-        return self.directory / f"{self.key(fit)}.npz"
+        return self.directory / f"{digests.of_json(identity)[:32]}.npz"
 
     def load(self, fit: Fit) -> Result | None:
         """Return the result of a fit, or None if it has not been saved or its file is damaged."""
         try:
-            # np.load leaves a file that it cannot read open. Bytes need no closing.
-            content = io.BytesIO(self.path(fit).read_bytes())
-            with np.load(content, allow_pickle=False) as file:
+            # np.load leaves a file that it cannot read open; bytes need no closing.
+            with np.load(io.BytesIO(self.path(fit).read_bytes())) as file:
                 return {name: file[name] for name in file.files if name != "fit"}
         except (FileNotFoundError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
             return None
@@ -316,7 +288,7 @@ def run_fits(
     display = Silent()
     if progress:
         print(f"{len(wanted)} fits, {len(results)} of them already finished", file=sys.stderr, flush=True)
-        display = Display({PROGRESS_TASK: len(wanted)}, {PROGRESS_TASK: len(results)}, unit="fits")
+        display = Display({"fits": len(wanted)}, {"fits": len(results)}, unit="fits")
     rate = Rate(len(wanted), len(results))
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
     jobs = (joblib.delayed(_run)(fit, matrices[fit.dataset], os.getpid()) for fit in missing)
@@ -327,33 +299,10 @@ def run_fits(
                     finished.save(fit, result)
                 results[fit] = result
                 left = "all done" if len(results) == len(wanted) else rate.left(len(results))
-                display.update(PROGRESS_TASK, len(results), left.__str__)
+                display.update("fits", len(results), left.__str__)
     except KeyboardInterrupt:
         raise Interrupted(f"{len(results)} of {len(wanted)} fits are done") from None
     return {fit: results[fit] for fit in wanted}
-
-
-@contextmanager
-def _quiet_shutdown() -> Iterator[None]:
-    """Hide a KeyError in the manager thread of loky, which a fit that ends during a shutdown by Ctrl-C can cause."""
-    show = threading.excepthook
-
-    def show_others(error: threading.ExceptHookArgs) -> None:
-        if error.exc_type is not KeyError or getattr(error.thread, "name", "") != "ExecutorManagerThread":
-            show(error)
-
-    threading.excepthook = show_others
-    try:
-        yield
-    finally:
-        threading.excepthook = show
-
-
-def _run(fit: Fit, X: Floats, caller: int) -> tuple[Fit, Result]:
-    """Run a fit, in this process or in another one."""
-    if os.getpid() != caller and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the caller ends this one
-    return fit, run_fit(fit, X)
 
 
 def _shuffled(fits: list[Fit]) -> list[Fit]:
@@ -363,3 +312,22 @@ def _shuffled(fits: list[Fit]) -> list[Fit]:
     """
     order = np.random.default_rng(0).permutation(len(fits))
     return sorted((fits[i] for i in order), key=lambda fit: fit.repeat)
+
+
+def _run(fit: Fit, X: Floats, caller: int) -> tuple[Fit, Result]:
+    """Run a fit, in this process or in another one."""
+    if os.getpid() != caller and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the caller ends this one
+    return fit, run_fit(fit, X)
+
+
+@contextmanager
+def _quiet_shutdown() -> Iterator[None]:
+    """Hide a KeyError in the manager thread of loky, which a fit that ends during a shutdown by Ctrl-C can cause."""
+    show = threading.excepthook
+    hidden = (KeyError, "ExecutorManagerThread")
+    threading.excepthook = lambda error: (error.exc_type, getattr(error.thread, "name", "")) == hidden or show(error)
+    try:
+        yield
+    finally:
+        threading.excepthook = show

@@ -19,15 +19,13 @@ from pathlib import Path
 
 from bnmf.report import markup
 
-SIGNS = {"close": "✓", "unclear": "?", "off": "✗", "": ""}
-"""Sign of each verdict: colour alone is not accessible to everyone."""
-STYLES = {"close": "good-cell", "unclear": "usable-cell", "off": "poor-cell", "": ""}
-"""Class of each verdict in the style sheet."""
+VERDICTS = {"close": ("✓", "good-cell"), "unclear": ("?", "usable-cell"), "off": ("✗", "poor-cell"), "": ("", "")}
+"""Sign of each verdict, because colour alone is not accessible to everyone, and its class in the style sheet."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number, a note such as the printed number, and a verdict, one of `SIGNS`."""
+    """A number, a note such as the printed number, and a verdict, one of `VERDICTS`."""
 
     text: str
     note: str = ""
@@ -35,14 +33,19 @@ class Cell:
 
     def markdown(self) -> str:
         """Return the cell as Markdown text."""
-        parts = [_plain(self.text), f"({_plain(self.note)})" if self.note else "", SIGNS[self.verdict]]
+        parts = [_plain(self.text), f"({_plain(self.note)})" if self.note else "", VERDICTS[self.verdict][0]]
         return " ".join(part for part in parts if part)
 
     def html(self) -> tuple[float, markup.Html]:
-        """Return the number by which the cell is sorted, and its markup."""
-        note = f'<span class="note {STYLES[self.verdict]}">{escape(self.note)} {SIGNS[self.verdict]}</span>'
+        """Return the number that sorts the cell, and its markup."""
+        sign, style = VERDICTS[self.verdict]
         found = re.search(r"[-+]?\d[\d.]*(e[-+]?\d+)?", self.text)
+        note = f'<span class="note {style}">{escape(self.note)} {sign}</span>'
         return float(found[0]) if found else float("nan"), markup.Html(escape(self.text) + note)
+
+
+Row = list[str | Cell]
+"""A row of a table."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Table:
     """A table whose first `n_labels` columns label the rows."""
 
     header: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Row]
     caption: str = ""
     n_labels: int = 1
 
@@ -64,9 +67,7 @@ class Table:
         """Return the table as HTML."""
         n = self.n_labels
         columns = [markup.Column(name, i >= n) for i, name in enumerate(self.header)]
-        rows = [
-            [*(_cell(cell).text for cell in row[:n]), *(_cell(cell).html() for cell in row[n:])] for row in self.rows
-        ]
+        rows = [[*(_cell(x).text for x in row[:n]), *(_cell(x).html() for x in row[n:])] for row in self.rows]
         return markup.html_table(self.caption, columns, rows, search=False)
 
 
@@ -109,8 +110,7 @@ def to_markdown(title: str, lead: str, sections: Sections) -> str:
     """Return the page as Markdown, `lead` being the paragraph below the title."""
     blocks = [f"# {_plain(title)}", _plain(lead)]
     for heading, parts in sections.items():
-        blocks.append(f"## {_plain(heading)}")
-        blocks += [_plain(part) if isinstance(part, str) else part.markdown() for part in parts]
+        blocks += [f"## {_plain(heading)}", *(_plain(x) if isinstance(x, str) else x.markdown() for x in parts)]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -7,7 +7,7 @@ import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ PAGE_LEAD = (
     "the standard deviation of our n repeats, plus half a unit of the last printed digit. "
     f"Numbers from fewer than {tables.GRADED_REPEATS} repeats have no sign."
 )
-REPORTED_PACKAGES = ("bnmf", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "matplotlib")
+PACKAGES = ("bnmf", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "matplotlib")
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,7 @@ class WriteUp:
     """Writes the tables, figures and page of a run."""
 
     def __init__(self, out: Path, datasets: Mapping[str, Dataset], settings: Settings, results: Results) -> None:
-        self.out = out
-        self.datasets = datasets
-        self.settings = settings
-        self.results = results
+        self.out, self.datasets, self.settings, self.results = out, datasets, settings, results
         self.names = {name: dataset.title for name, dataset in datasets.items()}
 
     def write(self, chosen: Sequence[str], about: Mapping[str, str]) -> Path:
@@ -114,7 +111,7 @@ class WriteUp:
         picture = self._picture(figures.data(self.datasets), "data", caption)
         sections["Data"] = [tables.data(self.datasets), picture]
         for name in chosen:
-            sections.update(getattr(self, name)())
+            sections |= getattr(self, name)()
         sections["Settings"] = [self.about(about)]
         write_bytes(self.out / "README.md", to_markdown(PAGE_TITLE, PAGE_LEAD, sections).encode())
         write_bytes(self.out / "index.html", to_html(PAGE_TITLE, PAGE_LEAD, sections).encode())
@@ -156,7 +153,7 @@ class WriteUp:
             caption = f"Distribution of the entries of W in the last 20 sweeps, {title}; dotted: 0.1."
             parts += [*tables.factors(rows, title), self._picture(drawn, f"factors-{name}", caption)]
             if name in self.settings.factor_starts:
-                starts += [*tables.nearest_start(rows), tables.factors_by_start(rows, title)]
+                starts += tables.factors_by_start(rows, title)
         return {"Factors": parts} | ({"Scale of W": starts} if self.settings.factor_starts else {})
 
     def prediction(self) -> Sections:
@@ -175,8 +172,7 @@ class WriteUp:
             drawn = figures.prediction(rows, f"Prediction: {title}")
             caption = f"Error on held-out entries by fraction unobserved, {title}."
             parts += [self._picture(drawn, f"prediction-{name}", caption), *tables.prediction(rows, title)]
-        starts: list[Part] = [*tables.explain_starts(by_start), *tables.starts(by_start, self.names[GDSC])]
-        return {"Prediction": parts, "Starting points of GL₁²": starts}
+        return {"Prediction": parts, "Starting points of GL₁²": [*tables.starts(by_start, self.names[GDSC])]}
 
     def noise(self) -> Sections:
         """Return the section on noise."""
@@ -198,6 +194,7 @@ class WriteUp:
         """Return the table of settings, versions and time."""
         s = self.settings
         models = in_order({fit.model for fit in self.results if not fit.is_baseline})
+        fingerprints = ", ".join(f"{METHODS[model].label} {sampler_fingerprint(model)}" for model in models)
         facts = {
             "chains": f"{s.n_sweeps} sweeps, {s.burn_in} of them burn-in; no rescaling move",
             "priors": f"λ = {s.rate:g} for every model; noise variance inverse-gamma with shape 1 and scale 1",
@@ -206,9 +203,8 @@ class WriteUp:
             "repeats": f"{s.repeats} ({min(s.repeats, s.divergent_repeats)} for the printed rule of GL∞)",
             "seed": str(s.seed),
             **about,
-            "sampler": "fingerprints of its draws: "
-            + ", ".join(f"{METHODS[model].label} {sampler_fingerprint(model)}" for model in models),
-            "versions": f"Python {platform.python_version()}, " + ", ".join(map(_version, REPORTED_PACKAGES)),
+            "sampler": f"fingerprints of its draws: {fingerprints}",
+            "versions": ", ".join([f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in PACKAGES)]),
             "machine": f"{platform.system()} {platform.machine()}",
             **{f"data: {d.title}": d.source for d in self.datasets.values() if d.source},
         }
@@ -221,17 +217,9 @@ class WriteUp:
 
     def _csv(self, table: pd.DataFrame, name: str) -> None:
         """Write a table with the names of the data sets as on the page."""
-        named = table.assign(dataset=table["dataset"].map(self.names)) if "dataset" in table else table
-        content = named.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        content = table.replace({"dataset": self.names}).to_csv(index=False, float_format="%.6g", lineterminator="\n")
         write_bytes(self.out / "tables" / f"{name}.csv", content.encode())
 
     def _picture(self, drawn: Figure, name: str, caption: str) -> Picture:
         figures.save(drawn, self.out / "figures" / name)
         return Picture(f"figures/{name}", caption, self.out)
-
-
-def _version(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        return f"{package} (not installed)"

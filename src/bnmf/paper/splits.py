@@ -1,36 +1,32 @@
 """Splits of the observed entries into a training and a test set."""
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from bnmf.utils.typing import Bools, Indices
 
 
-class Split(NamedTuple):
-    """Two disjoint masks, whose union is the mask of the observed entries."""
-
-    train: Bools
-    test: Bools
-
-
-def hold_out(X: npt.ArrayLike, unobserved: float, rng: np.random.Generator) -> Split:
-    """Split the observed entries so that a given fraction of *all* entries is not in the training set.
+def training_mask(observed: Bools, unobserved: float, rng: np.random.Generator) -> Bools:
+    """Return the mask of a training set that leaves a given fraction of *all* entries out.
 
     The training set is a random choice of int(M N (1 - unobserved)) observed entries, with at least one entry in every
     row and every column that has any. The other observed entries are the test set. This is the protocol of Brouwer et
     al., and the meaning of "60% unobserved" in the tables of the paper.
     """
-    observed = ~np.isnan(np.asarray(X, dtype=float))
-    n_keep = _n_training(observed, unobserved)
+    if not 0 < unobserved < 1:
+        raise ValueError(f"unobserved must be a fraction between 0 and 1, got {unobserved!r}")
+    # The small constant compensates for rounding of 1 - unobserved: 100 (1 - 0.9) is 10, not 9.
+    n_keep = int(observed.size * (1 - unobserved) + 1e-9)
+    if n_keep >= observed.sum():
+        raise ValueError(
+            f"unobserved={unobserved} leaves nothing to test: {1 - observed.mean():.4g} of X is missing already; take "
+            "a larger fraction"
+        )
     rows, columns = np.nonzero(observed)
     order = rng.permutation(len(rows))
     rows, columns = rows[order], columns[order]
-
-    needed = _first_of_each(rows, columns)
+    needed = np.union1d(_first_of_each(rows), _first_of_each(columns))
     if len(needed) > n_keep:
         needed = _smallest_cover(rows, columns)
     if len(needed) > n_keep:
@@ -43,27 +39,12 @@ def hold_out(X: npt.ArrayLike, unobserved: float, rng: np.random.Generator) -> S
     kept = np.concatenate((needed, np.delete(np.arange(len(rows)), needed)))[:n_keep]
     train = np.zeros_like(observed)
     train[rows[kept], columns[kept]] = True
-    return Split(train=train, test=observed & ~train)
+    return train
 
 
-def _n_training(observed: Bools, unobserved: float) -> int:
-    """Return the number of training entries; raise an error if no such split exists."""
-    if not 0 < unobserved < 1:
-        raise ValueError(f"unobserved must be a fraction between 0 and 1, got {unobserved!r}")
-    # The small constant compensates for rounding of 1 - unobserved: 100 (1 - 0.9) is 10, not 9.
-    n_keep = int(observed.size * (1 - unobserved) + 1e-9)
-    if n_keep >= observed.sum():
-        missing = 1 - observed.mean()
-        raise ValueError(
-            f"unobserved={unobserved} leaves nothing to test: {missing:.4g} of X is missing already; take a "
-            "larger fraction"
-        )
-    return n_keep
-
-
-def _first_of_each(rows: Indices, columns: Indices) -> Indices:
-    """Return the positions of the entries that are the first of their row or column."""
-    return np.union1d(np.unique(rows, return_index=True)[1], np.unique(columns, return_index=True)[1])
+def _first_of_each(labels: Indices) -> Indices:
+    """Return the position of the first occurrence of each label."""
+    return np.unique(labels, return_index=True)[1]
 
 
 def _smallest_cover(rows: Indices, columns: Indices) -> Indices:
@@ -75,8 +56,6 @@ def _smallest_cover(rows: Indices, columns: Indices) -> Indices:
     graph = sparse.csr_matrix((np.ones(len(rows), dtype=np.int8), (rows, columns)))
     partner = maximum_bipartite_matching(graph, perm_type="column")  # the column of each row, or -1
     matched = np.flatnonzero(partner[rows] == columns)
-    free_row = ~np.isin(rows, rows[matched])
-    free_column = ~np.isin(columns, columns[matched])
-    extra_rows = np.flatnonzero(free_row)[np.unique(rows[free_row], return_index=True)[1]]
-    extra_columns = np.flatnonzero(free_column)[np.unique(columns[free_column], return_index=True)[1]]
-    return np.concatenate((matched, extra_rows, extra_columns))
+    uncovered = [np.flatnonzero(~np.isin(labels, labels[matched])) for labels in (rows, columns)]
+    extra = [at[_first_of_each(labels[at])] for labels, at in zip((rows, columns), uncovered, strict=True)]
+    return np.concatenate((matched, *extra))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from bnmf.paper.methods import (
     printed_factors,
     printed_prediction,
 )
-from bnmf.paper.page import Cell, Table, number
+from bnmf.paper.page import Cell, Row, Table, number
 
 PRINTED_REPEATS = 10
 """Number of repeats behind a printed mean."""
@@ -37,25 +37,20 @@ START_NAMES = {
     "columns": "draw from the prior, Z updated before W",
 }
 """Names of the starting points in the tables."""
-RATIO_CAPTIONS = {
-    "ratio": "against the noisy entries: variance of the noisy data / MSE",
-    "ratio_clean": "against the entries before noise: variance of the data / MSE",
-}
-"""Columns of the two ratios of the noise experiment, and their captions."""
 
 _LABELS = {"k": ("K", "{}"), "unobserved": ("unobserved", "{:.0%}"), "noise": ("noise", "{:.0%}")}
-# Column of the table of factors: its caption, its decimals, and the unit of its last printed digit.
-_FACTOR_COLUMNS = {"mean": ("mean of W", 3, 0.1), "sparsity": ("percentage of W below 0.1", 1, 0.1)}
+# Column of the table of factors: its caption and its decimals. The paper prints one decimal of both.
+_FACTOR_COLUMNS = {"mean": ("mean of W", 3), "sparsity": ("percentage of W below 0.1", 1)}
 
 
 # ---------------------------------------------------------------- comparison
 
 
-def compare(measured: pd.DataFrame, printed: pd.DataFrame, column: str, unit: float) -> pd.DataFrame:
+def compare(measured: pd.DataFrame, printed: pd.DataFrame, column: str, printed_digits: int) -> pd.DataFrame:
     """Compare the mean over the repeats of every measured cell with the printed number.
 
-    Returns `measured`, `printed`, `percent` (the deviation) and `verdict` by cell, NaN or empty where no number is
-    printed. `unit` is that of the last printed digit. The printed numbers of GL2²,∞ are compared with both its exact
+    Returns `value` (ours), `printed`, `percent` (the deviation), `verdict`, and a `note` with the printed number, by
+    cell: NaN or empty where no number is printed. The printed numbers of GL2²,∞ are compared with both its exact
     conditional and the printed rule, from which they presumably come.
     """
     keys = [name for name in ("dataset", "unobserved", "k", "model") if name in printed]
@@ -63,9 +58,11 @@ def compare(measured: pd.DataFrame, printed: pd.DataFrame, column: str, unit: fl
     numbers = pd.concat([printed, paper_rule])[[*keys, column]].rename(columns={column: "printed"})
     means = measured.groupby(keys, sort=False)[column].agg(["mean", "std", "count"]).reset_index()
     cells = means.merge(numbers, how="left", on=keys)
-    cells["percent"] = 100.0 * (cells["mean"] / cells["printed"].replace(0.0, np.nan) - 1.0)
-    cells["verdict"] = verdicts(cells["mean"], cells["std"], cells["count"], cells["printed"], unit)
-    return cells.drop(columns=["std", "count"]).rename(columns={"mean": "measured"})
+    verdict = verdicts(cells["mean"], cells["std"], cells["count"], cells["printed"], 10.0**-printed_digits)
+    percent = 100.0 * (cells["mean"] / cells["printed"].replace(0.0, np.nan) - 1.0)
+    note = _texts(cells["printed"], f"printed {{:.{printed_digits}f}}") + _texts(percent, ", {:+.1f}%")
+    cells = cells.drop(columns=["std", "count"]).rename(columns={"mean": "value"})
+    return cells.assign(percent=percent, verdict=verdict, note=note)
 
 
 def verdicts(
@@ -74,7 +71,7 @@ def verdicts(
     """Return "close", "unclear", "off", or "" for numbers that are not printed or come from too few repeats.
 
     The difference of the two means has the standard error s √(1/n + 1/10), if both have the standard deviation s of
-    our n repeats. The Monte Carlo error is two of them plus half a unit of the last printed digit.
+    our n repeats. The Monte Carlo error is two of them plus half a `unit`, that of the last printed digit.
     """
     mean, spread, repeats, printed = (np.asarray(x, dtype=float) for x in (mean, spread, repeats, printed))
     difference = np.abs(mean - printed)
@@ -85,28 +82,22 @@ def verdicts(
     return np.select([not_graded, is_close, within], ["", "close", "unclear"], "off")
 
 
-def _cells(compared: pd.DataFrame, digits: int, printed_digits: int) -> list[Cell]:
-    """Return a cell for each row of `compare`: the measured mean, the printed number and the deviation."""
-    cells = []
-    columns = (compared[name] for name in ("measured", "printed", "percent", "verdict"))
-    for measured, theirs, percent, verdict in zip(*columns, strict=True):
-        deviation = "" if np.isnan(percent) else f", {percent:+.1f}%"
-        note = "" if np.isnan(theirs) else f"printed {theirs:.{printed_digits}f}{deviation}"
-        cells.append(Cell(number(measured, digits), note, verdict))
-    return cells
+def _texts(numbers: pd.Series, template: str) -> pd.Series:
+    """Return numbers as texts, empty for NaN."""
+    return numbers.map(lambda x: "" if np.isnan(x) else template.format(x))
 
 
-def _by_model(tidy: pd.DataFrame, cells: Sequence[Cell], keys: Sequence[str], caption: str) -> Table:
-    """Return a table of cells, one for each row of `tidy`, with a row for each key and a column for each model."""
-    models = in_order(tidy["model"])
-    places = tidy[[*keys, "model"]].itertuples(index=False, name=None)
-    found: dict[tuple[Any, ...], Cell] = dict(zip(places, cells, strict=True))
-    rows: list[list[str | Cell]] = [
-        [
-            *(_LABELS[name][1].format(value) for name, value in zip(keys, key, strict=True)),
-            *(found.get((*key, model), "") for model in models),
-        ]
-        for key in sorted({place[:-1] for place in found})
+def _by_model(cells: pd.DataFrame, keys: list[str], caption: str, digits: int = 2) -> Table:
+    """Return a table of `value`, `note` and perhaps `verdict`, with a row for each key and a column for each model."""
+    models = in_order(cells["model"])
+    parts = zip(cells["value"], cells["note"], cells.get("verdict", [""] * len(cells)), strict=True)
+    shown = [Cell(number(value, digits), note, verdict) for value, note, verdict in parts]
+    wide = cells.assign(cell=np.array(shown, dtype=object)).pivot(index=keys, columns="model", values="cell")[models]
+    rows: list[Row] = [
+        [*(_LABELS[name][1].format(value) for name, value in zip(keys, key, strict=True)), *row]
+        for key, row in zip(
+            wide.index.to_frame().to_numpy(object), wide.where(wide.notna(), "").to_numpy(), strict=True
+        )
     ]
     return Table([*(_LABELS[name][0] for name in keys), *labels(models)], rows, caption, n_labels=len(keys))
 
@@ -116,12 +107,12 @@ def agreement(factors: pd.DataFrame | None, prediction: pd.DataFrame | None, nam
     kinds = []
     if factors is not None:
         from_prior = factors[factors["start"] == "prior"]
-        for column, (title, _, unit) in _FACTOR_COLUMNS.items():
-            kinds.append((title, compare(from_prior, printed_factors(), column, unit)))
+        for column, (title, _) in _FACTOR_COLUMNS.items():
+            kinds.append((title, compare(from_prior, printed_factors(), column, 1)))
     if prediction is not None:
-        kinds.append(("held-out MSE", compare(prediction, printed_prediction(), "mse", 0.01)))
+        kinds.append(("held-out MSE", compare(prediction, printed_prediction(), "mse", 2)))
     models = (*PAPER_MODELS, "gl22inf-published")
-    rows: list[list[str | Cell]] = [
+    rows: list[Row] = [
         [names[str(dataset)], title, *(_tally(group[group["model"] == model]) for model in models)]
         for title, compared in kinds
         for dataset, group in compared.dropna(subset="printed").groupby("dataset", sort=False)
@@ -146,12 +137,12 @@ def _tally(compared: pd.DataFrame) -> Cell:
 
 def data(datasets: Mapping[str, Any]) -> Table:
     """Return shape, observed fraction and rank of the data, compared with the printed ones, and mean and variance."""
-    rows: list[list[str | Cell]] = []
+    rows: list[Row] = []
     for name, dataset in datasets.items():
         X = np.asarray(dataset.data, dtype=float)
         observed = ~np.isnan(X)
         rank = int(np.linalg.matrix_rank(np.where(observed, X, 0.0)))
-        row: list[str | Cell] = [dataset.title]
+        row: Row = [dataset.title]
         for value, other in zip((*X.shape, float(observed.mean()), rank), PRINTED_DESCRIPTIONS[name], strict=True):
             shape = ".3f" if isinstance(value, float) else "d"
             # A difference of one unit in the third decimal may be rounding.
@@ -165,110 +156,107 @@ def data(datasets: Mapping[str, Any]) -> Table:
 def convergence(measured: pd.DataFrame, name: str, burn_in: int) -> Table:
     """Return the training error of one data set after the burn-in, and how fast it is reached."""
     ends = experiments.convergence_summary(measured, burn_in)
-    cells = [
-        Cell(number(final), "" if np.isnan(sweeps) else f"sweep {sweeps:.0f}")
-        for final, sweeps in zip(ends["final_mse"], ends["sweeps"], strict=True)
-    ]
-    caption = f"{name}: training MSE after the burn-in, and the first sweep within 10% of it"
-    return _by_model(ends, cells, ["k"], caption)
+    cells = ends.assign(value=ends["final_mse"], note=_texts(ends["sweeps"], "sweep {:.0f}"))
+    return _by_model(cells, ["k"], f"{name}: training MSE after the burn-in, and the first sweep within 10% of it")
 
 
 def factors(measured: pd.DataFrame, name: str) -> list[Table]:
     """Return the mean and the sparsity of W of one data set, compared with the printed numbers."""
     from_prior = measured[measured["start"] == "prior"]
-    tables = []
-    for column, (title, digits, unit) in _FACTOR_COLUMNS.items():
-        compared = compare(from_prior, printed_factors(), column, unit)
-        caption = f"{name}: {title} in the last 20 sweeps"
-        tables.append(_by_model(compared, _cells(compared, digits, 1), ["k"], caption))
-    return tables
-
-
-def factors_by_start(measured: pd.DataFrame, name: str) -> Table:
-    """Return mean and sparsity of W of one data set by starting point, with the printed numbers below."""
-    cells = _means_by_start(measured).to_dict("index")
-    rows: list[list[str | Cell]] = [
-        [str(k), text, *(_mean_and_sparsity(cells[k, start, model]) for model in PAPER_MODELS)]
-        for k in sorted(set(measured["k"]))
-        for start, text in {**START_NAMES, "printed": "printed"}.items()
-        if (k, start, PAPER_MODELS[0]) in cells
+    return [
+        _by_model(compare(from_prior, printed_factors(), column, 1), ["k"], f"{name}: {title} in the last 20 sweeps", n)
+        for column, (title, n) in _FACTOR_COLUMNS.items()
     ]
-    caption = f"{name}: mean of W (percentage below 0.1) in the last 20 sweeps, by starting point"
-    return Table(["K", "start", *labels(PAPER_MODELS)], rows, caption, n_labels=2)
 
 
-def nearest_start(measured: pd.DataFrame) -> tuple[str, Table]:
-    """Return a sentence and a table on how near each starting point comes to the printed table of one data set."""
-    wide = _means_by_start(measured).unstack("start").dropna()
-    starts = [start for start in START_NAMES if start in set(measured["start"])]
-    gaps = {column: wide[column][starts].sub(wide[column]["printed"], axis=0).abs() for column in ("sparsity", "mean")}
-    parts = {model: [model] for model in PAPER_MODELS} | {"all": list(PAPER_MODELS)}
-    rows: list[list[str | Cell]] = []
-    for start in starts:
-        differences = {
-            column: [gap[start][gap.index.isin(chosen, level="model")].mean() for chosen in parts.values()]
-            for column, gap in gaps.items()
-        }
-        cells = zip(differences["sparsity"], differences["mean"], strict=True)
-        rows.append([START_NAMES[start], *(Cell(number(points, 1), number(mean)) for points, mean in cells)])
-    errors = measured[measured["model"].isin(PAPER_MODELS)].groupby(["k", "model", "start"])["train_mse"].mean()
-    by_start = errors.unstack("start")
-    largest = (by_start.max(axis=1) / by_start.min(axis=1) - 1.0).max()
-    nearest = min(starts, key=lambda start: float(gaps["sparsity"][start].mean()))
-    text = (
-        f"Over all {len(wide)} printed cells the nearest start is: {START_NAMES[nearest]}. For the "
-        f"same K and model, the training errors of the starts differ by at most {largest:.0%}."
-    )
-    caption = "Mean absolute difference from the printed cells: percentage points below 0.1 (mean of W)"
-    return text, Table(["start", *labels(PAPER_MODELS), "all"], rows, caption)
-
-
-def _means_by_start(measured: pd.DataFrame) -> pd.DataFrame:
+def factors_by_start(measured: pd.DataFrame, name: str) -> tuple[str, Table, Table]:
+    """Return the starting point nearest to the printed table of one data set, how near each is, and all numbers."""
     theirs = printed_factors().assign(start="printed")
     theirs = theirs[theirs["dataset"].isin(measured["dataset"]) & theirs["k"].isin(measured["k"])]
-    both = pd.concat([measured[measured["model"].isin(PAPER_MODELS)], theirs])
-    return both.groupby(["k", "start", "model"])[["mean", "sparsity"]].mean()
+    ours = measured[measured["model"].isin(PAPER_MODELS)]
+    means = pd.concat([ours, theirs]).groupby(["k", "start", "model"])[["mean", "sparsity"]].mean()
+    starts = [start for start in START_NAMES if start in set(measured["start"])]
 
-
-def _mean_and_sparsity(means: Any) -> Cell:
-    return Cell(number(means["mean"]), f"{means['sparsity']:.1f}%")
+    wide = means.unstack("start").dropna()
+    points, gaps = (wide[c][starts].sub(wide[c]["printed"], axis=0).abs() for c in ("sparsity", "mean"))
+    by_model = [gap.groupby("model").mean().T[list(PAPER_MODELS)].assign(all=gap.mean()) for gap in (points, gaps)]
+    nearness: list[Row] = [
+        [START_NAMES[start], *(Cell(number(x, 1), number(y)) for x, y in zip(*both, strict=True))]
+        for start, *both in zip(starts, *(table.to_numpy() for table in by_model), strict=True)
+    ]
+    nearest = min(starts, key=lambda start: float(points[start].mean()))
+    errors = ours.groupby(["k", "model", "start"])["train_mse"].mean().groupby(["k", "model"])
+    text = (
+        f"Over all {len(wide)} printed cells the nearest start is: {START_NAMES[nearest]}. For the same K and model, "
+        f"the training errors of the starts differ by at most {(errors.max() / errors.min() - 1.0).max():.0%}."
+    )
+    cells = {key: Cell(number(mean), f"{share:.1f}%") for key, mean, share in means.itertuples(name=None)}
+    numbers: list[Row] = [
+        [str(k), START_NAMES.get(start, start), *(cells[k, start, model] for model in PAPER_MODELS)]
+        for k in sorted(set(measured["k"]))
+        for start in (*starts, "printed")
+        if (k, start, PAPER_MODELS[0]) in cells
+    ]
+    near = "Mean absolute difference from the printed cells: percentage points below 0.1 (mean of W)"
+    caption = f"{name}: mean of W (percentage below 0.1) in the last 20 sweeps, by starting point"
+    return (
+        text,
+        Table(["start", *labels(PAPER_MODELS), "all"], nearness, near),
+        Table(["K", "start", *labels(PAPER_MODELS)], numbers, caption, n_labels=2),
+    )
 
 
 def prediction(measured: pd.DataFrame, name: str) -> list[Table]:
     """Return the errors of one data set on held-out entries: those of the models, and those of the baselines."""
-    compared = compare(experiments.with_every_k(measured), printed_prediction(), "mse", 0.01)
-    digits = 2 if compared["measured"].median() > 100 else 3
+    compared = compare(experiments.with_every_k(measured), printed_prediction(), "mse", 2)
+    digits = 2 if compared["value"].median() > 100 else 3
     is_baseline = compared["model"].isin(list(BASELINES))
     captions = {False: "MSE on held-out entries", True: "MSE of the baselines on the same entries"}
-    parts = [(compared[is_baseline == kind], caption) for kind, caption in captions.items()]
     return [
-        _by_model(part, _cells(part, digits, 2), ["unobserved", "k"], f"{name}: {caption}") for part, caption in parts
+        _by_model(compared[is_baseline == kind], ["unobserved", "k"], f"{name}: {caption}", digits)
+        for kind, caption in captions.items()
     ]
 
 
 def noise(measured: pd.DataFrame, name: str) -> list[Table]:
     """Return the two ratios of the variance of the data to the error, for which the paper prints no numbers."""
-    tables = []
-    for column, caption in RATIO_CAPTIONS.items():
-        means = measured.groupby(["noise", "model"])[column].agg(["mean", "std"]).reset_index()
-        cells = [
-            Cell(number(mean, 3), "" if np.isnan(spread) else f"± {spread:.3f}")
-            for mean, spread in zip(means["mean"], means["std"], strict=True)
-        ]
-        tables.append(_by_model(means, cells, ["noise"], f"{name}: {caption}"))
-    return tables
+    captions = {
+        "ratio": "against the noisy entries: variance of the noisy data / MSE",
+        "ratio_clean": "against the entries before noise: variance of the data / MSE",
+    }
+    groups = measured.groupby(["noise", "model"])
+    found = {column: groups[column].agg(value="mean", spread="std").reset_index() for column in captions}
+    return [
+        _by_model(cells.assign(note=_texts(cells["spread"], "± {:.3f}")), ["noise"], f"{name}: {captions[column]}", 3)
+        for column, cells in found.items()
+    ]
 
 
-def starts(measured: pd.DataFrame, name: str) -> list[Table]:
-    """Return the results of GL1² by starting point for each scenario, and by the number of active components."""
-    tables = []
-    by_active: list[list[str | Cell]] = []
+def starts(measured: pd.DataFrame, name: str) -> list[str | Table]:
+    """Return an explanation of the results of GL1² by starting point, a table of each scenario, and one of all."""
+    scenarios = measured.groupby(["unobserved", "k"])
+    measured = measured.assign(behind=measured["log_joint"] - scenarios["log_joint"].transform("max"))
+    parts: list[str | Table] = [
+        "In GL₁² the penalty on a component depends on the sum of all components in its row, so a component that does "
+        "not explain anything yet is kept small by those that do, and by their number. A component counts as active if "
+        "the product of the norms of its column of W and its row of Z is more than three times the median over the "
+        "components. The chains below share the data and the random numbers and differ only in their starting point; "
+        "“log density” is that of data and last state together, relative to the best chain of the scenario."
+    ]
+    stuck = measured[measured["active"] == 0]
+    if len(stuck):
+        parts.append(
+            f"In {len(stuck)} of the {len(measured)} chains no component became active. Their predictions are far too "
+            "small everywhere: their training error is as large as their held-out error, and their log density is "
+            f"{-stuck['behind'].mean():.0f} below the best. They are stuck and do not sample the posterior. A mean "
+            "over repeats with different numbers of active components reflects how often components became active in "
+            "time, rather than how well the model predicts."
+        )
     theirs = printed_prediction().query("model == 'gl12'").set_index(["unobserved", "k"])["mse"]
+    by_active: list[Row] = []
     key: Any
     for key, scenario in measured.groupby(["unobserved", "k"]):
-        unobserved, k = f"{key[0]:.0%}", str(key[1])
-        scenario = scenario.assign(behind=scenario["log_joint"] - scenario["log_joint"].max())
-        rows: list[list[str | Cell]] = [
+        rows: list[Row] = [
             [
                 START_NAMES[str(start)],
                 number(group["mse"].mean()),
@@ -280,44 +268,13 @@ def starts(measured: pd.DataFrame, name: str) -> list[Table]:
             ]
             for start, group in scenario.groupby("start", sort=False)
         ]
+        case = f"{key[0]:.0%}", str(key[1])
         compared_with = f", printed {theirs[key]:.2f}" if key in theirs.index else ""
-        caption = f"{name}: GL₁², {unobserved} unobserved, K = {k}{compared_with}"
         header = ["start", "held-out MSE", "range", "training MSE", "active", "mean of W", "log density"]
-        tables.append(Table(header, rows, caption))
-        by_active += [
-            [
-                unobserved,
-                k,
-                str(count),
-                str(len(group)),
-                number(group["mse"].mean()),
-                number(group["train_mse"].mean()),
-                f"{group['behind'].mean():.0f}",
-            ]
-            for count, group in scenario.groupby("active")
-        ]
+        parts.append(Table(header, rows, f"{name}: GL₁², {case[0]} unobserved, K = {case[1]}{compared_with}"))
+        for active, group in scenario.groupby("active"):
+            mse, train_mse, behind = group[["mse", "train_mse", "behind"]].mean()
+            by_active.append([*case, str(active), str(len(group)), number(mse), number(train_mse), f"{behind:.0f}"])
     header = ["unobserved", "K", "active", "chains", "held-out MSE", "training MSE", "log density"]
     caption = "GL₁²: error by the number of active components at the end, over all starts"
-    return [*tables, Table(header, by_active, caption, n_labels=3)]
-
-
-def explain_starts(measured: pd.DataFrame) -> list[str]:
-    """Return an explanation of the results of GL1² by starting point, as paragraphs."""
-    paragraphs = [
-        "In GL₁² the penalty on a component depends on the sum of all components in its row, so a component that does "
-        "not explain anything yet is kept small by those that do, and by their number. A component counts as active if "
-        "the product of the norms of its column of W and its row of Z is more than three times the median over the "
-        "components. The chains below share the data and the random numbers and differ only in their starting point; "
-        "“log density” is that of data and last state together, relative to the best chain of the scenario."
-    ]
-    best = measured.groupby(["unobserved", "k"])["log_joint"].transform("max")
-    behind = (best - measured["log_joint"])[measured["active"] == 0]
-    if len(behind):
-        paragraphs.append(
-            f"In {len(behind)} of the {len(measured)} chains no component became active. Their predictions are far too "
-            "small everywhere: their training error is as large as their held-out error, and their log density is "
-            f"{behind.mean():.0f} below the best. They are stuck and do not sample the posterior. A mean over repeats "
-            "with different numbers of active components reflects how often components became active in time, rather "
-            "than how well the model predicts."
-        )
-    return paragraphs
+    return [*parts, Table(header, by_active, caption, n_labels=3)]
