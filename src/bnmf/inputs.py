@@ -49,6 +49,9 @@ def in_memory(
 ) -> ObservedMatrix:
     """Return data in memory: those of a fit if `reset`, which sets the number and names of columns, else other rows."""
     refuse_cluster(X)
+    of_sparse = None
+    if type(X).__name__ == "AnnData":  # which need not be installed
+        of_sparse, X = (X, X.X) if sp.issparse(X.X) else (None, X.to_df())
     names = X.index if isinstance(X, pd.DataFrame) else None
     if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
         X = as_floats(X)
@@ -67,6 +70,8 @@ def in_memory(
             "factors may be negative too, as with prior='normal'"
         )
     columns = pd.Index(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+    if of_sparse is not None:
+        names, columns = of_sparse.obs_names, of_sparse.var_names
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
     options: dict[str, Any] = {"unstored": model.unstored, "negative": negative, "empty": not reset}
     return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)

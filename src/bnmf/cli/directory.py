@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
 
-RESULTS = ("posterior.npz", "W.csv", "Z.csv", "report.html")
+ANNDATA = "fit.h5ad"
+"""A copy of an AnnData file, with the results of its fit."""
+RESULTS = ("posterior.npz", "W.csv", "Z.csv", "report.html", ANNDATA)
 
 
 class FitDirectory:
@@ -37,10 +39,13 @@ class FitDirectory:
     def begin(self, table: Table, settings: dict[str, Any]) -> None:
         """Create the directory with the data and the settings of a fit, the settings last."""
         from bnmf.tables.arrays import table_bytes
+        from bnmf.tables.h5ad import AnnDataFile
         from bnmf.utils.files import write_bytes
 
         self.path.mkdir(parents=True, exist_ok=True)
         write_bytes(self.path / "data.npz", table_bytes(table))
+        if isinstance(table.layout, AnnDataFile):  # all of its variables were fitted
+            write_bytes(self.path / ANNDATA, table.layout.content)
         self.write_settings(settings)
 
     def write_settings(self, settings: dict[str, Any]) -> None:
@@ -90,6 +95,12 @@ class FitDirectory:
         names = component_names(posterior.n_components)
         write_bytes(self.path / "W.csv", grid_bytes(W, names_of(posterior.row_names, len(W)), names))
         write_bytes(self.path / "Z.csv", grid_bytes(Z, names, names_of(posterior.column_names, Z.shape[1])))
+        if (self.path / ANNDATA).exists():
+            from bnmf.annotated import results
+            from bnmf.tables.h5ad import with_elements
+
+            content = with_elements((self.path / ANNDATA).read_bytes(), results(posterior))
+            write_bytes(self.path / ANNDATA, content)
 
     def report(self, posterior: Posterior) -> Path:
         """Write the report of a finished fit, and return its path."""

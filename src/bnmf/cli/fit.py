@@ -60,8 +60,8 @@ def fit(
 ) -> None:
     """Factorise a table: predictions, components, and a report.
 
-    DATA is CSV or other delimited text, GCT, NumPy (.npy, .npz), sparse (.npz of SciPy, Matrix Market), Parquet or
-    Excel (.xlsx), which is recognised by its content; it may be compressed by gzip. Row and column names are kept.
+    DATA is CSV or other delimited text, GCT, NumPy (.npy, .npz), sparse (.npz of SciPy, Matrix Market), Parquet, Excel
+    (.xlsx) or AnnData (.h5ad), which is recognised by its content, also if compressed by gzip. Names are kept.
 
     \b
     Examples:
@@ -72,7 +72,8 @@ def fit(
       bnmf fit --resume --out g --draws 1000          # resume, or take more draws
       bnmf fit parts --triples --scheduler tcp://10.0.0.1:8786 --out v    # on a Dask cluster
 
-    DIR then holds report.html, the factors W.csv and Z.csv, posterior.npz, settings.json and the data. If the fit is
+    DIR then holds report.html, the factors W.csv and Z.csv, posterior.npz, settings.json and the data, and for AnnData
+    fit.h5ad with the factors in obsm and varm. If the fit is
     cut off, by Ctrl-C or worse, --resume continues it and gives the draws of an uninterrupted run.
     """
     screen = Screen()

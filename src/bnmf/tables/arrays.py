@@ -81,7 +81,7 @@ class ArrayFile:
         """Return the file with numbers in place of missing entries, which a sparse matrix stores then."""
         filled: Any
         if table.is_sparse:
-            filled = _stored(table.values, fills)
+            filled = stored(table.values, fills)
         else:
             filled = filled_values(table.values if self.original is None else self.original, fills)
         buffer = io.BytesIO()
@@ -105,7 +105,7 @@ DENSE_MARKET = ArrayFile(".mtx", "dense Matrix Market file")
 SPARSE = ArrayFile(".npz", "sparse matrix of SciPy")
 
 
-def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
+def stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
     """Return a sparse matrix that stores the fills beside what it stored, but no NaN in their place."""
     coo = matrix.tocoo()
     flat = coo.row.astype(np.int64) * matrix.shape[1] + coo.col
@@ -117,7 +117,7 @@ def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
 def read_npy(content: bytes, markers: Markers) -> Table:
     """Read an .npy file."""
     array = np.load(io.BytesIO(content), allow_pickle=False)
-    return _table(array, numpy_array(array), markers)
+    return as_table(array, numpy_array(array), markers)
 
 
 def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
@@ -128,13 +128,13 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
     limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
     if "format" in arrays and "shape" in arrays:
         matrix = sp.load_npz(io.BytesIO(npz_bytes(arrays)))
-        table = _table(matrix, SPARSE, markers, unstored)
+        table = as_table(matrix, SPARSE, markers, unstored)
     else:
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
         if len(matrices) != 1 or len(arrays) != 1:
             raise TableError(f"an .npz file must hold one matrix of numbers, this one holds {', '.join(arrays)}")
         array = arrays[matrices[0]]
-        table = _table(array, numpy_array(array, ".npz", matrices[0]), markers)
+        table = as_table(array, numpy_array(array, ".npz", matrices[0]), markers)
     for name, length in zip(NAME_ARRAYS, table.shape, strict=True):
         if name in names and len(names[name]) != length:
             raise TableError(f"{name} has {len(names[name])} names, the matrix needs {length}")
@@ -145,10 +145,10 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
 def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
     """Read a Matrix Market file."""
     matrix = scipy.io.mmread(io.BytesIO(content), spmatrix=False)
-    return _table(matrix, MARKET if sp.issparse(matrix) else DENSE_MARKET, markers, unstored)
+    return as_table(matrix, MARKET if sp.issparse(matrix) else DENSE_MARKET, markers, unstored)
 
 
-def _table(matrix: Any, layout: Any, markers: Markers, unstored: str = "zero") -> Table:
+def as_table(matrix: Any, layout: Any, markers: Markers, unstored: str = "zero") -> Table:
     """Return the table of a dense or sparse matrix, or raise an error if it is not one of finite numbers."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise TableError(f"a table is a matrix of numbers, this array has shape {matrix.shape} and type {matrix.dtype}")
@@ -225,7 +225,7 @@ def put(column: pd.Series, rows: Indices, values: Any) -> pd.Series:
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """Return a table of pandas as a Parquet file."""
-    _import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
+    try_import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
     buffer = io.BytesIO()
     frame.to_parquet(buffer, engine="pyarrow")
     return buffer.getvalue()
@@ -235,7 +235,7 @@ def read_parquet(
     content: bytes, markers: Markers, row_names: bool | None = None, words: Collection[str] | None = None
 ) -> Table:
     """Read a Parquet file. Names of rows are the index that pandas stored, or a first column of text."""
-    _import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
+    try_import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
     import pyarrow.parquet
 
     facts = pyarrow.parquet.read_metadata(io.BytesIO(content))
@@ -256,7 +256,7 @@ def read_parquet(
         if found is None:
             of_words[place] = markers.hide_words(column.reset_index(drop=True))
         numbers.append(np.full(len(frame), np.nan) if found is None else found)
-    table = _table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), markers)
+    table = as_table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), markers)
     names = pd.Index(frame.iloc[:, 0]) if n_names else frame.index if has_index else None
     return replace(
         table,
@@ -281,7 +281,8 @@ def _texts(names: pd.Index) -> list[str]:
     return [", ".join("" if pd.isna(part) else str(part) for part in each) for each in parts]
 
 
-def _import(name: str, advice: str) -> None:
+def try_import(name: str, advice: str) -> None:
+    """Raise an error that says what to install if a library is not there."""
     try:
         __import__(name)
     except ImportError:
@@ -314,7 +315,7 @@ class Workbook:
 
 
 def _workbook(content: bytes, **options: Any) -> Any:
-    _import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or save the sheet as CSV")
+    try_import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or save the sheet as CSV")
     import openpyxl
 
     with warnings.catch_warnings():
@@ -354,7 +355,7 @@ def read_workbook(
 
 def workbook_bytes(rows: list[list[Any]]) -> bytes:
     """Return cells as an Excel workbook of one sheet."""
-    _import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or name the output .csv")
+    try_import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or name the output .csv")
     import openpyxl
 
     book = openpyxl.Workbook(write_only=True)

@@ -33,6 +33,7 @@ from bnmf.tables.arrays import (
 )
 from bnmf.tables.cells import Markers, csv_text, written
 from bnmf.tables.grid import Grid, read_grid
+from bnmf.tables.h5ad import HDF5, read_h5ad
 from bnmf.tables.table import Fills, Part, Table, TableError
 from bnmf.tables.text import decoded
 from bnmf.tables.triples import Triples, read_triples
@@ -55,11 +56,12 @@ def read_table(
     header: bool | None = None,
     row_names: bool | None = None,
     delimiter: str | None = None,
+    layer: str | None = None,
     ignore: Sequence[str] = (),
     words: Collection[str] | None = None,
     keep_cells: bool = False,
 ) -> Table:
-    r"""Read a table: delimited text, triples, GCT, .npy, .npz, Matrix Market, Parquet, .xlsx, or one of them in gzip.
+    r"""Read a table: delimited text, triples, GCT, .npy, .npz, .mtx, Parquet, .xlsx, .h5ad, or one of them in gzip.
 
     Parameters
     ----------
@@ -75,6 +77,8 @@ def read_table(
         Whether the first line and the first column of a text hold names; None to judge by their content.
     delimiter : str, optional
         What separates the cells of a text; None to judge by its content.
+    layer : str, optional
+        Layer of an AnnData file; by default its X.
     ignore : sequence of str
         Names of columns that are no part of the table, and are written back as they are.
     words : collection of str, optional
@@ -118,7 +122,9 @@ def read_table(
         if triples:
             table = read_triples(decoded(content), markers, header=header, unstored=unstored or "missing", **of_text)
         else:
-            table = _read_binary(content, markers, unstored or "zero", **names)
+            table = _read_binary(content, markers, unstored or "zero", layer, **names)
+        if layer is not None and not content.startswith(HDF5):
+            raise TableError("--layer is for AnnData files, .h5ad")
         table = (table or read_grid(decoded(content), markers, **names, **of_text)).without(ignore)
         if words is None:
             table.refuse_words()
@@ -148,6 +154,7 @@ def _read_binary(
     content: bytes,
     markers: Markers,
     unstored: str,
+    layer: str | None,
     header: bool | None,
     row_names: bool | None,
     words: Collection[str] | None,
@@ -162,6 +169,8 @@ def _read_binary(
             return read_npz(content, markers, unstored)
         if content.startswith(b"PAR1"):
             return read_parquet(content, markers, row_names, words)
+        if content.startswith(HDF5):
+            return read_h5ad(content, markers, unstored, layer)
         if content.startswith(b"%%MatrixMarket"):
             return read_market(content, markers, unstored)
     except TableError:
