@@ -214,7 +214,7 @@ def test_the_name_of_the_output_says_its_kind(kind, to, tmp_path):
     ("content", "options", "out", "message"),
     [
         (KINDS[".csv"], {}, "f.npy", "no names of rows and columns; name it .npz or .csv"),
-        (KINDS[".csv"], {}, "f.xls", "bnmf writes .csv, .tsv, .*, and this table also as .csv"),
+        (KINDS[".csv"], {}, "f.xls", "this table is written as .csv, .txt, .dat, .tsv, .*"),
         (CONTENT["sparse"], {}, "f.csv", "a sparse table is written as .npz or .mtx"),
         (b"a,x,1\nb,y,\n", {"triples": True}, "f.npz", "triples are written as .csv or .tsv"),
     ],

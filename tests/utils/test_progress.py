@@ -56,6 +56,9 @@ def test_rate(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     rate = Rate(total=50, done=10)
+    now[0] += 30.0
+    assert rate.left(11) == "time left not known yet"  # the first may include what is prepared once
+    now[0] -= 30.0
     now[0] += 5.0
     assert rate.speed(20) == 2.0
     assert rate.left(20) == "15 s left"

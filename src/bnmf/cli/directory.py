@@ -32,6 +32,8 @@ class FitDirectory:
             raise WrongUse(
                 f"{self.path} holds a fit: continue it with --resume, or choose another directory with --out"
             )
+        if self.path.exists() and not self.path.is_dir():
+            raise WrongUse(f"--out is a directory, and {self.path} is a file")
         taken = [name for name in RESULTS if (self.path / name).exists()]
         if taken:
             raise WrongUse(f"{self.path} has a file {taken[0]}, which the fit would replace: choose another --out")

@@ -12,7 +12,7 @@ from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
-from bnmf.cli.sampling import check_values, fitted, fitted_by, with_names
+from bnmf.cli.sampling import check_values, fitted, fitted_by
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -173,9 +173,8 @@ def _sample(
 ) -> None:
     """Fit, write the results, and say what they are worth."""
     go_on = f"What was drawn is kept; resume with: {again}"
-    model = fitted(table, screen, go_on, **_parameters(settings, directory, jobs))
+    posterior = fitted(table, screen, go_on, **_parameters(settings, directory, jobs))
     try:
-        posterior = with_names(model.posterior_, table)
         screen.judge(posterior.verdict)
         if posterior.verdict["predictions"].level not in ("good", "usable"):
             more = (
@@ -205,11 +204,11 @@ def _fit_parts(settings: dict[str, Any], directory: FitDirectory, screen: Screen
         unstored = "missing" if settings["triples"] else "zero"
         try:
             parameters = _parameters(settings, directory, jobs) | {"unstored": unstored}
-            model = fitted_by(lambda model: model.fit(X), screen, go_on, **parameters)
+            posterior = fitted_by(lambda model: model.fit(X), screen, go_on, **parameters)
         except ClusterLost as error:
             raise ValueError(f"{error}. {go_on}") from None
-    screen.judge(model.posterior_.verdict)
-    directory.finish(model.posterior_)
+    screen.judge(posterior.verdict)
+    directory.finish(posterior)
     screen.say(f"In {directory.path}: W.csv, Z.csv, posterior.npz, settings.json", style="bold")
 
 

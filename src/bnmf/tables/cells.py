@@ -142,6 +142,18 @@ def holds_dates(column: pd.Series) -> bool:
     return bool(seen) and all(isinstance(cell, str) and DATE.fullmatch(cell) for cell in seen)
 
 
+def are_almost_numbers(column: pd.Series) -> bool:
+    """Return whether everything in a column of words is a number with a sign of a unit or of thousands.
+
+    Examples
+    --------
+    >>> are_almost_numbers(pd.Series(["12%", "$1,200.50"])), are_almost_numbers(pd.Series(["12%", "B7"]))
+    (True, False)
+    """
+    seen = column.dropna().astype(str).tolist()
+    return bool(seen) and all(number(re.sub(r"[%$€£¥,' ]", "", cell)) is not None for cell in seen)
+
+
 def written(value: Any, decimal: str = ".") -> str:
     """Return a prediction as text: a word as it is, a number with six digits, which is more than any is exact to.
 

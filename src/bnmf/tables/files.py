@@ -196,7 +196,8 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
     if not wanted or wanted in table.layout.endings or wanted == ending(source):
         return table
     if wanted not in ENDINGS:
-        raise TableError(f"{out}: bnmf writes {', '.join(ENDINGS)}, and this table also as {table.layout.endings[0]}")
+        known = dict.fromkeys([*table.layout.endings, *ENDINGS])
+        raise TableError(f"{out}: this table is written as {', '.join(known)}")
     if isinstance(table.layout, Part):
         return replace(table, layout=replace(table.layout, whole=writer(table.layout.whole, out, source)))
     if wanted in (".csv", ".tsv") and isinstance(table.layout, Grid | Triples):

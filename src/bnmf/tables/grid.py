@@ -16,6 +16,7 @@ from bnmf.tables.text import (
     BYTE_ORDER_MARK,
     Dialect,
     Record,
+    are_ids,
     first_of,
     is_mostly_text,
     is_numbering,
@@ -127,8 +128,10 @@ def grid_of(
     if not lines:
         raise TableError("there is a header and nothing below it" if dialect.header else "the file is empty")
     if is_judged and dialect.row_names and not reader.are_names(rows, words):
-        notes = tuple(note for note in dialect.notes if "taken as row names" not in note)
-        dialect = replace(dialect, row_names=False, notes=notes)
+        notes = [note for note in dialect.notes if "taken as row names" not in note]
+        if len(notes) == len(dialect.notes) and reader.corner not in (words or ()):
+            notes.append(f"words recur in column {reader.corner!r}, so it is data: --row-names takes it as names")
+        dialect = replace(dialect, row_names=False, notes=tuple(notes))
         return grid_of(found, dialect, markers, words=words, is_judged=False, keep_cells=keep_cells, n_meta=n_meta)
     matrix = np.frombuffer(values).reshape(len(lines), -1).copy()
     if matrix.shape[1] == 0:
@@ -212,8 +215,8 @@ class Reader:
 
     def are_names(self, rows: list[str], words: Collection[str] | None) -> bool:
         """Return whether what the first records have as names of rows are names in all of them."""
-        if any("taken as row names" in note for note in self.dialect.notes) and not is_numbering(rows):
-            return False
+        if any("taken as row names" in note for note in self.dialect.notes):
+            return is_numbering(rows) or are_ids(rows)
         return words is None or self.corner is None or not is_data(rows, self.corner, words)
 
     def name(self, place: int) -> str:

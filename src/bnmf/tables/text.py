@@ -23,6 +23,8 @@ N_SAMPLE_RECORDS = 200
 N_SAMPLE_CHARACTERS = 2**21
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 YEARS = (1800, 2100)
+ID = re.compile(r"(^|[\W_])id$", re.IGNORECASE)
+"""Names of a first column of numbers that name rows: id, ID, sample_id."""
 
 Record = tuple[int, list[str]]
 """The number of a line, and its cells."""
@@ -134,6 +136,8 @@ def recognise(
         best = max(DELIMITERS, key=consistency.__getitem__)  # the first of equals
         delimiter = best if consistency[best] else ","
     found = sample(body, delimiter)
+    if re.match(r"\s*(<(!|\?|html\b)|[\[{]\s*[\[{\"])", body, re.IGNORECASE):
+        raise TableError("this is HTML, XML or JSON, not a table")
     if not found:
         next(records(body, delimiter, 1 + preamble.count("\n")), None)  # perhaps the first record is torn
         raise TableError("the file is empty")
@@ -186,10 +190,14 @@ def judged(
         leading = [record[0] for record in (others if header else found)]
         wide = max(map(len, found)) > 1
         row_names = (header and (unnamed or lacks_corner)) or (wide and mostly_text(leading))
-        if not row_names and wide and len(leading) > 3 and is_numbering(leading):
+        is_id = header and ID.search(first[0].strip()) is not None and are_ids(leading)
+        counts = is_numbering(leading)
+        if not row_names and wide and len(leading) > 3 and (is_id or counts):
             row_names = True
             name = f"column {first[0].strip()!r}" if header else "the first column"
-            what = "holds years" if int(leading[0]) > 1 else "only counts the rows"
+            what = "holds identifiers"
+            if counts:
+                what = "holds years" if int(leading[0]) > 1 else "only counts the rows"
             notes.append(f"{name} {what}, and is taken as row names: --no-row-names takes it as data")
     return replace(dialect, decimal=decimal, header=header, row_names=row_names, notes=tuple(notes))
 
@@ -203,6 +211,11 @@ def is_mostly_text(cells: Iterable[str], decimal: str, markers: Markers) -> bool
     """Return whether most of the cells that are not missing are text."""
     seen = [cell for cell in cells if not markers.is_missing(cell)]
     return 2 * sum(is_text(cell, decimal) for cell in seen) > len(seen)
+
+
+def are_ids(cells: list[str]) -> bool:
+    """Return whether cells are whole numbers, all of them different."""
+    return len(set(cells)) == len(cells) and all(cell.strip().isdecimal() for cell in cells)
 
 
 def by_one(cells: list[str]) -> bool:

@@ -90,5 +90,7 @@ class Rate:
         return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
 
     def left(self, done: int) -> str:
-        """Return the time left as text."""
+        """Return the time left as text, once two units have shown how long one takes."""
+        if self._total > done < self._first + 2:
+            return "time left not known yet"
         return f"{duration((self._total - done) / max(self.speed(done), 1e-9))} left"
