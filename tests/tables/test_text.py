@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from bnmf.tables.cells import Markers, grid_bytes, written
+from bnmf.tables.cells import ReadOptions, grid_bytes, written
 from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills, TableError, repeated
 from bnmf.tables.text import decoded, recognise, records
@@ -15,7 +15,7 @@ nan = math.nan
 
 
 def grid(text, *missing, **options):
-    table = read_grid(text, Markers(missing), **options)
+    table = read_grid(text, ReadOptions(missing, **options))
     if "words" not in options:
         table.refuse_words()
     return table
@@ -50,7 +50,7 @@ def grid(text, *missing, **options):
     ],
 )
 def test_dialect_is_recognised(text, delimiter, decimal, header, row_names):
-    found = recognise(text, Markers())
+    found = recognise(text, ReadOptions())
     assert (found.delimiter, found.decimal, found.header, found.row_names) == (delimiter, decimal, header, row_names)
 
 

@@ -6,7 +6,9 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,25 @@ class Markers:
         """Return a column of words, or of anything else, without those that stand for missing entries."""
         words = self.words | {"nan"}
         return column.mask(np.array([isinstance(cell, str) and cell.strip().lower() in words for cell in column], bool))
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a table is read; the fields are parameters of :func:`bnmf.tables.read_table`."""
+
+    missing: Sequence[str] = ()
+    unstored: str | None = None
+    header: bool | None = None
+    row_names: bool | None = None
+    delimiter: str | None = None
+    layer: str | None = None
+    words: Collection[str] | None = None
+    keep_cells: bool = False
+
+    @cached_property
+    def markers(self) -> Markers:
+        """What counts as missing."""
+        return Markers(self.missing)
 
 
 def number(cell: str, decimal: str = ".") -> float | None:

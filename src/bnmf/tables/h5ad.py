@@ -10,7 +10,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from bnmf.tables.arrays import as_table, check_size, filled_values, stored, try_import
-from bnmf.tables.cells import Markers
+from bnmf.tables.cells import ReadOptions
 from bnmf.tables.table import Fills, Table, TableError
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -37,17 +37,17 @@ class AnnDataFile:
         return with_elements(self.content, {self.place: filled})
 
 
-def read_h5ad(content: bytes, markers: Markers, unstored: str, layer: str | None = None) -> Table:
+def read_h5ad(content: bytes, options: ReadOptions) -> Table:
     """Read ``X`` or a layer of an AnnData file, with the names of observations and variables."""
     with _opened(content, "r") as file:
         if not {"obs", "var"} <= file.keys():
             raise TableError("this HDF5 file is not one of AnnData")
-        place = "X" if layer is None else f"layers/{layer}"
+        place = "X" if options.layer is None else f"layers/{options.layer}"
         if place not in file:
             raise TableError(f"there is no {place}: its layers are {', '.join(file.get('layers', ())) or 'none'}")
         matrix = _matrix(file[place])
         rows, columns = (_names(file[side]) for side in ("obs", "var"))
-    table = as_table(matrix, AnnDataFile(content, place), markers, unstored)
+    table = as_table(matrix, AnnDataFile(content, place), options)
     return replace(table, row_names=rows, column_names=columns)
 
 
