@@ -146,6 +146,10 @@ def test_findings_name_columns(program, short, table, tmp_path, monkeypatch):
     monkeypatch.setattr(impute, "judge_predictions", lambda posterior, *rest: seen.append(posterior))
     assert program("impute", table, "-o", tmp_path / "y.csv").exit_code == 0
     assert seen[0].column_names.tolist() == ["a", "b", "c", "d", "e"]
+    rows = [f"u{i},film {j},{min(1 + i * j % 7, 5)}" for i in range(30) for j in range(4)]
+    (tmp_path / "x.csv").write_text("\n".join(["user,film,stars", *rows, "u30,film 1,"]) + "\n")
+    assert program("impute", tmp_path / "x.csv", "--triples", "-o", tmp_path / "z.csv").exit_code == 0
+    assert "entries of column 'film 3' are exactly 5" in str(seen[1].verdict)
 
 
 def test_escape_sequences_and_formulas_in_names(program, short, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +31,11 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
 
 def fitted(table: Table, screen: Screen, how_to_resume: str = "", **parameters: Any) -> Posterior:
     """Return the posterior of a table, with its names."""
-    limits = {"lower": table.lower, "upper": table.upper}
+    from bnmf.inputs import Named
+
+    X, limits = Named(table.values, table.row_index, table.column_index), {"lower": table.lower, "upper": table.upper}
     parameters["unstored"] = table.unstored
-    posterior = fitted_by(lambda model: model.fit(table.values, **limits), screen, how_to_resume, **parameters)
-    return replace(posterior, row_names=table.row_index, column_names=table.column_index)
+    return fitted_by(lambda model: model.fit(X, **limits), screen, how_to_resume, **parameters)
 
 
 def fitted_by(
