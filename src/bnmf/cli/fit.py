@@ -65,12 +65,13 @@ def fit(
 
     \b
     Examples:
-      bnmf fit ratings.csv --out ratings              # defaults: K and everything else are learned
-      bnmf fit genes.tsv -k 20 --prior gl22 --out g   # 20 components, half-normal prior
-      bnmf fit counts.mtx --unstored missing --out c  # sparse: unstored entries are missing
-      bnmf fit votes.csv --triples --out v            # lines of row, column, value: ratings
-      bnmf fit --resume --out g --draws 1000          # resume, or take more draws
-      bnmf fit parts --triples --scheduler tcp://10.0.0.1:8786 --out v    # on a Dask cluster
+      bnmf fit ratings.csv --out ratings             # K is learned, too
+      bnmf fit genes.tsv -k 20 --prior gl22 --out g  # a model of the paper
+      bnmf fit counts.mtx --unstored missing --out c
+      bnmf fit votes.csv --triples --out v           # lines of row, column, value
+      bnmf fit cells.h5ad --layer counts --out cells
+      bnmf fit --resume --out g --draws 1000         # resume, or take more draws
+      bnmf fit parts --triples --scheduler tcp://10.0.0.1:8786 --out v   # Dask
 
     DIR then holds report.html, the factors W.csv and Z.csv, posterior.npz, settings.json and the data, and for AnnData
     fit.h5ad with the factors in obsm and varm. If the fit is

@@ -87,13 +87,13 @@ def impute(
     \b
     Examples:
       bnmf impute survey.csv -o filled.csv
-      bnmf impute survey.csv -o filled.csv --interval 0.9   # and filled.lower.csv, filled.upper.csv
+      bnmf impute survey.csv -o filled.csv --interval 0.9  # and two more files
       bnmf impute survey.csv -o filled.csv --cells cells.csv --imputations 20
-      bnmf impute new.csv --fit survey -o filled.csv        # new rows, by a fit of bnmf fit
+      bnmf impute new.csv --fit survey -o filled.csv       # by a fit of bnmf fit
       bnmf impute sensors.tsv -o filled.parquet --missing -999
-      bnmf impute water.csv -o filled.csv --capped turbidity=100   # and <0.01 in a cell is a limit
-      bnmf impute people.csv -o filled.csv --kind 'size=S<M<L' --kind share=0..100 --ignore name
-      bnmf impute ratings.csv --triples -o filled.csv       # "ann,film," becomes "ann,film,3.7"
+      bnmf impute water.csv -o filled.csv --capped turbidity=100
+      bnmf impute people.csv -o filled.csv --kind 'size=S<M<L' --ignore name
+      bnmf impute ratings.csv --triples -o filled.csv      # fills "ann,film,"
       cat survey.csv | bnmf impute - -o - > filled.csv
     """
     import numpy as np

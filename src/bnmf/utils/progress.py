@@ -13,6 +13,8 @@ from bnmf.utils.text import duration
 # Seconds between two updates of one task that are shown.
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_FRAMES = 0.1
+# Columns of a terminal in which bars have room for everything.
+WIDE = 110
 
 
 class Silent:
@@ -69,13 +71,15 @@ def _bars(in_notebook: bool) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    console = Console(stderr=not in_notebook)
+    is_wide = console.width >= WIDE
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=24 if is_wide else 6),
         MofNCompleteColumn(),
         TextColumn("{task.fields[facts]}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=not in_notebook),
+        *([TimeElapsedColumn()] if is_wide else []),
+        console=console,
     )
 
 
