@@ -25,7 +25,7 @@ LAYERS = [
     {"columns"},
     {"mixed"},
     {"estimator", "imputer", "selection", "checking", "datasets", "tables"},
-    {"plots", "demo"},
+    {"plots", "demo", "annotated"},
     {"report"},
     {"paper"},
     {"cli", "__main__"},

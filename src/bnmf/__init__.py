@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bnmf.annotated import fit_anndata
     from bnmf.checking import check_table
     from bnmf.data.limits import limits
     from bnmf.estimator import BayesianNMF
@@ -25,6 +26,7 @@ __all__ = [
     "Posterior",
     "__version__",
     "check_table",
+    "fit_anndata",
     "limits",
     "pool_estimates",
     "select_rank",
@@ -36,6 +38,7 @@ _MODULES = {
     "NMFImputer": "bnmf.imputer",
     "Posterior": "bnmf.posterior",
     "check_table": "bnmf.checking",
+    "fit_anndata": "bnmf.annotated",
     "limits": "bnmf.data.limits",
     "pool_estimates": "bnmf.imputer",
     "select_rank": "bnmf.selection",

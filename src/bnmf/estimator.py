@@ -250,7 +250,8 @@ default="auto"
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            Nonnegative data. NaN is missing; zero is not. Or data on a cluster: a `dask.array`, a
+            Nonnegative data. NaN is missing; zero is not. Or an AnnData, of which ``X`` is fitted
+            (:func:`bnmf.fit_anndata` keeps the results in it), or data on a cluster: a `dask.array`, a
             :class:`bnmf.distributed.RowBlocks` or a list of delayed blocks of rows.
         y : None
             Ignored.
@@ -283,7 +284,7 @@ default="auto"
             data = of_fit(self, X, observed, lower, upper)
             self.fit_observed(data, seed, noise_scale, sample_weight, may_calibrate=True)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.
-            self._imputes_sparse = sp.issparse(X) and self.unstored == "zero"
+            self._imputes_sparse = sp.issparse(getattr(X, "X", X)) and self.unstored == "zero"
         self._warn_of_problems()
         return self
 

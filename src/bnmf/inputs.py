@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,15 @@ from bnmf.distributed import is_on_cluster, load, refuse_cluster
 
 if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
+
+
+@dataclass(frozen=True)
+class Named:
+    """A matrix with names, which a sparse one cannot have otherwise."""
+
+    matrix: Any
+    row_names: pd.Index | None
+    column_names: pd.Index | None
 
 
 @contextmanager
@@ -60,6 +70,10 @@ def in_memory(
     model: BayesianNMF, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool = False
 ) -> ObservedMatrix:
     """Return data in memory: those of a fit if `reset`, which sets the number and names of columns, else other rows."""
+    if type(X).__name__ == "AnnData":  # which need not be installed
+        X = Named(X.X, X.obs_names, X.var_names) if sp.issparse(X.X) else X.to_df()
+    given = X if isinstance(X, Named) else None
+    X = X if given is None else given.matrix
     names = X.index if isinstance(X, pd.DataFrame) else None
     if sp.issparse(X):
         check_positions(X)
@@ -72,6 +86,8 @@ def in_memory(
     if not negative and observed is None:
         refuse_negative(model, array if isinstance(array, np.ndarray) else array.data)
     columns = pd.Index(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+    if given is not None:
+        names, columns = given.row_names, given.column_names
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
     options: dict[str, Any] = {"unstored": model.unstored, "negative": negative, "empty": not reset}
     return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)

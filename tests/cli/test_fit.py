@@ -169,6 +169,7 @@ def test_a_fit_is_not_replaced_and_not_resumed_with_other_settings_or_data(progr
     [
         (["nothing.csv", "--out", "o"], 2, "Error: there is no file nothing.csv"),
         ([".", "--out", "o"], 2, "Error: . is a directory, not a table"),
+        (["bad.csv", "--out", "bad.csv"], 2, "Error: --out is a directory, and bad.csv is a file"),
         (["--out", "o"], 2, "Error: name the table to fit"),
         (["x.csv"], 2, "Missing option '--out'"),
         (["x.csv", "--out", "o", "-k", "0"], 2, "neither 'auto' nor a whole number of at least 1"),

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from bnmf import BayesianNMF, NMFImputer, Posterior
+from bnmf.cli import impute
 from bnmf.imputer import ANY_TABLE
 from bnmf.posterior import predictions
 from bnmf.tables import read_table
@@ -125,13 +126,30 @@ def test_a_column_without_any_entry_is_left_as_it_is(program, short, tmp_path):
     path.write_text("a,b,\n1,2,\n3,,NA\n2,3,\n")
     result = program("impute", path, "-o", out, "--interval", "0.5")
     assert result.exit_code == 0, result.output
-    assert "1 column has no observed entry: nothing tells what belongs there." in result.stdout
-    assert "Not filled, because nothing in them is observed: columns 'column 3'" in result.stdout
+    assert "No observed entry in 1 column (column 3): nothing tells what belongs there, and impute " in result.stdout
     lines = out.read_text().splitlines()
     assert lines[:2] == ["a,b,", "1,2,"]
     assert lines[2].startswith("3,")
     assert lines[2].endswith(",NA")
     assert "Filled 1 entry" in result.stdout
+
+
+def test_a_limit_is_neither_missing_nor_observed(program, short, tmp_path):
+    (tmp_path / "x.csv").write_text("id,a,b\nx,1,<2\ny,2,3\nz,,4\nw,2,5\n")
+    result = program("impute", tmp_path / "x.csv", "-o", tmp_path / "y.csv")
+    assert "6 entries observed, 1 missing (12.5%), 1 limit such as <0.01 or >100, from 1 to 5" in result.stdout
+    assert "Filled 2 entries, 1 of them within limits" in result.stdout
+
+
+def test_findings_name_columns(program, short, table, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(impute, "judge_predictions", lambda posterior, *rest: seen.append(posterior))
+    assert program("impute", table, "-o", tmp_path / "y.csv").exit_code == 0
+    assert seen[0].column_names.tolist() == ["a", "b", "c", "d", "e"]
+    rows = [f"u{i},film {j},{min(1 + i * j % 7, 5)}" for i in range(30) for j in range(4)]
+    (tmp_path / "x.csv").write_text("\n".join(["user,film,stars", *rows, "u30,film 1,"]) + "\n")
+    assert program("impute", tmp_path / "x.csv", "--triples", "-o", tmp_path / "z.csv").exit_code == 0
+    assert "entries of column 'film 3' are exactly 5" in str(seen[1].verdict)
 
 
 def test_escape_sequences_and_formulas_in_names(program, short, tmp_path):
@@ -160,7 +178,7 @@ def test_a_pipe_carries_only_the_table():
     ("arguments", "message"),
     [
         (["plants.csv", "-o", "plants.csv"], "plants.csv is an input, which would be replaced"),
-        (["plants.csv", "-o", "filled.json"], "filled.json: bnmf writes .csv, .tsv, "),
+        (["plants.csv", "-o", "filled.json"], "filled.json: this table is written as .csv, "),
         (["plants.csv", "-o", "f.csv", "--cells", "c.npy"], "--cells is a file of one of the kinds .csv, .tsv, "),
         (["plants.csv", "-o", "f.csv", "--cells", "f.csv"], "f.csv would be written twice"),
         (["plants.csv", "-o", "nowhere/filled.csv"], "there is no directory nowhere"),

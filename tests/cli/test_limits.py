@@ -50,7 +50,7 @@ def test_impute_fills_limits_within_them(program, short, water, small, tmp_path)
     assert result.exit_code == 0, result.output
     below, above = small[:, 0] < 0.5, small[:, 4] > 1.0
     n_limited = below.sum() + above.sum() + np.isnan(small[:, 0]).sum()
-    assert f"{n_limited} entries are limits" in result.stdout
+    assert f"{n_limited} limits such as" in result.stdout
     names = [out, tmp_path / "filled.lower.csv", tmp_path / "filled.upper.csv"]
     middle, low, high = (read_table(name).values for name in names)
     assert (low[below, 0] >= 0.0).all()
@@ -72,7 +72,8 @@ def test_triples_with_limits(program, short, tmp_path):
     assert result.exit_code == 0, result.output
     (filled,) = set((tmp_path / "f.csv").read_text().splitlines()) - set((tmp_path / "t.csv").read_text().splitlines())
     assert float(filled.removeprefix("s2,m3,")) <= 1.0
-    assert "entries are limits" in result.stdout
+    assert "limits such as <0.01 or >100" in result.stdout
+    assert "Filled 1 entry, 1 of them within limits" in result.stdout
     assert "without a value" not in result.stdout
 
 
@@ -116,7 +117,7 @@ def test_rank_takes_limits(program, water):
     [
         (("--capped", "lead=big"), "--capped is VALUE or COLUMN=VALUE"),
         (("--upper", "zinc=1"), "there is no column 'zinc'"),
-        (("--capped", "b=1000"), "no entry is at capped 1000 in column 'b'"),
+        (("--capped", "b=1000"), "--capped 1000: no entry of column 'b' is that large"),
     ],
 )
 def test_wrong_limits_are_named(program, water, tmp_path, option, message):

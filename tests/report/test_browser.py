@@ -165,7 +165,7 @@ def test_dark_narrow_and_printed(page):
 
 def test_first_screen_headings_and_labels(page):
     banner = page.locator(".banner")
-    assert "The predictions and their intervals can be used" in banner.inner_text()
+    assert "The predictions can be used. The coverage of their intervals was not measured." in banner.inner_text()
     assert banner.bounding_box()["y"] < 900
     assert page.title() == "Cells and drugs"
     # Texts of a chart do not overprint each other.
@@ -191,7 +191,10 @@ def test_readable_without_a_script(browser, report):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())
-    assert "The predictions and their intervals can be used" in page.locator(".banner").inner_text()
+    assert (
+        "The predictions can be used. The coverage of their intervals was not measured."
+        in page.locator(".banner").inner_text()
+    )
     assert cells(table(page, "Columns, those with the most missing"), 1).count() == 12
     assert page.locator("image").first.bounding_box()["height"] > 100
     assert page.locator("#tip").is_hidden()

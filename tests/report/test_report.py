@@ -125,7 +125,7 @@ def test_columns_of_other_units_are_recognised(scale, differ):
 @pytest.mark.parametrize(
     ("options", "level", "headline", "word"),
     [
-        ({}, "good", "The predictions and their intervals can be used.", "good"),
+        ({}, "good", "The predictions can be used. The coverage of their intervals was not measured.", "good"),
         ({"apart": 0.025}, "usable", "The predictions can be used with care.", "with care"),
         ({"apart": 1.0}, "poor", "Do not rely on the predictions and their intervals.", "do not rely on it"),
         ({"n_draws": 3}, "unknown", "It is not known whether the predictions can be used.", "unknown"),
@@ -153,12 +153,29 @@ def test_intervals_and_notes_that_fail_are_said_first(tmp_path):
     assert "Of 500 entries hidden for this purpose 50% are inside their 90% intervals" in text
     assert "50% of 500 entries hidden for this purpose are inside their 90% intervals" in text
 
+    as_promised = replace(calibration, inside=np.arange(500) % 10 > 0)
+    verdict = replace(fake(), calibration=as_promised).verdict
+    assert "The predictions and their intervals can be used." in section_convergence.banner(verdict, 0.2)
+
     noted = fake(notes=(Finding("fit", "poor", "one entry of column '<b>x</b>' is far too large"),))
     html = written(tmp_path, noted, table_of(noted))
     assert "One entry of column &#x27;&lt;b&gt;x&lt;/b&gt;&#x27; is far too large." in html
     assert "Do not rely on the predictions" in html  # a bad fit and a green banner would contradict each other
     assert html.index("is far too large.") < html.index('class="verdict ')
     assert "no entries were hidden in this fit" in Page(html).text
+
+
+def test_columns_without_any_entry_are_no_imputed_values():
+    posterior = fake(40, 12, 3)
+    table = table_of(posterior)
+    table.iloc[:, 5] = np.nan
+    overview = Overview.of(ObservedMatrix.from_data(table, empty=True), posterior)
+    imputed = section_imputed.imputed_entries(overview)
+    assert 5 not in imputed.columns
+    assert len(imputed.rows) == np.isnan(table.to_numpy()).sum() - 40
+    text = Page(section_imputed.section(overview, imputed, Components.of(posterior))).text
+    assert "Columns without any observed entry are left out here." in text
+    assert "chosen at random" not in text
 
 
 @pytest.mark.parametrize(
@@ -240,7 +257,7 @@ def test_every_missing_entry_is_as_likely_to_be_sampled():
 def test_imputed_entries_are_sorted_and_listed_once(n_missing, listed):
     posterior = fake(40, 12)
     X = table_of(posterior, 0.0, names=False)
-    X.flat[np.random.default_rng(0).permutation(X.size)[:n_missing]] = np.nan
+    X.flat[12 + np.random.default_rng(0).permutation(X.size - 12)[:n_missing]] = np.nan  # the first row is complete
     overview = Overview.of(ObservedMatrix.from_data(X), posterior)
     imputed = section_imputed.imputed_entries(overview)
     assert (np.diff(imputed.uncertainty) >= 0).all()

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 
 from bnmf.tables import TableError, arrays, read_table
 from bnmf.tables.arrays import read_market, read_npy, read_npz, read_parquet, table_bytes
-from bnmf.tables.cells import Markers
+from bnmf.tables.cells import ReadOptions
 from bnmf.tables.files import writer
 from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills
@@ -96,25 +96,25 @@ def test_standard_input(monkeypatch):
 def test_unstored_entries_and_zeros_that_mean_missing():
     matrix = sp.csr_array(np.array([[1.0, 0.0], [0.0, 2.0]]))
     content = sparse_npz(matrix)
-    zeros, missing = (read_npz(content, Markers(), unstored) for unstored in ("zero", "missing"))
+    zeros, missing = (read_npz(content, ReadOptions(unstored=unstored)) for unstored in ("zero", "missing"))
     assert (zeros.observed().n_observed, missing.observed().n_observed) == (4, 2)
-    assert read_npz(content, Markers(["0"]), "zero").observed().n_observed == 2
-    assert read_npy(npy(np.array([[1, 0], [0, 2]])), Markers(["0"])).observed().n_observed == 2
+    assert read_npz(content, ReadOptions(["0"])).observed().n_observed == 2
+    assert read_npy(npy(np.array([[1, 0], [0, 2]])), ReadOptions(["0"])).observed().n_observed == 2
 
 
 def test_names_in_parquet_and_npz():
     frame = pd.DataFrame({"id": ["r", "s"], "a": [1, 2], "b": [0.5, None]})
     for content in (parquet(frame), parquet(frame.set_index("id"))):
-        table = read_parquet(content, Markers())
+        table = read_parquet(content, ReadOptions())
         assert (table.row_names, table.column_names) == (["r", "s"], ["a", "b"])
         np.testing.assert_array_equal(table.values, [[1, 0.5], [2, nan]])
-    assert read_npz(table_bytes(table), Markers(), "zero").row_names == ["r", "s"]
-    assert read_parquet(parquet(frame[["a", "b"]]), Markers()).row_names is None
+    assert read_npz(table_bytes(table), ReadOptions()).row_names == ["r", "s"]
+    assert read_parquet(parquet(frame[["a", "b"]]), ReadOptions()).row_names is None
 
 
 def test_parquet_fills_keep_index_types_and_other_columns():
     frame = pd.DataFrame({"a": [1, 2], "b": np.array([0.5, nan], np.float32), "c": [True, False]}, index=["r", "s"])
-    table = read_parquet(parquet(frame), Markers())
+    table = read_parquet(parquet(frame), ReadOptions())
     back = pd.read_parquet(io.BytesIO(table.render(Fills(*table.to_fill(), np.array([2.5])))))
     expected = frame.assign(b=np.array([0.5, 2.5], np.float32))
     pd.testing.assert_frame_equal(back, expected)
@@ -128,11 +128,11 @@ def loaded(table, *values):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_array_fills_keep_the_precision(dtype):
     values = np.array([[0.1, nan]], dtype)
-    of_npy, of_npz = read_npy(npy(values), Markers()), read_npz(npz(Y=values), Markers(), "zero")
+    of_npy, of_npz = read_npy(npy(values), ReadOptions()), read_npz(npz(Y=values), ReadOptions())
     for back in (loaded(of_npy, 2.0), loaded(of_npz, 2.0)["Y"]):
         assert back.dtype == dtype
         np.testing.assert_array_equal(back, np.array([[0.1, 2.0]], dtype))
-    whole = read_npy(npy(np.array([[0, 3]])), Markers(["0"]))  # real where they are filled
+    whole = read_npy(npy(np.array([[0, 3]])), ReadOptions(["0"]))  # real where they are filled
     np.testing.assert_array_equal(loaded(whole, 1.5), [[1.5, 3]])
 
 
@@ -140,8 +140,8 @@ def test_array_fills_keep_the_precision(dtype):
 def test_sparse_fills_are_stored_and_zeros_stay_unstored(write):
     matrix = sp.csr_array(np.array([[1.0, 0.0], [nan, 2.0]]))
     read = read_npz if write is sparse_npz else read_market
-    table = read(write(matrix), Markers(), "zero")
-    back = read(table.render(Fills(*table.to_fill(), np.array([0.25]))), Markers(), "zero")
+    table = read(write(matrix), ReadOptions())
+    back = read(table.render(Fills(*table.to_fill(), np.array([0.25]))), ReadOptions())
     np.testing.assert_array_equal(back.values.toarray(), [[1, 0], [0.25, 2]])
     assert back.values.nnz == 3
 
@@ -181,13 +181,13 @@ def test_workbooks_keep_what_is_not_filled(tmp_path):
     ],
 )
 def test_names_and_numbers_of_every_kind_in_parquet(frame, names, columns):
-    table = read_parquet(parquet(frame), Markers())
+    table = read_parquet(parquet(frame), ReadOptions())
     assert (table.row_names, table.column_names) == (names, columns)
     expected = [[0.5, 1], [nan, 2]] if len(columns) == 2 else [[1], [2]]
     np.testing.assert_array_equal(table.values, expected)
-    read_npz(table_bytes(table), Markers(), "zero")
+    read_npz(table_bytes(table), ReadOptions())
     filled = Fills(*table.to_fill(), np.full(len(table.to_fill()[0]), 7.0))
-    back = read_parquet(table.render(filled), Markers())
+    back = read_parquet(table.render(filled), ReadOptions())
     np.testing.assert_array_equal(back.values, np.nan_to_num(expected, nan=7.0))
     assert back.row_names == names
 
@@ -214,7 +214,7 @@ def test_the_name_of_the_output_says_its_kind(kind, to, tmp_path):
     ("content", "options", "out", "message"),
     [
         (KINDS[".csv"], {}, "f.npy", "no names of rows and columns; name it .npz or .csv"),
-        (KINDS[".csv"], {}, "f.xls", "bnmf writes .csv, .tsv, .*, and this table also as .csv"),
+        (KINDS[".csv"], {}, "f.xls", "this table is written as .csv, .txt, .dat, .tsv, .*"),
         (CONTENT["sparse"], {}, "f.csv", "a sparse table is written as .npz or .mtx"),
         (b"a,x,1\nb,y,\n", {"triples": True}, "f.npz", "triples are written as .csv or .tsv"),
     ],
@@ -372,10 +372,10 @@ def as_text(values, rows, columns, delimiter):
 def test_text_gives_back_the_same_table(table, delimiter):
     values, rows, columns = table
     text = as_text(values, rows, columns, delimiter)
-    found = read_grid(text, Markers(), keep_cells=True)
+    found = read_grid(text, ReadOptions(keep_cells=True))
     np.testing.assert_array_equal(found.values, values)
     assert (found.row_names, found.column_names) == (rows, columns)
-    again = read_grid(found.render(Fills(*(np.empty(0, int),) * 2, np.empty(0))).decode(), Markers(), keep_cells=True)
+    again = read_grid(found.render(Fills(*(np.empty(0, int),) * 2, np.empty(0))).decode(), ReadOptions(keep_cells=True))
     assert again.layout.cells == found.layout.cells
 
 
@@ -386,16 +386,16 @@ def test_array_formats_give_back_the_same_table(table):
     nothing = Fills(*(np.empty(0, int),) * 2, np.empty(0))
     kinds = [
         (npy(values), read_npy),
-        (npz(X=values, row_names=np.array(rows), column_names=np.array(columns)), lambda *a: read_npz(*a, "zero")),
-        (sparse_npz(stored(values).tocsr()), lambda *a: read_npz(*a, "zero")),
-        (market(stored(values)), lambda *a: read_market(*a, "zero")),
+        (npz(X=values, row_names=np.array(rows), column_names=np.array(columns)), read_npz),
+        (sparse_npz(stored(values).tocsr()), read_npz),
+        (market(stored(values)), read_market),
     ]
     for content, read in kinds:
-        for again in (content, read(content, Markers()).render(nothing)):
-            found = read(again, Markers())
+        for again in (content, read(content, ReadOptions()).render(nothing)):
+            found = read(again, ReadOptions())
             np.testing.assert_array_equal(dense(found), values)
             assert found.row_names in (None, rows)
-        kept = read_npz(table_bytes(found), Markers(), "zero")
+        kept = read_npz(table_bytes(found), ReadOptions())
         np.testing.assert_array_equal(dense(kept), values)
 
 
@@ -406,8 +406,8 @@ def test_parquet_gives_back_the_same_table(table):
     columns = [f"{number} {name}" for number, name in enumerate(columns)]  # Parquet needs different names
     content = parquet(pd.DataFrame(values, index=rows, columns=columns))
     nothing = Fills(*(np.empty(0, int),) * 2, np.empty(0))
-    for again in (content, read_parquet(content, Markers()).render(nothing)):
-        found = read_parquet(again, Markers())
+    for again in (content, read_parquet(content, ReadOptions()).render(nothing)):
+        found = read_parquet(again, ReadOptions())
         np.testing.assert_array_equal(found.values, values)
         assert (found.row_names, found.column_names) == (rows, columns)
 
@@ -421,7 +421,7 @@ def test_triples_give_back_the_same_table(table):
     lines = ["row,column,value"]
     for i, row in enumerate(values.tolist()):
         lines += [f"{quote(rows[i])},{quote(columns[j])},{'' if x != x else repr(x)}" for j, x in enumerate(row)]
-    found = read_triples("\n".join(lines) + "\n", Markers())
+    found = read_triples("\n".join(lines) + "\n", ReadOptions())
     back = np.full(found.shape, nan)
     coo = found.values.tocoo()
     back[coo.row, coo.col] = coo.data

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from bnmf.tables.cells import Markers, grid_bytes, written
+from bnmf.tables.cells import ReadOptions, grid_bytes, written
 from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills, TableError, repeated
 from bnmf.tables.text import decoded, recognise, records
@@ -15,7 +15,7 @@ nan = math.nan
 
 
 def grid(text, *missing, **options):
-    table = read_grid(text, Markers(missing), **options)
+    table = read_grid(text, ReadOptions(missing, **options))
     if "words" not in options:
         table.refuse_words()
     return table
@@ -50,7 +50,7 @@ def grid(text, *missing, **options):
     ],
 )
 def test_dialect_is_recognised(text, delimiter, decimal, header, row_names):
-    found = recognise(text, Markers())
+    found = recognise(text, ReadOptions())
     assert (found.delimiter, found.decimal, found.header, found.row_names) == (delimiter, decimal, header, row_names)
 
 
@@ -97,6 +97,11 @@ def test_a_column_that_counts_rows_has_their_names():
     assert table.row_names == ["1990", "1991", "1995", "1999"]
     assert "the first column holds years, and is taken as row names" in table.notes[-1]
     assert grid("a,b\n1,5\n2,5\n3,6\n").row_names is None  # so few may count by chance
+    numbers = "Sample_ID,a\n1001,5\n1007,5\n1003,6\n1004,6\n"
+    assert grid(numbers).row_names == ["1001", "1007", "1003", "1004"]
+    assert "column 'Sample_ID' holds identifiers, and is taken as row names" in grid(numbers).notes[0]
+    assert grid(numbers.replace("Sample_ID", "valid")).row_names is None
+    assert grid(numbers + "1001,7\n").row_names is None
     later = "id,a\n" + "".join(f"{row},{row % 7}\n" for row in range(250)) + "7,7\n"
     assert grid(later).row_names is None  # it does not count to the end
     assert grid(later).shape == (251, 2)
@@ -160,6 +165,8 @@ def test_gct(text):
     [
         ("", "the file is empty"),
         ("\n\n", "the file is empty"),
+        ("<!DOCTYPE html>\n<p>Not found, sorry</p>\n", "this is HTML, XML or JSON, not a table"),
+        ('[{"a": 1, "b": 2}, {"a": 3}]', "this is HTML, XML or JSON, not a table"),
         ("a,b\n", "a header and nothing below it"),
         ("a,b\n1,2\n3,oops\n4,5\n", r"line 3, column 'b': 'oops' is not a number \(if it means missing"),
         ("n,a,b\nx,1,2\ny,3,4\nz,5,6o\n", "row 'z' \\(line 4\\), column 'b': '6o' is not a number"),
@@ -197,6 +204,9 @@ def test_columns_of_words():
     filled = table.render(Fills(np.array([2, 1]), np.array([0, 1]), np.array(["f", 35.5], object))).decode()
     assert filled == text.replace("?,40", "f,40").replace("f,,", "f,35.5,")
     assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n", words=[]).row_names is None  # values that recur are no names
+    assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n", words=[]).notes == [
+        "words recur in column 'sex', so it is data: --row-names takes it as names"
+    ]
     assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n").row_names == ["m", "f", "m", "f"]
     assert grid("id,age\nu,31\nv,4\n", words=["id"]).column_names == ["id", "age"]
     genes = "gene,a\n" + "".join(f"g{row % 101},{row % 7}\n" for row in range(202))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bnmf.tables.arrays import read_npz, table_bytes
-from bnmf.tables.cells import Markers
+from bnmf.tables.cells import ReadOptions
 from bnmf.tables.table import Fills, TableError
 from bnmf.tables.triples import read_triples
 
@@ -12,7 +12,7 @@ TEXT = "user,film,stars,time\nann,Up,4.0,11\nben,Up,,12\nann,Heat,NA,13\nben,Jaw
 
 
 def test_names_in_order_of_appearance_and_unlisted_pairs_missing():
-    table = read_triples(TEXT, Markers())
+    table = read_triples(TEXT, ReadOptions())
     assert (table.row_names, table.column_names) == (["ann", "ben"], ["Up", "Heat", "Jaws"])
     assert table.values.nnz == 2
     np.testing.assert_array_equal(table.values.toarray(), [[4, 0, 0], [0, 0, 2]])
@@ -23,7 +23,7 @@ def test_names_in_order_of_appearance_and_unlisted_pairs_missing():
 
 
 def test_unlisted_pairs_as_zeros():
-    table = read_triples(TEXT, Markers(), unstored="zero")
+    table = read_triples(TEXT, ReadOptions(unstored="zero"))
     assert table.n_observed == table.observed().n_observed == 4
     assert [part.tolist() for part in table.counts()] == [[2, 2], [1, 1, 2]]
     assert np.isnan(table.values.toarray()).sum() == 2
@@ -31,13 +31,13 @@ def test_unlisted_pairs_as_zeros():
 
 @pytest.mark.parametrize(("text", "header"), [("a\tx\t1\nb\ty\t2\n", False), ("u\ti\tr\na\tx\t1\nb\ty\t2\n", True)])
 def test_header_is_judged_by_the_value(text, header):
-    table = read_triples(text, Markers())
+    table = read_triples(text, ReadOptions())
     assert table.layout.dialect.header == header
     assert table.shape == (2, 2)
 
 
 def test_lines_without_a_value_are_filled_and_others_written_back():
-    table = read_triples(TEXT, Markers(), keep_cells=True)
+    table = read_triples(TEXT, ReadOptions(keep_cells=True))
     rows, columns = table.to_fill()
     assert [(table.row_names[i], table.column_names[j]) for i, j in zip(rows, columns, strict=True)] == [
         ("ben", "Up"),
@@ -48,7 +48,7 @@ def test_lines_without_a_value_are_filled_and_others_written_back():
 
 
 def test_columns_left_out_are_written_back():
-    table = read_triples(TEXT, Markers(), keep_cells=True).without(["Heat"])
+    table = read_triples(TEXT, ReadOptions(keep_cells=True)).without(["Heat"])
     assert (table.column_names, table.shape) == (["Up", "Jaws"], (2, 2))
     assert [part.tolist() for part in table.asked] == [[1], [0]]
     filled = table.render(Fills(*table.to_fill(), np.array([3.5]))).decode()
@@ -56,13 +56,13 @@ def test_columns_left_out_are_written_back():
 
 
 def test_a_line_may_end_after_the_names():
-    table = read_triples("u,i,r\na,x,1\nb,x\n", Markers(), keep_cells=True)
+    table = read_triples("u,i,r\na,x,1\nb,x\n", ReadOptions(keep_cells=True))
     assert table.render(Fills(*table.to_fill(), np.array([2.5]))) == b"u,i,r\na,x,1\nb,x,2.5\n"
 
 
 def test_limits():
     text = "u,i,r\na,x,<1\nb,x,2\na,y,>= 5\nb,y,\n"
-    table = read_triples(text, Markers(), keep_cells=True)
+    table = read_triples(text, ReadOptions(keep_cells=True))
     assert table.observed().n_observed == 3
     assert (table.limits.rows.tolist(), table.limits.columns.tolist()) == ([0, 0], [0, 1])
     assert (table.limits.lower.tolist(), table.limits.upper.tolist()) == ([-np.inf, 5], [1, np.inf])
@@ -73,7 +73,7 @@ def test_limits():
     assert more.limits.upper.tolist() == [1, np.inf, 2]
     with pytest.raises(TableError, match="--lower and --upper are for dense tables"):
         table.limited({"": 0.0}, {}, {}, {})
-    kept = read_npz(table_bytes(more), Markers(), "missing")
+    kept = read_npz(table_bytes(more), ReadOptions(unstored="missing"))
     np.testing.assert_array_equal(kept.limits.upper, more.limits.upper)
 
 
@@ -90,4 +90,4 @@ def test_limits():
 )
 def test_errors_say_where(text, message):
     with pytest.raises(TableError, match=message):
-        read_triples(text, Markers())
+        read_triples(text, ReadOptions())

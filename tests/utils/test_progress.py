@@ -40,6 +40,9 @@ def test_rate(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     rate = Rate(total=50, done=10)
+    now[0] += 30.0
+    assert rate.left(11) == "time left not known yet"  # the first may include what is prepared once
+    now[0] -= 30.0
     now[0] += 5.0
     assert rate.speed(20) == 2.0
     assert rate.left(20) == "15 s left"
@@ -68,3 +71,14 @@ def test_bars_in_a_terminal(monkeypatch):
     assert "chain 1" in shown
     assert "300/300" in shown
     assert "training MSE" in shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")
+def test_bars_fit_into_80_columns(monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    monkeypatch.setitem(os.environ, "COLUMNS", "80")
+    with Display({"chain 0": 5300}, unit="sweeps") as display:
+        display.update("chain 0", 5300, lambda: "28 sweeps/s, 2 min 49 s left, training MSE 0.1551")
+    assert "5300/5300" in terminal.getvalue()
+    assert "training MSE 0.1551" in terminal.getvalue()
+    assert "…" not in terminal.getvalue()

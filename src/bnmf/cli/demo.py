@@ -9,7 +9,7 @@ import typer
 
 from bnmf.cli import directory
 from bnmf.cli.outcome import Debug, command
-from bnmf.cli.sampling import fitted, with_names
+from bnmf.cli.sampling import fitted
 from bnmf.cli.screen import Screen
 
 
@@ -57,7 +57,7 @@ def demo(
     shown = demonstration.example(demonstration.tables()["breast cancer"])
     screen.say("\nThe hidden entries of breast cancer with their intervals, for the picture:")
     picture, report = out / "demo.png", out / "report.html"
-    demonstration.draw(checks, shown, fitted(shown.table(), screen, **settings).posterior_, picture)
+    demonstration.draw(checks, shown, fitted(shown.table(), screen, **settings), picture)
     table = demonstration.cultivars().table()
     screen.say("\nThe wines as sums of three nonnegative components, for the report:")
     options: Any = {
@@ -68,7 +68,7 @@ def demo(
         "random_state": 0,
         "n_jobs": -1,
     }
-    posterior = with_names(fitted(table, screen, **options).posterior_, table)
+    posterior = fitted(table, screen, **options)
     screen.judge(posterior.verdict)
     screen.explain(
         f"The largest component of a wine tells its cultivar, which the fit has not seen, for "

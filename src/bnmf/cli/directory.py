@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
 
-RESULTS = ("posterior.npz", "W.csv", "Z.csv", "report.html")
+ANNDATA = "fit.h5ad"
+"""A copy of an AnnData file, with the results of its fit."""
+RESULTS = ("posterior.npz", "W.csv", "Z.csv", "report.html", ANNDATA)
 
 
 class FitDirectory:
@@ -30,6 +32,8 @@ class FitDirectory:
             raise WrongUse(
                 f"{self.path} holds a fit: continue it with --resume, or choose another directory with --out"
             )
+        if self.path.exists() and not self.path.is_dir():
+            raise WrongUse(f"--out is a directory, and {self.path} is a file")
         taken = [name for name in RESULTS if (self.path / name).exists()]
         if taken:
             raise WrongUse(f"{self.path} has a file {taken[0]}, which the fit would replace: choose another --out")
@@ -37,10 +41,13 @@ class FitDirectory:
     def begin(self, table: Table, settings: dict[str, Any]) -> None:
         """Create the directory with the data and the settings of a fit, the settings last."""
         from bnmf.tables.arrays import table_bytes
+        from bnmf.tables.h5ad import AnnDataFile
         from bnmf.utils.files import write_bytes
 
         self.path.mkdir(parents=True, exist_ok=True)
         write_bytes(self.path / "data.npz", table_bytes(table))
+        if isinstance(table.layout, AnnDataFile):  # all of its variables were fitted
+            write_bytes(self.path / ANNDATA, table.layout.content)
         self.write_settings(settings)
 
     def write_settings(self, settings: dict[str, Any]) -> None:
@@ -90,6 +97,12 @@ class FitDirectory:
         names = component_names(posterior.n_components)
         write_bytes(self.path / "W.csv", grid_bytes(W, names_of(posterior.row_names, len(W)), names))
         write_bytes(self.path / "Z.csv", grid_bytes(Z, names, names_of(posterior.column_names, Z.shape[1])))
+        if (self.path / ANNDATA).exists():
+            from bnmf.annotated import results
+            from bnmf.tables.h5ad import with_elements
+
+            content = with_elements((self.path / ANNDATA).read_bytes(), results(posterior))
+            write_bytes(self.path / ANNDATA, content)
 
     def report(self, posterior: Posterior) -> Path:
         """Write the report of a finished fit, and return its path."""

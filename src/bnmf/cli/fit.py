@@ -12,7 +12,7 @@ from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
-from bnmf.cli.sampling import check_values, fitted, fitted_by, with_names
+from bnmf.cli.sampling import check_values, fitted, fitted_by
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -60,19 +60,21 @@ def fit(
 ) -> None:
     """Factorise a table: predictions, components, and a report.
 
-    DATA is CSV or other delimited text, GCT, NumPy (.npy, .npz), sparse (.npz of SciPy, Matrix Market), Parquet or
-    Excel (.xlsx), which is recognised by its content; it may be compressed by gzip. Row and column names are kept.
+    DATA is CSV or other delimited text, GCT, NumPy (.npy, .npz), sparse (.npz of SciPy, Matrix Market), Parquet, Excel
+    (.xlsx) or AnnData (.h5ad), which is recognised by its content, also if compressed by gzip. Names are kept.
 
     \b
     Examples:
-      bnmf fit ratings.csv --out ratings              # defaults: K and everything else are learned
-      bnmf fit genes.tsv -k 20 --prior gl22 --out g   # 20 components, half-normal prior
-      bnmf fit counts.mtx --unstored missing --out c  # sparse: unstored entries are missing
-      bnmf fit votes.csv --triples --out v            # lines of row, column, value: ratings
-      bnmf fit --resume --out g --draws 1000          # resume, or take more draws
-      bnmf fit parts --triples --scheduler tcp://10.0.0.1:8786 --out v    # on a Dask cluster
+      bnmf fit ratings.csv --out ratings             # K is learned, too
+      bnmf fit genes.tsv -k 20 --prior gl22 --out g  # a model of the paper
+      bnmf fit counts.mtx --unstored missing --out c
+      bnmf fit votes.csv --triples --out v           # lines of row, column, value
+      bnmf fit cells.h5ad --layer counts --out cells
+      bnmf fit --resume --out g --draws 1000         # resume, or take more draws
+      bnmf fit parts --triples --scheduler tcp://10.0.0.1:8786 --out v   # Dask
 
-    DIR then holds report.html, the factors W.csv and Z.csv, posterior.npz, settings.json and the data. If the fit is
+    DIR then holds report.html, the factors W.csv and Z.csv, posterior.npz, settings.json and the data, and for AnnData
+    fit.h5ad with the factors in obsm and varm. If the fit is
     cut off, by Ctrl-C or worse, --resume continues it and gives the draws of an uninterrupted run.
     """
     screen = Screen()
@@ -172,9 +174,8 @@ def _sample(
 ) -> None:
     """Fit, write the results, and say what they are worth."""
     go_on = f"What was drawn is kept; resume with: {again}"
-    model = fitted(table, screen, go_on, **_parameters(settings, directory, jobs))
+    posterior = fitted(table, screen, go_on, **_parameters(settings, directory, jobs))
     try:
-        posterior = with_names(model.posterior_, table)
         screen.judge(posterior.verdict)
         if posterior.verdict["predictions"].level not in ("good", "usable"):
             more = (
@@ -204,11 +205,11 @@ def _fit_parts(settings: dict[str, Any], directory: FitDirectory, screen: Screen
         unstored = "missing" if settings["triples"] else "zero"
         try:
             parameters = _parameters(settings, directory, jobs) | {"unstored": unstored}
-            model = fitted_by(lambda model: model.fit(X), screen, go_on, **parameters)
+            posterior = fitted_by(lambda model: model.fit(X), screen, go_on, **parameters)
         except ClusterLost as error:
             raise ValueError(f"{error}. {go_on}") from None
-    screen.judge(model.posterior_.verdict)
-    directory.finish(model.posterior_)
+    screen.judge(posterior.verdict)
+    directory.finish(posterior)
     screen.say(f"In {directory.path}: W.csv, Z.csv, posterior.npz, settings.json", style="bold")
 
 

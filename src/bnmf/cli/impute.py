@@ -14,7 +14,7 @@ from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
 from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
-from bnmf.cli.screen import Screen
+from bnmf.cli.screen import Screen, counted
 from bnmf.cli.transform import rows_of_fit
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # The probability of the intervals that --cells lists.
 CELLS_INTERVAL = 0.9
-N_LISTED_COLUMNS = 5
 
 
 @command
@@ -88,15 +87,17 @@ def impute(
     \b
     Examples:
       bnmf impute survey.csv -o filled.csv
-      bnmf impute survey.csv -o filled.csv --interval 0.9   # and filled.lower.csv, filled.upper.csv
+      bnmf impute survey.csv -o filled.csv --interval 0.9  # and two more files
       bnmf impute survey.csv -o filled.csv --cells cells.csv --imputations 20
-      bnmf impute new.csv --fit survey -o filled.csv        # new rows, by a fit of bnmf fit
+      bnmf impute new.csv --fit survey -o filled.csv       # by a fit of bnmf fit
       bnmf impute sensors.tsv -o filled.parquet --missing -999
-      bnmf impute water.csv -o filled.csv --capped turbidity=100   # and <0.01 in a cell is a limit
-      bnmf impute people.csv -o filled.csv --kind 'size=S<M<L' --kind share=0..100 --ignore name
-      bnmf impute ratings.csv --triples -o filled.csv       # "ann,film," becomes "ann,film,3.7"
+      bnmf impute water.csv -o filled.csv --capped turbidity=100
+      bnmf impute people.csv -o filled.csv --kind 'size=S<M<L' --ignore name
+      bnmf impute ratings.csv --triples -o filled.csv      # fills "ann,film,"
       cat survey.csv | bnmf impute - -o - > filled.csv
     """
+    import numpy as np
+
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
     numbered = [beside(out, str(number)) for number in range(1, imputations + 1)]
@@ -119,7 +120,7 @@ def impute(
     screen.describe(table, data)
     table = _without_the_unfillable(table, kinds, screen)
     output = _output(table, out, data, cells)
-    rows, columns = _fillable(table, screen)
+    rows, columns = _fillable(table)
     asked = (interval or CELLS_INTERVAL) if interval or cells else None, imputations, seed
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
@@ -139,7 +140,8 @@ def impute(
     if cells:
         _write_cells(cells, table, rows, columns, found.mean, *found.ends)
     if str(out) != "-":
-        entries = "1 entry" if len(rows) == 1 else f"{len(rows):,} entries"
+        n_limited = int((~np.isnan(_limits_at(table, rows, columns)[0])).sum())
+        entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
         screen.say(f"Filled {entries}: {out}", style="bold")
     if ends:
         screen.say(f"{interval:.0%} intervals: {ends[0]} and {ends[1]}")
@@ -200,33 +202,30 @@ def _check_kinds(table: Table, kinds: dict[str, Any], data: Path) -> None:
 
 
 def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen) -> Table:
-    """Return a table without its columns of dates and identifiers."""
+    """Return a table without its columns of dates, of identifiers, and of one word."""
     if not table.words:
         return table
     from bnmf.mixed import unfillable
     from bnmf.tables.cells import holds_dates
 
-    X, dates = table.frame(), [table.column_labels[at] for at, column in table.words.items() if holds_dates(column)]
-    left = {name: "dates" for name in dates if name not in kinds}
+    X, left = table.frame(), {}
+    for name, column in ((table.column_labels[at], column) for at, column in table.words.items()):
+        if name not in kinds and holds_dates(column):
+            left[name] = "dates"
+        elif name not in kinds and column.nunique() == 1 and column.hasnans:  # a comment here and there
+            left[name] = f"{column.dropna().iloc[0]!r}, or nothing"
     left |= unfillable(X, X.notna().to_numpy(), kinds, left)
     for name, reason in left.items():
         screen.say(f"  Not filled, and written back as it is: column {name!r} ({reason})")
     return table.without([*left])
 
 
-def _fillable(table: Table, screen: Screen) -> tuple[Indices, Indices]:
+def _fillable(table: Table) -> tuple[Indices, Indices]:
     """Return the entries to fill: not those of a column without any observed entry, whose values would be made up."""
-    import numpy as np
-
     rows, columns = table.to_fill()
     known = table.counts()[1] > 0
     if table.limits is not None:
         known[table.limits.columns] = True
-    empty = np.flatnonzero(~known).tolist()
-    if empty:
-        names = [repr(table.column_labels[i]) for i in empty]
-        listed = ", ".join(names[:N_LISTED_COLUMNS]) + ", ..." * (len(names) > N_LISTED_COLUMNS)
-        screen.say(f"  Not filled, because nothing in them is observed: columns {listed}")
     return rows[known[columns]], columns[known[columns]]
 
 
@@ -296,9 +295,9 @@ def _fit(
     check_values(table, data, negative=True)
     # Subtracting means would store every zero of a sparse table.
     settings = {} if table.has_implicit_zeros else options.RATINGS | {"prior": "normal"} if triples else ANY_TABLE
-    model = fitted(table, screen, n_components=components, n_draws="auto", **settings, **sampling)
-    judge_predictions(model.posterior_, screen, sampling["max_time"])
-    return model.posterior_
+    posterior = fitted(table, screen, n_components=components, n_draws="auto", **settings, **sampling)
+    judge_predictions(posterior, screen, sampling["max_time"])
+    return posterior
 
 
 def _fit_kinds(table: Table, kinds: dict[str, Any], screen: Screen, **parameters: Any) -> tuple[NMFImputer, Any]:
@@ -316,8 +315,8 @@ def _fit_kinds(table: Table, kinds: dict[str, Any], screen: Screen, **parameters
         imputer.set_params(estimator=model).fit(X, lower=table.lower, upper=table.upper)
         return imputer.estimator_
 
-    model = fitted_by(fit, screen, n_draws="auto", **ANY_TABLE, **parameters)
-    judge_predictions(model.posterior_, screen, parameters["max_time"])
+    posterior = fitted_by(fit, screen, n_draws="auto", **ANY_TABLE, **parameters)
+    judge_predictions(posterior, screen, parameters["max_time"])
     return imputer, X
 
 

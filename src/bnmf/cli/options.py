@@ -68,6 +68,10 @@ class Reading:
         str | None,
         typer.Option("--delimiter", metavar="SIGN", help="Between cells: a sign, or tab; judged by default."),
     ] = None
+    layer: Annotated[
+        str | None,
+        typer.Option("--layer", metavar="NAME", help="Layer of an AnnData file (.h5ad); by default its X."),
+    ] = None
     ignore: Annotated[
         list[str] | None,
         several("--ignore", "COLUMN", "A column that is no part of the model; impute writes it back as it is."),
@@ -105,6 +109,7 @@ class Reading:
             header=self.header,
             row_names=self.row_names,
             delimiter=delimiter,
+            layer=self.layer,
             ignore=self.ignore or (),
             words=words,
             keep_cells=keep_cells,

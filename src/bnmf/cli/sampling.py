@@ -29,17 +29,19 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
         )
 
 
-def fitted(table: Table, screen: Screen, how_to_resume: str = "", **parameters: Any) -> BayesianNMF:
-    """Return a model that was fitted to a table."""
-    limits = {"lower": table.lower, "upper": table.upper}
+def fitted(table: Table, screen: Screen, how_to_resume: str = "", **parameters: Any) -> Posterior:
+    """Return the posterior of a table, with its names."""
+    from bnmf.inputs import Named
+
+    X, limits = Named(table.values, table.row_index, table.column_index), {"lower": table.lower, "upper": table.upper}
     parameters["unstored"] = table.unstored
-    return fitted_by(lambda model: model.fit(table.values, **limits), screen, how_to_resume, **parameters)
+    return fitted_by(lambda model: model.fit(X, **limits), screen, how_to_resume, **parameters)
 
 
 def fitted_by(
     fit: Callable[[BayesianNMF], BayesianNMF], screen: Screen, how_to_resume: str = "", **parameters: Any
-) -> BayesianNMF:
-    """Return a model fitted by a function, or raise an error that says how to resume."""
+) -> Posterior:
+    """Return the posterior of a model that a function fits, or raise an error that says how to resume."""
     from sklearn.exceptions import ConvergenceWarning
 
     from bnmf.estimator import BayesianNMF
@@ -65,7 +67,7 @@ def fitted_by(
         f"Sampled in {duration(time.monotonic() - begin)}: {posterior.n_chains} chains of {posterior.n_draws} draws, "
         f"K = {posterior.n_components}{endings.get(model.ending_, '')}."
     )
-    return model
+    return posterior
 
 
 def judge_predictions(posterior: Posterior, screen: Screen, max_time: float | None) -> None:
@@ -75,10 +77,3 @@ def judge_predictions(posterior: Posterior, screen: Screen, max_time: float | No
     screen.judge(Verdict(tuple(finding for finding in posterior.verdict if finding.purpose in WARNED)))
     if posterior.verdict["predictions"].level not in ("good", "usable"):
         screen.say(f"Give it more time with: --max-time {10 * (max_time or 60.0):g}")
-
-
-def with_names(posterior: Posterior, table: Table) -> Posterior:
-    """Return a posterior that knows the names of the table."""
-    from dataclasses import replace
-
-    return replace(posterior, row_names=table.row_index, column_names=table.column_index)

@@ -58,7 +58,8 @@ class Screen:
         """Show the verdict on a fit, a paragraph for each finding. How to take more draws is for the command to say."""
         for finding in verdict:
             advised = finding if finding.purpose != "predictions" else replace(finding, advice="")
-            self.explain(str(advised), style="bold" if finding.level == "poor" else None)
+            text = str(advised).replace("`burn_in`", "--burn-in").replace('noise="student-t"', "--noise student-t")
+            self.explain(text, style="bold" if finding.level == "poor" else None)
 
     def describe(self, table: Table, source: Path | str) -> None:
         """Say what a table holds before it is used: shape, names, observed, missing, range."""
@@ -73,23 +74,27 @@ def facts_of(table: Table) -> list[str]:
     """Return what a table holds, in a few lines."""
     import numpy as np
 
-    from bnmf.tables.cells import number as parse_number
+    from bnmf.tables.cells import are_almost_numbers, number
     from bnmf.tables.table import repeated
 
     n_rows, n_columns = table.shape
     of_rows, of_columns = table.counts()
     numbers, n_observed = table.numbers(), int(of_rows.sum())
-    n_missing = n_rows * n_columns - n_observed
+    n_limited = 0 if table.limits is None else len(table.limits.rows)
+    n_missing = n_rows * n_columns - n_observed - n_limited
     lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
-    shown = f"{n_observed:,} entries observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
+    shown = f"{counted(n_observed, 'entry')} observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
+    shown += f", {counted(n_limited, 'limit')} such as <0.01 or >100" if n_limited else ""
     lines.append(f"{shown}, from {numbers.min():g} to {numbers.max():g}" if numbers.size else shown)
     if table.words:
         of_words = [table.column_labels[at] for at in table.words]
-        lines.append(f"{_number(len(of_words), 'column')} of words: {_listed(of_words)}")
-    if table.limits is not None:
-        n_limited = len(table.limits.rows)
-        what = "entry is a limit" if n_limited == 1 else "entries are limits"
-        lines.append(f"{n_limited:,} {what}, such as <0.01 or >100")
+        lines.append(f"{counted(len(of_words), 'column')} of words: {_listed(of_words)}")
+        for name, column in zip(of_words, table.words.values(), strict=True):
+            if are_almost_numbers(column):
+                lines.append(
+                    f"Note: column {name!r} is taken as words, such as {column.dropna().iloc[0]!r}: numbers have no "
+                    "signs of units or thousands."
+                )
     zeros = float(np.mean(numbers == 0)) if numbers.size else 0.0
     if table.has_implicit_zeros:
         lines.append(
@@ -101,32 +106,41 @@ def facts_of(table: Table) -> list[str]:
         limited = np.zeros(0) if table.limits is None else table.limits.at(*table.asked)[0]
         n_asked = len(table.asked[0]) - int(np.sum(~np.isnan(limited)))
         if n_asked:
-            lines.append(f"{_number(n_asked, 'line')} without a value, which bnmf impute fills")
-    for what, counts, then in (
-        ("row", of_rows, "a typical row is predicted"),
-        ("column", of_columns, "nothing tells what belongs there"),
+            lines.append(f"{counted(n_asked, 'line')} without a value, which bnmf impute fills")
+    if table.limits is not None:
+        np.add.at(of_rows, table.limits.rows, 1)
+        np.add.at(of_columns, table.limits.columns, 1)
+    for what, counts, labels, then in (
+        ("row", of_rows, table.row_labels, "a typical row is predicted"),
+        (
+            "column",
+            of_columns,
+            table.column_labels,
+            "nothing tells what belongs there, and impute leaves it empty",
+        ),
     ):
-        empty = int(np.sum(counts == 0))
+        empty = [labels[at] for at in np.flatnonzero(counts == 0)]
         if empty:
-            lines.append(f"{_number(empty, what)} {'has' if empty == 1 else 'have'} no observed entry: {then}.")
+            lines.append(f"No observed entry in {counted(len(empty), what)} ({_listed(empty)}): {then}.")
     for what, names in (("row name", table.row_names), ("column name", table.column_names)):
         twice = repeated(names)
         if twice:
             occurs = "occurs" if len(twice) == 1 else "occur"
-            lines.append(f"Note: {_number(len(twice), what)} {occurs} more than once, such as {twice[0]!r}.")
-        formulas = [name for name in names or () if name[:1] in ("=", "+", "-", "@") and parse_number(name) is None]
+            lines.append(f"Note: {counted(len(twice), what)} {occurs} more than once, such as {twice[0]!r}.")
+        formulas = [name for name in names or () if name[:1] in ("=", "+", "-", "@") and number(name) is None]
         if formulas:
-            count = _number(len(formulas), what)
+            count = counted(len(formulas), what)
             lines.append(f"Note: {count}, such as {formulas[0]!r}, may be run as a formula by a spreadsheet.")
     return lines
 
 
-def _number(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as 1 entry or 2 entries."""
+    return f"{number:,} {noun if number == 1 else noun.removesuffix('y') + 'ies' if noun[-1] == 'y' else noun + 's'}"
 
 
 def _count(number: int, noun: str, names: list[str] | None) -> str:
-    count = _number(number, noun)
+    count = counted(number, noun)
     return f"{count} without names" if names is None else f"{count} ({_listed(names)})"
 
 

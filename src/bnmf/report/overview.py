@@ -10,7 +10,7 @@ import numpy as np
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import Posterior
 from bnmf.utils.text import labels
-from bnmf.utils.typing import Floats, Indices, Ints
+from bnmf.utils.typing import Bools, Floats, Indices, Ints
 
 # Entries of the rows that histograms and checks are made of; of larger data, rows are sampled.
 MAX_SAMPLED_ENTRIES = 2_000_000
@@ -61,6 +61,11 @@ class Overview:
         return self.n_entries - self.data.n_observed
 
     @property
+    def is_known(self) -> Bools:
+        """Which columns have an observed entry; others are imputed from the prior alone."""
+        return np.asarray(self.data.columns.n_observed > 0)
+
+    @property
     def units_differ(self) -> bool:
         """Whether columns have so different spreads that their values do not fit on one axis."""
         spreads = self.column_sd[np.nan_to_num(self.column_sd) > 0]
@@ -79,8 +84,8 @@ class Overview:
         return self.sampled_rows[at], columns, self._sampled[at, columns]
 
     def missing(self, limit: int, rng: np.random.Generator) -> tuple[Indices, Indices]:
-        """Return positions of the missing entries of the sampled rows, of `limit` of them if they are more."""
-        at, columns = np.nonzero(np.isnan(self._sampled))
+        """Return positions of missing entries in known columns of the sampled rows, at most `limit` of them."""
+        at, columns = np.nonzero(np.isnan(self._sampled) & self.is_known)
         if len(at) > limit:
             kept = np.sort(rng.choice(len(at), limit, replace=False))
             at, columns = at[kept], columns[kept]

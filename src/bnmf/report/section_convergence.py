@@ -60,9 +60,11 @@ def banner(verdict: Verdict, uncertainty: float) -> str:
         for finding in verdict
         if finding.purpose in PURPOSES
     )
+    headline = LEVELS[level][2]
+    if level == "good" and "intervals" not in verdict:
+        headline = "The predictions can be used. The coverage of their intervals was not measured."
     return (
-        f'<p class="banner {level}"><strong>{LEVELS[level][2]}</strong> {sharp}</p>{notes}'
-        f'<div class="verdicts">{cards}</div>'
+        f'<p class="banner {level}"><strong>{headline}</strong> {sharp}</p>{notes}<div class="verdicts">{cards}</div>'
     )
 
 

@@ -57,10 +57,12 @@ def _uncertainty(overview: Overview, columns: Indices, low: Floats, high: Floats
 
 def section(overview: Overview, imputed: Imputed, components: Components) -> str:
     """Return the section."""
-    computed = len(imputed.rows)
+    computed, n_known = len(imputed.rows), int(overview.column_missing[overview.is_known].sum())
+    empty = "" if n_known == overview.n_missing else " Columns without any observed entry are left out here."
     if not computed:
-        return f"<p>No entry was missing, so nothing was imputed.</p>{_heat_maps(overview, components)}"
-    sample = f" Shown: {computed:,} of the {overview.n_missing:,} missing entries, chosen at random."
+        why = "Only columns without any observed entry have missing entries." if empty else "No entry was missing."
+        return f"<p>{why}</p>{_heat_maps(overview, components)}"
+    sample = f" Shown: {computed:,} of the {n_known:,} missing entries, chosen at random."
     n_listed = min(N_LISTED, -(-computed // 2))
     n_least = min(n_listed, computed - n_listed)
     left_out = computed - n_listed - n_least
@@ -76,7 +78,7 @@ def section(overview: Overview, imputed: Imputed, components: Components) -> str
 <p>A missing entry is imputed by its posterior mean. Its 90% interval contains a new measurement, noise included, with
 90% probability. <strong>Uncertainty</strong> is the width of this interval over that of the column mean ± 1.64
 standard deviations: near 0% the value is as good as known, at 100% it is no better than the column mean, and above
-that the column mean is better.{"" if computed == overview.n_missing else sample}</p>
+that the column mean is better.{"" if computed == n_known else sample}{empty}</p>
 <div class="pair">
 <figure>{picture}<figcaption>Uncertainty of the imputed values.</figcaption></figure>
 <div><dl class="facts"><div><dt>{middle:.0%}</dt><dd>median uncertainty of an imputed value</dd></div>

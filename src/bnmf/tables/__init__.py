@@ -1,4 +1,4 @@
-"""Tables in files: delimited text, triples, GCT, NumPy, SciPy and Matrix Market files, Parquet, Excel workbooks."""
+"""Tables in files: delimited text, triples, GCT, NumPy, SciPy, Matrix Market, Parquet, Excel, AnnData."""
 
 from bnmf.tables.files import read_table
 from bnmf.tables.table import Table, TableError

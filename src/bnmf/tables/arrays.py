@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +13,10 @@ import pandas as pd
 import scipy.io
 import scipy.sparse as sp
 
-from bnmf.tables.cells import Markers, written
+from bnmf.tables.cells import ReadOptions, written
 from bnmf.tables.grid import Grid, grid_of, is_data
 from bnmf.tables.table import Fills, Table, TableError
-from bnmf.tables.text import Dialect, Record, judged
+from bnmf.tables.text import N_SAMPLE_RECORDS, Dialect, Record, judged
 from bnmf.utils import memory
 from bnmf.utils.files import npz_bytes
 from bnmf.utils.text import size
@@ -81,7 +80,7 @@ class ArrayFile:
         """Return the file with numbers in place of missing entries, which a sparse matrix stores then."""
         filled: Any
         if table.is_sparse:
-            filled = _stored(table.values, fills)
+            filled = stored(table.values, fills)
         else:
             filled = filled_values(table.values if self.original is None else self.original, fills)
         buffer = io.BytesIO()
@@ -105,7 +104,7 @@ DENSE_MARKET = ArrayFile(".mtx", "dense Matrix Market file")
 SPARSE = ArrayFile(".npz", "sparse matrix of SciPy")
 
 
-def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
+def stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
     """Return a sparse matrix that stores the fills beside what it stored, but no NaN in their place."""
     coo = matrix.tocoo()
     flat = coo.row.astype(np.int64) * matrix.shape[1] + coo.col
@@ -114,13 +113,13 @@ def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
     return sp.coo_array((np.concatenate([coo.data[kept], fills.values]), (rows, columns)), shape=matrix.shape).tocsr()
 
 
-def read_npy(content: bytes, markers: Markers) -> Table:
+def read_npy(content: bytes, options: ReadOptions) -> Table:
     """Read an .npy file."""
     array = np.load(io.BytesIO(content), allow_pickle=False)
-    return _table(array, numpy_array(array), markers)
+    return as_table(array, numpy_array(array), options)
 
 
-def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
+def read_npz(content: bytes, options: ReadOptions) -> Table:
     """Read an .npz file: a sparse matrix of SciPy, or one dense matrix, with or without names and limits."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
@@ -128,13 +127,13 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
     limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
     if "format" in arrays and "shape" in arrays:
         matrix = sp.load_npz(io.BytesIO(npz_bytes(arrays)))
-        table = _table(matrix, SPARSE, markers, unstored)
+        table = as_table(matrix, SPARSE, options)
     else:
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
         if len(matrices) != 1 or len(arrays) != 1:
             raise TableError(f"an .npz file must hold one matrix of numbers, this one holds {', '.join(arrays)}")
         array = arrays[matrices[0]]
-        table = _table(array, numpy_array(array, ".npz", matrices[0]), markers)
+        table = as_table(array, numpy_array(array, ".npz", matrices[0]), options)
     for name, length in zip(NAME_ARRAYS, table.shape, strict=True):
         if name in names and len(names[name]) != length:
             raise TableError(f"{name} has {len(names[name])} names, the matrix needs {length}")
@@ -142,28 +141,28 @@ def read_npz(content: bytes, markers: Markers, unstored: str) -> Table:
     return table if limits is None else table.with_limits(*limits)
 
 
-def read_market(content: bytes, markers: Markers, unstored: str) -> Table:
+def read_market(content: bytes, options: ReadOptions) -> Table:
     """Read a Matrix Market file."""
     matrix = scipy.io.mmread(io.BytesIO(content), spmatrix=False)
-    return _table(matrix, MARKET if sp.issparse(matrix) else DENSE_MARKET, markers, unstored)
+    return as_table(matrix, MARKET if sp.issparse(matrix) else DENSE_MARKET, options)
 
 
-def _table(matrix: Any, layout: Any, markers: Markers, unstored: str = "zero") -> Table:
+def as_table(matrix: Any, layout: Any, options: ReadOptions) -> Table:
     """Return the table of a dense or sparse matrix, or raise an error if it is not one of finite numbers."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise TableError(f"a table is a matrix of numbers, this array has shape {matrix.shape} and type {matrix.dtype}")
     if 0 in matrix.shape:
         raise TableError(f"the table is empty: it has {matrix.shape[0]} rows and {matrix.shape[1]} columns")
-    is_sparse = sp.issparse(matrix)
+    is_sparse, unstored = sp.issparse(matrix), "zero"
     values: Any = sp.csr_array(matrix.astype(float)) if is_sparse else np.ascontiguousarray(matrix, float)
     if is_sparse:
         values.sum_duplicates()
-        unstored = "missing" if 0.0 in markers.numbers else unstored
+        unstored = "missing" if 0.0 in options.markers.numbers else options.unstored or "zero"
     if np.isinf(values.data if is_sparse else values).any():
         coo = sp.coo_array(values)
         first = np.flatnonzero(np.isinf(coo.data))[0]
         raise TableError(f"the entry in row {coo.row[first] + 1}, column {coo.col[first] + 1} is infinite")
-    return Table(markers.hide(values), layout, unstored=unstored)
+    return Table(options.markers.hide(values), layout, unstored=unstored)
 
 
 def _name_arrays(table: Table) -> dict[str, Array]:
@@ -225,23 +224,21 @@ def put(column: pd.Series, rows: Indices, values: Any) -> pd.Series:
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """Return a table of pandas as a Parquet file."""
-    _import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
+    try_import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
     buffer = io.BytesIO()
     frame.to_parquet(buffer, engine="pyarrow")
     return buffer.getvalue()
 
 
-def read_parquet(
-    content: bytes, markers: Markers, row_names: bool | None = None, words: Collection[str] | None = None
-) -> Table:
+def read_parquet(content: bytes, options: ReadOptions) -> Table:
     """Read a Parquet file. Names of rows are the index that pandas stored, or a first column of text."""
-    _import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
+    try_import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
     import pyarrow.parquet
 
     facts = pyarrow.parquet.read_metadata(io.BytesIO(content))
     check_size(8 * facts.num_rows * facts.num_columns)
     frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
-    labels = _texts(frame.columns)
+    labels, words, row_names = _texts(frame.columns), options.words, options.row_names
     has_index = not isinstance(frame.index, pd.RangeIndex)
     if row_names is None:
         row_names = not has_index and len(labels) > 1 and _as_numbers(frame.iloc[:, 0]) is None
@@ -254,9 +251,9 @@ def read_parquet(
         is_word = words is not None and (label in words or pd.api.types.is_bool_dtype(column.dtype))
         found = None if is_word else _as_numbers(column)
         if found is None:
-            of_words[place] = markers.hide_words(column.reset_index(drop=True))
+            of_words[place] = options.markers.hide_words(column.reset_index(drop=True))
         numbers.append(np.full(len(frame), np.nan) if found is None else found)
-    table = _table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), markers)
+    table = as_table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), options)
     names = pd.Index(frame.iloc[:, 0]) if n_names else frame.index if has_index else None
     return replace(
         table,
@@ -281,7 +278,8 @@ def _texts(names: pd.Index) -> list[str]:
     return [", ".join("" if pd.isna(part) else str(part) for part in each) for each in parts]
 
 
-def _import(name: str, advice: str) -> None:
+def try_import(name: str, advice: str) -> None:
+    """Raise an error that says what to install if a library is not there."""
     try:
         __import__(name)
     except ImportError:
@@ -313,22 +311,16 @@ class Workbook:
         return buffer.getvalue()
 
 
-def _workbook(content: bytes, **options: Any) -> Any:
-    _import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or save the sheet as CSV")
+def _workbook(content: bytes, *, data_only: bool = False) -> Any:
+    try_import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or save the sheet as CSV")
     import openpyxl
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of extensions that openpyxl does not keep
-        return openpyxl.load_workbook(io.BytesIO(content), **options)
+        return openpyxl.load_workbook(io.BytesIO(content), data_only=data_only)
 
 
-def read_workbook(
-    content: bytes,
-    markers: Markers,
-    header: bool | None,
-    row_names: bool | None,
-    words: Collection[str] | None = None,
-) -> Table:
+def read_workbook(content: bytes, options: ReadOptions) -> Table:
     """Read the first sheet of an Excel workbook."""
     book = _workbook(content, data_only=True)
     rows = enumerate(book.worksheets[0].iter_rows(values_only=True), start=1)
@@ -339,9 +331,8 @@ def read_workbook(
     ]
     if not found:
         raise TableError("the first sheet is empty")
-    dialect = judged([cells for _, cells in found[:200]], Dialect(), markers, header, row_names)
-    is_judged = row_names is None
-    table = grid_of(lambda: iter(found), dialect, markers, words=words, is_judged=is_judged, keep_cells=True)
+    dialect = judged([cells for _, cells in found[:N_SAMPLE_RECORDS]], Dialect(), options)
+    table = grid_of(lambda: iter(found), dialect, replace(options, keep_cells=True))
     assert isinstance(table.layout, Grid)
     lines = [[*cells, str(line)] for line, cells in found]  # where each record is in the sheet
     notes = [f"only the first of {len(book.worksheets)} sheets is read, {book.worksheets[0].title!r}"]
@@ -354,7 +345,7 @@ def read_workbook(
 
 def workbook_bytes(rows: list[list[Any]]) -> bytes:
     """Return cells as an Excel workbook of one sheet."""
-    _import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or name the output .csv")
+    try_import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or name the output .csv")
     import openpyxl
 
     book = openpyxl.Workbook(write_only=True)
@@ -366,8 +357,9 @@ def workbook_bytes(rows: list[list[Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def is_workbook(content: bytes) -> bool:
-    """Return whether a zip file is an Excel workbook, after a look at the size of what it holds."""
+def read_zip(content: bytes, options: ReadOptions) -> Table:
+    """Read an Excel workbook or an .npz file, after a look at the size of what it holds."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         check_size(sum(info.file_size for info in file.infolist()))
-        return "xl/workbook.xml" in file.namelist()
+        is_workbook = "xl/workbook.xml" in file.namelist()
+    return (read_workbook if is_workbook else read_npz)(content, options)

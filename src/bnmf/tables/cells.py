@@ -6,7 +6,9 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,25 @@ class Markers:
         """Return a column of words, or of anything else, without those that stand for missing entries."""
         words = self.words | {"nan"}
         return column.mask(np.array([isinstance(cell, str) and cell.strip().lower() in words for cell in column], bool))
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a table is read; the fields are parameters of :func:`bnmf.tables.read_table`."""
+
+    missing: Sequence[str] = ()
+    unstored: str | None = None
+    header: bool | None = None
+    row_names: bool | None = None
+    delimiter: str | None = None
+    layer: str | None = None
+    words: Collection[str] | None = None
+    keep_cells: bool = False
+
+    @cached_property
+    def markers(self) -> Markers:
+        """What counts as missing."""
+        return Markers(self.missing)
 
 
 def number(cell: str, decimal: str = ".") -> float | None:
@@ -140,6 +161,18 @@ def holds_dates(column: pd.Series) -> bool:
         return True
     seen = column.dropna().tolist()
     return bool(seen) and all(isinstance(cell, str) and DATE.fullmatch(cell) for cell in seen)
+
+
+def are_almost_numbers(column: pd.Series) -> bool:
+    """Return whether everything in a column of words is a number with a sign of a unit or of thousands.
+
+    Examples
+    --------
+    >>> are_almost_numbers(pd.Series(["12%", "$1,200.50"])), are_almost_numbers(pd.Series(["12%", "B7"]))
+    (True, False)
+    """
+    seen = column.dropna().astype(str).tolist()
+    return bool(seen) and all(number(re.sub(r"[%$€£¥,' ]", "", cell)) is not None for cell in seen)
 
 
 def written(value: Any, decimal: str = ".") -> str:

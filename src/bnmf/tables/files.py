@@ -6,7 +6,7 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,32 @@ from bnmf.tables.arrays import (
     SPARSE,
     Parquet,
     check_size,
-    is_workbook,
     largest_content,
     numpy_array,
     parquet_bytes,
     read_market,
     read_npy,
-    read_npz,
     read_parquet,
-    read_workbook,
+    read_zip,
     rounded,
     workbook_bytes,
 )
-from bnmf.tables.cells import Markers, csv_text, written
+from bnmf.tables.cells import ReadOptions, csv_text, written
 from bnmf.tables.grid import Grid, read_grid
+from bnmf.tables.h5ad import HDF5, read_h5ad
 from bnmf.tables.table import Fills, Part, Table, TableError
 from bnmf.tables.text import decoded
 from bnmf.tables.triples import Triples, read_triples
 from bnmf.utils.files import write_bytes
 
+BINARY: dict[bytes, Callable[[bytes, ReadOptions], Table]] = {
+    b"\x93NUMPY": read_npy,
+    b"PK\x03\x04": read_zip,
+    b"PAR1": read_parquet,
+    HDF5: read_h5ad,
+    b"%%MatrixMarket": read_market,
+}
+"""Readers of files that are not text, by the first bytes of these."""
 GZIP = b"\x1f\x8b"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 ENDINGS = (".csv", ".tsv", ".npy", ".npz", ".mtx", ".parquet", ".pq", ".xlsx")
@@ -55,11 +62,12 @@ def read_table(
     header: bool | None = None,
     row_names: bool | None = None,
     delimiter: str | None = None,
+    layer: str | None = None,
     ignore: Sequence[str] = (),
     words: Collection[str] | None = None,
     keep_cells: bool = False,
 ) -> Table:
-    r"""Read a table: delimited text, triples, GCT, .npy, .npz, Matrix Market, Parquet, .xlsx, or one of them in gzip.
+    r"""Read a table: delimited text, triples, GCT, .npy, .npz, .mtx, Parquet, .xlsx, .h5ad, or one of them in gzip.
 
     Parameters
     ----------
@@ -75,6 +83,8 @@ def read_table(
         Whether the first line and the first column of a text hold names; None to judge by their content.
     delimiter : str, optional
         What separates the cells of a text; None to judge by its content.
+    layer : str, optional
+        Layer of an AnnData file; by default its X.
     ignore : sequence of str
         Names of columns that are no part of the table, and are written back as they are.
     words : collection of str, optional
@@ -108,18 +118,14 @@ def read_table(
     """
     name = "standard input" if os.fspath(source) == "-" else os.fspath(source)
     content = sys.stdin.buffer.read() if os.fspath(source) == "-" else Path(source).read_bytes()
-    markers = Markers(missing)
-    names: dict[str, Any] = {"header": header, "row_names": row_names, "words": words}
-    of_text: dict[str, Any] = {"delimiter": delimiter, "keep_cells": keep_cells}
+    options = ReadOptions(missing, unstored, header, row_names, delimiter, layer, words, keep_cells)
     try:
         if content.startswith(GZIP):
             content = _decompressed(content)
-        table: Table | None
-        if triples:
-            table = read_triples(decoded(content), markers, header=header, unstored=unstored or "missing", **of_text)
-        else:
-            table = _read_binary(content, markers, unstored or "zero", **names)
-        table = (table or read_grid(decoded(content), markers, **names, **of_text)).without(ignore)
+        if layer is not None and not content.startswith(HDF5):
+            raise TableError("--layer is for AnnData files, .h5ad")
+        table = read_triples(decoded(content), options) if triples else _read(content, options)
+        table = table.without(ignore)
         if words is None:
             table.refuse_words()
         return table
@@ -144,33 +150,19 @@ def _decompressed(content: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _read_binary(
-    content: bytes,
-    markers: Markers,
-    unstored: str,
-    header: bool | None,
-    row_names: bool | None,
-    words: Collection[str] | None,
-) -> Table | None:
-    """Return the table of a file that is not text, None if it is text."""
+def _read(content: bytes, options: ReadOptions) -> Table:
+    """Return the table of a file, by its first bytes."""
+    read = next((read for magic, read in BINARY.items() if content.startswith(magic)), None)
+    if read is None:
+        if content.startswith(OLD_EXCEL):
+            raise TableError("this is an Excel workbook of the old kind: save it as .xlsx or CSV first")
+        return read_grid(decoded(content), options)
     try:
-        if content.startswith(b"\x93NUMPY"):
-            return read_npy(content, markers)
-        if content.startswith(b"PK\x03\x04"):
-            if is_workbook(content):
-                return read_workbook(content, markers, header, row_names, words)
-            return read_npz(content, markers, unstored)
-        if content.startswith(b"PAR1"):
-            return read_parquet(content, markers, row_names, words)
-        if content.startswith(b"%%MatrixMarket"):
-            return read_market(content, markers, unstored)
+        return read(content, options)
     except TableError:
         raise
     except Exception as error:  # a damaged file can raise almost anything
         raise TableError(f"the file cannot be read, or is damaged ({type(error).__name__}: {error})") from error
-    if content.startswith(OLD_EXCEL):
-        raise TableError("this is an Excel workbook of the old kind: save it as .xlsx or CSV first")
-    return None
 
 
 def ending(path: str | os.PathLike[str]) -> str:
@@ -187,7 +179,8 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
     if not wanted or wanted in table.layout.endings or wanted == ending(source):
         return table
     if wanted not in ENDINGS:
-        raise TableError(f"{out}: bnmf writes {', '.join(ENDINGS)}, and this table also as {table.layout.endings[0]}")
+        known = dict.fromkeys([*table.layout.endings, *ENDINGS])
+        raise TableError(f"{out}: this table is written as {', '.join(known)}")
     if isinstance(table.layout, Part):
         return replace(table, layout=replace(table.layout, whole=writer(table.layout.whole, out, source)))
     if wanted in (".csv", ".tsv") and isinstance(table.layout, Grid | Triples):

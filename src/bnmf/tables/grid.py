@@ -10,12 +10,13 @@ from itertools import islice
 import numpy as np
 import pandas as pd
 
-from bnmf.tables.cells import Markers, NotANumber, numbers_of, written
+from bnmf.tables.cells import NotANumber, ReadOptions, numbers_of, written
 from bnmf.tables.table import Fills, Table, TableError
 from bnmf.tables.text import (
     BYTE_ORDER_MARK,
     Dialect,
     Record,
+    are_ids,
     first_of,
     is_mostly_text,
     is_numbering,
@@ -62,52 +63,30 @@ class Grid:
         return self.dialect.text(cells)
 
 
-def read_grid(
-    text: str,
-    markers: Markers,
-    *,
-    header: bool | None = None,
-    row_names: bool | None = None,
-    delimiter: str | None = None,
-    words: Collection[str] | None = None,
-    keep_cells: bool = False,
-) -> Table:
-    """Read a table of text; see :func:`grid_of` for `words`."""
+def read_grid(text: str, options: ReadOptions) -> Table:
+    """Read a table of text."""
     if text.removeprefix(BYTE_ORDER_MARK).startswith(("#1.2", "#1.3")):
-        return _read_gct(text, markers, keep_cells)
-    dialect = recognise(text, markers, header, row_names, delimiter)
+        return _read_gct(text, options)
+    dialect = recognise(text, options)
     first_line = 1 + dialect.preamble.count("\n")
     body = text[len(dialect.preamble) :]
-    return grid_of(
-        lambda: records(body, dialect.delimiter, first_line),
-        dialect,
-        markers,
-        words=words,
-        is_judged=row_names is None,
-        keep_cells=keep_cells,
-    )
+    return grid_of(lambda: records(body, dialect.delimiter, first_line), dialect, options)
 
 
 def grid_of(
-    found: Callable[[], Iterator[Record]],
-    dialect: Dialect,
-    markers: Markers,
-    *,
-    words: Collection[str] | None,
-    is_judged: bool,
-    keep_cells: bool,
-    n_meta: tuple[int, int] = (0, 0),
+    found: Callable[[], Iterator[Record]], dialect: Dialect, options: ReadOptions, n_meta: tuple[int, int] = (0, 0)
 ) -> Table:
     """Return the table of the records that `found` returns.
 
-    Columns named in `words`, and those of which most cells are text, hold words. If the column of row names was judged
-    by the first records (`is_judged`), all records are judged again; values that recur are names only if `words` is
-    None. `n_meta` rows and columns before the numbers are kept.
+    Columns named in ``options.words``, and those of which most cells are text, hold words. If the column of row names
+    was judged by the first records, all records are judged again; values that recur are names only without ``words``.
+    `n_meta` rows and columns before the numbers are kept.
     """
+    markers, words, keep_cells = options.markers, options.words, options.keep_cells
     iterator = found()
     kept = [cells for _, cells in islice(iterator, int(dialect.header) + n_meta[0])]
     header = [cell.strip() for cell in kept[0]] if dialect.header else dialect.commented
-    reader = Reader(dialect, markers, header, n_meta[1], first_of(islice(found(), len(kept), None)), words or ())
+    reader = Reader(dialect, options, header, n_meta[1], first_of(islice(found(), len(kept), None)))
     rows: list[str] = []
     lines, places, values = array("q"), array("q"), array("d")
     limits: list[tuple[int, int, float, float]] = []
@@ -126,10 +105,12 @@ def grid_of(
             kept.append(cells)
     if not lines:
         raise TableError("there is a header and nothing below it" if dialect.header else "the file is empty")
-    if is_judged and dialect.row_names and not reader.are_names(rows, words):
-        notes = tuple(note for note in dialect.notes if "taken as row names" not in note)
-        dialect = replace(dialect, row_names=False, notes=notes)
-        return grid_of(found, dialect, markers, words=words, is_judged=False, keep_cells=keep_cells, n_meta=n_meta)
+    if options.row_names is None and dialect.row_names and not reader.are_names(rows):
+        notes = [note for note in dialect.notes if "taken as row names" not in note]
+        if len(notes) == len(dialect.notes) and reader.corner not in (words or ()):
+            notes.append(f"words recur in column {reader.corner!r}, so it is data: --row-names takes it as names")
+        dialect = replace(dialect, row_names=False, notes=tuple(notes))
+        return grid_of(found, dialect, replace(options, row_names=False), n_meta)
     matrix = np.frombuffer(values).reshape(len(lines), -1).copy()
     if matrix.shape[1] == 0:
         raise TableError("there is a column of names and nothing beside it")
@@ -154,20 +135,14 @@ def grid_of(
 class Reader:
     """Converts the records of a table, and names what is wrong with them.
 
-    `first` are the first records below the `header`: they tell the number of cells and the columns of words, which are
-    those with a name in `words`, and those that are mostly text. `n_meta` columns after the row names are skipped.
+    `first` are the first records below the `header`: they tell the number of cells, and the columns of words, which are
+    those in ``options.words`` and those that are mostly text. `n_meta` columns after the row names are skipped.
     """
 
     def __init__(
-        self,
-        dialect: Dialect,
-        markers: Markers,
-        header: list[str] | None,
-        n_meta: int,
-        first: list[Record],
-        words: Collection[str],
+        self, dialect: Dialect, options: ReadOptions, header: list[str] | None, n_meta: int, first: list[Record]
     ) -> None:
-        self.dialect, self.markers, self.skipped = dialect, markers, int(dialect.row_names) + n_meta
+        self.dialect, self.options, self.skipped = dialect, options, int(dialect.row_names) + n_meta
         self.width = len(header or [""])
         rows = [record for record in first if not self.is_comment(record[1])]
         line, self.width = (rows[0][0], len(rows[0][1])) if rows else (0, self.width)
@@ -183,12 +158,12 @@ class Reader:
         self.words: dict[int, list[str]] = {
             place: []
             for place, (label, cells) in enumerate(zip(labels, columns, strict=False))
-            if label in words or is_mostly_text(cells, dialect.decimal, markers)
+            if label in (options.words or ()) or is_mostly_text(cells, dialect.decimal, options.markers)
         }
 
     def is_comment(self, cells: list[str]) -> bool:
         """Return whether a record begins with # and is not a row."""
-        return cells[0].startswith("#") and not self.markers.is_missing(cells[0]) and len(cells) != self.width
+        return cells[0].startswith("#") and not self.options.markers.is_missing(cells[0]) and len(cells) != self.width
 
     def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
         """Return the numbers of a record, NaN for words, or raise an error that names the line and the column."""
@@ -201,7 +176,7 @@ class Reader:
             words.append(numbers[place].strip())
             numbers[place] = "nan"
         try:
-            return numbers_of(numbers, self.dialect.decimal, self.markers, limits)
+            return numbers_of(numbers, self.dialect.decimal, self.options.markers, limits)
         except NotANumber as error:
             cell = numbers[error.place].strip()
             where = f"row {cells[0].strip()!r} (line {line})" if self.skipped else f"line {line}"
@@ -210,10 +185,11 @@ class Reader:
             raise TableError(f"{where} has a point, but other cells have decimal commas")
         raise TableError(f"{where} is not a number (if it means missing, use --missing {cell!r})")
 
-    def are_names(self, rows: list[str], words: Collection[str] | None) -> bool:
+    def are_names(self, rows: list[str]) -> bool:
         """Return whether what the first records have as names of rows are names in all of them."""
-        if any("taken as row names" in note for note in self.dialect.notes) and not is_numbering(rows):
-            return False
+        if any("taken as row names" in note for note in self.dialect.notes):
+            return is_numbering(rows) or are_ids(rows)
+        words = self.options.words
         return words is None or self.corner is None or not is_data(rows, self.corner, words)
 
     def name(self, place: int) -> str:
@@ -227,7 +203,7 @@ def is_data(names: list[str], corner: str, words: Collection[str]) -> bool:
     return corner in words or len(set(given)) <= min(MAX_RECURRING, len(given) // 2)
 
 
-def _read_gct(text: str, markers: Markers, keep_cells: bool) -> Table:
+def _read_gct(text: str, options: ReadOptions) -> Table:
     """Read a GCT file: version, sizes, header, and rows with a name, descriptions and numbers between tabs."""
     version, sizes, rest = (*text.split("\n", 2), "")[:3]
     try:
@@ -237,15 +213,8 @@ def _read_gct(text: str, markers: Markers, keep_cells: bool) -> Table:
         raise TableError(f"line 2 of a GCT file holds its numbers of rows and columns, not {sizes.strip()!r}") from None
     line_end = "\r\n" if "\r\n" in text else "\n"
     dialect = Dialect("\t", ".", True, True, line_end, f"{version}\n{sizes}\n")
-    table = grid_of(
-        lambda: records(rest, "\t", 3),
-        dialect,
-        markers,
-        words=None,
-        is_judged=False,
-        keep_cells=keep_cells,
-        n_meta=(n_column_meta, n_row_meta),
-    )
+    options = replace(options, words=None, row_names=True)
+    table = grid_of(lambda: records(rest, "\t", 3), dialect, options, (n_column_meta, n_row_meta))
     if table.shape != (n_rows, n_columns):
         raise TableError(
             f"line 2 says {n_rows} rows x {n_columns} columns, but there are {table.shape[0]} x {table.shape[1]}"

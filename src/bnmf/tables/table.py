@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
-from bnmf.tables.cells import holds_dates
+from bnmf.tables.cells import are_almost_numbers, holds_dates
 from bnmf.utils.typing import Bools, Floats, Indices
 
 # Names of columns that an error lists.
@@ -163,8 +163,9 @@ class Table:
             for name, value in given.items():
                 cut = self._in_column(name, columns) & (sign * stored >= sign * value)
                 if not cut.any():
-                    kind = "capped" if side is low else "floored"
-                    raise TableError(f"no entry is at {kind} {value:g}{f' in column {name!r}' if name else ''}")
+                    option, size = ("--capped", "large") if side is low else ("--floored", "small")
+                    where = f" of column {name!r}" if name else ""
+                    raise TableError(f"{option} {value:g}: no entry{where} is that {size}")
                 side[cut] = value
         return self.with_limits(rows, columns, low, high)
 
@@ -229,12 +230,10 @@ class Table:
         what = f"columns {listed} hold" if len(names) > 1 else f"column {listed} holds"
         example = next(iter(column.dropna().astype(str)), "")
         kind = "dates" if holds_dates(column) else "text"
-        # Perhaps it was meant as a number: 12% or 1,234.50.
-        is_like_a_number = kind == "text" and any(map(str.isdigit, example))
         raise TableError(
             f"{what} {kind}, such as {example!r}: leave {'them' if len(names) > 1 else 'it'} out with "
             f"{' '.join(f'--ignore {shlex.quote(name)}' for name in shown)}, or use bnmf impute, which fills text as "
-            f"categories{'; numbers have no signs of units or thousands' if is_like_a_number else ''}"
+            f"categories{'; numbers have no signs of units or thousands' if are_almost_numbers(column) else ''}"
         )
 
     def frame(self) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
-from bnmf.tables.cells import LIMIT, Markers, csv_text, limit, number
+from bnmf.tables.cells import LIMIT, Markers, ReadOptions, csv_text, limit, number
 from bnmf.tables.table import TableError
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -23,6 +23,8 @@ N_SAMPLE_RECORDS = 200
 N_SAMPLE_CHARACTERS = 2**21
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 YEARS = (1800, 2100)
+ID = re.compile(r"(^|[\W_])id$", re.IGNORECASE)
+"""Names of a first column of numbers that name rows: id, ID, sample_id."""
 
 Record = tuple[int, list[str]]
 """The number of a line, and its cells."""
@@ -116,43 +118,38 @@ def sample(text: str, delimiter: str) -> list[list[str]]:
 # --- what is recognised
 
 
-def recognise(
-    text: str,
-    markers: Markers,
-    header: bool | None = None,
-    row_names: bool | None = None,
-    delimiter: str | None = None,
-) -> Dialect:
+def recognise(text: str, options: ReadOptions) -> Dialect:
     """Return the dialect of a text, judged by its first records."""
     comments = re.match(f"{BYTE_ORDER_MARK}?(?:#(?!N/?A\\b)[^\r\n]*(?:\r\n|\r|\n|$))*", text)
     preamble = comments[0] if comments is not None else ""
     body = text[len(preamble) : len(preamble) + N_SAMPLE_CHARACTERS]
     if len(text) - len(preamble) > len(body) and "\n" in body:
         body = body[: body.rindex("\n") + 1]
+    delimiter = options.delimiter
     if delimiter is None:
         consistency = {sign: _consistency(sample(body, sign)) for sign in DELIMITERS}
         best = max(DELIMITERS, key=consistency.__getitem__)  # the first of equals
         delimiter = best if consistency[best] else ","
     found = sample(body, delimiter)
+    if re.match(r"\s*(<(!|\?|html\b)|[\[{]\s*[\[{\"])", body, re.IGNORECASE):
+        raise TableError("this is HTML, XML or JSON, not a table")
     if not found:
         next(records(body, delimiter, 1 + preamble.count("\n")), None)  # perhaps the first record is torn
         raise TableError("the file is empty")
     line_end = "\r\n" if "\r\n" in text else "\n"
-    dialect = judged(found, Dialect(delimiter, line_end=line_end, preamble=preamble), markers, header, row_names)
+    dialect = judged(found, Dialect(delimiter, line_end=line_end, preamble=preamble), options)
     last = preamble.removeprefix(BYTE_ORDER_MARK).strip().rpartition("\n")[2].lstrip("#").strip()
     names = [cell.strip() for cell in next(csv.reader([last], delimiter=delimiter), [])]
     if "#" not in preamble:
         return dialect
     notes = [*dialect.notes, "lines that begin with # are comments"]
-    if header is None and not dialect.header and len(names) == len(found[0]) > 1:
+    if options.header is None and not dialect.header and len(names) == len(found[0]) > 1:
         notes = [*dialect.notes[1:], "column names are taken from the comment above the numbers"]
         dialect = replace(dialect, commented=names)
     return replace(dialect, notes=tuple(notes))
 
 
-def judged(
-    found: list[list[str]], dialect: Dialect, markers: Markers, header: bool | None, row_names: bool | None
-) -> Dialect:
+def judged(found: list[list[str]], dialect: Dialect, options: ReadOptions) -> Dialect:
     """Return a dialect with the decimal sign, and whether the first records and cells are names."""
     cells = [cell.strip() for record in found for cell in record]
     cells = [cell if (of := LIMIT.fullmatch(cell)) is None else of["value"] for cell in cells]
@@ -161,10 +158,10 @@ def judged(
     decimal = "," if has_comma and not has_point else "."
 
     def mostly_text(cells: list[str]) -> bool:
-        return is_mostly_text(cells, decimal, markers)
+        return is_mostly_text(cells, decimal, options.markers)
 
     first, others = found[0], found[1:]
-    notes = []
+    header, row_names, markers, notes = options.header, options.row_names, options.markers, []
     leading = [record[0] for record in others]
     corner = not first[0].strip() and bool(others) and all(cell.strip() for cell in leading)
     lacks_corner = bool(others) and len(first) == len(others[0]) - 1
@@ -186,10 +183,14 @@ def judged(
         leading = [record[0] for record in (others if header else found)]
         wide = max(map(len, found)) > 1
         row_names = (header and (unnamed or lacks_corner)) or (wide and mostly_text(leading))
-        if not row_names and wide and len(leading) > 3 and is_numbering(leading):
+        is_id = header and ID.search(first[0].strip()) is not None and are_ids(leading)
+        counts = is_numbering(leading)
+        if not row_names and wide and len(leading) > 3 and (is_id or counts):
             row_names = True
             name = f"column {first[0].strip()!r}" if header else "the first column"
-            what = "holds years" if int(leading[0]) > 1 else "only counts the rows"
+            what = "holds identifiers"
+            if counts:
+                what = "holds years" if int(leading[0]) > 1 else "only counts the rows"
             notes.append(f"{name} {what}, and is taken as row names: --no-row-names takes it as data")
     return replace(dialect, decimal=decimal, header=header, row_names=row_names, notes=tuple(notes))
 
@@ -203,6 +204,11 @@ def is_mostly_text(cells: Iterable[str], decimal: str, markers: Markers) -> bool
     """Return whether most of the cells that are not missing are text."""
     seen = [cell for cell in cells if not markers.is_missing(cell)]
     return 2 * sum(is_text(cell, decimal) for cell in seen) > len(seen)
+
+
+def are_ids(cells: list[str]) -> bool:
+    """Return whether cells are whole numbers, all of them different."""
+    return len(set(cells)) == len(cells) and all(cell.strip().isdecimal() for cell in cells)
 
 
 def by_one(cells: list[str]) -> bool:

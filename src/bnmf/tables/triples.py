@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.tables.cells import Markers, NotANumber, numbers_of, written
+from bnmf.tables.cells import NotANumber, ReadOptions, numbers_of, written
 from bnmf.tables.table import Fills, Table, TableError
 from bnmf.tables.text import Dialect, is_text, recognise, records
 
@@ -45,22 +45,15 @@ class Triples:
         return self.dialect.text(cells)
 
 
-def read_triples(
-    text: str,
-    markers: Markers,
-    *,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    unstored: str = "missing",
-    keep_cells: bool = False,
-) -> Table:
+def read_triples(text: str, options: ReadOptions) -> Table:
     """Read triples: row, column and value, which may be a limit; further cells of a line are ignored."""
-    dialect = recognise(text, markers, header, False, delimiter)
+    markers, unstored = options.markers, options.unstored or "missing"
+    dialect = recognise(text, replace(options, row_names=False))
     body, first_line = text[len(dialect.preamble) :], 1 + dialect.preamble.count("\n")
     _, first = next(records(body, dialect.delimiter, first_line))
     if len(first) < 3:
         raise TableError(f"triples need three columns (row, column, value), but the first line has {len(first)}")
-    if header is None:
+    if options.header is None:
         is_name = not markers.is_missing(first[2]) and is_text(first[2], dialect.decimal)
         dialect = replace(dialect, header=is_name)
     found = records(body, dialect.delimiter, first_line)
@@ -80,7 +73,7 @@ def read_triples(
         for place, name, known in zip(places, cells[:2], names, strict=True):
             place.append(known.setdefault(name.strip(), len(known)))
         lines.append(line)
-        if keep_cells:
+        if options.keep_cells:
             kept.append(cells)
     if not lines:
         raise TableError("there is a header and nothing below it")

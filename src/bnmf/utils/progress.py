@@ -14,6 +14,8 @@ from bnmf.utils.text import duration
 # Seconds between two updates of one task that are shown.
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_FRAMES = 0.1
+# Columns of a terminal in which bars have room for everything.
+WIDE = 110
 
 
 class Silent:
@@ -70,13 +72,15 @@ def _bars(in_notebook: bool) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    console = Console(stderr=not in_notebook)
+    is_wide = console.width >= WIDE
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=24 if is_wide else 6),
         MofNCompleteColumn(),
         TextColumn("{task.fields[facts]}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=not in_notebook),
+        *([TimeElapsedColumn()] if is_wide else []),
+        console=console,
     )
 
 
@@ -99,5 +103,7 @@ class Rate:
         return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
 
     def left(self, done: int) -> str:
-        """Return the time left as text."""
+        """Return the time left as text, once two units have shown how long one takes."""
+        if self._total > done < self._first + 2:
+            return "time left not known yet"
         return f"{duration((self._total - done) / max(self.speed(done), 1e-9))} left"
