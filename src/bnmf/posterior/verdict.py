@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.summary import MIN_DRAWS
+from bnmf.utils.typing import Bools
 
 if TYPE_CHECKING:
     from bnmf.posterior.base import BasePosterior
@@ -28,12 +29,12 @@ RHAT_LIMITS = (1.05, 1.1)
 COVERAGE_ERRORS = (0.05, 0.1)
 # Coverage below which a column is named, unless chance can explain it with this probability.
 MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
-# Error over that of the column mean from which predictions of most columns are worse than it, and typical error of one
-# column, in its standard deviations, that is far off. Hidden entries, in all and of a column, that it takes to tell.
-WORSE_THAN_MEAN, FAR_OFF, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.0, 100, 20
+# Absolute error over that of the column mean from which predictions are worse than it, of all columns and of one, and
+# standard errors by which they must be. Hidden entries, in all and of a column, that it takes to tell.
+WORSE_THAN_MEAN, WORSE_COLUMN, N_STANDARD_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.2, 3.5, 100, 20
 # Columns that are named.
 N_NAMED = 3
-BETTER_ERRORS = "try offset, NMFImputer or fewer components"
+BETTER_ERRORS = 'try offset="learned", NMFImputer or fewer components'
 # Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
 # long before they agree in their noise and components.
 WARNED = ("fit", "predictions", "intervals")
@@ -126,8 +127,8 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         return []
     n, coverage = calibration.n_entries, calibration.coverage
     sentence = f"of {n:,} entries hidden for this purpose {coverage:.0%} are inside their {PROB:.0%} intervals"
-    every = calibration.by_column()
-    table = every[every["n"] >= MIN_HIDDEN]
+    table = calibration.by_column()
+    table = table[table["n"] >= MIN_HIDDEN]
     # Entries of a row or column are not independent: twice the binomial standard error, and twice that.
     chance = 4.0 * math.sqrt(PROB * (1.0 - PROB) / n)
     level = level_of(abs(coverage - PROB) - chance, COVERAGE_ERRORS)
@@ -142,22 +143,25 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         level = POOR
         sentence += f", but far fewer in {named(narrow.index, names)}"
         advice = advice or 'for these columns try noise="student-t" or fewer components'
-    far_off = [column for column in table.index if _is_far_off(calibration, column)]
-    is_worse = calibration.error > WORSE_THAN_MEAN * calibration.error_of_mean
-    if n >= MIN_TO_COMPARE and is_worse and (every["error"] > WORSE_THAN_MEAN * every["error_of_mean"]).mean() > 0.5:
+    worse = [column for column in table.index if _is_worse(calibration, calibration.columns == column, WORSE_COLUMN)]
+    if worse:
         level, advice = POOR, BETTER_ERRORS
-        sentence += ", and predictions of most columns are worse than their means"
-    elif far_off:
+        sentence += f", and predictions are worse than the mean in {named(worse, names)}"
+    elif n >= MIN_TO_COMPARE and _is_worse(calibration, np.ones(n, bool), WORSE_THAN_MEAN):
         level, advice = POOR, BETTER_ERRORS
-        sentence += f", and predictions are worse than the mean in {named(pd.Index(far_off), names)}"
+        sentence += ", and predictions are worse than the means of the columns"
     return [Finding("intervals", level, sentence, advice, coverage)]
 
 
-def _is_far_off(calibration: Calibration, column: int) -> bool:
-    """Return whether the typical error of a column is larger than its deviation, and than that of its mean."""
-    chosen = calibration.columns == column
-    typical, of_mean = (np.median(np.abs(x[chosen])) for x in (calibration.errors, calibration.errors_of_mean))
-    return bool(typical > max(FAR_OFF, WORSE_THAN_MEAN * of_mean))
+def _is_worse(calibration: Calibration, chosen: Bools, ratio: float) -> bool:
+    """Return whether the absolute errors of some entries are larger than those of means, by more than chance explains.
+
+    Squared errors would be those of a few entries, where columns are skewed.
+    """
+    own, of_mean = (np.abs(errors[chosen]) for errors in (calibration.errors, calibration.errors_of_mean))
+    difference = own - of_mean
+    chance = N_STANDARD_ERRORS * difference.std() / math.sqrt(len(difference))
+    return bool(own.mean() > ratio * of_mean.mean() and difference.mean() > chance)
 
 
 def named(columns: Any, names: pd.Index | None) -> str:
