@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.summary import MIN_DRAWS
@@ -29,9 +29,9 @@ RHAT_LIMITS = (1.05, 1.1)
 COVERAGE_ERRORS = (0.05, 0.1)
 # Coverage below which a column is named, unless chance can explain it with this probability.
 MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
-# Absolute error over that of the column mean from which predictions are worse than it, of all columns and of one, and
-# standard errors by which they must be. Hidden entries, in all and of a column, that it takes to tell.
-WORSE_THAN_MEAN, WORSE_COLUMN, N_STANDARD_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.2, 3.5, 100, 20
+# Absolute error over that of the column mean from which predictions are worse than it, of all columns and of one,
+# unless chance can explain it with this probability. Hidden entries, in all and of a column, that it takes to tell.
+WORSE_THAN_MEAN, WORSE_COLUMN, CHANCE_OF_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.2, 0.01, 100, 20
 # Columns that are named.
 N_NAMED = 3
 BETTER_ERRORS = 'try offset="learned", NMFImputer or fewer components'
@@ -143,24 +143,24 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> lis
         level = POOR
         sentence += f", but far fewer in {named(narrow.index, names)}"
         advice = advice or 'for these columns try noise="student-t" or fewer components'
-    worse = [column for column in table.index if _is_worse(calibration, calibration.columns == column, WORSE_COLUMN)]
+    worse = [at for at in table.index if _is_worse(calibration, calibration.columns == at, WORSE_COLUMN, len(table))]
     if worse:
         level, advice = POOR, BETTER_ERRORS
         sentence += f", and predictions are worse than the mean in {named(worse, names)}"
-    elif n >= MIN_TO_COMPARE and _is_worse(calibration, np.ones(n, bool), WORSE_THAN_MEAN):
+    elif n >= MIN_TO_COMPARE and _is_worse(calibration, np.ones(n, bool), WORSE_THAN_MEAN, 1):
         level, advice = POOR, BETTER_ERRORS
         sentence += ", and predictions are worse than the means of the columns"
     return [Finding("intervals", level, sentence, advice, coverage)]
 
 
-def _is_worse(calibration: Calibration, chosen: Bools, ratio: float) -> bool:
+def _is_worse(calibration: Calibration, chosen: Bools, ratio: float, n_tests: int) -> bool:
     """Return whether the absolute errors of some entries are larger than those of means, by more than chance explains.
 
-    Squared errors would be those of a few entries, where columns are skewed.
+    It is one of so many tests. Squared errors would be those of a few entries, where columns are skewed.
     """
     own, of_mean = (np.abs(errors[chosen]) for errors in (calibration.errors, calibration.errors_of_mean))
     difference = own - of_mean
-    chance = N_STANDARD_ERRORS * difference.std() / math.sqrt(len(difference))
+    chance = norm.isf(CHANCE_OF_ERRORS / n_tests) * difference.std() / math.sqrt(len(difference))
     return bool(own.mean() > ratio * of_mean.mean() and difference.mean() > chance)
 
 
