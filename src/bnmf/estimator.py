@@ -72,7 +72,7 @@ default="auto"
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
-    offset : {"min", "mean", "column", "both", None}, default=None
+    offset : {"min", "mean", "learned", "both", None}, default=None
         Subtract the smallest observed entry of each column first, so that only the variation above it is factorised and
         negative data are allowed; or the mean of the column, for priors of factors that may be negative. It is added
         again to predictions. "learned" learns an offset of each column, above zero or, for priors of factors that may
@@ -168,7 +168,7 @@ default="auto"
         "prior": "no_validation",
         "noise": "no_validation",
         "scale": [StrOptions({"column", "matrix"}), None],
-        "offset": [StrOptions({"min", "mean", "column", "both"}), None],
+        "offset": [StrOptions({"min", "mean", "learned", "both"}), None],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],

@@ -31,7 +31,7 @@ COVERAGE_ERRORS = (0.05, 0.1)
 MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
 # Absolute error over that of the column mean from which predictions are worse than it, of all columns and of one,
 # unless chance can explain it with this probability. Hidden entries, in all and of a column, that it takes to tell.
-WORSE_THAN_MEAN, WORSE_COLUMN, CHANCE_OF_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.2, 0.01, 100, 20
+WORSE_THAN_MEAN, WORSE_COLUMN, CHANCE_OF_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.2, 0.01, 40, 20
 # Columns that are named.
 N_NAMED = 3
 BETTER_ERRORS = 'try offset="learned", NMFImputer or fewer components'
