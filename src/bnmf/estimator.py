@@ -71,11 +71,12 @@ default="auto"
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
-    offset : {"min", "mean", "both", None}, default=None
+    offset : {"min", "mean", "learned", "both", None}, default=None
         Subtract the smallest observed entry of each column first, so that only the variation above it is factorised and
         negative data are allowed; or the mean of the column, for priors of factors that may be negative. It is added
-        again to predictions. "both" learns an effect of each row and of each column, for ratings: two components more
-        than `n_components`, the first and the last, around the mean for priors of factors that may be negative.
+        again to predictions. "learned" learns an offset of each column, above zero or, for priors of factors that may
+        be negative, around the mean: one component more than `n_components`, the last, whose weights are 1. "both" adds
+        an effect of each row, for ratings: one component more, the first.
     n_chains : int, default=4
         Number of chains, each with its own start.
     burn_in : int, default=300
@@ -166,7 +167,7 @@ default="auto"
         "prior": "no_validation",
         "noise": "no_validation",
         "scale": [StrOptions({"column", "matrix"}), None],
-        "offset": [StrOptions({"min", "mean", "both"}), None],
+        "offset": [StrOptions({"min", "mean", "learned", "both"}), None],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],

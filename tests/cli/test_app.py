@@ -76,4 +76,4 @@ def test_shell_completion_knows_commands_and_choices():
         return runner.invoke(cli.app, [], prog_name="bnmf", env=variables).stdout.split()
 
     assert completed("bnmf ") == COMMANDS
-    assert completed("bnmf fit --offset ") == ["min", "mean", "both", "none"]
+    assert completed("bnmf fit --offset ") == ["min", "mean", "learned", "both", "none"]

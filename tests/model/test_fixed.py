@@ -133,6 +133,20 @@ def test_effects_of_rows_and_columns(prior, scale):
     np.testing.assert_array_equal(new.W[..., -1], np.ones(new.W.shape[:3]))
 
 
+@pytest.mark.parametrize("n_components", [2, "auto"])
+def test_offsets_of_columns_are_learned(n_components):
+    """They are a component of equal rows, beside the others: a year is no problem then."""
+    X = signatures()[0]
+    X = np.column_stack([X, 1990.0 + np.arange(60) % 20])
+    settings = {"prior": "ard", "scale": "column", "burn_in": 100, "n_draws": 50}
+    model = quick(n_components=n_components, offset="learned", **settings).fit(X)
+    assert model.n_components_ == (3 if n_components == 2 else 16)
+    expected = quick(n_components=model.n_components_, fixed_weights=np.ones((60, 1)), **settings).fit(X)
+    np.testing.assert_array_equal(model.reconstruct(), expected.reconstruct())
+    assert abs(model.components_[-1, -1] - 1999.5) < 100.0
+    assert np.sqrt(np.mean((model.reconstruct()[:, -1] - X[:, -1]) ** 2)) < 1.2 * X[:, -1].std()
+
+
 def test_effects_beside_what_is_fixed_and_in_columns_of_other_units():
     X, W, Z = signatures()
     unit = 2.0 ** np.arange(15)

@@ -105,6 +105,23 @@ def test_rounding_bounds_the_precision():
     steps = np.array([0.5, 0.0, np.nan, 0.1])
     np.testing.assert_allclose(max_precisions(steps), [48.0, 1e12, 12 / 0.3**2, 1200.0])
     np.testing.assert_allclose(max_precisions(np.array([np.nan, 0.0])), [1200.0, 1e12])
+    # It is at most a third of the variance: that of two values, each half of the time.
+    bounds = max_precisions(np.array([1.0, 1.0, 1.0, 0.1]), np.array([0.25, 2.0**-6, 0.0, 4.0]))
+    np.testing.assert_allclose(bounds, [12.0, 3 * 2.0**6, 12.0, 1200.0])
+
+
+def test_the_noise_of_rare_values_is_below_that_of_their_step():
+    """A column of zeros and a few ones has less variance than rounding to whole numbers gives."""
+    X = np.random.default_rng(0).random((200, 3))
+    X[:, 0] = np.arange(200) % 50 == 0
+    data = ObservedMatrix.from_data(X)
+    units = units_of(data, "column", None)[0]
+    bound = Model(data, 1, noise=GroupedNoise(floor=0.0), units=units).max_precisions["Z"][0] / units.scale[0] ** 2
+    assert bound == pytest.approx(3.0 / X[:, 0].var(), rel=0.05)
+    shifted = ObservedMatrix.from_data(X + 2.0**10)
+    units = units_of(shifted, "column", None)[0]
+    np.testing.assert_allclose(Model(shifted, 1, units=units).variances * units.scale**2, X.var(axis=0), rtol=0.02)
+    assert Model(ObservedMatrix.from_data(np.full((9, 2), 0.1)), 1).variances.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("storage", ["dense", "listed", "sparse"])

@@ -51,9 +51,22 @@ def test_a_column_that_is_not_explained_is_named():
     predictions[:, 3] += 1.8 * X[:, 3].std() * np.where(np.arange(40) % 2, 1.0, -1.0)
     (note,) = found(X, predictions)
     assert note.sentence == "the fit explains column 3 worse than the mean does"
-    assert 'offset="min"' in note.advice
+    assert 'offset="learned"' in note.advice
     predictions[:, 3] = X[:, 3].mean()
     assert found(X, predictions) == ()
+
+
+def test_errors_that_are_small_beside_the_column_are_not_noted():
+    """The mean has no error in a constant column, and hardly any where the rare values are not among the compared."""
+    X = np.hstack([low_rank(400), np.full((400, 1), 7.0), np.zeros((400, 1))])
+    X[0, -1] = 1.0
+    predictions = X.copy()
+    predictions[:, -2] += 0.02 * np.where(np.arange(400) % 2, 1.0, -1.0)
+    predictions[:, -1] = 0.02
+    assert found(X, predictions) == ()
+    predictions[:, -2] += 1.0
+    (note,) = found(X, predictions)
+    assert note.sentence == "the fit explains column 10 worse than the mean does"
 
 
 def test_the_means_of_columns_are_not_worse_than_themselves():

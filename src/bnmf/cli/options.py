@@ -156,11 +156,11 @@ Scale = Annotated[
     typer.Option("--scale", help="The unit of the model: the size of each column."),
 ]
 Offset = Annotated[
-    Literal["min", "mean", "both", "none"],
+    Literal["min", "mean", "learned", "both", "none"],
     typer.Option(
         "--offset",
         help="min subtracts the minimum of each column, and so allows negative numbers; mean subtracts the mean, "
-        "for --prior normal or laplace; both learns an effect of each row and column.",
+        "for --prior normal or laplace; learned learns an offset of each column, and both an effect of each row too.",
     ),
 ]
 RATINGS: dict[str, Any] = {"noise": "both", "scale": "matrix", "offset": "both"}

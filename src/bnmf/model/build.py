@@ -10,7 +10,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.fixed import Fixed
 from bnmf.model.model import Model, may_have_outliers
 from bnmf.model.noise import Noise, as_noise
-from bnmf.model.units import Units, units_of
+from bnmf.model.units import LEARNED, Units, units_of
 from bnmf.priors.names import allows_negative
 from bnmf.utils.arguments import numbers
 from bnmf.utils.typing import Floats
@@ -58,11 +58,14 @@ def build(
     factor = noise_factor(data, units, law, noise_scale, sample_weight)
     precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
     fixed = Fixed.of(fixed_components, fixed_weights, data.shape)
+    n_given = sum(fixed.counts)
+    if offset in LEARNED:
+        fixed = fixed.with_columns(data.shape[0])
     if offset == "both":
-        fixed = fixed.with_effects(data.shape, units.scale)
-        n_components = n_components if n_components == "auto" else n_components + 2
+        fixed = fixed.with_rows(data.shape[1], units.scale)
+    n_fixed = sum(fixed.counts)
+    n_components = n_components if n_components == "auto" else n_components + n_fixed - n_given
     if n_components == "auto":
-        n_fixed = sum(fixed.counts)
         n_components = max(n_fixed, min(MAX_AUTO_COMPONENTS + n_fixed, *data.shape))
     model = Model(shifted, n_components, prior, law, units, precision, fixed)
     if factor is not None and law.is_known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,13 +30,15 @@ class Fixed:
             _checked(weights, "fixed_weights", f"({shape[0]}, n)", 0, shape[0]),
         )
 
-    def with_effects(self, shape: Shape, scale: Floats) -> Fixed:
-        """Return this with a component of equal columns, for effects of rows, and one of equal rows, for columns."""
-        components, weights = np.broadcast_to(scale, (1, shape[1])), np.ones((shape[0], 1))
-        return Fixed(
-            components if self.components is None else np.vstack([components, self.components]),
-            weights if self.weights is None else np.hstack([self.weights, weights]),
-        )
+    def with_columns(self, n_rows: int) -> Fixed:
+        """Return this with a component of equal rows, for effects of columns."""
+        weights = np.ones((n_rows, 1))
+        return replace(self, weights=weights if self.weights is None else np.hstack([self.weights, weights]))
+
+    def with_rows(self, n_columns: int, scale: Floats) -> Fixed:
+        """Return this with a component of equal columns, for effects of rows."""
+        given = np.broadcast_to(scale, (1, n_columns))
+        return replace(self, components=given if self.components is None else np.vstack([given, self.components]))
 
     @property
     def counts(self) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from bnmf.model.precisions import (
     max_precisions,
     unexplained_variances,
 )
-from bnmf.model.units import NO_UNITS, Units
+from bnmf.model.units import NO_UNITS, ROUNDING, Units
 from bnmf.priors.base import Coefficients, Prior, Term
 from bnmf.priors.names import as_pair
 from bnmf.utils import memory
@@ -117,13 +117,21 @@ class Model:
         if not (has_rows or has_columns):
             return {"W": none, "Z": none}
         steps = self.data.columns.resolutions() / self.units.scale
-        of_columns = np.minimum(max_precisions(steps), self._precisions_at_the_floor())
+        of_columns = np.minimum(max_precisions(steps, self.variances), self._precisions_at_the_floor())
         if not has_rows:
             return {"W": none, "Z": of_columns}
         # The entries of a row have units of their own, so that all rows share the median step of the columns.
         known = steps[steps > 0]
         of_rows = max_precisions(np.array([np.median(known) if known.size else 0.0]))
         return {"W": of_rows, "Z": of_columns}
+
+    @cached_property
+    def variances(self) -> Floats:
+        """Variance of the data of each column in units of the model, 0 if they are all equal."""
+        columns = self.data.columns
+        size, mean = columns.root_mean_squares(), columns.sums() / np.maximum(columns.n_observed, 1)
+        variance = size**2 - mean**2
+        return np.where(variance > ROUNDING * size**2, variance, 0.0) / self.units.scale**2
 
     def _precisions_at_the_floor(self) -> Floats:
         """Return the precision of each column at the smallest noise that it may have."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bnmf.utils.typing import Floats
 
 # Largest precision of an entry, in units of the data: a noise of one millionth of the data.
 MAX_PRECISION = 1e12
+# Largest part of the variance of a column that counts as rounding: that of two values, each half of the time. If one of
+# them is rare, the variance is below that of rounding to their step.
+MAX_ROUNDING = 1.0 / 3.0
 # Step, in units of the data, that is taken for a column whose entries are all equal, where no other column has one.
 CONSTANT_STEP = 0.1
 # Smallest noise of a column by default, as a fraction of what the other columns leave unexplained of it (both standard
@@ -18,12 +23,16 @@ NOISE_FLOOR = 0.35
 MAX_REGRESSED_ROWS, MAX_REGRESSED_COLUMNS = 1000, 500
 # Rows of an identity matrix that are added to them, in units of the columns, and rounds that fill missing entries.
 RIDGE_ROWS, FILLING_ROUNDS = 0.1, 20
-# The unexplained variance is rounded to multiples of 2^(1/16), so that rounding errors of sums do not change any draw.
+# Variances are rounded to multiples of 2^(1/16), so that rounding errors of sums do not change any draw.
 STEPS_PER_DOUBLING = 16
 
 
-def max_precisions(steps: Floats) -> Floats:
-    """Return the largest precision of rows or columns whose entries are recorded in steps: the rounding is noise."""
+def max_precisions(steps: Floats, variances: Any = np.inf) -> Floats:
+    """Return the largest precision of rows or columns whose entries are recorded in steps: the rounding is noise.
+
+    It is at most a part of their variances.
+    """
+    steps = np.minimum(steps, np.sqrt(12.0 * MAX_ROUNDING * rounded(variances, np.inf)))
     known = steps[steps > 0]
     steps = np.where(np.isnan(steps), np.median(known) if known.size else CONSTANT_STEP, steps)
     return np.minimum(12.0 / np.maximum(steps, 1e-9) ** 2, MAX_PRECISION)
@@ -53,5 +62,10 @@ def unexplained_variances(X: Floats) -> Floats:
             rows = missing[:, column]
             filled[rows, column] -= (filled[rows] @ inverse[:, column]) * left[column]
     found = np.clip((left - ridge) / size, 0.0, 1.0) * variance
-    rounded = np.round(STEPS_PER_DOUBLING * np.log2(np.where(found > 0.0, found, 1.0))) / STEPS_PER_DOUBLING
-    return np.where(found > 0.0, np.exp2(rounded), 0.0)
+    return rounded(found, 0.0)
+
+
+def rounded(variances: Any, of_zero: float) -> Floats:
+    """Return variances rounded to few digits; `of_zero` stands for 0."""
+    powers = np.round(STEPS_PER_DOUBLING * np.log2(np.where(variances > 0.0, variances, 1.0))) / STEPS_PER_DOUBLING
+    return np.where(variances > 0.0, np.exp2(powers), of_zero)

@@ -13,6 +13,8 @@ from bnmf.data.limits import log_normal_mass
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils.typing import Floats
 
+# Offsets that are components.
+LEARNED = ("learned", "both")
 # Size of a column, as a part of what was subtracted from it, that counts as zero.
 ROUNDING = 1e-13
 # Entries of a column with limits that count with the spread of other columns, rounds to find its moments, and entries
@@ -44,7 +46,7 @@ def units_of(
 ) -> tuple[Units, ObservedMatrix]:
     """Return the units of a matrix, and the matrix with its offsets subtracted, for factors that may be `signed`."""
     is_common = offset == "both" and scale != "column"
-    if offset == "both":  # effects of rows and columns are learned around the mean, or above zero
+    if offset in LEARNED:  # effects are learned around the mean, or above zero
         offset = "mean" if signed else None
     subtracted = None
     latent = None if data.limits is None or data.has_implicit_zeros else _latent_moments(data)

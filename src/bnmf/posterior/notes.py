@@ -18,6 +18,8 @@ MAX_ENTRIES = 2000
 # Squared error over that of the means of the columns from which a fit counts as worse: of all columns, and of one with
 # at least so many entries.
 WORSE, WORSE_COLUMN, MIN_COMPARED = 1.05, 2.0, 20
+# Error that a constant column may have, in its unit.
+CONSTANT_ERROR = 0.05
 # Share of the sum of squares of a column from which one entry counts as an outlier, and entries that it takes to tell.
 OUTLIER_SHARE = 0.9999
 MIN_ENTRIES = 5
@@ -56,7 +58,10 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
     # The means of limited entries are of what stands for them: of yes or no they are the cut point, and no prediction.
     is_exact = np.ones(len(rows), bool) if sides[0] is None else np.isnan(sides[0])
     counts = np.bincount(columns[is_exact], minlength=data.shape[1])
-    is_worse = (by_column[0] > WORSE_COLUMN * by_column[1]) & (counts >= MIN_COMPARED)
+    # Rare values need not be among these entries, and of a constant column the mean has no error at all.
+    variance = np.where(model.variances > 0.0, model.variances, CONSTANT_ERROR**2)
+    least = np.bincount(columns, minlength=data.shape[1]) * variance ** (power / 2)
+    is_worse = (by_column[0] > WORSE_COLUMN * np.maximum(by_column[1], least)) & (counts >= MIN_COMPARED)
     # Entries that count little may be explained badly.
     worse = np.flatnonzero(is_worse & (model.entry_precision is None))
     if error[is_exact].sum() > WORSE * trivial[is_exact].sum():
@@ -71,7 +76,9 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
             "fit",
             POOR,
             f"the fit explains {named(worse, data.column_names)} worse than the mean does",
-            'columns that vary little far from zero need offset="min" or NMFImputer',
+            'columns that vary little far from zero need offset="learned" or NMFImputer'
+            if model.units.offset is None
+            else "try fewer components or more draws",
         )
     return None
 
