@@ -38,6 +38,7 @@ LANES, MOVES, SWEEP, ERRORS = "kernels/lanes.hpp", "kernels/moves.hpp", "kernels
 RANDOM, TRUNCATED, GAMMAS = "kernels/random.hpp", "kernels/truncated_normal.hpp", "kernels/gammas.hpp"
 LATENT, LIMITS = "kernels/latent.hpp", "data/limits.py"
 GROSS = "tests/model/test_contaminated.py::"
+LIMITED_GROSS = "test_entries_with_limits_and_gross_errors_follow_their_conditional"
 COLUMNS, MIXED = "columns.py", "mixed.py"
 CHECKSUMS, ARCHIVE = "sampler/checkpoint.py", "posterior/archive.py"
 GIBBS, CHECKPOINT = "tests/sampler/test_gibbs.py", "tests/sampler/test_checkpoint.py"
@@ -84,12 +85,12 @@ MUTATIONS = [
              "rejected = x > propose(exponentials(), pending, streams) + width;", LATENT_LANES),
     Mutation("limited entry without the variance of its row", LATENT, "broadcast(given.variance_of_row[row])",
              "broadcast(given.variance_of_row[0])", f"{LATENT_JOINT}[dense]"),
-    Mutation("limits in units of the data", LATENT, "(high - low) * unit, first_lanes(n)", "high - low, first_lanes(n)",
+    Mutation("limits in units of the data", LATENT, "width = (high - low) * unit", "width = high - low",
              f"{LATENT_JOINT}[dense]"),
     Mutation("weight of a limited entry forgotten", LATENT,
              "if (weights != nullptr) std::copy_n(weights + begin, n, p_of);", "", f"{LATENT_JOINT}[Student's t]"),
-    Mutation("limited entry left out of the columns", LIMITS, "targets=targets + more,", "targets=targets,",
-             f"{LATENT_PLACES}[dense]"),
+    Mutation("limited entry left out of the columns", LIMITS,
+             "lists(limited, targets + more)", "lists(limited, targets)", f"{LATENT_PLACES}[dense]"),
     Mutation("limited entry left out of lists", "data/views.py", "[target, (values, listed)] if (listed >= 0).any()",
              "[target] if (listed >= 0).any()", f"{LATENT_PLACES}[dense]"),
     Mutation("rows and columns of limited entries exchanged", LIMITS,
@@ -146,6 +147,23 @@ MUTATIONS = [
     Mutation("gross errors that stay", "kernels/outliers.hpp",
              "} else if (!(had_error & bit)) {", "} else {",
              f"{GROSS}test_gross_errors_follow_their_conditional[dense]"),
+    Mutation("gross errors of limited entries whatever their limits", LATENT,
+             "+ log_masses + gain * q * m * m - log_scale", "", f"{GROSS}{LIMITED_GROSS}[dense]"),
+    Mutation("gross errors of limited entries as likely as their candidates", LATENT,
+             "uniform(stream) * std::exp(std::min(extract_lane(bound, lane), 0.0))", "uniform(stream)",
+             f"{GROSS}{LIMITED_GROSS}[dense]"),
+    Mutation("limited entries with a gross error drawn without it", LATENT,
+             "p_of[__builtin_ctz(left)] / factor", "p_of[__builtin_ctz(left)]", f"{GROSS}{LIMITED_GROSS}[listed]"),
+    Mutation("gross errors of limited entries left in them", LATENT, "values[lane] -= error / scale;", "",
+             f"{GROSS}{LIMITED_GROSS}[listed]"),
+    Mutation("gross errors of limited entries not counted", LATENT, "sums[column] += 1.0;", "",
+             f"{GROSS}{LIMITED_GROSS}[dense]"),
+    Mutation("limited entries with a second gross error", LIMITS,
+             "values[limits.rows, limits.columns] = np.nan", "pass", f"{GROSS}{LIMITED_GROSS}[dense]"),
+    Mutation("listed limited entries with a second gross error", LIMITS,
+             "return at[exact], to[exact], values[exact]", "return at, to, values", f"{GROSS}{LIMITED_GROSS}[listed]"),
+    Mutation("gross errors by default where most entries have limits", "model/build.py",
+             "is_table and is_exact and", "is_table and", f"{GROSS}test_where_it_cannot_be"),
     Mutation("columns with old values of limited entries", LIMITS,
              "(self.rows, rows), (self.columns, columns)", "(self.rows, rows), (columns.view, columns)",
              LIMITED_RETURN),

@@ -205,7 +205,7 @@ def test_probabilities_and_means_of_intervals(df):
 
 def test_log_density_of_a_mixture_of_numbers_and_intervals(table):
     _, capped, given = table
-    posterior = BayesianNMF(2, **QUICK).fit(capped, **given).posterior_
+    posterior = BayesianNMF(2, noise="column", **QUICK).fit(capped, **given).posterior_
     rows, columns = np.array([0, 1, 2]), np.array([1, 1, 1])
     lower, upper = np.array([np.nan, 2.0, -INF]), np.array([np.nan, INF, 2.0])
     got = posterior.log_likelihood(rows, columns, [0.5, 0.0, 0.0], lower=lower, upper=upper).reshape(-1, 3)

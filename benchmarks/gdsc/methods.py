@@ -229,6 +229,9 @@ METHODS: dict[str, Model | Baseline] = {
         "limits, exponential W, normal Z, one variance and unit", {"prior": ("ard", "normal"), **_RAW}, has_limits=True
     ),
     "limits-any-table": Model("limits, settings of NMFImputer", _ANY_TABLE, has_limits=True),
+    "limits-contaminated": Model(
+        "limits, settings of NMFImputer, gross errors", {**_ANY_TABLE, "noise": "contaminated"}, has_limits=True
+    ),
     "limits-any-table-common": Model(
         "limits, settings of NMFImputer, one variance and unit", {**_ANY_TABLE, **_RAW}, has_limits=True
     ),

@@ -66,7 +66,8 @@ default="auto"
         given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
         a column with few entries borrows from the others. "contaminated" is "column" with rare gross errors, so that
         densities hold where columns are skewed or have outliers. "auto" is that for tables, and "column" for sparse or
-        mostly missing data, more than two million entries, limits, `noise_scale` or `sample_weight`.
+        mostly missing data, more than two million entries, limits of half of the entries, `noise_scale` or
+        `sample_weight`.
         "student-t" has still heavier tails. Noise models are in :mod:`bnmf.noise`.
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;

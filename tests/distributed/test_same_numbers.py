@@ -80,6 +80,7 @@ CASES = {
     "sparse, mostly stored": (sparse(0.8, nan=0.1), {"unstored": "missing", "noise": "column"}),
     "gross errors, listed": (low_rank(missing=0.7), {"noise": "contaminated"}),
     "limits": (*cut(low_rank(missing=0.2)), {}),
+    "limits, gross errors": (*cut(low_rank(missing=0.2)), {"noise": "contaminated"}),
     "limits, offset": (
         *cut(low_rank(missing=0.2) - 2.0), {"prior": "normal", "offset": "mean", "noise": "both"},
     ),
@@ -93,7 +94,8 @@ CASES = {
 # Each form of the data once; the others are for the proofs.
 QUICK = {
     "defaults", "a floor of the noise, from some of many rows", "shared patterns, max term", "noise by both, offset",
-    "listed, both", "sparse, zeros", "sparse, missing", "limits, offset", "limits, sparse, zeros",
+    "listed, both", "sparse, zeros", "sparse, missing", "limits, gross errors", "limits, offset",
+    "limits, sparse, zeros",
 }  # fmt: skip
 
 

@@ -147,9 +147,9 @@ def test_draws_do_not_depend_on_how_rows_are_divided(kind):
     filled = [Filled(model.data.limits, model.data.rows, model.data.columns) for _ in range(2)]
     scaled, ids = model.rows, model.data.rows.ids
     given = Given(W, Zt, scaled.entry_scale, scaled.row_scale, noise.row, noise.column, ids, 3, 4)
-    filled[0]._kernel.draw(given, None, 0, 9)
+    filled[0]._kernels[0].draw(given, start=0, stop=9)
     for start, stop in ((5, 9), (0, 2), (2, 5)):
-        filled[1]._kernel.draw(given, None, start, stop)
+        filled[1]._kernels[0].draw(given, start=start, stop=stop)
     first, second = (x.rows for x in filled)
     first.refresh()
     second.refresh()
@@ -169,8 +169,14 @@ def test_arguments_are_checked():
         ({"lower": np.full(1, -INF), "upper": np.full(1, INF)}, "finite"),
         ({"targets": [(np.zeros(2), np.array([2]))]}, "inside"),
         ({"targets": [(np.zeros(2), np.array([1, 1]))]}, "places"),
+        ({"sums": np.zeros(3)}, "sums"),
     ):
         with pytest.raises(ValueError, match=match):
             Latent(**(good | wrong))
+    one = np.ones(1)
+    given = Given(np.ones((1, 2)), np.ones((1, 2)), None, one, one, one, np.zeros(1, np.uint64), 3, 4)
+    for more, options in (({}, {"factor": 2.0}), ({"sums": np.zeros(2)}, {"factor": 1.0})):
+        with pytest.raises(ValueError, match="gross errors need"):
+            Latent(**good, **more).draw(given, log_odds=np.zeros(1), **options, start=0, stop=1)
     with pytest.raises(TypeError):  # a copy would be written to
         Latent(**(good | {"targets": [(np.zeros(3, np.float32), np.array([2]))]}))

@@ -72,6 +72,60 @@ def test_gross_errors_follow_their_conditional(missing):
     assert (odds[seen] < 0.1).any()
 
 
+LIMITED = {
+    (0, 1): (0.4, np.inf), (1, 3): (-np.inf, -1.5), (2, 0): (1.0, 1.3), (2, 6): (-2.5, 2.8), (3, 8): (-3.4, -2.9),
+    (4, 2): (-np.inf, -4.0), (4, 7): (-5.0, np.inf), (1, 5): (-0.5, 0.5), (0, 9): (1.5, 6.0),
+}  # fmt: skip
+"""Limits of entries as deviations from w z: narrow and wide, with the mean inside and far from it."""
+
+
+@pytest.mark.parametrize("missing", [0.2, 0.7], ids=["dense", "listed"])
+def test_entries_with_limits_and_gross_errors_follow_their_conditional(missing):
+    """y lies between the limits without a gross error, and with one around what may have been recorded."""
+    model, A, W, Zt, noise = problem(missing)
+    lower, upper = np.full(A.shape, np.nan), np.full(A.shape, np.nan)
+    mean, sd = W @ Zt.T, np.sqrt(noise.column)
+    for (i, j), limits in LIMITED.items():
+        lower[i, j], upper[i, j] = (mean[i, j] + sd[j] * np.array(limits)) * SCALE[j]
+    count, at = 4000, tuple(np.array(list(LIMITED)).T)
+    data = ObservedMatrix.from_data(A, model.data.mask() | ~np.isnan(lower), lower=lower, upper=upper, negative=True)
+    model = Model(data, 2, "gee", ContaminatedNoise(), Units(SCALE))
+    values, sums, exact = np.empty((count, len(LIMITED))), np.empty((count, 2, 10)), np.empty((count, 2, 10))
+    is_exact = data.mask()
+    is_exact[at] = False
+    with Workers() as workers:
+        for i in range(count):
+            filled, after = with_latent_values(model, W, Zt, noise, Stream(4), i, workers)
+            copy = ObservedMatrix(A.shape, data.n_observed, filled.rows.view, filled.columns.view)
+            dense = copy.dense_rows(np.arange(5))
+            values[i], sums[i] = dense[at] / SCALE[at[1]], after.gross
+            is_gross = is_exact & (dense != A)
+            exact[i] = is_gross.sum(axis=0), np.where(is_gross, ((A - dense) / SCALE) ** 2, 0.0).sum(axis=0)
+    found, probabilities, spread = sums - exact, [], np.sqrt(ERROR_VARIANCE / FACTOR)
+    for place, ((i, j), limits) in enumerate(LIMITED.items()):  # in deviations from the mean
+        low, high = np.clip(limits, -90.0, 90.0)
+        x = np.linspace(low, high, 8001)
+        masses = [part.cdf(high) - part.cdf(low) for part in (stats.norm(), stats.norm(0.0, np.sqrt(FACTOR)))]
+        gross = SHARE[j] * masses[1] / (SHARE[j] * masses[1] + (1.0 - SHARE[j]) * masses[0])
+        recorded = stats.norm.pdf(x, 0.0, np.sqrt(FACTOR))
+        recorded /= recorded.sum()
+
+        def cdf(y, low=low, high=high, x=x, recorded=recorded, mass=masses[0], gross=gross):
+            below = (stats.norm.cdf(np.clip(y, low, high)) - stats.norm.cdf(low)) / mass
+            grid = np.linspace(-8.0, 8.0, 801)
+            around = [recorded @ stats.norm.cdf(one, x / FACTOR, spread) for one in grid]
+            return (1.0 - gross) * below + gross * np.interp(y, grid, around)
+
+        assert_follows((values[:, place] - mean[i, j]) / sd[j], cdf)
+        assert stats.binomtest(int(np.rint(found[:, 0, j]).sum()), count, gross).pvalue > 1e-7
+        expected = gross * noise.column[j] * (recorded @ ((x - x / FACTOR) ** 2 + spread**2))
+        error = found[:, 1, j].std() / np.sqrt(count)
+        assert abs(found[:, 1, j].mean() - expected) < 5.5 * error + 1e-6 * abs(exact[:, 1, j]).max()
+        probabilities.append(gross)
+    assert min(probabilities) < 0.02
+    assert max(probabilities) > 0.9
+
+
 def test_shares_and_variances_follow_their_conditionals():
     """Of the errors of y, and of gross errors, which have 100 times their variance."""
     law = ContaminatedNoise(strength=3.0, floor=0.0)
@@ -167,8 +221,9 @@ def test_law_between_limits(low, high):
     assert_follows(drawn, lambda x: (cdf(x) - cdf(low[0, 0])) / mass)
 
 
-def test_weights_of_a_new_row_follow_their_posterior():
-    """Whose gross errors are summed out by hand; one of three entries is far off."""
+@pytest.mark.parametrize("limit", [None, 7.0], ids=["exact", "limits"])
+def test_weights_of_a_new_row_follow_their_posterior(limit):
+    """Whose gross errors are summed out by hand; one of three entries is far off, or known to be."""
     x, z, rate, share = np.array([2.0, 3.1, 8.0]), np.array([1.0, 1.5, 2.0]), 0.7, np.array([0.3, 0.2, 0.02])
     n, n_rows = 240, 60  # at a distance of 12 draws the autocorrelation is below 0.02
     Z = np.broadcast_to(z, (1, n, 1, 3))
@@ -176,16 +231,22 @@ def test_weights_of_a_new_row_follow_their_posterior():
         np.ones((1, n, 1, 1)), Z, np.ones((1, n, 3)), np.zeros((1, n)), 3, prior_W=L1(rate),
         outlier_share=np.broadcast_to(share, (1, n, 3)),
     )  # fmt: skip
-    data = ObservedMatrix.from_data(np.tile(x, (n_rows, 1))).listed()
+    lower = None if limit is None else np.tile([np.nan, np.nan, limit], (n_rows, 1))
+    data = ObservedMatrix.from_data(np.tile(x, (n_rows, 1)), lower=lower).listed()
     ids = np.arange(5, 5 + n_rows, dtype=np.uint64)
-    drawn = new_rows.draw(data.rows, ids, fitted, seed=0)[0][0, :, :, 0]
+    drawn = new_rows.draw(data.rows, ids, fitted, 0, data.limits)[0][0, :, :, 0]
     w = np.linspace(0.0, 25.0, 20_001)
 
     def log_density(w):
-        return np.log(mixture(share)[0](x - w[:, None] * z)).sum(axis=1) - rate * w
+        likelihood = mixture(share)[0](x - w[:, None] * z)
+        if limit is not None:
+            likelihood[:, 2] = 1.0 - mixture(share[2])[1](limit - w * z[2])
+        return np.log(likelihood).sum(axis=1) - rate * w
 
     assert_follows(drawn[11::12], grid_cdf(log_density, w))
-    alone = new_rows.draw(data.rows.select(np.array([1])), ids[1:2], fitted, seed=0)[0][0, :, :, 0]
+    one = np.array([1])
+    limits = None if limit is None else data.limits.of_rows(one)
+    alone = new_rows.draw(data.rows.select(one), ids[1:2], fitted, 0, limits)[0][0, :, :, 0]
     np.testing.assert_array_equal(alone[:, 0], drawn[:, 1])
 
 
@@ -234,11 +295,15 @@ def test_skewed_columns_have_heavy_tails(tmp_path):
 def test_where_it_cannot_be():
     X = np.ones((6, 4)) + np.eye(6, 4)
     noise = ContaminatedNoise()
-    for given in ({"upper": np.full((6, 4), 3.0)}, {"sample_weight": np.ones(6)}, {"noise_scale": np.ones(4)}):
+    for given in ({"sample_weight": np.ones(6)}, {"noise_scale": np.ones(4)}):
         with pytest.raises(ValueError, match="noise='contaminated' needs data"):
             BayesianNMF(1, noise=noise, n_draws=2, burn_in=2).fit(X, **given)
         posterior = BayesianNMF(1, noise="auto", n_draws=2, burn_in=2, random_state=0).fit(X, **given).posterior_
         assert posterior.outlier_share is None
+    upper = np.where(np.arange(24).reshape(6, 4) < 11, 3.0, np.nan)  # fewer than half of the entries
+    for given, has_share in ((upper, True), (np.full((6, 4), 3.0), False)):
+        posterior = BayesianNMF(1, n_draws=2, burn_in=2, random_state=0).fit(X, upper=given).posterior_
+        assert (posterior.outlier_share is not None) == has_share
     with pytest.raises(ValueError, match="strength of GroupedNoise must be"):
         ContaminatedNoise(strength=-1.0)
 

@@ -60,6 +60,8 @@ PROBLEMS = {
     "gross errors": Problem(L2Squared(1.0), GROSS, units=SCALED),
     "gross errors, few observed": Problem(L1(HYPER), GROSS, missing=0.7),
     "gross errors, all observed": Problem((L1(1.0), Normal(0.0, 1.0)), GROSS, missing=0.0),
+    "limits, gross errors": Problem(L2Squared(1.0), GROSS, units=SCALED, is_coarse=True),
+    "limits, gross errors, few observed": Problem(L1(HYPER), GROSS, missing=0.7, is_coarse=True),
     "limits, fixed in both": Problem(
         (L1(HYPER, by="component"), Normal(0.0, 1.0)), COLUMN, n_components=4, n_fixed=(1, 1), is_coarse=True
     ),
@@ -97,6 +99,7 @@ def assert_returns(name, replicates):
         "fixed in both, rates by component",
         "precisions of normals by component",
         "limits, Student's t",
+        "limits, gross errors",
         "limits, fixed in both",
     ],
 )

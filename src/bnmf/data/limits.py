@@ -93,6 +93,10 @@ class Limits:
     lower: Floats
     upper: Floats
 
+    def __len__(self) -> int:
+        """Return the number of these entries."""
+        return len(self.rows)
+
     @property
     def flat(self) -> Ints:
         """Positions as single numbers, counted row by row."""
@@ -291,40 +295,60 @@ def by_column(given: Any, name: str, n_columns: int, names: Any) -> Floats:
 class Filled:
     """Rows of the data, and columns if they are given, with the latent values that one chain has of some entries.
 
-    These are the entries with limits, or without limits all entries, which may have gross errors. `is_dense` says that
-    dense rows list missing entries too, so that each row has the same columns.
+    These are the entries with limits, and all entries if they may have gross errors. `is_dense` says that dense rows
+    then list missing entries too, so that each row has the same columns.
     """
 
     columns: Stored
 
     def __init__(
-        self, limits: Limits | None, rows: Stored, columns: Stored | None = None, *, is_dense: bool = False
+        self,
+        limits: Limits | None,
+        rows: Stored,
+        columns: Stored | None = None,
+        *,
+        has_outliers: bool = False,
+        is_dense: bool = False,
     ) -> None:
-        own: dict[str, Any]
-        kernel: Any
+        at = to = np.empty(0, np.intp)
         if limits is not None:
             # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
             order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
             at, to = limits.rows[order], limits.columns[order]
-            kernel, own = Latent, {"lower": limits.lower[order], "upper": limits.upper[order]}
-        else:
+        limited, others = slice(0, len(at)), slice(len(at), None)
+        if has_outliers:
             is_dense = is_dense and isinstance(rows, Dense)
-            at, to, values = _recorded(rows, is_dense)
-            self.sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
-            kernel, own = Outliers, {"values": values, "sums": self.sums.reshape(-1)}
-            own |= {"matrix": None, "transposed": None}
+            *recorded, values = _recorded(rows, limits, is_dense)
+            at, to = (np.concatenate(pair) for pair in zip((at, to), recorded, strict=True))
         self.rows, targets = rows.own(at, to)
-        self.listed = targets[0][1]
-        """Where rows list these entries, if they list all that was observed."""
+        self.listed = targets[0][1][limited]
+        """Where rows list the entries with limits, if they list all that was observed."""
         more: list[Any] = []
         if columns is not None:
             self.columns, more = columns.own(to, at)
-        if limits is None and is_dense:  # the matrices are written in order, and are no targets then
-            own["matrix"], targets = self.rows.dense(), targets[1:]
-            if columns is not None:
-                own["transposed"], more = self.columns.dense(), more[1:]
-        lists = {"indptr": pointers(np.bincount(at, minlength=rows.n_rows)), "columns": to.astype(np.uint32)}
-        self._kernel = kernel(**lists, targets=targets + more, **own)
+
+        def lists(part: slice, targets: list[Any]) -> dict[str, Any]:
+            return {
+                "indptr": pointers(np.bincount(at[part], minlength=rows.n_rows)),
+                "columns": to[part].astype(np.uint32),
+                "targets": [(numbers, places[part]) for numbers, places in targets],
+            }
+
+        self._kernels: list[Latent | Outliers] = []
+        own: dict[str, Any] = {}
+        if has_outliers:
+            self.sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
+            own["sums"] = self.sums.reshape(-1)
+            # The matrices of dense rows are written in order, and are no targets then.
+            is_whole = is_dense and columns is not None
+            kept = targets[is_dense:] + more[is_whole:]
+            matrix, transposed = self.rows.dense() if is_dense else None, self.columns.dense() if is_whole else None
+            self._kernels.append(
+                Outliers(values=values, matrix=matrix, transposed=transposed, **own, **lists(others, kept))
+            )
+        if limits is not None:  # after the others, which start new sums
+            own |= {"lower": limits.lower[order], "upper": limits.upper[order]}
+            self._kernels.append(Latent(**own, **lists(limited, targets + more)))
 
     def draw_all(
         self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, *, W: Floats, Z: Floats,
@@ -336,7 +360,8 @@ class Filled:
 
         def work(first: int, last: int) -> None:
             start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows)
-            self._kernel.draw(given, start=start, stop=stop, **options)
+            for kernel in self._kernels:
+                kernel.draw(given, start=start, stop=stop, **options)
 
         workers.over_tiles(work, n_rows)
 
@@ -352,10 +377,16 @@ class Filled:
         return of_rows, of_columns
 
 
-def _recorded(view: Stored, is_dense: bool) -> tuple[Indices, Indices, Floats]:
-    """Return rows, columns and values of the observed entries, or of all entries with NaN for those that are not."""
+def _recorded(view: Stored, limits: Limits | None, is_dense: bool) -> tuple[Indices, Indices, Floats]:
+    """Return rows, columns and values of the entries without limits, or of all entries with NaN for the others."""
     if isinstance(view, Listed):
-        return view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
+        at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
+        if limits is None:
+            return at, to, values
+        exact = places_in(limits.flat, flat(at, to, limits.shape)) < 0
+        return at[exact], to[exact], values[exact]
     values = view.dense_with_nan()
+    if limits is not None:
+        values[limits.rows, limits.columns] = np.nan
     at, to = np.nonzero(np.ones(values.shape, bool) if is_dense else ~np.isnan(values))
     return at, to, values[at, to]

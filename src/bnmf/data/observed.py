@@ -141,10 +141,11 @@ class ObservedMatrix:
         """Where each entry in the order in which columns list them is in the order of the rows."""
         return np.argsort(self.listed_columns, kind="stable")
 
-    def filled(self) -> Any:
-        """Return a copy that can hold latent values of limited entries, or of all that may have gross errors."""
+    def filled(self, has_outliers: bool) -> Any:
+        """Return a copy that can hold latent values of limited entries, and of all if they may have gross errors."""
         assert isinstance(self.columns, Stored)
-        return Filled(self.limits, self._stored, self.columns, is_dense=self.is_mostly_observed)
+        options = {"has_outliers": has_outliers, "is_dense": self.is_mostly_observed}
+        return Filled(self.limits, self._stored, self.columns, **options)
 
     @property
     def is_mostly_observed(self) -> bool:

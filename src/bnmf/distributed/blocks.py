@@ -180,15 +180,16 @@ def draw_latent(
     **options: Any,
 ) -> Drawn:
     """Draw the latent values of one block of rows, given where blocks of columns begin and those of each worker."""
-    filled, new = None, block.view
-    if block.limits is not None or "log_odds" in options:
-        filled = Filled(block.limits, block.view, is_dense=is_dense)
+    sums, new, has_outliers = None, block.view, "log_odds" in options
+    if block.limits is not None or has_outliers:
+        filled = Filled(block.limits, block.view, has_outliers=has_outliers, is_dense=is_dense)
         options |= {"row_variance": own.row_variance, "column_variance": given.entry_variance}
         scaled = block.view.scaled(given.entry_scale, own.row_scale)
         with Workers() as workers:
             filled.draw_all(scaled, stream, workers, own.ids, W=_writable(own.W), Z=_writable(given.Z), **options)
         new = filled.rows
         new.refresh()
+        sums = filled.sums if has_outliers else None
     rows, columns, values = _differing(new, block.view)
     owner = np.searchsorted(bounds, columns, side="right") - 1
     order = np.argsort(owner, kind="stable")
@@ -200,7 +201,7 @@ def draw_latent(
         return positions[0][some], positions[1][some], values[some]
 
     for_columns = {worker: {number: of_block(number) for number in numbers} for worker, numbers in columns_of.items()}
-    return Drawn(Block(new), for_columns, filled.sums if filled is not None and block.limits is None else None)
+    return Drawn(Block(new), for_columns, sums)
 
 
 def _differing(view: Stored, before: Stored) -> Entries:

@@ -122,8 +122,12 @@ class ShardedScaledView(ScaledView):
 class ShardedLimits:
     """Limits of entries, which are with the blocks of rows."""
 
-    def __init__(self, rows: ShardedView) -> None:
-        self.view = rows
+    def __init__(self, rows: ShardedView, n: int) -> None:
+        self.view, self._n = rows, n
+
+    def __len__(self) -> int:
+        """Return the number of these entries."""
+        return self._n
 
     def of_rows(self, rows: Indices) -> Limits | None:
         """Return the limits of some rows, numbered anew; `rows` must ascend."""
@@ -183,7 +187,7 @@ class ShardedMatrix(ObservedMatrix):
         rows, columns = views_of(source, kind, unstored, None, cluster, bounds)
         nonnegative = min(block.lowest for block in found) >= 0
         options: dict[str, Any] = {"source": source, "kind": kind, "unstored": unstored, "cluster": cluster}
-        limits: Any = ShardedLimits(rows) if n_limited else None
+        limits: Any = ShardedLimits(rows, n_limited) if n_limited else None
         return cls(shape, n_observed, rows, columns, nonnegative=nonnegative, limits=limits, **options)
 
     @property
@@ -196,10 +200,10 @@ class ShardedMatrix(ObservedMatrix):
         self.cluster.release()  # what was needed to find the offset
         bounds = self.rows.bounds, self.columns.bounds
         rows, columns = views_of(self.source, self.kind, self.unstored, offset, self.cluster, bounds)
-        limits: Any = None if self.limits is None else ShardedLimits(rows)
+        limits: Any = None if self.limits is None else ShardedLimits(rows, len(self.limits))
         return replace(self, rows=rows, columns=columns, nonnegative=False, limits=limits)
 
-    def filled(self) -> ShardedFilled:
+    def filled(self, has_outliers: bool) -> ShardedFilled:
         """Return blocks that can hold latent values of limited entries, or of all that may have gross errors."""
         return ShardedFilled(self)
 

@@ -156,16 +156,29 @@ class Latent:
         columns: Positions,
         lower: Floats,
         upper: Floats,
+        sums: Floats | None = None,
         targets: list[tuple[Floats, Ints]],
     ) -> None: ...
-    def draw(self, given: Given, weight: Floats | None, start: int, stop: int) -> None:
-        """Draw the values of rows `start` to `stop`, each row from its stream; precisions have factors `weight`."""
+    def draw(
+        self,
+        given: Given,
+        weight: Floats | None = None,
+        log_odds: Floats | None = None,
+        factor: float = 0.0,
+        *,
+        start: int,
+        stop: int,
+    ) -> None:
+        """Draw the values of rows `start` to `stop`, each row from its stream; precisions have factors `weight`.
+
+        With gross errors, `log_odds` and `factor` are those of `Outliers`, and their sums are added to its `sums`.
+        """
 
 class Outliers:
     """Entries that may have gross errors, row by row: what was recorded, and places that hold what is drawn.
 
-    Dense rows list all columns, with NaN for entries that cannot have gross errors, and a matrix and its transpose hold
-    what is drawn. `sums` has two numbers for each tile of rows and each column.
+    Dense rows list all columns, with NaN for entries that are missing or have limits, and a matrix and its transpose
+    hold what is drawn. `sums` has two numbers for each tile of rows and each column.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-// Latent values of entries that are only known to lie between two limits: draws from their truncated normals.
+// Latent values of entries that are only known to lie between two limits: draws from their truncated normals, or from
+// mixtures of two where there may be gross errors.
 #pragma once
 
 #include <array>
@@ -85,7 +86,15 @@ public:
             if (places.data()[entry] >= 0) numbers.data()[places.data()[entry]] = value;
     }
 
-    int64_t n_rows, n, n_columns = 0;  // `n_columns` is that of the columns that have entries
+    // Return the number of columns, given two sums for each tile of rows and each column.
+    int64_t columns_of_sums(const Results& sums) const {
+        const int64_t n_tiles = (n_rows - 1 + ROWS_PER_TILE) / ROWS_PER_TILE;
+        require(n_tiles == 0 || (sums.size() % (2 * n_tiles) == 0 && int64_t(sums.size()) >= 2 * n_tiles * n_columns),
+                "sums must have two numbers for each tile of rows and each column");
+        return n_tiles == 0 ? 0 : int64_t(sums.size()) / (2 * n_tiles);
+    }
+
+    int64_t n_rows, n, n_columns = 0;  // `n_columns` is that of the columns that have entries, if there are no sums
     const int64_t* indptr;
     const uint32_t* columns;
 
@@ -95,23 +104,58 @@ private:
     std::vector<Target> targets_;
 };
 
-// Entries that are only known to lie between limits.
+// Return a bit for each entry that has a gross error, given that it lies within [0, width], where it has a mean and a
+// precision p without one: its odds are `log_odds` and the ratio of both masses.
+//
+// That ratio is at most the one of the densities at the end that is further from the mean, and at most exp(2 + a + a²/2) if
+// the nearer end is a deviations away. So most entries are known to have no gross error before masses are computed.
+[[gnu::noinline]] inline unsigned draw_gross(Vector mean, Vector p, Vector width, Vector log_odds, double factor,
+                                             Mask active, Streams& streams) {
+    const double log_scale = 0.5 * std::log(factor), gain = 0.5 - 0.5 / factor;
+    const Vector zero = broadcast(0.0), half = broadcast(0.5), root = square_root(p), beyond = mean - width;
+    const Vector nearer = larger(larger(zero - mean, beyond), zero) * root;
+    const Vector further = larger(absolute(mean), absolute(beyond)) * root;
+    const Vector by_density = broadcast(gain) * further * further - broadcast(log_scale);
+    const Vector by_mass = broadcast(2.0) + nearer + half * nearer * nearer;
+    const Vector bound = log_odds + select(by_density < by_mass, by_density, by_mass);
+    unsigned has_error = 0;
+    unsigned possible = mask_to_bits(active & (propose(exponentials(), active, streams) > zero - bound));
+    for (; possible != 0; possible &= possible - 1) {
+        const int lane = __builtin_ctz(possible);
+        const double m = extract_lane(mean, lane), q = extract_lane(p, lane), w = extract_lane(width, lane);
+        const double log_masses = log_mass(q * m / factor, q / factor, w) - log_mass(q * m, q, w);
+        const double logit = extract_lane(log_odds, lane) + log_masses + gain * q * m * m - log_scale;
+        Stream stream = streams.extract(lane);
+        const double height = uniform(stream) * std::exp(std::min(extract_lane(bound, lane), 0.0));
+        if (height * (1.0 + std::exp(-logit)) < 1.0) has_error |= 1u << lane;
+        streams.insert(lane, stream);
+    }
+    return has_error;
+}
+
+// Entries that are only known to lie between limits. With gross errors `sums` are those of `Outliers`.
 class Latent : public EntryList {
 public:
-    Latent(Pointers indptr, Positions columns, Numbers lower, Numbers upper, std::vector<Target> targets)
-        : EntryList(indptr, columns, std::move(targets)), lower_(lower), upper_(upper) {
+    Latent(Pointers indptr, Positions columns, Numbers lower, Numbers upper, std::optional<Results> sums,
+           std::vector<Target> targets)
+        : EntryList(indptr, columns, std::move(targets)), lower_(lower), upper_(upper), sums_(sums) {
         require_size(lower, n, "lower");
         require_size(upper, n, "upper");
         for (int64_t i = 0; i < n; ++i)
             require(lower.data()[i] < upper.data()[i] && (lower.data()[i] > -INFINITE || upper.data()[i] < INFINITE),
                     "limits must be apart, and one of them finite");
+        if (sums) n_columns = columns_of_sums(*sums);
     }
 
     // Draw the entries of rows `start` to `stop`, each row from streams of its id; they are stored in units of the data.
-    // `weight` has a factor of the precision of each entry.
-    void draw(const Given& given, std::optional<Numbers> weight, int64_t start, int64_t stop) const {
+    // `weight` has a factor of the precision of each entry, and `log_odds` those of a gross error in each column, which
+    // are added to the sums of their tiles.
+    void draw(const Given& given, std::optional<Numbers> weight, std::optional<Numbers> log_odds, double factor,
+              int64_t start, int64_t stop) const {
         check(given, start, stop);
         const double* weights = pointer_or_null(weight, n, "weight");
+        const double* odds = pointer_or_null(log_odds, n_columns, "log_odds");
+        require(odds == nullptr || (sums_ && factor > 1.0), "gross errors need sums and a factor above 1");
         nb::gil_scoped_release release;
         const int64_t n_components = given.n_components;
         const double *const lower = lower_.data(), *const upper = upper_.data();
@@ -128,6 +172,7 @@ public:
             for (int64_t begin = first; begin < end; begin += WIDTH) {
                 const int64_t n = std::min<int64_t>(WIDTH, end - begin);
                 double low_of[WIDTH] = {}, high_of[WIDTH] = {}, mean_of[WIDTH] = {}, p_of[WIDTH], unit_of[WIDTH];
+                double odds_of[WIDTH] = {};
                 std::fill_n(p_of, WIDTH, 1.0);
                 std::fill_n(unit_of, WIDTH, 1.0);
                 std::copy_n(lower + begin, n, low_of);
@@ -138,17 +183,39 @@ public:
                     mean_of[i] = dot(w, given.Z + column * n_components, n_components);
                     p_of[i] *= precision_of[column];
                     unit_of[i] = given.scale_of_column[column];
+                    if (odds != nullptr) odds_of[i] = odds[column];
                 }
                 const Vector low = load(low_of), high = load(high_of), mean = load(mean_of);
-                const Vector p = load(p_of) / broadcast(given.variance_of_row[row]);
                 const Vector unit = load(unit_of) * broadcast(given.scale_of_row[row]);
+                Vector p = load(p_of) / broadcast(given.variance_of_row[row]);
                 // What is drawn is the distance from the lower limit, or from the upper one if there is no lower one.
-                const Mask from_lower = low > broadcast(-INFINITE);
-                const Vector b = p * select(from_lower, mean - low * unit, high * unit - mean);
-                const Vector drawn = draw_within_lanes(b, p, (high - low) * unit, first_lanes(n), streams) / unit;
+                const Mask from_lower = low > broadcast(-INFINITE), active = first_lanes(n);
+                const Vector distance = select(from_lower, mean - low * unit, high * unit - mean);
+                const Vector width = (high - low) * unit;
+                unsigned gross = 0;
+                if (odds != nullptr) gross = draw_gross(distance, p, width, load(odds_of), factor, active, streams);
+                if (gross != 0) {
+                    bnmf::store(p_of, p);
+                    for (unsigned left = gross; left != 0; left &= left - 1)
+                        insert_lane(p, __builtin_ctz(left), p_of[__builtin_ctz(left)] / factor);
+                }
+                const Vector drawn = draw_within_lanes(p * distance, p, width, active, streams) / unit;
                 const Vector value = select(from_lower, low + drawn, high - drawn);
                 double values[WIDTH];
                 bnmf::store(values, select(value > high, high, value));  // rounding may step over a limit
+                for (; gross != 0; gross &= gross - 1) {
+                    const int lane = __builtin_ctz(gross);
+                    const int64_t column = columns[begin + lane];
+                    const double scale = extract_lane(unit, lane), residual = values[lane] * scale - mean_of[lane];
+                    Stream stream = streams.extract(lane);
+                    const double spread = std::sqrt((1.0 - 1.0 / factor) / p_of[lane]);
+                    const double error = (1.0 - 1.0 / factor) * residual - spread * normal(stream);
+                    streams.insert(lane, stream);
+                    values[lane] -= error / scale;
+                    double* const sums = sums_->data() + row / ROWS_PER_TILE * 2 * n_columns;
+                    sums[column] += 1.0;
+                    sums[n_columns + column] += error * error;
+                }
                 for (int64_t i = 0; i < n; ++i) store(begin + i, values[i]);
             }
         }
@@ -156,6 +223,7 @@ public:
 
 private:
     Numbers lower_, upper_;
+    std::optional<Results> sums_;
 };
 
 }  // namespace bnmf

@@ -10,7 +10,7 @@ namespace bnmf {
 // The entries of a matrix that may have gross errors, row by row, and what was recorded of them.
 //
 // An entry is y + e with y ~ N(w z, v); e is 0, or with a small probability e ~ N(0, (factor - 1) v). Dense rows list all
-// columns, with NaN for entries that cannot have gross errors, so that nothing has to be gathered. `matrix`
+// columns, with NaN for entries that are missing or have limits, so that nothing has to be gathered. `matrix`
 // holds their y, `transposed` too if it is given, and targets are all other places.
 class Outliers : public EntryList {
 public:
@@ -18,11 +18,8 @@ public:
              std::optional<WritableMatrix> matrix, std::optional<WritableMatrix> transposed)
         : EntryList(indptr, columns, std::move(targets)), values_(values), sums_(sums), matrix_(matrix),
           transposed_(transposed), had_error_(n / WIDTH + n_rows + 1), seen_(had_error_), in_targets_(had_error_) {
-        const int64_t n_tiles = (n_rows - 1 + ROWS_PER_TILE) / ROWS_PER_TILE;
         require_size(values, n, "values");
-        require(n_tiles == 0 || (sums.size() % (2 * n_tiles) == 0 && int64_t(sums.size()) >= 2 * n_tiles * n_columns),
-                "sums must have two numbers for each tile of rows and each column");
-        n_columns = n_tiles == 0 ? 0 : int64_t(sums.size()) / (2 * n_tiles);
+        n_columns = columns_of_sums(sums);
         for (int64_t row = 0; row < n_rows; ++row)
             require(this->indptr[row + 1] - this->indptr[row] <= n_columns, "a row has at most as many entries as columns");
         for (int64_t row = 0; row < n_rows; ++row)

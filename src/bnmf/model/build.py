@@ -8,7 +8,7 @@ import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.fixed import Fixed
-from bnmf.model.model import Model, may_have_outliers
+from bnmf.model.model import Model
 from bnmf.model.noise import Noise, as_noise
 from bnmf.model.units import LEARNED, Units, units_of
 from bnmf.priors.names import allows_negative
@@ -45,8 +45,9 @@ def build(
     """Return the model of data, with the parameters of :class:`bnmf.BayesianNMF` and of its `fit`."""
     is_weighted = noise_scale is not None or sample_weight is not None
     if isinstance(noise, str) and noise == "auto":
-        is_table = may_have_outliers(data) and data.is_mostly_observed
-        is_contaminated = is_table and data.n_observed <= MAX_CONTAMINATED and not is_weighted
+        is_table = not data.has_implicit_zeros and data.is_mostly_observed
+        is_exact = data.limits is None or 2 * len(data.limits) < data.n_observed
+        is_contaminated = is_table and is_exact and data.n_observed <= MAX_CONTAMINATED and not is_weighted
         noise = "contaminated" if is_contaminated else "column"
     law = as_noise(noise)
     if law.has_entries or law.is_known or is_weighted:

@@ -40,11 +40,6 @@ class LearnedRate(NamedTuple):
     factors: tuple[int, ...]
 
 
-def may_have_outliers(data: ObservedMatrix) -> bool:
-    """Return whether data can have gross errors: all entries are stored, and known by a number."""
-    return not data.has_implicit_zeros and data.limits is None
-
-
 @dataclass(frozen=True, eq=False)
 class Model:
     """Data, number of components, priors, noise and units.
@@ -73,9 +68,9 @@ class Model:
                 "valid model, but more components than the data can tell apart",
                 stacklevel=3,
             )
-        if self.noise_model.has_outliers and (self.entry_precision is not None or not may_have_outliers(self.data)):
+        if self.noise_model.has_outliers and (self.entry_precision is not None or self.data.has_implicit_zeros):
             raise ValueError(
-                "noise='contaminated' needs data that are not sparse with zeros, without limits, noise_scale or "
+                "noise='contaminated' needs data that are not sparse with zeros, without noise_scale or "
                 "sample_weight: use noise='column', or 'student-t' for outliers"
             )
         if self.is_weighted:

@@ -209,14 +209,15 @@ def with_latent_values(
     until the next call.
     """
     filled, own = workers.filled(model)
-    options: dict[str, Any]
-    if model.data.limits is not None:
-        part, options = streams.LATENT, {"weight": model.weights(noise)[filled.listed] if model.is_weighted else None}
-    else:
-        part, options = streams.OUTLIERS, model.noise_model.gross_errors(noise)
-    variances = {"row_variance": noise.row, "column_variance": noise.column}
-    filled.draw_all(model.rows, stream.key(sweep, part), workers, W=W, Z=Zt, **variances, **options)
-    if model.noise_model.has_outliers:
+    has_outliers = model.noise_model.has_outliers
+    options: dict[str, Any] = {"row_variance": noise.row, "column_variance": noise.column}
+    if has_outliers:
+        options |= model.noise_model.gross_errors(noise)
+    if model.is_weighted:
+        options["weight"] = model.weights(noise)[filled.listed]
+    key = stream.key(sweep, streams.OUTLIERS if has_outliers else streams.LATENT)
+    filled.draw_all(model.rows, key, workers, W=W, Z=Zt, **options)
+    if has_outliers:
         n_observed, key = model.data.columns.n_observed, stream.key(sweep, streams.SHARES)
         noise = model.noise_model.update_share(noise, filled.gross(), n_observed, key)
     for half in model.noise_model.updated_after:  # only these half-sweeps use the sums of squares

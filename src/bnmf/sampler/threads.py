@@ -36,7 +36,7 @@ class Workers:
         Both are the same until another model comes.
         """
         if self._filled[0] is not model:
-            filled = model.data.filled()
+            filled = model.data.filled(model.noise_model.has_outliers)
             self._filled = model, filled, model.with_data(*filled.scaled(model.rows, model.columns))
         return self._filled[1:]
 
