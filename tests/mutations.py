@@ -324,7 +324,7 @@ MUTATIONS = [
              "(patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]]", "(tiles[rows[1:]]",
              f"{GIBBS}::test_rows_with_the_same_pattern_share_their_sums_and_nothing_else"),
     Mutation("sums of another tile used", "data/half_sweeps.py", " & (tiles[rows[1:]] == tiles[rows[:-1]])", "",
-             "tests/data/test_patterns.py::test_what_is_not_there_is_none"),
+             "tests/data/test_patterns.py::test_what_is_not_there_is_empty"),
     # Rows that carry their residuals.
     Mutation("sum of the row not updated in other rows", ROWS, "progress.total = progress.total + change;",
              "progress.total = progress.total - change;", f"{ANY_RANK}[L1Squared + L1-mixed]"),
@@ -374,8 +374,8 @@ MUTATIONS = [
              "is_whole ? product[k] : 0.0", CANCEL),
     Mutation("squares of a complement forgotten", RESIDUALS, "lists_missing ? problem.squares[row] : 0.0",
              "is_whole ? problem.squares[row] : 0.0", CANCEL),
-    Mutation("missing entry in a complement", RESIDUALS, "                ++start;\n",
-             "                start += 2;\n", CANCEL),
+    Mutation("missing entry in a complement", ROWS, "                ++i;\n            else",
+             "                i += 2;\n            else", CANCEL),
     Mutation("complements of rows not yet drawn left to others", RESIDUALS,
              "        for (bool& is_complement : lists.is_complement)  // complements may be so long that not "
              "all of these were drawn\n"
@@ -389,8 +389,8 @@ MUTATIONS = [
              f"{EVERY_RANK}[200-0.6]"),
     Mutation("scale of a row ignored in a product", PRODUCTS, "broadcast(problem.row_scale[row])",
              "broadcast(problem.row_scale[0])", VARIANCES),
-    Mutation("deviation of a column forgotten in the scaled factor", DRAW, "s[k] = z[k] * entry_scale[row]",
-             "s[k] = given[row * n_components + k] * entry_scale[row]", VARIANCES),
+    Mutation("deviation of a column forgotten in the scaled factor", DRAW, "s[k] = z[k] * problem.entry_scale[row]",
+             "s[k] = given[row * n_components + k] * problem.entry_scale[row]", VARIANCES),
     Mutation("factor of a tile ignored", PRODUCTS, "broadcast_register<N>(factor)", "broadcast_register<N>(1.0)",
              f"{SYSTEM}[8]"),
     Mutation("components of the odd half of a vector forgotten", PRODUCTS,
