@@ -22,10 +22,11 @@ from benchmarks import pages
 from benchmarks.environment import ROOT
 from benchmarks.matrices import describe, make
 from bnmf.data import half_sweeps
-from bnmf.data.half_sweeps import min_sharing
+from bnmf.data.containers import pointers
+from bnmf.data.half_sweeps import Split, min_sharing
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Dense, Stored
-from bnmf.kernels.compiled import LEVEL, HalfSweep, Memory, Prior, Rows, Split
+from bnmf.kernels.compiled import LEVEL, ROWS_PER_TILE, HalfSweep, Memory, Prior, Rows
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs, moves
 from bnmf.sampler.moves import MIXING
@@ -78,18 +79,13 @@ class Clock:
 
 def split_of(view: Stored, part: str, n_components: int) -> Split | None:
     """Return the rows that share a system, the others, or no row for the product; None if there is no such part."""
-    sharing, others = view.split(min_sharing(n_components))
-    matrix = view.matrix if isinstance(view, Dense) else None
-    if {SHARING: sharing, RESIDUALS: others, PRODUCT: matrix}[part] is None:
+    split = view.split(min_sharing(n_components))
+    shares = np.arange(view.n_rows) % ROWS_PER_TILE < np.repeat(split.n_sharing, np.diff(split.indptr))
+    kept = {SHARING: shares, RESIDUALS: ~shares, PRODUCT: shares & False}[part]
+    if not (isinstance(view, Dense) if part == PRODUCT else kept.any()):
         return None
-    return Split(
-        data=view.kernel_data,
-        sharing_indptr=sharing.indptr if sharing and part == SHARING else None,
-        sharing_rows=sharing.rows if sharing and part == SHARING else None,
-        repeats=sharing.repeats if sharing and part == SHARING else None,
-        other_indptr=others.indptr if others and part == RESIDUALS else None,
-        other_rows=others.rows if others and part == RESIDUALS else None,
-    )
+    counts = np.bincount(split.rows[kept] // ROWS_PER_TILE, minlength=len(split.n_sharing))
+    return Split(pointers(counts), split.rows[kept], counts * (part == SHARING), split.repeats[kept])
 
 
 class ClockedHalfSweep:
@@ -106,7 +102,7 @@ class ClockedHalfSweep:
             split = split_of(view, part, self.n_components)
             if split is not None:
                 some = Rows(
-                    data=view.kernel_data, split=split, entry_scale=None, row_scale=np.ones(1),
+                    data=view.kernel_data, **split._asdict(), entry_scale=None, row_scale=np.ones(1),
                     squares=view.kernel_squares(), ids=view.ids,
                 )  # fmt: skip
                 self.parts[part] = HalfSweep(some, W, Z, prior, Memory(), *arguments[1:])

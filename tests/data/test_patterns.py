@@ -12,9 +12,11 @@ def numbers(letters):
     return np.array([-1 if letter == "." else ord(letter) - ord("A") for letter in letters])
 
 
-def by_tile(part):
-    """Return the rows of each tile of a part."""
-    return [part.rows[start:stop].tolist() for start, stop in zip(part.indptr[:-1], part.indptr[1:], strict=True)]
+def by_tile(split):
+    """Return the rows of each tile that share their missing entries, and the others."""
+    ends = zip(split.indptr[:-1], split.indptr[:-1] + split.n_sharing, split.indptr[1:], strict=True)
+    parts = [(split.rows[start:middle].tolist(), split.rows[middle:stop].tolist()) for start, middle, stop in ends]
+    return [sharing for sharing, _ in parts], [others for _, others in parts]
 
 
 # --- numbers of patterns
@@ -44,37 +46,32 @@ def test_pointers():
 
 def test_split_by_hand():
     """Tiles of six rows, and a short one; the commonest pattern of a tile comes first."""
-    sharing, others = split_rows(numbers("ABBAB." + "CCAACC" + "BBB"), 6, 2)
-    assert by_tile(sharing) == [[1, 2, 4, 0, 3], [6, 7, 10, 11, 8, 9], [12, 13, 14]]
-    np.testing.assert_array_equal(sharing.repeats, [0, 1, 1, 0, 1] + [0, 1, 1, 1, 0, 1] + [0, 1, 1])
-    assert by_tile(others) == [[5], [], []]
+    split = split_rows(numbers("ABBAB." + "CCAACC" + "BBB"), 6, 2)
+    sharing, others = by_tile(split)
+    assert sharing == [[1, 2, 4, 0, 3], [6, 7, 10, 11, 8, 9], [12, 13, 14]]
+    assert others == [[5], [], []]
+    np.testing.assert_array_equal(split.repeats, [0, 1, 1, 0, 1, 0] + [0, 1, 1, 1, 0, 1] + [0, 1, 1])
 
 
 def test_rare_patterns_are_drawn_by_themselves():
     patterns = numbers("AABBBC" + "AAACCC")
-    sharing, others = split_rows(patterns, 6, 3)
-    assert by_tile(sharing) == [[2, 3, 4], [6, 7, 8, 9, 10, 11]]
-    assert by_tile(others) == [[0, 1, 5], []]
-    sharing, others = split_rows(patterns, 6, 4)
-    assert sharing is None
-    assert by_tile(others) == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
+    assert by_tile(split_rows(patterns, 6, 3)) == ([[2, 3, 4], [6, 7, 8, 9, 10, 11]], [[0, 1, 5], []])
+    split = split_rows(patterns, 6, 4)
+    assert by_tile(split) == ([[], []], [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]])
+    assert not split.repeats.any()
 
 
-def test_what_is_not_there_is_none():
-    sharing, others = split_rows(numbers("AAAA"), 2, 2)
-    assert others is None
-    np.testing.assert_array_equal(sharing.repeats, [0, 1, 0, 1])  # none across tiles
-    sharing, others = split_rows(numbers("...."), 2, 2)
-    assert sharing is None
-    assert by_tile(others) == [[0, 1], [2, 3]]
-    assert split_rows(numbers(""), 2, 2) == (None, None)
+def test_what_is_not_there_is_empty():
+    split = split_rows(numbers("AAAA"), 2, 2)
+    assert by_tile(split) == ([[0, 1], [2, 3]], [[], []])
+    np.testing.assert_array_equal(split.repeats, [0, 1, 0, 1])  # none across tiles
+    assert by_tile(split_rows(numbers("...."), 2, 2)) == ([[], []], [[0, 1], [2, 3]])
+    assert by_tile(split_rows(numbers(""), 2, 2)) == ([], [])
 
 
 def test_rows_that_share_nothing_stay_apart_at_any_limit():
     for least in (0, 1, 2):
-        sharing, others = split_rows(numbers("..A.A"), 5, least)
-        assert by_tile(sharing) == [[2, 4]]
-        assert by_tile(others) == [[0, 1, 3]]
+        assert by_tile(split_rows(numbers("..A.A"), 5, least)) == ([[2, 4]], [[0, 1, 3]])
 
 
 @pytest.mark.parametrize("least", [1, 2, 3, 5])
@@ -84,10 +81,9 @@ def test_split_of_any_patterns(least):
         rng = np.random.default_rng(seed)
         n_rows, rows_per_tile = int(rng.integers(1, 200)), int(rng.integers(1, 40))
         patterns = rng.integers(-1, rng.integers(1, 12), size=n_rows)
-        sharing, others = split_rows(patterns, rows_per_tile, least)
+        split = split_rows(patterns, rows_per_tile, least)
         n_tiles = -(-n_rows // rows_per_tile)
-        together = by_tile(sharing) if sharing is not None else [[]] * n_tiles
-        alone = by_tile(others) if others is not None else [[]] * n_tiles
+        together, alone = by_tile(split)
         assert len(together) == len(alone) == n_tiles
         for tile in range(n_tiles):
             rows = np.arange(tile * rows_per_tile, min((tile + 1) * rows_per_tile, n_rows))
@@ -99,10 +95,7 @@ def test_split_of_any_patterns(least):
             assert sizes == sorted(sizes, reverse=True)
             goes_on = [i > 0 and found[i] == found[i - 1] for i in range(len(found))]
             assert sum(not x for x in goes_on) == len(set(found.tolist()))
-            if sharing is not None:
-                marks = sharing.repeats[sharing.indptr[tile] : sharing.indptr[tile + 1]]
-                np.testing.assert_array_equal(marks, goes_on)
-        for part in (sharing, others):
-            if part is not None:  # as the kernels take them
-                assert part.rows.dtype == part.indptr.dtype == np.int64
-        assert sharing is None or sharing.repeats.dtype == np.uint8
+            marks = split.repeats[split.indptr[tile] : split.indptr[tile + 1]]
+            np.testing.assert_array_equal(marks, goes_on + [False] * len(alone[tile]))
+        assert split.rows.dtype == split.indptr.dtype == split.n_sharing.dtype == np.int64  # as the kernels take them
+        assert split.repeats.dtype == np.uint8

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix, observed, views
 from bnmf.data.views import Dense, Listed, Sparse, listed_views, unsigned
-from bnmf.kernels.compiled import Data, Split
+from bnmf.kernels.compiled import Data, Rows
 
 NAN = np.nan
 ROWS = 23
@@ -180,8 +180,10 @@ def test_split(case, least):
     view = case[0].rows.select(np.arange(ROWS))
     lists = zip(view.indptr[:-1], view.indptr[1:], strict=True)
     listed = [tuple(view.indices[start:stop]) for start, stop in lists]
-    together, others = (set() if part is None else set(part.rows.tolist()) for part in view.split(least))
-    assert together | others == set(range(ROWS))
+    split = view.split(least)
+    assert sorted(split.rows) == list(range(ROWS))
+    ends = zip(split.indptr, split.n_sharing, strict=False)
+    together = {row for first, n in ends for row in split.rows[first : first + n].tolist()}
     for row in range(ROWS):
         tile = range(row // 4 * 4, min(row // 4 * 4 + 4, ROWS))
         alike = sum(listed[other] == listed[row] and view.lists_missing[other] for other in tile)
@@ -190,7 +192,7 @@ def test_split(case, least):
 
 def test_split_is_kept():
     view = ObservedMatrix.from_data(np.ones((9, 3))).rows
-    assert view.kernel_split(3) is view.kernel_split(3)
+    assert view.split(3) is view.split(3)
     assert view.split(3) is not view.split(4)
 
 
@@ -352,11 +354,29 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     assert listed_views(ratings, negative=False)[1].values.dtype == np.float64
 
 
-@pytest.mark.parametrize(("rows", "repeats"), [([0, 300], [0, 1]), ([0, -1], [0, 1]), ([0, 1], [0, 1]), ([0, 2], [0])])
-def test_rows_outside_of_their_tiles_are_refused(rows, repeats):
-    given = {"sharing_rows": np.array(rows), "repeats": np.array(repeats, np.uint8)}
-    with pytest.raises(ValueError, match="must"):
-        Split(data=Data(**arrays()), sharing_indptr=np.array([0, 2]), other_indptr=None, other_rows=None, **given)
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rows": np.array([0, 300, 1])}, "rows must be those of their tiles"),
+        ({"rows": np.array([0, -1, 1])}, "rows must be those of their tiles"),
+        ({"rows": np.array([0, 1, 2])}, "rows that share must list their missing positions"),
+        ({"repeats": np.zeros(2, np.uint8)}, "repeats must have 3 elements, got 2"),
+        ({"indptr": np.array([0, 4])}, "indptr must end with the number of rows"),
+        ({"indptr": np.array([0, 1, 3])}, "indptr must have 2 elements, got 3"),
+        ({"n_sharing": np.array([4])}, "n_sharing must be a number of rows of a tile"),
+        ({"n_sharing": np.array([-1])}, "n_sharing must be a number of rows of a tile"),
+    ],
+)
+def test_rows_outside_of_their_tiles_are_refused(changed, message):
+    given = {
+        "indptr": np.array([0, 3]), "rows": np.array([0, 2, 1]), "n_sharing": np.array([2]),
+        "repeats": np.zeros(3, np.uint8), "entry_scale": None, "row_scale": np.ones(1), "squares": np.ones(3),
+        "ids": np.arange(3, dtype=np.uint64),
+    }  # fmt: skip
+    data = Data(**arrays())
+    Rows(data=data, **given)
+    with pytest.raises(ValueError, match=message):
+        Rows(data=data, **given | changed)
 
 
 def test_a_view_is_sent_without_what_the_kernels_made_of_it(view_and_array):

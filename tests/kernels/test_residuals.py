@@ -28,10 +28,9 @@ def errors_of_the_kernel(monkeypatch):
 def assert_drawn_as_from_scratch(A, mask, W, Z, lists_missing, prior=PRIORS["L1"], rtol=1e-8, rows=None, **options):
     """Assert that no row shares its system, and that draws and squared errors are right."""
     view = view_of(A, mask, lists_missing)
-    sharing, others = view.split(min_sharing(W.shape[1]))
-    assert sharing is None
-    assert others is not None
-    np.testing.assert_array_equal(others[1], np.arange(len(A)))
+    split = view.split(min_sharing(W.shape[1]))
+    assert not split.n_sharing.any()
+    np.testing.assert_array_equal(split.rows, np.arange(len(A)))
     coefficients = prior.coefficients(W.shape)
     rows = np.arange(len(A)) if rows is None else rows
     expected = direct_draws(A, mask, W, Z, coefficients, rows=rows, **options)[rows]

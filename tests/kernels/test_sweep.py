@@ -147,14 +147,14 @@ def test_reference_agrees(model, form):
 def half_sweep_of(view, W, Z, memory, /, **changed):
     """Return a half-sweep that is ready to draw."""
     of_rows = {
-        "data": view.kernel_data, "split": view.kernel_split(3), "entry_scale": None, "row_scale": np.ones(1),
+        "data": view.kernel_data, **view.split(3)._asdict(), "entry_scale": None, "row_scale": np.ones(1),
         "squares": view.squares, "ids": view.ids,
     }  # fmt: skip
     given = {
         "rows": Rows(**of_rows | {name: value for name, value in changed.items() if name in of_rows}),
         "W": W, "Z": Z, "prior": L1(1.0).coefficients(W.shape).kernel_prior, "memory": memory,
-        "row_variance": np.ones(1), "entry_variance": np.ones(1), "key_high": 1, "key_low": 2, "n_passes": 1,
-        "first_drawn": 0, "end_drawn": W.shape[1], "squared_error": np.empty(len(W)),
+        "row_variance": np.ones(1), "entry_variance": np.ones(1), "key": (1, 2), "n_passes": 1,
+        "drawn": (0, W.shape[1]), "squared_error": np.empty(len(W)),
     }  # fmt: skip
     return HalfSweep(**given | {name: value for name, value in changed.items() if name not in of_rows})
 

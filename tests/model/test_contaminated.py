@@ -126,6 +126,26 @@ def test_entries_with_limits_and_gross_errors_follow_their_conditional(missing):
     assert max(probabilities) > 0.9
 
 
+def test_missing_entries_have_no_gross_errors():
+    """Nor in rows of which no entry has one: the zeros that stand for missing entries are far from the fit."""
+    rng = np.random.default_rng(2)
+    W, Zt = rng.uniform(3.0, 4.0, size=(30, 2)), rng.uniform(3.0, 4.0, size=(19, 2))
+    A = W @ Zt.T + rng.normal(size=(30, 19))
+    seen = rng.random(A.shape) < 0.8
+    model = Model(ObservedMatrix.from_data(A, seen), 2, "gee", ContaminatedNoise())
+    noise = model.noise_model.start(A.shape)._replace(column=np.ones(19), share=np.full(19, 0.01))
+    n_gross = 0
+    with Workers() as workers:
+        for i in range(20):
+            filled, after = with_latent_values(model, W, Zt, noise, Stream(1), i, workers)
+            values = filled.rows.view.dense()
+            np.testing.assert_array_equal(values[~seen], 0.0)
+            np.testing.assert_array_equal(filled.columns.view.dense(), values.T)
+            np.testing.assert_array_equal(after.gross[0], (seen & (values != A)).sum(axis=0))
+            n_gross += after.gross[0].sum()
+    assert 0 < n_gross < 20 * 30  # so most rows have none
+
+
 def test_shares_and_variances_follow_their_conditionals():
     """Of the errors of y, and of gross errors, which have 100 times their variance."""
     law = ContaminatedNoise(strength=3.0, floor=0.0)

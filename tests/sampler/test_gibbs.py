@@ -308,12 +308,10 @@ def test_rows_with_the_same_pattern_share_their_sums_and_nothing_else():
     for kind, missing in enumerate((slice(0, 0), slice(0, 5), slice(3, 12), slice(20, 30))):
         X[kinds == kind, missing] = np.nan
     data = ObservedMatrix.from_data(X)
-    sharing, others = data.rows.split(min_sharing(4))
-    assert others is None
-    tiles, rows, _ = sharing
-    np.testing.assert_array_equal(tiles, [0, ROWS_PER_TILE, len(X)])
-    np.testing.assert_array_equal(np.sort(rows[:ROWS_PER_TILE]), np.arange(ROWS_PER_TILE))
-    np.testing.assert_array_equal(np.sort(rows), np.arange(len(X)))
+    split = data.rows.split(min_sharing(4))
+    np.testing.assert_array_equal(split.n_sharing, [ROWS_PER_TILE, len(X) - ROWS_PER_TILE])
+    np.testing.assert_array_equal(np.sort(split.rows[:ROWS_PER_TILE]), np.arange(ROWS_PER_TILE))
+    np.testing.assert_array_equal(np.sort(split.rows), np.arange(len(X)))
     few = ObservedMatrix.from_data(
         np.vstack([X, np.full((2 * len(X), 30), np.nan)])
     )  # every row lists its observed entries

@@ -23,7 +23,7 @@ from bnmf.kernels.compiled import (
     squared_residuals,
 )
 from bnmf.priors.base import Coefficients
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Words
+from bnmf.utils.typing import Array, Floats, Indices, Ints, Words
 
 # Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
 # cancellation and is recomputed from the residuals.
@@ -63,7 +63,7 @@ class ScaledView:
         if n_components not in self._kernel_rows:
             self._kernel_rows[n_components] = Rows(
                 data=self.view.kernel_data,
-                split=self.view.kernel_split(min_sharing(n_components)),
+                **self.view.split(min_sharing(n_components))._asdict(),
                 entry_scale=self.entry_scale,
                 row_scale=self.row_scale,
                 squares=self.squares,
@@ -115,10 +115,9 @@ class ScaledView:
         """
         weighted = self.times(1.0 / np.sqrt(entry_variance)) if needs_errors and entry_variance.size > 1 else self
         squared_error = np.empty(len(W))
-        first_drawn, end_drawn = drawn or (0, W.shape[1])
         half = HalfSweep(
-            self.kernel_rows(W.shape[1]), W, Z, prior.kernel_prior, workers.memory, row_variance, entry_variance, *key,
-            n_passes, first_drawn, end_drawn, squared_error,
+            self.kernel_rows(W.shape[1]), W, Z, prior.kernel_prior, workers.memory, row_variance, entry_variance, key,
+            n_passes, drawn or (0, W.shape[1]), squared_error,
             squares=None if weighted is self else weighted.squares, roots=roots, ids=ids,
         )  # fmt: skip
         workers.over_tiles(lambda first, end: half.draw(first, end, workers.memory), len(W))
@@ -170,15 +169,17 @@ class ScaledView:
 # --- rows that are drawn together
 
 
-class ByTile(NamedTuple):
-    """Some of the rows: tile t has the rows `rows[indptr[t]:indptr[t + 1]]`.
+class Split(NamedTuple):
+    """The rows of each tile in the order in which they are drawn, as the kernels take them.
 
-    `repeats` says of rows that are drawn together whether each has the missing entries of the row before it, 1 or 0.
+    Tile t has the rows `rows[indptr[t]:indptr[t + 1]]`, of which the first `n_sharing[t]` share their missing entries
+    with others. `repeats` says whether each of those has the missing entries of the row before it, 1 or 0.
     """
 
     indptr: Ints
     rows: Ints
-    repeats: Array | None = None
+    n_sharing: Ints
+    repeats: Array
 
 
 def min_sharing(n_components: int) -> int:
@@ -199,23 +200,15 @@ def number_patterns(indptr: Ints, indices: Array, rows: Indices) -> Ints:
     return patterns
 
 
-def split_rows(patterns: Ints, rows_per_tile: int, min_sharing: int) -> tuple[ByTile | None, ByTile | None]:
-    """Return the rows that are drawn together, because they have the same missing entries, and the others."""
+def split_rows(patterns: Ints, rows_per_tile: int, min_sharing: int) -> Split:
+    """Return the rows that are drawn together, because they have the same missing entries, and then the others."""
     tiles = np.arange(len(patterns)) // rows_per_tile
     _, place, sizes = np.unique(np.stack([tiles, patterns]), axis=1, return_inverse=True, return_counts=True)
     n_alike = np.where(patterns >= 0, sizes[place], 0)
     shares = n_alike >= max(min_sharing, 1)
-
-    def by_tile(which: Bools) -> Ints:
-        return pointers(np.bincount(tiles[which], minlength=tiles[-1] + 1 if len(tiles) else 0))
-
-    sharing, others = None, None
-    if shares.any():
-        order = np.lexsort((patterns, -n_alike, tiles))
-        rows = order[shares[order]].astype(np.int64)
-        repeats = np.zeros(len(rows), np.uint8)
-        repeats[1:] = (patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]] == tiles[rows[:-1]])
-        sharing = ByTile(by_tile(shares), rows, repeats)
-    if not shares.all():
-        others = ByTile(by_tile(~shares), np.flatnonzero(~shares).astype(np.int64))
-    return sharing, others
+    rows = np.lexsort((np.where(shares, patterns, -1), np.where(shares, -n_alike, 0), ~shares, tiles)).astype(np.int64)
+    repeats = np.zeros(len(rows), np.uint8)
+    repeats[1:] = (patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]] == tiles[rows[:-1]])
+    n_tiles = -(-len(patterns) // rows_per_tile)
+    n_rows, n_sharing = (np.bincount(which, minlength=n_tiles) for which in (tiles, tiles[shares]))
+    return Split(pointers(n_rows), rows, n_sharing.astype(np.int64), repeats * shares[rows])

@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import SMALLEST, check_values, has_nan, pointers, row_numbers
-from bnmf.data.half_sweeps import ByTile, ScaledView, number_patterns, split_rows
-from bnmf.kernels.compiled import ROWS_PER_TILE, Data, Split
+from bnmf.data.half_sweeps import ScaledView, Split, number_patterns, split_rows
+from bnmf.kernels.compiled import ROWS_PER_TILE, Data
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Shape, Words
 
 # Listed entries that are handled at a time in sums over all of them.
@@ -156,26 +156,14 @@ class Stored(View):
         """Pattern of missing entries of each row that lists them, as a number; -1 for other rows."""
         return number_patterns(self.indptr, self.indices, np.flatnonzero(self.lists_missing))
 
-    def split(self, min_sharing: int) -> tuple[ByTile | None, ByTile | None]:
-        """Return the rows that share their missing entries with `min_sharing` rows of their tile, and the others."""
-        return split_rows(self.patterns, ROWS_PER_TILE, min_sharing)
-
     @cached_property
     def _splits(self) -> dict[int, Split]:
         return {}
 
-    def kernel_split(self, min_sharing: int) -> Split:
-        """Return the rows of `split` in the form that the kernels read."""
+    def split(self, min_sharing: int) -> Split:
+        """Return the rows that share their missing entries with `min_sharing` rows of their tile, and the others."""
         if min_sharing not in self._splits:
-            sharing, others = self.split(min_sharing)
-            self._splits[min_sharing] = Split(
-                data=self.kernel_data,
-                sharing_indptr=None if sharing is None else sharing.indptr,
-                sharing_rows=None if sharing is None else sharing.rows,
-                repeats=None if sharing is None else sharing.repeats,
-                other_indptr=None if others is None else others.indptr,
-                other_rows=None if others is None else others.rows,
-            )
+            self._splits[min_sharing] = split_rows(self.patterns, ROWS_PER_TILE, min_sharing)
         return self._splits[min_sharing]
 
     @abstractmethod

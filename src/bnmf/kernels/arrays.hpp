@@ -4,10 +4,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -32,6 +33,8 @@ using Pointers = Array<const int64_t, 1>;
 using Positions = Array<const uint32_t, 1>;
 using Flags = Array<const uint8_t, 1>;
 using Ids = Array<const uint64_t, 1>;
+using Pair = std::pair<uint64_t, uint64_t>;  // the two words of a key
+using Range = std::pair<int64_t, int64_t>;   // the first, and the one after the last
 
 inline void require(bool condition, const char* message, const char* name = "") {
     if (!condition) throw std::invalid_argument(std::string(name) + message);
@@ -62,7 +65,7 @@ inline Strided scales_of(const std::optional<Numbers>& scale, int64_t n) {
     return given != nullptr ? Strided{given, 1} : Strided{&one, 0};
 }
 
-// Zeros that start at the alignment of a vector, so that no vector straddles two cache lines. They grow on demand, and
+// Numbers that start at the alignment of a vector, so that no vector straddles two cache lines. They grow on demand, and
 // what is too small is freed first.
 class Buffer {
 public:
@@ -70,19 +73,18 @@ public:
         if (size > size_) {
             data_.reset();
             size_ = 0;
-            data_.reset(static_cast<double*>(std::calloc(size + WIDTH, sizeof(double))));
-            if (!data_) throw std::bad_alloc();
+            data_.reset(static_cast<double*>(::operator new(size * sizeof(double), ALIGNMENT)));
             size_ = size;
         }
-        const auto address = reinterpret_cast<std::uintptr_t>(data_.get());
-        return data_.get() + (-(address / sizeof(double)) % WIDTH);
+        return data_.get();
     }
 
 private:
-    struct Free {
-        void operator()(double* data) const { std::free(data); }
+    static constexpr std::align_val_t ALIGNMENT{WIDTH * sizeof(double)};
+    struct Delete {
+        void operator()(double* data) const { ::operator delete(data, ALIGNMENT); }
     };
-    std::unique_ptr<double, Free> data_;
+    std::unique_ptr<double, Delete> data_;
     int64_t size_ = 0;
 };
 
@@ -94,21 +96,13 @@ struct Memory {
     StreamWords words;
     int64_t n_uses = 0;
 
-    // Return memory for a factor.
-    Factor factor(int64_t n_rows, int64_t n_components, bool is_scaled) {
-        const int64_t side = padded_length(n_components), size = (n_rows + 1) * side;
-        double* numbers = take(side * side + (is_scaled ? 2 : 1) * size);
-        double* Z = numbers + side * side;
-        return {Z, is_scaled ? Z + size : Z, numbers, n_rows, n_components, side};
-    }
-
     double* take(int64_t size) {
         ++n_uses;
         return shared.reserve(size);
     }
 };
 
-// The data of `Data`, and the arrays that hold them.
+// The data of `Data`, checked. The arrays must outlive it.
 class DataArrays : public Data {
 public:
     using Values = Exact<nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>>;
@@ -116,10 +110,8 @@ public:
     DataArrays(Pointers indptr, Positions indices, Values values, Flags lists_missing, std::optional<Matrix> dense,
                std::optional<Pointers> stored_indptr, std::optional<Positions> stored_indices,
                std::optional<Numbers> stored_values, int64_t n_columns)
-        : Data{}, indptr_(indptr), indices_(indices), values_(values), lists_missing_(lists_missing), dense_(dense),
-          stored_indptr_(stored_indptr), stored_indices_(stored_indices), stored_values_(stored_values) {
+        : Data{}, n_listed(int64_t(indices.size())) {
         n_rows = int64_t(lists_missing.size());
-        n_listed = int64_t(indices.size());
         this->n_columns = n_columns;
         this->indptr = indptr.data();
         this->indices = indices.data();
@@ -172,15 +164,6 @@ private:
         for (std::size_t i = 0; i < positions.size(); ++i) n = std::max(n, int64_t(positions.data()[i]) + 1);
         return n;
     }
-
-    Pointers indptr_;
-    Positions indices_;
-    Values values_;
-    Flags lists_missing_;
-    std::optional<Matrix> dense_;
-    std::optional<Pointers> stored_indptr_;
-    std::optional<Positions> stored_indices_;
-    std::optional<Numbers> stored_values_;
 };
 
 // The coefficients of `Prior`, and the arrays that hold them, of shape (1 or rows, components).

@@ -27,20 +27,6 @@ class Data:
         n_columns: int,
     ) -> None: ...
 
-class Split:
-    """The rows of each tile: those that share their missing entries (`Sharing`), and all others (`Others`)."""
-
-    def __init__(
-        self,
-        *,
-        data: Data,
-        sharing_indptr: Ints | None,
-        sharing_rows: Ints | None,
-        repeats: Array | None,
-        other_indptr: Ints | None,
-        other_rows: Ints | None,
-    ) -> None: ...
-
 class Prior:
     """Coefficients of a prior: see `Coefficients`, whose fields these are."""
 
@@ -59,7 +45,7 @@ class Memory:
     """Memory of one thread, which grows on demand."""
 
 class Rows:
-    """What the half-sweeps of one factor read of the data in all sweeps.
+    """What the half-sweeps of one factor read of the data in all sweeps: see `Split`, whose fields these are, too.
 
     `row_scale` has one number for all rows or one for each, and `entry_scale` one for each column. `squares` are Σ a²
     of the rows, with all scales. Each row reads the stream of its id.
@@ -69,7 +55,10 @@ class Rows:
         self,
         *,
         data: Data,
-        split: Split,
+        indptr: Ints,
+        rows: Ints,
+        n_sharing: Ints,
+        repeats: Array,
         entry_scale: Floats | None,
         row_scale: Floats,
         squares: Floats,
@@ -80,7 +69,7 @@ class HalfSweep:
     """A half-sweep that is ready to draw W (rows, K) given Z (columns, K).
 
     Variances are one number for all or one for each row or column. `roots` are roots of the weights of the listed
-    entries. Components before `first_drawn` and from `end_drawn` on stay as they are.
+    entries. Components before drawn[0] and from drawn[1] on stay as they are.
     """
 
     def __init__(
@@ -92,11 +81,9 @@ class HalfSweep:
         memory: Memory,
         row_variance: Floats,
         entry_variance: Floats,
-        key_high: SupportsIndex,
-        key_low: SupportsIndex,
+        key: tuple[int, int],
         n_passes: int,
-        first_drawn: int,
-        end_drawn: int,
+        drawn: tuple[int, int],
         squared_error: Floats,
         squares: Floats | None = None,
         roots: Floats | None = None,

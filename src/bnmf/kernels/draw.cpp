@@ -5,13 +5,15 @@
 
 namespace bnmf {
 
-void Factor::set(const double* given, const double* inverse_deviation, const double* entry_scale) const {
+void set_factor(const Problem& problem, const double* given, const double* inverse_deviation) {
+    const int64_t n_rows = problem.n_columns, n_components = problem.n_components, side = problem.side;
+    double *const Z = problem.Z, *const scaled = problem.scaled, *const gram = problem.gram;
     for (int64_t row = 0; row < n_rows; ++row) {
         const double inverse = inverse_deviation != nullptr ? inverse_deviation[row] : 1.0;
         double *z = Z + row * side, *s = scaled + row * side;
         for (int64_t k = 0; k < n_components; ++k) z[k] = given[row * n_components + k] * inverse;
-        if (entry_scale != nullptr)
-            for (int64_t k = 0; k < n_components; ++k) s[k] = z[k] * entry_scale[row];
+        if (s != z)
+            for (int64_t k = 0; k < n_components; ++k) s[k] = z[k] * problem.entry_scale[row];
         for (int64_t k = n_components; k < side; ++k) z[k] = s[k] = 0.0;
     }
     std::fill_n(Z + n_rows * side, side, 0.0);

@@ -39,8 +39,6 @@ inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, i
             const double residual = fit.residual(row, column, value);
             total += residual * residual;
         };
-        int64_t i = data.indptr[row];
-        const int64_t end = data.indptr[row + 1];
         if (data.lists_missing[row]) {
             const double* values = whole.data();
             if (data.dense != nullptr) {
@@ -50,14 +48,9 @@ inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, i
                 for (int64_t j = data.stored_indptr[row]; j < data.stored_indptr[row + 1]; ++j)
                     whole[data.stored_indices[j]] += data.stored_values[j];
             }
-            for (int64_t column = 0; column < data.n_columns; ++column) {
-                if (i < end && data.indices[i] == column)
-                    ++i;
-                else
-                    add(column, values[column]);
-            }
+            data.visit_unlisted(row, [&](int64_t column) { add(column, values[column]); });
         } else {
-            for (; i < end; ++i) add(data.indices[i], data.value(i));
+            for (int64_t i = data.indptr[row]; i < data.indptr[row + 1]; ++i) add(data.indices[i], data.value(i));
         }
         squared_error[row] = total;
     }

@@ -1,7 +1,6 @@
 // The functions and classes that Python sees. Every kernel is serial and releases the GIL: the caller runs them in threads
 // over ranges of rows, and draws do not depend on the number of threads.
 
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include "errors.hpp"
@@ -15,55 +14,21 @@ namespace bnmf {
 namespace {
 
 using nb::arg;
-using Pair = std::pair<uint64_t, uint64_t>;
-using Range = std::pair<int64_t, int64_t>;
 
-// Fill `out` with value(i, stream), entry i from the stream of row i.
-template <typename F> void fill(uint64_t key_high, uint64_t key_low, Results& out, F value) {
+// Fill `out` with value(numbers...) of as many numbers as there are elements.
+template <typename F, typename... N> void fill(Results& out, F value, const N&... numbers) {
+    (require_size(numbers, int64_t(out.size()), "each argument"), ...);
     nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-        Stream stream = stream_of({key_high, key_low}, i);
-        out.data()[i] = value(i, stream);
-    }
+    for (std::size_t i = 0; i < out.size(); ++i) out.data()[i] = value(numbers.data()[i]...);
 }
 
-void fill_exponential(Numbers rate, uint64_t key_high, uint64_t key_low, Results out) {
-    require_size(rate, int64_t(out.size()), "rate");
-    fill(key_high, key_low, out, [&](auto i, Stream& stream) { return exponential(stream) / rate.data()[i]; });
-}
-
-void fill_gamma(Numbers shape, Numbers rate, uint64_t key_high, uint64_t key_low, Results out) {
-    require_size(shape, int64_t(out.size()), "shape");
-    require_size(rate, int64_t(out.size()), "rate");
-    fill(key_high, key_low, out, [&](auto i, Stream& stream) { return gamma(shape.data()[i], stream) / rate.data()[i]; });
-}
-
-void fill_beta(Numbers a, Numbers b, uint64_t key_high, uint64_t key_low, Results out) {
-    require_size(a, int64_t(out.size()), "a");
-    require_size(b, int64_t(out.size()), "b");
-    fill(key_high, key_low, out, [&](auto i, Stream& stream) {
-        const double x = gamma(a.data()[i], stream), y = gamma(b.data()[i], stream);
-        return x / (x + y);
-    });
-}
-
-void check_sizes(const Numbers& b, const Numbers& p, const Numbers& width, const Results& out) {
-    require_size(b, int64_t(out.size()), "b");
-    require_size(p, int64_t(out.size()), "p");
-    require_size(width, int64_t(out.size()), "width");
-}
-
-void fill_within(Numbers b, Numbers p, Numbers width, uint64_t key_high, uint64_t key_low, Results out) {
-    check_sizes(b, p, width, out);
-    fill(key_high, key_low, out, [&](auto i, Stream& stream) {
-        return draw_within(b.data()[i], p.data()[i], width.data()[i], stream);
-    });
-}
-
-void fill_log_mass(Numbers b, Numbers p, Numbers width, Results out) {
-    check_sizes(b, p, width, out);
-    nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < out.size(); ++i) out.data()[i] = log_mass(b.data()[i], p.data()[i], width.data()[i]);
+// Fill `out` with draw(stream, numbers...), entry i from the stream of row i.
+template <typename F, typename... N> void fill_random(Key key, Results& out, F draw, const N&... numbers) {
+    uint64_t row = 0;
+    fill(out, [&](auto... x) {
+        Stream stream = stream_of(key, row++);
+        return draw(stream, x...);
+    }, numbers...);
 }
 
 Pair key_words(uint64_t seed_high, uint64_t seed_low, uint64_t chain, uint64_t sweep, uint64_t part) {
@@ -134,12 +99,12 @@ void draw_both(const Rows& rows, const Rows& columns, WritableMatrix W, Writable
                Pair key_Z, int64_t n_passes, Range drawn_W, Range drawn_Z, bool columns_first, Results errors_of_rows,
                Results errors_of_columns) {
     const auto draw_W = [&] {
-        HalfSweep(rows, W, Z, prior_W, memory, row_variance, column_variance, key_W.first, key_W.second, n_passes,
-                  drawn_W.first, drawn_W.second, errors_of_rows).draw_all();
+        HalfSweep(rows, W, Z, prior_W, memory, row_variance, column_variance, key_W, n_passes, drawn_W, errors_of_rows)
+            .draw_all();
     };
     if (!columns_first) draw_W();
-    HalfSweep(columns, Z, W, prior_Z, memory, column_variance, row_variance, key_Z.first, key_Z.second, n_passes,
-              drawn_Z.first, drawn_Z.second, errors_of_columns).draw_all();
+    HalfSweep(columns, Z, W, prior_Z, memory, column_variance, row_variance, key_Z, n_passes, drawn_Z, errors_of_columns)
+        .draw_all();
     if (columns_first) draw_W();
 }
 
@@ -147,29 +112,27 @@ void bind_classes(nb::module_& m) {
     nb::class_<DataArrays>(m, "Data")
         .def(nb::init<Pointers, Positions, DataArrays::Values, Flags, std::optional<Matrix>, std::optional<Pointers>,
                       std::optional<Positions>, std::optional<Numbers>, int64_t>(),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
+             nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(),
              nb::kw_only(), arg("indptr"), arg("indices"), arg("values"), arg("lists_missing"), arg("dense").none(),
              arg("stored_indptr").none(), arg("stored_indices").none(), arg("stored_values").none(), arg("n_columns"));
     nb::class_<PriorArrays>(m, "Prior")
         .def(nb::init<Matrix, Matrix, double, std::optional<Matrix>, double, bool>(), nb::kw_only(), arg("linear"),
              arg("quadratic"), arg("pairwise"), arg("absolute").none(), arg("max_rate"), arg("paper_rule"));
     nb::class_<Memory>(m, "Memory").def(nb::init<>());
-    nb::class_<Split>(m, "Split")
-        .def(nb::init<const DataArrays&, std::optional<Pointers>, std::optional<Pointers>, std::optional<Flags>,
-                      std::optional<Pointers>, std::optional<Pointers>>(),
-             nb::keep_alive<1, 2>(), nb::kw_only(), arg("data"), arg("sharing_indptr").none(),
-             arg("sharing_rows").none(), arg("repeats").none(), arg("other_indptr").none(), arg("other_rows").none());
     nb::class_<Rows>(m, "Rows")
-        .def(nb::init<const DataArrays&, const Split&, std::optional<Numbers>, Numbers, Numbers, Ids>(),
-             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::kw_only(), arg("data"), arg("split"),
-             arg("entry_scale").none(), arg("row_scale"), arg("squares"), arg("ids"));
-    nb::class_<HalfSweep>(m, "HalfSweep")
-        .def(nb::init<const Rows&, WritableMatrix, Matrix, const PriorArrays&, Memory&, Numbers, Numbers, uint64_t,
-                      uint64_t, int64_t, int64_t, int64_t, Results, std::optional<Numbers>, std::optional<Numbers>,
-                      std::optional<Ids>>(),
-             nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(), arg("rows"), arg("W"), arg("Z"),
-             arg("prior"), arg("memory"), arg("row_variance"), arg("entry_variance"), arg("key_high"), arg("key_low"),
-             arg("n_passes"), arg("first_drawn"), arg("end_drawn"), arg("squared_error"),
-             arg("squares") = nb::none(), arg("roots") = nb::none(), arg("ids") = nb::none())
+        .def(nb::init<const DataArrays&, Pointers, Pointers, Pointers, Flags, std::optional<Numbers>, Numbers, Numbers,
+                      Ids>(),
+             nb::keep_alive<1, 2>(), nb::kw_only(), arg("data"), arg("indptr"), arg("rows"), arg("n_sharing"),
+             arg("repeats"), arg("entry_scale").none(), arg("row_scale"), arg("squares"), arg("ids"));
+    nb::class_<HalfSweep>(m, "HalfSweep")  // of Z and the variances it has copies
+        .def(nb::init<const Rows&, WritableMatrix, Matrix, const PriorArrays&, Memory&, Numbers, Numbers, Pair, int64_t,
+                      Range, Results, std::optional<Numbers>, std::optional<Numbers>, std::optional<Ids>>(),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(),
+             nb::keep_alive<1, 12>(), nb::keep_alive<1, 13>(), nb::keep_alive<1, 14>(), nb::keep_alive<1, 15>(),
+             arg("rows"), arg("W"), arg("Z"), arg("prior"), arg("memory"), arg("row_variance"), arg("entry_variance"),
+             arg("key"), arg("n_passes"), arg("drawn"), arg("squared_error"), arg("squares") = nb::none(),
+             arg("roots") = nb::none(), arg("ids") = nb::none())
         .def("draw", &HalfSweep::draw);
     nb::class_<Given>(m, "Given")
         .def(nb::init<Matrix, Matrix, std::optional<Numbers>, Numbers, Numbers, Numbers, Ids, uint64_t, uint64_t>(),
@@ -218,11 +181,25 @@ void bind_functions(nb::module_& m) {
     m.def("draw_variances", draw_variances);
     m.def("draw_rate", draw_rate);
     m.def("key_of", key_words);
-    m.def("fill_gamma", fill_gamma);
-    m.def("fill_beta", fill_beta);
-    m.def("fill_exponential", fill_exponential);
-    m.def("fill_within", fill_within);
-    m.def("fill_log_mass", fill_log_mass);
+    m.def("fill_exponential", [](Numbers rate, uint64_t high, uint64_t low, Results out) {
+        fill_random({high, low}, out, [](Stream& stream, double rate) { return exponential(stream) / rate; }, rate);
+    });
+    m.def("fill_gamma", [](Numbers shape, Numbers rate, uint64_t high, uint64_t low, Results out) {
+        const auto draw = [](Stream& stream, double shape, double rate) { return gamma(shape, stream) / rate; };
+        fill_random({high, low}, out, draw, shape, rate);
+    });
+    m.def("fill_beta", [](Numbers a, Numbers b, uint64_t high, uint64_t low, Results out) {
+        const auto draw = [](Stream& stream, double a, double b) {
+            const double x = gamma(a, stream), y = gamma(b, stream);
+            return x / (x + y);
+        };
+        fill_random({high, low}, out, draw, a, b);
+    });
+    m.def("fill_within", [](Numbers b, Numbers p, Numbers width, uint64_t high, uint64_t low, Results out) {
+        const auto draw = [](Stream& stream, double b, double p, double w) { return draw_within(b, p, w, stream); };
+        fill_random({high, low}, out, draw, b, p, width);
+    });
+    m.def("fill_log_mass", [](Numbers b, Numbers p, Numbers width, Results out) { fill(out, log_mass, b, p, width); });
 }
 
 }  // namespace

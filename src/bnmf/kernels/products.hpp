@@ -10,8 +10,6 @@
 
 namespace bnmf {
 
-// Columns of tiles of three, two and one vectors, and of those that end with half a vector.
-constexpr int THREE = 3 * WIDTH, TWO = 2 * WIDTH, ONE = WIDTH, TWO_AND_HALF = TWO + HALF, ONE_AND_HALF = ONE + HALF;
 // Rows of the factor that are summed at a time, so that they stay in the cache.
 constexpr int64_t LINES_PER_CHUNK = 128;
 
@@ -57,18 +55,14 @@ template <int ROWS, int COLUMNS>
         add_registers<ROWS, 1, HALF>(x, y + whole * LANES, line_y, n, factor, out + whole * LANES, line_out);
 }
 
-// Add a tile of COLUMNS columns at column j if that is at most MOST, and not more than what is left; return whether.
-template <int COLUMNS, int MOST>
-[[gnu::always_inline]] inline bool add_if_it_fits(Lines x, const double* y, int64_t n, double factor, double* out,
-                                                  int64_t side, int64_t width, int64_t& j) {
-    if constexpr (COLUMNS <= MOST) {
-        if (width - j >= COLUMNS) {
-            add_tile<TILE.rows, COLUMNS>(x, y + j, side, n, factor, out + j, side);
-            j += COLUMNS;
-            return true;
-        }
-    }
-    return false;
+// Add factor * Σ x yᵀ over n lines to the first columns of TILE.rows rows: COLUMNS, or as many vectors fewer as it takes
+// for not more than `width`. Return how many columns that is.
+template <int COLUMNS>
+int64_t add_widest_tile(Lines x, const double* y, int64_t side, int64_t n, double factor, double* out, int64_t width) {
+    if constexpr (COLUMNS > WIDTH)
+        if (COLUMNS > width) return add_widest_tile<COLUMNS - WIDTH>(x, y, side, n, factor, out, width);
+    add_tile<TILE.rows, COLUMNS>(x, y, side, n, factor, out, side);
+    return COLUMNS;
 }
 
 // Add factor * Σ x yᵀ over n lines to columns `begin` to `end` of TILE.rows rows, a multiple of half a vector.
@@ -77,15 +71,9 @@ template <int COLUMNS, int MOST>
 inline void add_rows(Lines x, const double* y, int64_t n, double factor, double* out, int64_t side, int64_t begin,
                      int64_t end) {
     for (int64_t j = begin; j < end;) {
-        if ((end - j) % WIDTH != 0) {
-            if (add_if_it_fits<TWO_AND_HALF, TILE.odd_columns>(x, y, n, factor, out, side, end, j)) continue;
-            if (add_if_it_fits<ONE_AND_HALF, TILE.odd_columns>(x, y, n, factor, out, side, end, j)) continue;
-            add_if_it_fits<HALF, HALF>(x, y, n, factor, out, side, end, j);
-        } else {
-            if (add_if_it_fits<THREE, TILE.columns>(x, y, n, factor, out, side, end, j)) continue;
-            if (add_if_it_fits<TWO, TILE.columns>(x, y, n, factor, out, side, end, j)) continue;
-            add_if_it_fits<ONE, TILE.columns>(x, y, n, factor, out, side, end, j);
-        }
+        const bool is_odd = (end - j) % WIDTH != 0;
+        const auto add = is_odd ? add_widest_tile<TILE.odd_columns> : add_widest_tile<TILE.columns>;
+        j += add(x, y + j, side, n, factor, out + j, end - j);
     }
 }
 
@@ -108,7 +96,7 @@ inline void set_dense_product(const Problem& problem, int64_t start, int64_t sto
                      product + (row - start) * side, side, 0, width);
         for (; row < stop; ++row)
             for (int64_t j = 0; j < side; j += WIDTH)
-                add_tile<1, ONE>({problem.data.dense + row * n_columns + begin, 1, 1}, z + j, side, n, 1.0,
+                add_tile<1, WIDTH>({problem.data.dense + row * n_columns + begin, 1, 1}, z + j, side, n, 1.0,
                                  product + (row - start) * side + j, side);
     }
 }

@@ -50,20 +50,16 @@ struct Panel {
 inline void set_list(int64_t row, bool is_complement, int64_t length, const Problem& problem, double* residuals,
                      int64_t* offsets) {
     const Data& data = problem.data;
-    int64_t start = data.indptr[row], n = 0;
-    const int64_t stop = data.indptr[row + 1], side = problem.side;
+    int64_t n = 0;
+    const int64_t side = problem.side;
     if (is_complement) {
-        for (int64_t position = 0; position < problem.n_columns; ++position) {
-            if (start < stop && data.indices[start] == position) {
-                ++start;
-            } else {
-                residuals[n] = 0.0;
-                offsets[n++] = position * side;
-            }
-        }
+        data.visit_unlisted(row, [&](int64_t position) {
+            residuals[n] = 0.0;
+            offsets[n++] = position * side;
+        });
     } else {
         const double scale = problem.row_scale[row];
-        for (int64_t i = start; i < stop; ++i) {
+        for (int64_t i = data.indptr[row]; i < data.indptr[row + 1]; ++i) {
             const int64_t column = data.indices[i];
             residuals[n] = data.value(i) * (problem.entry_scale[column] * scale);
             offsets[n++] = column * side;

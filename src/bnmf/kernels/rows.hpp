@@ -53,17 +53,29 @@ struct Data {
 
     bool has_matrix() const { return dense != nullptr || stored_indptr != nullptr; }
     double value(int64_t i) const { return single_values != nullptr ? double(single_values[i]) : values[i]; }
+
+    // Call visit(position) for all positions of a row but those that it lists.
+    template <typename F> void visit_unlisted(int64_t row, F visit) const {
+        int64_t i = indptr[row];
+        for (int64_t position = 0; position < n_columns; ++position) {
+            if (i < indptr[row + 1] && indices[i] == position)
+                ++i;
+            else
+                visit(position);
+        }
+    }
 };
 
 // Everything that draws of rows read and write.
 struct Problem {
     Data data;
     Prior prior;
-    int64_t n_components, side, n_columns;  // `side` is the number of components, padded to whole vectors
+    int64_t n_components, side, n_columns;  // `side` is the number of components, padded to whole vectors of zeros
     double* W;                              // (rows, n_components), drawn in place
-    const double* Z;                        // (n_columns + 1, side), divided by the standard deviations of the columns
-    const double* scaled;                   // Z times the scales of the data in each column
-    const double* gram;                     // (side, side), ZᵀZ
+    double* Z;                              // (n_columns + 1, side), divided by the standard deviations of the columns;
+                                            // the last row has zeros
+    double* scaled;                         // Z times the scales of the data in each column; Z itself if they are all 1
+    double* gram;                           // (side, side), ZᵀZ
     const double* product;                  // A Z of the rows from `first_row` on
     int64_t first_row;
     const double* squares;                  // Σ a² over each row, with the scales of the data
@@ -76,7 +88,7 @@ struct Problem {
     double* squared_error;                  // of each row after its draw
 };
 
-// Rows of one tile: all of them, or those that share their missing entries with others.
+// Rows of one tile that are drawn in the same way.
 struct RowList {
     const int64_t* rows;
     const uint8_t* repeats;  // whether a row has the missing entries of the row before it

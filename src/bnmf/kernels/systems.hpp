@@ -42,21 +42,16 @@ inline bool has_cancelled(int64_t n_components, const double* gram, const double
 
 // Write the system of a row, on and above the diagonal: ZᵀZ minus the sum over its missing positions.
 inline void set_system(int64_t row, const Problem& problem, double* memory, double* system) {
-    const int64_t side = problem.side, start = problem.data.indptr[row], stop = problem.data.indptr[row + 1];
-    const uint32_t* indices = problem.data.indices;
+    const Data& data = problem.data;
+    const int64_t side = problem.side;
     Chunk chunk{memory, system, side};
     std::copy_n(problem.gram, side * side, system);
-    for (int64_t i = start; i < stop; ++i) chunk.add(-1.0, problem.Z + int64_t(indices[i]) * side);
+    for (int64_t i = data.indptr[row]; i < data.indptr[row + 1]; ++i)
+        chunk.add(-1.0, problem.Z + int64_t(data.indices[i]) * side);
     chunk.flush(-1.0);
     if (has_cancelled(problem.n_components, problem.gram, system, side)) {
         std::fill_n(system, side * side, 0.0);
-        int64_t i = start;
-        for (int64_t position = 0; position < problem.n_columns; ++position) {
-            if (i < stop && indices[i] == position)
-                ++i;
-            else
-                chunk.add(1.0, problem.Z + position * side);
-        }
+        data.visit_unlisted(row, [&](int64_t position) { chunk.add(1.0, problem.Z + position * side); });
         chunk.flush(1.0);
     }
 }
