@@ -107,6 +107,7 @@ def test_random_states(posterior):
         (lambda p: p.interval(0.9, noise="no"), TypeError, "noise must be True or False, got 'no'"),
         (lambda p: p.std(noise=1), TypeError, "noise must be True or False"),
         (lambda p: p.log_likelihood([0], [0], [1.0, 2.0]), ValueError, "values must be as many"),
+        (lambda p: p.log_likelihood([0], [0], None), TypeError, "values must hold real numbers, got None"),
         (lambda p: p.posterior_of(np.ones((1, 3))), ValueError, "X has 3 columns"),
         (lambda p: p.posterior_of(np.ones((1, 5))), ValueError, "does not hold the prior of W"),
         (lambda p: p.quantile(0.5, noise=True, random_state="x"), ValueError, "random_state must be None, a whole"),

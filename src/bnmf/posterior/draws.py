@@ -323,7 +323,10 @@ class Draws:
         if (numbers["lower"] is None) != (numbers["upper"] is None):
             raise ValueError("lower and upper must be given together")
         rows, columns = self._positions(rows, columns)
-        found = {name: None if given is None else arguments.floats(given, name) for name, given in numbers.items()}
+        found = {
+            name: None if given is None and name != "values" else arguments.floats(given, name)
+            for name, given in numbers.items()
+        }
         for name, given in found.items():
             if given is not None and given.shape != columns.shape:
                 raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {given.shape}")
