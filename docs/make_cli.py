@@ -39,7 +39,7 @@ def output_of(command: str, directory: Path) -> str:
     done = subprocess.run(
         command, shell=True, cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    progress = re.compile(r"^(chain \d+: \d+/\d+|\d+/\d+ fits|Compiling).*\n", re.MULTILINE)
+    progress = re.compile(r"^((chain|calibration) \d+: \d+/\d+|\d+/\d+ fits).*\n", re.MULTILINE)
     return progress.sub("", done.stdout)
 
 

@@ -250,6 +250,7 @@ def test_words_are_read_filled_and_converted(kind, to, tmp_path):
         ".parquet": lambda: MIXED.to_parquet(source),
     }[kind]()
     table = read_table(source, words=[], keep_cells=True, ignore=["when"])
+    assert "words recur in column 'sex', so it is data: --row-names takes it as names" in table.notes
     assert table.column_names == ["sex", "age", "size", "ok"]
     assert list(table.words) == [0, 2, 3]
     rows, columns = table.to_fill()

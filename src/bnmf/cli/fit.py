@@ -27,7 +27,7 @@ CHANGEABLE = ("chains", "draws", "max_time")
 @command
 def fit(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for the results.", show_default=False)],
+    out: Annotated[Path, options.option("--out", "Directory for the results.", "DIR")],
     data: Annotated[
         Path | None,
         typer.Argument(metavar="DATA", help="The table; - for standard input. Not needed with --resume."),
@@ -47,15 +47,13 @@ def fit(
     jobs: options.Jobs = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--scheduler",
-            metavar="ADDRESS",
-            help="Fit on a Dask cluster; DATA is then a directory of Parquet parts that all workers see.",
+            "Fit on a Dask cluster; DATA is then a directory of Parquet parts that all workers see.",
+            "ADDRESS",
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume the fit in DIR, or take more draws.", show_default=False)
-    ] = False,
+    resume: Annotated[bool, options.option("--resume", "Resume the fit in DIR, or take more draws.")] = False,
     debug: Debug = False,
 ) -> None:
     """Factorise a table: predictions, components, and a report.

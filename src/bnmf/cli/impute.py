@@ -30,27 +30,17 @@ CELLS_INTERVAL = 0.9
 @command
 def impute(
     data: options.Data,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--out", metavar="FILE", help="The filled table; - for standard output.", show_default=False
-        ),
-    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The filled table; - for standard output.")],
     fit: Annotated[
-        Path | None,
-        typer.Option("--fit", metavar="DIR", help="Fill rows by a fit that bnmf fit made, in place of a new fit."),
+        Path | None, options.option("--fit", "Fill rows by a fit that bnmf fit made, in place of a new fit.", "DIR")
     ] = None,
     interval: Annotated[
         float | None,
-        typer.Option(
-            "--interval", metavar="P", help="Also write FILE.lower and FILE.upper: intervals of probability P."
-        ),
+        options.option("--interval", "Also write FILE.lower and FILE.upper: intervals of probability P.", "P"),
     ] = None,
     cells: Annotated[
         Path | None,
-        typer.Option(
-            "--cells", metavar="FILE", help="Also list what was filled: row, column, value, and interval (of 0.9 or P)."
-        ),
+        options.option("--cells", "Also list what was filled: row, column, value, and interval (of 0.9 or P).", "FILE"),
     ] = None,
     imputations: Annotated[
         int,

@@ -36,42 +36,41 @@ LIMITS = ("lower", "upper", "capped", "floored")
 LIMIT = "[COLUMN=]VALUE"
 
 
+def option(name: str, text: str, metavar: str | None = None) -> Any:
+    """Return an option whose help says what its default is."""
+    return typer.Option(name, metavar=metavar, help=text, show_default=False)
+
+
 def several(name: str, metavar: str, text: str) -> Any:
     """Return an option that may be repeated."""
-    return typer.Option(name, metavar=metavar, help=f"{text} May be repeated.", show_default=False)
+    return option(name, f"{text} May be repeated.", metavar)
 
 
 @dataclass
 class Reading:
     """How a table is read. A command with a parameter of this class has an option for each field."""
 
-    triples: Annotated[
-        bool,
-        typer.Option("--triples", help="A text with a row, a column and a value in each line.", show_default=False),
-    ] = False
+    triples: Annotated[bool, option("--triples", "A text with a row, a column and a value in each line.")] = False
     missing: Annotated[
         list[str] | None,
         several("--missing", "VALUE", "Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?."),
     ] = None
     unstored: Annotated[
         Literal["zero", "missing"] | None,
-        typer.Option("--unstored", help="What sparse files do not store: zeros, or (with --triples) missing."),
+        option("--unstored", "What sparse files do not store: zeros, or (with --triples) missing."),
     ] = None
     header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether the first line holds names; judged by default.")
+        bool | None, option("--header/--no-header", "Whether the first line holds names; judged by default.")
     ] = None
     row_names: Annotated[
-        bool | None,
-        typer.Option("--row-names/--no-row-names", help="Whether the first column holds names; judged by default."),
+        bool | None, option("--row-names/--no-row-names", "Whether the first column holds names; judged by default.")
     ] = None
     delimiter: Annotated[
-        str | None,
-        typer.Option("--delimiter", metavar="SIGN", help="Between cells: a sign, or tab; judged by default."),
+        str | None, option("--delimiter", "Between cells: a sign, or tab; judged by default.", "SIGN")
     ] = None
-    layer: Annotated[
-        str | None,
-        typer.Option("--layer", metavar="NAME", help="Layer of an AnnData file (.h5ad); by default its X."),
-    ] = None
+    layer: Annotated[str | None, option("--layer", "Layer of an AnnData file (.h5ad); by default its X.", "NAME")] = (
+        None
+    )
     ignore: Annotated[
         list[str] | None,
         several("--ignore", "COLUMN", "A column that is no part of the model; impute writes it back as it is."),
@@ -101,19 +100,9 @@ class Reading:
             raise WrongUse(f"there is no file {source}")
         if source.is_dir():
             raise WrongUse(f"{source} is a directory, not a table")
-        return read_table(
-            source,
-            triples=self.triples,
-            missing=self.missing or (),
-            unstored=self.unstored,
-            header=self.header,
-            row_names=self.row_names,
-            delimiter=delimiter,
-            layer=self.layer,
-            ignore=self.ignore or (),
-            words=words,
-            keep_cells=keep_cells,
-        ).limited(**limits)
+        options: dict[str, Any] = {name: value for name, value in vars(self).items() if name not in LIMITS}
+        options |= {"delimiter": delimiter, "missing": self.missing or (), "ignore": self.ignore or ()}
+        return read_table(source, **options, words=words, keep_cells=keep_cells).limited(**limits)
 
     def _limits(self, name: str) -> dict[str, float]:
         """Return limits by column, "" for all."""

@@ -14,7 +14,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from bnmf.tables.cells import ReadOptions, written
-from bnmf.tables.grid import Grid, grid_of, is_data
+from bnmf.tables.grid import RECURRING, Grid, grid_of, is_data
 from bnmf.tables.table import Fills, Table, TableError
 from bnmf.tables.text import N_SAMPLE_RECORDS, Dialect, Record, judged
 from bnmf.utils import memory
@@ -239,10 +239,11 @@ def read_parquet(content: bytes, options: ReadOptions) -> Table:
     check_size(8 * facts.num_rows * facts.num_columns)
     frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
     labels, words, row_names = _texts(frame.columns), options.words, options.row_names
-    has_index = not isinstance(frame.index, pd.RangeIndex)
+    has_index, notes = not isinstance(frame.index, pd.RangeIndex), []
     if row_names is None:
         row_names = not has_index and len(labels) > 1 and _as_numbers(frame.iloc[:, 0]) is None
-        row_names = row_names and (words is None or not is_data(_texts(pd.Index(frame.iloc[:, 0])), labels[0], words))
+        if row_names and words is not None and is_data(_texts(pd.Index(frame.iloc[:, 0])), labels[0], words):
+            row_names, notes = False, [RECURRING.format(labels[0])] * (labels[0] not in words)
     n_names = int(row_names and not has_index)
     numbers: list[Any] = []
     of_words: dict[int, pd.Series] = {}
@@ -260,6 +261,7 @@ def read_parquet(content: bytes, options: ReadOptions) -> Table:
         row_names=None if names is None else _texts(names),
         column_names=labels[n_names:],
         words=of_words,
+        notes=notes,
         corner=None if names is None or names.name is None else str(names.name),
     )
 

@@ -27,6 +27,8 @@ from bnmf.tables.text import (
 MAX_RECURRING = 100
 """Values in a first column of words that are categories, rather than names, if they recur."""
 
+RECURRING = "words recur in column {!r}, so it is data: --row-names takes it as names"
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -108,7 +110,7 @@ def grid_of(
     if options.row_names is None and dialect.row_names and not reader.are_names(rows):
         notes = [note for note in dialect.notes if "taken as row names" not in note]
         if len(notes) == len(dialect.notes) and reader.corner not in (words or ()):
-            notes.append(f"words recur in column {reader.corner!r}, so it is data: --row-names takes it as names")
+            notes.append(RECURRING.format(reader.corner))
         dialect = replace(dialect, row_names=False, notes=tuple(notes))
         return grid_of(found, dialect, replace(options, row_names=False), n_meta)
     matrix = np.frombuffer(values).reshape(len(lines), -1).copy()
