@@ -46,11 +46,11 @@ def listed_by(A, which):
     return {"missing": numbers >= 0, "observed": numbers < 0, "mixed": (numbers % 2 == 0) | (numbers > 13)}[which]
 
 
-# Padding: ranks around multiples of the width, numbers of rows likewise, lists of any length.
+# Padding: ranks around multiples of the width and its half, numbers of rows likewise, lists of any length.
 @pytest.mark.parametrize("which", ["missing", "observed", "mixed"])
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 def test_any_rank(which, prior):
-    for K in [1, 2, 7, 8, 9, 15, 16, 17]:
+    for K in [1, 2, 4, 5, 7, 8, 9, 12, 13, 15, 16, 17]:
         A, mask, W, Z = problem(rows=19, columns=37, K=K)
         assert_drawn_as_from_scratch(A, mask, W, Z, listed_by(A, which), prior)
 

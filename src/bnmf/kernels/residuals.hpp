@@ -39,7 +39,7 @@ struct Lists {
     int64_t n_listed = 0;
 };
 
-// Numbers that all lists of a panel of components share.
+// Components whose gathered rows of Z are in memory together, padded.
 struct Panel {
     int64_t first, width;
 };
@@ -94,51 +94,56 @@ inline Mask subtract_from_gram(const Problem& problem, Vector sign, Vector whole
     return cancelled;
 }
 
-// Copy the components of a panel of the listed rows of Z, one component after the other for each row.
+// Copy N components of a panel, from k on, of the listed rows of Z, one component after the other for each row.
 //
 // Subtract the weights w times these components from the residuals, and write Σ z² over each list. If WEIGHTED, each
 // listed row of Z is multiplied by its root.
-template <bool WEIGHTED>
-[[gnu::noinline]] void gather(const double* factor, Panel panel, const Lists& lists, const double* w, bool exceeds_cache,
-                              double* partial, double* zz) {
-    for (int64_t k = 0; k < panel.width; k += WIDTH) {
-        int64_t begin = 0, to = 0;
-        const double* const from = factor + panel.first + k;
-        for (int lane = 0; lane < lists.n_lanes; ++lane) {
-            const int64_t length = lists.lengths[lane];
-            const double* weights = w + (panel.first + k) * WIDTH + lane;
-            double* column = lists.z + to + k * length;
-            Vector sums[WIDTH];
-            for (Vector& sum : sums) sum = broadcast(0.0);
-            for (int64_t i = 0; i < length; i += WIDTH) {
-                const int64_t* listed = lists.offsets + begin + i;
-                if (exceeds_cache)
-                    for (int64_t j = PREFETCH_DISTANCE; j < std::min(PREFETCH_DISTANCE + WIDTH, length - i); ++j)
-                        __builtin_prefetch(from + listed[j]);
-                Vector z[WIDTH];
-                unrolled<WIDTH>([&](auto j) __attribute__((always_inline)) { z[j] = load(from + listed[j]); });
-                transpose(z);
-                if constexpr (WEIGHTED) {
-                    const Vector root = load(lists.roots + begin + i);
-                    unrolled<WIDTH>([&](auto j) __attribute__((always_inline)) { z[j] = z[j] * root; });
-                }
-                Vector fitted = broadcast(weights[0]) * z[0];
-                unrolled<WIDTH>([&](auto j) __attribute__((always_inline)) {
-                    store(column + i + j * length, z[j]);
-                    sums[j] = add_product(sums[j], z[j], z[j]);
-                    if constexpr (j > 0) fitted = add_product(fitted, broadcast(weights[j * WIDTH]), z[j]);
-                });
-                double* residuals = lists.residuals + begin + i;
-                store(residuals, load(residuals) - fitted);
+template <bool WEIGHTED, int N>
+[[gnu::noinline]] void gather_components(const double* factor, Panel panel, int64_t k, const Lists& lists, const double* w,
+                                         bool exceeds_cache, double* partial, double* zz) {
+    int64_t begin = 0, to = 0;
+    const double* const from = factor + panel.first + k;
+    for (int lane = 0; lane < lists.n_lanes; ++lane) {
+        const int64_t length = lists.lengths[lane];
+        const double* weights = w + (panel.first + k) * WIDTH + lane;
+        double* column = lists.z + to + k * length;
+        Vector sums[N];
+        for (Vector& sum : sums) sum = broadcast(0.0);
+        for (int64_t i = 0; i < length; i += WIDTH) {
+            const int64_t* listed = lists.offsets + begin + i;
+            if (exceeds_cache)
+                for (int64_t j = PREFETCH_DISTANCE; j < std::min(PREFETCH_DISTANCE + WIDTH, length - i); ++j)
+                    __builtin_prefetch(from + listed[j]);
+            Vector z[N];
+            load_transposed([&](int j) __attribute__((always_inline)) { return from + listed[j]; }, z);
+            if constexpr (WEIGHTED) {
+                const Vector root = load(lists.roots + begin + i);
+                for (Vector& numbers : z) numbers = numbers * root;
             }
-            unrolled<WIDTH>([&](auto j) __attribute__((always_inline)) {
-                store(partial + (j * WIDTH + lane) * WIDTH, sums[j]);
+            Vector fitted = broadcast(weights[0]) * z[0];
+            unrolled<N>([&](auto j) __attribute__((always_inline)) {
+                store(column + i + j * length, z[j]);
+                sums[j] = add_product(sums[j], z[j], z[j]);
+                if constexpr (j > 0) fitted = add_product(fitted, broadcast(weights[j * WIDTH]), z[j]);
             });
-            begin += length;
-            to += length * panel.width;
+            double* residuals = lists.residuals + begin + i;
+            store(residuals, load(residuals) - fitted);
         }
-        for (int j = 0; j < WIDTH; ++j)
-            store(zz + (panel.first + k + j) * WIDTH, row_sums(partial + j * WIDTH * WIDTH));
+        for (int j = 0; j < N; ++j) store(partial + (j * WIDTH + lane) * WIDTH, sums[j]);
+        begin += length;
+        to += length * panel.width;
+    }
+    for (int j = 0; j < N; ++j) store(zz + (panel.first + k + j) * WIDTH, row_sums(partial + j * WIDTH * WIDTH));
+}
+
+// The same for all components of a panel, of n_components in all: half a vector of them if there are no more.
+template <bool WEIGHTED>
+void gather(const double* factor, Panel panel, int64_t n_components, const Lists& lists, const double* w,
+            bool exceeds_cache, double* partial, double* zz) {
+    for (int64_t k = 0; k < panel.width; k += WIDTH) {
+        const bool is_half = n_components - panel.first - k <= HALF;
+        const auto copy = is_half ? gather_components<WEIGHTED, HALF> : gather_components<WEIGHTED, WIDTH>;
+        copy(factor, panel, k, lists, w, exceeds_cache, partial, zz);
     }
 }
 
@@ -231,8 +236,8 @@ void draw_rows(const Problem& problem, const RowList& list, double* numbers, Str
         const Vector sign = load(sign_of), whole = load(whole_of);
 
         for (int64_t first = 0; first < side; first += panel)
-            gather_listed(problem.Z, {first, std::min(panel, side - first)}, lists, lanes.w, exceeds_cache, partial,
-                          lanes.zz);
+            gather_listed(problem.Z, {first, std::min(panel, side - first)}, n_components, lists, lanes.w,
+                          exceeds_cache, partial, lanes.zz);
         if (uses_gram) {
             const Mask cancelled = subtract_from_gram(problem, sign, whole, lanes) & first_lanes(n_lanes);
             if (any(cancelled)) {  // draw these rows from their observed positions instead
@@ -251,7 +256,7 @@ void draw_rows(const Problem& problem, const RowList& list, double* numbers, Str
             for (int64_t first = 0; first < side; first += panel) {
                 const int64_t width = std::min(panel, side - first), last = std::min(first + width, n_components);
                 if (panel < side)  // the residuals are complete by now
-                    gather_listed(problem.Z, {first, width}, lists, zeros, exceeds_cache, partial, unused);
+                    gather_listed(problem.Z, {first, width}, n_components, lists, zeros, exceeds_cache, partial, unused);
                 store(changes, broadcast(0.0));
                 for (int64_t k = first; k < last; ++k) {
                     const int64_t previous = std::max(k - 1, first);

@@ -324,15 +324,31 @@ template <int D> [[gnu::always_inline]] inline void exchange(Vector& x, Vector& 
     }
 }
 
-// Exchange the off-diagonal submatrices of size D of the first `2 D n` rows: one step of a recursive transposition.
-template <int D> [[gnu::always_inline]] inline void exchange_submatrices(Vector (&rows)[WIDTH]) {
-    unrolled<WIDTH>([&](auto i) __attribute__((always_inline)) {
+// Exchange the off-diagonal submatrices of size D of the rows: one step of a recursive transposition.
+template <int D, int N> [[gnu::always_inline]] inline void exchange_submatrices(Vector (&rows)[N]) {
+    unrolled<N>([&](auto i) __attribute__((always_inline)) {
         if constexpr ((i & D) == 0) exchange<D>(rows[i], rows[i + D]);
     });
 }
 
-[[gnu::always_inline]] inline void transpose(Vector (&rows)[WIDTH]) {
-    exchange_submatrices<4>(rows);
+// Return a vector whose halves are in two places.
+[[gnu::always_inline]] inline Vector load_halves(const double* low, const double* high) {
+    Vector x;
+    if constexpr (PARTS == 1)
+        x.part[0] = concatenate(load_register<HALF>(low), load_register<HALF>(high), std::make_index_sequence<LANES>{});
+    else
+        unrolled<PARTS>([&](auto i) __attribute__((always_inline)) {
+            x.part[i] = load_register<LANES>(i * LANES < HALF ? low + i * LANES : high + i * LANES - HALF);
+        });
+    return x;
+}
+
+// Load N numbers, eight or four, from each of eight places, and transpose them: lane j of row i has number i of place(j).
+template <int N, typename F> [[gnu::always_inline]] inline void load_transposed(F place, Vector (&rows)[N]) {
+    unrolled<N>([&](auto i) __attribute__((always_inline)) {
+        constexpr int from = i % HALF, first = i / HALF * HALF;
+        rows[i] = load_halves(place(from) + first, place(from + HALF) + first);
+    });
     exchange_submatrices<2>(rows);
     exchange_submatrices<1>(rows);
 }
