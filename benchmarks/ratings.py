@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import svds
 from scipy.stats import norm
 
 from benchmarks import pages
@@ -25,6 +26,7 @@ MODELS = {
     '`BayesianNMF(offset="both", noise="both", scale="matrix")`': EFFECTS,
     'the same with `prior="normal"`': {**EFFECTS, "prior": "normal"},
     "the same, stars as intervals": {**EFFECTS, "prior": "normal", "stars": "halves"},
+    "numbers, and what is rated together": {**EFFECTS, "prior": "normal", "n_together": 10},
 }
 # Tried on the third split.
 NORMAL = {**EFFECTS, "prior": "normal"}
@@ -57,7 +59,21 @@ def cut_points(train: np.ndarray, stars: str) -> np.ndarray:
     return LEVEL + norm.ppf(np.cumsum(shares)[:-1])
 
 
-def fitted(train: np.ndarray, shape: tuple[int, int], stars: str | None = None, **settings) -> BayesianNMF:
+def rated_together(pattern: sp.csr_array, n: int) -> np.ndarray:
+    """Return components (n, films) in which films are near that the same users rated, whatever the ratings.
+
+    They are singular vectors of the pattern of ratings over the roots of its sums, without the first, which has these
+    sums alone.
+    """
+    roots = [np.sqrt(np.maximum(pattern.sum(axis=axis), 1.0)) for axis in (1, 0)]
+    _, sizes, vectors = svds(sp.diags_array(1.0 / roots[0]) @ pattern @ sp.diags_array(1.0 / roots[1]), k=n + 1, rng=0)
+    vectors = vectors[np.argsort(-sizes)[1:]]
+    return vectors / vectors.std(axis=1, keepdims=True)
+
+
+def fitted(
+    train: np.ndarray, shape: tuple[int, int], stars: str | None = None, n_together: int = 0, **settings
+) -> BayesianNMF:
     """Return a model of ratings, as numbers or as intervals between cut points."""
 
     def matrix(values: np.ndarray) -> sp.csr_array:
@@ -67,6 +83,8 @@ def fitted(train: np.ndarray, shape: tuple[int, int], stars: str | None = None, 
     if stars:
         ends = np.concatenate([[-np.inf], cut_points(train, stars), [np.inf]])
         limits = {"lower": matrix(ends[train[:, 2] - 1]), "upper": matrix(ends[train[:, 2]])}
+    if n_together:
+        settings["fixed_components"] = rated_together(matrix(np.ones(len(train))), n_together)
     with warnings.catch_warnings(action="ignore"):
         return BayesianNMF(random_state=0, **CHAINS | settings).fit(matrix(train[:, 2]), **limits)
 
