@@ -20,6 +20,7 @@ from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import common
 from bnmf.noise import CommonNoise
+from bnmf.priors import exact_draws
 from bnmf.priors.base import Coefficients
 from bnmf.priors.names import as_pair
 from bnmf.sampler.gibbs import step
@@ -55,7 +56,7 @@ class Problem:
         for prior, side in ((prior_W, self.shape[0]), (prior_Z.transposed(), self.shape[1])):
             c = prior.coefficients((side, self.n_components))
             rows = [coefficients_of_row(c, i) for i in range(side)]
-            factors.append(np.stack([row.draw((count, self.n_components), rng) for row in rows], axis=1))
+            factors.append(np.stack([exact_draws.draw(row, (count, self.n_components), rng) for row in rows], axis=1))
         return factors[0], factors[1], NOISE.scale / rng.gamma(NOISE.shape, size=count)
 
     def posterior(self, W: np.ndarray, Zt: np.ndarray, sigma2: float, rng: np.random.Generator) -> tuple[Model, State]:
