@@ -14,8 +14,6 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-import nanobind
-
 from bnmf.kernels.compiled import LEVEL
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -667,6 +665,8 @@ def copied(folder: Path) -> None:
 
 def compiled(folder: Path, **options: str) -> None:
     """Compile the kernels of a copy, for the level of this processor only, as far as a source has changed."""
+    import nanobind  # only developers who compile the kernels have it
+
     kernels, build = folder / "src" / "bnmf" / "kernels", folder / "build"
     if not build.exists():
         settings = {
