@@ -38,6 +38,7 @@ def main() -> None:
     uninstalled = environment.ensure(say)
     # Sections that are not measured in this run keep their earlier results, date and processor.
     results = tables.load(settings, RESULTS_DIRECTORY) if options.only else {"sections": {}}
+    results["sections"] = {name: results["sections"][name] for name in SECTIONS if name in results["sections"]}
     for section in results["sections"].values():
         section.setdefault("processor", results["machine"]["processor"])
     results |= {"settings": settings.name, "machine": tables.machine(environment.versions())}
