@@ -233,6 +233,7 @@ def begun(out, *arguments):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
 def test_a_fit_that_is_cut_off_is_resumed_with_the_same_draws(reports, program, table, tmp_path):
     """By Ctrl-C or a kill, when the first chain is done and the second one is being drawn."""
     processes = {how: begun(tmp_path / str(how), table, *LONG, 60) for how in (signal.SIGINT, signal.SIGKILL)}
