@@ -34,7 +34,8 @@ PRODUCTS, VECTORS, ARRAYS = "kernels/products.hpp", "kernels/vectors.hpp", "kern
 DRAW = "kernels/draw.cpp"
 LANES, MOVES, SWEEP, ERRORS = "kernels/lanes.hpp", "kernels/moves.hpp", "kernels/sweep.hpp", "kernels/errors.hpp"
 RANDOM, TRUNCATED, GAMMAS = "kernels/random.hpp", "kernels/truncated_normal.hpp", "kernels/gammas.hpp"
-LATENT, LIMITS = "kernels/latent.hpp", "data/limits.py"
+LATENT, FOLLOWERS = "kernels/latent.hpp", "kernels/interwoven.hpp"
+LIMITS, FILLED = "data/limits.py", "data/latent.py"
 GROSS = "tests/model/test_contaminated.py::"
 LIMITED_GROSS = "test_entries_with_limits_and_gross_errors_follow_their_conditional"
 COLUMNS, MIXED = "columns.py", "mixed.py"
@@ -68,6 +69,7 @@ LATENT_LANES = "tests/kernels/test_latent.py::test_draws_within_intervals_side_b
 GAMMA, BOUNDED = "tests/kernels/test_gammas.py::test_gamma", "tests/kernels/test_gammas.py::test_bounded_gamma"
 PRECISIONS = "tests/kernels/test_gammas.py::test_precisions_scale_and_strength_follow_their_conditionals"
 RATE = "tests/kernels/test_gammas.py::test_rate_follows_its_conditional"
+INTERWOVEN = "tests/kernels/test_interwoven.py::test_one_component_against_the_joint_density"
 HIERARCHY = "tests/statistical/test_hierarchy.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 
 MUTATIONS = [Mutation(*row) for row in [
@@ -86,11 +88,12 @@ MUTATIONS = [Mutation(*row) for row in [
      f"{LATENT_JOINT}[dense]"),
     ("weight of a limited entry forgotten", LATENT, "if (weights != nullptr) std::copy_n(weights + begin, n, p_of);",
      "", f"{LATENT_JOINT}[Student's t]"),
-    ("limited entry left out of the columns", LIMITS, "lists(limited, targets + more)", "lists(limited, targets)",
+    ("limited entry left out of the columns", FILLED, "lists(limited, targets + more)", "lists(limited, targets)",
      f"{LATENT_PLACES}[dense]"),
-    ("limited entry left out of lists", "data/views.py", "[target, (values, listed)] if (listed >= 0).any()",
+    ("limited entry left out of lists", "data/views.py", "[target, (self.values, listed)] if (listed >= 0).any()",
      "[target] if (listed >= 0).any()", f"{LATENT_PLACES}[dense]"),
-    ("rows and columns of limited entries exchanged", LIMITS, "columns.own(to, at)", "columns.own(at, to)",
+    ("rows and columns of limited entries exchanged", FILLED, "more = self.columns.targets(to, at)",
+     "more = self.columns.targets(at, to)",
      f"{LATENT_PLACES}[dense]"),
     ("old squares of limited rows", "data/views.py",
      'np.einsum("ij,ij->i", self.matrix, self.matrix, out=self.squares)', "pass", f"{LATENT_PLACES}[dense]"),
@@ -147,14 +150,38 @@ MUTATIONS = [Mutation(*row) for row in [
      f"{GROSS}{LIMITED_GROSS}[listed]"),
     ("gross errors of limited entries not counted", LATENT, "sums[column] += 1.0;", "",
      f"{GROSS}{LIMITED_GROSS}[dense]"),
-    ("limited entries with a second gross error", LIMITS, "values[limits.rows, limits.columns] = np.nan", "pass",
+    ("limited entries with a second gross error", FILLED, "values[limits.rows, limits.columns] = np.nan", "pass",
      f"{GROSS}{LIMITED_GROSS}[dense]"),
-    ("listed limited entries with a second gross error", LIMITS, "return at[exact], to[exact], values[exact]",
+    ("listed limited entries with a second gross error", FILLED, "return at[exact], to[exact], values[exact]",
      "return at, to, values", f"{GROSS}{LIMITED_GROSS}[listed]"),
     ("gross errors by default where most entries have limits", "model/build.py", "is_table and is_exact and",
      "is_table and", f"{GROSS}test_where_it_cannot_be"),
-    ("columns with old values of limited entries", LIMITS, "(self.rows, rows), (self.columns, columns)",
+    ("columns with old values of limited entries", FILLED, "(self.rows, rows), (self.columns, columns)",
      "(self.rows, rows), (columns.view, columns)", LIMITED_RETURN),
+    # Factors that are drawn together with values beyond limits.
+    ("values beyond limits left behind", FOLLOWERS,
+     "store(i, limit_of(i) + away[i - first - n_data + n_padded] / unit);",
+     "", f"{INTERWOVEN}[L1-{{}}]"),
+    ("values that follow stepping over a lower limit", FOLLOWERS, "std::max(lowest, -1.0 / lane_maximum(backward))",
+     "lowest", f"{INTERWOVEN}[normal-{{}}]"),
+    ("values that follow stepping over an upper limit", FOLLOWERS,
+     "1.0 / lane_maximum(broadcast(0.0) - forward), old", "INFINITE, old", f"{INTERWOVEN}[L1-{{}}]"),
+    ("sides of limits confused", FOLLOWERS, "above_.data()[i] ? 1.0 : -1.0", "above_.data()[i] ? -1.0 : 1.0",
+     f"{INTERWOVEN}[L1-{{}}]"),
+    ("prior at zero instead of at the old value", FOLLOWERS, "lane_sum(slope) - quadratic * w[k]", "lane_sum(slope)",
+     f"{INTERWOVEN}[truncated normal-{{}}]"),
+    ("residuals of data without the step before", FOLLOWERS,
+     "add_product(load(away + i), back, load(before + i))", "load(away + i)",
+     "tests/kernels/test_interwoven.py::test_components_are_drawn_one_after_the_other"),
+    ("weights of data forgotten beside followers", FOLLOWERS, "(weights == nullptr ? 1.0 : weights[i])", "1.0",
+     f"{INTERWOVEN}[L1-{{'has_weights': True}}]"),
+    ("gross errors of followers forgotten", FOLLOWERS, "limit_.data()[i] - errors_->data()[place]", "limit_.data()[i]",
+     f"{INTERWOVEN}[L1-{{'has_errors': True}}]"),
+    ("pairs of the prior forgotten beside followers", FOLLOWERS, "- prior.pairwise * (sum - w[k])", "",
+     f"{INTERWOVEN}[L2Squared and L1Squared-{{}}]"),
+    ("all entries as data beside followers", FILLED, "follows = np.isinf(upper - lower)",
+     "follows = np.isinf(upper - lower) & (upper < lower)",
+     "tests/sampler/test_gibbs.py::test_values_beyond_limits_follow_the_factors"),
     ("old sums of squares of latent values", "sampler/gibbs.py", "        _half(half, own, W, Zt)[0].refresh()\n",
      "        pass\n", LIMITED_RETURN),
     ("variance of a column as the precision of its limited entries", LATENT, "1.0 / given.variance_of_column[column]",
@@ -162,8 +189,8 @@ MUTATIONS = [Mutation(*row) for row in [
     ("spread of limited columns from what stands for their entries", "model/units.py",
      "sizes = np.where(np.isnan(mean), sizes, np.sqrt(mean**2 + variance))", "pass",
      "tests/model/test_units.py::test_units_of_limited_columns_are_those_of_their_values"),
-    ("data of limited entries shared by chains", "data/views.py", "        matrix = self.matrix.copy()\n",
-     "        matrix = self.matrix\n", f"{LATENT_PLACES}[dense]"),
+    ("data of limited entries shared by chains", "data/views.py", "        return self.matrix.copy()\n",
+     "        return self.matrix\n", f"{LATENT_PLACES}[dense]"),
     ("hidden entries keep their limits", LIMITS, "        limited &= ~hidden\n", "        pass\n",
      "tests/data/test_limits.py::test_entries_that_were_not_observed_have_no_limits"),
     ("limits lost when entries are hidden", "data/observed.py", "self.limits.where(~np.isin",

@@ -4,7 +4,14 @@ import dask
 import pytest
 from distributed import Client
 
+from bnmf.data import latent
 from tests.distributed.clusters import start_cluster
+
+
+@pytest.fixture(autouse=True)
+def _no_values_that_follow_factors(monkeypatch):
+    """Without the draws that only one process takes: all others have the same bits on a cluster."""
+    monkeypatch.setattr(latent, "MIN_FOLLOWING", 2.0)
 
 
 @pytest.fixture(scope="module")

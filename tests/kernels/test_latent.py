@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix
-from bnmf.data.limits import Filled
+from bnmf.data.latent import Filled
 from bnmf.kernels.compiled import Given, Latent
 from bnmf.model import Model
 from bnmf.model.noise import NoiseState
@@ -169,13 +169,15 @@ def test_arguments_are_checked():
         ({"lower": np.full(1, -INF), "upper": np.full(1, INF)}, "finite"),
         ({"targets": [(np.zeros(2), np.array([2]))]}, "inside"),
         ({"targets": [(np.zeros(2), np.array([1, 1]))]}, "places"),
-        ({"sums": np.zeros(3)}, "sums"),
+        ({"sums": np.zeros(3), "errors": np.zeros(1)}, "sums"),
+        ({"sums": np.zeros(2)}, "errors"),
+        ({"sums": np.zeros(2), "errors": np.zeros(2)}, "errors"),
     ):
         with pytest.raises(ValueError, match=match):
             Latent(**(good | wrong))
     one = np.ones(1)
     given = Given(np.ones((1, 2)), np.ones((1, 2)), None, one, one, one, np.zeros(1, np.uint64), 3, 4)
-    for more, options in (({}, {"factor": 2.0}), ({"sums": np.zeros(2)}, {"factor": 1.0})):
+    for more, options in (({}, {"factor": 2.0}), ({"sums": np.zeros(2), "errors": np.zeros(1)}, {"factor": 1.0})):
         with pytest.raises(ValueError, match="gross errors need"):
             Latent(**good, **more).draw(given, log_odds=np.zeros(1), **options, start=0, stop=1)
     with pytest.raises(TypeError):  # a copy would be written to

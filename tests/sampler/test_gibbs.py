@@ -9,6 +9,8 @@ from scipy import stats
 from tests.statistical.checks import assert_follows
 from tests.statistical.prior_pairs import NAMES, pairs
 
+from bnmf import limits
+from bnmf.data import latent
 from bnmf.data.half_sweeps import min_sharing
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Dense, Listed, Sparse
@@ -23,6 +25,7 @@ from bnmf.sampler.gibbs import sample, start, step
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
+from bnmf.sampler.threads import Workers
 
 
 def some_data(M=12, N=9, missing=0.3, seed=0):
@@ -45,6 +48,36 @@ def assert_identical(a, b):
 
 
 # --- one chain, however it is run
+
+
+@pytest.mark.parametrize("missing", [0.2, 0.7])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_values_beyond_limits_follow_the_factors(missing, n_threads, monkeypatch):
+    """A draw of factors that their values follow changes both, and neither the residuals nor what was observed."""
+    monkeypatch.setattr(latent, "MIN_FOLLOWING", 0.0)
+    A = some_data(M=ROWS_PER_TILE + 10, N=ROWS_PER_TILE + 5, missing=missing)
+    lower, upper = limits(np.clip(A, 0.5, 2.0), capped=2.0, floored=0.5)
+    data = ObservedMatrix.from_data(np.clip(A, 0.5, 2.0), lower=lower, upper=upper)
+    assert isinstance(data.rows, Dense if missing == 0.2 else Listed)
+    model, stream = Model(data, 3, L1(1.0), "both"), Stream(0)
+    with Workers(n_threads) as workers:
+        state = start(model, stream, workers=workers)
+        found = []
+        for priors in (None, model.coefficients(())):
+            W, Zt = state.W.copy(), state.Zt.copy()
+            own, _ = gibbs.with_latent_values(model, W, Zt, state.noise, stream, 1, workers, priors)
+            values = own.rows.view.dense_with_nan()
+            np.testing.assert_array_equal(values, own.columns.view.dense_with_nan().T)
+            found.append((W, Zt, values))
+    (W, Zt, before), (new_W, new_Zt, after) = found
+    assert (new_W != W).all()
+    assert (new_Zt != Zt).all()
+    exact = ~np.isnan(A) & (A > 0.5) & (A < 2.0)
+    np.testing.assert_array_equal(after[exact], A[exact])
+    assert (after[A >= 2.0] >= 2.0).all()
+    assert (after[A <= 0.5] <= 0.5).all()
+    limited = (A >= 2.0) | (A <= 0.5)
+    np.testing.assert_allclose((after - new_W @ new_Zt.T)[limited], (before - W @ Zt.T)[limited], rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(NAMES)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bnmf.data import latent
 from bnmf.model import contaminated
 from bnmf.model.units import Units
 from bnmf.noise import ContaminatedNoise, GroupedNoise, StudentT
@@ -69,8 +70,9 @@ PROBLEMS = {
 
 
 @pytest.fixture(autouse=True)
-def _frequent_gross_errors(monkeypatch):
+def _frequent_gross_errors_and_followers(monkeypatch):
     monkeypatch.setattr(contaminated, "SHARE_PRIOR", (1.0, 2.0))
+    monkeypatch.setattr(latent, "MIN_FOLLOWING", 0.0)
 
 
 def assert_returns(name, replicates):

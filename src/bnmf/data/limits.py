@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.data.containers import as_csr, as_floats, pointers, row_numbers
-from bnmf.data.half_sweeps import ScaledView, Threads
-from bnmf.data.views import Dense, Listed, Stored, flat, places_in, within_ranges
-from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Latent, Outliers, fill_log_mass
+from bnmf.data.containers import as_csr, as_floats, row_numbers
+from bnmf.data.views import flat, places_in, within_ranges
+from bnmf.kernels.compiled import fill_log_mass
 from bnmf.utils.arguments import is_pandas, numbers
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Key, Shape, Words
+from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
 
 
 class LimitArrays(NamedTuple):
@@ -287,106 +286,3 @@ def by_column(given: Any, name: str, n_columns: int, names: Any) -> Floats:
     if array.shape not in ((), (n_columns,)):
         raise ValueError(f"{name} must be one number or one for each of {n_columns} columns, got shape {array.shape}")
     return np.broadcast_to(array, n_columns).astype(np.float64)
-
-
-# --- latent values
-
-
-class Filled:
-    """Rows of the data, and columns if they are given, with the latent values that one chain has of some entries.
-
-    These are the entries with limits, and all entries if they may have gross errors. `is_dense` says that dense rows
-    then list missing entries too, so that each row has the same columns.
-    """
-
-    columns: Stored
-
-    def __init__(
-        self,
-        limits: Limits | None,
-        rows: Stored,
-        columns: Stored | None = None,
-        *,
-        has_outliers: bool = False,
-        is_dense: bool = False,
-    ) -> None:
-        at = to = np.empty(0, np.intp)
-        if limits is not None:
-            # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
-            order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
-            at, to = limits.rows[order], limits.columns[order]
-        limited, others = slice(0, len(at)), slice(len(at), None)
-        if has_outliers:
-            is_dense = is_dense and isinstance(rows, Dense)
-            *recorded, values = _recorded(rows, limits, is_dense)
-            at, to = (np.concatenate(pair) for pair in zip((at, to), recorded, strict=True))
-        self.rows, targets = rows.own(at, to)
-        self.listed = targets[0][1][limited]
-        """Where rows list the entries with limits, if they list all that was observed."""
-        more: list[Any] = []
-        if columns is not None:
-            self.columns, more = columns.own(to, at)
-
-        def lists(part: slice, targets: list[Any]) -> dict[str, Any]:
-            return {
-                "indptr": pointers(np.bincount(at[part], minlength=rows.n_rows)),
-                "columns": to[part].astype(np.uint32),
-                "targets": [(numbers, places[part]) for numbers, places in targets],
-            }
-
-        self._kernels: list[Latent | Outliers] = []
-        own: dict[str, Any] = {}
-        if has_outliers:
-            self.sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
-            own["sums"] = self.sums.reshape(-1)
-            # The matrices of dense rows are written in order, and are no targets then.
-            is_whole = is_dense and columns is not None
-            kept = targets[is_dense:] + more[is_whole:]
-            matrix, transposed = self.rows.dense() if is_dense else None, self.columns.dense() if is_whole else None
-            self._kernels.append(
-                Outliers(values=values, matrix=matrix, transposed=transposed, **own, **lists(others, kept))
-            )
-        if limits is not None:  # after the others, which start new sums
-            own |= {"lower": limits.lower[order], "upper": limits.upper[order]}
-            self._kernels.append(Latent(**own, **lists(limited, targets + more)))
-
-    def draw_all(
-        self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, *, W: Floats, Z: Floats,
-        row_variance: Floats, column_variance: Floats, **options: Any,
-    ) -> None:  # fmt: skip
-        """Draw the latent values of all rows, with the scales of other views; see `Latent.draw`, `Outliers.draw`."""
-        ids, n_rows = self.rows.ids if ids is None else ids, self.rows.n_rows
-        given = Given(W, Z, scaled.entry_scale, scaled.row_scale, row_variance, column_variance, ids, *key)
-
-        def work(first: int, last: int) -> None:
-            start, stop = first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows)
-            for kernel in self._kernels:
-                kernel.draw(given, start=start, stop=stop, **options)
-
-        workers.over_tiles(work, n_rows)
-
-    def gross(self) -> Floats:
-        """Return the number of gross errors in each column, and their sum of squares in units of the model."""
-        return self.sums.sum(axis=0)
-
-    def scaled(self, rows: ScaledView, columns: ScaledView) -> tuple[ScaledView, ScaledView]:
-        """Return rows and columns with the factors of other views."""
-        of_rows, of_columns = (
-            own.scaled(like.entry_scale, like.row_scale) for own, like in ((self.rows, rows), (self.columns, columns))
-        )
-        return of_rows, of_columns
-
-
-def _recorded(view: Stored, limits: Limits | None, is_dense: bool) -> tuple[Indices, Indices, Floats]:
-    """Return rows, columns and values of the entries without limits, or of all entries with NaN for the others."""
-    if isinstance(view, Listed):
-        at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
-        if limits is None:
-            return at, to, values
-        exact = places_in(limits.flat, flat(at, to, limits.shape)) < 0
-        return at[exact], to[exact], values[exact]
-    values = view.dense_with_nan()
-    if limits is not None:
-        values[limits.rows, limits.columns] = np.nan
-    at, to = np.nonzero(np.ones(values.shape, bool) if is_dense else ~np.isnan(values))
-    return at, to, values[at, to]

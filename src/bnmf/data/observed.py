@@ -13,7 +13,8 @@ import scipy.sparse as sp
 
 from bnmf.data import views
 from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan, row_numbers
-from bnmf.data.limits import Filled, Limits, with_limits, with_sparse_limits
+from bnmf.data.latent import Filled
+from bnmf.data.limits import Limits, with_limits, with_sparse_limits
 from bnmf.data.views import Listed, Sparse, Stored, View
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.utils.arguments import is_pandas

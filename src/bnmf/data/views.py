@@ -193,8 +193,12 @@ class Stored(View):
         """Return the same as the kernels take it."""
 
     @abstractmethod
-    def own(self, rows: Indices, columns: Indices) -> tuple[Self, Targets]:
-        """Return a view with data of its own, and where these hold some entries."""
+    def own(self) -> Self:
+        """Return a view with data of its own, which may be changed."""
+
+    @abstractmethod
+    def targets(self, rows: Indices, columns: Indices) -> Targets:
+        """Return where the data hold some entries."""
 
     def refresh(self) -> None:
         """Compute again what is stored of the data, after entries were changed."""
@@ -251,11 +255,14 @@ class Listed(Stored):
             return self._row_sums(lambda values, positions: values**2)
         return self._row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
 
-    def own(self, rows: Indices, columns: Indices) -> tuple[Self, Targets]:
+    def own(self) -> Self:
         own = replace(self, values=self.values.astype(np.float64))
         own.__dict__["patterns"] = self.patterns
+        return own
+
+    def targets(self, rows: Indices, columns: Indices) -> Targets:
         shape = self.n_rows, self.n_columns
-        return own, [(own.values, places_in(flat(self.listed_rows, self.indices, shape), flat(rows, columns, shape)))]
+        return [(self.values, places_in(flat(self.listed_rows, self.indices, shape), flat(rows, columns, shape)))]
 
     def sums(self) -> Floats:
         return self._row_sums(lambda values, positions: values)
@@ -319,20 +326,28 @@ class Whole(Stored):
     def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
         return self.sums_of_squares(entry_scale)
 
-    def own(self, rows: Indices, columns: Indices) -> tuple[Self, Targets]:
-        shape, values = (self.n_rows, self.n_columns), self.values.astype(np.float64)
+    def own(self) -> Self:
+        copies: dict[str, Any] = {"values": self.values.astype(np.float64), "squares": self.squares.copy()}
+        own = replace(self, matrix=self._own_matrix(), **copies)
+        own.__dict__["patterns"] = self.patterns  # which do not change
+        return own
+
+    def targets(self, rows: Indices, columns: Indices) -> Targets:
+        shape = self.n_rows, self.n_columns
         wanted = flat(rows, columns, shape)
-        matrix, target = self._own_matrix(wanted)
         listed, is_listed = np.full(len(wanted), -1), ~self.lists_missing[rows]
         if is_listed.any():
             listed[is_listed] = places_in(flat(self.listed_rows, self.indices, shape), wanted[is_listed])
-        own = replace(self, matrix=matrix, values=values, squares=self.squares.copy())
-        own.__dict__["patterns"] = self.patterns  # which do not change
-        return own, [target, (values, listed)] if (listed >= 0).any() else [target]
+        target = self._in_matrix(wanted)
+        return [target, (self.values, listed)] if (listed >= 0).any() else [target]
 
     @abstractmethod
-    def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
-        """Return a copy of the matrix, and where it holds some entries."""
+    def _own_matrix(self) -> Any:
+        """Return a copy of the matrix."""
+
+    @abstractmethod
+    def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
+        """Return where the matrix holds some entries."""
 
     def sums(self) -> Floats:
         return np.asarray(self.matrix.sum(axis=1), dtype=np.float64).ravel()
@@ -375,9 +390,11 @@ class Dense(Whole):
     def _others(self, row: int, missing: Positions) -> Floats:
         return np.delete(self.matrix[row], missing)
 
-    def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
-        matrix = self.matrix.copy()
-        return matrix, (matrix.reshape(-1), wanted)
+    def _own_matrix(self) -> Any:
+        return self.matrix.copy()
+
+    def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
+        return self.matrix.reshape(-1), wanted
 
 
 class Sparse(Whole):
@@ -401,10 +418,13 @@ class Sparse(Whole):
         values = self.matrix.data[stored][~np.isin(self.matrix.indices[stored], missing)]
         return values if len(values) == self.n_observed[row] else np.append(values, 0.0)
 
-    def _own_matrix(self, wanted: Ints) -> tuple[Any, tuple[Floats, Ints]]:
+    def _own_matrix(self) -> Any:
         old = self.matrix
-        matrix = sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
-        return matrix, (matrix.data, places_in(flat(row_numbers(old.indptr), old.indices, old.shape), wanted))
+        return sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
+
+    def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
+        matrix = self.matrix
+        return matrix.data, places_in(flat(row_numbers(matrix.indptr), matrix.indices, matrix.shape), wanted)
 
 
 # --- from arrays to both views and the number of observed entries

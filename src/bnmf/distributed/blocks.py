@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from dask.sizeof import sizeof
 
 from bnmf.data.containers import as_csr, as_dense, as_floats, check_values
-from bnmf.data.limits import Filled, Limits, between, with_sparse_limits
+from bnmf.data.latent import Filled
+from bnmf.data.limits import Limits, between, with_sparse_limits
 from bnmf.data.views import Dense, Stored, dense_view, listed_view, observed_csr, sparse_view, without_nan
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.threads import Workers
@@ -217,8 +218,8 @@ def _differing(view: Stored, before: Stored) -> Entries:
 def fill_columns(block: Block, number: int, first: int, pieces: list[dict[int, Entries]]) -> Block:
     """Return a block of columns with latent values from all blocks of rows."""
     rows, columns, values = (np.concatenate(parts) for parts in zip(*(piece[number] for piece in pieces), strict=True))
-    view, targets = block.view.own(columns.astype(np.intp) - first, rows)
-    for numbers, places in targets:
+    view = block.view.own()
+    for numbers, places in view.targets(columns.astype(np.intp) - first, rows):
         numbers[places[places >= 0]] = values[places >= 0]
     view.refresh()
     return Block(view)

@@ -144,6 +144,7 @@ class Latent:
         lower: Floats,
         upper: Floats,
         sums: Floats | None = None,
+        errors: Floats | None = None,
         targets: list[tuple[Floats, Ints]],
     ) -> None: ...
     def draw(
@@ -160,6 +161,33 @@ class Latent:
 
         With gross errors, `log_odds` and `factor` are those of `Outliers`, and their sums are added to its `sums`.
         """
+
+class Interwoven:
+    """Observed entries of some rows: those that are data, with a limit of NaN, and then those beyond a limit."""
+
+    def __init__(
+        self,
+        *,
+        indptr: Ints,
+        columns: Positions,
+        limit: Floats,
+        above: Array,
+        errors: Floats | None,
+        places: Ints | None,
+        targets: list[tuple[Floats, Ints]],
+    ) -> None: ...
+    def draw(
+        self,
+        given: Given,
+        W: Floats,
+        prior: Prior,
+        drawn: tuple[int, int],
+        weight: Floats | None,
+        *,
+        start: int,
+        stop: int,
+    ) -> None:
+        """Draw rows `start` to `stop` of W together with the values beyond limits, which follow W."""
 
 class Outliers:
     """Entries that may have gross errors, row by row: what was recorded, and places that hold what is drawn.

@@ -80,6 +80,13 @@ public:
         return std::any_of(targets_.begin(), targets_.end(), [&](auto& target) { return target.second.data()[entry] >= 0; });
     }
 
+    // Return the value of an entry that is in a target.
+    double value(int64_t entry) const {
+        for (const auto& [numbers, places] : targets_)
+            if (places.data()[entry] >= 0) return numbers.data()[places.data()[entry]];
+        return NOT_A_NUMBER;
+    }
+
     // Store the value of an entry in all places.
     void store(int64_t entry, double value) const {
         for (const auto& [numbers, places] : targets_)
@@ -133,14 +140,17 @@ private:
     return has_error;
 }
 
-// Entries that are only known to lie between limits. With gross errors `sums` are those of `Outliers`.
+// Entries that are only known to lie between limits. With gross errors `sums` are those of `Outliers`, and `errors` holds
+// that of each entry in units of the data, or 0.
 class Latent : public EntryList {
 public:
     Latent(Pointers indptr, Positions columns, Numbers lower, Numbers upper, std::optional<Results> sums,
-           std::vector<Target> targets)
-        : EntryList(indptr, columns, std::move(targets)), lower_(lower), upper_(upper), sums_(sums) {
+           std::optional<Results> errors, std::vector<Target> targets)
+        : EntryList(indptr, columns, std::move(targets)), lower_(lower), upper_(upper), sums_(sums), errors_(errors) {
         require_size(lower, n, "lower");
         require_size(upper, n, "upper");
+        require(sums.has_value() == errors.has_value(), "sums and errors go together");
+        if (errors) require_size(*errors, n, "errors");
         for (int64_t i = 0; i < n; ++i)
             require(lower.data()[i] < upper.data()[i] && (lower.data()[i] > -INFINITE || upper.data()[i] < INFINITE),
                     "limits must be apart, and one of them finite");
@@ -203,6 +213,7 @@ public:
                 const Vector value = select(from_lower, low + drawn, high - drawn);
                 double values[WIDTH];
                 bnmf::store(values, select(value > high, high, value));  // rounding may step over a limit
+                if (odds != nullptr) std::fill_n(errors_->data() + begin, n, 0.0);
                 for (; gross != 0; gross &= gross - 1) {
                     const int lane = __builtin_ctz(gross);
                     const int64_t column = columns[begin + lane];
@@ -211,6 +222,7 @@ public:
                     const double spread = std::sqrt((1.0 - 1.0 / factor) / p_of[lane]);
                     const double error = (1.0 - 1.0 / factor) * residual - spread * normal(stream);
                     streams.insert(lane, stream);
+                    errors_->data()[begin + lane] = error / scale;
                     values[lane] -= error / scale;
                     double* const sums = sums_->data() + row / ROWS_PER_TILE * 2 * n_columns;
                     sums[column] += 1.0;
@@ -223,7 +235,7 @@ public:
 
 private:
     Numbers lower_, upper_;
-    std::optional<Results> sums_;
+    std::optional<Results> sums_, errors_;
 };
 
 }  // namespace bnmf

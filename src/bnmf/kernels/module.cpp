@@ -5,7 +5,7 @@
 
 #include "errors.hpp"
 #include "gammas.hpp"
-#include "latent.hpp"
+#include "interwoven.hpp"
 #include "moves.hpp"
 #include "outliers.hpp"
 #include "sweep.hpp"
@@ -139,10 +139,19 @@ void bind_classes(nb::module_& m) {
              arg("W"), arg("Z"), arg("entry_scale").none(), arg("row_scale"), arg("row_variance"), arg("column_variance"),
              arg("ids"), arg("key_high"), arg("key_low"));
     nb::class_<Latent>(m, "Latent")
-        .def(nb::init<Pointers, Positions, Numbers, Numbers, std::optional<Results>, std::vector<Target>>(), nb::kw_only(),
-             arg("indptr"), arg("columns"), arg("lower"), arg("upper"), arg("sums") = nb::none(), arg("targets"))
+        .def(nb::init<Pointers, Positions, Numbers, Numbers, std::optional<Results>, std::optional<Results>,
+                      std::vector<Target>>(),
+             nb::kw_only(), arg("indptr"), arg("columns"), arg("lower"), arg("upper"), arg("sums") = nb::none(),
+             arg("errors") = nb::none(), arg("targets"))
         .def("draw", &Latent::draw, arg("given"), arg("weight") = nb::none(), arg("log_odds") = nb::none(),
              arg("factor") = 0.0, arg("start"), arg("stop"));
+    nb::class_<Interwoven>(m, "Interwoven")
+        .def(nb::init<Pointers, Positions, Numbers, Flags, std::optional<Numbers>, std::optional<Pointers>,
+                      std::vector<Target>>(),
+             nb::kw_only(), arg("indptr"), arg("columns"), arg("limit"), arg("above"), arg("errors").none(),
+             arg("places").none(), arg("targets"))
+        .def("draw", &Interwoven::draw, arg("given"), arg("W"), arg("prior"), arg("drawn"), arg("weight").none(),
+             arg("start"), arg("stop"));
     nb::class_<Outliers>(m, "Outliers")
         .def(nb::init<Pointers, Positions, Numbers, Results, std::vector<Target>, std::optional<WritableMatrix>,
                       std::optional<WritableMatrix>>(),

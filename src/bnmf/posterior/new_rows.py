@@ -11,7 +11,8 @@ import numpy as np
 
 from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids, scramble
-from bnmf.data.limits import Filled, Limits
+from bnmf.data.latent import Filled
+from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
 from bnmf.model.noise import Law, NoiseState

@@ -78,9 +78,10 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     workers = workers or Workers()
     sweep = state.sweep + 1
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
-    if model.data.limits is not None or model.noise_model.has_outliers:
-        model, noise = with_latent_values(model, W, Zt, noise, stream, sweep, workers)
     prior_W, prior_Z = model.coefficients(state.rates)
+    if model.data.limits is not None or model.noise_model.has_outliers:
+        priors = (prior_W, prior_Z) if moves.interweave else None
+        model, noise = with_latent_values(model, W, Zt, noise, stream, sweep, workers, priors)
     if _runs_in_one_call(model, noise, workers):
         errors = _draw_both(model, W, Zt, prior_W, prior_Z, noise, stream, sweep, moves.n_passes, workers)
         noise = _update_noise(model, model.noise_model.halves[-1], noise, errors, stream, sweep)
@@ -201,12 +202,19 @@ def _log_likelihood(model: Model, noise: NoiseState, errors: Floats) -> float:
 
 
 def with_latent_values(
-    model: Model, W: Floats, Zt: Floats, noise: NoiseState, stream: Stream, sweep: int, workers: Workers
+    model: Model,
+    W: Floats,
+    Zt: Floats,
+    noise: NoiseState,
+    stream: Stream,
+    sweep: int,
+    workers: Workers,
+    priors: tuple[Coefficients, Coefficients] | None = None,
 ) -> tuple[Model, NoiseState]:
     """Return the model of data with latent values drawn given factors and noise, and the noise given these values.
 
     Latent are limited entries, and those with gross errors. These data belong to the workers of the chain, and hold
-    until the next call.
+    until the next call. With the priors of W and Zt, both are then drawn in place together with values beyond limits.
     """
     filled, own = workers.filled(model)
     has_outliers = model.noise_model.has_outliers
@@ -220,6 +228,13 @@ def with_latent_values(
     if has_outliers:
         n_observed, key = model.data.columns.n_observed, stream.key(sweep, streams.SHARES)
         noise = model.noise_model.update_share(noise, filled.gross(), n_observed, key)
+    if priors is not None and model.data.in_memory:
+        weight = model.weights(noise) if model.is_weighted else None
+        keys = stream.key(sweep, streams.FOLLOWED_W), stream.key(sweep, streams.FOLLOWED_Z)
+        filled.draw_with_factors(
+            (model.rows, model.columns), (W, Zt), priors, (model.drawn["W"], model.drawn["Z"]),
+            (noise.row, noise.column), weight, keys, workers,
+        )  # fmt: skip
     for half in model.noise_model.updated_after:  # only these half-sweeps use the sums of squares
         _half(half, own, W, Zt)[0].refresh()
     return own, noise

@@ -17,12 +17,14 @@ class Moves(NamedTuple):
 
     A row is drawn `n_passes` times given the sums over its entries, the scale of each component is drawn with
     `rescale`, and each component is sheared with `n_partners` others, which change from sweep to sweep so that all come
-    in turn.
+    in turn. With `interweave`, rows and columns with many values beyond a limit are also drawn together with these, on
+    data in memory.
     """
 
     n_passes: int = 2
     rescale: bool = True
     n_partners: int = 4
+    interweave: bool = True
 
     def apply(
         self,
@@ -62,5 +64,5 @@ def can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
 MIXING = Moves()
 """The default: what gives most effective draws per second on small tables and on drug response data."""
 
-PLAIN = Moves(n_passes=1, rescale=False, n_partners=0)
+PLAIN = Moves(n_passes=1, rescale=False, n_partners=0, interweave=False)
 """The plain Gibbs sampler of the paper."""

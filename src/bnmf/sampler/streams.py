@@ -14,8 +14,11 @@ from bnmf.kernels.compiled import key_of
 from bnmf.utils.typing import Array, Key, Words
 
 # Parts of a sweep, each with its own stream.
-N_PARTS = 12
-START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATENT, OUTLIERS, SHARES = range(N_PARTS)
+N_PARTS = 14
+(
+    START, DRAW_W, DRAW_Z, NOISE, RESCALE, NOISE_FIRST, RATES, SHEAR, ENTRIES, LATENT, OUTLIERS, SHARES, FOLLOWED_W,
+    FOLLOWED_Z,
+) = range(N_PARTS)  # fmt: skip
 
 
 class Stream:

@@ -1,0 +1,185 @@
+"""Latent values: of entries that are only known to lie between limits, and of all if they may have gross errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bnmf.data.containers import pointers
+from bnmf.data.half_sweeps import ScaledView, Threads
+from bnmf.data.limits import Limits
+from bnmf.data.views import Dense, Listed, Sparse, Stored, flat, places_in
+from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Interwoven, Latent, Outliers
+from bnmf.priors.base import Coefficients
+from bnmf.utils.typing import Floats, Indices, Key, Words
+
+# Share of the observed entries of a row or column that lie beyond one limit from which it is drawn together with their
+# values: below, that takes more time than it saves.
+MIN_FOLLOWING = 2 / 3
+
+
+class Filled:
+    """Rows of the data, and columns if they are given, with the latent values that one chain has of some entries.
+
+    These are the entries with limits, and all entries if they may have gross errors. `is_dense` says that dense rows
+    then list missing entries too, so that each row has the same columns.
+    """
+
+    columns: Stored
+
+    def __init__(
+        self,
+        limits: Limits | None,
+        rows: Stored,
+        columns: Stored | None = None,
+        *,
+        has_outliers: bool = False,
+        is_dense: bool = False,
+    ) -> None:
+        at = to = np.empty(0, np.intp)
+        if limits is not None:
+            # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
+            order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
+            at, to = limits.rows[order], limits.columns[order]
+        limited, others = slice(0, len(at)), slice(len(at), None)
+        if has_outliers:
+            is_dense = is_dense and isinstance(rows, Dense)
+            *recorded, values = _recorded(rows, limits, is_dense)
+            at, to = (np.concatenate(pair) for pair in zip((at, to), recorded, strict=True))
+        self.rows = rows.own()
+        targets = self.rows.targets(at, to)
+        self.listed = targets[0][1][limited]
+        """Where rows list the entries with limits, if they list all that was observed."""
+        more: list[Any] = []
+        if columns is not None:
+            self.columns = columns.own()
+            more = self.columns.targets(to, at)
+
+        def lists(part: slice, targets: list[Any]) -> dict[str, Any]:
+            return {
+                "indptr": pointers(np.bincount(at[part], minlength=rows.n_rows)),
+                "columns": to[part].astype(np.uint32),
+                "targets": [(numbers, places[part]) for numbers, places in targets],
+            }
+
+        self._kernels: list[Latent | Outliers] = []
+        own: dict[str, Any] = {}
+        if has_outliers:
+            self.sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
+            own["sums"] = self.sums.reshape(-1)
+            # The matrices of dense rows are written in order, and are no targets then.
+            is_whole = is_dense and columns is not None
+            kept = targets[is_dense:] + more[is_whole:]
+            matrix, transposed = self.rows.dense() if is_dense else None, self.columns.dense() if is_whole else None
+            self._kernels.append(
+                Outliers(values=values, matrix=matrix, transposed=transposed, **own, **lists(others, kept))
+            )
+            own["errors"] = np.empty(len(order) if limits is not None else 0)
+        if limits is not None:  # after the others, which start new sums
+            own |= {"lower": limits.lower[order], "upper": limits.upper[order]}
+            self._kernels.append(Latent(**own, **lists(limited, targets + more)))
+        self._interwoven: list[tuple[Interwoven, Indices]] = []
+        if limits is not None and columns is not None and not isinstance(rows, Sparse):
+            self._interwoven = self._with_followers(limits, order, own.get("errors"))
+
+    def _with_followers(self, limits: Limits, order: Indices, errors: Floats | None) -> list[Any]:
+        """Return kernels for rows and columns of which many values follow the factors, and where entries are listed.
+
+        `order` is that of the limits in which `errors` are.
+        """
+        at, to, _ = _recorded(self.rows, None, False)
+        lower, upper = limits.at(at, to)
+        follows = np.isinf(upper - lower)
+        entries: dict[str, Any] = {
+            "limit": np.where(follows, np.where(np.isinf(lower), upper, lower), np.nan),
+            "above": (follows & np.isfinite(lower)).astype(np.uint8),
+        }
+        if errors is not None:
+            entries["places"] = places_in(limits.flat[order], flat(at, to, limits.shape))
+        kernels = []
+        for own, other, view in ((at, to, self.rows), (to, at, self.columns)):
+            share = np.bincount(own, follows, view.n_rows) / np.maximum(view.n_observed, 1)
+            chosen = np.flatnonzero((share >= MIN_FOLLOWING)[own])
+            chosen = chosen[np.lexsort((follows[chosen], own[chosen]))]
+            targets = self.rows.targets(at[chosen], to[chosen]) + self.columns.targets(to[chosen], at[chosen])
+            kernel = Interwoven(
+                indptr=pointers(np.bincount(own[chosen], minlength=view.n_rows)),
+                columns=other[chosen].astype(np.uint32),
+                targets=targets,
+                **{"errors": errors, "places": None} | {name: array[chosen] for name, array in entries.items()},
+            )
+            kernels.append((kernel, chosen))
+        return kernels if any(len(chosen) for _, chosen in kernels) else []
+
+    def draw_all(
+        self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, *, W: Floats, Z: Floats,
+        row_variance: Floats, column_variance: Floats, **options: Any,
+    ) -> None:  # fmt: skip
+        """Draw the latent values of all rows, with the scales of other views; see `Latent.draw`, `Outliers.draw`."""
+        ids, n_rows = self.rows.ids if ids is None else ids, self.rows.n_rows
+        given = Given(W, Z, scaled.entry_scale, scaled.row_scale, row_variance, column_variance, ids, *key)
+
+        _over_rows([partial(kernel.draw, given, **options) for kernel in self._kernels], n_rows, workers)
+
+    def draw_with_factors(
+        self,
+        scaled: tuple[ScaledView, ScaledView],
+        factors: tuple[Floats, Floats],
+        priors: tuple[Coefficients, Coefficients],
+        drawn: tuple[tuple[int, int], tuple[int, int]],
+        variances: tuple[Floats, Floats],
+        weight: Floats | None,
+        keys: tuple[Key, Key],
+        workers: Threads,
+    ) -> None:
+        """Draw W and then Z in place together with the values that follow them; everything comes in such a pair.
+
+        `weight` has a factor of the precision of each entry, in the order of rows that list what was observed.
+        """
+        for side, (kernel, listed) in enumerate(self._interwoven):
+            prior, view, W = priors[side], (self.rows, self.columns)[side], factors[side]
+            if not len(listed) or prior.max_rate or (prior.absolute is not None and prior.absolute.any()):
+                continue  # the density along such a draw has kinks
+            scales = scaled[side].entry_scale, scaled[side].row_scale
+            given = Given(W, factors[1 - side], *scales, variances[side], variances[1 - side], view.ids, *keys[side])
+            options = W, prior.kernel_prior, drawn[side], None if weight is None else weight[listed]
+            _over_rows([partial(kernel.draw, given, *options)], view.n_rows, workers)
+
+    def gross(self) -> Floats:
+        """Return the number of gross errors in each column, and their sum of squares in units of the model."""
+        return self.sums.sum(axis=0)
+
+    def scaled(self, rows: ScaledView, columns: ScaledView) -> tuple[ScaledView, ScaledView]:
+        """Return rows and columns with the factors of other views."""
+        of_rows, of_columns = (
+            own.scaled(like.entry_scale, like.row_scale) for own, like in ((self.rows, rows), (self.columns, columns))
+        )
+        return of_rows, of_columns
+
+
+def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Threads) -> None:
+    """Call functions one after the other for the rows of each tile, from `start` to `stop`."""
+
+    def work(first: int, last: int) -> None:
+        for draw in draws:
+            draw(start=first * ROWS_PER_TILE, stop=min(last * ROWS_PER_TILE, n_rows))
+
+    workers.over_tiles(work, n_rows)
+
+
+def _recorded(view: Stored, limits: Limits | None, is_dense: bool) -> tuple[Indices, Indices, Floats]:
+    """Return rows, columns and values of the entries without limits, or of all entries with NaN for the others."""
+    if isinstance(view, Listed):
+        at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
+        if limits is None:
+            return at, to, values
+        exact = places_in(limits.flat, flat(at, to, limits.shape)) < 0
+        return at[exact], to[exact], values[exact]
+    values = view.dense_with_nan()
+    if limits is not None:
+        values[limits.rows, limits.columns] = np.nan
+    at, to = np.nonzero(np.ones(values.shape, bool) if is_dense else ~np.isnan(values))
+    return at, to, values[at, to]
