@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bnmf.kernels.compiled import Given, Interwoven
 from bnmf.priors import L1, L1Squared, L2Squared, Normal, TruncatedNormal
-from tests.statistical.checks import assert_follows, grid_cdf
+from tests.statistical.checks import assert_follows, assert_uniform, grid_cdf
 
 N, K, COLUMNS = 3000, 3, 11
 DATA, ABOVE = 5, 8  # of the columns the first are data, the next lie above their limit, and the last below
@@ -83,13 +84,24 @@ def test_one_component_against_the_joint_density(name, options):
 
 
 def test_components_are_drawn_one_after_the_other():
-    """A draw of all is one of each, given those before it, in the same stream."""
-    draw, W, values, (w, z, unit, value, *_) = problem(PRIORS["L1"])
-    draw((0, K))
-    assert (w != W).all()
+    """Given those before it, a component follows a normal that is cut at zero and where a value reaches its limit."""
+    draw, W, values, (w, z, unit, value, limit, above, _) = problem(PRIORS["L1"])
+    draw((0, 2))
+    assert (W[:, :2] != w[:2]).all()
     residual = values * unit - W @ z.T
     expected = np.tile((value * unit - z @ w)[DATA:], (N, 1))
     np.testing.assert_allclose(residual[:, DATA:], expected, rtol=1e-9, atol=1e-12)
+    precision = 1.0 / (VARIANCE * ROW_VARIANCE)
+    of_others = value * unit - W[:, [0, 2]] @ z[:, [0, 2]].T
+    p = precision * (z[:DATA, 1] ** 2).sum()
+    mean = (precision * of_others[:, :DATA] @ z[:DATA, 1] - PRIORS["L1"].rate) / p
+    before = value * unit - z @ w + W[:, [0, 2]] @ z[:, [0, 2]].T  # of the values that follow, without w_1 z_1
+    reached = ((limit * unit - before) / z[:, 1])[:, DATA:]  # w_1 at which a value is at its limit
+    is_above = above[DATA:]
+    low, high = np.maximum(reached[:, is_above].max(axis=1), 0.0), reached[:, ~is_above].min(axis=1)
+    ends = [np.sqrt(p) * (end - mean) for end in (low, high, W[:, 1])]
+    cdf = [stats.norm.cdf(end) for end in ends]
+    assert_uniform((cdf[2] - cdf[0]) / (cdf[1] - cdf[0]))
 
 
 def test_draws_do_not_depend_on_how_rows_are_divided():
