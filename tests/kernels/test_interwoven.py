@@ -6,7 +6,7 @@ from scipy import stats
 
 from bnmf.kernels.compiled import Given, Interwoven
 from bnmf.priors import L1, L1Squared, L2Squared, Normal, TruncatedNormal
-from tests.statistical.checks import assert_follows, assert_uniform, grid_cdf
+from tests.statistical.checks import P_VALUE, assert_follows, assert_uniform, grid_cdf
 
 N, K, COLUMNS = 3000, 3, 11
 DATA, ABOVE = 5, 8  # of the columns the first are data, the next lie above their limit, and the last below
@@ -101,7 +101,9 @@ def test_components_are_drawn_one_after_the_other():
     low, high = np.maximum(reached[:, is_above].max(axis=1), 0.0), reached[:, ~is_above].min(axis=1)
     ends = [np.sqrt(p) * (end - mean) for end in (low, high, W[:, 1])]
     cdf = [stats.norm.cdf(end) for end in ends]
-    assert_uniform((cdf[2] - cdf[0]) / (cdf[1] - cdf[0]))
+    u = (cdf[2] - cdf[0]) / (cdf[1] - cdf[0])
+    assert_uniform(u)
+    assert stats.spearmanr(u, W[:, 0]).pvalue > P_VALUE  # whatever the component before
 
 
 def test_draws_do_not_depend_on_how_rows_are_divided():
