@@ -203,10 +203,8 @@ def test_the_mean_below_a_limit_is_that_of_values_cut_at_zero(noise):
     W, Z, drawn = model.posterior_.flat
     inside = np.linspace(0.0, 0.2, 401)
     for entry, (i, j) in enumerate(zip(rows[:10], columns[:10], strict=True)):
-        means, deviations = (
-            np.einsum("sk,sk->s", W[:, i], Z[:, :, j]),
-            np.sqrt(drawn.at(rows[:1] * 0 + i, columns[:1] * 0 + j)),
-        )
+        means = np.einsum("sk,sk->s", W[:, i], Z[:, :, j])
+        deviations = np.sqrt(drawn.at(np.array([i]), np.array([j])))
         law = drawn.law.at(np.array([j]))
         squares = ((inside[:, None] - means) / deviations[:, 0]) ** 2
         density = np.exp(np.stack([law.log_density(row[:, None])[:, 0] for row in squares])) / deviations[:, 0]

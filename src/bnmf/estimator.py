@@ -72,12 +72,14 @@ default="auto"
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.
-    offset : {"min", "mean", "learned", "both", None}, default=None
-        Subtract the smallest observed entry of each column first, so that only the variation above it is factorised and
-        negative data are allowed; or the mean of the column, for priors of factors that may be negative. It is added
-        again to predictions. "learned" learns an offset of each column, above zero or, for priors of factors that may
-        be negative, around the mean: one component more than `n_components`, the last, whose weights are 1. "both" adds
-        an effect of each row, for ratings: one component more, the first.
+    offset : {"auto", "learned", "both", "min", "mean", None}, default="auto"
+        "learned" learns an offset of each column, above zero or, for priors of factors that may be negative, around the
+        mean: one component more than `n_components`, the last, whose weights are 1. "auto" is that with
+        ``n_components="auto"`` and priors that learn a rate for each component, unless components are fixed or a sparse
+        X has zeros that are not stored; and None otherwise. "both" adds an effect of each row, for ratings: one
+        component more, the first. "min" subtracts the smallest observed entry of each column first, so that only the
+        variation above it is factorised and negative data are allowed; "mean" the mean of the column, for priors of
+        factors that may be negative. It is added again to predictions.
     n_chains : int, default=4
         Number of chains, each with its own start.
     burn_in : int, default=300
@@ -168,7 +170,7 @@ default="auto"
         "prior": "no_validation",
         "noise": "no_validation",
         "scale": [StrOptions({"column", "matrix"}), None],
-        "offset": [StrOptions({"min", "mean", "learned", "both"}), None],
+        "offset": [StrOptions({"auto", "learned", "both", "min", "mean"}), None],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -194,7 +196,7 @@ default="auto"
         prior: Any = "ard",
         noise: Any = "auto",
         scale: str | None = "column",
-        offset: str | None = None,
+        offset: str | None = "auto",
         n_chains: int = 4,
         burn_in: int = 300,
         n_draws: int | str = 200,

@@ -38,7 +38,7 @@ def fit(
     prior: options.Prior = "ard",
     noise: options.Noise = "auto",
     scale: options.Scale = "column",
-    offset: options.Offset = "none",
+    offset: options.Offset = "auto",
     chains: options.Chains = 4,
     burn_in: options.BurnIn = 300,
     draws: options.Draws = "auto",

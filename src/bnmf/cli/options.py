@@ -145,11 +145,12 @@ Scale = Annotated[
     typer.Option("--scale", help="The unit of the model: the size of each column."),
 ]
 Offset = Annotated[
-    Literal["min", "mean", "learned", "both", "none"],
+    Literal["auto", "learned", "both", "min", "mean", "none"],
     typer.Option(
         "--offset",
-        help="min subtracts the minimum of each column, and so allows negative numbers; mean subtracts the mean, "
-        "for --prior normal or laplace; learned learns an offset of each column, and both an effect of each row too.",
+        help="learned learns an offset of each column, as auto does where --components is auto, and both an effect of "
+        "each row too; min subtracts the minimum of each column, and so allows negative numbers; mean subtracts the "
+        "mean, for --prior normal or laplace.",
     ),
 ]
 RATINGS: dict[str, Any] = {"noise": "both", "scale": "matrix", "offset": "both"}

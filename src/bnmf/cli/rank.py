@@ -49,7 +49,7 @@ def rank(
     prior: options.Prior = "ard",
     noise: options.Noise = "auto",
     scale: options.Scale = "column",
-    offset: options.Offset = "none",
+    offset: options.Offset = "auto",
     folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Parts that are hidden in turn.")] = 5,
     chains: options.Chains = 2,
     burn_in: options.BurnIn = 200,

@@ -11,7 +11,7 @@ from bnmf.model.fixed import Fixed
 from bnmf.model.model import Model
 from bnmf.model.noise import Noise, as_noise
 from bnmf.model.units import LEARNED, Units, units_of
-from bnmf.priors.names import allows_negative
+from bnmf.priors.names import allows_negative, as_pair
 from bnmf.utils.arguments import numbers
 from bnmf.utils.typing import Floats
 
@@ -55,6 +55,12 @@ def build(
     if sample_weight is not None:
         uncounted = np.flatnonzero(_checked_weights(sample_weight, data.shape[0]) == 0.0)
         data = data.without_rows(uncounted) if len(uncounted) else data
+    if offset == "auto":
+        # Where components vanish that are not needed, and the user has not asked for a number of them.
+        learned = [term for term in (prior.learned for prior in as_pair(prior)) if term is not None]
+        is_free = n_components == "auto" and fixed_components is None and fixed_weights is None
+        vanish = len(learned) == 2 and all(term.is_by_component for term in learned)
+        offset = "learned" if is_free and vanish and not data.has_implicit_zeros else None
     units, shifted = units_of(data, scale, offset, robust=law.is_heavy_tailed, signed=allows_negative(prior))
     factor = noise_factor(data, units, law, noise_scale, sample_weight)
     precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2

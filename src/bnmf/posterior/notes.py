@@ -77,7 +77,7 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
             POOR,
             f"the fit explains {named(worse, data.column_names)} worse than the mean does",
             'columns that vary little far from zero need offset="learned" or NMFImputer'
-            if model.units.offset is None
+            if model.units.offset is None and not any(model.fixed.counts)
             else "try fewer components or more draws",
         )
     return None

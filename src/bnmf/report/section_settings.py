@@ -25,7 +25,7 @@ def section(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
         "thinning": posterior.thinning,
         "noise": _noise(posterior),
         "scale": "common" if column_scale(posterior) is None else "of each column",
-        "offset": "none" if posterior.offset is None else "subtracted",
+        "offset": "subtracted" if posterior.offset is not None else "learned" if posterior.n_fixed[1] else "none",
     }
     if posterior.prior_W is not None:
         fit["prior of W"] = posterior.prior_W
