@@ -185,7 +185,7 @@ def fitted():
 def test_a_table_keeps_its_dtypes_and_what_was_observed(fitted):
     imputer, _, table = fitted
     filled, (low, high) = imputer.transform(table), imputer.interval(table)
-    copies = imputer.multiple_imputations(table, 2)
+    copies = imputer.multiple_imputations(table, 2, random_state=0)
     for frame in (filled, low, high, *copies):
         pd.testing.assert_series_equal(frame.dtypes, table.dtypes)
         pd.testing.assert_index_equal(frame.index, table.index)
@@ -256,7 +256,7 @@ def test_hidden_entries_are_predicted_with_calibrated_probabilities(fitted):
 def test_copies_follow_the_probabilities(fitted):
     imputer, _, table = fitted
     rows = table[table["colour"].isna()].iloc[:8]
-    copies, found = imputer.multiple_imputations(rows, 200), imputer.probabilities(rows)["colour"]
+    copies, found = imputer.multiple_imputations(rows, 200, random_state=0), imputer.probabilities(rows)["colour"]
     counts = sum(
         (copy["colour"].to_numpy(object)[:, None] == found.columns.to_numpy()).astype(float) for copy in copies
     )
@@ -291,7 +291,7 @@ def test_ugly_columns(keep):
         X[name] = pd.Series(column).to_numpy() if isinstance(column, list) else column.array
     empty = ["nothing", "no text"]
     imputer = quick(keep_empty_features=keep).fit(X)
-    for frame in (imputer.transform(X), *imputer.multiple_imputations(X, 2), imputer.interval(X)[0]):
+    for frame in (imputer.transform(X), *imputer.multiple_imputations(X, 2, random_state=0), imputer.interval(X)[0]):
         assert frame.columns.tolist() == [name for name in X.columns if keep or name not in empty]
         pd.testing.assert_series_equal(frame.dtypes, X.dtypes[frame.columns])
         pd.testing.assert_index_equal(frame.index, X.index)

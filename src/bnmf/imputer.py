@@ -256,7 +256,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._table.probabilities(frame, posterior)
 
     def multiple_imputations(
-        self, X: Any, n_imputations: int = 5, *, lower: Any = None, upper: Any = None, random_state: Any = 0
+        self, X: Any, n_imputations: int = 5, *, lower: Any = None, upper: Any = None, random_state: Any = None
     ) -> Any:
         """Return several completed copies of X, each with its own draw of the missing entries.
 
@@ -272,9 +272,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Number of copies.
         lower, upper : array-like, DataFrame, mapping or float, optional
             Limits of entries, as in :meth:`BayesianNMF.fit`, between which they are drawn.
-        random_state : int, RandomState, Generator or None, default=0
-            Source of the choice of draws and of the noise. Repeated calls agree by default; None takes other numbers
-            each time.
+        random_state : int, RandomState, Generator or None, default=None
+            An integer makes the choice of draws and the noise reproducible.
 
         Returns
         -------
