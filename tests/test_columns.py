@@ -10,6 +10,7 @@ from scipy import stats
 from bnmf import BayesianNMF, NMFImputer, Posterior
 from bnmf.columns import Categorical, Draws, Number, Ordered, kind_of, learn
 from bnmf.imputer import ANY_TABLE
+from bnmf.model.noise import Law
 from tests.statistical.checks import P_VALUE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -47,7 +48,7 @@ def test_ordered_categories_are_intervals_between_cut_points(df):
     )
     np.testing.assert_allclose(stats.norm.cdf(column.cuts), [0.25, 0.75], atol=0.01)
     draws = draws_of([[-1.0], [0.2], [1.5]], df=df)
-    found, (means, _) = column.probabilities(draws), draws.at()
+    found, (means, _, _) = column.probabilities(draws), draws.at()
     law = stats.norm if df is None else stats.t(df)
     below = np.stack([law.cdf((cut - means) / 0.7).mean(axis=0) for cut in column.cuts], axis=1)
     np.testing.assert_allclose(found, np.diff(np.pad(below, ((0, 0), (1, 1)), constant_values=(0, 1))), atol=1e-12)
@@ -122,7 +123,7 @@ def test_any_latent_number_between_the_limits_is_the_value(column):
             low, high = np.maximum(latent.lower, -9.0), np.minimum(latent.upper, 9.0)
             inside = np.where(np.isnan(low), 9.0, low + toward * (high - low))
             draws = draws_of(inside)
-            draws.at = lambda at=0, inside=inside: (inside[:, at][None], np.full((1, 1), 1e-300))
+            draws.at = lambda at=0, inside=inside: (inside[:, at][None], np.full((1, 1), 1e-300), Law())
             draws.shape = 1, len(values)
             np.testing.assert_array_equal(learned.draw(draws, np.random.default_rng(0))[0].tolist(), values)
 

@@ -67,7 +67,7 @@ class MixedTable:
             unknown = [column for column in given if column not in X.columns]
             if unknown:
                 raise ValueError(f"{name} names a column that X does not have: {unknown[0]!r}")
-        self.missing_values, self.names, self.dtypes = missing_values, X.columns, list(X.dtypes)
+        self.missing_values, self.dtypes = missing_values, list(X.dtypes)
         self.columns: list[Number | Ordered | Categorical | None] = []
         self.is_ignored = np.array([name in ignored for name in X.columns])
         known = ~self.missing(X)
@@ -106,10 +106,6 @@ class MixedTable:
         low, high = np.full(X.shape, np.nan), np.full(X.shape, np.nan)
         if lower is None and upper is None:
             return low, high
-        named = [name for given in (lower, upper) if is_named(given) for name in dict(given)]
-        for name, column in zip(X.columns, self.columns, strict=False):
-            if name in named and not isinstance(column, Number):
-                raise ValueError(f"lower and upper are for columns of numbers, and {name!r} is none")
         missing, values = self.missing(X), np.full(X.shape, np.nan)
         for at in (at for at, dtype in enumerate(X.dtypes) if _is_number(dtype)):
             values[:, at] = X.iloc[:, at].to_numpy(np.float64, na_value=np.nan)
@@ -119,6 +115,11 @@ class MixedTable:
         low[is_exact] = high[is_exact] = stated[is_exact]
         if found is not None:
             low[found.rows, found.columns], high[found.rows, found.columns] = found.lower, found.upper
+        named = [name for given in (lower, upper) if is_named(given) for name in dict(given)]
+        is_limited = X.columns.isin(named) | ~np.isnan(low).all(axis=0)
+        for at, column in enumerate(self.columns):
+            if is_limited[at] and not isinstance(column, Number):
+                raise ValueError(f"lower and upper are for columns of numbers, and {X.columns[at]!r} is none")
         return low, high
 
     def encode(self, X: pd.DataFrame, limits: Sides) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
@@ -126,17 +127,12 @@ class MixedTable:
         known = ~self.missing(X)
         parts, names = [], []
         for at, column in enumerate(self.columns):
-            low, high = (side[:, at] for side in limits)
-            if not isinstance(column, Number) and not np.isnan(low).all():
-                raise ValueError(f"lower and upper are for columns of numbers, and {self.names[at]!r} is none")
             if column is None:
                 continue
             values, *bounds = column.encode(X.iloc[:, at], known[:, at])
             if isinstance(column, Number):
-                bounds = [
-                    np.where(np.isnan(side), bound[:, 0], side)[:, None]
-                    for side, bound in zip((low, high), bounds, strict=True)
-                ]
+                given = [side[:, [at]] for side in limits]
+                bounds = [np.where(np.isnan(side), bound, side) for side, bound in zip(given, bounds, strict=True)]
             parts.append((values, *bounds))
             names += column.latent_names
         values, lower, upper = (np.hstack(sides) for sides in zip(*parts, strict=True))
