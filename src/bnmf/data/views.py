@@ -120,13 +120,10 @@ class Stored(View):
         lists: dict[str, Any] = {"indices": self.indices[listed], "values": self.values[listed]}
         return replace(self, indptr=pointers(lengths), **lists, **parts)
 
-    def mask(self, start: int = 0, stop: int | None = None) -> Bools:
-        """Return a dense mask of the observed entries of rows `start` to `stop`."""
-        stop = self.n_rows if stop is None else stop
-        mask = np.repeat(self.lists_missing[start:stop, None], self.n_columns, axis=1)
-        rows = row_numbers(self.indptr[start : stop + 1])
-        listed = self.indices[self.indptr[start] : self.indptr[stop]]
-        mask[rows, listed] = ~mask[rows, listed]
+    def mask(self) -> Bools:
+        """Return a dense mask of the observed entries."""
+        mask = np.repeat(self.lists_missing[:, None], self.n_columns, axis=1)
+        mask[self.listed_rows, self.indices] ^= True
         return mask
 
     def entries(self) -> tuple[Indices, Indices, Floats]:
@@ -188,13 +185,19 @@ class Stored(View):
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
         """Return Σ (a scale)² of each row."""
 
-    @abstractmethod
     def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
         """Return the same as the kernels take it."""
+        return self.sums_of_squares(entry_scale)
 
-    @abstractmethod
     def own(self) -> Self:
         """Return a view with data of its own, which may be changed."""
+        own = replace(self, values=self.values.astype(np.float64), **self._own_matrix())
+        own.__dict__["patterns"] = self.patterns  # which do not change
+        return own
+
+    def _own_matrix(self) -> dict[str, Any]:
+        """Return copies of what a view has in addition to its lists."""
+        return {}
 
     @abstractmethod
     def targets(self, rows: Indices, columns: Indices) -> Targets:
@@ -254,11 +257,6 @@ class Listed(Stored):
         if entry_scale is None:
             return self._row_sums(lambda values, positions: values**2)
         return self._row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
-
-    def own(self) -> Self:
-        own = replace(self, values=self.values.astype(np.float64))
-        own.__dict__["patterns"] = self.patterns
-        return own
 
     def targets(self, rows: Indices, columns: Indices) -> Targets:
         shape = self.n_rows, self.n_columns
@@ -323,15 +321,6 @@ class Whole(Stored):
     def _others(self, row: int, missing: Positions) -> Floats:
         """Return the entries of a row that are not missing."""
 
-    def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
-        return self.sums_of_squares(entry_scale)
-
-    def own(self) -> Self:
-        copies: dict[str, Any] = {"values": self.values.astype(np.float64), "squares": self.squares.copy()}
-        own = replace(self, matrix=self._own_matrix(), **copies)
-        own.__dict__["patterns"] = self.patterns  # which do not change
-        return own
-
     def targets(self, rows: Indices, columns: Indices) -> Targets:
         shape = self.n_rows, self.n_columns
         wanted = flat(rows, columns, shape)
@@ -340,10 +329,6 @@ class Whole(Stored):
             listed[is_listed] = places_in(flat(self.listed_rows, self.indices, shape), wanted[is_listed])
         target = self._in_matrix(wanted)
         return [target, (self.values, listed)] if (listed >= 0).any() else [target]
-
-    @abstractmethod
-    def _own_matrix(self) -> Any:
-        """Return a copy of the matrix."""
 
     @abstractmethod
     def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
@@ -390,8 +375,8 @@ class Dense(Whole):
     def _others(self, row: int, missing: Positions) -> Floats:
         return np.delete(self.matrix[row], missing)
 
-    def _own_matrix(self) -> Any:
-        return self.matrix.copy()
+    def _own_matrix(self) -> dict[str, Any]:
+        return {"matrix": self.matrix.copy(), "squares": self.squares.copy()}
 
     def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
         return self.matrix.reshape(-1), wanted
@@ -418,9 +403,10 @@ class Sparse(Whole):
         values = self.matrix.data[stored][~np.isin(self.matrix.indices[stored], missing)]
         return values if len(values) == self.n_observed[row] else np.append(values, 0.0)
 
-    def _own_matrix(self) -> Any:
+    def _own_matrix(self) -> dict[str, Any]:
         old = self.matrix
-        return sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
+        copy = sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
+        return {"matrix": copy, "squares": self.squares.copy()}
 
     def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
         matrix = self.matrix

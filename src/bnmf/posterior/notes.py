@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.data.limits import nearest
+from bnmf.data.limits import nearest, representatives
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.posterior.verdict import POOR, USABLE, Finding, named
@@ -142,7 +142,7 @@ def _at_its_end(data: ObservedMatrix) -> Finding | None:
     if not data.in_memory or data.has_implicit_zeros:
         return None
     found: list[tuple[float, int, float, str]] = []
-    stand_ins = None if data.limits is None else data.limits.representatives
+    stand_ins = None if data.limits is None else representatives(data.limits.lower, data.limits.upper)
     for column in range(data.shape[1]):
         values = data.columns.observed_values(column)
         if data.limits is not None and stand_ins is not None:
