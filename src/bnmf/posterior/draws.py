@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
-from bnmf.model.noise import Law
 from bnmf.posterior import predictions
+from bnmf.posterior.base import BasePosterior
 from bnmf.posterior.predictions import NoiseDraws
 from bnmf.priors.base import Prior
 from bnmf.utils import arguments, memory
@@ -28,7 +28,7 @@ TRACES = (
 
 
 @dataclass(eq=False, repr=False)
-class Draws:
+class Draws(BasePosterior):
     """Draws of the factors and of the noise, whose fields :class:`bnmf.Posterior` describes, and predictions."""
 
     W: Array
@@ -70,15 +70,7 @@ class Draws:
     @property
     def flat(self) -> tuple[Array, Array, NoiseDraws]:
         """W, Z and the noise with the draws of all chains along the first axis."""
-        W, Z = (draws.reshape(-1, *draws.shape[2:]) for draws in (self.W, self.Z))
-        column = np.asarray(self.noise_variance).reshape(len(W), -1)
-        row = np.ones((1, 1)) if self.row_noise is None else self.row_noise.reshape(len(W), -1)
-        return W, Z, NoiseDraws(column, row, self.law, self.noise_factor)
-
-    @property
-    def law(self) -> Law:
-        """Law of the noise, in units of the root of its variance, with the draws of all chains along the first axis."""
-        return Law.of(vars(self))
+        return self.W.reshape(-1, *self.W.shape[2:]), self.Z.reshape(-1, *self.Z.shape[2:]), self.noise
 
     def subset(self, rows: Indices, columns: Indices) -> Self:
         """Return the posterior of the entries in some rows and columns, for their predictions."""

@@ -31,12 +31,7 @@ MIN_ENTRIES_OF_COLUMN, MIN_DISTINCT = 20, 5
 
 def of_fit(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[Finding, ...]:
     """Return a finding for each thing that is wrong, or worth a question."""
-    found = (
-        _explains_nothing(posterior, data, model),
-        _too_many_components(model),
-        _outlier(model),
-        _at_its_end(data),
-    )
+    found = (_explains_nothing(posterior, data, model), _too_many_components(model), _outlier(model), _at_its_end(data))
     return tuple(finding for finding in found if finding)
 
 
@@ -50,10 +45,10 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
     # Outliers, which Student's t leaves unexplained, pull the means: they count by their size, not by its square.
     power = 1 if model.noise_model.is_heavy_tailed else 2
     sides = data.limits_at(rows, columns)
-    distances = [
-        nearest(values, *sides, predicted) - predicted for predicted in (posterior.mean(rows, columns), centre[columns])
-    ]
-    error, trivial = (np.abs(distance / scale) ** power for distance in distances)
+    error, trivial = (
+        np.abs((nearest(values, *sides, predicted) - predicted) / scale) ** power
+        for predicted in (posterior.mean(rows, columns), centre[columns])
+    )
     by_column = [np.bincount(columns, x, data.shape[1]) for x in (error, trivial)]
     # The means of limited entries are of what stands for them: of yes or no they are the cut point, and no prediction.
     is_exact = np.ones(len(rows), bool) if sides[0] is None else np.isnan(sides[0])

@@ -45,6 +45,15 @@ class NoiseDraws:
             return variance
         return variance * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
 
+    def mean_variance(self, rows: slice = slice(None)) -> Floats:
+        """Return the mean over the draws of the variances of new data in some rows, (1 or rows, 1 or columns)."""
+        row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
+        column = self.column * self.law.variance
+        mean = np.broadcast_to(row, (len(column), row.shape[1])).T @ column / len(column)
+        if self.factor is None:
+            return mean
+        return mean * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
+
     def largest_deviations(self) -> Floats:
         """Return a bound of the standard deviations in each column, (1 or columns,)."""
         factor = 1.0 if self.factor is None else self.factor.max(axis=0)
@@ -95,12 +104,12 @@ def std(W: Array, Z: Array, noise: NoiseDraws | None = None) -> Floats:
     """Return the standard deviation of W Z over the draws, including the noise if its draws are given."""
     centre = mean(W, Z)
     variance = np.zeros_like(centre)
-    for rows in tiles(len(centre), 8 * centre.shape[1] * (1 if noise is None else len(W))):
+    for rows in tiles(len(centre), 8 * centre.shape[1]):
         for draw in range(len(W)):
             variance[rows] += (W[draw, rows] @ Z[draw] - centre[rows]) ** 2
         variance[rows] /= len(W)
         if noise is not None:
-            variance[rows] += (noise.of_rows(rows).T * noise.law.variance.T[:, None]).mean(axis=-1).T
+            variance[rows] += noise.mean_variance(rows)
     return np.sqrt(variance)
 
 
