@@ -342,7 +342,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "(patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]]", "(tiles[rows[1:]]",
      f"{GIBBS}::test_rows_with_the_same_pattern_share_their_sums_and_nothing_else"),
     ("sums of another tile used", "data/half_sweeps.py", " & (tiles[rows[1:]] == tiles[rows[:-1]])", "",
-     "tests/data/test_patterns.py::test_what_is_not_there_is_empty"),
+     "tests/data/test_patterns.py::test_split_of_any_patterns"),
     # Rows that carry their residuals.
     ("sum of the row not updated in other rows", ROWS, "progress.total = progress.total + change;",
      "progress.total = progress.total - change;", f"{ANY_RANK}[L1Squared + L1-mixed]"),

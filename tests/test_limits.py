@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import integrate, stats
 
-from bnmf import BayesianNMF, NMFImputer, limits, select_rank
+from bnmf import BayesianNMF, limits, select_rank
 from bnmf.model.noise import Law
 from bnmf.model.student_t import StudentTLaw
 from bnmf.noise import StudentT
@@ -47,17 +47,6 @@ def test_width_zero_is_plain_noise(table):
     exact = BayesianNMF(2, **QUICK).fit(X, lower=X, upper=X).posterior_
     np.testing.assert_array_equal(plain.W, exact.W)
     np.testing.assert_array_equal(plain.noise_variance, exact.noise_variance)
-
-
-def test_very_narrow_intervals_are_nearly_plain_noise(table):
-    X, _, _ = table
-    plain = BayesianNMF(2, noise="column", **(QUICK | {"burn_in": 3, "n_draws": 1})).fit(X).posterior_
-    narrow = (
-        BayesianNMF(2, noise="column", **(QUICK | {"burn_in": 3, "n_draws": 1}))
-        .fit(X, lower=X - 1e-9, upper=X + 1e-9)
-        .posterior_
-    )
-    np.testing.assert_allclose(narrow.W, plain.W, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -172,18 +161,6 @@ def test_a_frame_with_limits_by_name():
     X.iloc[::4, 0] = np.nan
     model = BayesianNMF(2, **QUICK).fit(X, upper={"a": 0.05})
     assert (model.impute().loc[::4, "a"] <= 0.05).all()
-
-
-def test_the_imputer_fills_limited_entries_between_their_limits():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
-    X.iloc[::4, 0] = np.nan
-    imputer = NMFImputer(BayesianNMF(1, prior="normal", **QUICK))
-    filled = imputer.fit_transform(X, upper={"a": -1.0})
-    assert (filled.loc[::4, "a"] <= -1.0).all()
-    seen = X.notna().to_numpy()
-    np.testing.assert_array_equal(filled.to_numpy()[seen], X.to_numpy()[seen])
-    assert (imputer.transform(X.iloc[:1], lower={"a": 2.0}).loc[0, "a"]) >= 2.0
 
 
 @pytest.mark.parametrize("df", [None, 3.0])

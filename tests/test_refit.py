@@ -84,16 +84,24 @@ def test_a_failed_first_fit_leaves_nothing(monkeypatch, make):
     assert vars(estimator) == attributes
 
 
-def test_a_failed_sample_more_changes_nothing(monkeypatch):
-    model = quick().fit(frame())
+@pytest.mark.parametrize("settings", [{}, {"keep_draws": False}])
+@pytest.mark.parametrize("failure", ["an error in a chain", "an error after the chains"])
+def test_a_failed_sample_more_changes_nothing(monkeypatch, settings, failure):
+    model = quick(**settings).fit(frame())
     attributes, content = vars(model).copy(), pickle.dumps(model)
-    for target, replacement, error in (FAILURES["an error in a chain"], FAILURES["an error after the chains"]):
-        monkeypatch.setattr(target, replacement)
-        with pytest.raises(error):
-            model.sample_more(5)
-        monkeypatch.undo()
-        assert_unchanged(model, attributes, content)
-    assert model.sample_more(5).posterior_.n_draws == 11
+    target, replacement, error = FAILURES[failure]
+    step, sweeps = chains.gibbs.step, iter(range(3))
+    if failure == "an error in a chain":  # after some sweeps
+        replacement = lambda *given: step(*given) if next(sweeps, None) is not None else fail()  # noqa: E731
+    elif settings:
+        target = "bnmf.posterior.base.Moments.factor_means"
+    monkeypatch.setattr(target, replacement)
+    with pytest.raises(error):
+        model.sample_more(5)
+    monkeypatch.undo()
+    assert_unchanged(model, attributes, content)
+    longer = quick(**settings, n_draws=11).fit(frame())
+    np.testing.assert_array_equal(model.sample_more(5).reconstruct(), longer.reconstruct())
 
 
 # --- results in memory that the caller gives

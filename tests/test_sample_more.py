@@ -174,30 +174,7 @@ def test_it_must_be_fitted():
     assert not hasattr(quick(), "posterior_")
 
 
-# --- errors and Ctrl-C
-
-
-def break_after(monkeypatch, n_sweeps):
-    step, count = chains.gibbs.step, iter(range(10**9))
-
-    def failing(*args):
-        if next(count) == n_sweeps:
-            raise RuntimeError("broken on purpose")
-        return step(*args)
-
-    monkeypatch.setattr(chains.gibbs, "step", failing)
-
-
-@pytest.mark.parametrize("settings", [{}, {"keep_draws": False}])
-def test_an_error_leaves_the_fit_as_it_was(monkeypatch, settings):
-    X = data()
-    model = quick(**settings).fit(X)
-    break_after(monkeypatch, 5)
-    with pytest.raises(RuntimeError, match="broken on purpose"):
-        model.sample_more(4)
-    monkeypatch.undo()
-    assert_same(model, quick(**settings).fit(X))
-    assert_same(model.sample_more(4), quick(n_draws=10, **settings).fit(X))
+# --- Ctrl-C
 
 
 def interrupt_after(monkeypatch, n_sweeps):

@@ -156,23 +156,6 @@ def test_kernel_data(view_and_array):
 # --- the rows that are drawn together
 
 
-@pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("least", [1, 2, 3])
-def test_split(case, least):
-    """Rows of a tile that list the same missing entries are drawn together; see test_patterns.py."""
-    view = case[0].rows.select(np.arange(ROWS))
-    lists = zip(view.indptr[:-1], view.indptr[1:], strict=True)
-    listed = [tuple(view.indices[start:stop]) for start, stop in lists]
-    split = view.split(least)
-    assert sorted(split.rows) == list(range(ROWS))
-    ends = zip(split.indptr, split.n_sharing, strict=False)
-    together = {row for first, n in ends for row in split.rows[first : first + n].tolist()}
-    for row in range(ROWS):
-        tile = range(row // 4 * 4, min(row // 4 * 4 + 4, ROWS))
-        alike = sum(listed[other] == listed[row] and view.lists_missing[other] for other in tile)
-        assert (row in together) == (view.lists_missing[row] and alike >= least)
-
-
 def test_split_is_kept():
     view = ObservedMatrix.from_data(np.ones((9, 3))).rows
     assert view.split(3) is view.split(3)
@@ -243,17 +226,6 @@ def test_without(case):
         np.testing.assert_array_equal(rest.columns.mask(), ~np.isnan(expected).T)
         assert rest.nonnegative
     np.testing.assert_array_equal(np.vstack([block for _, block in data.blocks()]), X)  # as they were
-
-
-def test_without_what_was_never_observed(case):
-    data, X = case
-    rows, columns = np.nonzero(np.isnan(X))
-    row, column = np.argwhere(~np.isnan(X))[-1]
-    rest = data.without(np.append(rows, row), np.append(columns, column))
-    expected = X.copy()
-    expected[row, column] = NAN
-    np.testing.assert_array_equal(np.vstack([block for _, block in rest.blocks()]), expected)
-    assert rest.n_observed == data.n_observed - 1
 
 
 def test_flat(case):
