@@ -667,7 +667,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "tests/posterior/test_predictions.py::test_std_with_noise_of_every_kind"),
     ("known noise of new rows not squared", "posterior/new_rows.py", "factor[row_of, view.indices] ** 2",
      "factor[row_of, view.indices]",
-     "tests/posterior/test_new_rows.py::test_draws_follow_the_conditional_with_known_factors"),
+     "tests/posterior/test_new_rows.py::test_draws_follow_the_conditional"),
     ("standard errors in the user's units", "model/build.py", "_checked_errors(noise_scale, data) / units.scale",
      "_checked_errors(noise_scale, data)", "tests/test_entry_noise.py::test_known_noise_is_that_of_the_predictions"),
 ]]  # fmt: skip

@@ -55,20 +55,6 @@ def test_tiles(tile_bytes):
                 assert len(set(sizes[:-1])) == 1
 
 
-def test_quantiles_of_new_data(tile_bytes):
-    """Noise is drawn tile by tile, each with its own generator, so its order is known."""
-    offset = np.array([1e9, -3.0, 0.0, 7.0, 2.5])
-    lowest = 0.5 + offset
-    found = quantiles(W, Z, PROBABILITIES, NOISE, offset, lowest, np.random.default_rng(4)) - offset
-    rows_each = max(1, min(16, tile_bytes // (4 * S * N)))
-    starts = range(0, M, rows_each)
-    for start, noise in zip(starts, np.random.default_rng(4).spawn(len(starts)), strict=True):
-        draws = PRODUCTS[:, start : start + rows_each]
-        new = np.sqrt(VARIANCE)[:, None, None] * noise.standard_normal((S, 1, N), dtype=np.float32)
-        expected = np.quantile(np.maximum(draws + new, 0.5), PROBABILITIES, axis=0, method="weibull")
-        np.testing.assert_allclose(found[:, start : start + rows_each], expected, rtol=1e-5)
-
-
 @pytest.mark.usefixtures("tile_bytes")
 def test_quantiles_of_new_data_at_positions():
     found = entry_quantiles(W, Z, ROWS, COLUMNS, PROBABILITIES, NOISE, 0.0, -np.inf, np.random.default_rng(4))
