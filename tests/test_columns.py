@@ -43,9 +43,8 @@ def assert_same_law(drawn, categories, probabilities):
 
 @pytest.mark.parametrize("df", [None, 4.0])
 def test_ordered_categories_are_intervals_between_cut_points(df):
-    column = Ordered.learn(
-        "c", np.array(["low", "mid", "high"], object), *all_known(["mid", "low", "mid", "high"] * 25)
-    )
+    categories = np.array(["low", "mid", "high"], object)
+    column = Ordered.learn("c", categories, *all_known(["mid", "low", "mid", "high"] * 25))
     np.testing.assert_allclose(stats.norm.cdf(column.cuts), [0.25, 0.75], atol=0.01)
     draws = draws_of([[-1.0], [0.2], [1.5]], df=df)
     found, (means, _, _) = column.probabilities(draws), draws.at()

@@ -191,24 +191,16 @@ def test_sums_and_blocks_over_several_tiles(case):
     np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(np.isnan(X)))
 
 
-@pytest.mark.parametrize("name", ["dense", "listed"])
-def test_observed_entries(name):
-    data, X = STORAGES[name]
-    rows, columns, values = data.observed_entries()
-    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(~np.isnan(X)))
-    np.testing.assert_array_equal(values, X[~np.isnan(X)])
-    assert not data.has_implicit_zeros
-
-
-def test_stored_entries():
-    """Row by row, zeros that are stored included, and NaN for missing entries in rows of both kinds."""
-    data, X = STORAGES["sparse"]
-    assert data.has_implicit_zeros
-    rows, columns, values = data.stored_entries()
-    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(STORED))
-    np.testing.assert_array_equal(values, X[STORED])
-    with pytest.raises(ValueError, match="too many to list"):
-        data.observed_entries()
+def test_entries_that_are_listed(case):
+    """Row by row: those that were observed, or what is stored, zeros included, with NaN for missing entries."""
+    data, X = case
+    shown = STORED if data.has_implicit_zeros else ~np.isnan(X)
+    rows, columns, values = data.stored_entries() if data.has_implicit_zeros else data.observed_entries()
+    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(shown))
+    np.testing.assert_array_equal(values, X[shown])
+    if data.has_implicit_zeros:
+        with pytest.raises(ValueError, match="too many to list"):
+            data.observed_entries()
 
 
 def test_without(case):
@@ -242,13 +234,11 @@ def test_flat(case):
 def test_unsigned():
     given = np.array([3, 0, 7], np.int32)
     given.setflags(write=False)
-    found = unsigned(given)
-    assert found.dtype == np.uint32
-    assert np.shares_memory(found, given)
-    np.testing.assert_array_equal(found, [3, 0, 7])
-    wide = unsigned(np.array([3, 0, 2**32 - 1], np.int64))
-    assert wide.dtype == np.uint32
-    np.testing.assert_array_equal(wide, [3, 0, 2**32 - 1])
+    assert np.shares_memory(unsigned(given), given)
+    for numbers in (given, np.array([3, 0, 2**32 - 1], np.int64)):
+        found = unsigned(numbers)
+        assert found.dtype == np.uint32
+        np.testing.assert_array_equal(found, numbers)
 
 
 # --- what the kernels refuse
