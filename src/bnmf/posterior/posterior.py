@@ -257,7 +257,7 @@ class Posterior(Draws):
     def monitored_predictions(self) -> Floats:
         """Return draws (chain, draw, n) of the monitored entries in units of their predictive standard deviations."""
         W, Z, _ = self.flat
-        spread = predictions.entry_std(W, Z, *self.monitored, self.noise_of_finite_variance)
+        spread = predictions.entry_std((W, Z, self.noise_of_finite_variance), *self.monitored)
         return np.asarray(self.draws_of(*self.monitored, noise=False) / spread)
 
     def prediction_error(self) -> float:
