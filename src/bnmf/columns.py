@@ -43,17 +43,13 @@ class Latent(NamedTuple):
 
 @dataclass
 class Draws:
-    """Draws of the latent numbers of some entries, with the law of the noise around them.
-
-    `first` is the first latent column of each entry, or of all. `limits` are those between which the numbers are known
-    to lie, one of which may be infinite for each entry.
-    """
+    """Draws of the latent numbers of some entries, with the law of the noise around them."""
 
     posterior: Posterior
     rows: Indices
-    first: int | Indices
+    first: int | Indices  # first latent column of each entry, or of all
     chosen: Any = ...  # all draws
-    limits: tuple[Floats, Floats] | None = None
+    limits: tuple[Floats, Floats] | None = None  # between which the numbers lie; one of a pair may be infinite
 
     @cached_property
     def _noise(self) -> Any:
@@ -116,11 +112,8 @@ def values_of_entries(
     n_copies: int = 1,
     chosen: Any = slice(None),
 ) -> Array:
-    """Return the values (n_copies, n) that a function gives for draws of entries, of some entries at a time.
-
-    `limits` are NaN for entries without them, and equal where they say what an entry is.
-    """
-    low, high = limits
+    """Return the values (n_copies, n) that a function gives for draws of entries, of some entries at a time."""
+    low, high = limits  # NaN for entries without them, equal where they say what an entry is
     found = np.empty((n_copies, len(rows)), object)
     found[:, low == high] = low[low == high]
     for is_limited, where in ((False, np.isnan(low)), (True, low < high)):
@@ -134,10 +127,7 @@ def values_of_entries(
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers, between two bounds at which latent numbers are cut, and whole if `is_whole`.
-
-    An entry at a bound says that the latent number is there or beyond it, as predictions are cut there.
-    """
+    """A column of numbers, between two bounds at which or beyond which a latent number is cut."""
 
     name: Any
     low: float = -np.inf

@@ -84,7 +84,7 @@ def test_posterior_group():
         assert set(posterior.data_vars) == set(expected)
         for name, of_draw in expected.items():
             assert posterior[name].dims == ("chain", "draw", *of_draw)
-            np.testing.assert_array_equal(posterior[name].values, np.squeeze(getattr(given, name)))
+            np.testing.assert_array_equal(posterior[name].values, np.squeeze(getattr(given.align(), name)))
         named = given is draws
         coords = {"row": list("abcde") if named else range(5), "column": list("xyz") if named else range(3)}
         for name, values in (coords | {"component": range(2), "chain": range(2), "draw": range(4)}).items():
@@ -147,7 +147,7 @@ def test_loo_of_arviz_is_ours(arviz, limited):
 
 def test_predictive_draws_beside_the_data(arviz, limited):
     posterior, X, limits, (rows, columns) = limited
-    found = posterior.to_inference_data(X, **limits, aligned=False)
+    found = posterior.to_inference_data(X, **limits)
     np.testing.assert_allclose(found.observed_data["X"], np.minimum(X.to_numpy()[rows, columns], 9.0), rtol=1e-12)
     names = {"posterior", "sample_stats", "posterior_predictive", "log_likelihood", "observed_data", "constant_data"}
     assert set(groups_of(found)) == names
@@ -167,8 +167,8 @@ def test_predictive_draws_beside_the_data(arviz, limited):
 
 def test_a_sample_of_the_entries(limited, monkeypatch):
     posterior, X, limits, _ = limited
-    whole = posterior.to_inference_data(X, **limits, aligned=False)
-    found = posterior.to_inference_data(X, **limits, aligned=False, max_entries=10)
+    whole = posterior.to_inference_data(X, **limits)
+    found = posterior.to_inference_data(X, **limits, max_entries=10)
     assert found.log_likelihood["X"].shape == (2, 50, 10)
     names = [[f"{row} {column}" for row, column in zip(part["row"].values, part["column"].values, strict=True)]
              for part in (whole.log_likelihood, found.log_likelihood)]  # fmt: skip
@@ -176,9 +176,9 @@ def test_a_sample_of_the_entries(limited, monkeypatch):
     assert len(set(chosen)) == 10
     for group in ("log_likelihood", "observed_data"):
         np.testing.assert_array_equal(found[group]["X"], whole[group]["X"].isel(entry=chosen))
-    monkeypatch.setattr(memory, "available", lambda: 50_000)
+    monkeypatch.setattr(memory, "available", lambda: 60_000)
     with pytest.raises(MemoryError, match=r"46 observed entries takes .* pass max_entries="):
-        posterior.to_inference_data(X, **limits, aligned=False)
+        posterior.to_inference_data(X, **limits)
     with pytest.raises(ValueError, match="max_entries must be"):
         posterior.to_inference_data(X, max_entries=0)
     with pytest.raises(ValueError, match=r"X must have the shape of the fitted data, \(12, 4\)"):

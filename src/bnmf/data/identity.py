@@ -37,15 +37,13 @@ def _tile_digests(view: Stored, limits: Limits | None) -> list[str]:
 
 
 def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
-    """Return a hash of the content of each row, which does not depend on the container or on other rows.
-
-    It is a sum over the observed positions and the nonzero values, so it can be computed from any listing.
-    """
+    """Return a hash of the content of each row, which does not depend on the container or on other rows."""
     unit = np.ones(data.shape[1]) if scale is None else np.broadcast_to(1.0 / scale, data.shape[1])
     return data.of_rows(partial(_ids, unit=unit))
 
 
 def _ids(view: Stored, limits: Limits | None, unit: Floats) -> Words:
+    # A sum over the observed positions and the nonzero values, which can be computed from any listing.
     places, found = scramble(np.arange(1, view.n_columns + 1, dtype=np.uint64)), []
     # Some rows at a time, because the hashes of all entries would take more memory than the data.
     n_rows = max(MIN_ROWS, min(ROWS_PER_TILE, MAX_HASHES // len(places)))

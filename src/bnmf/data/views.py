@@ -65,10 +65,7 @@ class View(ABC):
         return self.of_rows(methodcaller("root_mean_squares"))
 
     def resolutions(self) -> Floats:
-        """Return the step in which the entries of each row are recorded: NaN if they are all equal, 0 if there is none.
-
-        It is the smallest difference between two distinct entries, if at least half of the entries repeat another one.
-        """
+        """Return the step in which entries of each row are recorded: NaN if they are all equal, 0 if there is none."""
         return self.of_rows(methodcaller("resolutions"))
 
 
@@ -216,7 +213,7 @@ class Stored(View):
             distinct = np.unique(self.observed_values(row))
             if len(distinct) <= 1:
                 steps[row] = np.nan
-            elif 2 * len(distinct) <= n_observed[row]:
+            elif 2 * len(distinct) <= n_observed[row]:  # most entries repeat another one
                 steps[row] = np.diff(distinct).min()
         return steps
 
@@ -481,12 +478,9 @@ def sparse_views(matrix: sp.csr_array, *, negative: bool) -> tuple[Stored, Store
 
 
 def sparse_view(matrix: sp.csr_array) -> Sparse:
-    """Return the rows of a sparse matrix whose unstored entries are zeros.
-
-    Missing entries are those stored as NaN, and they are listed. A row that is mostly missing lists its observed
-    entries instead, zeros included, as a dense one would: the sums over it would cancel in the other form. That takes
-    less memory than its missing entries do.
-    """
+    """Return the rows of a sparse matrix whose unstored entries are zeros, and missing ones those stored as NaN."""
+    # A row that is mostly missing lists its observed entries, zeros included, as a dense one would: the sums over it
+    # would cancel in the other form. That takes less memory than its missing entries do.
     missing = np.isnan(matrix.data)
     filled = sp.csr_array((np.where(missing, 0.0, matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
     n_rows, n_columns = matrix.shape

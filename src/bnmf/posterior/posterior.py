@@ -311,9 +311,8 @@ class Posterior(Draws):
         upper: Any = None,
         unstored: str = "zero",
         max_entries: int | None = None,
-        aligned: bool = True,
     ) -> Any:
-        """Return ArviZ InferenceData; given the data, ``arviz.loo`` and ``arviz.plot_ppc`` work on it.
+        """Return ArviZ InferenceData of the aligned draws; ``arviz.loo`` and ``arviz.plot_ppc`` work on it, given X.
 
         Parameters
         ----------
@@ -330,8 +329,6 @@ class Posterior(Draws):
         max_entries : int, optional
             Take a random sample of so many observed entries. Each entry takes 16 bytes a draw, and an error is raised
             if there is not enough memory.
-        aligned : bool, default=True
-            Bring the components into one order and scale first.
 
         Returns
         -------
@@ -352,6 +349,5 @@ class Posterior(Draws):
                     "X, observed, lower, upper and unstored must be those of the fit, and "
                     f"{n} of {self.shape[0]} rows differ"
                 )
-        if aligned:
-            memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "use aligned=False")
-        return inference_data.convert(self, data, max_entries, aligned)
+        memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "take fewer of them with `after`")
+        return inference_data.convert(self, data, max_entries)
