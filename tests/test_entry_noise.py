@@ -255,15 +255,22 @@ def test_a_power_of_two_as_unit_changes_no_bit(name, scale):
         np.testing.assert_array_equal(found, unit * expected)
 
 
-@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("name", [*NOISES, "common", "column", "row", "both"])
 @pytest.mark.parametrize("scale", [None, "column"])
-def test_every_method(name, scale):
-    X, errors = low_rank()
-    settings = {"noise": NOISES[name], "scale": scale}
+@pytest.mark.parametrize("missing", [0.3, 0.7])
+def test_every_method(name, scale, missing):
+    X, errors = low_rank(missing=missing)
+    noise = NOISES.get(name, name)
+    settings = {"noise": noise, "scale": scale}
     model = quick(**settings).fit(X, **known(name, errors))
     posterior = model.posterior_
     assert (posterior.df is None) == ("Student" not in name)
     assert (posterior.noise_factor is None) == ("known" not in name)
+    if isinstance(noise, str):
+        by_column = noise in ("column", "both") or scale == "column"
+        assert np.shape(model.noise_variance_) == ((8,) if by_column else ())
+        assert posterior.noise_variance.shape == ((2, 8, 8) if by_column else (2, 8))
+        assert (posterior.row_noise is None) == (noise in ("common", "column"))
     new = model.posterior_of(X[:3] * 1.5)
     everywhere = model.reconstruct(), model.impute(), posterior.std(noise=True), *model.interval()
     for found in (*everywhere, new.mean(), new.std(noise=True)):

@@ -145,9 +145,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     "estimator must take negative numbers, as with offset='mean', if X has other columns than numbers: "
                     "categories are intervals of latent numbers of both signs"
                 )
-            self._table = MixedTable(
-                frame, self.kinds, self.ignore, self.missing_values, self.keep_empty_features, lower, upper
-            )
+            self._table = MixedTable(frame, self, lower, upper)
             values, low, high = self._table.encode(frame, self._table.limits(frame, lower, upper))
             self.estimator_ = model.fit(self._like(X, values), lower=low, upper=high)
             self.indicator_ = None

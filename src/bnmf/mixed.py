@@ -50,24 +50,15 @@ def _is_number(dtype: Any) -> bool:
 
 
 class MixedTable:
-    """The columns of a DataFrame, as they were learned from the fitted one; parameters are those of NMFImputer."""
+    """The columns of a DataFrame, as they were learned from the fitted one, with the parameters of an NMFImputer."""
 
-    def __init__(
-        self,
-        X: pd.DataFrame,
-        kinds: Mapping[Any, Any] | None,
-        ignore: Sequence[Any] | None,
-        missing_values: Any,
-        keep_empty: bool,
-        lower: Any,
-        upper: Any,
-    ) -> None:
-        kinds, ignored = dict(kinds or {}), set([] if ignore is None else ignore)
+    def __init__(self, X: pd.DataFrame, imputer: Any, lower: Any, upper: Any) -> None:
+        kinds, ignored = dict(imputer.kinds or {}), set([] if imputer.ignore is None else imputer.ignore)
         for given, name in ((kinds, "kinds"), (ignored, "ignore")):
             unknown = [column for column in given if column not in X.columns]
             if unknown:
                 raise ValueError(f"{name} names a column that X does not have: {unknown[0]!r}")
-        self.missing_values, self.dtypes = missing_values, list(X.dtypes)
+        self.missing_values, self.dtypes = imputer.missing_values, list(X.dtypes)
         self.columns: list[Number | Ordered | Categorical | None] = []
         self.is_ignored = np.array([name in ignored for name in X.columns])
         known = ~self.missing(X)
@@ -79,7 +70,7 @@ class MixedTable:
             )
         is_limited = ~np.isnan(self.limits(X, lower, upper)[0])
         self.is_learned = (known | is_limited).any(axis=0) & ~self.is_ignored
-        self.is_kept = self.is_learned | self.is_ignored | keep_empty
+        self.is_kept = self.is_learned | self.is_ignored | imputer.keep_empty_features
         if not self.is_learned.any():
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         for at, name in enumerate(X.columns):
