@@ -177,7 +177,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         frame = self._frame(X)
         limits = self._table.limits(frame, lower, upper)
         values, low, high = self._table.encode(frame, limits)
-        if not self._table.has_gaps(frame, limits):
+        if not (self._table.missing(frame) | ~np.isnan(limits[0])).any():  # there is nothing to fill
             return frame, limits, self.estimator_.posterior_
         names = hasattr(self.estimator_, "feature_names_in_")
         posterior = self.estimator_.posterior_of(values if names else values.to_numpy(), lower=low, upper=high)

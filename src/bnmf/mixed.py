@@ -130,10 +130,6 @@ class MixedTable:
         frame = pd.DataFrame(values, columns=names)
         return (frame, None, None) if np.isnan([lower, upper]).all() else (frame, lower, upper)
 
-    def has_gaps(self, X: pd.DataFrame, limits: Sides) -> bool:
-        """Return whether an entry is to be filled."""
-        return bool((self.missing(X) | ~np.isnan(limits[0])).any())
-
     def probabilities(self, X: pd.DataFrame, posterior: Posterior) -> dict[Any, pd.DataFrame]:
         """Return the probabilities of the categories of each column that has some, 0 and 1 where it was observed."""
         missing, out = self.missing(X), {}
