@@ -173,3 +173,23 @@ def test_a_year_is_predicted_worse_than_by_its_mean():
     with warnings.catch_warnings(action="ignore"):
         table = NMFImputer(quick(n_components=4, **ANY_TABLE)).fit(X).estimator_.calibration_.by_column()
     assert table["error"][0] < 1.2 * table["error_of_mean"][0]
+
+
+def test_entries_with_a_limit_on_one_side_are_not_compared_with_the_mean():
+    """The mean of yes or no is the cut point, which lies in both intervals: a prediction that is never wrong."""
+    rng = np.random.default_rng(0)
+    level = rng.standard_normal((300, 1))
+    above = level + rng.standard_normal((300, 4)) > 0.0  # a third of the hidden ones are predicted wrong
+    X = pd.DataFrame(np.hstack([level + 0.3 * rng.standard_normal((300, 2)), np.zeros((300, 4))])).add_prefix("c")
+    exact = np.zeros((300, 2), bool)
+    lower = np.where(np.hstack([exact, ~above]), -np.inf, X)
+    upper = np.where(np.hstack([exact, above]), np.inf, X)
+    settings = {"n_draws": 200, "burn_in": 100, "prior": ("ard", "normal"), "offset": "mean"}
+    model = quick(**settings).fit(X, lower=lower, upper=upper)
+    found = model.calibration_
+    np.testing.assert_array_equal(np.isnan(found.errors), found.columns >= 2)
+    np.testing.assert_array_equal(np.isnan(found.errors_of_mean), found.columns >= 2)
+    by_column = found.by_column()
+    np.testing.assert_array_equal(by_column["n_compared"], np.where(by_column.index < 2, by_column["n"], 0))
+    assert 0.0 < found.error < found.error_of_mean
+    assert "worse than the mean" not in str(model.posterior_.verdict)

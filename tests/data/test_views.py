@@ -109,7 +109,7 @@ def test_squares(view_and_array):
         expected = np.nansum((X if factor is None else X * factor) ** 2, axis=1)
         np.testing.assert_allclose(view.sums_of_squares(factor), expected, rtol=1e-12)
         in_kernel = np.zeros(len(X)) if isinstance(view, Listed) else expected
-        np.testing.assert_allclose(view.kernel_squares(factor), in_kernel, rtol=1e-12)
+        np.testing.assert_allclose(view.scaled(factor).squares, in_kernel, rtol=1e-12)
 
 
 def test_select(case):

@@ -136,6 +136,8 @@ def test_predictions_that_are_worse_than_the_mean_of_a_column():
     assert finding.level == "poor"
     assert finding.sentence.endswith(", and predictions are worse than the means of the columns")
     assert "NMFImputer" in finding.advice
+    (finding,) = on_intervals(covered(0.9, error=1.5, columns=np.arange(1000) % 100), None, has_offset=True)
+    assert finding.advice == "try fewer components or more draws"  # NMFImputer has an offset
     one = hidden(np.arange(200) % 10 > 0, np.repeat(np.arange(5), 40))
     (finding,) = on_intervals(replace(one, errors=np.where(one.columns == 3, 1.5, 0.1)), None)
     assert finding.level == "poor"

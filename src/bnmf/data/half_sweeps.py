@@ -72,20 +72,27 @@ class ScaledView:
         return self._kernel_rows[n_components]
 
     @cached_property
+    def sums_of_squares(self) -> Floats:
+        """Σ a² of each row."""
+        return self.view.sums_of_squares(self.entry_scale) * self.row_scale**2
+
+    @cached_property
     def squares(self) -> Floats:
-        """Σ a² of each row, in the form that the kernel reads."""
-        return self.view.kernel_squares(self.entry_scale) * self.row_scale**2
+        """The same as the kernels read it: zeros for rows that only list their entries, which the kernels sum."""
+        return self.sums_of_squares.copy() if self.view.has_matrix else np.zeros(self.view.n_rows)
 
     @cached_property
     def trusted_errors(self) -> Floats:
         """The squared error of each row above which that from the quadratic form has digits left."""
-        return MIN_TRUSTED_ERROR * (self.view.sums_of_squares(self.entry_scale) * self.row_scale**2)
+        return MIN_TRUSTED_ERROR * self.sums_of_squares
 
     def refresh(self) -> None:
         """Compute the sums again after entries of the data have changed, in the memory that the kernels read."""
         self.view.refresh()
-        self.squares[:] = self.view.kernel_squares(self.entry_scale) * self.row_scale**2
-        self.__dict__.pop("trusted_errors", None)
+        for name in ("sums_of_squares", "trusted_errors"):
+            self.__dict__.pop(name, None)
+        if self.view.has_matrix:
+            self.squares[:] = self.sums_of_squares
 
     def half_sweep(
         self,

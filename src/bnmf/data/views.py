@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import methodcaller
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -83,6 +83,9 @@ class Stored(View):
     indices: Positions
     values: Floats
     lists_missing: Bools
+
+    has_matrix: ClassVar[bool]
+    """Whether whole rows are stored, rather than lists alone."""
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -182,10 +185,6 @@ class Stored(View):
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
         """Return Σ (a scale)² of each row."""
 
-    def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
-        """Return the same as the kernels take it."""
-        return self.sums_of_squares(entry_scale)
-
     def own(self) -> Self:
         """Return a view with data of its own, which may be changed."""
         own = replace(self, values=self.values.astype(np.float64), **self._own_matrix())
@@ -225,6 +224,8 @@ WHOLE_ROWS = ("lists_missing", "matrix", "squares")
 class Listed(Stored):
     """Rows that list their observed entries, and nothing else."""
 
+    has_matrix = False
+
     @cached_property
     def n_observed(self) -> Ints:  # type: ignore[override]
         return np.diff(self.indptr)
@@ -245,10 +246,6 @@ class Listed(Stored):
     def csr(self) -> sp.csr_array:
         shape = self.n_rows, self.n_columns
         return sp.csr_array((self.values, self.indices.astype(np.int64), self.indptr), shape=shape)
-
-    def kernel_squares(self, entry_scale: Floats | None = None) -> Floats:
-        """Return zeros: the kernels sum the squares over the lists."""
-        return np.zeros(self.n_rows)
 
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
         if entry_scale is None:
@@ -301,6 +298,8 @@ class Whole(Stored):
 
     matrix: Any
     squares: Floats
+
+    has_matrix = True
 
     @cached_property
     def n_observed(self) -> Ints:  # type: ignore[override]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bnmf.data.folds import Fold
 from bnmf.data.observed import ObservedMatrix
-from bnmf.utils.typing import Array, Bools, Floats, Indices
+from bnmf.utils.typing import Bools, Floats, Indices
 
 if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior
@@ -30,7 +30,8 @@ class Calibration:
     inside : ndarray of bool of shape (n,)
         Whether it is inside its interval.
     errors : ndarray of shape (n,)
-        Difference of the entry and its prediction, in standard deviations of its column.
+        Difference of the entry and its prediction, in standard deviations of its column. NaN where an entry has a limit
+        on one side only: the mean of such entries is that of the limits, and no prediction to compare with.
     errors_of_mean : ndarray of shape (n,)
         The same for the mean of the other observed entries of its column.
     """
@@ -53,12 +54,12 @@ class Calibration:
     @property
     def error(self) -> float:
         """Root mean squared error of the predictions, in units of the standard deviations of the columns."""
-        return float(np.sqrt(np.mean(self.errors**2)))
+        return _root_mean_square(self.errors)
 
     @property
     def error_of_mean(self) -> float:
         """Root mean squared error of the means of the columns, in the same unit."""
-        return float(np.sqrt(np.mean(self.errors_of_mean**2)))
+        return _root_mean_square(self.errors_of_mean)
 
     def by_column(self) -> pd.DataFrame:
         """Return the number of hidden entries, coverage and errors of each column that has any.
@@ -66,20 +67,14 @@ class Calibration:
         Returns
         -------
         DataFrame
-            Columns `n`, `coverage`, `error` and `error_of_mean`; the index is the number of the column.
+            Columns `n`, `coverage`, `error`, `error_of_mean` and `n_compared`, the number of entries that the errors
+            are those of; the index is the number of the column.
         """
-        found, where, counts = np.unique(self.columns, return_inverse=True, return_counts=True)
-
-        def means(numbers: Array) -> Floats:
-            return np.bincount(where, weights=numbers) / counts
-
-        content = {
-            "n": counts,
-            "coverage": means(self.inside),
-            "error": np.sqrt(means(self.errors**2)),
-            "error_of_mean": np.sqrt(means(self.errors_of_mean**2)),
-        }
-        return pd.DataFrame(content, index=pd.Index(found, name="column"))
+        squares = {"error": self.errors**2, "error_of_mean": self.errors_of_mean**2}
+        groups = pd.DataFrame({"column": self.columns, "inside": self.inside, **squares}).groupby("column")
+        means = groups.mean()
+        content = {"n": groups.size(), "coverage": means["inside"]} | {name: means[name] ** 0.5 for name in squares}
+        return pd.DataFrame({**content, "n_compared": groups["error"].count()})
 
     def __repr__(self) -> str:
         return (
@@ -103,12 +98,18 @@ def measure(posterior: Posterior, fold: Fold) -> Calibration:
     low, high = posterior.interval(PROB, fold.rows, fold.columns)
     mean, deviation = _moments(fold.rest)
     mean, deviation, predicted = mean[fold.columns], deviation[fold.columns], posterior.mean(fold.rows, fold.columns)
-    return Calibration(
-        fold.columns,
-        (low <= fold.nearest(low)) & (fold.nearest(high) <= high),
-        (fold.nearest(predicted) - predicted) / deviation,
-        (fold.nearest(mean) - mean) / deviation,
-    )
+    inside = (low <= fold.nearest(low)) & (fold.nearest(high) <= high)
+    errors = np.array([fold.nearest(guess) - guess for guess in (predicted, mean)]) / deviation
+    for limit in (fold.lower, fold.upper):
+        if limit is not None:
+            errors[:, np.isinf(limit)] = np.nan
+    return Calibration(fold.columns, inside, *errors)
+
+
+def _root_mean_square(errors: Floats) -> float:
+    """Return the root mean square of the errors that are known, NaN if there are none."""
+    known = errors[~np.isnan(errors)]
+    return float(np.sqrt(np.mean(known**2))) if known.size else np.nan
 
 
 def _moments(data: ObservedMatrix) -> tuple[Floats, Floats]:

@@ -34,7 +34,10 @@ MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
 WORSE_THAN_MEAN, WORSE_COLUMN, CHANCE_OF_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.2, 0.01, 40, 20
 # Columns that are named.
 N_NAMED = 3
-BETTER_ERRORS = 'try offset="learned", NMFImputer or fewer components'
+BETTER_ERRORS, BETTER_WITH_OFFSET = (
+    'try offset="learned", NMFImputer or fewer components',
+    "try fewer components or more draws",
+)
 # Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
 # long before they agree in their noise and components.
 WARNED = ("fit", "predictions", "intervals")
@@ -97,7 +100,8 @@ def of_posterior(posterior: BasePosterior) -> Verdict:
 
 def on_use(posterior: BasePosterior) -> Verdict:
     """Return the findings that may be worth a warning. They take little time, so every fit asks for them."""
-    intervals = on_intervals(posterior.calibration, posterior.column_names)
+    has_offset = getattr(posterior, "offset", None) is not None  # unknown where no draws are kept
+    intervals = on_intervals(posterior.calibration, posterior.column_names, has_offset=has_offset)
     return Verdict((*posterior.notes, _on_predictions(posterior), *intervals))
 
 
@@ -144,22 +148,22 @@ def on_coverage(calibration: Calibration, names: pd.Index | None) -> Finding:
     return Finding("intervals", level, sentence, advice, coverage)
 
 
-def on_intervals(calibration: Calibration | None, names: pd.Index | None) -> list[Finding]:
+def on_intervals(calibration: Calibration | None, names: pd.Index | None, *, has_offset: bool = False) -> list[Finding]:
     """Judge the coverage and the error of the entries that were hidden; nothing if there were none."""
     if calibration is None:
         return []
     finding, table = on_coverage(calibration, names), calibration.by_column()
-    compared = table.index[table["n"] >= MIN_HIDDEN]
-    worse = [at for at in compared if _is_worse(calibration, calibration.columns == at, WORSE_COLUMN, len(compared))]
-    n = calibration.n_entries
+    compared, is_compared = table.index[table["n_compared"] >= MIN_HIDDEN], ~np.isnan(calibration.errors)
+    chosen = {at: is_compared & (calibration.columns == at) for at in compared}
+    worse = [at for at in compared if _is_worse(calibration, chosen[at], WORSE_COLUMN, len(compared))]
     if worse:
         where = f"the mean in {named(worse, names)}"
-    elif n >= MIN_TO_COMPARE and _is_worse(calibration, np.ones(n, bool), WORSE_THAN_MEAN, 1):
+    elif is_compared.sum() >= MIN_TO_COMPARE and _is_worse(calibration, is_compared, WORSE_THAN_MEAN, 1):
         where = "the means of the columns"
     else:
         return [finding]
     sentence = f"{finding.sentence}, and predictions are worse than {where}"
-    return [replace(finding, level=POOR, sentence=sentence, advice=BETTER_ERRORS)]
+    return [replace(finding, level=POOR, sentence=sentence, advice=BETTER_WITH_OFFSET if has_offset else BETTER_ERRORS)]
 
 
 def _is_worse(calibration: Calibration, chosen: Bools, ratio: float, n_tests: int) -> bool:

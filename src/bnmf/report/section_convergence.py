@@ -149,11 +149,15 @@ def _hidden(calibration: Calibration | None) -> str:
             "<div><dt>?</dt><dd>coverage of the intervals is not known: no entries were hidden in this fit. "
             "<code>bnmf check</code> and <code>check_table</code> measure it</dd></div>"
         )
-    return (
+    coverage = (
         f"<div><dt>{percent(calibration.coverage)}</dt><dd>of {calibration.n_entries:,} entries hidden for this "
         f"purpose are inside their {percent(PROB)} intervals</dd></div>"
-        f"<div><dt>{calibration.error:.2f}</dt><dd>is their root mean squared error, in standard deviations of their "
-        f"columns; that of the column mean is {calibration.error_of_mean:.2f}</dd></div>"
+    )
+    if np.isnan(calibration.error):  # all have a limit on one side only
+        return coverage
+    return (
+        f"{coverage}<div><dt>{calibration.error:.2f}</dt><dd>is their root mean squared error, in standard deviations "
+        f"of their columns; that of the column mean is {calibration.error_of_mean:.2f}</dd></div>"
     )
 
 
