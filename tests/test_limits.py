@@ -151,6 +151,35 @@ def test_a_frame_with_limits_by_name():
     assert (model.impute().loc[::4, "a"] <= 0.05).all()
 
 
+@pytest.mark.parametrize("noise", ["column", "contaminated"])
+def test_the_mean_below_a_limit_is_that_of_values_cut_at_zero(noise):
+    """Where latent values may be below zero, their mean is no estimate of a value that cannot."""
+    rng = np.random.default_rng(0)
+    truth = np.maximum(
+        rng.exponential(size=(60, 2)) @ rng.exponential(0.5, (2, 5)) + 0.3 * rng.standard_normal((60, 5)), 0
+    )
+    lower, upper = limits(np.maximum(truth, 0.2), floored=0.2)
+    settings = {"n_components": 2, "n_chains": 2, "burn_in": 50, "n_draws": 30, "random_state": 0}
+    model = BayesianNMF(noise=noise, **settings).fit(truth, lower=lower, upper=upper)
+    rows, columns = np.nonzero(truth < 0.2)
+    filled = model.impute()[rows, columns]
+    assert (filled > 0.0).all()
+    assert (filled < 0.2).all()
+    W, Z, drawn = model.posterior_.flat
+    inside = np.linspace(0.0, 0.2, 401)
+    for entry, (i, j) in enumerate(zip(rows[:10], columns[:10], strict=True)):
+        means, deviations = (
+            np.einsum("sk,sk->s", W[:, i], Z[:, :, j]),
+            np.sqrt(drawn.at(rows[:1] * 0 + i, columns[:1] * 0 + j)),
+        )
+        law = drawn.law.at(np.array([j]))
+        squares = ((inside[:, None] - means) / deviations[:, 0]) ** 2
+        density = np.exp(np.stack([law.log_density(row[:, None])[:, 0] for row in squares])) / deviations[:, 0]
+        below = np.exp(law.log_probability(np.full((len(means), 1), -INF), (0.2 - means)[:, None] / deviations))[:, 0]
+        expected = integrate.simpson(inside[:, None] * density, x=inside, axis=0) / below
+        assert filled[entry] == pytest.approx(expected.mean(), rel=1e-4)
+
+
 @pytest.mark.parametrize("df", [None, 3.0])
 def test_probabilities_and_means_of_intervals(df):
     noise = Law() if df is None else StudentTLaw(np.array([df]))

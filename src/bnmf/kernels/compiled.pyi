@@ -317,8 +317,8 @@ def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep:
 def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
     """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""
 
-def fill_gamma(shape: Floats, rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
-    """Fill `out` with draws from Gamma(shape, rate), entry i from the stream of row i."""
+def draw_gamma(shape: float, rate: float, key_high: SupportsIndex, key_low: SupportsIndex, /) -> float:
+    """Return a draw from Gamma(shape, rate)."""
 
 def fill_beta(a: Floats, b: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
     """Fill `out` with draws from Beta(a, b), entry i from the stream of row i."""

@@ -7,19 +7,10 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "errors.hpp"
 #include "lanes.hpp"
 
 namespace bnmf {
-
-// Return Σ x y, in four sums that do not wait for each other.
-inline double dot(const double* x, const double* y, int64_t n) {
-    double sums[4] = {};
-    int64_t k = 0;
-    for (; k + 4 <= n; k += 4)
-        for (int j = 0; j < 4; ++j) sums[j] += x[k + j] * y[k + j];
-    for (; k < n; ++k) sums[0] += x[k] * y[k];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
 
 // What latent values are drawn given: both factors, the scales of the data, variances in units of the model, and streams.
 struct Given {

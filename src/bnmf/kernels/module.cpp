@@ -193,9 +193,9 @@ void bind_functions(nb::module_& m) {
     m.def("fill_exponential", [](Numbers rate, uint64_t high, uint64_t low, Results out) {
         fill_random({high, low}, out, [](Stream& stream, double rate) { return exponential(stream) / rate; }, rate);
     });
-    m.def("fill_gamma", [](Numbers shape, Numbers rate, uint64_t high, uint64_t low, Results out) {
-        const auto draw = [](Stream& stream, double shape, double rate) { return gamma(shape, stream) / rate; };
-        fill_random({high, low}, out, draw, shape, rate);
+    m.def("draw_gamma", [](double shape, double rate, uint64_t high, uint64_t low) {
+        Stream stream = stream_of({high, low}, 0);
+        return gamma(shape, stream) / rate;
     });
     m.def("fill_beta", [](Numbers a, Numbers b, uint64_t high, uint64_t low, Results out) {
         const auto draw = [](Stream& stream, double a, double b) {

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.kernels.compiled import draw_variances, fill_gamma
+from bnmf.kernels.compiled import draw_gamma, draw_variances
 from bnmf.model.noise import Noise, NoiseState, common
 from bnmf.model.precisions import MAX_PRECISION, NOISE_FLOOR
 from bnmf.utils.typing import Floats, Ints, Key, Shape
@@ -64,9 +64,7 @@ class CommonNoise(Noise):
     ) -> NoiseState:
         """Draw σ² after the last half-sweep, given the squared errors of its rows."""
         shape, rate = self.shape + 0.5 * np.add.reduce(counts), self.scale + 0.5 * np.add.reduce(errors)
-        precision = np.empty(1)
-        fill_gamma(np.array([shape]), np.array([rate]), *key, precision)
-        return common(1.0 / float(precision[0]))
+        return common(1.0 / draw_gamma(shape, rate, *key))
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
         """Draw the noise from its prior."""

@@ -236,24 +236,15 @@ class Model:
                 priors[factor] = learned.term.with_rate(rate)
         return priors[0], priors[1]
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return everything but the coefficients of the last sweep."""
-        return {name: value for name, value in self.__dict__.items() if name != "_last_coefficients"}
-
     def coefficients(self, rates: Rates = ()) -> tuple[Coefficients, Coefficients]:
         """Return the coefficients of the priors of W and of Zᵀ with given values of the learned rates."""
         if not self.learned_rates:
             return self._unit_coefficients
-        last, found = self.__dict__.get("_last_coefficients", (None, None))
-        if last is rates and found is not None:  # a sweep begins with the rates that ended the one before
-            return found
         coefficients = list(self._unit_coefficients)
         for learned, rate in zip(self.learned_rates, rates, strict=True):
             for factor in learned.factors:
                 coefficients[factor] = coefficients[factor].times(rate)
-        found = coefficients[0], coefficients[1]
-        self.__dict__["_last_coefficients"] = rates, found
-        return found
+        return coefficients[0], coefficients[1]
 
     @cached_property
     def _unit_coefficients(self) -> tuple[Coefficients, Coefficients]:

@@ -280,9 +280,9 @@ class Draws(BasePosterior):
     def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
         """Return the means (n,) of fitted entries that lie between limits, one of which may be infinite."""
         rows, columns, low, high = self._given(rows, columns, lower=lower, upper=upper)
-        means, offset = predictions.mean_between(self.flat, rows, columns, low, high), self._offset(columns)
-        lowest = np.clip(self.lower_bound - offset, low, high)  # the data may not be negative
-        return np.clip(means, lowest, high) + offset
+        offset = self._offset(columns)
+        lowest = np.broadcast_to(self.lower_bound - offset, low.shape)  # the data may not be negative
+        return predictions.mean_between(self.flat, rows, columns, low, high, lowest) + offset
 
     def interval_between(self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any) -> tuple[Floats, Floats]:
         """Return the central intervals of fitted entries that lie between limits, one of which may be infinite."""

@@ -261,12 +261,25 @@ def _between(
         yield part, means, deviation, noise.law.at(columns[part]), low, high
 
 
-def mean_between(draws: NoisyFlat, rows: Indices, columns: Indices, lower: Floats, upper: Floats) -> Floats:
-    """Return the mean (n,) of values that are known to lie between limits."""
-    out = np.empty(len(rows))
-    for part, means, deviation, law, low, high in _between(draws, rows, columns, lower, upper):
-        drawn = means + deviation * law.mean_between(low, high)
-        out[part] = np.clip(drawn, lower[part], upper[part]).mean(axis=0)
+def mean_between(
+    draws: NoisyFlat, rows: Indices, columns: Indices, lower: Floats, upper: Floats, lowest: Floats
+) -> Floats:
+    """Return the mean (n,) of values that are known to lie between limits, of which those below `lowest` are cut."""
+    out, is_cut = np.array(upper), (lower < lowest) & (lowest < upper)
+    above = np.flatnonzero(lowest < upper)
+    start = np.maximum(lower, lowest)
+    for part, means, deviation, law, low, high in _between(
+        draws, rows[above], columns[above], start[above], upper[above]
+    ):
+        at = above[part]
+        drawn = np.clip(means + deviation * law.mean_between(low, high), start[at], upper[at])
+        cut = np.flatnonzero(is_cut[at])
+        if cut.size:
+            scale, law = np.broadcast_to(deviation, means.shape)[:, cut], law.at(cut)
+            whole = law.log_probability((lower[at[cut]] - means[:, cut]) / scale, high[:, cut])
+            share = np.exp(law.log_probability(low[:, cut], high[:, cut]) - whole)
+            drawn[:, cut] = start[at[cut]] + share * (drawn[:, cut] - start[at[cut]])
+        out[at] = drawn.mean(axis=0)
     return out
 
 

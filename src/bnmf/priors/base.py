@@ -80,8 +80,9 @@ class Coefficients:
 
     def times(self, rate: Floats) -> Coefficients:
         """Return the coefficients multiplied by a rate: one number, or one for each component of a separable prior."""
-        joint = float(rate[0])
-        return self.map(lambda x: x * rate, pairwise=self.pairwise * joint, max_rate=self.max_rate * joint)
+        joint, absolute = float(rate[0]), None if self.absolute is None else self.absolute * rate
+        numbers = self.pairwise * joint, self.max_rate * joint, self.paper_rule
+        return Coefficients(self.linear * rate, self.quadratic * rate, *numbers, absolute)
 
     def of_components(self, first: int, end: int) -> Coefficients:
         """Return the coefficients of some components of a separable prior, without that of their sum or maximum."""

@@ -78,7 +78,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     workers = workers or Workers()
     sweep = state.sweep + 1
     W, Zt, noise = state.W.copy(), state.Zt.copy(), state.noise
-    prior_W, prior_Z = model.coefficients(state.rates)
+    prior_W, prior_Z = workers.coefficients(model, state.rates)
     if model.data.limits is not None or model.noise_model.has_outliers:
         priors = (prior_W, prior_Z) if moves.interweave else None
         model, noise = with_latent_values(model, W, Zt, noise, stream, sweep, workers, priors)
@@ -113,7 +113,7 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
     rates = state.rates
     if rates:
         rates = model.draw_rates(W, Zt, stream.key(sweep, streams.RATES))
-        prior_W, prior_Z = model.coefficients(rates)
+        prior_W, prior_Z = workers.coefficients(model, rates)
     free = model.drawn["Z"][0], model.drawn["W"][1]
     moves.apply(W, Zt, prior_W, prior_Z, free, stream, sweep, workers.memory)
     if log_likelihood is None:

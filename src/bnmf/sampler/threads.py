@@ -13,7 +13,8 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from bnmf.kernels.compiled import ROWS_PER_TILE, Memory
-from bnmf.model.model import Model
+from bnmf.model.model import Model, Rates
+from bnmf.priors.base import Coefficients
 
 # Tiles per kernel call of a single thread: Ctrl-C is handled between calls.
 TILES_PER_CALL = 64
@@ -29,6 +30,7 @@ class Workers:
         self._pool = ThreadPoolExecutor(self._n_helpers) if self._n_helpers else None
         self._local = threading.local()
         self._filled: tuple[Any, Any, Any] = None, None, None
+        self._coefficients: tuple[Any, Any] = None, None
 
     def filled(self, model: Model) -> tuple[Any, Model]:
         """Return a copy of the data that holds the latent values of this chain, and the model of that copy.
@@ -39,6 +41,12 @@ class Workers:
             filled = model.data.filled(model.noise_model.has_outliers)
             self._filled = model, filled, model.with_data(*filled.scaled(model.rows, model.columns))
         return self._filled[1:]
+
+    def coefficients(self, model: Model, rates: Rates) -> tuple[Coefficients, Coefficients]:
+        """Return the coefficients of the priors: a sweep begins with the rates that ended the one before."""
+        if self._coefficients[0] is not rates or not rates:
+            self._coefficients = rates, model.coefficients(rates)
+        return self._coefficients[1]
 
     @property
     def memory(self) -> Memory:
