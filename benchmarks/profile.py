@@ -103,7 +103,7 @@ class ClockedHalfSweep:
             if split is not None:
                 some = Rows(
                     data=view.kernel_data, **split._asdict(), entry_scale=None, row_scale=np.ones(1),
-                    squares=view.kernel_squares(), ids=view.ids,
+                    squares=view.scaled().squares, ids=view.ids,
                 )  # fmt: skip
                 self.parts[part] = HalfSweep(some, W, Z, prior, Memory(), *arguments[1:])
 

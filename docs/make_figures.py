@@ -66,7 +66,7 @@ def main() -> None:
     common = BayesianNMF(5, noise="common", random_state=0).fit(table).posterior_
     held_out = (*np.nonzero(hidden), wine.to_numpy()[hidden] / wine.std().to_numpy()[np.nonzero(hidden)[1]])
     in_units = BayesianNMF(5, random_state=0).fit(table / wine.std()).posterior_
-    choice = select_rank(table, ks=[1, 2, 3, 4, 6, 8], n_folds=3)
+    choice = select_rank(table, ks=[1, 2, 3, 4, 6, 8], n_folds=3, random_state=0)
 
     def one(name, draw, width=5.2, height=3.8):
         figure, ax = pyplot.subplots(figsize=(width, height), layout="constrained")

@@ -39,14 +39,10 @@ def like_rain():
     return np.where(rng.random((300, 8)) < 0.6, 0.0, amounts)
 
 
-@pytest.fixture(scope="module")
-def good():
+def test_intervals_of_data_from_the_model_hold():
     X = pd.DataFrame(low_rank(300, 12), columns=[f"c{i}" for i in range(12)])
     with warnings.catch_warnings(action="ignore"):
-        return quick(n_draws=200, burn_in=200).fit(X)
-
-
-def test_intervals_of_data_from_the_model_hold(good):
+        good = quick(n_draws=200, burn_in=200).fit(X)
     found = good.calibration_
     assert found.n_entries == pytest.approx(0.1 * good.posterior_.n_observed, rel=0.05)
     # Entries of a column share its noise and profile: four standard errors and 0.02 for the draws that there are.

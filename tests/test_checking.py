@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy import stats
 from sklearn.base import clone
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
 from sklearn.impute import IterativeImputer, KNNImputer
@@ -15,7 +14,6 @@ from bnmf.imputer import ANY_TABLE
 from bnmf.posterior import verdict
 from bnmf.posterior.verdict import Finding
 from bnmf.sampler.run import Ending, Run
-from tests.statistical.checks import P_VALUE
 
 SHORTEST = BayesianNMF(1, **ANY_TABLE, n_chains=1, burn_in=5, n_draws=5)
 
@@ -26,6 +24,10 @@ def example(n_rows=60, n_columns=6, noise=0.3, seed=0):
     X = 5.0 + 10.0 ** np.arange(n_columns) * (mean + noise * rng.normal(size=mean.shape))
     X[rng.random(X.shape) < 0.1] = np.nan
     return X
+
+
+def check(X, **settings):
+    return check_table(X, **{"estimator": SHORTEST, "n_repeats": 1, "random_state": 0} | settings)
 
 
 def parts_of(X, n_repeats=3, fraction=0.1, seed=0):
@@ -50,16 +52,16 @@ def test_limited_entries_are_not_hidden_and_other_imputers_get_the_limit(monkeyp
 
     monkeypatch.setattr(NMFImputer, "fit", fitting)
     monkeypatch.setattr(checking, "_impute", imputing)
-    check = check_table(X, estimator=SHORTEST, upper=upper, n_repeats=1, fraction=0.5)
+    found = check(X, upper=upper, fraction=0.5)
     (rest, limits), *others = seen
     np.testing.assert_array_equal(limits["upper"], upper)
     assert np.isnan(rest[:40, 2]).all()
-    assert check.by_column["hidden"].iloc[2] <= np.isfinite(X[40:, 2]).sum()
+    assert found.by_column["hidden"].iloc[2] <= np.isfinite(X[40:, 2]).sum()
     assert len(others) == 3
     for table, _ in others:
         np.testing.assert_array_equal(table[:40, 2], upper[:40, 2])
     with pytest.raises(ValueError, match="upper must have the shape of X"):
-        check_table(X, upper=upper[:, 1:])
+        check(X, upper=upper[:, 1:])
 
 
 # --- what is hidden
@@ -139,47 +141,37 @@ def test_numbers_by_hand():
     assert check.n_hidden == hidden.sum()
 
 
-def test_data_of_the_model_are_covered():
-    estimator = BayesianNMF(4, **ANY_TABLE, n_chains=2, burn_in=60, n_draws=60)
-    check = check_table(example(100, 10), estimator=estimator, n_repeats=2, fraction=0.15)
-    n_inside = round(check.table.loc["bnmf", "coverage"] * check.n_hidden)
-    assert 2 * stats.binom.cdf(n_inside, check.n_hidden, 0.9) > P_VALUE
-    assert 2 * stats.binom.sf(n_inside - 1, check.n_hidden, 0.9) > P_VALUE
-    assert check.table.loc["bnmf", "error"] < 0.8 < check.table.loc["column mean", "error"]
-    assert check.conclusion.startswith("bnmf ")
-
-
 def test_units_and_containers_do_not_matter():
     X = example()
-    check = check_table(X, estimator=SHORTEST, n_repeats=1)
-    for other in (pd.DataFrame(X * 2.0**-400, columns=list("abcdef")), np.ma.masked_invalid(X)):
-        found = check_table(other, estimator=SHORTEST, n_repeats=1)
-        np.testing.assert_allclose(found.table.drop(columns="seconds"), check.table.drop(columns="seconds"), rtol=1e-6)
+    tables = [
+        check(given).table.drop(columns="seconds")
+        for given in (X, pd.DataFrame(X * 2.0**-400, columns=list("abcdef")), np.ma.masked_invalid(X))
+    ]
+    for found in tables[1:]:
+        np.testing.assert_allclose(found, tables[0], rtol=1e-6)
 
 
 def test_columns_without_variation_or_entries_are_not_scored():
-    X = example()
-    wider = np.column_stack([np.full(60, np.nan), X, np.full(60, 0.1)])
+    wider = np.column_stack([np.full(60, np.nan), example(), np.full(60, 0.1)])
     names = ["empty", "a", "a", *"cdef", "constant"]
-    found = check_table(pd.DataFrame(wider, columns=names), estimator=SHORTEST, n_repeats=1).by_column
+    found = check(pd.DataFrame(wider, columns=names)).by_column
     assert found.index.tolist() == names
     assert (found["hidden"] > 0).tolist() == [False, *6 * [True], False]
     assert found.iloc[[0, -1]][["error", "coverage"]].isna().all(axis=None)
 
 
 def test_methods_that_would_take_too_long_are_limited(monkeypatch):
-    X = example()
     monkeypatch.setattr(checking, "MAX_ROWS_OF_KNN", 59)
     monkeypatch.setattr(checking, "MAX_COLUMNS_OF_ITERATIVE", (5, 6))
     monkeypatch.setattr(checking, "N_NEAREST_FEATURES", 3)
-    check = check_table(X, estimator=SHORTEST, n_repeats=1)
-    assert check.table.index.tolist() == ["bnmf", "column mean", "IterativeImputer"]
-    assert "KNNImputer is left out: with 60 rows" in check.notes[0]
-    assert "each of 6 columns from 3 others" in check.notes[1]
+    found = check(example())
+    assert found.table.index.tolist() == ["bnmf", "column mean", "IterativeImputer"]
+    assert "KNNImputer is left out: with 60 rows" in found.notes[0]
+    assert "each of 6 columns from 3 others" in found.notes[1]
     monkeypatch.setattr(checking, "MAX_COLUMNS_OF_ITERATIVE", (4, 5))
-    check = check_table(X, estimator=SHORTEST, n_repeats=1)
-    assert check.table.index.tolist() == ["bnmf", "column mean"]
-    assert "IterativeImputer is left out: with 6 columns" in check.notes[1]
+    found = check(example())
+    assert found.table.index.tolist() == ["bnmf", "column mean"]
+    assert "IterativeImputer is left out: with 6 columns" in found.notes[1]
 
 
 # --- what is concluded
@@ -195,31 +187,24 @@ def squares(**sizes):
 @pytest.mark.parametrize(
     ("sizes", "begin", "end"),
     [
-        ({"own": 0.5, "mean": 1, "knn": 0.7, "iterative": 0.8}, "bnmf predicts hidden entries best here, with 50%", ""),
-        ({"own": 0.5, "mean": 1}, "bnmf predicts hidden entries best here, with 50%", ""),
-        (
-            {"own": 0.6, "mean": 1, "knn": 0.7, "iterative": 0.5},
-            "IterativeImputer predicts",
-            "if you need no intervals.",
-        ),
-        (
-            {"own": 0.6, "mean": 1, "knn": 0.6, "iterative": 0.8},
-            "bnmf and KNNImputer predict",
-            "60% and 60% of the error",
-        ),
-        (
-            {"own": 1, "mean": 1, "knn": 1.1},
-            "bnmf predicts hidden entries no better than the column mean, and neither",
-            "",
-        ),
-        ({"own": 1.2, "mean": 1, "knn": 1.1}, "bnmf predicts hidden entries worse than the column mean:", "will do."),
-        ({"own": 1.2, "mean": 1, "knn": 0.8}, "bnmf predicts hidden entries worse", "with 80% of its error: use KNN"),
+        ({"own": 0.5, "mean": 1, "knn": 0.7, "iterative": 0.8}, "predicts hidden entries best here, with 50%", ""),
+        ({"own": 0.5, "mean": 1}, "predicts hidden entries best here, with 50%", ""),
+        ({"own": 0.6, "mean": 1, "knn": 0.6, "iterative": 0.8}, "and KNNImputer predict", "60% and 60% of the error"),
+        ({"own": 1, "mean": 1, "knn": 1.1}, "predicts hidden entries no better than the column mean, and neither", ""),
+        ({"own": 1.2, "mean": 1, "knn": 1.1}, "predicts hidden entries worse than the column mean:", "will do."),
+        ({"own": 1.2, "mean": 1, "knn": 0.8}, "predicts hidden entries worse", "with 80% of its error: use KNN"),
     ],
 )
 def test_which_is_best(sizes, begin, end):
     sentence = _compared(squares(**sizes))
-    assert sentence.startswith(begin)
+    assert sentence.startswith(f"bnmf {begin}")
     assert end in sentence
+
+
+def test_another_imputer_is_best():
+    sentence = _compared(squares(own=0.6, mean=1, knn=0.7, iterative=0.5))
+    assert sentence.startswith("IterativeImputer predicts")
+    assert sentence.endswith("if you need no intervals.")
 
 
 def test_a_difference_within_chance_does_not_count():
@@ -229,7 +214,7 @@ def test_a_difference_within_chance_does_not_count():
     assert "no better" in _compared({method: values[:1] for method, values in found.items()})
 
 
-def test_the_intervals_are_judged_by_the_verdict(monkeypatch):
+def test_the_verdict_judges_intervals_and_chains(monkeypatch):
     judged = []
 
     def on_coverage(hidden, names):
@@ -237,27 +222,18 @@ def test_the_intervals_are_judged_by_the_verdict(monkeypatch):
         return Finding("intervals", "poor", "too few are inside", "do something")
 
     monkeypatch.setattr(checking, "on_coverage", on_coverage)
-    table = pd.DataFrame(example(), columns=list("abcdef"))
-    check = check_table(table, estimator=SHORTEST, n_repeats=2)
-    ((hidden, names),) = judged
-    assert check.conclusion.endswith(" Too few are inside. Do something.")
-    assert hidden.n_entries == check.n_hidden
-    assert hidden.coverage == check.table.loc["bnmf", "coverage"]
-    assert list(names) == list("abcdef")
-
-
-def test_chains_that_disagree_are_noted(monkeypatch):
     monkeypatch.setattr(verdict, "PREDICTION_ERRORS", (0.0, 0.0))
-    check = check_table(example(), estimator=SHORTEST, n_repeats=2)
-    assert "the chains' predictions disagree in 2 of 2 repeats" in check.notes[-1]
-
-
-def test_shown_in_words():
-    check = check_table(example(), estimator=SHORTEST, n_repeats=1)
-    shown = repr(check)
-    assert all(method in shown for method in check.table.index)
-    assert check.conclusion in shown
-    other = checking.TableCheck(check.table, check.by_column, "not in <b>", ("<i>",))
+    found = check(pd.DataFrame(example(), columns=list("abcdef")), n_repeats=2)
+    ((hidden, names),) = judged
+    assert found.conclusion.endswith(" Too few are inside. Do something.")
+    assert hidden.n_entries == found.n_hidden
+    assert hidden.coverage == found.table.loc["bnmf", "coverage"]
+    assert list(names) == list("abcdef")
+    assert "the chains' predictions disagree in 2 of 2 repeats" in found.notes[-1]
+    # In words: escaped in a notebook.
+    shown = repr(found)
+    assert all(text in shown for text in (*found.table.index, found.conclusion))
+    other = checking.TableCheck(found.table, found.by_column, "not in <b>", ("<i>",))
     assert "not in &lt;b&gt;" in other._repr_html_()
     assert "Note: &lt;i&gt;" in other._repr_html_()
     assert repr(other).endswith("Note: <i>")
@@ -266,22 +242,21 @@ def test_shown_in_words():
 # --- calls
 
 
-def test_the_same_seed_gives_the_same(capsys):
-    X = example()
-    first, second = (
-        check_table(X, estimator=SHORTEST, n_repeats=1, random_state=np.random.default_rng(1), progress=progress)
-        for progress in (False, True)
+def test_random_state_and_progress(capsys):
+    first, second, other = (
+        check(example(), random_state=state, progress=True).by_column
+        for state in (np.random.default_rng(1), np.random.default_rng(1), None)
     )
-    pd.testing.assert_frame_equal(first.by_column, second.by_column)
+    pd.testing.assert_frame_equal(first, second)
     assert "4/4 fits" in capsys.readouterr().err
-    assert not check_table(X, estimator=SHORTEST, n_repeats=1, random_state=2).by_column.equals(first.by_column)
+    assert not other.equals(first)
 
 
 def test_ctrl_c_ends_the_check(monkeypatch):
     monkeypatch.setattr(Run, "ending", Ending.INTERRUPTED)
     monkeypatch.setattr(checking, "_impute", lambda *_: pytest.fail("it went on"))
     with pytest.raises(KeyboardInterrupt):
-        check_table(example(), estimator=SHORTEST)
+        check(example())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from scipy import stats
 from bnmf import BayesianNMF, NMFImputer, Posterior
 from bnmf.columns import Categorical, Draws, Number, Ordered, kind_of, learn
 from bnmf.imputer import ANY_TABLE
+from bnmf.model.noise import Law
 from tests.statistical.checks import P_VALUE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -42,12 +43,11 @@ def assert_same_law(drawn, categories, probabilities):
 
 @pytest.mark.parametrize("df", [None, 4.0])
 def test_ordered_categories_are_intervals_between_cut_points(df):
-    column = Ordered.learn(
-        "c", np.array(["low", "mid", "high"], object), *all_known(["mid", "low", "mid", "high"] * 25)
-    )
+    categories = np.array(["low", "mid", "high"], object)
+    column = Ordered.learn("c", categories, *all_known(["mid", "low", "mid", "high"] * 25))
     np.testing.assert_allclose(stats.norm.cdf(column.cuts), [0.25, 0.75], atol=0.01)
     draws = draws_of([[-1.0], [0.2], [1.5]], df=df)
-    found, (means, _) = column.probabilities(draws), draws.at()
+    found, (means, _, _) = column.probabilities(draws), draws.at()
     law = stats.norm if df is None else stats.t(df)
     below = np.stack([law.cdf((cut - means) / 0.7).mean(axis=0) for cut in column.cuts], axis=1)
     np.testing.assert_allclose(found, np.diff(np.pad(below, ((0, 0), (1, 1)), constant_values=(0, 1))), atol=1e-12)
@@ -122,7 +122,7 @@ def test_any_latent_number_between_the_limits_is_the_value(column):
             low, high = np.maximum(latent.lower, -9.0), np.minimum(latent.upper, 9.0)
             inside = np.where(np.isnan(low), 9.0, low + toward * (high - low))
             draws = draws_of(inside)
-            draws.at = lambda at=0, inside=inside: (inside[:, at][None], np.full((1, 1), 1e-300))
+            draws.at = lambda at=0, inside=inside: (inside[:, at][None], np.full((1, 1), 1e-300), Law())
             draws.shape = 1, len(values)
             np.testing.assert_array_equal(learned.draw(draws, np.random.default_rng(0))[0].tolist(), values)
 
@@ -185,7 +185,7 @@ def fitted():
 def test_a_table_keeps_its_dtypes_and_what_was_observed(fitted):
     imputer, _, table = fitted
     filled, (low, high) = imputer.transform(table), imputer.interval(table)
-    copies = imputer.multiple_imputations(table, 2)
+    copies = imputer.multiple_imputations(table, 2, random_state=0)
     for frame in (filled, low, high, *copies):
         pd.testing.assert_series_equal(frame.dtypes, table.dtypes)
         pd.testing.assert_index_equal(frame.index, table.index)
@@ -256,7 +256,7 @@ def test_hidden_entries_are_predicted_with_calibrated_probabilities(fitted):
 def test_copies_follow_the_probabilities(fitted):
     imputer, _, table = fitted
     rows = table[table["colour"].isna()].iloc[:8]
-    copies, found = imputer.multiple_imputations(rows, 200), imputer.probabilities(rows)["colour"]
+    copies, found = imputer.multiple_imputations(rows, 200, random_state=0), imputer.probabilities(rows)["colour"]
     counts = sum(
         (copy["colour"].to_numpy(object)[:, None] == found.columns.to_numpy()).astype(float) for copy in copies
     )
@@ -291,7 +291,7 @@ def test_ugly_columns(keep):
         X[name] = pd.Series(column).to_numpy() if isinstance(column, list) else column.array
     empty = ["nothing", "no text"]
     imputer = quick(keep_empty_features=keep).fit(X)
-    for frame in (imputer.transform(X), *imputer.multiple_imputations(X, 2), imputer.interval(X)[0]):
+    for frame in (imputer.transform(X), *imputer.multiple_imputations(X, 2, random_state=0), imputer.interval(X)[0]):
         assert frame.columns.tolist() == [name for name in X.columns if keep or name not in empty]
         pd.testing.assert_series_equal(frame.dtypes, X.dtypes[frame.columns])
         pd.testing.assert_index_equal(frame.index, X.index)

@@ -38,11 +38,8 @@ def test_negative_data_are_predicted_with_intervals(fitted):
     new = truth + NOISE * np.random.default_rng(1).normal(size=truth.shape)
     low, high = fitted.interval(prob=0.9)
     assert 0.82 < np.mean(((low <= new) & (new <= high))[hidden]) < 0.96
-    assert fitted.posterior_.lower_bound == -np.inf
-
-
-def test_signs_of_factors(fitted):
     posterior = fitted.posterior_
+    assert posterior.lower_bound == -np.inf
     assert (posterior.W.min() < 0) == posterior.signed[0] == (fitted.prior != ("ard", "normal"))
     assert posterior.Z.min() < 0
     assert posterior.signed[1]

@@ -24,8 +24,12 @@ def example(k=3, noise=0.3, seed=0):
     return X
 
 
+def select(X, ks, **settings):
+    return select_rank(X, ks, **{"estimator": SHORTEST, "n_folds": 2, "random_state": 0} | settings)
+
+
 def test_finds_the_rank_of_the_data():
-    choice = select_rank(example(), ks=[1, 3, 2, 8], n_folds=3, estimator=QUICK)
+    choice = select(example(), [1, 3, 2, 8], n_folds=3, estimator=QUICK)
     assert choice.best_k == 3
     assert list(choice.table.index) == [1, 2, 3, 8]
     assert choice.table.loc[3, "rmse"] < choice.table.loc[1, "rmse"]
@@ -36,38 +40,32 @@ def test_containers_agree():
     X = example()
     seen = ~np.isnan(X)
     sparse = sp.coo_array((X[seen], np.nonzero(seen)), shape=X.shape)
-    settings = {"ks": [1, 2], "n_folds": 2}
-    quick = BayesianNMF(n_chains=2, burn_in=30, n_draws=20)
-    table = select_rank(X, estimator=quick, **settings).table
-    listed = clone(quick).set_params(unstored="missing")
-    pd.testing.assert_frame_equal(select_rank(sparse, estimator=listed, **settings).table, table)
-    pd.testing.assert_frame_equal(
-        select_rank(np.nan_to_num(X), estimator=quick, observed=seen, **settings).table, table
-    )
+    listed = clone(SHORTEST).set_params(unstored="missing")
+    expected = select(X, [1, 2]).table
+    for found in (select(sparse, [1, 2], estimator=listed), select(np.nan_to_num(X), [1, 2], observed=seen)):
+        pd.testing.assert_frame_equal(found.table, expected)
 
 
 def test_the_estimator_decides_prior_and_length():
     X = example()
-    settings = {"ks": [2], "n_folds": 2}
-    tables = [
-        select_rank(X, estimator=BayesianNMF(prior=prior, n_chains=1, burn_in=20, n_draws=20), **settings).table
-        for prior in ("gee", "gl22")
-    ]
-    assert tables[0].loc[2, "rmse"] != tables[1].loc[2, "rmse"]
-    # What cannot work for many fits is overridden.
-    without_draws = BayesianNMF(n_chains=1, burn_in=20, n_draws=20, keep_draws=False, prior="gl22")
-    pd.testing.assert_frame_equal(select_rank(X, estimator=without_draws, **settings).table, tables[1])
+    gee, gl22, without_draws = (
+        select(X, [2], estimator=clone(SHORTEST).set_params(**settings)).table
+        for settings in ({"prior": "gee"}, {"prior": "gl22"}, {"prior": "gl22", "keep_draws": False})
+    )
+    assert gee.loc[2, "rmse"] != gl22.loc[2, "rmse"]
+    pd.testing.assert_frame_equal(without_draws, gl22)  # what cannot work for many fits is overridden
 
 
-def test_random_state_may_be_a_generator_and_progress_counts_the_fits(capsys):
-    settings = {"ks": [1, 2], "n_folds": 3, "estimator": SHORTEST}
+def test_random_state_and_progress(capsys):
     X = example()[:12]
     first, second = (
-        select_rank(X, random_state=np.random.RandomState(1), progress=progress, **settings).table
+        select(X, [1, 2], n_folds=3, random_state=np.random.RandomState(1), progress=progress).table
         for progress in (False, True)
     )
     pd.testing.assert_frame_equal(first, second)
     assert "6/6 fits" in capsys.readouterr().err
+    fresh = [select(X, [1], random_state=None).table for _ in range(2)]
+    assert not fresh[0].equals(fresh[1])
 
 
 def test_sparse_data_with_implicit_zeros():
@@ -76,37 +74,44 @@ def test_sparse_data_with_implicit_zeros():
     parts = [np.outer(1 + rng.random(30), 1 + rng.random(10)) for _ in range(3)]
     X = sp.block_diag([sp.coo_array(part) for part in parts], format="csr")
     X.data += 0.05 * rng.standard_normal(X.nnz)
-    choice = select_rank(X, ks=[1, 3], n_folds=2)
+    choice = select(X, [1, 3], estimator=None)
     assert choice.best_k == 3
     assert choice.table.loc[3, "rmse"] < 0.5 * choice.table.loc[1, "rmse"]
 
 
 def test_a_smaller_rank_wins_within_one_standard_error():
-    densities = np.array([[-2.0, -2.0, -2.0], [-1.05, -0.9, -1.0], [-1.0, -0.9, -0.98]])
-    assert _choose([1, 2, 3], densities, np.ones((3, 3))).best_k == 3
+    densities, squares = np.array([[-2.0, -2.0, -2.0], [-1.05, -0.9, -1.0], [-1.0, -0.9, -0.98]]), np.ones((3, 3))
+    best = _choose([1, 2, 3], densities, squares)
+    assert best.best_k == 3
+    assert best.sentence.startswith("K = 3 predicts hidden entries best (log density -0.96); every smaller K")
+    assert best.sentence.endswith("It is the largest that was tried: try larger ones too.")
     densities[1] = [-1.0, -0.95, -0.94]
-    assert _choose([1, 2, 3], densities, np.ones((3, 3))).best_k == 2
+    within = _choose([1, 2, 3], densities, squares)
+    assert within.best_k == 2
+    assert within.sentence.startswith("K = 2 is the smallest number of components within one standard error of the")
+    assert "below that of K = 3" in within.sentence
+    assert "only number of components" in _choose([4], densities[:1], squares[:1]).sentence
 
 
 def test_ctrl_c_during_a_fit_ends_the_selection(monkeypatch):
     fits = []
     monkeypatch.setattr(Run, "ending", property(lambda run: fits.append(run) or Ending.INTERRUPTED))
     with pytest.raises(KeyboardInterrupt):
-        select_rank(np.ones((6, 4)), [1, 2], n_folds=2)
+        select(np.ones((6, 4)), [1, 2])
     assert len({id(run.model) for run in fits}) == 1
 
 
 def test_negative_data_need_an_offset():
     X = np.random.default_rng(0).normal(size=(12, 5))
     with pytest.raises(ValueError, match="nonnegative"):
-        select_rank(X, [1], estimator=SHORTEST, n_folds=2)
-    assert select_rank(X, [1, 2], estimator=clone(SHORTEST).set_params(offset="min"), n_folds=2).best_k in (1, 2)
+        select(X, [1])
+    assert select(X, [1, 2], estimator=clone(SHORTEST).set_params(offset="min")).best_k in (1, 2)
 
 
 @pytest.mark.proof
 def test_five_components_are_found_in_nearly_all_runs():
     """In 19 of 20 runs, with shorter chains than by default."""
-    found = [select_rank(example(5, 0.5, seed), [3, 5, 8], estimator=QUICK, n_folds=3).best_k for seed in range(20)]
+    found = [select(example(5, 0.5, seed), [3, 5, 8], estimator=QUICK, n_folds=3).best_k for seed in range(20)]
     assert sum(4 <= k <= 6 for k in found) >= 19
 
 
@@ -123,7 +128,7 @@ def test_ard_finds_five_of_twenty_components(noise, seed):
 @pytest.mark.proof
 def test_leave_one_out_densities_agree_with_hidden_entries():
     X = example()
-    choice = select_rank(X, [1, 3], n_folds=5, loo=True)
+    choice = select(X, [1, 3], estimator=None, n_folds=5, loo=True)
     table = choice.table
     for name in ("loo", "waic"):
         # Without one entry a model knows more than without a fifth of them.
@@ -136,9 +141,9 @@ def test_leave_one_out_densities_agree_with_hidden_entries():
 
 def test_a_selection_goes_on_where_it_stopped(tmp_path, monkeypatch):
     quick = BayesianNMF(n_chains=1, burn_in=10, n_draws=50)
-    settings = {"ks": [1, 2], "n_folds": 2, "n_repeats": 2, "loo": True, "estimator": quick, "checkpoint": tmp_path}
+    settings = {"ks": [1, 2], "n_repeats": 2, "loo": True, "estimator": quick, "checkpoint": tmp_path}
     X = example()[:15, :8]
-    whole = select_rank(X, **settings | {"checkpoint": None}).table
+    whole = select(X, **settings | {"checkpoint": None}).table
     fit, count = BayesianNMF.fit_observed, []
 
     def counted(model, *arguments):
@@ -149,35 +154,26 @@ def test_a_selection_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(BayesianNMF, "fit_observed", counted)
     with pytest.raises(KeyboardInterrupt):
-        select_rank(X, **settings)
+        select(X, **settings)
     assert len(list(tmp_path.iterdir())) == 5
-    pd.testing.assert_frame_equal(select_rank(X, **settings).table, whole)
+    pd.testing.assert_frame_equal(select(X, **settings).table, whole)
     assert len(count) == 6 + 2 * 2 * 2 + 2 - 5
     next(tmp_path.iterdir()).write_text("damaged")
-    pd.testing.assert_frame_equal(select_rank(X, **settings).table, whole)
+    pd.testing.assert_frame_equal(select(X, **settings).table, whole)
     assert len(count) == 6 + 2 * 2 * 2 + 2 - 5 + 1
     # Other data are not those of the directory.
-    assert not select_rank(X + 1.0, **settings).table.equals(whole)
+    assert not select(X + 1.0, **settings).table.equals(whole)
+    # Without a random_state the directory keeps the seed.
+    whole = select(X, **settings, random_state=None).table
+    monkeypatch.setattr(BayesianNMF, "fit_observed", None)
+    pd.testing.assert_frame_equal(select(X, **settings, random_state=None).table, whole)
 
 
 @pytest.mark.proof  # starts processes
 @pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
 def test_fits_side_by_side_give_the_same():
-    settings = {"ks": [1, 2], "n_folds": 2, "estimator": SHORTEST}
-    pd.testing.assert_frame_equal(
-        select_rank(example(), n_jobs=2, **settings).table, select_rank(example(), **settings).table
-    )
-
-
-def test_sentence():
-    densities = np.array([[-2.0, -2.0, -2.0], [-1.0, -0.95, -0.94], [-1.0, -0.9, -0.98]])
-    within = _choose([1, 2, 3], densities, np.ones((3, 3)))
-    assert within.sentence.startswith("K = 2 is the smallest number of components within one standard error of the")
-    assert "below that of K = 3" in within.sentence
-    best = _choose([1, 2, 3], densities - np.array([[0.0], [0.5], [0.0]]), np.ones((3, 3))).sentence
-    assert best.startswith("K = 3 predicts hidden entries best (log density -0.96); every smaller K")
-    assert best.endswith("It is the largest that was tried: try larger ones too.")
-    assert "only number of components" in _choose([4], densities[:1], np.ones((1, 3))).sentence
+    side_by_side, one_by_one = (select(example(), [1, 2], n_jobs=n_jobs).table for n_jobs in (2, None))
+    pd.testing.assert_frame_equal(side_by_side, one_by_one)
 
 
 @pytest.mark.parametrize(

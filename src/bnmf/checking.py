@@ -94,12 +94,8 @@ class _Repeat(NamedTuple):
     values: Floats
 
 
-class _Prediction(NamedTuple):
-    """Predictions of hidden entries; of bnmf also which are inside their intervals, and whether the chains disagree."""
-
-    values: Floats
-    is_inside: Bools | None = None
-    disagrees: bool = False
+Predict = Callable[[_Repeat], dict[str, Any]]
+"""A method: `values` of hidden entries; of bnmf also which are `inside` intervals, and whether chains `disagree`."""
 
 
 def check_table(
@@ -110,7 +106,7 @@ def check_table(
     upper: Any = None,
     n_repeats: int = 3,
     fraction: float = 0.1,
-    random_state: Any = 0,
+    random_state: Any = None,
     progress: bool = False,
 ) -> TableCheck:
     """Hide a part of a table a few times, and see how well it is predicted.
@@ -135,9 +131,8 @@ def check_table(
     fraction : float, default=0.1
         Part of the observed entries that each repeat hides. No entry is hidden twice, so `n_repeats` times `fraction`
         is at most 1.
-    random_state : int, RandomState, Generator or None, default=0
-        Seed of the choice of hidden entries and of the fits. Repeated calls agree by default; None takes another seed
-        each time.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer makes the choice of hidden entries and the fits reproducible.
     progress : bool, default=False
         Show how many fits are done on standard error.
 
@@ -151,7 +146,7 @@ def check_table(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.exponential(size=(40, 2)) @ rng.exponential(size=(2, 8)) + 0.1 * rng.random((40, 8))
-    >>> check = check_table(X, n_repeats=1)
+    >>> check = check_table(X, n_repeats=1, random_state=0)
     >>> list(check.table.index)
     ['bnmf', 'column mean', 'KNNImputer', 'IterativeImputer']
     >>> bool(check.table.loc["bnmf", "error"] < 0.5 * check.table.loc["column mean", "error"])
@@ -170,21 +165,23 @@ def check_table(
     estimator.check_parameters()
     arguments.flag(progress, "progress")
     seed = as_seed(random_state)
-    array, lower, upper = _exact(_dense(X), lower, upper)
+    array = _dense(X)
+    sides = [_limits(lower, "lower", array.shape), _limits(upper, "upper", array.shape)]
+    ends = np.where(np.isfinite(sides), sides, np.nan)
+    array = np.where(np.isnan(ends).all(axis=0), array, np.nan)  # only what is exact is hidden
     names = X.columns if isinstance(X, pd.DataFrame) else None
     known = np.flatnonzero(~np.isnan(array).all(axis=0))
-    used, low, high = array[:, known], lower[:, known], upper[:, known]
-    scale = _standard_deviations(used)
-    repeats = _hidden_parts(used, scale > 0.0, n_repeats, fraction, np.random.default_rng(seed))
+    used, ends = array[:, known], ends[..., known]
+    limits = {} if np.isnan(sides).all() else {"lower": sides[0][:, known], "upper": sides[1][:, known]}
+    is_constant = np.nanmin(used, axis=0) == np.nanmax(used, axis=0)
+    scale = np.where(is_constant, 0.0, np.nanstd(used, axis=0))
+    repeats = _hidden_parts(used, ~is_constant, n_repeats, fraction, np.random.default_rng(seed))
     needed = {"keep_draws": True, "checkpoint": None, "calibrate": False, "random_state": seed, "progress": False}
     model = clone(estimator).set_params(**needed)
-    ends = np.stack([np.where(np.isfinite(side), side, np.nan) for side in (low, high)])
     others, notes = _others(used.shape, np.ma.masked_invalid(ends).mean(axis=0).filled(np.nan))
-    methods: dict[str, Callable[[_Repeat], _Prediction]] = {
-        BNMF: partial(_predict, model, progress, low, high),
-        **others,
-    }
-    entries, seconds, n_failed = _run(methods, repeats, scale, progress)
+    methods: dict[str, Predict] = {BNMF: partial(_predict, model, progress, limits), **others}
+    entries, seconds = _run(methods, repeats, scale, progress)
+    n_failed = int(entries.groupby("repeat")["disagree"].first().sum())
     if n_failed:
         notes.append(
             f"the chains' predictions disagree in {n_failed} of {n_repeats} repeats, so more draws may lower the error "
@@ -217,23 +214,12 @@ def _dense(X: Any) -> Floats:
     return array
 
 
-def _exact(array: Floats, lower: Any, upper: Any) -> tuple[Floats, Floats, Floats]:
-    """Return the entries that are exact, NaN for others, and limits as arrays of the same shape."""
-    sides = [
-        np.full(array.shape, np.nan) if side is None else arguments.floats(side, name)
-        for side, name in ((lower, "lower"), (upper, "upper"))
-    ]
-    for side, name in zip(sides, ("lower", "upper"), strict=True):
-        if side.shape != array.shape:
-            raise ValueError(f"{name} must have the shape of X, {array.shape}, got {side.shape}")
-    is_limited = np.isfinite(sides[0]) | np.isfinite(sides[1])
-    return np.where(is_limited, np.nan, array), sides[0], sides[1]
-
-
-def _standard_deviations(array: Floats) -> Floats:
-    """Return the standard deviation of each column's observed entries, exactly zero for constant columns."""
-    is_constant = np.nanmin(array, axis=0) == np.nanmax(array, axis=0)
-    return np.where(is_constant, 0.0, np.nanstd(array, axis=0))
+def _limits(side: Any, name: str, shape: tuple[int, ...]) -> Floats:
+    """Return limits as an array of the shape of X, NaN for entries without them."""
+    found = np.full(shape, np.nan) if side is None else arguments.floats(side, name)
+    if found.shape != shape:
+        raise ValueError(f"{name} must have the shape of X, {shape}, got {found.shape}")
+    return found
 
 
 def _hidden_parts(
@@ -269,34 +255,36 @@ def _hidden_parts(
 # --- methods
 
 
-def _predict(model: BayesianNMF, hides_length: bool, lower: Floats, upper: Floats, repeat: _Repeat) -> _Prediction:
+def _predict(model: BayesianNMF, hides_length: bool, limits: dict[str, Floats], repeat: _Repeat) -> dict[str, Any]:
     """Return what `bnmf impute` would fill in, and whether its intervals contain the hidden entries."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it becomes a note
         warnings.simplefilter("ignore", InterruptedRunWarning)
         if hides_length:
             warnings.simplefilter("ignore", LongRunWarning)
-        limits = {} if np.isnan(lower).all() and np.isnan(upper).all() else {"lower": lower, "upper": upper}
         fitted = NMFImputer(model).fit(repeat.rest, **limits).estimator_
     if fitted.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but a comparison needs all
         raise KeyboardInterrupt
     posterior, at = fitted.posterior_, (repeat.rows, repeat.columns)
     low, high = posterior.interval(PROB, *at)
-    is_inside = (low <= repeat.values) & (repeat.values <= high)
-    return _Prediction(posterior.mean(*at), is_inside, on_use(posterior)["predictions"].level == POOR)
+    return {
+        "values": posterior.mean(*at),
+        "inside": (low <= repeat.values) & (repeat.values <= high),
+        "disagree": on_use(posterior)["predictions"].level == POOR,
+    }
 
 
-def _impute(imputer: Any, stand_ins: Floats, repeat: _Repeat) -> _Prediction:
+def _impute(imputer: Any, stand_ins: Floats, repeat: _Repeat) -> dict[str, Any]:
     """Return what another imputer fills in after scaling."""
     scaler = StandardScaler()
     rest = np.where(np.isnan(stand_ins), repeat.rest, stand_ins)
     # Their regressions are so small that threads cost more than they save.
     with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
         filled = scaler.inverse_transform(clone(imputer).fit_transform(scaler.fit_transform(rest)))
-    return _Prediction(filled[repeat.rows, repeat.columns])
+    return {"values": filled[repeat.rows, repeat.columns]}
 
 
-def _others(shape: tuple[int, int], stand_ins: Floats) -> tuple[dict[str, Callable[[_Repeat], _Prediction]], list[str]]:
+def _others(shape: tuple[int, ...], stand_ins: Floats) -> tuple[dict[str, Predict], list[str]]:
     """Return the methods to compare with, and which of them are limited because they would take too long."""
     n_rows, n_columns = shape
     imputers, notes = {COLUMN_MEAN: SimpleImputer()}, []
@@ -316,10 +304,10 @@ def _others(shape: tuple[int, int], stand_ins: Floats) -> tuple[dict[str, Callab
 
 
 def _run(
-    methods: dict[str, Callable[[_Repeat], _Prediction]], repeats: list[_Repeat], scale: Floats, progress: bool
-) -> tuple[pd.DataFrame, dict[str, float], int]:
-    """Return hidden entries with squared errors, median seconds of each method, and repeats whose chains disagree."""
-    parts, n_failed = [], 0
+    methods: dict[str, Predict], repeats: list[_Repeat], scale: Floats, progress: bool
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Return the hidden entries with squared errors of each method, and the median seconds of each."""
+    parts = []
     seconds: dict[str, list[float]] = {method: [] for method in methods}
     with counted(len(methods) * len(repeats), "fits", progress) as show:
         for number, repeat in enumerate(repeats):
@@ -328,15 +316,13 @@ def _run(
                 began = time.perf_counter()
                 found = predict(repeat)
                 seconds[method].append(time.perf_counter() - began)
-                part[method] = ((found.values - repeat.values) / scale[repeat.columns]) ** 2
-                if found.is_inside is not None:
-                    part["inside"] = found.is_inside
-                    n_failed += found.disagrees
+                part[method] = ((found.pop("values") - repeat.values) / scale[repeat.columns]) ** 2
+                part = part.assign(**found)
                 show(sum(map(len, seconds.values())))
             parts.append(part)
     # The first fit may include what is loaded once, so not the mean.
     medians = {method: float(np.median(times)) for method, times in seconds.items()}
-    return pd.concat(parts, ignore_index=True), medians, n_failed
+    return pd.concat(parts, ignore_index=True), medians
 
 
 # --- what came out

@@ -41,26 +41,19 @@ class Latent(NamedTuple):
     upper: Floats
 
 
+@dataclass
 class Draws:
-    """Draws of the latent numbers of some entries, with the law of the noise around them.
+    """Draws of the latent numbers of some entries, with the law of the noise around them."""
 
-    `first` is the first latent column of each entry, or of all. `limits` are those between which the numbers are known
-    to lie, one of which may be infinite for each entry.
-    """
-
-    def __init__(
-        self,
-        posterior: Posterior,
-        rows: Indices,
-        first: int | Indices,
-        chosen: Any = slice(None),
-        limits: tuple[Floats, Floats] | None = None,
-    ) -> None:
-        self._posterior, self.rows, self._first, self._chosen, self.limits = posterior, rows, first, chosen, limits
+    posterior: Posterior
+    rows: Indices
+    first: int | Indices  # first latent column of each entry, or of all
+    chosen: Any = ...  # all draws
+    limits: tuple[Floats, Floats] | None = None  # between which the numbers lie; one of a pair may be infinite
 
     @cached_property
     def _noise(self) -> Any:
-        return self._posterior.flat[2].choose(self._chosen)
+        return self.posterior.flat[2].choose(self.chosen)
 
     @cached_property
     def shape(self) -> tuple[int, int]:
@@ -69,45 +62,40 @@ class Draws:
 
     def mean(self) -> Floats:
         """Return the mean (n,) of the first latent column."""
-        if self.limits is None:
-            return self._posterior.mean(self.rows, self._columns())
-        return self._posterior.mean_between(self.rows, self._columns(), *self.limits)
+        at = self.rows, self._columns()
+        return self.posterior.mean(*at) if self.limits is None else self.posterior.mean_between(*at, *self.limits)
 
     def interval(self, prob: float) -> tuple[Floats, Floats]:
         """Return the central interval (n,) of the first latent column, noise included."""
+        at = self.rows, self._columns()
         if self.limits is None:
-            return self._posterior.interval(prob, self.rows, self._columns())
-        return self._posterior.interval_between(prob, self.rows, self._columns(), *self.limits)
+            return self.posterior.interval(prob, *at)
+        return self.posterior.interval_between(prob, *at, *self.limits)
 
     def _columns(self, latent: int = 0) -> Indices:
-        return np.full(len(self.rows), self._first + latent)
+        return np.full(len(self.rows), self.first + latent)
 
-    def at(self, latent: int = 0) -> tuple[Floats, Floats]:
-        """Return means (S, n) and standard deviations (S, 1 or n) of a latent column."""
-        columns = self._columns(latent)
-        means = self._posterior.draws_of(self.rows, columns, noise=False)
-        return means.reshape(-1, len(self.rows))[self._chosen], np.sqrt(self._noise.at(self.rows, columns))
-
-    def law(self, latent: int = 0) -> Law:
-        """Return the law of the noise of a latent column, in units of its standard deviations."""
-        return self._noise.law.at(self._columns(latent))
+    def at(self, latent: int = 0) -> tuple[Floats, Floats, Law]:
+        """Return means (S, n), standard deviations (S, 1 or n) and the law of the noise of a latent column."""
+        at = self.rows, self._columns(latent)
+        means = self.posterior.draws_of(*at, noise=False).reshape(-1, len(self.rows))
+        return means[self.chosen], np.sqrt(self._noise.at(*at)), self._noise.law.at(at[1])
 
     def below(self, cuts: Floats, latent: int = 0) -> Iterator[Floats]:
         """Yield the probability (S, n) that a latent number is below each cut point."""
-        means, deviations = self.at(latent)
+        means, deviations, law = self.at(latent)
         for cut in cuts:
             high = (cut - means) / deviations
-            yield np.exp(self.law(latent).log_probability(np.full_like(high, -np.inf), high))
+            yield np.exp(law.log_probability(np.full_like(high, -np.inf), high))
 
     def drawn(self, rng: np.random.Generator, latent: int = 0) -> Floats:
         """Draw latent numbers (S, n) with their noise, between the limits if there are any."""
-        means, deviations = self.at(latent)
+        means, deviations, law = self.at(latent)
         if self.limits is None:
-            drawn = means + deviations * self.law(latent).draw(means.shape, rng)
-            return np.maximum(drawn, self._posterior.lower_bound)
+            return np.maximum(means + deviations * law.draw(means.shape, rng), self.posterior.lower_bound)
         low, high = ((limit - means) / deviations for limit in self.limits)
-        drawn = means + deviations * self.law(latent).draw_between(low, high, rng)
-        return np.clip(np.maximum(drawn, self._posterior.lower_bound), *self.limits)
+        drawn = means + deviations * law.draw_between(low, high, rng)
+        return np.clip(np.maximum(drawn, self.posterior.lower_bound), *self.limits)
 
 
 def bytes_of_draws(posterior: Posterior) -> int:
@@ -124,11 +112,8 @@ def values_of_entries(
     n_copies: int = 1,
     chosen: Any = slice(None),
 ) -> Array:
-    """Return the values (n_copies, n) that a function gives for draws of entries, of some entries at a time.
-
-    `limits` are NaN for entries without them, and equal where they say what an entry is.
-    """
-    low, high = limits
+    """Return the values (n_copies, n) that a function gives for draws of entries, of some entries at a time."""
+    low, high = limits  # NaN for entries without them, equal where they say what an entry is
     found = np.empty((n_copies, len(rows)), object)
     found[:, low == high] = low[low == high]
     for is_limited, where in ((False, np.isnan(low)), (True, low < high)):
@@ -142,10 +127,7 @@ def values_of_entries(
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers, between two bounds at which latent numbers are cut, and whole if `is_whole`.
-
-    An entry at a bound says that the latent number is there or beyond it, as predictions are cut there.
-    """
+    """A column of numbers, between two bounds at which or beyond which a latent number is cut."""
 
     name: Any
     low: float = -np.inf
@@ -174,15 +156,15 @@ class Number:
         """Return the mean of the values."""
         if draws.limits is not None or (self.low == -np.inf and self.high == np.inf):
             return self.valid(draws.mean())
-        means, deviations = draws.at()
+        means, deviations, law = draws.at()
         low, high = (np.broadcast_to((end - means) / deviations, means.shape) for end in (self.low, self.high))
         infinite = np.full_like(means, np.inf)
         below, above = (
-            np.exp(draws.law().log_probability(*ends)) if np.isfinite(bound) else np.zeros_like(means)
+            np.exp(law.log_probability(*ends)) if np.isfinite(bound) else np.zeros_like(means)
             for bound, ends in ((self.low, (-infinite, low)), (self.high, (high, infinite)))
         )
         with np.errstate(all="ignore"):  # where nothing is between the bounds, which then does not count
-            between = np.clip(means + deviations * draws.law().mean_between(low, high), self.low, self.high)
+            between = np.clip(means + deviations * law.mean_between(low, high), self.low, self.high)
         inside = np.clip(1.0 - below - above, 0.0, 1.0)
         mean = np.where(inside > 0.0, inside * np.nan_to_num(between, posinf=0.0, neginf=0.0), 0.0)
         for bound, mass in ((self.low, below), (self.high, above)):

@@ -145,9 +145,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     "estimator must take negative numbers, as with offset='mean', if X has other columns than numbers: "
                     "categories are intervals of latent numbers of both signs"
                 )
-            self._table = MixedTable(
-                frame, self.kinds, self.ignore, self.missing_values, self.keep_empty_features, lower, upper
-            )
+            self._table = MixedTable(frame, self, lower, upper)
             values, low, high = self._table.encode(frame, self._table.limits(frame, lower, upper))
             self.estimator_ = model.fit(self._like(X, values), lower=low, upper=high)
             self.indicator_ = None
@@ -179,7 +177,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         frame = self._frame(X)
         limits = self._table.limits(frame, lower, upper)
         values, low, high = self._table.encode(frame, limits)
-        if not self._table.has_gaps(frame, limits):
+        if not (self._table.missing(frame) | ~np.isnan(limits[0])).any():  # there is nothing to fill
             return frame, limits, self.estimator_.posterior_
         names = hasattr(self.estimator_, "feature_names_in_")
         posterior = self.estimator_.posterior_of(values if names else values.to_numpy(), lower=low, upper=high)
@@ -256,7 +254,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._table.probabilities(frame, posterior)
 
     def multiple_imputations(
-        self, X: Any, n_imputations: int = 5, *, lower: Any = None, upper: Any = None, random_state: Any = 0
+        self, X: Any, n_imputations: int = 5, *, lower: Any = None, upper: Any = None, random_state: Any = None
     ) -> Any:
         """Return several completed copies of X, each with its own draw of the missing entries.
 
@@ -272,9 +270,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Number of copies.
         lower, upper : array-like, DataFrame, mapping or float, optional
             Limits of entries, as in :meth:`BayesianNMF.fit`, between which they are drawn.
-        random_state : int, RandomState, Generator or None, default=0
-            Source of the choice of draws and of the noise. Repeated calls agree by default; None takes other numbers
-            each time.
+        random_state : int, RandomState, Generator or None, default=None
+            An integer makes the choice of draws and the noise reproducible.
 
         Returns
         -------

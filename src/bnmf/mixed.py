@@ -50,24 +50,15 @@ def _is_number(dtype: Any) -> bool:
 
 
 class MixedTable:
-    """The columns of a DataFrame, as they were learned from the fitted one; parameters are those of NMFImputer."""
+    """The columns of a DataFrame, as they were learned from the fitted one, with the parameters of an NMFImputer."""
 
-    def __init__(
-        self,
-        X: pd.DataFrame,
-        kinds: Mapping[Any, Any] | None,
-        ignore: Sequence[Any] | None,
-        missing_values: Any,
-        keep_empty: bool,
-        lower: Any,
-        upper: Any,
-    ) -> None:
-        kinds, ignored = dict(kinds or {}), set([] if ignore is None else ignore)
+    def __init__(self, X: pd.DataFrame, imputer: Any, lower: Any, upper: Any) -> None:
+        kinds, ignored = dict(imputer.kinds or {}), set([] if imputer.ignore is None else imputer.ignore)
         for given, name in ((kinds, "kinds"), (ignored, "ignore")):
             unknown = [column for column in given if column not in X.columns]
             if unknown:
                 raise ValueError(f"{name} names a column that X does not have: {unknown[0]!r}")
-        self.missing_values, self.names, self.dtypes = missing_values, X.columns, list(X.dtypes)
+        self.missing_values, self.dtypes = imputer.missing_values, list(X.dtypes)
         self.columns: list[Number | Ordered | Categorical | None] = []
         self.is_ignored = np.array([name in ignored for name in X.columns])
         known = ~self.missing(X)
@@ -79,7 +70,7 @@ class MixedTable:
             )
         is_limited = ~np.isnan(self.limits(X, lower, upper)[0])
         self.is_learned = (known | is_limited).any(axis=0) & ~self.is_ignored
-        self.is_kept = self.is_learned | self.is_ignored | keep_empty
+        self.is_kept = self.is_learned | self.is_ignored | imputer.keep_empty_features
         if not self.is_learned.any():
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         for at, name in enumerate(X.columns):
@@ -106,10 +97,6 @@ class MixedTable:
         low, high = np.full(X.shape, np.nan), np.full(X.shape, np.nan)
         if lower is None and upper is None:
             return low, high
-        named = [name for given in (lower, upper) if is_named(given) for name in dict(given)]
-        for name, column in zip(X.columns, self.columns, strict=False):
-            if name in named and not isinstance(column, Number):
-                raise ValueError(f"lower and upper are for columns of numbers, and {name!r} is none")
         missing, values = self.missing(X), np.full(X.shape, np.nan)
         for at in (at for at, dtype in enumerate(X.dtypes) if _is_number(dtype)):
             values[:, at] = X.iloc[:, at].to_numpy(np.float64, na_value=np.nan)
@@ -119,6 +106,11 @@ class MixedTable:
         low[is_exact] = high[is_exact] = stated[is_exact]
         if found is not None:
             low[found.rows, found.columns], high[found.rows, found.columns] = found.lower, found.upper
+        named = [name for given in (lower, upper) if is_named(given) for name in dict(given)]
+        is_limited = X.columns.isin(named) | ~np.isnan(low).all(axis=0)
+        for at, column in enumerate(self.columns):
+            if is_limited[at] and not isinstance(column, Number):
+                raise ValueError(f"lower and upper are for columns of numbers, and {X.columns[at]!r} is none")
         return low, high
 
     def encode(self, X: pd.DataFrame, limits: Sides) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
@@ -126,26 +118,17 @@ class MixedTable:
         known = ~self.missing(X)
         parts, names = [], []
         for at, column in enumerate(self.columns):
-            low, high = (side[:, at] for side in limits)
-            if not isinstance(column, Number) and not np.isnan(low).all():
-                raise ValueError(f"lower and upper are for columns of numbers, and {self.names[at]!r} is none")
             if column is None:
                 continue
             values, *bounds = column.encode(X.iloc[:, at], known[:, at])
             if isinstance(column, Number):
-                bounds = [
-                    np.where(np.isnan(side), bound[:, 0], side)[:, None]
-                    for side, bound in zip((low, high), bounds, strict=True)
-                ]
+                given = [side[:, [at]] for side in limits]
+                bounds = [np.where(np.isnan(side), bound, side) for side, bound in zip(given, bounds, strict=True)]
             parts.append((values, *bounds))
             names += column.latent_names
         values, lower, upper = (np.hstack(sides) for sides in zip(*parts, strict=True))
         frame = pd.DataFrame(values, columns=names)
         return (frame, None, None) if np.isnan([lower, upper]).all() else (frame, lower, upper)
-
-    def has_gaps(self, X: pd.DataFrame, limits: Sides) -> bool:
-        """Return whether an entry is to be filled."""
-        return bool((self.missing(X) | ~np.isnan(limits[0])).any())
 
     def probabilities(self, X: pd.DataFrame, posterior: Posterior) -> dict[Any, pd.DataFrame]:
         """Return the probabilities of the categories of each column that has some, 0 and 1 where it was observed."""

@@ -90,7 +90,7 @@ def select_rank(
     loo: bool = False,
     checkpoint: Any = None,
     n_jobs: int | None = None,
-    random_state: Any = 0,
+    random_state: Any = None,
     progress: bool = False,
 ) -> RankChoice:
     """Choose the number of components by cross-validation over entries.
@@ -121,11 +121,12 @@ def select_rank(
     loo : bool, default=False
         Fit all data with each K too, and add leave-one-out densities to the table. The choice is not based on them.
     checkpoint : path-like, optional
-        A directory that keeps the results of finished fits: the same call continues after an interruption.
+        A directory that keeps the results of finished fits, and the seed if `random_state` is None: the same call
+        continues after an interruption.
     n_jobs : int, optional
         Number of fits that run side by side, by joblib.
-    random_state : int, RandomState, Generator or None, default=0
-        Seed of folds and fits. Repeated calls agree by default; None takes another seed each time.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer makes folds and fits reproducible.
     progress : bool, default=False
         Show how many fits are done on standard error.
 
@@ -139,7 +140,7 @@ def select_rank(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.exponential(size=(40, 2)) @ rng.exponential(size=(2, 15)) + 0.1 * rng.standard_normal((40, 15))
-    >>> select_rank(np.maximum(X, 0.0), ks=[1, 2], n_folds=2).best_k
+    >>> select_rank(np.maximum(X, 0.0), ks=[1, 2], n_folds=2, random_state=0).best_k
     2
     """
     ks = _numbers_of_components(ks)
@@ -158,22 +159,37 @@ def select_rank(
     data = in_memory(clone(estimator), X, observed, lower, upper, reset=True)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        if random_state is None:
+            seed = _stored_seed(directory / "seed.json", seed)
     needed = {"keep_draws": True, "checkpoint": None, "random_state": seed, "progress": False}
     if n_jobs not in (None, 1):
         needed["n_jobs"] = 1
     models = [clone(estimator).set_params(n_components=k, **needed) for k in ks]
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
     settings = [fingerprint(data), n_folds, seed]
 
-    def tasks() -> Iterator[tuple[BayesianNMF, ObservedMatrix | Fold, Path | None]]:
-        """Yield a model, what it is fitted to and a file for its result: fold by fold and K by K, then all data."""
-        for where, part in _parts(data, n_folds, n_repeats, loo, seed):
+    def parts() -> Iterator[tuple[tuple[Any, ...], ObservedMatrix | Fold]]:
+        """Yield a name and the data of each fold, and all data for leave-one-out densities."""
+        for repeat in range(n_repeats):
+            rng = np.random.default_rng([seed, repeat] if repeat else seed)
+            for number, fold in enumerate(folds(data, n_folds, rng, balanced=True)):
+                yield (repeat, number), fold
+        if loo:
+            yield ("loo",), data
+
+    def fits() -> Iterator[Any]:
+        """Yield what fits each model to each part, or reads its result from a file."""
+        for where, part in parts():
             for model in models:
                 name = f"{joblib.hash([settings, model.get_params(), where])}.json"
-                yield model, part, None if directory is None else directory / name
+                yield joblib.delayed(_result)(model, part, directory and directory / name, seed)
 
-    results = _run(tasks(), n_fits, seed, n_jobs, progress)
+    results: list[list[float]] = []
+    with counted(n_fits, "fits", progress) as show:
+        for result in joblib.Parallel(n_jobs=n_jobs, return_as="generator")(fits()):
+            results.append(result)
+            show(len(results))
     densities, squares = np.array(results[:n_held_out]).reshape(-1, len(ks), 2).transpose(2, 1, 0)
     choice = _choose(ks, densities, squares)
     if loo:
@@ -182,7 +198,7 @@ def select_rank(
 
 
 def _numbers_of_components(ks: Any) -> list[int]:
-    if isinstance(ks, (str, bytes)) or not isinstance(ks, (Sequence, np.ndarray, range, set)):
+    if isinstance(ks, (str, bytes)) or not isinstance(ks, (Sequence, np.ndarray, set)):
         raise TypeError(f"ks must be a sequence of numbers of components, got {ks!r}")
     found = sorted({arguments.whole_number(k, "every number in ks", 1) for k in ks})
     if not found:
@@ -190,26 +206,11 @@ def _numbers_of_components(ks: Any) -> list[int]:
     return found
 
 
-def _parts(
-    data: ObservedMatrix, n_folds: int, n_repeats: int, loo: bool, seed: int
-) -> Iterator[tuple[tuple[Any, ...], ObservedMatrix | Fold]]:
-    """Yield the folds of each repeat with their numbers, and all data for leave-one-out densities."""
-    for repeat in range(n_repeats):
-        rng = np.random.default_rng([seed, repeat] if repeat else seed)
-        for number, fold in enumerate(folds(data, n_folds, rng, balanced=True)):
-            yield (repeat, number), fold
-    if loo:
-        yield ("loo",), data
-
-
-def _run(tasks: Iterator[Any], n_fits: int, seed: int, n_jobs: int | None, progress: bool) -> list[list[float]]:
-    """Return the result of each task, in their order."""
-    results, jobs = [], (joblib.delayed(_result)(*task, seed) for task in tasks)
-    with counted(n_fits, "fits", progress) as show:
-        for result in joblib.Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-            results.append(result)
-            show(len(results))
-    return results
+def _stored_seed(path: Path, seed: int) -> int:
+    """Return the seed in a file, which is written if it does not exist."""
+    if not path.exists():
+        write_bytes(path, json.dumps(seed).encode())
+    return int(json.loads(path.read_bytes()))
 
 
 def _result(model: BayesianNMF, part: ObservedMatrix | Fold, path: Path | None, seed: int) -> list[float]:
@@ -241,11 +242,10 @@ def _score(posterior: Posterior, fold: Fold) -> list[float]:
 def _leave_one_out(posterior: Posterior, data: ObservedMatrix, seed: int) -> list[float]:
     """Return leave-one-out densities and WAIC of observed entries, with standard errors."""
     rng = np.random.default_rng(seed)
-    rows, columns, values, weights = entries_to_score(data, rng)
-    chosen = rng.permutation(len(rows))[:MAX_LOO_ENTRIES]
-    at = rows[chosen], columns[chosen]
-    found = leave_one_out(posterior, *at, values[chosen], *data.limits_at(*at))
-    weights = weights[chosen]
+    entries: tuple[Any, ...] = entries_to_score(data, rng)
+    chosen = rng.permutation(len(entries[0]))[:MAX_LOO_ENTRIES]
+    rows, columns, values, weights = (part[chosen] for part in entries)
+    found = leave_one_out(posterior, rows, columns, values, *data.limits_at(rows, columns))
     out = []
     for densities in (found.loo, found.waic):
         mean = np.average(densities, weights=weights)
@@ -256,19 +256,12 @@ def _leave_one_out(posterior: Posterior, data: ObservedMatrix, seed: int) -> lis
 
 def _choose(ks: list[int], densities: Floats, squares: Floats) -> RankChoice:
     """Take the smallest K within one standard error of the best, comparing the same folds."""
-    n = densities.shape[1]
     below = densities[np.argmax(densities.mean(axis=1))] - densities
-    rmse = np.sqrt(squares.mean(axis=1))
-    table = pd.DataFrame(
-        {
-            "log_density": densities.mean(axis=1),
-            "log_density_se": densities.std(axis=1, ddof=1) / np.sqrt(n),
-            "below_best": below.mean(axis=1),
-            "below_best_se": below.std(axis=1, ddof=1) / np.sqrt(n),
-            "rmse": rmse,
-            "rmse_se": squares.std(axis=1, ddof=1) / np.sqrt(n) / (2.0 * np.where(rmse > 0.0, rmse, 1.0)),
-        },
-        index=pd.Index(ks, name="k"),
-    )
+    table = pd.DataFrame(index=pd.Index(ks, name="k"))
+    for name, of_folds in (("log_density", densities), ("below_best", below), ("rmse", squares)):
+        table[name] = of_folds.mean(axis=1)
+        table[f"{name}_se"] = of_folds.std(axis=1, ddof=1) / np.sqrt(of_folds.shape[1])
+    table["rmse"] = np.sqrt(table["rmse"])
+    table["rmse_se"] /= 2.0 * table["rmse"].where(table["rmse"] > 0.0, 1.0)
     good = table.index[table["below_best"] <= table["below_best_se"]]
     return RankChoice(int(good[0]), table)

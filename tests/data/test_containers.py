@@ -19,22 +19,14 @@ X = np.array([[1.0, NAN, 0.0], [2.5, 3.0, -4.0]])
 # --- dense data
 
 
-def test_a_float_array_is_not_copied():
-    assert as_floats(X) is X
-
-
-def test_frames():
+def test_arrays_and_frames():
+    assert as_floats(X) is X  # not copied
     np.testing.assert_array_equal(as_floats(pd.DataFrame(X)), X)
-    nullable = pd.DataFrame(
-        {
-            "a": pd.array([1, None], "Int64"),
-            "b": pd.array([None, 0.5], "Float64"),
-            "c": pd.array([True, None], "boolean"),
-            "d": [3.5, NAN],
-            "e": [7, 8],
-        }
-    )
-    found = as_floats(nullable)
+    nullable = {
+        "a": pd.array([1, None], "Int64"), "b": pd.array([None, 0.5], "Float64"),
+        "c": pd.array([True, None], "boolean"), "d": [3.5, NAN], "e": [7, 8],
+    }  # fmt: skip
+    found = as_floats(pd.DataFrame(nullable))
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, [[1.0, NAN, 1.0, 3.5, 7.0], [NAN, 0.5, NAN, NAN, 8.0]])
 
@@ -51,16 +43,12 @@ def test_columns_that_are_not_numeric_are_named():
 # --- sparse data
 
 
-def test_canonical_matrices_share_their_memory():
+def test_canonical_matrices_share_their_memory_and_stored_zeros_and_nan_stay_stored():
     given = sp.csr_array(X)
     found = as_csr(given)
     assert np.shares_memory(found.data, given.data)
     assert np.shares_memory(found.indices, given.indices)
-
-
-def test_stored_zeros_and_nan_stay_stored():
-    given = sp.coo_array(([0.0, NAN, 3.0], ([0, 0, 1], [1, 2, 0])), shape=(2, 3))
-    found = as_csr(given)
+    found = as_csr(sp.coo_array(([0.0, NAN, 3.0], ([0, 0, 1], [1, 2, 0])), shape=(2, 3)))
     np.testing.assert_array_equal(found.data, [0.0, NAN, 3.0])
     np.testing.assert_array_equal(found.indices, [1, 2, 0])
 

@@ -70,14 +70,6 @@ def factors(n_rows, n_columns):
     return rng.exponential(size=(n_rows, 3)), rng.exponential(size=(n_columns, 3))
 
 
-def squared_error(view, W, Z, start, stop):
-    return view.scaled().squared_errors(W, Z)[start:stop].sum()
-
-
-def ranges(n_rows):
-    return [(0, n_rows), (0, 1), (2, 7), (n_rows - 3, n_rows), (4, 4)]
-
-
 def test_storages_are_those_that_are_meant():
     kinds = {name: type(data.rows) for name, (data, _) in STORAGES.items()}
     assert kinds == {"dense": Dense, "listed": Listed, "sparse": Sparse}
@@ -102,20 +94,12 @@ def test_a_row_of_which_half_is_missing_lists_the_same_in_every_storage():
 # --- views
 
 
-def test_mask(view_and_array):
+def test_mask_and_squared_errors(view_and_array):
     view, X = view_and_array
-    for start, stop in ranges(len(X)):
-        mask = view.mask(start, stop)
-        assert mask.dtype == bool
-        np.testing.assert_array_equal(mask, ~np.isnan(X[start:stop]))
-
-
-def test_squared_error(view_and_array):
-    view, X = view_and_array
+    assert view.mask().dtype == bool
+    np.testing.assert_array_equal(view.mask(), ~np.isnan(X))
     W, Z = factors(*X.shape)
-    for start, stop in ranges(len(X)):
-        expected = np.nansum((X - W @ Z.T)[start:stop] ** 2)
-        assert squared_error(view, W, Z, start, stop) == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(view.scaled().squared_errors(W, Z), np.nansum((X - W @ Z.T) ** 2, axis=1), rtol=1e-12)
 
 
 def test_squares(view_and_array):
@@ -138,9 +122,8 @@ def test_select(case):
         np.testing.assert_array_equal(view.mask(), ~np.isnan(expected))
         np.testing.assert_array_equal(view.lists_missing, data.rows.lists_missing[rows])
         W, Z = factors(*expected.shape)
-        for i in range(len(rows)):
-            error = np.nansum((expected - W @ Z.T)[i] ** 2)
-            assert squared_error(view, W, Z, i, i + 1) == pytest.approx(error, rel=1e-12)
+        errors = np.nansum((expected - W @ Z.T) ** 2, axis=1)
+        np.testing.assert_allclose(view.scaled().squared_errors(W, Z), errors, rtol=1e-12)
         np.testing.assert_array_equal(view.dense_with_nan(), expected)
         np.testing.assert_allclose(view.sums_of_squares(), np.nansum(expected**2, axis=1), rtol=1e-12)
 
@@ -171,23 +154,6 @@ def test_kernel_data(view_and_array):
 
 
 # --- the rows that are drawn together
-
-
-@pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("least", [1, 2, 3])
-def test_split(case, least):
-    """Rows of a tile that list the same missing entries are drawn together; see test_patterns.py."""
-    view = case[0].rows.select(np.arange(ROWS))
-    lists = zip(view.indptr[:-1], view.indptr[1:], strict=True)
-    listed = [tuple(view.indices[start:stop]) for start, stop in lists]
-    split = view.split(least)
-    assert sorted(split.rows) == list(range(ROWS))
-    ends = zip(split.indptr, split.n_sharing, strict=False)
-    together = {row for first, n in ends for row in split.rows[first : first + n].tolist()}
-    for row in range(ROWS):
-        tile = range(row // 4 * 4, min(row // 4 * 4 + 4, ROWS))
-        alike = sum(listed[other] == listed[row] and view.lists_missing[other] for other in tile)
-        assert (row in together) == (view.lists_missing[row] and alike >= least)
 
 
 def test_split_is_kept():
@@ -225,24 +191,16 @@ def test_sums_and_blocks_over_several_tiles(case):
     np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(np.isnan(X)))
 
 
-@pytest.mark.parametrize("name", ["dense", "listed"])
-def test_observed_entries(name):
-    data, X = STORAGES[name]
-    rows, columns, values = data.observed_entries()
-    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(~np.isnan(X)))
-    np.testing.assert_array_equal(values, X[~np.isnan(X)])
-    assert not data.has_implicit_zeros
-
-
-def test_stored_entries():
-    """Row by row, zeros that are stored included, and NaN for missing entries in rows of both kinds."""
-    data, X = STORAGES["sparse"]
-    assert data.has_implicit_zeros
-    rows, columns, values = data.stored_entries()
-    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(STORED))
-    np.testing.assert_array_equal(values, X[STORED])
-    with pytest.raises(ValueError, match="too many to list"):
-        data.observed_entries()
+def test_entries_that_are_listed(case):
+    """Row by row: those that were observed, or what is stored, zeros included, with NaN for missing entries."""
+    data, X = case
+    shown = STORED if data.has_implicit_zeros else ~np.isnan(X)
+    rows, columns, values = data.stored_entries() if data.has_implicit_zeros else data.observed_entries()
+    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(shown))
+    np.testing.assert_array_equal(values, X[shown])
+    if data.has_implicit_zeros:
+        with pytest.raises(ValueError, match="too many to list"):
+            data.observed_entries()
 
 
 def test_without(case):
@@ -262,17 +220,6 @@ def test_without(case):
     np.testing.assert_array_equal(np.vstack([block for _, block in data.blocks()]), X)  # as they were
 
 
-def test_without_what_was_never_observed(case):
-    data, X = case
-    rows, columns = np.nonzero(np.isnan(X))
-    row, column = np.argwhere(~np.isnan(X))[-1]
-    rest = data.without(np.append(rows, row), np.append(columns, column))
-    expected = X.copy()
-    expected[row, column] = NAN
-    np.testing.assert_array_equal(np.vstack([block for _, block in rest.blocks()]), expected)
-    assert rest.n_observed == data.n_observed - 1
-
-
 def test_flat(case):
     data, X = case
     np.testing.assert_array_equal(data.flat(*np.divmod(np.arange(X.size), 8)), np.arange(X.size))
@@ -287,13 +234,11 @@ def test_flat(case):
 def test_unsigned():
     given = np.array([3, 0, 7], np.int32)
     given.setflags(write=False)
-    found = unsigned(given)
-    assert found.dtype == np.uint32
-    assert np.shares_memory(found, given)
-    np.testing.assert_array_equal(found, [3, 0, 7])
-    wide = unsigned(np.array([3, 0, 2**32 - 1], np.int64))
-    assert wide.dtype == np.uint32
-    np.testing.assert_array_equal(wide, [3, 0, 2**32 - 1])
+    assert np.shares_memory(unsigned(given), given)
+    for numbers in (given, np.array([3, 0, 2**32 - 1], np.int64)):
+        found = unsigned(numbers)
+        assert found.dtype == np.uint32
+        np.testing.assert_array_equal(found, numbers)
 
 
 # --- what the kernels refuse

@@ -26,9 +26,9 @@ def test_joblib_uses_the_workers_of_the_cluster(client):
 @pytest.mark.proof
 def test_select_rank(client):
     X = low_rank((40, 15), missing=0.1)
-    expected = select_rank(X, [1, 2], estimator=quick(), n_folds=2)
+    expected = select_rank(X, [1, 2], estimator=quick(), n_folds=2, random_state=0)
     with joblib.parallel_config("dask"):
-        choice = select_rank(X, [1, 2], estimator=quick(), n_folds=2, n_jobs=-1)
+        choice = select_rank(X, [1, 2], estimator=quick(), n_folds=2, n_jobs=-1, random_state=0)
     np.testing.assert_array_equal(choice.table, expected.table)
 
 

@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy import stats
 from tests.posteriors import sample_posterior
 
 from bnmf import BayesianNMF, Posterior
 from bnmf.data import ObservedMatrix
-from bnmf.data.views import Listed
 from bnmf.model import Model
 from bnmf.model.units import units_of
 from bnmf.noise import StudentT
@@ -56,19 +54,6 @@ def X():
     return X
 
 
-def test_posterior_group():
-    draws = make()
-    posterior = inference_data.convert(draws).posterior
-    assert set(posterior.data_vars) == {"W", "Z", "noise_variance"}
-    assert posterior["W"].dims == ("chain", "draw", "row", "component")
-    assert posterior["Z"].dims == ("chain", "draw", "component", "column")
-    assert posterior["noise_variance"].dims == ("chain", "draw")
-    for name in ("W", "Z", "noise_variance"):
-        np.testing.assert_array_equal(posterior[name].values, getattr(draws, name))
-    for name, size in (("row", 5), ("column", 3), ("component", 2), ("chain", 2), ("draw", 4)):
-        np.testing.assert_array_equal(posterior[name].values, np.arange(size))
-
-
 def test_sample_stats_are_the_log_densities_of_the_draws():
     draws = make(log_density=np.arange(8.0).reshape(2, 4))
     found = inference_data.convert(draws)
@@ -79,28 +64,8 @@ def test_sample_stats_are_the_log_densities_of_the_draws():
     assert groups_of(inference_data.convert(make())) == ["posterior"]
 
 
-@pytest.mark.parametrize("storage", ["dense", "listed"])
-def test_log_likelihood(X, storage):
-    data = ObservedMatrix.from_data(X)
-    if storage == "listed":
-        few = np.full_like(X, np.nan)
-        few[2], few[0, 1] = X[2], X[0, 1]
-        X, data = few, ObservedMatrix.from_data(few)
-        assert isinstance(data.rows, Listed)
-    draws = make()
-    found = inference_data.convert(draws, data)
-    assert set(groups_of(found)) == {"posterior", "posterior_predictive", "log_likelihood", "observed_data"}
-    rows, columns = np.nonzero(~np.isnan(X))
-    products = np.einsum("cdmk,cdkn->cdmn", draws.W, draws.Z)[:, :, rows, columns]
-    expected = stats.norm.logpdf(X[rows, columns], products, np.sqrt(draws.noise_variance)[:, :, None])
-    assert found.log_likelihood["X"].dims == ("chain", "draw", "entry")
-    np.testing.assert_allclose(found.log_likelihood["X"].values, expected, rtol=1e-10)
-    assert found.observed_data["X"].dims == ("entry",)
-    np.testing.assert_array_equal(found.observed_data["X"].values, X[rows, columns])
-    np.testing.assert_array_equal(found.log_likelihood["entry"].values, np.arange(len(rows)))
-
-
-def test_noise_by_column_and_by_row_and_rates():
+def test_posterior_group():
+    """Names, dimensions and coordinates, of everything that a posterior may have and of the least."""
     rng = np.random.default_rng(2)
     draws = make(
         row_noise=rng.uniform(size=(2, 4, 5)),
@@ -111,16 +76,19 @@ def test_noise_by_column_and_by_row_and_rates():
         column_names=pd.Index(list("xyz")),
     )
     draws.noise_variance = rng.uniform(size=(2, 4, 3))
-    posterior = inference_data.convert(draws).posterior
-    assert set(posterior.data_vars) == {"W", "Z", "noise_variance", "row_noise", "rate_W", "rate_Z"}
-    dims = {"noise_variance": ("column",), "row_noise": ("row",), "rate_W": ("component",), "rate_Z": ()}
-    for name, of_draw in dims.items():
-        assert posterior[name].dims == ("chain", "draw", *of_draw)
-        np.testing.assert_array_equal(posterior[name].values, np.squeeze(getattr(draws, name)))
-    np.testing.assert_array_equal(posterior["W"].sel(row="d"), draws.W[:, :, 3])
-    np.testing.assert_array_equal(posterior["Z"].sel(column="y"), draws.Z[:, :, :, 1])
-    np.testing.assert_array_equal(posterior["noise_variance"].sel(column="y"), draws.noise_variance[:, :, 1])
-    np.testing.assert_array_equal(posterior["row_noise"].sel(row="c"), draws.row_noise[:, :, 2])
+    dims = {"W": ("row", "component"), "Z": ("component", "column"), "noise_variance": ("column",)}
+    dims |= {"row_noise": ("row",), "rate_W": ("component",), "rate_Z": ()}
+    least = {"W": dims["W"], "Z": dims["Z"], "noise_variance": ()}
+    for given, expected in ((draws, dims), (make(), least)):
+        posterior = inference_data.convert(given).posterior
+        assert set(posterior.data_vars) == set(expected)
+        for name, of_draw in expected.items():
+            assert posterior[name].dims == ("chain", "draw", *of_draw)
+            np.testing.assert_array_equal(posterior[name].values, np.squeeze(getattr(given.align(), name)))
+        named = given is draws
+        coords = {"row": list("abcde") if named else range(5), "column": list("xyz") if named else range(3)}
+        for name, values in (coords | {"component": range(2), "chain": range(2), "draw": range(4)}).items():
+            assert list(posterior[name].values) == list(values)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -179,8 +147,12 @@ def test_loo_of_arviz_is_ours(arviz, limited):
 
 def test_predictive_draws_beside_the_data(arviz, limited):
     posterior, X, limits, (rows, columns) = limited
-    found = posterior.to_inference_data(X, **limits, aligned=False)
+    found = posterior.to_inference_data(X, **limits)
     np.testing.assert_allclose(found.observed_data["X"], np.minimum(X.to_numpy()[rows, columns], 9.0), rtol=1e-12)
+    names = {"posterior", "sample_stats", "posterior_predictive", "log_likelihood", "observed_data", "constant_data"}
+    assert set(groups_of(found)) == names
+    assert found.log_likelihood["X"].dims == ("chain", "draw", "entry")
+    np.testing.assert_array_equal(found.log_likelihood["entry"].values, np.arange(len(rows)))
     drawn = found.posterior_predictive["X"]
     np.testing.assert_array_equal(drawn, posterior.draws_of(rows, columns))
     for group in (found.observed_data, found.posterior_predictive, found.log_likelihood):
@@ -195,8 +167,8 @@ def test_predictive_draws_beside_the_data(arviz, limited):
 
 def test_a_sample_of_the_entries(limited, monkeypatch):
     posterior, X, limits, _ = limited
-    whole = posterior.to_inference_data(X, **limits, aligned=False)
-    found = posterior.to_inference_data(X, **limits, aligned=False, max_entries=10)
+    whole = posterior.to_inference_data(X, **limits)
+    found = posterior.to_inference_data(X, **limits, max_entries=10)
     assert found.log_likelihood["X"].shape == (2, 50, 10)
     names = [[f"{row} {column}" for row, column in zip(part["row"].values, part["column"].values, strict=True)]
              for part in (whole.log_likelihood, found.log_likelihood)]  # fmt: skip
@@ -204,9 +176,9 @@ def test_a_sample_of_the_entries(limited, monkeypatch):
     assert len(set(chosen)) == 10
     for group in ("log_likelihood", "observed_data"):
         np.testing.assert_array_equal(found[group]["X"], whole[group]["X"].isel(entry=chosen))
-    monkeypatch.setattr(memory, "available", lambda: 50_000)
+    monkeypatch.setattr(memory, "available", lambda: 60_000)
     with pytest.raises(MemoryError, match=r"46 observed entries takes .* pass max_entries="):
-        posterior.to_inference_data(X, **limits, aligned=False)
+        posterior.to_inference_data(X, **limits)
     with pytest.raises(ValueError, match="max_entries must be"):
         posterior.to_inference_data(X, max_entries=0)
     with pytest.raises(ValueError, match=r"X must have the shape of the fitted data, \(12, 4\)"):

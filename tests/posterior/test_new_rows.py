@@ -23,12 +23,14 @@ def words(*numbers):
 # --- rows that were fitted
 
 
-def test_find_fitted_of_the_fitted_rows_themselves():
+def test_find_fitted():
     """Equal rows keep their own draws if the data are those of the fit."""
-    ids = words(5, 3, 5, 5)
-    is_fitted, where = find_fitted(ids, ids.copy())
+    is_fitted, where = find_fitted(words(5, 3, 5, 5), words(5, 3, 5, 5))
     assert is_fitted.all()
     np.testing.assert_array_equal(where, [0, 1, 2, 3])
+    is_fitted, where = find_fitted(words(1, 2), None)
+    np.testing.assert_array_equal(is_fitted, [False, False])
+    assert np.empty(3)[where].shape == (0,)
 
 
 def test_find_fitted_against_a_search_of_every_row():
@@ -40,15 +42,6 @@ def test_find_fitted_against_a_search_of_every_row():
         np.testing.assert_array_equal(is_fitted, np.isin(ids, fitted))
         first = [] if np.array_equal(ids, fitted) else [np.flatnonzero(fitted == i)[0] for i in ids[is_fitted]]
         np.testing.assert_array_equal(where, first)
-
-
-def test_find_fitted_without_fitted_rows():
-    for fitted in (None, words()):
-        is_fitted, where = find_fitted(words(1, 2), fitted)
-        np.testing.assert_array_equal(is_fitted, [False, False])
-        assert is_fitted.dtype == bool
-        assert where.shape == (0,)
-        np.empty(3)[where]  # an index
 
 
 # --- rows that are drawn
@@ -86,21 +79,35 @@ def draw_rows(*args, **options):
 
 def draw_both(X, W, Z, sigma2, prior, seed=1, ids=None, **others):
     """Return draws of W and of the noise of rows X with identities of their own, unless they are given."""
-    view = ObservedMatrix.from_data(X, empty=True).rows.select(np.arange(len(X)))
+    data = ObservedMatrix.from_data(X, empty=True)
+    is_weighted = not {"df", "noise_factor"}.isdisjoint(others)
+    view = (data.listed() if is_weighted else data).rows.select(np.arange(len(X)))
     fitted = Posterior(W, Z, sigma2, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
     return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed)
 
 
-@pytest.mark.parametrize("kind", ["L1", "L2Squared", "learned"])
+@pytest.mark.parametrize("kind", ["L1", "L2Squared", "learned", "noise by column", "known factors"])
 def test_draws_follow_the_conditional(given, kind):
-    X, _, W, Z, sigma2 = given
-    rates = np.random.default_rng(1).uniform(0.1, 5.0, size=(2, 3, 1))
-    prior = {"L1": L1(0.7), "L2Squared": L2Squared(1.3), "learned": L1()}[kind]
-    drawn = draw_rows(X, W, Z, sigma2, prior, **({"rate_W": rates} if kind == "learned" else {}))
+    X, values, W, Z, sigma2 = given
+    rng, options, linear, quadratic = np.random.default_rng(1), {}, np.full((2, 3), 0.7), 0.0
+    prior, variance = L1(0.7), np.broadcast_to(sigma2[:, :, None, None], (2, 3, N_ROWS, 2))
+    if kind == "L2Squared":
+        prior, linear, quadratic = L2Squared(1.3), 0.0 * linear, 1.3
+    elif kind == "learned":
+        prior, linear = L1(), rng.uniform(0.1, 5.0, size=(2, 3))
+        options["rate_W"] = linear[:, :, None]
+    elif kind != "L1":  # rows with one or two entries, each with a variance of its own
+        X = np.stack([values, rng.exponential(2.0, size=N_ROWS)], axis=1)
+        X[::3, 1] = np.nan
+        sigma2 = rng.uniform(0.1, 4.0, size=(2, 3, 2))
+        factor = rng.uniform(2.0, 5.0, size=(N_ROWS, 2)) if kind == "known factors" else np.ones((N_ROWS, 2))
+        variance = sigma2[:, :, None] * factor**2
+        options |= {"noise_factor": factor} if kind == "known factors" else {}
+    drawn, row_noise = draw_both(X, W, Z, sigma2, prior, **options)
+    assert row_noise is None
     assert drawn.shape == (2, 3, N_ROWS, 1)
     for at in np.ndindex(2, 3):
-        linear = {"L1": 0.7, "L2Squared": 0.0, "learned": rates[at][0]}[kind]
-        assert_conditional(drawn[at][:, 0], X, Z[at][0], sigma2[at], linear, 1.3 if kind == "L2Squared" else 0.0)
+        assert_conditional(drawn[at][:, 0], X, Z[at][0], variance[at], linear[at], quadratic)
 
 
 def test_components_are_not_exchanged(given):
@@ -136,10 +143,7 @@ def test_rows_have_streams_of_their_own(given):
     assert not (first == second).any()
     other = draw_rows(equal, W, Z, sigma2, L1(0.7), seed=2)
     assert not (other[:, :, 0] == first).any()
-
-
-def test_chains_and_draws_have_streams_of_their_own(given):
-    X, _, W, Z, _ = given
+    # So do chains and draws.
     same = np.broadcast_to(Z[:1, :1], Z.shape)
     drawn = draw_rows(X[:20], np.repeat(W[:1], 2, axis=0), same, np.ones((2, 3)), L1(0.7))
     assert len(np.unique(drawn)) == drawn.size
@@ -176,20 +180,6 @@ def test_sweeps_of_each_draw(given, monkeypatch):
 
 
 # --- noise by column and by row, and learned rates
-
-
-@pytest.mark.parametrize("n_seen", [1, 2])
-def test_draws_follow_the_conditional_under_noise_by_column(given, n_seen):
-    """Every entry has the variance of its column."""
-    X, values, W, Z, _ = given
-    rng = np.random.default_rng(7)
-    if n_seen == 2:
-        X = np.stack([values, rng.exponential(2.0, size=N_ROWS)], axis=1)
-    variance = rng.uniform(0.1, 4.0, size=(2, 3, 2))
-    drawn, row_noise = draw_both(X, W, Z, variance, L1(0.7))
-    assert row_noise is None
-    for at in np.ndindex(2, 3):
-        assert_conditional(drawn[at][:, 0], X, Z[at][0], variance[at], 0.7)
 
 
 STRENGTHS = np.array([[0.5, 2.0, 16.0]])
@@ -265,26 +255,6 @@ def test_weights_that_are_not_finite_are_an_error(monkeypatch):
 # --- Student's t and known standard errors
 
 
-def draw_weighted(X, *given, ids=None, seed=1, **others):
-    """Return draws of W of rows in the form that lists what was observed."""
-    view = ObservedMatrix.from_data(X, empty=True).listed().rows.select(np.arange(len(X)))
-    W, Z, variance, prior = given
-    fitted = Posterior(W, Z, variance, np.ones((len(W), 1)), n_observed=1, prior_W=prior, **others)
-    return draw(view, ids_of(len(X)) if ids is None else ids, fitted, seed)[0]
-
-
-def test_draws_follow_the_conditional_with_known_factors(given):
-    """Each entry has its own standard deviation beside the variance of its column."""
-    X, values, W, Z, _ = given
-    rng = np.random.default_rng(7)
-    X = np.stack([values, rng.exponential(2.0, size=N_ROWS)], axis=1)
-    X[::3, 1] = np.nan
-    variance, factor = rng.uniform(0.1, 4.0, size=(2, 3, 2)), rng.uniform(2.0, 5.0, size=(N_ROWS, 2))
-    drawn = draw_weighted(X, W, Z, variance, L1(0.7), noise_factor=factor)
-    for at in np.ndindex(2, 3):
-        assert_conditional(drawn[at][:, 0], X, Z[at][0], variance[at] * factor**2, 0.7)
-
-
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("is_known", [False, True])
 def test_weight_of_a_row_under_student_t(by_column, is_known):
@@ -294,7 +264,7 @@ def test_weight_of_a_row_under_student_t(by_column, is_known):
     variance = np.array([[[0.5, 0.1, 2.0]] * 3]) if by_column else np.full((1, 3), 0.4)
     factor = np.array([[0.5, 2.0, 1.2]]) if is_known else None
     X = np.tile(a, (N_ROWS, 1))
-    drawn = draw_weighted(X, np.ones((1, 3, 4, 1)), Z, variance, L1(rate), df=df, noise_factor=factor)
+    drawn = draw_rows(X, np.ones((1, 3, 4, 1)), Z, variance, L1(rate), df=df, noise_factor=factor)
     for number in range(3):
         z, sd = Z[0, number, 0], np.sqrt(np.broadcast_to(variance[0, number], 3))
         law = stats.t(df[0, number], 0.0, sd if factor is None else sd * factor[0])
@@ -308,7 +278,7 @@ def test_weight_of_a_row_under_student_t(by_column, is_known):
 def test_two_weights_of_a_row_under_student_t():
     """The first weight follows its marginal, and the second its conditional given the first, on a grid."""
     a, z, sd, df = np.array([2.0, 0.3, 9.0, 1.0]), np.array([[1.0, 0.4, 2.0, 0.1], [0.3, 1.0, 0.8, 2.0]]), 0.6, 3.0
-    drawn = draw_weighted(np.tile(a, (N_ROWS, 1)), np.ones((1, 1, 4, 2)), z[None, None], np.full((1, 1), sd**2),
+    drawn = draw_rows(np.tile(a, (N_ROWS, 1)), np.ones((1, 1, 4, 2)), z[None, None], np.full((1, 1), sd**2),
                           L1(0.7), df=np.full((1, 1), df))[0, 0]  # fmt: skip
     points = np.linspace(0.0, 14.0, 1000)
 
@@ -333,8 +303,8 @@ def test_weighted_rows_have_streams_of_their_own(has_row_noise):
     Z, variance, factor = rng.exponential(size=(1, 3, 1, 2)), rng.exponential(size=(1, 3)), rng.uniform(size=(6, 2))
     others = {"df": np.array([[3.0, 4.0, 9.0]])} | (by_row() if has_row_noise else {})
     given, ids = (np.ones((1, 3, 4, 1)), Z, variance, L1(1.0)), ids_of(6)
-    whole = draw_weighted(X, *given, noise_factor=factor, **others)
+    whole = draw_rows(X, *given, noise_factor=factor, **others)
     for chosen in ([0], [2], [4, 3, 2]):
-        some = draw_weighted(X[chosen], *given, ids=ids[chosen], noise_factor=factor[chosen], **others)
+        some = draw_rows(X[chosen], *given, ids=ids[chosen], noise_factor=factor[chosen], **others)
         np.testing.assert_allclose(some, whole[:, :, chosen], rtol=1e-10)
     assert len(np.unique(whole)) == whole.size

@@ -45,6 +45,7 @@ def quantile(draws, q):
 
 def test_mean_std_quantile(posterior, products):
     np.testing.assert_allclose(posterior.mean(), products.mean(axis=(0, 1)))
+    np.testing.assert_allclose(posterior.mean_of_rows(slice(2, 5)), products.mean(axis=(0, 1))[2:5])
     np.testing.assert_allclose(posterior.std(noise=False), products.std(axis=(0, 1)))
     # Single precision: K products and K - 1 sums of factors that were rounded too, each with a relative error of 2^-24.
     largest = np.abs(posterior.W).max(axis=(0, 1, 2)) @ np.abs(posterior.Z).max(axis=(0, 1))
@@ -52,16 +53,12 @@ def test_mean_std_quantile(posterior, products):
     assert (np.abs(posterior.quantile([0.1, 0.5], noise=False) - quantile(products, [0.1, 0.5])) <= atol).all()
     assert (np.abs(posterior.quantile(0.3, noise=False) - quantile(products, 0.3)) <= atol).all()
     assert (atol < 1e-4 * products.std(axis=(0, 1))).all()  # far below the Monte Carlo error
-
-
-def test_chosen_entries(posterior, products):
-    rows, columns = [0, 5, 2], [4, 0, 2]
-    chosen = products[:, :, rows, columns]
-    np.testing.assert_allclose(posterior.draws_of(rows, columns, noise=False), chosen)
-    np.testing.assert_allclose(posterior.mean(rows, columns), chosen.mean(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.std(rows, columns, noise=False), chosen.std(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.quantile(0.2, rows, columns, noise=False), quantile(chosen, 0.2))
-    np.testing.assert_allclose(posterior.mean_of_rows(slice(2, 5)), products.mean(axis=(0, 1))[2:5])
+    at = [0, 5, 2], [4, 0, 2]
+    chosen = products[:, :, *at]
+    np.testing.assert_allclose(posterior.draws_of(*at, noise=False), chosen)
+    np.testing.assert_allclose(posterior.mean(*at), chosen.mean(axis=(0, 1)))
+    np.testing.assert_allclose(posterior.std(*at, noise=False), chosen.std(axis=(0, 1)))
+    np.testing.assert_allclose(posterior.quantile(0.2, *at, noise=False), quantile(chosen, 0.2))
 
 
 def test_one_predictive_law():
@@ -149,6 +146,12 @@ def test_prediction_error_is_the_spread_of_the_chains(posterior, distance):
     between = np.abs(means[0] - means[1]) / np.sqrt(2) / np.sqrt(2)  # sd of two numbers, over √2 chains
     sd = np.sqrt(products.var(axis=(0, 1)) + 9.0)
     assert moved.prediction_error() == pytest.approx(np.sqrt(np.mean((between / sd) ** 2)), rel=1e-9)
+    level = {0.0: "good", 0.5: "good", 30.0: "poor"}[distance]
+    assert moved.verdict["predictions"].level == level
+    assert moved.verdict["noise"].level == "good"
+    problems = moved.problems()
+    assert len(problems) == (level == "poor")
+    assert all(problem.startswith("the chains' predictions disagree (Monte Carlo error ") for problem in problems)
 
 
 def test_prediction_error_of_noise_without_a_variance(posterior):
@@ -159,18 +162,8 @@ def test_prediction_error_of_noise_without_a_variance(posterior):
     assert replace(apart, df=np.full((2, 50), 3.0)).prediction_error() < found
 
 
-def test_verdict_by_purpose(posterior):
-    good, bad = shifted(posterior, 0.0), shifted(posterior, 30.0)
-    assert good.summary().verdict == str(good.verdict)
-    assert good.verdict["predictions"].level == "good"
-    assert good.verdict["noise"].level == bad.verdict["noise"].level == "good"
-    assert good.problems() == []
-    assert bad.verdict["predictions"].level == "poor"
-    (problem,) = bad.problems()
-    assert problem.startswith("the chains' predictions disagree (Monte Carlo error ")
-
-
 def test_one_chain_is_compared_with_itself(posterior):
+    """Of three draws nothing is said."""
     first = Posterior(
         posterior.W[:1], posterior.Z[:1], posterior.noise_variance[:1], posterior.train_mse[:1], n_observed=20
     )

@@ -32,19 +32,13 @@ def test_chains_that_have_converged_and_others():
 
 
 def test_of_many_the_worst_is_shown():
-    many = np.stack([GOOD, SHIFTED, GOOD], axis=2)
+    many = np.stack([GOOD, SHIFTED, np.ones_like(GOOD)], axis=2)
     r_hat, ess = rhat_and_ess(many)
     found = row(many)
     assert found["r_hat"] == r_hat[1] == r_hat.max()
     assert found["ess"] == ess.min()
     assert np.isnan(found["sd"])
-
-
-def test_constants_have_converged():
-    r_hat, ess = rhat_and_ess(np.dstack([np.ones((4, 50)), GOOD[:, :50]]))
-    assert r_hat[0] == 1.0
-    assert ess[0] == 200.0
-    assert np.isfinite(r_hat).all()
+    assert (r_hat[2], ess[2]) == (1.0, 800.0)  # a constant has converged
 
 
 # --- the table
@@ -58,6 +52,7 @@ def table():
 
 
 def test_shown_with_its_verdict(table):
+    """As its parts are."""
     lines = repr(table).splitlines()
     assert lines[0].split() == ["mean", "sd"]
     assert lines[1].split() == ["noise", "variance", "1.235"]  # four digits, and nothing for NaN
@@ -68,12 +63,8 @@ def test_shown_with_its_verdict(table):
     assert "<td>1.235</td>" in html
     assert "nan" not in html.lower()
     assert repr(SummaryTable({"a": [1.0]})) == "   a\n0  1\n"  # without a verdict
-
-
-def test_parts_keep_the_verdict(table):
     for part in (table.head(1), table.loc[["predictions"]], table.copy(), table[["mean"]], table.round(2)):
         assert isinstance(part, SummaryTable)
-        assert part.verdict == "No sign of trouble."
         assert repr(part).endswith("\nNo sign of trouble.")
     assert isinstance(table["mean"], pd.Series)
     assert "verdict" not in table.columns

@@ -43,6 +43,7 @@ def demo(
             estimator=BayesianNMF(**settings, burn_in=200),
             n_repeats=1,
             fraction=demonstration.HIDDEN_FRACTION,
+            random_state=0,
             progress=True,
         )
         checks[name] = found

@@ -13,18 +13,14 @@ from bnmf.utils.typing import Array, Floats, Indices
 
 
 class Fold(NamedTuple):
-    """The data without some entries, and positions and values of these.
-
-    `weights` says how many observed entries each hidden one stands for: 1, but for sampled zeros of sparse data. Limits
-    are NaN where a hidden entry is exact, and None if the data have none.
-    """
+    """The data without some entries, and positions and values of these."""
 
     rest: ObservedMatrix
     rows: Indices
     columns: Indices
     values: Floats
-    weights: Floats
-    lower: Floats | None = None
+    weights: Floats  # how many observed entries each hidden one stands for: 1, but for sampled zeros of sparse data
+    lower: Floats | None = None  # NaN where a hidden entry is exact, None if the data have no limits
     upper: Floats | None = None
 
     def nearest(self, predicted: Floats) -> Floats:

@@ -112,13 +112,10 @@ class ScaledView:
     ) -> Floats:
         """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
 
-        Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column.
-        Unequal variances of the columns enter as a scaling of Z and of the data by their roots. The squared errors are
-        divided by entry_variance; without `needs_errors` they are not to be used. Each row reads the random stream of
-        its id, which is its number if `ids` is not given, and is drawn `n_passes` times. `roots` are the roots of the
-        weights of the entries, for rows that list what was observed: each entry counts, in the squared errors too, as
-        often as its weight says. `drawn` is the first component that is drawn and the one after the last: all by
-        default.
+        Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column. The
+        squared errors are divided by entry_variance; without `needs_errors` they are not to be used. Each row reads the
+        random stream of its id, by default its number, and is drawn `n_passes` times. `roots` are the roots of weights
+        of the entries that rows list, and `drawn` are the first component that is drawn and the one after the last.
         """
         weighted = self.times(1.0 / np.sqrt(entry_variance)) if needs_errors and entry_variance.size > 1 else self
         squared_error = np.empty(len(W))
@@ -135,10 +132,7 @@ class ScaledView:
     def correct_errors(
         self, W: Floats, Z: Floats, entry_variance: Floats, squared_error: Floats, *, cancel: bool = True
     ) -> None:
-        """Replace squared errors that have cancelled by those of the residuals, and divide all by a common variance.
-
-        Weighted errors are sums of squares, which cannot `cancel`.
-        """
+        """Replace squared errors that `cancel`, as weighted ones cannot, and divide all by a common variance."""
         if cancel and not all_above(squared_error, self.trusted_errors):
             if entry_variance.size > 1:
                 Z = Z * (1.0 / np.sqrt(entry_variance))[:, None]  # as the kernels read it
@@ -177,23 +171,17 @@ class ScaledView:
 
 
 class Split(NamedTuple):
-    """The rows of each tile in the order in which they are drawn, as the kernels take them.
+    """The rows of each tile in the order in which they are drawn, as the kernels take them."""
 
-    Tile t has the rows `rows[indptr[t]:indptr[t + 1]]`, of which the first `n_sharing[t]` share their missing entries
-    with others. `repeats` says whether each of those has the missing entries of the row before it, 1 or 0.
-    """
-
-    indptr: Ints
+    indptr: Ints  # tile t has the rows rows[indptr[t]:indptr[t + 1]]
     rows: Ints
-    n_sharing: Ints
-    repeats: Array
+    n_sharing: Ints  # how many of a tile, the first ones, share their missing entries with others
+    repeats: Array  # whether each of those has the missing entries of the row before it, 1 or 0
 
 
 def min_sharing(n_components: int) -> int:
-    """Return the number of rows with the same missing entries from which a shared system pays.
-
-    Found by timing: the time to set up a system grows with K², and to draw a row that carries its residuals with K.
-    """
+    """Return the number of rows with the same missing entries from which a shared system pays."""
+    # By timing: that of setting up a system grows with K², and that of drawing a row from its residuals with K.
     return 3 + n_components // 25
 
 

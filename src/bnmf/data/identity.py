@@ -37,33 +37,28 @@ def _tile_digests(view: Stored, limits: Limits | None) -> list[str]:
 
 
 def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
-    """Return a hash of the content of each row, which does not depend on the container or on other rows.
-
-    It is a sum over the observed positions and the nonzero values, so it can be computed from any listing.
-    """
+    """Return a hash of the content of each row, which does not depend on the container or on other rows."""
     unit = np.ones(data.shape[1]) if scale is None else np.broadcast_to(1.0 / scale, data.shape[1])
     return data.of_rows(partial(_ids, unit=unit))
 
 
-def _places(n_columns: int) -> Words:
-    return scramble(np.arange(1, n_columns + 1, dtype=np.uint64))
-
-
 def _ids(view: Stored, limits: Limits | None, unit: Floats) -> Words:
-    places, found = _places(view.n_columns), []
+    # A sum over the observed positions and the nonzero values, which can be computed from any listing.
+    places, found = scramble(np.arange(1, view.n_columns + 1, dtype=np.uint64)), []
     # Some rows at a time, because the hashes of all entries would take more memory than the data.
     n_rows = max(MIN_ROWS, min(ROWS_PER_TILE, MAX_HASHES // len(places)))
     for start in range(0, view.n_rows, n_rows):
         some = view.select(np.arange(start, min(start + n_rows, view.n_rows)))
         listed, stored = _row_sums(places[some.indices], some.indptr), some.csr()
         observed = np.where(some.lists_missing, places.sum() - listed, listed)
-        hashes = _hashed_values(places[stored.indices], stored.data * unit[stored.indices])
+        values = stored.data * unit[stored.indices]
+        hashes = np.where(values == 0.0, np.uint64(0), scramble(values.view(np.uint64) ^ places[stored.indices]))
         found.append(scramble(observed + _row_sums(hashes, stored.indptr)))
     ids = np.concatenate(found)
     if limits is not None:
         at = places[limits.columns]
         for number, side in enumerate((limits.lower, limits.upper), start=1):
-            bits = np.ascontiguousarray(side * unit[limits.columns] + 0.0).view(np.uint64)
+            bits = (side * unit[limits.columns] + 0.0).view(np.uint64)
             np.add.at(ids, limits.rows, scramble(bits ^ (at << np.uint64(number))))
     return ids
 
@@ -73,12 +68,6 @@ def scramble(x: Words) -> Words:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-def _hashed_values(places: Words, values: Floats) -> Words:
-    """Return a hash of each value and its place; 0 if the value is zero."""
-    bits = np.ascontiguousarray(values).view(np.uint64)
-    return np.where(values == 0.0, np.uint64(0), scramble(bits ^ places))
 
 
 def _row_sums(hashes: Words, indptr: Array) -> Words:

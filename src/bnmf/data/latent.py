@@ -22,11 +22,7 @@ MIN_FOLLOWING = 2 / 3
 
 
 class Filled:
-    """Rows of the data, and columns if they are given, with the latent values that one chain has of some entries.
-
-    These are the entries with limits, and all entries if they may have gross errors. `is_dense` says that dense rows
-    then list missing entries too, so that each row has the same columns.
-    """
+    """Rows of the data, and columns if given, with the latent values of entries with limits or with gross errors."""
 
     columns: Stored
 
@@ -46,7 +42,7 @@ class Filled:
             at, to = limits.rows[order], limits.columns[order]
         limited, others = slice(0, len(at)), slice(len(at), None)
         if has_outliers:
-            is_dense = is_dense and isinstance(rows, Dense)
+            is_dense = is_dense and isinstance(rows, Dense)  # rows list missing entries too: all have the same columns
             *recorded, values = _recorded(rows, limits, is_dense)
             at, to = (np.concatenate(pair) for pair in zip((at, to), recorded, strict=True))
         self.rows = rows.own()
@@ -86,10 +82,7 @@ class Filled:
             self._interwoven = self._with_followers(limits, order, own.get("errors"))
 
     def _with_followers(self, limits: Limits, order: Indices, errors: Floats | None) -> list[Any]:
-        """Return kernels for rows and columns of which many values follow the factors, and where entries are listed.
-
-        `order` is that of the limits in which `errors` are.
-        """
+        """Return kernels for rows and columns of which many values follow the factors, and where entries are listed."""
         at, to, _ = _recorded(self.rows, None, False)
         lower, upper = limits.at(at, to)
         follows = np.isinf(upper - lower)
@@ -131,14 +124,11 @@ class Filled:
         priors: tuple[Coefficients, Coefficients],
         drawn: tuple[tuple[int, int], tuple[int, int]],
         variances: tuple[Floats, Floats],
-        weight: Floats | None,
+        weight: Floats | None,  # factors of the precisions of entries, as rows list them
         keys: tuple[Key, Key],
         workers: Threads,
     ) -> None:
-        """Draw W and then Z in place together with the values that follow them; everything comes in such a pair.
-
-        `weight` has a factor of the precision of each entry, in the order of rows that list what was observed.
-        """
+        """Draw W and then Z in place together with the values that follow them; everything comes in such a pair."""
         for side, (kernel, listed) in enumerate(self._interwoven):
             prior, view, W = priors[side], (self.rows, self.columns)[side], factors[side]
             if not len(listed) or prior.max_rate or (prior.absolute is not None and prior.absolute.any()):

@@ -124,14 +124,9 @@ class Limits:
         place = places_in(self.flat, flat(rows, columns, self.shape))
         return tuple(np.where(place >= 0, side[place], np.nan) for side in (self.lower, self.upper))  # type: ignore[return-value]
 
-    @property
-    def representatives(self) -> Floats:
-        """The numbers that stand for the entries where one number is needed: for units, offsets and starts."""
-        return representatives(self.lower, self.upper)
-
 
 def representatives(lower: Floats, upper: Floats) -> Floats:
-    """Return the middle of each interval, or its finite end."""
+    """Return the middle of each interval, or its finite end: what stands for it in units, offsets and starts."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(lower), upper, np.where(np.isinf(upper), lower, 0.5 * (lower + upper)))
 

@@ -29,18 +29,11 @@ DENSE_FRACTION = 0.5
 
 @dataclass(frozen=True)
 class ObservedMatrix:
-    """A matrix of which some entries were observed.
+    """A matrix of which some entries were observed, created by :meth:`from_data`.
 
-    Created by :meth:`from_data`. How it is stored depends on what was observed, never on the container, so the same
-    data give the same draws as an array with NaN, as an array with a mask and as a sparse matrix. Where an entry with
-    limits needs one number, the middle of these or the finite one stands for it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> data = ObservedMatrix.from_data(np.array([[1.0, np.nan, 0.0], [2.0, 3.0, 4.0]]))
-    >>> data.shape, data.n_observed
-    ((2, 3), 5)
+    How it is stored depends on what was observed, never on the container, so the same data give the same draws as an
+    array with NaN, as an array with a mask and as a sparse matrix. Where an entry with limits needs one number, the
+    middle of these or the finite one stands for it.
     """
 
     shape: tuple[int, int]
@@ -109,10 +102,7 @@ class ObservedMatrix:
     # --- entries that differ in how much they count
 
     def listed(self) -> ObservedMatrix:
-        """Return the same data in the form in which every row and column lists what was observed.
-
-        Entries can have weights of their own only in this form.
-        """
+        """Return the data with lists of what was observed, the only form in which entries can differ in weight."""
         self.check_listable()
         if isinstance(self.rows, Listed):
             return self
@@ -215,13 +205,12 @@ class ObservedMatrix:
             rows, columns, values = self.stored_entries()
             missing = np.isnan(values)
             return rows[missing], columns[missing]
-        found = [np.nonzero(~self.mask(start, stop)) for start, stop in self.tiles()]
-        rows = np.concatenate([tile[0] + start for tile, (start, _) in zip(found, self.tiles(), strict=True)])
-        return rows, np.concatenate([tile[1] for tile in found])
+        rows, columns = np.nonzero(~self.mask())
+        return rows, columns
 
-    def mask(self, start: int = 0, stop: int | None = None) -> Bools:
-        """Return the dense mask of the observed entries, of all rows or of those from `start` to `stop`."""
-        return self._stored.mask(start, stop)
+    def mask(self) -> Bools:
+        """Return the dense mask of the observed entries."""
+        return self._stored.mask()
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""

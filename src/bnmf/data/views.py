@@ -65,10 +65,7 @@ class View(ABC):
         return self.of_rows(methodcaller("root_mean_squares"))
 
     def resolutions(self) -> Floats:
-        """Return the step in which the entries of each row are recorded: NaN if they are all equal, 0 if there is none.
-
-        It is the smallest difference between two distinct entries, if at least half of the entries repeat another one.
-        """
+        """Return the step in which entries of each row are recorded: NaN if they are all equal, 0 if there is none."""
         return self.of_rows(methodcaller("resolutions"))
 
 
@@ -123,13 +120,10 @@ class Stored(View):
         lists: dict[str, Any] = {"indices": self.indices[listed], "values": self.values[listed]}
         return replace(self, indptr=pointers(lengths), **lists, **parts)
 
-    def mask(self, start: int = 0, stop: int | None = None) -> Bools:
-        """Return a dense mask of the observed entries of rows `start` to `stop`."""
-        stop = self.n_rows if stop is None else stop
-        mask = np.repeat(self.lists_missing[start:stop, None], self.n_columns, axis=1)
-        rows = row_numbers(self.indptr[start : stop + 1])
-        listed = self.indices[self.indptr[start] : self.indptr[stop]]
-        mask[rows, listed] = ~mask[rows, listed]
+    def mask(self) -> Bools:
+        """Return a dense mask of the observed entries."""
+        mask = np.repeat(self.lists_missing[:, None], self.n_columns, axis=1)
+        mask[self.listed_rows, self.indices] ^= True
         return mask
 
     def entries(self) -> tuple[Indices, Indices, Floats]:
@@ -191,9 +185,15 @@ class Stored(View):
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
         """Return Σ (a scale)² of each row."""
 
-    @abstractmethod
     def own(self) -> Self:
         """Return a view with data of its own, which may be changed."""
+        own = replace(self, values=self.values.astype(np.float64), **self._own_matrix())
+        own.__dict__["patterns"] = self.patterns  # which do not change
+        return own
+
+    def _own_matrix(self) -> dict[str, Any]:
+        """Return copies of what a view has in addition to its lists."""
+        return {}
 
     @abstractmethod
     def targets(self, rows: Indices, columns: Indices) -> Targets:
@@ -212,7 +212,7 @@ class Stored(View):
             distinct = np.unique(self.observed_values(row))
             if len(distinct) <= 1:
                 steps[row] = np.nan
-            elif 2 * len(distinct) <= n_observed[row]:
+            elif 2 * len(distinct) <= n_observed[row]:  # most entries repeat another one
                 steps[row] = np.diff(distinct).min()
         return steps
 
@@ -251,11 +251,6 @@ class Listed(Stored):
         if entry_scale is None:
             return self._row_sums(lambda values, positions: values**2)
         return self._row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
-
-    def own(self) -> Self:
-        own = replace(self, values=self.values.astype(np.float64))
-        own.__dict__["patterns"] = self.patterns
-        return own
 
     def targets(self, rows: Indices, columns: Indices) -> Targets:
         shape = self.n_rows, self.n_columns
@@ -322,12 +317,6 @@ class Whole(Stored):
     def _others(self, row: int, missing: Positions) -> Floats:
         """Return the entries of a row that are not missing."""
 
-    def own(self) -> Self:
-        copies: dict[str, Any] = {"values": self.values.astype(np.float64), "squares": self.squares.copy()}
-        own = replace(self, matrix=self._own_matrix(), **copies)
-        own.__dict__["patterns"] = self.patterns  # which do not change
-        return own
-
     def targets(self, rows: Indices, columns: Indices) -> Targets:
         shape = self.n_rows, self.n_columns
         wanted = flat(rows, columns, shape)
@@ -336,10 +325,6 @@ class Whole(Stored):
             listed[is_listed] = places_in(flat(self.listed_rows, self.indices, shape), wanted[is_listed])
         target = self._in_matrix(wanted)
         return [target, (self.values, listed)] if (listed >= 0).any() else [target]
-
-    @abstractmethod
-    def _own_matrix(self) -> Any:
-        """Return a copy of the matrix."""
 
     @abstractmethod
     def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
@@ -386,8 +371,8 @@ class Dense(Whole):
     def _others(self, row: int, missing: Positions) -> Floats:
         return np.delete(self.matrix[row], missing)
 
-    def _own_matrix(self) -> Any:
-        return self.matrix.copy()
+    def _own_matrix(self) -> dict[str, Any]:
+        return {"matrix": self.matrix.copy(), "squares": self.squares.copy()}
 
     def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
         return self.matrix.reshape(-1), wanted
@@ -414,9 +399,10 @@ class Sparse(Whole):
         values = self.matrix.data[stored][~np.isin(self.matrix.indices[stored], missing)]
         return values if len(values) == self.n_observed[row] else np.append(values, 0.0)
 
-    def _own_matrix(self) -> Any:
+    def _own_matrix(self) -> dict[str, Any]:
         old = self.matrix
-        return sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
+        copy = sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
+        return {"matrix": copy, "squares": self.squares.copy()}
 
     def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
         matrix = self.matrix
@@ -491,12 +477,9 @@ def sparse_views(matrix: sp.csr_array, *, negative: bool) -> tuple[Stored, Store
 
 
 def sparse_view(matrix: sp.csr_array) -> Sparse:
-    """Return the rows of a sparse matrix whose unstored entries are zeros.
-
-    Missing entries are those stored as NaN, and they are listed. A row that is mostly missing lists its observed
-    entries instead, zeros included, as a dense one would: the sums over it would cancel in the other form. That takes
-    less memory than its missing entries do.
-    """
+    """Return the rows of a sparse matrix whose unstored entries are zeros, and missing ones those stored as NaN."""
+    # A row that is mostly missing lists its observed entries, zeros included, as a dense one would: the sums over it
+    # would cancel in the other form. That takes less memory than its missing entries do.
     missing = np.isnan(matrix.data)
     filled = sp.csr_array((np.where(missing, 0.0, matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
     n_rows, n_columns = matrix.shape

@@ -71,29 +71,25 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
             arrays = {member: file[member] for member in file.files if member != "header"}
         if header["digests"] != {member: digests.of_arrays(array) for member, array in arrays.items()}:
             raise ValueError("its arrays are not those that were saved together")
-        return _fields(header, arrays)
+        calibration = arrays.pop("calibration", None)
+        return arrays | {
+            "n_observed": header["n_observed"],
+            "row_names": _index(header["row_names"]),
+            "column_names": _index(header["column_names"]),
+            "prior_W": None if header["prior_W"] is None else from_record(header["prior_W"]),
+            "lower_bound": 0.0 if header["nonnegative"] else -math.inf,
+            "thinning": header["thinning"],
+            "notes": tuple(Finding(**note) for note in header["notes"]),
+            "n_fixed": tuple(header["n_fixed"]),
+            "signed": tuple(header["signed"]),
+            "calibration": None if calibration is None else Calibration.from_array(calibration),
+        }
     except PosteriorFileError:
         raise
     except Exception as error:  # a damaged archive can raise almost anything
         raise PosteriorFileError(
             f"{name} is not a posterior of bnmf, or it is damaged ({type(error).__name__}: {error})"
         ) from error
-
-
-def _fields(header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
-    hidden = arrays.pop("calibration", None)
-    return arrays | {
-        "n_observed": header["n_observed"],
-        "row_names": _index(header["row_names"]),
-        "column_names": _index(header["column_names"]),
-        "prior_W": None if header["prior_W"] is None else from_record(header["prior_W"]),
-        "lower_bound": 0.0 if header["nonnegative"] else -math.inf,
-        "thinning": header["thinning"],
-        "notes": tuple(Finding(**note) for note in header["notes"]),
-        "n_fixed": tuple(header["n_fixed"]),
-        "signed": tuple(header["signed"]),
-        "calibration": None if hidden is None else Calibration.from_array(hidden),
-    }
 
 
 def _record(names: pd.Index | None) -> Any:

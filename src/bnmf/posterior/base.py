@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from bnmf.model.noise import Law
 from bnmf.posterior import predictions, verdict
 from bnmf.posterior.alignment import column_sizes
 from bnmf.posterior.components import sizes
+from bnmf.posterior.predictions import NoiseDraws
 from bnmf.posterior.summary import MIN_DRAWS, SummaryTable, diagnostics
 from bnmf.sampler.stores import RunningMoments
 from bnmf.sampler.until_converged import standard_error
@@ -29,7 +31,7 @@ N_MONITORED_COLUMNS = 100
 
 
 class BasePosterior:
-    """Convergence of a posterior, with draws or without; :class:`bnmf.Posterior` describes the fields."""
+    """Noise and convergence of a posterior, with draws or without; :class:`bnmf.Posterior` describes the fields."""
 
     noise_variance: Floats
     log_density: Floats | None
@@ -39,6 +41,8 @@ class BasePosterior:
     notes: tuple[Finding, ...]
     thinning: int
     calibration: Calibration | None
+    row_noise: Floats | None = None
+    noise_factor: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -59,6 +63,24 @@ class BasePosterior:
     def burn_in(self) -> int:
         """Number of sweeps before those of the draws."""
         return max(self.train_mse.shape[1] - self.n_draws * self.thinning, 0)
+
+    @property
+    def law(self) -> Law:
+        """Law of the noise, in units of the root of its variance, with the draws of all chains along the first axis."""
+        return Law.of(vars(self))
+
+    @property
+    def noise(self) -> NoiseDraws:
+        """The noise, with the draws of all chains along the first axis."""
+        n = self.n_chains * self.n_draws
+        row = np.ones((1, 1)) if self.row_noise is None else self.row_noise.reshape(n, -1)
+        return NoiseDraws(np.asarray(self.noise_variance).reshape(n, -1), row, self.law, self.noise_factor)
+
+    @property
+    def noise_of_finite_variance(self) -> NoiseDraws:
+        """The noise, or that of its scale where the variance is infinite, so that errors in its unit are not zero."""
+        noise = self.noise
+        return noise if np.isfinite(noise.law.variance).all() else replace(noise, law=Law())
 
     @cached_property
     def monitored(self) -> tuple[Indices, Indices]:
@@ -140,9 +162,8 @@ class Moments(BasePosterior):
         calibration: Calibration | None,
         **traces: Floats,
     ) -> None:
-        self.noise_variance, self.log_density = traces["noise_variance"], traces["log_density"]
-        self._row_noise, self._law = traces.get("row_noise"), Law.of(traces)
-        self._noise_factor, self._prediction = noise_factor, prediction
+        vars(self).update(traces)
+        self.noise_factor, self._prediction = noise_factor, prediction
         self._offset = 0.0 if offset is None else offset
         self.train_mse, self.thinning = train_mse, thinning
         self.n_observed, self.column_names, self.lower_bound = n_observed, column_names, lower_bound
@@ -177,8 +198,7 @@ class Moments(BasePosterior):
 
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
         """Return the posterior mean of W Z, or 0 where it is negative and the data are not."""
-        mean = self.mean_of_rows(slice(None))
-        return mean if rows is None and columns is None else mean[arguments.positions(rows, columns, mean.shape)]
+        return self._at(self.mean_of_rows(slice(None)), rows, columns)
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows."""
@@ -190,21 +210,17 @@ class Moments(BasePosterior):
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = True) -> Floats:
         """Return the standard deviation of new data at each entry, or of W Z without `noise`."""
-        std = self._std(self._law.variance if arguments.flag(noise, "noise") else 0.0)
-        return std if rows is None and columns is None else std[arguments.positions(rows, columns, std.shape)]
+        return self._at(self._std(self.noise if arguments.flag(noise, "noise") else None), rows, columns)
 
-    def _std(self, of_law: Floats | float) -> Floats:
-        """Return standard deviations with noise of scale 1 of a given variance."""
+    def _at(self, numbers: Floats, rows: Any, columns: Any) -> Floats:
+        """Return the numbers at paired positions, all by default."""
+        return numbers if rows is None and columns is None else numbers[arguments.positions(rows, columns, self.shape)]
+
+    def _std(self, noise: NoiseDraws | None) -> Floats:
         # Each chain by its own count: after Ctrl-C some have more draws than the others.
         moments = self._prediction
         within = np.mean([s / count for s, count in zip(moments.squares, moments.counts, strict=True)], axis=0)
-        by_column = self.noise_variance.reshape(self.n_chains * self.n_draws, -1) * of_law
-        by_row = np.ones((len(by_column), 1))
-        if self._row_noise is not None:
-            by_row = self._row_noise.reshape(len(by_column), -1)
-        of_noise = by_row.T @ by_column / len(by_column)
-        of_noise = of_noise if self._noise_factor is None else of_noise * self._noise_factor**2
-        return np.sqrt(within + moments.mean.var(axis=0) + of_noise)
+        return np.sqrt(within + moments.mean.var(axis=0) + (0.0 if noise is None else noise.mean_variance()))
 
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
         """Return the central interval of each entry in the normal approximation: only two moments are known."""
@@ -216,7 +232,5 @@ class Moments(BasePosterior):
         """Return the Monte Carlo error of predictions, as that of :class:`bnmf.Posterior`; NaN for one chain."""
         if self.n_chains == 1 or self.n_draws < MIN_DRAWS:
             return float("nan")
-        # With an infinite variance any error would look small: take the scale of the noise.
-        variance = self._law.variance if np.isfinite(self._law.variance).all() else 1.0
         rows, columns = self.monitored
-        return standard_error((self._prediction.mean / self._std(variance))[:, rows, columns])
+        return standard_error((self._prediction.mean / self._std(self.noise_of_finite_variance))[:, rows, columns])

@@ -20,12 +20,10 @@ MIN_STRENGTH = 2.0
 
 
 def active(W: Array, Z: Array, noise: NoiseDraws) -> Bools:
-    """Return which components (S, K) stand out from the noise in each draw.
-
-    The norm of w_k z_k, with columns divided by their standard deviations of the noise, is compared with the largest
-    singular value of a matrix of pure noise, √M + √N.
-    """
+    """Return which components (S, K) stand out from the noise in each draw."""
     (n_draws, n_rows, n_components), n_columns = W.shape, Z.shape[2]
+    # The norm of w_k z_k, in columns divided by the deviations of their noise, is compared with the largest singular
+    # value of a matrix of pure noise.
     largest = np.sqrt(n_rows) + np.sqrt(n_columns)
     found = np.empty((n_draws, n_components), bool)
     for draw in range(n_draws):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
-from bnmf.model.noise import Law
 from bnmf.posterior import predictions
-from bnmf.posterior.predictions import NoiseDraws
+from bnmf.posterior.base import BasePosterior
+from bnmf.posterior.predictions import Flat, NoisyFlat
 from bnmf.priors.base import Prior
 from bnmf.utils import arguments, memory
 from bnmf.utils.arguments import as_generator
@@ -28,7 +28,7 @@ TRACES = (
 
 
 @dataclass(eq=False, repr=False)
-class Draws:
+class Draws(BasePosterior):
     """Draws of the factors and of the noise, whose fields :class:`bnmf.Posterior` describes, and predictions."""
 
     W: Array
@@ -68,17 +68,9 @@ class Draws:
         return self.W.shape[3]
 
     @property
-    def flat(self) -> tuple[Array, Array, NoiseDraws]:
+    def flat(self) -> NoisyFlat:
         """W, Z and the noise with the draws of all chains along the first axis."""
-        W, Z = (draws.reshape(-1, *draws.shape[2:]) for draws in (self.W, self.Z))
-        column = np.asarray(self.noise_variance).reshape(len(W), -1)
-        row = np.ones((1, 1)) if self.row_noise is None else self.row_noise.reshape(len(W), -1)
-        return W, Z, NoiseDraws(column, row, self.law, self.noise_factor)
-
-    @property
-    def law(self) -> Law:
-        """Law of the noise, in units of the root of its variance, with the draws of all chains along the first axis."""
-        return Law.of(vars(self))
+        return self.W.reshape(-1, *self.W.shape[2:]), self.Z.reshape(-1, *self.Z.shape[2:]), self.noise
 
     def subset(self, rows: Indices, columns: Indices) -> Self:
         """Return the posterior of the entries in some rows and columns, for their predictions."""
@@ -159,12 +151,11 @@ class Draws:
         ndarray of shape (rows, columns) or (n,)
             The standard deviations.
         """
-        W, Z, variance = self.flat
-        law = variance if arguments.flag(noise, "noise") else None
+        draws = self._flat(noise)
         if rows is None and columns is None:
             self._require_room(2)
-            return predictions.std(W, Z, law)
-        return predictions.entry_std(W, Z, *self._positions(rows, columns), law)
+            return predictions.std(draws)
+        return predictions.entry_std(draws, *self._positions(rows, columns))
 
     def quantile(
         self, q: Any, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
@@ -194,17 +185,13 @@ class Draws:
             The quantiles; without the leading axis if q is a number.
         """
         probabilities = arguments.probabilities(q, "q")
-        W, Z, variance = self.flat
-        law = variance if arguments.flag(noise, "noise") else None
-        rng = as_generator(random_state)
+        draws, rng = self._flat(noise), as_generator(random_state)
         if rows is None and columns is None:
             self._require_room(len(probabilities))
-            out = predictions.quantiles(W, Z, probabilities, law, self._offset(), self.lower_bound, rng)
+            out = predictions.quantiles(draws, probabilities, self._offset(), self.lower_bound, rng)
         else:
-            rows, columns = self._positions(rows, columns)
-            out = predictions.entry_quantiles(
-                W, Z, rows, columns, probabilities, law, self._offset(columns), self.lower_bound, rng
-            )
+            at = self._positions(rows, columns)
+            out = predictions.entry_quantiles(draws, *at, probabilities, self._offset(at[1]), self.lower_bound, rng)
         return out[0] if np.ndim(q) == 0 else out
 
     def interval(
@@ -243,11 +230,11 @@ class Draws:
         ndarray of shape (chain, draw, n)
             The draws.
         """
-        W, Z, variance = self.flat
+        W, Z, law = self._flat(noise)
         rows, columns = self._positions(rows, columns)
         draws = predictions.entries(W, Z, rows, columns) + self._offset(columns)
-        if arguments.flag(noise, "noise"):
-            draws = predictions.add_noise(draws, variance, rows, columns, self.lower_bound, as_generator(random_state))
+        if law is not None:
+            draws = predictions.add_noise(draws, law, rows, columns, self.lower_bound, as_generator(random_state))
         return draws.reshape(*self.W.shape[:2], -1)
 
     def log_likelihood(self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None) -> Floats:
@@ -308,6 +295,11 @@ class Draws:
         return np.maximum(low + offset, lowest), np.maximum(high + offset, lowest)
 
     # --- arguments
+
+    def _flat(self, noise: Any) -> Flat:
+        """Return the draws, those of the noise only if it is asked for."""
+        W, Z, law = self.flat
+        return (W, Z, law) if arguments.flag(noise, "noise") else (W, Z, None)
 
     def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
         return arguments.positions(rows, columns, self.shape)

@@ -72,25 +72,21 @@ def fit(
     **settings: Any,
 ) -> Fit:
     """Sample the model that parameters give to data; `settings` are those of the run."""
-    began = time.monotonic()
+    limit = MAX_TIME if until_converged and max_time is None else max_time
     options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
-    is_limited = max_time is not None
-    if until_converged and max_time is None:
-        max_time = MAX_TIME
-    options["deadline"] = None if max_time is None else began + max_time
+    options["deadline"] = None if limit is None else time.monotonic() + limit
     built = build(data, **parameters)
     run, calibration = Run(built.model, seed, **settings), None
-    if until_converged:
+    if limit is not None and until_converged:
 
         def predictions(run: Run) -> Floats:
             posterior = from_run(run, built, notes=())
             assert isinstance(posterior, Posterior)
             return posterior.monitored_predictions()
 
-        assert max_time is not None
-        reserve = CALIBRATION_TIME * max_time if calibrates and math.isfinite(max_time) else 0.0
+        reserve = CALIBRATION_TIME * limit if calibrates and math.isfinite(limit) else 0.0
         run, ending = sample_until_converged(
-            run, schedule, predictions, PREDICTION_ERRORS[0], reserve=reserve, always_first=not is_limited, **options
+            run, schedule, predictions, PREDICTION_ERRORS[0], reserve=reserve, always_first=max_time is None, **options
         )
     else:
         run = run.sampled(schedule, **options)
@@ -143,7 +139,7 @@ def calibrate(
     n_folds = max(N_FOLDS, data.n_observed // MAX_HIDDEN)
     # Two chains, because one lacks the spread between modes; short ones, because coverage needs no exact quantiles.
     burn_in, n_draws = 2 * schedule.burn_in // 3, min(schedule.n_draws, N_FIRST_DRAWS)
-    options["progress"] = "calibration" if options.get("progress") else False
+    options["progress"] = options["progress"] and "calibration"
     try:
         fold = next(iter(folds(data, n_folds, np.random.default_rng(seed), balanced=True)))
         built = build(fold.rest, **parameters)

@@ -26,9 +26,7 @@ DIMS = {
 }
 
 
-def convert(
-    posterior: Posterior, data: ObservedMatrix | None = None, max_entries: int | None = None, aligned: bool = False
-) -> Any:
+def convert(posterior: Posterior, data: ObservedMatrix | None = None, max_entries: int | None = None) -> Any:
     """Return a posterior as what ArviZ works with, with groups on observed entries if data are given."""
     try:
         import arviz
@@ -40,7 +38,7 @@ def convert(
             ("row", "column"), posterior.shape, (posterior.row_names, posterior.column_names), strict=True
         )
     }
-    draws = posterior.align() if aligned else posterior
+    draws = posterior.align()
     variables = {name: getattr(draws, name) for name in DIMS if getattr(draws, name) is not None}
     for name in ("rate_W", "rate_Z"):
         if name in variables and variables[name].shape[2] == 1:

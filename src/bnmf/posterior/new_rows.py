@@ -17,7 +17,6 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
 from bnmf.model.noise import Law, NoiseState
 from bnmf.posterior.base import Moments
-from bnmf.priors.base import Prior
 from bnmf.sampler import gibbs
 from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, Stream
 from bnmf.sampler.threads import Workers
@@ -104,7 +103,9 @@ def draw(
     """Draw W (chain, draw, rows, K) and row noise of new rows under every draw of Z, each row by its content alone."""
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
     row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
-    law = fitted.law
+    law, prior, rates = fitted.law, fitted.prior_W, fitted.rate_W
+    assert prior is not None
+    learned = prior.learned
     filled = None if limits is None else Filled(limits, view)
     rows = (view if filled is None else filled.rows).scaled()
     is_weighted = law.has_entries or fitted.noise_factor is not None
@@ -120,7 +121,8 @@ def draw(
             sweep, entry = 0, np.ones(len(view.indices))
             for draw in range(fitted.n_draws):
                 Zt = np.ascontiguousarray(fitted.Z[chain, draw].T, dtype=np.float64)
-                prior = _prior_at(fitted, chain, draw).coefficients(weights.shape)
+                of_draw = learned.with_rate(rates[chain, draw]) if learned and rates is not None else prior
+                coefficients = of_draw.coefficients(weights.shape)
                 noise = np.atleast_1d(fitted.noise_variance[chain, draw])
                 n_sweeps = BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW
                 for turn in range(n_sweeps):
@@ -134,7 +136,7 @@ def draw(
                         rows.refresh()
                     key = stream.key(sweep, DRAW_W)
                     errors = rows.half_sweep(
-                        weights, Zt, prior, variance, noise, key, workers, ids,
+                        weights, Zt, coefficients, variance, noise, key, workers, ids,
                         drawn=(0, fitted.n_components - fitted.n_fixed[1]), needs_errors=row_noise is not None,
                         roots=np.sqrt(entry * known) if is_weighted else None,
                     )  # fmt: skip
@@ -151,14 +153,6 @@ def draw(
                 if row_noise is not None:
                     row_noise[chain, draw] = variance
     return W, row_noise
-
-
-def _prior_at(fitted: Posterior, chain: int, draw: int) -> Prior:
-    """Return the prior of W with the learned rate of one draw."""
-    assert fitted.prior_W is not None
-    if fitted.rate_W is None or fitted.prior_W.learned is None:
-        return fitted.prior_W
-    return fitted.prior_W.learned.with_rate(fitted.rate_W[chain, draw])
 
 
 def _generators(stream: Stream, key: tuple[int, int], ids: Words) -> Iterator[np.random.Generator]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.data.limits import nearest
+from bnmf.data.limits import nearest, representatives
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.posterior.verdict import POOR, USABLE, Finding, named
@@ -31,12 +31,7 @@ MIN_ENTRIES_OF_COLUMN, MIN_DISTINCT = 20, 5
 
 def of_fit(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[Finding, ...]:
     """Return a finding for each thing that is wrong, or worth a question."""
-    found = (
-        _explains_nothing(posterior, data, model),
-        _too_many_components(model),
-        _outlier(model),
-        _at_its_end(data),
-    )
+    found = (_explains_nothing(posterior, data, model), _too_many_components(model), _outlier(model), _at_its_end(data))
     return tuple(finding for finding in found if finding)
 
 
@@ -50,10 +45,10 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
     # Outliers, which Student's t leaves unexplained, pull the means: they count by their size, not by its square.
     power = 1 if model.noise_model.is_heavy_tailed else 2
     sides = data.limits_at(rows, columns)
-    distances = [
-        nearest(values, *sides, predicted) - predicted for predicted in (posterior.mean(rows, columns), centre[columns])
-    ]
-    error, trivial = (np.abs(distance / scale) ** power for distance in distances)
+    error, trivial = (
+        np.abs((nearest(values, *sides, predicted) - predicted) / scale) ** power
+        for predicted in (posterior.mean(rows, columns), centre[columns])
+    )
     by_column = [np.bincount(columns, x, data.shape[1]) for x in (error, trivial)]
     # The means of limited entries are of what stands for them: of yes or no they are the cut point, and no prediction.
     is_exact = np.ones(len(rows), bool) if sides[0] is None else np.isnan(sides[0])
@@ -142,7 +137,7 @@ def _at_its_end(data: ObservedMatrix) -> Finding | None:
     if not data.in_memory or data.has_implicit_zeros:
         return None
     found: list[tuple[float, int, float, str]] = []
-    stand_ins = None if data.limits is None else data.limits.representatives
+    stand_ins = None if data.limits is None else representatives(data.limits.lower, data.limits.upper)
     for column in range(data.shape[1]):
         values = data.columns.observed_values(column)
         if data.limits is not None and stand_ins is not None:

@@ -11,10 +11,8 @@ import numpy as np
 
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
-from bnmf.model.noise import Law
 from bnmf.posterior import archive, components, inference_data, new_rows, predictions
 from bnmf.posterior.alignment import Alignment, align
-from bnmf.posterior.base import BasePosterior
 from bnmf.posterior.draws import TRACES, Draws
 from bnmf.posterior.summary import MIN_DRAWS, posterior_html
 from bnmf.sampler.until_converged import monte_carlo_error
@@ -26,7 +24,7 @@ from bnmf.utils.typing import Array, Bools, Floats
 N_MONITORED_ROWS = 10
 
 
-class Posterior(Draws, BasePosterior):
+class Posterior(Draws):
     """Draws from the posterior of a factorisation.
 
     Created by :class:`bnmf.BayesianNMF` (its attribute ``posterior_``) or by :meth:`load`. A prediction is always the
@@ -258,10 +256,8 @@ class Posterior(Draws, BasePosterior):
 
     def monitored_predictions(self) -> Floats:
         """Return draws (chain, draw, n) of the monitored entries in units of their predictive standard deviations."""
-        W, Z, noise = self.flat
-        if not np.isfinite(noise.law.variance).all():  # any error would look small: take the scale of the noise
-            noise = replace(noise, law=Law())
-        spread = predictions.entry_std(W, Z, *self.monitored, noise)
+        W, Z, _ = self.flat
+        spread = predictions.entry_std((W, Z, self.noise_of_finite_variance), *self.monitored)
         return np.asarray(self.draws_of(*self.monitored, noise=False) / spread)
 
     def prediction_error(self) -> float:
@@ -315,9 +311,8 @@ class Posterior(Draws, BasePosterior):
         upper: Any = None,
         unstored: str = "zero",
         max_entries: int | None = None,
-        aligned: bool = True,
     ) -> Any:
-        """Return ArviZ InferenceData; given the data, ``arviz.loo`` and ``arviz.plot_ppc`` work on it.
+        """Return ArviZ InferenceData of the aligned draws; ``arviz.loo`` and ``arviz.plot_ppc`` work on it, given X.
 
         Parameters
         ----------
@@ -334,8 +329,6 @@ class Posterior(Draws, BasePosterior):
         max_entries : int, optional
             Take a random sample of so many observed entries. Each entry takes 16 bytes a draw, and an error is raised
             if there is not enough memory.
-        aligned : bool, default=True
-            Bring the components into one order and scale first.
 
         Returns
         -------
@@ -356,6 +349,5 @@ class Posterior(Draws, BasePosterior):
                     "X, observed, lower, upper and unstored must be those of the fit, and "
                     f"{n} of {self.shape[0]} rows differ"
                 )
-        if aligned:
-            memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "use aligned=False")
-        return inference_data.convert(self, data, max_entries, aligned)
+        memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "take fewer of them with `after`")
+        return inference_data.convert(self, data, max_entries)

@@ -45,6 +45,15 @@ class NoiseDraws:
             return variance
         return variance * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
 
+    def mean_variance(self, rows: slice = slice(None)) -> Floats:
+        """Return the mean over the draws of the variances of new data in some rows, (1 or rows, 1 or columns)."""
+        row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
+        column = self.column * self.law.variance
+        mean = np.broadcast_to(row, (len(column), row.shape[1])).T @ column / len(column)
+        if self.factor is None:
+            return mean
+        return mean * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
+
     def largest_deviations(self) -> Floats:
         """Return a bound of the standard deviations in each column, (1 or columns,)."""
         factor = 1.0 if self.factor is None else self.factor.max(axis=0)
@@ -64,8 +73,9 @@ class NoiseDraws:
         return NoiseDraws(self.column[draws], row, self.law.choose(draws), self.factor)
 
 
-Flat = tuple[Array, Array, NoiseDraws]
-"""Draws of W (S, rows, K) and Z (S, K, columns), and of the noise."""
+NoisyFlat = tuple[Array, Array, NoiseDraws]
+Flat = NoisyFlat | tuple[Array, Array, None]
+"""Draws of W (S, rows, K) and Z (S, K, columns), and of the noise, without which predictions are of W Z alone."""
 
 
 def tiles(length: int, bytes_each: int) -> Iterator[slice]:
@@ -91,32 +101,25 @@ def mean(W: Array, Z: Array) -> Floats:
     return out / n_draws
 
 
-def std(W: Array, Z: Array, noise: NoiseDraws | None = None) -> Floats:
-    """Return the standard deviation of W Z over the draws, including the noise if its draws are given."""
+def std(draws: Flat) -> Floats:
+    """Return the standard deviation of each entry over the draws."""
+    W, Z, noise = draws
     centre = mean(W, Z)
     variance = np.zeros_like(centre)
-    for rows in tiles(len(centre), 8 * centre.shape[1] * (1 if noise is None else len(W))):
+    for rows in tiles(len(centre), 8 * centre.shape[1]):
         for draw in range(len(W)):
             variance[rows] += (W[draw, rows] @ Z[draw] - centre[rows]) ** 2
         variance[rows] /= len(W)
         if noise is not None:
-            variance[rows] += (noise.of_rows(rows).T * noise.law.variance.T[:, None]).mean(axis=-1).T
+            variance[rows] += noise.mean_variance(rows)
     return np.sqrt(variance)
 
 
 def quantiles(
-    W: Array,
-    Z: Array,
-    probabilities: Floats,
-    noise: NoiseDraws | None,
-    offset: Floats | float,
-    lower_bound: float,
-    rng: np.random.Generator,
+    draws: Flat, probabilities: Floats, offset: Floats | float, lower_bound: float, rng: np.random.Generator
 ) -> Floats:
-    """Return quantiles (probability, rows, columns) of W Z, or of new data if draws of the noise are given.
-
-    Rows of a tile have their noise draws in common, which changes the law of no single entry.
-    """
+    """Return quantiles (probability, rows, columns) of all entries."""
+    W, Z, noise = draws
     n_draws, n_rows, _ = W.shape
     out = np.empty((len(probabilities), n_rows, Z.shape[2]))
     # In units of components and columns, single precision has more digits than any number of draws can give.
@@ -130,6 +133,7 @@ def quantiles(
     size = max(1, min(ROWS_PER_NOISE, TILE_BYTES // (4 * n_draws * Z.shape[2])))
     parts = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
+    # Rows of a tile have their noise draws in common, which changes the law of no single entry.
     def fill(rows: slice, rng: np.random.Generator) -> None:
         draws = np.matmul((W[:, rows] / of_W).astype(np.float32), scaled_Z)
         if noise is not None:
@@ -148,23 +152,16 @@ def quantiles(
 
 
 def entry_quantiles(
-    W: Array,
-    Z: Array,
-    rows: Indices,
-    columns: Indices,
-    probabilities: Floats,
-    noise: NoiseDraws | None,
-    offset: Any,
-    lower_bound: float,
-    rng: np.random.Generator,
+    draws: Flat, rows: Indices, columns: Indices, q: Floats, offset: Any, lower_bound: float, rng: np.random.Generator
 ) -> Floats:
     """Return quantiles (probability, n) of entries at paired positions, as :func:`quantiles` does."""
-    out = np.empty((len(probabilities), len(rows)))
+    W, Z, noise = draws
+    out = np.empty((len(q), len(rows)))
     for part in tiles(len(rows), 16 * len(W)):
-        draws = entries(W, Z, rows[part], columns[part]) + (offset if np.ndim(offset) == 0 else offset[part])
+        drawn = entries(W, Z, rows[part], columns[part]) + (offset if np.ndim(offset) == 0 else offset[part])
         if noise is not None:
-            draws = add_noise(draws, noise, rows[part], columns[part], lower_bound, rng)
-        out[:, part] = _sorted_quantiles(np.ascontiguousarray(draws.T), probabilities)
+            drawn = add_noise(drawn, noise, rows[part], columns[part], lower_bound, rng)
+        out[:, part] = _sorted_quantiles(np.ascontiguousarray(drawn.T), q)
     return out
 
 
@@ -179,12 +176,10 @@ def _power_of_two(sizes: Floats) -> Floats:
 
 
 def _sorted_quantiles(draws: Array, probabilities: Floats) -> Floats:
-    """Return quantiles (probability, n) of draws (n, S), which are sorted in place.
-
-    They are of the kind that covers a new draw as often as it says: the i-th of S draws is at i / (S + 1).
-    """
+    """Return quantiles (probability, n) of draws (n, S), which are sorted in place."""
     draws.sort(axis=1)
     last = draws.shape[1] - 1
+    # The i-th of S draws is at i / (S + 1): such a quantile covers a new draw as often as it says.
     position = np.clip((last + 2) * probabilities - 1.0, 0.0, last)
     below = position.astype(np.intp)
     low, high = (draws[:, index].T.astype(np.float64) for index in (below, np.minimum(below + 1, last)))
@@ -219,8 +214,9 @@ def entry_mean(W: Array, Z: Array, rows: Indices, columns: Indices) -> Floats:
     return out
 
 
-def entry_std(W: Array, Z: Array, rows: Indices, columns: Indices, noise: NoiseDraws | None = None) -> Floats:
-    """Return the standard deviation (n,) of the entries of W Z, including the noise if its draws are given."""
+def entry_std(draws: Flat, rows: Indices, columns: Indices) -> Floats:
+    """Return the standard deviation (n,) of entries at paired positions."""
+    W, Z, noise = draws
     variance = np.empty(len(rows))
     for part in tiles(len(rows), 16 * len(W)):
         variance[part] = entries(W, Z, rows[part], columns[part]).var(axis=0)
@@ -245,7 +241,7 @@ def _log_densities(
 
 
 def log_likelihood(
-    draws: Flat, rows: Indices, columns: Indices, values: Floats, lower: Any = None, upper: Any = None
+    draws: NoisyFlat, rows: Indices, columns: Indices, values: Floats, lower: Any = None, upper: Any = None
 ) -> Floats:
     """Return the log density of each entry given w z and the noise, (S, n), or the log probability of its interval."""
     W, Z, noise = draws
@@ -254,7 +250,7 @@ def log_likelihood(
 
 
 def _between(
-    draws: Flat, rows: Indices, columns: Indices, lower: Floats, upper: Floats
+    draws: NoisyFlat, rows: Indices, columns: Indices, lower: Floats, upper: Floats
 ) -> Iterator[tuple[slice, Floats, Floats, Law, Floats, Floats]]:
     """Yield parts of entries with means and deviations of their draws, the law, and limits in units of the noise."""
     W, Z, noise = draws
@@ -265,7 +261,9 @@ def _between(
         yield part, means, deviation, noise.law.at(columns[part]), low, high
 
 
-def mean_between(draws: Flat, rows: Indices, columns: Indices, lower: Floats, upper: Floats, lowest: Floats) -> Floats:
+def mean_between(
+    draws: NoisyFlat, rows: Indices, columns: Indices, lower: Floats, upper: Floats, lowest: Floats
+) -> Floats:
     """Return the mean (n,) of values that are known to lie between limits, of which those below `lowest` are cut."""
     out, is_cut = np.array(upper), (lower < lowest) & (lowest < upper)
     above = np.flatnonzero(lowest < upper)
@@ -286,7 +284,7 @@ def mean_between(draws: Flat, rows: Indices, columns: Indices, lower: Floats, up
 
 
 def quantiles_between(
-    draws: Flat, rows: Indices, columns: Indices, q: Floats, lower: Floats, upper: Floats, rng: np.random.Generator
+    draws: NoisyFlat, rows: Indices, columns: Indices, q: Floats, lower: Floats, upper: Floats, rng: np.random.Generator
 ) -> Floats:
     """Return quantiles (probability, n) of values that are known to lie between limits."""
     out = np.empty((len(q), len(rows)))
@@ -297,14 +295,13 @@ def quantiles_between(
 
 
 def log_predictive_density(
-    draws: Flat, rows: Indices, columns: Indices, values: Floats, lower: Any = None, upper: Any = None
+    draws: NoisyFlat, rows: Indices, columns: Indices, values: Floats, lower: Any = None, upper: Any = None
 ) -> Floats:
-    """Return the log predictive density of each entry, (n,): the mean likelihood over the draws, smoothed.
-
-    Where the noise is small compared with the spread of w z over the draws, the mean of S narrow peaks is no estimate
-    of the density between them. So the variance of each is enlarged by the square of Silverman's bandwidth of w z.
-    """
-    (W, Z, noise), out = draws, np.empty(len(rows))
+    """Return the log predictive density of each entry, (n,): the mean likelihood over the draws, smoothed."""
+    W, Z, noise = draws
+    out = np.empty(len(rows))
+    # Where the noise is small compared with the spread of w z over the draws, the mean of S narrow peaks is no estimate
+    # of the density between them: the variance of each is enlarged by the square of Silverman's bandwidth of w z.
     for part in tiles(len(rows), 48 * len(W)):
         means = entries(W, Z, rows[part], columns[part])
         variance = noise.at(rows[part], columns[part]) + bandwidths(means) ** 2

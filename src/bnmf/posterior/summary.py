@@ -46,10 +46,7 @@ def _std(draws: Array) -> float:
 
 
 def rhat_and_ess(draws: Array) -> tuple[Array, Array]:
-    """Return rank-normalised split R-hat and bulk effective sample size of draws (chain, draw, n).
-
-    The R-hat of a constant quantity is 1, and every draw counts.
-    """
+    """Return rank-normalised split R-hat and bulk effective sample size of draws (chain, draw, n)."""
     from arviz_stats.base import array_stats
 
     n_chains, n_draws, n_quantities = draws.shape
@@ -57,7 +54,7 @@ def rhat_and_ess(draws: Array) -> tuple[Array, Array]:
         return np.full(n_quantities, np.nan), np.full(n_quantities, np.nan)
     if n_chains == 1:  # compare its two halves
         draws = draws[0, : n_draws // 2 * 2].reshape(2, n_draws // 2, n_quantities)
-    constant = np.ptp(draws, axis=(0, 1)) == 0
+    constant = np.ptp(draws, axis=(0, 1)) == 0  # its R-hat is 1, and every draw counts
     r_hat, ess = np.ones(n_quantities), np.full(n_quantities, float(n_chains * n_draws))
     if not constant.all():
         moving = draws[:, :, ~constant]

@@ -167,10 +167,8 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None, *, has
 
 
 def _is_worse(calibration: Calibration, chosen: Bools, ratio: float, n_tests: int) -> bool:
-    """Return whether the absolute errors of some entries are larger than those of means, by more than chance explains.
-
-    It is one of so many tests. Squared errors would be those of a few entries, where columns are skewed.
-    """
+    """Return whether the errors of some entries are larger than those of means, in one of `n_tests` such tests."""
+    # Squared errors would be those of a few entries, where columns are skewed.
     own, of_mean = (np.abs(errors[chosen]) for errors in (calibration.errors, calibration.errors_of_mean))
     difference = own - of_mean
     chance = norm.isf(CHANCE_OF_ERRORS / n_tests) * difference.std() / math.sqrt(len(difference))
