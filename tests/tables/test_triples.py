@@ -37,7 +37,7 @@ def test_header_is_judged_by_the_value(text, header):
 
 
 def test_lines_without_a_value_are_filled_and_others_written_back():
-    table = read_triples(TEXT, ReadOptions(keep_cells=True))
+    table = read_triples(TEXT, ReadOptions())
     rows, columns = table.to_fill()
     assert [(table.row_names[i], table.column_names[j]) for i, j in zip(rows, columns, strict=True)] == [
         ("ben", "Up"),
@@ -48,7 +48,7 @@ def test_lines_without_a_value_are_filled_and_others_written_back():
 
 
 def test_columns_left_out_are_written_back():
-    table = read_triples(TEXT, ReadOptions(keep_cells=True)).without(["Heat"])
+    table = read_triples(TEXT, ReadOptions()).without(["Heat"])
     assert (table.column_names, table.shape) == (["Up", "Jaws"], (2, 2))
     assert [part.tolist() for part in table.asked] == [[1], [0]]
     filled = table.render(Fills(*table.to_fill(), np.array([3.5]))).decode()
@@ -56,13 +56,13 @@ def test_columns_left_out_are_written_back():
 
 
 def test_a_line_may_end_after_the_names():
-    table = read_triples("u,i,r\na,x,1\nb,x\n", ReadOptions(keep_cells=True))
+    table = read_triples("u,i,r\na,x,1\nb,x\n", ReadOptions())
     assert table.render(Fills(*table.to_fill(), np.array([2.5]))) == b"u,i,r\na,x,1\nb,x,2.5\n"
 
 
 def test_limits():
     text = "u,i,r\na,x,<1\nb,x,2\na,y,>= 5\nb,y,\n"
-    table = read_triples(text, ReadOptions(keep_cells=True))
+    table = read_triples(text, ReadOptions())
     assert table.observed().n_observed == 3
     assert (table.limits.rows.tolist(), table.limits.columns.tolist()) == ([0, 0], [0, 1])
     assert (table.limits.lower.tolist(), table.limits.upper.tolist()) == ([-np.inf, 5], [1, np.inf])

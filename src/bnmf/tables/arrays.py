@@ -14,9 +14,9 @@ import scipy.io
 import scipy.sparse as sp
 
 from bnmf.tables.cells import ReadOptions, written
-from bnmf.tables.grid import RECURRING, Grid, grid_of, is_data
-from bnmf.tables.table import Fills, Table, TableError
-from bnmf.tables.text import N_SAMPLE_RECORDS, Dialect, Record, judged
+from bnmf.tables.grid import RECURRING, grid_of, is_data
+from bnmf.tables.table import Fills, Layout, Table, TableError
+from bnmf.tables.text import N_SAMPLE_RECORDS, Dialect, Record, TextFile, judged
 from bnmf.utils import memory
 from bnmf.utils.files import npz_bytes
 from bnmf.utils.text import size
@@ -50,8 +50,10 @@ def rounded(value: Any) -> Any:
     return value if isinstance(value, str | bool) or value is None else float(written(value))
 
 
-def filled_values(values: Array, fills: Fills) -> Array:
+def filled_values(values: Any, fills: Fills) -> Any:
     """Return a copy with the fills, in the precision of the values if that is floating."""
+    if isinstance(values, sp.csr_array):
+        return _stored(values, fills)
     dense = values.copy()
     if len(fills.values) and dense.dtype.kind != "f":
         dense = dense.astype(np.float64)
@@ -63,31 +65,21 @@ def filled_values(values: Array, fills: Fills) -> Array:
 
 
 @dataclass(frozen=True)
-class ArrayFile:
+class ArrayFile(Layout):
     """A matrix in an .npy, .npz or .mtx file; an array of NumPy is kept for its precision, with its name in an .npz."""
 
-    ending: str
     description: str
+    endings: tuple[str, ...]
     original: Array | None = None
     name: str = "X"
 
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
-        return (self.ending,)
-
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries, which a sparse matrix stores then."""
-        filled: Any
-        if table.is_sparse:
-            filled = stored(table.values, fills)
-        else:
-            filled = filled_values(table.values if self.original is None else self.original, fills)
+        filled = filled_values(table.values if self.original is None else self.original, fills)
         buffer = io.BytesIO()
-        if self.ending == ".npz":
+        if self.endings == (".npz",):
             arrays = _sparse_arrays(filled) if table.is_sparse else {self.name: filled}
             return npz_bytes(arrays | _name_arrays(table))
-        if self.ending == ".npy":
+        if self.endings == (".npy",):
             np.save(buffer, filled)
         else:
             scipy.io.mmwrite(buffer, filled, symmetry="general")
@@ -96,15 +88,15 @@ class ArrayFile:
 
 def numpy_array(array: Array, ending: str = ".npy", name: str = "X") -> ArrayFile:
     """Return how an array of NumPy is stored."""
-    return ArrayFile(ending, f"NumPy array of {array.dtype}", array, name)
+    return ArrayFile(f"NumPy array of {array.dtype}", (ending,), array, name)
 
 
-MARKET = ArrayFile(".mtx", "sparse Matrix Market file")
-DENSE_MARKET = ArrayFile(".mtx", "dense Matrix Market file")
-SPARSE = ArrayFile(".npz", "sparse matrix of SciPy")
+MARKET = ArrayFile("sparse Matrix Market file", (".mtx",))
+DENSE_MARKET = ArrayFile("dense Matrix Market file", (".mtx",))
+SPARSE = ArrayFile("sparse matrix of SciPy", (".npz",))
 
 
-def stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
+def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
     """Return a sparse matrix that stores the fills beside what it stored, but no NaN in their place."""
     coo = matrix.tocoo()
     flat = coo.row.astype(np.int64) * matrix.shape[1] + coo.col
@@ -157,12 +149,13 @@ def as_table(matrix: Any, layout: Any, options: ReadOptions) -> Table:
     values: Any = sp.csr_array(matrix.astype(float)) if is_sparse else np.ascontiguousarray(matrix, float)
     if is_sparse:
         values.sum_duplicates()
-        unstored = "missing" if 0.0 in options.markers.numbers else options.unstored or "zero"
+        unstored = "missing" if 0.0 in options.missing_numbers else options.unstored or "zero"
+    values = options.hide(values)
     if np.isinf(values.data if is_sparse else values).any():
         coo = sp.coo_array(values)
         first = np.flatnonzero(np.isinf(coo.data))[0]
         raise TableError(f"the entry in row {coo.row[first] + 1}, column {coo.col[first] + 1} is infinite")
-    return Table(options.markers.hide(values), layout, unstored=unstored)
+    return Table(values, layout, unstored=unstored)
 
 
 def _name_arrays(table: Table) -> dict[str, Array]:
@@ -192,7 +185,7 @@ def table_bytes(table: Table) -> bytes:
 
 
 @dataclass(frozen=True)
-class Parquet:
+class Parquet(Layout):
     """A Parquet file, of which the first `n_names` (0 or 1) columns hold names of rows."""
 
     frame: pd.DataFrame
@@ -202,7 +195,6 @@ class Parquet:
     endings = (".parquet", ".pq")
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with values in place of missing entries; columns without them are as they were."""
         frame = self.frame.copy()
         for column, rows, values in fills.by_column():
             place = column + self.n_names
@@ -252,7 +244,7 @@ def read_parquet(content: bytes, options: ReadOptions) -> Table:
         is_word = words is not None and (label in words or pd.api.types.is_bool_dtype(column.dtype))
         found = None if is_word else _as_numbers(column)
         if found is None:
-            of_words[place] = options.markers.hide_words(column.reset_index(drop=True))
+            of_words[place] = options.hide_words(column.reset_index(drop=True))
         numbers.append(np.full(len(frame), np.nan) if found is None else found)
     table = as_table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), options)
     names = pd.Index(frame.iloc[:, 0]) if n_names else frame.index if has_index else None
@@ -292,25 +284,21 @@ def try_import(name: str, advice: str) -> None:
 
 
 @dataclass(frozen=True)
-class Workbook:
+class Workbook(Layout):
     """The first sheet of an Excel workbook, whose other sheets, formulas and formats are kept."""
 
     content: bytes
-    grid: Grid
+    sheet: TextFile
 
     description = "Excel workbook"
     endings = (".xlsx",)
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the workbook with values in some cells of its first sheet."""
         book = _workbook(self.content)
-        sheet = book.worksheets[0]
         for row, column, value in fills.entries():
-            line = int(self.grid.cells[self.grid.places[row]][-1])
-            sheet.cell(line, self.grid.columns[column] + 1).value = rounded(BOOLEANS.get(value, value))
-        buffer = io.BytesIO()
-        book.save(buffer)
-        return buffer.getvalue()
+            line, place = self.sheet.cell_of(row, column)
+            book.worksheets[0].cell(line, place + 1).value = rounded(BOOLEANS.get(value, value))
+        return _saved(book)
 
 
 def _workbook(content: bytes, *, data_only: bool = False) -> Any:
@@ -334,15 +322,11 @@ def read_workbook(content: bytes, options: ReadOptions) -> Table:
     if not found:
         raise TableError("the first sheet is empty")
     dialect = judged([cells for _, cells in found[:N_SAMPLE_RECORDS]], Dialect(), options)
-    table = grid_of(lambda: iter(found), dialect, replace(options, keep_cells=True))
-    assert isinstance(table.layout, Grid)
-    lines = [[*cells, str(line)] for line, cells in found]  # where each record is in the sheet
+    table = grid_of(lambda: iter(found), dialect, options)
+    assert isinstance(table.layout, TextFile)
     notes = [f"only the first of {len(book.worksheets)} sheets is read, {book.worksheets[0].title!r}"]
-    return replace(
-        table,
-        layout=Workbook(content, replace(table.layout, cells=lines)),
-        notes=[*table.notes, *notes[: len(book.worksheets) - 1]],
-    )
+    notes = [*table.notes, *notes[: len(book.worksheets) - 1]]
+    return replace(table, layout=Workbook(content, table.layout), notes=notes)
 
 
 def workbook_bytes(rows: list[list[Any]]) -> bytes:
@@ -354,6 +338,10 @@ def workbook_bytes(rows: list[list[Any]]) -> bytes:
     sheet = book.create_sheet("filled")
     for row in rows:
         sheet.append(row)
+    return _saved(book)
+
+
+def _saved(book: Any) -> bytes:
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()

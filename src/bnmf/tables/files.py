@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import sys
 import zlib
@@ -30,11 +31,11 @@ from bnmf.tables.arrays import (
     workbook_bytes,
 )
 from bnmf.tables.cells import ReadOptions, csv_text, written
-from bnmf.tables.grid import Grid, read_grid
+from bnmf.tables.grid import read_grid
 from bnmf.tables.h5ad import HDF5, read_h5ad
-from bnmf.tables.table import Fills, Part, Table, TableError
-from bnmf.tables.text import decoded
-from bnmf.tables.triples import Triples, read_triples
+from bnmf.tables.table import Fills, Layout, Part, Table, TableError
+from bnmf.tables.text import TextFile, decoded
+from bnmf.tables.triples import read_triples
 from bnmf.utils.files import write_bytes
 
 BINARY: dict[bytes, Callable[[bytes, ReadOptions], Table]] = {
@@ -65,7 +66,6 @@ def read_table(
     layer: str | None = None,
     ignore: Sequence[str] = (),
     words: Collection[str] | None = None,
-    keep_cells: bool = False,
 ) -> Table:
     r"""Read a table: delimited text, triples, GCT, .npy, .npz, .mtx, Parquet, .xlsx, .h5ad, or one of them in gzip.
 
@@ -90,8 +90,6 @@ def read_table(
     words : collection of str, optional
         Names of columns that hold words even if these are numbers; columns of text are then words too. By default
         they are an error.
-    keep_cells : bool, default=False
-        Keep the cells of a text, to write it back with :meth:`Table.render`.
 
     Returns
     -------
@@ -118,7 +116,7 @@ def read_table(
     """
     name = "standard input" if os.fspath(source) == "-" else os.fspath(source)
     content = sys.stdin.buffer.read() if os.fspath(source) == "-" else Path(source).read_bytes()
-    options = ReadOptions(missing, unstored, header, row_names, delimiter, layer, words, keep_cells)
+    options = ReadOptions(missing, unstored, header, row_names, delimiter, layer, words)
     try:
         if content.startswith(GZIP):
             content = _decompressed(content)
@@ -135,19 +133,13 @@ def read_table(
 
 def _decompressed(content: bytes) -> bytes:
     """Return the content of a file compressed by gzip, of one or several members, if it fits into the memory."""
-    parts, total, most = [], 0, largest_content()
     try:
-        while content:
-            unpack = zlib.decompressobj(wbits=31)
-            parts.append(unpack.decompress(content, most + 1 - total))
-            total += len(parts[-1])
-            check_size(total)
-            if not unpack.eof:
-                raise TableError("the compressed file is damaged (it ends too early)")
-            content = unpack.unused_data.lstrip(b"\0")
-    except zlib.error as error:
+        with gzip.open(io.BytesIO(content)) as file:
+            found = file.read(largest_content() + 1)
+    except (OSError, EOFError, zlib.error) as error:
         raise TableError(f"the compressed file is damaged ({error})") from None
-    return b"".join(parts)
+    check_size(len(found))
+    return found
 
 
 def _read(content: bytes, options: ReadOptions) -> Table:
@@ -183,13 +175,12 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
         raise TableError(f"{out}: this table is written as {', '.join(known)}")
     if isinstance(table.layout, Part):
         return replace(table, layout=replace(table.layout, whole=writer(table.layout.whole, out, source)))
-    if wanted in (".csv", ".tsv") and isinstance(table.layout, Grid | Triples):
-        dialect = table.layout.dialect
+    if wanted in (".csv", ".tsv") and isinstance(table.layout, TextFile):
+        dialect, is_gct = table.layout.dialect, ".gct" in table.layout.endings
         sign = "\t" if wanted == ".tsv" else ";" if dialect.decimal == "," else ","
-        is_gct = getattr(table.layout, "is_gct", False)
         dialect = replace(dialect, delimiter=sign, preamble="" if is_gct else dialect.preamble)
         return replace(table, layout=replace(table.layout, dialect=dialect))
-    if isinstance(table.layout, Triples):
+    if table.asked is not None:
         raise TableError(f"{out}: triples are written as .csv or .tsv")
     if table.is_sparse and wanted not in (".npz", ".mtx"):
         raise TableError(f"{out}: a sparse table is written as .npz or .mtx")
@@ -208,14 +199,13 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
     return replace(table, layout=_Converted(wanted))
 
 
-class _Converted:
+class _Converted(Layout):
     """A dense table as it is written to another kind of file than its own: text or Excel."""
 
     def __init__(self, wanted: str) -> None:
         self.endings, self.description = (wanted,), f"{wanted} file"
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file, with six digits of what was filled."""
         frame = table.frame().astype(object)
         for column, rows, values in fills.by_column():
             frame.iloc[rows, column] = [rounded(value) for value in values.tolist()]

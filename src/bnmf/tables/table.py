@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,19 +43,15 @@ class Fills(NamedTuple):
             yield column, self.rows[here], self.values[here]
 
 
-class Layout(Protocol):
-    """How a table was stored."""
+class Layout:
+    """How a table was stored: the kind of file in a few words, and how names of such files end."""
 
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
+    description: str
+    endings: tuple[str, ...]
 
     def render(self, table: Table, fills: Fills) -> bytes:
         """Return the content of such a file with values in place of some missing entries and all else as it was."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -209,7 +205,7 @@ class Table:
         part = replace(
             self,
             values=self.values[:, kept],
-            layout=Part(self, kept),
+            layout=Part(self.layout.description, self.layout.endings, self, kept),
             column_names=self.column_names and [self.column_names[at] for at in kept],
             words={int(place[at]): column for at, column in self.words.items() if place[at] >= 0},
             limits=None,
@@ -320,24 +316,15 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(Layout):
     """Some columns of a table, whose other columns are written back as they are."""
 
+    description: str
+    endings: tuple[str, ...]
     whole: Table
     columns: Indices
 
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-        return self.whole.layout.description
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
-        return self.whole.layout.endings
-
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the whole table with values in some entries of these columns."""
         return self.whole.render(fills._replace(columns=self.columns[fills.columns]))
 
 
