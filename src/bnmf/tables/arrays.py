@@ -6,6 +6,7 @@ import io
 import warnings
 import zipfile
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -118,8 +119,7 @@ def read_npz(content: bytes, options: ReadOptions) -> Table:
     names = {name: arrays.pop(name).astype(str).tolist() for name in NAME_ARRAYS if name in arrays}
     limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
     if "format" in arrays and "shape" in arrays:
-        matrix = sp.load_npz(io.BytesIO(npz_bytes(arrays)))
-        table = as_table(matrix, SPARSE, options)
+        table = as_table(sp.load_npz(io.BytesIO(content)), SPARSE, options)
     else:
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
         if len(matrices) != 1 or len(arrays) != 1:
@@ -216,7 +216,7 @@ def put(column: pd.Series, rows: Indices, values: Any) -> pd.Series:
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """Return a table of pandas as a Parquet file."""
-    try_import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
+    library("pyarrow", "Parquet files", "parquet")
     buffer = io.BytesIO()
     frame.to_parquet(buffer, engine="pyarrow")
     return buffer.getvalue()
@@ -224,10 +224,10 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
 
 def read_parquet(content: bytes, options: ReadOptions) -> Table:
     """Read a Parquet file. Names of rows are the index that pandas stored, or a first column of text."""
-    try_import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
-    import pyarrow.parquet
+    library("pyarrow", "Parquet files", "parquet")
+    from pyarrow.parquet import read_metadata
 
-    facts = pyarrow.parquet.read_metadata(io.BytesIO(content))
+    facts = read_metadata(io.BytesIO(content))
     check_size(8 * facts.num_rows * facts.num_columns)
     frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
     labels, words, row_names = _texts(frame.columns), options.words, options.row_names
@@ -272,12 +272,12 @@ def _texts(names: pd.Index) -> list[str]:
     return [", ".join("" if pd.isna(part) else str(part) for part in each) for each in parts]
 
 
-def try_import(name: str, advice: str) -> None:
-    """Raise an error that says what to install if a library is not there."""
+def library(name: str, kind: str, extra: str) -> Any:
+    """Return a module, or raise an error that says what to install to read and write a kind of file."""
     try:
-        __import__(name)
+        return import_module(name)
     except ImportError:
-        raise TableError(advice) from None
+        raise TableError(f"{kind} need {name}: pip install 'bnmf[{extra}]'") from None
 
 
 # --- Excel
@@ -302,12 +302,8 @@ class Workbook(Layout):
 
 
 def _workbook(content: bytes, *, data_only: bool = False) -> Any:
-    try_import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or save the sheet as CSV")
-    import openpyxl
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of extensions that openpyxl does not keep
-        return openpyxl.load_workbook(io.BytesIO(content), data_only=data_only)
+    with warnings.catch_warnings(action="ignore"):  # of extensions that openpyxl does not keep
+        return library("openpyxl", "Excel workbooks", "xlsx").load_workbook(io.BytesIO(content), data_only=data_only)
 
 
 def read_workbook(content: bytes, options: ReadOptions) -> Table:
@@ -331,10 +327,7 @@ def read_workbook(content: bytes, options: ReadOptions) -> Table:
 
 def workbook_bytes(rows: list[list[Any]]) -> bytes:
     """Return cells as an Excel workbook of one sheet."""
-    try_import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or name the output .csv")
-    import openpyxl
-
-    book = openpyxl.Workbook(write_only=True)
+    book = library("openpyxl", "Excel workbooks", "xlsx").Workbook(write_only=True)
     sheet = book.create_sheet("filled")
     for row in rows:
         sheet.append(row)

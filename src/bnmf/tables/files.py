@@ -15,13 +15,12 @@ from typing import Any
 import pandas as pd
 
 from bnmf.tables.arrays import (
-    DENSE_MARKET,
-    MARKET,
-    SPARSE,
+    BOOLEANS,
+    ArrayFile,
     Parquet,
+    Workbook,
     check_size,
     largest_content,
-    numpy_array,
     parquet_bytes,
     read_market,
     read_npy,
@@ -33,8 +32,8 @@ from bnmf.tables.arrays import (
 from bnmf.tables.cells import ReadOptions, csv_text, written
 from bnmf.tables.grid import read_grid
 from bnmf.tables.h5ad import HDF5, read_h5ad
-from bnmf.tables.table import Fills, Layout, Part, Table, TableError
-from bnmf.tables.text import TextFile, decoded
+from bnmf.tables.table import Layout, Part, Table, TableError
+from bnmf.tables.text import Dialect, TextFile, decoded
 from bnmf.tables.triples import read_triples
 from bnmf.utils.files import write_bytes
 
@@ -188,50 +187,53 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
         raise TableError(f"{out}: such a file holds numbers only, and this table has words; name it .csv or .parquet")
     if wanted in (".npy", ".mtx") and (table.row_names or table.column_names):
         raise TableError(f"{out}: such a file has no names of rows and columns; name it .npz or .csv")
-    if table.is_sparse:
-        return replace(table, layout=MARKET if wanted == ".mtx" else SPARSE)
-    if wanted == ".mtx":
-        return replace(table, layout=DENSE_MARKET)
-    if wanted in (".npy", ".npz"):
-        return replace(table, layout=numpy_array(table.values, wanted))
+    if wanted in (".npy", ".npz", ".mtx"):
+        return replace(table, layout=ArrayFile(f"{wanted} file", (wanted,)))
     if wanted in (".parquet", ".pq"):
         return replace(table, layout=Parquet(table.frame().rename_axis(table.corner)))
-    return replace(table, layout=_Converted(wanted))
+    return replace(table, layout=_converted(table, wanted))
 
 
-class _Converted(Layout):
-    """A dense table as it is written to another kind of file than its own: text or Excel."""
+def _converted(table: Table, wanted: str) -> Layout:
+    """Return how a dense table is written as text or as a workbook."""
+    frame = table.frame().astype(object)
+    cells: list[list[Any]] = frame.where(frame.notna(), None).to_numpy().tolist()
+    top, left = 1 + bool(table.column_names), int(bool(table.row_names))
+    if table.row_names:
+        cells = [[name, *row] for name, row in zip(table.row_names, cells, strict=True)]
+    if table.column_names:
+        cells = [[table.corner or ""] * left + table.column_names, *cells]
+    text = TextFile(
+        f"{wanted} file",
+        (wanted,),
+        Dialect("\t" if wanted == ".tsv" else ","),
+        lambda: enumerate(([_exact(cell) for cell in row] for row in cells), start=1),
+        lambda row, column: (row + top, column + left),
+    )
+    if wanted != ".xlsx":
+        return text
+    return Workbook(workbook_bytes([[BOOLEANS.get(cell, cell) for cell in row] for row in cells]), text)
 
-    def __init__(self, wanted: str) -> None:
-        self.endings, self.description = (wanted,), f"{wanted} file"
 
-    def render(self, table: Table, fills: Fills) -> bytes:
-        frame = table.frame().astype(object)
-        for column, rows, values in fills.by_column():
-            frame.iloc[rows, column] = [rounded(value) for value in values.tolist()]
-        cells: list[list[Any]] = frame.where(frame.notna(), None).to_numpy().tolist()
-        if table.row_names:
-            cells = [[name, *row] for name, row in zip(table.row_names, cells, strict=True)]
-        header = [[table.corner or ""] * bool(table.row_names) + table.column_names] if table.column_names else []
-        return _cells_bytes(self.endings[0], [*header, *cells])
-
-
-def _cells_bytes(kind: str, rows: list[list[Any]]) -> bytes:
-    """Return cells as a workbook or as text."""
-    if kind == ".xlsx":
-        return workbook_bytes(rows)
-    return csv_text(([_short(cell) for cell in row] for row in rows), "\t" if kind == ".tsv" else ",").encode()
+def _exact(cell: Any) -> str:
+    """Return a cell as text, whole numbers without a point."""
+    if not isinstance(cell, float):
+        return "" if cell is None else str(cell).removesuffix(" 00:00:00")  # of a date
+    return repr(int(cell)) if cell == int(cell) and abs(cell) < 1e15 else repr(cell)
 
 
 def list_bytes(path: str | os.PathLike[str], header: list[str], rows: list[list[Any]]) -> bytes:
     """Return a list of results, with six digits, as the kind of file that its name says."""
+    if ending(path) in (".csv", ".tsv"):
+        cells = [["" if value is None else written(value) for value in row] for row in rows]
+        return csv_text([header, *cells], "\t" if ending(path) == ".tsv" else ",").encode()
     cells = [[rounded(value) for value in row] for row in rows]
-    if ending(path) in (".parquet", ".pq"):
-        frame = pd.DataFrame(cells, columns=header)
-        for name in frame.columns[frame.map(lambda cell: isinstance(cell, str)).any()]:  # numbers among words
-            frame[name] = [None if cell is None else written(cell) for cell in frame[name]]
-        return parquet_bytes(frame)
-    return _cells_bytes(ending(path), [header, *cells])
+    if ending(path) == ".xlsx":
+        return workbook_bytes([header, *cells])
+    frame = pd.DataFrame(cells, columns=header)
+    for name in frame.columns[frame.map(lambda cell: isinstance(cell, str)).any()]:  # numbers among words
+        frame[name] = [None if cell is None else written(cell) for cell in frame[name]]
+    return parquet_bytes(frame)
 
 
 def write_content(path: Path, content: bytes) -> None:
@@ -241,10 +243,3 @@ def write_content(path: Path, content: bytes) -> None:
         sys.stdout.buffer.flush()
     else:
         write_bytes(path, gzip.compress(content, mtime=0) if path.name.endswith(".gz") else content)
-
-
-def _short(cell: Any) -> str:
-    """Return a cell as text, whole numbers without a point."""
-    if not isinstance(cell, float):
-        return "" if cell is None else str(cell).removesuffix(" 00:00:00")  # of a date
-    return repr(int(cell)) if cell == int(cell) and abs(cell) < 1e15 else repr(cell)

@@ -9,7 +9,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from bnmf.tables.arrays import as_table, check_size, filled_values, try_import
+from bnmf.tables.arrays import as_table, check_size, filled_values, library
 from bnmf.tables.cells import ReadOptions
 from bnmf.tables.table import Fills, Layout, Table, TableError
 
@@ -33,7 +33,7 @@ class AnnDataFile(Layout):
 
 def read_h5ad(content: bytes, options: ReadOptions) -> Table:
     """Read ``X`` or a layer of an AnnData file, with the names of observations and variables."""
-    with _opened(content, "r") as file:
+    with _opened(io.BytesIO(content), "r") as file:
         if not {"obs", "var"} <= file.keys():
             raise TableError("this HDF5 file is not one of AnnData")
         place = "X" if options.layer is None else f"layers/{options.layer}"
@@ -57,11 +57,8 @@ def with_elements(content: bytes, elements: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _opened(content: bytes | io.BytesIO, mode: str) -> Any:
-    try_import("h5py", "AnnData files need h5py: pip install 'bnmf[anndata]'")
-    import h5py
-
-    return h5py.File(io.BytesIO(content) if isinstance(content, bytes) else content, mode)
+def _opened(content: io.BytesIO, mode: str) -> Any:
+    return library("h5py", "AnnData files", "anndata").File(content, mode)
 
 
 def _matrix(element: Any) -> Any:
