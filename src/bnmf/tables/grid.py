@@ -43,12 +43,7 @@ def read_grid(text: str, options: ReadOptions) -> Table:
 def grid_of(
     found: Callable[[], Iterator[Record]], dialect: Dialect, options: ReadOptions, n_meta: tuple[int, int] = (0, 0)
 ) -> Table:
-    """Return the table of the records that `found` returns.
-
-    Columns named in ``options.words``, and those of which most cells are text, hold words. If the column of row names
-    was judged by the first records, all records are judged again; values that recur are names only without ``words``.
-    `n_meta` rows and columns before the numbers are kept.
-    """
+    """Return the table of the records that `found` returns, with `n_meta` rows and columns before the numbers."""
     iterator = found()
     above = [cells for _, cells in islice(iterator, int(dialect.header) + n_meta[0])]
     header = [cell.strip() for cell in above[0]] if dialect.header else dialect.commented
@@ -67,6 +62,7 @@ def grid_of(
             rows.append(cells[0].strip())
     if not lines:
         raise TableError("there is a header and nothing below it" if dialect.header else "the file is empty")
+    # The first column was judged by the first records: here by all, and values that recur are names only without words.
     if options.row_names is None and dialect.row_names and not reader.are_names(rows):
         notes = [note for note in dialect.notes if "taken as row names" not in note]
         if len(notes) == len(dialect.notes) and reader.corner not in (options.words or ()):
@@ -103,11 +99,7 @@ def _description(dialect: Dialect) -> str:
 
 
 class Reader:
-    """Converts the records of a table, and names what is wrong with them.
-
-    `first` are the first records below the `header`: they tell the number of cells, and the columns of words, which are
-    those in ``options.words`` and those that are mostly text. `n_meta` columns after the row names are skipped.
-    """
+    """Converts the records of a table, whose width and columns of words the first ones show, and names errors."""
 
     def __init__(
         self, dialect: Dialect, options: ReadOptions, header: list[str] | None, n_meta: int, first: list[Record]

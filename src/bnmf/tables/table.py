@@ -222,14 +222,14 @@ class Table:
             return
         names = [self.column_labels[at] for at in self.words]
         shown, column = names[:N_LISTED_COLUMNS], next(iter(self.words.values()))
-        listed = ", ".join([*map(repr, shown), "..."] if len(names) > len(shown) else map(repr, shown))
-        what = f"columns {listed} hold" if len(names) > 1 else f"column {listed} holds"
-        example = next(iter(column.dropna().astype(str)), "")
-        kind = "dates" if holds_dates(column) else "text"
+        listed = ", ".join(map(repr, shown)) + ", ..." * (len(names) > len(shown))
+        what, them = (f"columns {listed} hold", "them") if len(names) > 1 else (f"column {listed} holds", "it")
+        kind, example = "dates" if holds_dates(column) else "text", next(iter(column.dropna().astype(str)), "")
+        ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in shown)
+        hint = "; numbers have no signs of units or thousands" if are_almost_numbers(column) else ""
         raise TableError(
-            f"{what} {kind}, such as {example!r}: leave {'them' if len(names) > 1 else 'it'} out with "
-            f"{' '.join(f'--ignore {shlex.quote(name)}' for name in shown)}, or use bnmf impute, which fills text as "
-            f"categories{'; numbers have no signs of units or thousands' if are_almost_numbers(column) else ''}"
+            f"{what} {kind}, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, which fills "
+            f"text as categories{hint}"
         )
 
     def frame(self) -> pd.DataFrame:
@@ -300,18 +300,7 @@ class Table:
         return stored[~np.isnan(stored)]
 
     def render(self, fills: Fills) -> bytes:
-        """Return the content of a file of the same kind with values in place of some missing entries.
-
-        Parameters
-        ----------
-        fills : Fills
-            Positions and values.
-
-        Returns
-        -------
-        bytes
-            The file. What was observed is unchanged.
-        """
+        """Return the content of a file of the same kind with values in place of some missing entries."""
         return self.layout.render(self, fills)
 
 
