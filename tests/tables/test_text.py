@@ -8,7 +8,7 @@ import pytest
 
 from bnmf.tables.cells import ReadOptions, grid_bytes, written
 from bnmf.tables.grid import read_grid
-from bnmf.tables.table import Fills, TableError, repeated
+from bnmf.tables.table import Fills, TableError
 from bnmf.tables.text import Dialect, decoded, recognise, records
 
 nan = math.nan
@@ -55,6 +55,8 @@ def test_dialect_is_recognised(text, delimiter, decimal, header, row_names):
 
 
 def test_numbers_names_and_missing_entries():
+    assert [line for line, _ in records('a,"x\ny"\n\nb,2\n', Dialect())] == [1, 4]
+    assert grid('n,a\n"x\ny",1\nz,2\n').row_names == ["x\ny", "z"]
     table = grid('name,height,"weight, kg"\nAnn,1.7,NA\n"Ben ""B""",,8e1\nCleo,#N/A,nan\n')
     assert table.row_names == ["Ann", 'Ben "B"', "Cleo"]
     assert table.column_names == ["height", "weight, kg"]
@@ -62,8 +64,13 @@ def test_numbers_names_and_missing_entries():
 
 
 def test_markers_are_words_or_any_way_to_write_a_number():
-    table = grid("a,b\n0,1\n0.0,?\n-999,2\n", "0", "?", "-999")
-    np.testing.assert_array_equal(table.values, [[nan, 1], [nan, nan], [nan, 2]])
+    table = grid("a,b\n0,1\n0.0,?\n-999,2\n-inf,3\n", "0", "?", "-999", "-inf")
+    np.testing.assert_array_equal(table.values, [[nan, 1], [nan, nan], [nan, 2], [nan, 3]])
+    table = grid("a;b\n1,5;2\n1,50;?\n2,5; 9\n", "1,5", "?")
+    np.testing.assert_array_equal(table.values, [[nan, 2], [nan, nan], [2.5, 9]])
+    table = grid("a:b\n1:2,5\n3:4,5\n", delimiter=":")  # which is given
+    np.testing.assert_array_equal(table.values, [[1, 2.5], [3, 4.5]])
+    assert "text with ':', decimal commas" in table.layout.description
 
 
 @pytest.mark.parametrize(
@@ -134,13 +141,6 @@ def test_comments_are_skipped_and_written_back():
     for text in ("#N/A,1\n2,3\n5,6\n", "#NA,1\n2,3\n5,6\n", "2,3\n#N/A,1\n5,6\n"):
         assert np.isnan(grid(text).values).sum() == 1
         assert grid(text).shape == (3, 2)
-
-
-def test_a_delimiter_that_is_given():
-    text = "a:b\n1:2,5\n3:4,5\n"
-    table = grid(text, delimiter=":")
-    np.testing.assert_array_equal(table.values, [[1, 2.5], [3, 4.5]])
-    assert "text with ':', decimal commas" in table.layout.description
 
 
 @pytest.mark.parametrize(
@@ -229,11 +229,6 @@ def test_columns_left_out_are_written_back():
         grid(text, words=[]).limited({"when": 1.0}, {}, {}, {})
 
 
-def test_line_numbers_count_line_breaks_in_quotes():
-    assert [line for line, _ in records('a,"x\ny"\n\nb,2\n', Dialect())] == [1, 4]
-    assert grid('n,a\n"x\ny",1\nz,2\n').row_names == ["x\ny", "z"]
-
-
 def test_encodings():
     assert grid(decoded("a,é\n1,2\n".encode("utf-8-sig"))).column_names == ["a", "é"]
     assert grid(decoded("a\té\n1\t2\n".encode("utf-16"))).column_names == ["a", "é"]
@@ -276,8 +271,4 @@ def test_results_are_read_back():
     table = grid(grid_bytes(values, names, columns).decode())
     np.testing.assert_array_equal(table.values, values)
     assert (table.row_names, table.column_names) == (names, columns)
-
-
-def test_repeated_names():
-    assert repeated(None) == []
     assert grid("n,a,a\nx,1,2\nx,3,4\n").column_names == ["a", "a"]
