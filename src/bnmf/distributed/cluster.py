@@ -269,9 +269,6 @@ class Cluster:
 class WorkersLeft(TimeoutError):
     """Workers that are needed are not there."""
 
-    def __init__(self) -> None:
-        super().__init__("the cluster has lost workers")
-
 
 class TaskError(Exception):
     """An error of a task, its argument, which would occur again, unlike those of the cluster."""

@@ -16,7 +16,6 @@ from bnmf.data.limits import full
 from bnmf.distributed import is_on_cluster
 from bnmf.distributed.blocks import Part, Side
 from bnmf.distributed.cluster import Cluster
-from bnmf.utils.typing import Shape
 
 
 class RowBlocks:
@@ -60,38 +59,29 @@ class Source(NamedTuple):
             return cls(array)
         return cls(array, _limits(lower, "lower", array, cluster), _limits(upper, "upper", array, cluster))
 
-    def parts(self, chunks: Any = None, **how: Any) -> list[Part]:
+    def parts(self, new_chunks: Any = None, **how: Any) -> list[Part]:
         """Return the chunks as delayed objects, row by row, each with its limits and where it starts."""
-        array = self.array if chunks is None else self.array.rechunk(chunks, **how)
-        rows, columns = (np.cumsum((0, *sizes)).tolist() for sizes in array.chunks)
-        starts, stops = list(product(rows[:-1], columns[:-1])), list(product(rows[1:], columns[1:]))
-        sides: list[list[Side | None]] = []
-        for side in (self.lower, self.upper):
-            if side is None:
-                sides.append([None] * len(starts))
-                continue
+        array = self.array if new_chunks is None else self.array.rechunk(new_chunks, **how)
+        starts = list(product(*(np.cumsum((0, *sizes[:-1])).tolist() for sizes in array.chunks)))
+
+        def parts_of(side: Side | None) -> list[Side | None]:
+            if side is None or side[0] is None:  # limits of a sparse matrix may be missing
+                return [side] * len(starts)
             limits, is_by_entry = side
-            if isinstance(limits, da.Array):
-                found = chunks_of(limits.rechunk(array.chunks, **how))
+            if is_by_entry:
+                found = limits.rechunk(array.chunks, **how)
             else:
-                found = [_cut(limits, start, stop) for start, stop in zip(starts, stops, strict=True)]
-            sides.append([(part, is_by_entry) for part in found])
-        return list(zip(chunks_of(array), *sides, starts, strict=True))
+                chunks = tuple(sizes if n > 1 else 1 for n, sizes in zip(limits.shape, array.chunks, strict=True))
+                found = da.broadcast_to(da.from_array(limits, chunks), array.shape, array.chunks)
+            return [(part, is_by_entry) for part in chunks_of(found)]
+
+        return list(zip(chunks_of(array), parts_of(self.lower), parts_of(self.upper), starts, strict=True))
 
 
 def chunks_of(array: da.Array) -> list[Any]:
     """Return the chunks of an array as delayed objects, row by row."""
     # Not optimised: rows and columns would get different tasks of the same name.
     return array.to_delayed(optimize_graph=False).ravel().tolist()
-
-
-def _cut(limits: Any, start: Shape, stop: Shape) -> Any:
-    """Return the part of limits that belongs to a chunk; limits of a sparse matrix may be missing."""
-    if limits is None:
-        return None
-    return limits[
-        tuple(slice(*ends) if n > 1 else slice(None) for n, *ends in zip(limits.shape, start, stop, strict=True))
-    ]
 
 
 def _limits(given: Any, name: str, array: da.Array, cluster: Cluster) -> Side:
