@@ -23,21 +23,14 @@ from bnmf.tables.files import writer
 from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills
 from bnmf.tables.triples import read_triples
-from bnmf.utils.files import npz_bytes
+from bnmf.utils.files import content_of, npz_bytes
 
 nan = math.nan
 VALUES = np.array([[0.1, nan, 3.0], [1 / 3, 5e-324, nan]])
 
 
-def saved(save, *content):
-    """Return the bytes that a function writes to a file."""
-    buffer = io.BytesIO()
-    save(buffer, *content)
-    return buffer.getvalue()
-
-
 def npy(values):
-    return saved(np.save, values)
+    return content_of(np.save, values)
 
 
 def npz(**arrays):
@@ -45,15 +38,15 @@ def npz(**arrays):
 
 
 def sparse_npz(matrix):
-    return saved(sp.save_npz, matrix)
+    return content_of(sp.save_npz, matrix)
 
 
 def market(matrix):
-    return saved(scipy.io.mmwrite, matrix)
+    return content_of(scipy.io.mmwrite, matrix)
 
 
 def parquet(frame):
-    return saved(frame.to_parquet)
+    return content_of(frame.to_parquet)
 
 
 def stored(matrix):
@@ -145,7 +138,7 @@ def workbook(*sheets):
     for sheet in [book.active, *(book.create_sheet() for _ in sheets[1:])]:
         for row in sheets[book.index(sheet)]:
             sheet.append(row)
-    return saved(book.save)
+    return content_of(book.save)
 
 
 def test_workbooks_keep_what_is_not_filled(tmp_path):

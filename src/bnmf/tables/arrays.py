@@ -19,7 +19,7 @@ from bnmf.tables.grid import RECURRING, grid_of, is_data
 from bnmf.tables.table import Fills, Layout, Table, TableError
 from bnmf.tables.text import N_SAMPLE_RECORDS, Dialect, Record, TextFile, judged
 from bnmf.utils import memory
-from bnmf.utils.files import npz_bytes
+from bnmf.utils.files import content_of, npz_bytes
 from bnmf.utils.text import size
 from bnmf.utils.typing import Array, Indices
 
@@ -76,15 +76,12 @@ class ArrayFile(Layout):
 
     def render(self, table: Table, fills: Fills) -> bytes:
         filled = filled_values(table.values if self.original is None else self.original, fills)
-        buffer = io.BytesIO()
         if self.endings == (".npz",):
             arrays = _sparse_arrays(filled) if table.is_sparse else {self.name: filled}
             return npz_bytes(arrays | _name_arrays(table))
         if self.endings == (".npy",):
-            np.save(buffer, filled)
-        else:
-            scipy.io.mmwrite(buffer, filled, symmetry="general")
-        return buffer.getvalue()
+            return content_of(np.save, filled)
+        return content_of(scipy.io.mmwrite, filled, symmetry="general")
 
 
 def numpy_array(array: Array, ending: str = ".npy", name: str = "X") -> ArrayFile:
@@ -115,7 +112,7 @@ def read_npy(content: bytes, options: ReadOptions) -> Table:
 def read_npz(content: bytes, options: ReadOptions) -> Table:
     """Read an .npz file: a sparse matrix of SciPy, or one dense matrix, with or without names and limits."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+        arrays = dict(file)
     names = {name: arrays.pop(name).astype(str).tolist() for name in NAME_ARRAYS if name in arrays}
     limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
     if "format" in arrays and "shape" in arrays:
@@ -165,11 +162,8 @@ def _name_arrays(table: Table) -> dict[str, Array]:
 
 def _sparse_arrays(matrix: Any) -> dict[str, Array]:
     """Return the arrays by which SciPy stores a sparse matrix in an .npz file."""
-    buffer = io.BytesIO()
-    sp.save_npz(buffer, matrix, compressed=False)
-    buffer.seek(0)
-    with np.load(buffer) as file:
-        return {name: file[name] for name in file.files}
+    with np.load(io.BytesIO(content_of(sp.save_npz, matrix, compressed=False))) as file:
+        return dict(file)
 
 
 def table_bytes(table: Table) -> bytes:
@@ -217,9 +211,7 @@ def put(column: pd.Series, rows: Indices, values: Any) -> pd.Series:
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """Return a table of pandas as a Parquet file."""
     library("pyarrow", "Parquet files", "parquet")
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, engine="pyarrow")
-    return buffer.getvalue()
+    return content_of(frame.to_parquet, engine="pyarrow")
 
 
 def read_parquet(content: bytes, options: ReadOptions) -> Table:
@@ -298,7 +290,7 @@ class Workbook(Layout):
         for row, column, value in fills.entries():
             line, place = self.sheet.cell_of(row, column)
             book.worksheets[0].cell(line, place + 1).value = rounded(BOOLEANS.get(value, value))
-        return _saved(book)
+        return content_of(book.save)
 
 
 def _workbook(content: bytes, *, data_only: bool = False) -> Any:
@@ -331,13 +323,7 @@ def workbook_bytes(rows: list[list[Any]]) -> bytes:
     sheet = book.create_sheet("filled")
     for row in rows:
         sheet.append(row)
-    return _saved(book)
-
-
-def _saved(book: Any) -> bytes:
-    buffer = io.BytesIO()
-    book.save(buffer)
-    return buffer.getvalue()
+    return content_of(book.save)
 
 
 def read_zip(content: bytes, options: ReadOptions) -> Table:

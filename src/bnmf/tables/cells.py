@@ -185,7 +185,7 @@ def csv_text(records: Iterable[Sequence[str]], delimiter: str = ",", line_end: s
     return buffer.getvalue()
 
 
-def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[str], corner: str = "") -> bytes:
+def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[str]) -> bytes:
     """Return results as CSV with a header and row names, numbers with six digits.
 
     Examples
@@ -197,4 +197,4 @@ def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[
     """
     rows = zip(row_names, values.tolist(), strict=True)
     body = ([name, *("" if x != x else written(x) for x in row)] for name, row in rows)
-    return csv_text([[corner, *column_names], *body]).encode()
+    return csv_text([["", *column_names], *body]).encode()

@@ -7,9 +7,10 @@ import io
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,12 +62,16 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         temporary.write_bytes(content)
 
 
+def content_of(save: Callable[..., Any], /, *values: Any, **options: Any) -> bytes:
+    """Return the bytes that a function writes to a file."""
+    buffer = io.BytesIO()
+    save(buffer, *values, **options)
+    return buffer.getvalue()
+
+
 def npz_bytes(arrays: Mapping[str, Array], *, compressed: bool = False) -> bytes:
     """Return the bytes of an .npz file."""
-    buffer = io.BytesIO()
-    save = np.savez_compressed if compressed else np.savez
-    save(buffer, **arrays)  # type: ignore[arg-type]
-    return buffer.getvalue()
+    return content_of(np.savez_compressed if compressed else np.savez, **arrays)
 
 
 def require_room(directory: Path, needed: int, what: str) -> None:
