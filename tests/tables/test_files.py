@@ -101,8 +101,8 @@ def test_names_in_parquet_and_npz():
 
 
 def filled(table, *values):
-    """Return the file of a table with values for the entries to fill."""
-    return table.render(Fills(*table.to_fill(), np.array(values)))
+    """Return the file of a table with values for the entries to fill, as the command line passes them."""
+    return table.render(Fills(*table.to_fill(), np.array(values, object)))
 
 
 def test_parquet_fills_keep_index_types_and_other_columns():

@@ -100,7 +100,8 @@ def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
     flat = coo.row.astype(np.int64) * matrix.shape[1] + coo.col
     kept = ~np.isin(flat, np.asarray(fills.rows, np.int64) * matrix.shape[1] + fills.columns)
     rows, columns = np.concatenate([coo.row[kept], fills.rows]), np.concatenate([coo.col[kept], fills.columns])
-    return sp.coo_array((np.concatenate([coo.data[kept], fills.values]), (rows, columns)), shape=matrix.shape).tocsr()
+    values = np.concatenate([coo.data[kept], np.asarray(fills.values, float)])
+    return sp.coo_array((values, (rows, columns)), shape=matrix.shape).tocsr()
 
 
 def read_npy(content: bytes, options: ReadOptions) -> Table:
