@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -17,7 +18,12 @@ from bnmf.distributed import is_on_cluster
 from bnmf.distributed.blocks import Part, Side
 from bnmf.distributed.cluster import Cluster
 
+SPARSE: Any = sp.csr_array((0, 0))
+DENSE: Any = np.empty((0, 0))
+"""What Dask takes for a chunk of each kind."""
 
+
+@dataclass(repr=False, eq=False)
 class RowBlocks:
     """Consecutive blocks of rows of a matrix that are never put together.
 
@@ -36,9 +42,8 @@ class RowBlocks:
     <RowBlocks: 2 blocks>
     """
 
-    def __init__(self, blocks: Sequence[Any], shapes: Sequence[tuple[int, int]] | None = None) -> None:
-        self.blocks = blocks
-        self.shapes = shapes
+    blocks: Sequence[Any]
+    shapes: Sequence[tuple[int, int]] | None = None
 
     def __repr__(self) -> str:
         return f"<RowBlocks: {len(self.blocks)} blocks>"
@@ -110,7 +115,7 @@ def as_dask_array(X: Any, cluster: Cluster, name: str = "X") -> da.Array:
     if isinstance(X, (list, tuple)):
         X = RowBlocks(X)
     if isinstance(X, RowBlocks):
-        return _joined(X, cluster, name)
+        X = _joined(X, cluster, name)
     if not isinstance(X, da.Array):
         raise TypeError(
             f"{name} must be a dask.array, a RowBlocks or a list of delayed blocks or futures, got a "
@@ -124,43 +129,30 @@ def as_dask_array(X: Any, cluster: Cluster, name: str = "X") -> da.Array:
         raise ValueError(f"{name} must not be empty, got shape {X.shape}")
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got an array of dtype {X.dtype}")
-    if sp.issparse(X._meta):
-        return da.map_blocks(as_csr, X, dtype=np.float64, meta=sp.csr_array((0, 0)))
-    return da.map_blocks(as_floats, X, dtype=np.float64, meta=np.empty((0, 0)))
+    convert, meta = (as_csr, SPARSE) if sp.issparse(X._meta) else (as_floats, DENSE)
+    return da.map_blocks(convert, X, dtype=np.float64, meta=meta)
 
 
 def _joined(X: RowBlocks, cluster: Cluster, name: str) -> da.Array:
     """Return blocks of rows as one Dask array."""
     if not len(X.blocks):
         raise ValueError(f"{name} must have at least one block of rows, got none")
-    blocks = [delayed(_checked)(block) for block in X.blocks]
-    [(first_shape, is_sparse)] = cluster.compute([delayed(_shape)(blocks[0])])
-    shapes = X.shapes
-    if shapes is None:
-        found = cluster.compute([delayed(_shape)(block) for block in blocks])
-        shapes = [shape for shape, _ in found]
-        if len({is_sparse for _, is_sparse in found}) > 1:
-            raise TypeError(f"the blocks of {name} must be all sparse or all dense, got both")
+    blocks = [delayed(block) for block in X.blocks]
+    looked_at = blocks if X.shapes is None else blocks[:1]
+    found_shapes, are_sparse = zip(*cluster.compute([delayed(_shape)(block) for block in looked_at]), strict=True)
+    shapes = found_shapes if X.shapes is None else X.shapes
+    if len(set(are_sparse)) > 1:
+        raise TypeError(f"the blocks of {name} must be all sparse or all dense, got both")
     if len(shapes) != len(blocks):
         raise ValueError(f"shapes must have one shape for each of {len(blocks)} blocks, got {len(shapes)}")
-    if tuple(shapes[0]) != tuple(first_shape):
-        raise ValueError(f"the first block of {name} has shape {first_shape}, but shapes says {shapes[0]}")
-    if len({columns for _, columns in shapes}) > 1:
-        found = sorted({n for _, n in shapes})
-        raise ValueError(f"all blocks of {name} must have the same columns, got {found} of them")
-    meta: Any = sp.csr_array((0, 0)) if is_sparse else np.empty((0, 0))
-    parts = [
-        da.from_delayed(block, shape=shape, dtype=np.float64, meta=meta)
-        for block, shape in zip(blocks, shapes, strict=True)
-        if shape[0]
-    ]
-    return da.concatenate(parts)
-
-
-def _checked(block: Any) -> Any:
-    if 0 in getattr(block, "shape", ()):
-        return block  # left out
-    return as_csr(block) if sp.issparse(block) else as_floats(block)
+    if tuple(shapes[0]) != tuple(found_shapes[0]):
+        raise ValueError(f"the first block of {name} has shape {found_shapes[0]}, but shapes says {shapes[0]}")
+    widths = sorted({n_columns for _, n_columns in shapes})
+    if len(widths) > 1:
+        raise ValueError(f"all blocks of {name} must have the same columns, got {widths} of them")
+    meta = SPARSE if are_sparse[0] else DENSE
+    filled = [(block, shape) for block, shape in zip(blocks, shapes, strict=True) if shape[0]]
+    return da.concatenate([da.from_delayed(block, shape, np.float64, meta) for block, shape in filled])
 
 
 def _shape(block: Any) -> tuple[tuple[int, int], bool]:

@@ -238,9 +238,7 @@ def are_ids(cells: list[str]) -> bool:
 
 def by_one(cells: list[str]) -> bool:
     """Return whether cells are whole numbers, each one more than the one before."""
-    if len(cells) < 2 or not all(cell.strip().isdecimal() for cell in cells):
-        return False
-    return all(int(after) - int(before) == 1 for before, after in pairwise(cells))
+    return len(cells) > 1 and are_ids(cells) and all(int(after) - int(before) == 1 for before, after in pairwise(cells))
 
 
 def is_numbering(cells: list[str]) -> bool:
@@ -251,12 +249,12 @@ def is_numbering(cells: list[str]) -> bool:
     >>> is_numbering(["0", "1", "2"]), is_numbering(["1990", "1995"]), is_numbering(["3", "4", "5"])
     (True, True, False)
     """
-    if len(cells) < 2 or not all(cell.strip().isdecimal() for cell in cells):
+    if len(cells) < 2 or not are_ids(cells):
         return False
     numbers = [int(cell) for cell in cells]
     if numbers[0] <= 1:
         return len(cells) > 2 and by_one(cells)
-    return YEARS[0] <= numbers[0] and numbers[-1] <= YEARS[1] and all(a < b for a, b in pairwise(numbers))
+    return YEARS[0] <= numbers[0] and numbers[-1] <= YEARS[1] and numbers == sorted(numbers)
 
 
 def _consistency(found: list[list[str]]) -> float:
