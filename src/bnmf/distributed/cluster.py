@@ -136,7 +136,7 @@ class Cluster:
         self.held: set[Blocks] = set()
 
     def release(self) -> None:
-        """Forget all blocks. They are made again when they are needed."""
+        """Forget all blocks, which are made again when they are needed."""
         while self.held:
             self.held.pop().release()
 

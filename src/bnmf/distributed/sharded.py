@@ -136,11 +136,7 @@ class ShardedLimits:
 
 @dataclass(frozen=True, eq=False)
 class ShardedMatrix(ObservedMatrix):
-    """A matrix of which some entries were observed, in blocks on a cluster.
-
-    Created by :meth:`from_dask`. It is stored as the same matrix would be in one process: twice, as blocks of rows and
-    as blocks of columns, on the workers. If a worker is lost, its blocks come from the source again.
-    """
+    """A matrix of which some entries were observed, as blocks of rows and of columns on the workers of a cluster."""
 
     rows: ShardedView
     columns: ShardedView
@@ -240,7 +236,7 @@ def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> In
 def views_of(
     source: Source, kind: str, unstored: str, offset: Floats | None, cluster: Cluster, bounds: Sequence[Ints]
 ) -> tuple[ShardedView, ShardedView]:
-    """Return rows and columns of a matrix in given blocks. Nothing is computed before it is needed."""
+    """Return rows and columns of a matrix in given blocks, none of which is computed before it is needed."""
     row_bounds, column_bounds = bounds
     # Chunks that go through the disks of workers (the default of some clusters) are lost with a worker as a whole.
     how: Any = {"method": "tasks", "block_size_limit": cluster.block_bytes()}

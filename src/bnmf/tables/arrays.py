@@ -216,7 +216,7 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def read_parquet(content: bytes, options: ReadOptions) -> Table:
-    """Read a Parquet file. Names of rows are the index that pandas stored, or a first column of text."""
+    """Read a Parquet file, with the index that pandas stored, or a first column of text, as names of rows."""
     library("pyarrow", "Parquet files", "parquet")
     from pyarrow.parquet import read_metadata
 

@@ -162,12 +162,9 @@ def ending(path: str | os.PathLike[str]) -> str:
 
 
 def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[str]) -> Table:
-    """Return a table whose `render` writes the kind of file that the name of the output asks for, or raise an error.
-
-    An ending of the input's own kind, its own ending, none and "-" leave the kind as it is.
-    """
+    """Return a table whose `render` writes the kind of file that the name of the output asks for, if it says one."""
     wanted = ending(out)
-    if not wanted or wanted in table.layout.endings or wanted == ending(source):
+    if not wanted or wanted in table.layout.endings or wanted == ending(source):  # not wanted: no ending, or "-"
         return table
     if wanted not in ENDINGS:
         known = dict.fromkeys([*table.layout.endings, *ENDINGS])

@@ -25,11 +25,7 @@ BLOCK_BYTES = 2**24
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the name of a temporary file that takes the place of `path` when the block ends without an error.
-
-    The temporary file lies in the directory of `path`, so that the last step is a rename, and its content reaches
-    the disk before that. After an error it is removed, and `path` is as it was before.
-    """
+    """Yield the name of a temporary file that takes the place of `path` when the block ends without an error."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
