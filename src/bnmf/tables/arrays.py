@@ -191,9 +191,9 @@ class Parquet(Layout):
 
     def render(self, table: Table, fills: Fills) -> bytes:
         frame = self.frame.copy()
-        for column, rows, values in fills.by_column():
-            place = column + self.n_names
-            frame.isetitem(place, put(frame.iloc[:, place], rows, values).array)
+        for column in np.unique(fills.columns).tolist():
+            here, place = fills.columns == column, column + self.n_names
+            frame.isetitem(place, put(frame.iloc[:, place], fills.rows[here], fills.values[here]).array)
         return parquet_bytes(frame)
 
 

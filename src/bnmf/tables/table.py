@@ -36,12 +36,6 @@ class Fills(NamedTuple):
         """Yield row, column and value of each."""
         return zip(*(part.tolist() for part in self), strict=True)
 
-    def by_column(self) -> Iterator[tuple[int, Indices, Any]]:
-        """Yield each column with its rows and values."""
-        for column in np.unique(self.columns).tolist():
-            here = self.columns == column
-            yield column, self.rows[here], self.values[here]
-
 
 class Layout:
     """How a table was stored: the kind of file in a few words, and how names of such files end."""
