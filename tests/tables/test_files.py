@@ -90,16 +90,6 @@ def test_unstored_entries_and_zeros_that_mean_missing():
     assert read_npy(npy(np.array([[1, 0], [0, 2]])), ReadOptions(["0"])).observed().n_observed == 2
 
 
-def test_names_in_parquet_and_npz():
-    frame = pd.DataFrame({"id": ["r", "s"], "a": [1, 2], "b": [0.5, None]})
-    for content in (parquet(frame), parquet(frame.set_index("id"))):
-        table = read_parquet(content, ReadOptions())
-        assert (table.row_names, table.column_names) == (["r", "s"], ["a", "b"])
-        np.testing.assert_array_equal(table.values, [[1, 0.5], [2, nan]])
-    assert read_npz(table_bytes(table), ReadOptions()).row_names == ["r", "s"]
-    assert read_parquet(parquet(frame[["a", "b"]]), ReadOptions()).row_names is None
-
-
 def filled(table, *values):
     """Return the file of a table with values for the entries to fill, as the command line passes them."""
     return table.render(Fills(*table.to_fill(), np.array(values, object)))
@@ -156,21 +146,27 @@ def test_workbooks_keep_what_is_not_filled(tmp_path):
     assert book.worksheets[1]["A1"].value == "b"
 
 
+NAMED = pd.DataFrame({"id": ["r", "s"], "a": [0.5, None], "b": [1, 2]})
+
+
 @pytest.mark.parametrize(
     ("frame", "names", "columns"),
     [
+        (NAMED, ["r", "s"], ["a", "b"]),
+        (NAMED.set_index("id"), ["r", "s"], ["a", "b"]),
+        (NAMED[["a", "b"]], None, ["a", "b"]),
         (pd.DataFrame({"id": ["r", None], "a": [1.0, 2.0]}), ["r", ""], ["a"]),
         (pd.DataFrame({"a": [Decimal("0.5"), None], "b": [1.0, 2.0]}), None, ["a", "b"]),
         (pd.DataFrame({"a": [1.0, 2.0]}, pd.MultiIndex.from_tuples([("r", 1), ("s", 2)])), ["r, 1", "s, 2"], ["a"]),
         (pd.DataFrame([[1.0], [2.0]], ["r", "s"], pd.MultiIndex.from_tuples([("a", "x")])), ["r", "s"], ["a, x"]),
     ],
 )
-def test_names_and_numbers_of_every_kind_in_parquet(frame, names, columns):
+def test_names_and_numbers_of_every_kind_in_parquet_and_npz(frame, names, columns):
     table = read_parquet(parquet(frame), ReadOptions())
     assert (table.row_names, table.column_names) == (names, columns)
     expected = [[0.5, 1], [nan, 2]] if len(columns) == 2 else [[1], [2]]
     np.testing.assert_array_equal(table.values, expected)
-    read_npz(table_bytes(table), ReadOptions())
+    assert read_npz(table_bytes(table), ReadOptions()).row_names == names
     back = read_parquet(filled(table, *[7.0] * len(table.to_fill()[0])), ReadOptions())
     np.testing.assert_array_equal(back.values, np.nan_to_num(expected, nan=7.0))
     assert back.row_names == names
