@@ -590,6 +590,8 @@ MUTATIONS = [Mutation(*row) for row in [
      f"{CHECKPOINT}::test_draws_are_on_disk_before_their_state"),
     ("room not reserved", "sampler/checkpoint.py", "            files.reserve(temporary)\n", "",
      f"{CHECKPOINT}::test_the_room_of_every_file_is_reserved"),
+    ("fills of a sparse file as objects", "tables/arrays.py", "np.asarray(fills.values, float)", "fills.values",
+     "tests/tables/test_files.py::test_sparse_fills_are_stored_and_zeros_stay_unstored"),
     ("room not looked for", "utils/files.py", "if shutil.disk_usage(directory).free < needed:", "if False:",
      f"{CHECKPOINT}::test_a_disk_without_room_is_refused_before_the_first_file"),
     ("full disk not explained", "utils/files.py", "if error.errno not in NO_ROOM:", "if True:",

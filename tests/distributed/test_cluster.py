@@ -23,17 +23,16 @@ def quick(**options):
 # --- where blocks go
 
 
-def test_blocks_stay_where_they_are():
-    assert spread(["a", "b", "b", "a"], {"a": 1, "b": 1}) == ["a", "b", "b", "a"]
-
-
-def test_blocks_of_a_lost_worker_go_to_the_others():
-    assert spread(["a", "b", "gone", None], {"a": 1, "b": 1}) == ["a", "b", "a", "b"]
-
-
-def test_a_new_worker_gets_its_share_by_threads():
-    places = spread(["a"] * 12, {"a": 2, "b": 4})
-    assert places == ["a"] * 4 + ["b"] * 8
+@pytest.mark.parametrize(
+    ("held", "threads", "places"),
+    [
+        ("abba", {"a": 1, "b": 1}, "abba"),  # blocks stay where they are
+        ("abcx", {"a": 1, "b": 1}, "abab"),  # those of a lost worker go to the others
+        ("a" * 12, {"a": 2, "b": 4}, "aaaabbbbbbbb"),  # a new worker gets its share by threads
+    ],
+)
+def test_places_of_blocks(held, threads, places):
+    assert spread([None if place == "x" else place for place in held], threads) == list(places)
 
 
 @pytest.mark.parametrize(
@@ -82,18 +81,12 @@ def test_whole_matrix_is_refused_and_blocks_are_not(fit, local_fit, array):
     assert fit.reconstruction_err_ == pytest.approx(local_fit.reconstruction_err_, rel=1e-12)
 
 
-def test_new_rows_and_fitted_rows(fit, local_fit, array):
+def test_fitted_model_does_without_its_cluster(fit, local_fit, array):
     np.testing.assert_array_equal(fit.transform(array[:5]), local_fit.transform(array[:5]))
     assert fit.n_features_in_ == 40
     assert not hasattr(fit, "feature_names_in_")
-
-
-def test_nothing_stays_on_the_cluster_after_a_fit(fit, client):
-    assert not fit._data_.rows.blocks._futures
+    assert not fit._data_.rows.blocks._futures  # nothing stays on the cluster
     assert not fit._fit_.run.model.data.columns.blocks._futures
-
-
-def test_fit_is_pickled_without_its_cluster(fit, local_fit):
     copy = pickle.loads(pickle.dumps(fit))
     np.testing.assert_array_equal(copy.components_, local_fit.components_)
     with warnings.catch_warnings(action="ignore"):
@@ -111,42 +104,42 @@ def test_only_fit_takes_data_on_a_cluster(fit, array):
         NMFImputer().fit(X)
 
 
+def fails():
+    raise FileNotFoundError("part 3 is not there")
+
+
+EYE, ONES = [delayed(sp.eye_array)(5, format="csr")], delayed(np.ones)((3, 3))
+
+
 @pytest.mark.parametrize(
-    ("X", "error", "message"),
+    ("X", "options", "error", "message"),
     [
-        (da.from_array(np.full((4, 3), np.nan)), ValueError, "no observed entry"),
-        (da.from_array(np.array([[1.0, -2.0]])), ValueError, "1 negative entries, the lowest -2"),
-        (da.from_array(np.array([[1.0, np.inf]])), ValueError, "1 infinite"),
-        (da.from_array(np.array([["a"]])), TypeError, "real numbers"),
-        (da.ones(3), ValueError, "two dimensions"),
-        (da.ones((3, 0)), ValueError, "must not be empty"),
-        (da.ones((4, 3))[da.arange(4) > 1], ValueError, "unknown size"),
-        (delayed(np.ones)((3, 3)), TypeError, "dask.array, a RowBlocks or a list"),
-        ([delayed(np.ones)((3, 3)), delayed(np.ones)((3, 4))], ValueError, "same columns"),
-        ([delayed(np.ones)((3, 3)), delayed(sp.eye_array)(3)], TypeError, "all sparse or all dense"),
-        (RowBlocks([]), ValueError, "at least one block"),
-        (RowBlocks([delayed(np.ones)((3, 3))], shapes=[(2, 3)]), ValueError, "shapes says"),
-        (RowBlocks([delayed(np.ones)((3, 3))], shapes=[(3, 3), (1, 3)]), ValueError, "one shape for each"),
+        (da.from_array(np.full((4, 3), np.nan)), {}, ValueError, "no observed entry"),
+        (da.from_array(np.array([[1.0, -2.0]])), {}, ValueError, "1 negative entries, the lowest -2"),
+        (da.from_array(np.array([[1.0, np.inf]])), {}, ValueError, "1 infinite"),
+        (da.from_array(np.array([["a"]])), {}, TypeError, "real numbers"),
+        (da.ones(3), {}, ValueError, "two dimensions"),
+        (da.ones((3, 0)), {}, ValueError, "must not be empty"),
+        (da.ones((4, 3))[da.arange(4) > 1], {}, ValueError, "unknown size"),
+        (ONES, {}, TypeError, "dask.array, a RowBlocks or a list"),
+        ([ONES, delayed(np.ones)((3, 4))], {}, ValueError, "same columns"),
+        ([ONES, delayed(sp.eye_array)(3)], {}, TypeError, "all sparse or all dense"),
+        (RowBlocks([]), {}, ValueError, "at least one block"),
+        (RowBlocks([ONES], shapes=[(2, 3)]), {}, ValueError, "shapes says"),
+        (RowBlocks([ONES], shapes=[(3, 3), (1, 3)]), {}, ValueError, "one shape for each"),
+        (RowBlocks([delayed(fails)()], shapes=[(3, 3)]), {}, FileNotFoundError, "part 3"),
+        (da.ones((4, 3)), {"observed": np.ones((4, 3))}, ValueError, "observed is for data in memory"),
+        (EYE, {"lower": np.ones((5, 5))}, ValueError, "lower of a sparse X must be sparse too, got ndarray"),
     ],
 )
-def test_wrong_data_are_refused(client, X, error, message):
+def test_wrong_data_are_refused(client, X, options, error, message):
     with pytest.raises(error, match=message):
-        quick().fit(X)
+        quick().fit(X, **options)
 
 
-def test_errors_of_the_source_are_raised_at_once(client):
-    def fails():
-        raise FileNotFoundError("part 3 is not there")
-
-    with pytest.raises(FileNotFoundError, match="part 3"):
-        quick().fit(RowBlocks([delayed(fails)()], shapes=[(3, 3)]))
-
-
-def test_observed_and_offset_of_sparse_data_are_refused(client):
-    with pytest.raises(ValueError, match="observed is for data in memory"):
-        quick().fit(da.ones((4, 3)), observed=np.ones((4, 3)))
+def test_offset_of_sparse_data_is_refused(client):
     with pytest.raises(ValueError, match="offset='min' needs dense data"):
-        quick(offset="min").fit([delayed(sp.eye_array)(5, format="csr")])
+        quick(offset="min").fit(EYE)
 
 
 @pytest.mark.parametrize(
@@ -164,11 +157,6 @@ def test_wrong_limits_are_refused(client, array, limits, message):
     array = np.where(np.arange(300)[:, None] == 6, np.nan, array)
     with pytest.raises(ValueError, match=message):
         quick().fit(da.from_array(array, chunks=(100, 30)), **limits)
-
-
-def test_limits_of_sparse_data_are_sparse(client):
-    with pytest.raises(ValueError, match="lower of a sparse X must be sparse too, got ndarray"):
-        quick().fit([delayed(sp.eye_array)(5, format="csr")], lower=np.ones((5, 5)))
 
 
 def test_futures_and_empty_blocks_are_taken(client):

@@ -255,22 +255,17 @@ def test_latent_values_are_drawn_again_from_the_factors_before_the_sweep(machine
 # --- what is no loss, and what is one again and again
 
 
-def test_error_of_a_task_is_raised_as_it_is(machine, losses):
-    def fails(address):
+@pytest.mark.parametrize("place", ["task", "call"])
+def test_error_is_raised_as_it_is_while_all_workers_are_there(machine, losses, monkeypatch, place):
+    address = machine.workers[0].address
+
+    def fails(*_):
         raise KeyError(address)
 
-    with pytest.raises(KeyError, match=machine.workers[0].address):
-        Cluster().compute([delayed(fails)(machine.workers[0].address)])
-    assert not losses
-
-
-def test_error_of_a_call_is_raised_as_it_is_while_all_workers_are_there(machine, losses, monkeypatch):
-    def fails(self, recipes):
-        raise KeyError(machine.workers[0].address)
-
-    monkeypatch.setattr(Client, "compute", fails)
-    with pytest.raises(KeyError, match=machine.workers[0].address):
-        Cluster().compute([delayed(1)])
+    if place == "call":
+        monkeypatch.setattr(Client, "compute", fails)
+    with pytest.raises(KeyError, match=address):
+        Cluster().compute([delayed(fails)()])
     assert not losses
 
 

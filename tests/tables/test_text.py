@@ -8,8 +8,8 @@ import pytest
 
 from bnmf.tables.cells import ReadOptions, grid_bytes, written
 from bnmf.tables.grid import read_grid
-from bnmf.tables.table import Fills, TableError, repeated
-from bnmf.tables.text import decoded, recognise, records
+from bnmf.tables.table import Fills, TableError
+from bnmf.tables.text import Dialect, decoded, recognise, records
 
 nan = math.nan
 
@@ -55,6 +55,8 @@ def test_dialect_is_recognised(text, delimiter, decimal, header, row_names):
 
 
 def test_numbers_names_and_missing_entries():
+    assert [line for line, _ in records('a,"x\ny"\n\nb,2\n', Dialect())] == [1, 4]
+    assert grid('n,a\n"x\ny",1\nz,2\n').row_names == ["x\ny", "z"]
     table = grid('name,height,"weight, kg"\nAnn,1.7,NA\n"Ben ""B""",,8e1\nCleo,#N/A,nan\n')
     assert table.row_names == ["Ann", 'Ben "B"', "Cleo"]
     assert table.column_names == ["height", "weight, kg"]
@@ -62,8 +64,13 @@ def test_numbers_names_and_missing_entries():
 
 
 def test_markers_are_words_or_any_way_to_write_a_number():
-    table = grid("a,b\n0,1\n0.0,?\n-999,2\n", "0", "?", "-999")
-    np.testing.assert_array_equal(table.values, [[nan, 1], [nan, nan], [nan, 2]])
+    table = grid("a,b\n0,1\n0.0,?\n-999,2\n-inf,3\n", "0", "?", "-999", "-inf")
+    np.testing.assert_array_equal(table.values, [[nan, 1], [nan, nan], [nan, 2], [nan, 3]])
+    table = grid("a;b\n1,5;2\n1,50;?\n2,5; 9\n", "1,5", "?")
+    np.testing.assert_array_equal(table.values, [[nan, 2], [nan, nan], [2.5, 9]])
+    table = grid("a:b\n1:2,5\n3:4,5\n", delimiter=":")  # which is given
+    np.testing.assert_array_equal(table.values, [[1, 2.5], [3, 4.5]])
+    assert "text with ':', decimal commas" in table.layout.description
 
 
 @pytest.mark.parametrize(
@@ -123,7 +130,7 @@ def test_a_quote_that_is_never_closed_is_named_soon():
 
 def test_comments_are_skipped_and_written_back():
     text = '# from "somewhere\n#\nname,a,b\nx,1,\n# half time\n#y,2,3\n'
-    table = grid(text, keep_cells=True)
+    table = grid(text)
     assert (table.row_names, table.column_names) == (["x", "#y"], ["a", "b"])
     assert table.notes == ["lines that begin with # are comments"]
     assert table.render(Fills(*table.to_fill(), np.array([0.5]))).decode() == text.replace("x,1,", "x,1,0.5")
@@ -136,13 +143,6 @@ def test_comments_are_skipped_and_written_back():
         assert grid(text).shape == (3, 2)
 
 
-def test_a_delimiter_that_is_given():
-    text = "a:b\n1:2,5\n3:4,5\n"
-    table = grid(text, delimiter=":")
-    np.testing.assert_array_equal(table.values, [[1, 2.5], [3, 4.5]])
-    assert "text with ':', decimal commas" in table.layout.description
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -151,7 +151,7 @@ def test_a_delimiter_that_is_given():
     ],
 )
 def test_gct(text):
-    table = grid(text, keep_cells=True)
+    table = grid(text)
     assert (table.row_names, table.column_names) == (["g1", "g2"], ["s1", "s2", "s3"])
     np.testing.assert_array_equal(table.values, [[1, nan, 3], [4, 5, 6]])
     assert table.render(Fills(*table.to_fill(), np.array([2.0]))).decode() == text.replace("1\t\t3", "1\t2\t3")
@@ -191,7 +191,7 @@ def test_errors_say_where(text, message):
 
 def test_columns_of_words():
     text = "sex,age,code,when\nm,31,7,2024-01-31\nf,,<2,\n?,40,1,2024-02-01\nm,na,NA,2024-02-02\n"
-    table = grid(text, "?", words=["code", "sex"], keep_cells=True)
+    table = grid(text, "?", words=["code", "sex"])
     assert (table.row_names, table.column_names) == (None, ["sex", "age", "code", "when"])
     assert {at: column.fillna("-").tolist() for at, column in table.words.items()} == {
         0: ["m", "f", "-", "m"],
@@ -217,7 +217,7 @@ def test_columns_of_words():
 
 def test_columns_left_out_are_written_back():
     text = "name,a,when,b\nx,1,2024-01-31,<2\ny,,soon,4\n"
-    table = grid(text, words=[], keep_cells=True).without(["when", "name"])
+    table = grid(text, words=[]).without(["when", "name"])
     assert (table.column_names, table.words) == (["a", "b"], {})
     assert (table.limits.columns.tolist(), table.upper[0, 1]) == ([1], 2)
     rows, columns = table.to_fill()
@@ -227,11 +227,6 @@ def test_columns_left_out_are_written_back():
         table.without(["nme"])
     with pytest.raises(TableError, match="limits are for columns of numbers, and 'when' holds words"):
         grid(text, words=[]).limited({"when": 1.0}, {}, {}, {})
-
-
-def test_line_numbers_count_line_breaks_in_quotes():
-    assert [line for line, _ in records('a,"x\ny"\n\nb,2\n', ",")] == [1, 4]
-    assert grid('n,a\n"x\ny",1\nz,2\n').row_names == ["x\ny", "z"]
 
 
 def test_encodings():
@@ -256,7 +251,7 @@ def test_encodings():
     ],
 )
 def test_observed_cells_are_written_back_as_they_were(text, filled):
-    table = grid(text, keep_cells=True)
+    table = grid(text)
     rows, columns = table.to_fill()
     assert list(zip(rows, columns, strict=True)) == [(0, 1), (1, 0)]
     fills = Fills(rows, columns, np.array([0.25, 7.0]))
@@ -276,8 +271,4 @@ def test_results_are_read_back():
     table = grid(grid_bytes(values, names, columns).decode())
     np.testing.assert_array_equal(table.values, values)
     assert (table.row_names, table.column_names) == (names, columns)
-
-
-def test_repeated_names():
-    assert repeated(None) == []
     assert grid("n,a,a\nx,1,2\nx,3,4\n").column_names == ["a", "a"]

@@ -11,7 +11,7 @@ from bnmf.tables.triples import read_triples
 TEXT = "user,film,stars,time\nann,Up,4.0,11\nben,Up,,12\nann,Heat,NA,13\nben,Jaws,2,14\n"
 
 
-def test_names_in_order_of_appearance_and_unlisted_pairs_missing():
+def test_names_in_order_of_appearance_and_unlisted_pairs():
     table = read_triples(TEXT, ReadOptions())
     assert (table.row_names, table.column_names) == (["ann", "ben"], ["Up", "Heat", "Jaws"])
     assert table.values.nnz == 2
@@ -20,13 +20,10 @@ def test_names_in_order_of_appearance_and_unlisted_pairs_missing():
     assert table.n_observed == table.observed().n_observed == 2
     assert [part.tolist() for part in table.counts()] == [[1, 1], [1, 0, 1]]
     assert table.notes == ["columns after the third are ignored"]
-
-
-def test_unlisted_pairs_as_zeros():
-    table = read_triples(TEXT, ReadOptions(unstored="zero"))
-    assert table.n_observed == table.observed().n_observed == 4
-    assert [part.tolist() for part in table.counts()] == [[2, 2], [1, 1, 2]]
-    assert np.isnan(table.values.toarray()).sum() == 2
+    zeros = read_triples(TEXT, ReadOptions(unstored="zero"))
+    assert zeros.n_observed == zeros.observed().n_observed == 4
+    assert [part.tolist() for part in zeros.counts()] == [[2, 2], [1, 1, 2]]
+    assert np.isnan(zeros.values.toarray()).sum() == 2
 
 
 @pytest.mark.parametrize(("text", "header"), [("a\tx\t1\nb\ty\t2\n", False), ("u\ti\tr\na\tx\t1\nb\ty\t2\n", True)])
@@ -37,32 +34,24 @@ def test_header_is_judged_by_the_value(text, header):
 
 
 def test_lines_without_a_value_are_filled_and_others_written_back():
-    table = read_triples(TEXT, ReadOptions(keep_cells=True))
+    table = read_triples(TEXT, ReadOptions())
     rows, columns = table.to_fill()
-    assert [(table.row_names[i], table.column_names[j]) for i, j in zip(rows, columns, strict=True)] == [
-        ("ben", "Up"),
-        ("ann", "Heat"),
-    ]
+    asked = [(table.row_names[i], table.column_names[j]) for i, j in zip(rows, columns, strict=True)]
+    assert asked == [("ben", "Up"), ("ann", "Heat")]
     filled = table.render(Fills(rows, columns, np.array([3.5, 1.0]))).decode()
     assert filled == TEXT.replace("ben,Up,,", "ben,Up,3.5,").replace("ann,Heat,NA", "ann,Heat,1")
-
-
-def test_columns_left_out_are_written_back():
-    table = read_triples(TEXT, ReadOptions(keep_cells=True)).without(["Heat"])
-    assert (table.column_names, table.shape) == (["Up", "Jaws"], (2, 2))
-    assert [part.tolist() for part in table.asked] == [[1], [0]]
-    filled = table.render(Fills(*table.to_fill(), np.array([3.5]))).decode()
+    part = table.without(["Heat"])  # which is written back
+    assert (part.column_names, part.shape) == (["Up", "Jaws"], (2, 2))
+    assert [side.tolist() for side in part.asked] == [[1], [0]]
+    filled = part.render(Fills(*part.to_fill(), np.array([3.5]))).decode()
     assert filled == TEXT.replace("ben,Up,,", "ben,Up,3.5,")
-
-
-def test_a_line_may_end_after_the_names():
-    table = read_triples("u,i,r\na,x,1\nb,x\n", ReadOptions(keep_cells=True))
-    assert table.render(Fills(*table.to_fill(), np.array([2.5]))) == b"u,i,r\na,x,1\nb,x,2.5\n"
+    short = read_triples("u,i,r\na,x,1\nb,x\n", ReadOptions())  # a line may end after the names
+    assert short.render(Fills(*short.to_fill(), np.array([2.5]))) == b"u,i,r\na,x,1\nb,x,2.5\n"
 
 
 def test_limits():
     text = "u,i,r\na,x,<1\nb,x,2\na,y,>= 5\nb,y,\n"
-    table = read_triples(text, ReadOptions(keep_cells=True))
+    table = read_triples(text, ReadOptions())
     assert table.observed().n_observed == 3
     assert (table.limits.rows.tolist(), table.limits.columns.tolist()) == ([0, 0], [0, 1])
     assert (table.limits.lower.tolist(), table.limits.upper.tolist()) == ([-np.inf, 5], [1, np.inf])

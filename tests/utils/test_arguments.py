@@ -20,41 +20,24 @@ class PureBytes(os.PathLike):
         return b"a"
 
 
-@pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])
-def test_whole_numbers(value):
-    found = arguments.whole_number(value, "n", 3)
-    assert found == 3
-    assert type(found) is int
-
-
-@pytest.mark.parametrize("value", [0.5, np.float32(0.5)])
-def test_probability(value):
-    found = arguments.probability(value, "prob")
-    assert found == 0.5
-    assert type(found) is float
-
-
 @pytest.mark.parametrize(
-    ("value", "found"), [(0.5, [0.5]), ([0, 1], [0.0, 1.0]), ((0.1,), [0.1]), (np.float32(0.25), [0.25])]
+    ("check", "more", "values", "found"),
+    [
+        ("whole_number", (3,), [3, np.int8(3), np.uint64(3)], 3),
+        ("probability", (), [0.5, np.float32(0.5)], 0.5),
+        ("probabilities", (), [0.5, [0.5], (0.5,), np.float32(0.5)], np.array([0.5])),
+        ("flag", (), [True, np.True_], True),
+        ("flag", (), [False, np.False_], False),
+        ("floats", (), [[1, 2], np.array([1.0, 2.0])], np.array([1.0, 2.0])),
+        ("path", (), ["a.npz", Path("a.npz")], Path("a.npz")),
+    ],
 )
-def test_probabilities(value, found):
-    assert arguments.probabilities(value, "q").tolist() == found
-
-
-@pytest.mark.parametrize("value", [True, False, np.True_])
-def test_flags(value):
-    assert arguments.flag(value, "noise") is bool(value)
-
-
-def test_floats():
-    np.testing.assert_array_equal(arguments.floats([1, 2], "values"), [1.0, 2.0])
-    given = np.ones(3)
-    assert arguments.floats(given, "values") is given
-
-
-@pytest.mark.parametrize("value", ["a.npz", Path("a.npz")])
-def test_paths(value):
-    assert arguments.path(value, "path") == Path("a.npz")
+def test_right_values_pass(check, more, values, found):
+    for value in values:
+        passed = getattr(arguments, check)(value, "a", *more)
+        assert type(passed) is type(found)
+        np.testing.assert_array_equal(passed, found)
+    assert check != "floats" or passed is value
 
 
 NO_NUMBERS = ["a", None, [[1], [2, 3]], 1j, {}, [None], np.array(["a"])]
@@ -109,22 +92,10 @@ def test_wrong_seeds_are_refused(function):
             function(wrong)
 
 
-@pytest.fixture
-def global_generator():
-    """Restore NumPy's global generator after the test."""
-    state = np.random.get_state()  # noqa: NPY002 (the global generator is under test)
-    yield
-    np.random.set_state(state)  # noqa: NPY002
-
-
-@pytest.mark.parametrize("number", [0, 7, LIMIT, 2**80, np.int64(7), np.uint8(200), np.int32(0)])
-def test_a_whole_number_is_the_seed(number):
-    seed = as_seed(number)
-    assert seed == int(number)
-    assert type(seed) is int
-
-
-def test_random_state_and_generator_are_sources():
+def test_seeds_and_their_sources():
+    for number in (0, 7, LIMIT, 2**80, np.int64(7), np.uint8(200), np.int32(0)):
+        assert as_seed(number) == int(number)
+        assert type(as_seed(number)) is int
     assert as_seed(np.random.RandomState(3)) == np.random.RandomState(3).randint(LIMIT)
     assert as_seed(np.random.default_rng(3)) == np.random.default_rng(3).integers(LIMIT)
     for source in (np.random.RandomState(3), np.random.default_rng(3)):
@@ -132,24 +103,23 @@ def test_random_state_and_generator_are_sources():
         assert first != second  # the source advances
         assert type(first) is int
         assert 0 <= first < LIMIT
-
-
-@pytest.mark.usefixtures("global_generator")
-def test_none_takes_the_global_generator():
-    np.random.seed(5)  # noqa: NPY002
-    found = [as_seed(None), as_seed(None)]
-    np.random.seed(5)  # noqa: NPY002
-    expected = [np.random.randint(LIMIT), np.random.randint(LIMIT)]  # noqa: NPY002
-    assert found == expected
-    assert found[0] != found[1]
-
-
-def test_generators():
     rng = np.random.default_rng(3)
     assert as_generator(rng) is rng
     assert as_generator(11).random() == np.random.default_rng(11).random()
     seed = np.random.RandomState(3).randint(LIMIT)
     assert as_generator(np.random.RandomState(3)).random() == np.random.default_rng(seed).random()
+
+
+def test_none_takes_the_global_generator():
+    state = np.random.get_state()  # noqa: NPY002 (the global generator is under test)
+    try:
+        np.random.seed(5)  # noqa: NPY002
+        found = [as_seed(None), as_seed(None)]
+        np.random.seed(5)  # noqa: NPY002
+        assert found == [np.random.randint(LIMIT), np.random.randint(LIMIT)]  # noqa: NPY002
+        assert found[0] != found[1]
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
 
 
 class Derived(pd.DataFrame):
@@ -160,9 +130,6 @@ class DataFrame:
     pass
 
 
-@pytest.mark.parametrize(
-    ("X", "expected"),
-    [(pd.DataFrame([[1.0]]), True), (Derived([[1.0]]), True), (DataFrame(), False), (pd.Series([1.0]), False)],
-)
-def test_data_frames(X, expected):
-    assert is_pandas(X, "DataFrame") == expected
+def test_data_frames():
+    found = [is_pandas(X, "DataFrame") for X in (pd.DataFrame(), Derived([[1.0]]), DataFrame(), pd.Series([1.0]))]
+    assert found == [True, True, False, False]

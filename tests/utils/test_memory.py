@@ -25,55 +25,42 @@ def test_available_takes_the_smaller_of_machine_and_container(monkeypatch):
         "/sys/fs/cgroup/memory.max": "3000000\n",
         "/sys/fs/cgroup/memory.current": "1000000\n",
     }
-    monkeypatch.setattr(Path, "read_text", lambda path: files[str(path)])
+
+    def read_text(path):
+        if str(path) not in files:
+            raise FileNotFoundError(path)
+        return files[str(path)]
+
+    monkeypatch.setattr(Path, "read_text", read_text)
     assert available() == 2_000_000
     files["/sys/fs/cgroup/memory.max"] = "max\n"
     assert available() == 4000 * 1024
-
-
-def test_available_is_unknown_without_these_files(monkeypatch):
-    def missing(path):
-        raise FileNotFoundError(path)
-
-    monkeypatch.setattr(Path, "read_text", missing)
+    files.clear()
     assert available() is None
 
 
-def test_warns_above_half_of_the_memory_only(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: 1000)
-    message = r"^the draws will take 600 B, and 1000 B of memory are free: do less$"
-    with pytest.warns(MemoryWarning, match=message):
-        warn_if_large(600, "the draws", "do less")
-    warn_if_large(400, "the draws", "do less")
-
-
-def test_more_than_there_is_is_an_error(monkeypatch):
+def test_a_warning_above_half_of_the_memory_and_an_error_above_all_of_it(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 2048)
+    warn_if_large(1024, "the draws", "do less")
+    with pytest.warns(MemoryWarning, match=r"^the draws will take 1.5 kB, and 2.0 kB of memory are free: do less$"):
+        warn_if_large(1536, "the draws", "do less")
     memory.require(2048, "it", "no")
     with pytest.raises(MemoryError, match=r"^the table takes 3.0 kB, and 2.0 kB of memory are free: take less$"):
         memory.require(3072, "the table", "take less")
-
-
-def test_unknown_memory_is_no_error(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: None)
     memory.require(10**30, "it", "no")
 
 
-RESULTS = {
-    "mean": lambda model: model.posterior_.mean(),
-    "std": lambda model: model.posterior_.std(),
-    "quantile": lambda model: model.posterior_.quantile([0.1, 0.5]),
-    "interval": lambda model: model.interval(),
-    "reconstruct": lambda model: model.reconstruct(),
-    "impute": lambda model: model.impute(),
-}
+@pytest.fixture(scope="module")
+def model():
+    return BayesianNMF(2, n_chains=1, burn_in=2, n_draws=4, random_state=0).fit(np.ones((30, 20)))
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_results_that_do_not_fit_are_refused_with_another_way(monkeypatch, name):
-    model = BayesianNMF(2, n_chains=1, burn_in=2, n_draws=4, random_state=0).fit(np.ones((30, 20)))
+@pytest.mark.parametrize("name", ["mean", "std", "quantile", "interval", "reconstruct", "impute"])
+def test_results_that_do_not_fit_are_refused_with_another_way(model, monkeypatch, name):
     monkeypatch.setattr(memory, "available", lambda: 8 * 30 * 20 - 1)
+    of = model.posterior_ if name in ("mean", "std", "quantile") else model
     with pytest.raises(MemoryError, match=r"30 x 20 entries takes 4.7 kB, .* free: .*rows.*columns|memory map"):
-        RESULTS[name](model)
+        getattr(of, name)(*[[0.1, 0.5]] * (name == "quantile"))
     assert model.posterior_.mean([0, 1], [2, 3]).shape == (2,)
     assert model.impute(out=np.empty((30, 20))).shape == (30, 20)

@@ -88,7 +88,7 @@ class Reading:
         list[str] | None, several("--floored", LIMIT, "Entries up to VALUE were cut there: they are that or smaller.")
     ] = None
 
-    def table(self, source: Path, *, words: Collection[str] | None = None, keep_cells: bool = False) -> Table:
+    def table(self, source: Path, *, words: Collection[str] | None = None) -> Table:
         """Return a table with the limits of its columns, or say that there is none."""
         from bnmf.tables import read_table
 
@@ -102,7 +102,7 @@ class Reading:
             raise WrongUse(f"{source} is a directory, not a table")
         options: dict[str, Any] = {name: value for name, value in vars(self).items() if name not in LIMITS}
         options |= {"delimiter": delimiter, "missing": self.missing or (), "ignore": self.ignore or ()}
-        return read_table(source, **options, words=words, keep_cells=keep_cells).limited(**limits)
+        return read_table(source, **options, words=words).limited(**limits)
 
     def _limits(self, name: str) -> dict[str, float]:
         """Return limits by column, "" for all."""

@@ -45,8 +45,7 @@ def fetch_gdsc_ic50(
     Parameters
     ----------
     data_home : path-like, optional
-        Directory of ``gdsc/ic50.txt``, ``gdsc/cell_lines.txt`` and ``gdsc/drugs.txt``. Defaults to ``BNMF_DATA`` or
-        the user's cache directory, see `data_directory`.
+        Directory of ``gdsc/ic50.txt``, ``gdsc/cell_lines.txt`` and ``gdsc/drugs.txt``; by default `data_directory`.
     prepared : bool, default=True
         Truncate to whole numbers, as published experiments do. False returns the values as measured (and capped).
     download_if_missing : bool, default=True
@@ -100,8 +99,7 @@ def fetch_gene_body_methylation(
     Parameters
     ----------
     data_home : path-like, optional
-        Directory of ``methylation/R_0.txt``. Defaults to ``BNMF_DATA`` or the user's cache directory, see
-        `data_directory`.
+        Directory of ``methylation/R_0.txt``; by default `data_directory`.
     download_if_missing : bool, default=True
         Download the file if it is missing.
 
@@ -121,8 +119,7 @@ def fetch_movielens_100k(*, data_home: str | os.PathLike[str] | None = None, dow
     Parameters
     ----------
     data_home : path-like, optional
-        Directory of ``movielens/ml-100k.zip``. Defaults to ``BNMF_DATA`` or the user's cache directory, see
-        `data_directory`.
+        Directory of ``movielens/ml-100k.zip``; by default `data_directory`.
     download_if_missing : bool, default=True
         Download the file if it is missing.
 

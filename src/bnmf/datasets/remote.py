@@ -19,21 +19,17 @@ _BROUWER = "https://raw.githubusercontent.com/ThomasBrouwer/BMF_Priors"
 _GDSC = f"{_BROUWER}/15b20537eefd36347ed84617882eeea1c453e162/data/drug_sensitivity/GDSC/processed_all"
 _METHYLATION = f"{_BROUWER}/55852aad3cf8875c6658f93538c96839d2ed0ef5/experiments/noise/methylation_gm/data"
 
-URLS = {
-    "gdsc/ic50.txt": f"{_GDSC}/ic50.txt",
-    "gdsc/cell_lines.txt": f"{_GDSC}/cell_lines.txt",
-    "gdsc/drugs.txt": f"{_GDSC}/drugs.txt",
-    "methylation/R_0.txt": f"{_METHYLATION}/R_0.txt",
-    "movielens/ml-100k.zip": "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+_MOVIELENS = "https://files.grouplens.org/datasets/movielens"
+# Address and SHA-256. Lists of names are pinned by the commit in their address; their hashes could not be confirmed.
+_FILES = {
+    "gdsc/ic50.txt": (_GDSC, "4af989ab5b1ae963df637d9a6d9e7335a092e790e67acc45876f7bbc7e1f2a08"),
+    "gdsc/cell_lines.txt": (_GDSC, None),
+    "gdsc/drugs.txt": (_GDSC, None),
+    "methylation/R_0.txt": (_METHYLATION, "06ad74125c8847d8d0db8a625a01facd31add16c951f982608dc5346dee787b5"),
+    "movielens/ml-100k.zip": (_MOVIELENS, "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"),
 }
-# The lists of names are pinned by the commit in their address; their hashes could not be confirmed.
-REGISTRY = {
-    "gdsc/ic50.txt": "4af989ab5b1ae963df637d9a6d9e7335a092e790e67acc45876f7bbc7e1f2a08",
-    "gdsc/cell_lines.txt": None,
-    "gdsc/drugs.txt": None,
-    "methylation/R_0.txt": "06ad74125c8847d8d0db8a625a01facd31add16c951f982608dc5346dee787b5",
-    "movielens/ml-100k.zip": "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
-}
+URLS = {name: f"{address}/{name.rpartition('/')[2]}" for name, (address, _) in _FILES.items()}
+REGISTRY = {name: sha256 for name, (_, sha256) in _FILES.items()}
 
 
 def data_directory(data_home: str | os.PathLike[str] | None = None) -> Path:
@@ -62,19 +58,18 @@ def data_directory(data_home: str | os.PathLike[str] | None = None) -> Path:
 def obtain(name: str, home: Path, *, download: bool = True) -> Path:
     """Return the path of a checked file in the data directory; a missing one is downloaded, none is overwritten."""
     target, expected = home / name, REGISTRY[name]
-    try:
-        if not target.exists():
-            if not download:
-                raise dataset_error(f"{name} is not in {home} and download_if_missing is False", name, home)
-            _pooch().create(home, base_url="", registry=REGISTRY, urls=URLS).fetch(name)
-        elif expected is not None and (found := digests.of_bytes(target.read_bytes())) != expected:
+    if target.exists():
+        found = digests.of_bytes(target.read_bytes())
+        if expected not in (None, found):
             problem = f"{target} is not the expected file: its SHA-256 is {found}, not {expected}. Remove or replace it"
             raise dataset_error(problem, name, home)
-    except DatasetError:
-        raise
+        return target
+    if not download:
+        raise dataset_error(f"{name} is not in {home} and download_if_missing is False", name, home)
+    try:
+        return Path(_pooch().create(home, base_url="", registry=REGISTRY, urls=URLS).fetch(name))
     except (OSError, ValueError) as error:  # of the network library, and of pooch for a wrong hash
-        raise dataset_error(f"{name} could not be downloaded or read ({error})", name, home) from error
-    return target
+        raise dataset_error(f"{name} could not be downloaded ({error})", name, home) from error
 
 
 def dataset_error(problem: str, name: str, home: Path) -> DatasetError:

@@ -157,7 +157,6 @@ def make_ratings(
     n_ratings: int = 50_000,
     *,
     n_components: int = 10,
-    half_steps: bool = False,
     random_state: Any = None,
 ) -> Bunch:
     """Draw a sparse matrix of ratings from 1 to 5, most of them missing.
@@ -174,8 +173,6 @@ def make_ratings(
         Number of stored entries: at most half of the matrix.
     n_components : int, default=10
         Rank of W Z.
-    half_steps : bool, default=False
-        Round to halves instead of whole numbers.
     random_state : int, numpy.random.Generator or None
         Seed or generator, as in `numpy.random.default_rng`.
 
@@ -204,7 +201,7 @@ def make_ratings(
     users, items = np.divmod(_distinct_pairs(n_users, n_items, n_ratings, rng), n_items)
     # The pairs are sorted, so they can be converted to the CSR format directly.
     starts = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=n_users))))
-    values = _rate(W, Z, users, items, 0.5 if half_steps else 1.0, rng)
+    values = _rate(W, Z, users, items, rng)
     index_dtype = np.int32 if max(n_items, n_ratings) < 2**31 else np.int64
     data = sparse.csr_array((values, items.astype(index_dtype), starts.astype(index_dtype)), shape=(n_users, n_items))
     return Bunch(data=data, W=W, Z=Z)
@@ -235,18 +232,14 @@ def _draw_by_weight(weight: Floats, n_draws: int, rng: np.random.Generator) -> n
     return np.repeat(np.arange(len(weight), dtype=np.int32), counts)
 
 
-def _rate(W: Floats, Z: Floats, users: Ints, items: Ints, step: float, rng: np.random.Generator) -> Floats:
+def _rate(W: Floats, Z: Floats, users: Ints, items: Ints, rng: np.random.Generator) -> Floats:
     """Return W Z + noise at the pairs, rounded to the scale; computed in blocks to limit memory."""
-    values = rng.standard_normal(len(users))
-    values *= 0.9
+    values = 0.9 * rng.standard_normal(len(users))
     columns = np.ascontiguousarray(Z.T)
     for start in range(0, len(users), 1 << 18):
         block = slice(start, start + (1 << 18))
         values[block] += np.einsum("pk,pk->p", W[users[block]], columns[items[block]])
-    values /= step
-    np.rint(values, out=values)
-    values *= step
-    return np.clip(values, 1.0, 5.0, out=values)
+    return np.clip(np.rint(values), 1.0, 5.0)
 
 
 def _check_counts(**counts: int) -> None:

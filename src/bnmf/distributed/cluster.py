@@ -136,7 +136,7 @@ class Cluster:
         self.held: set[Blocks] = set()
 
     def release(self) -> None:
-        """Forget all blocks. They are made again when they are needed."""
+        """Forget all blocks, which are made again when they are needed."""
         while self.held:
             self.held.pop().release()
 
@@ -268,9 +268,6 @@ class Cluster:
 
 class WorkersLeft(TimeoutError):
     """Workers that are needed are not there."""
-
-    def __init__(self) -> None:
-        super().__init__("the cluster has lost workers")
 
 
 class TaskError(Exception):

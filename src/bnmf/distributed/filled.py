@@ -35,7 +35,6 @@ class FilledBlocks(Blocks):
         self.filled, self.side = filled, side
 
     def on(self, cluster: Cluster, threads: Mapping[str, int]) -> Placed:
-        """Return each block and the worker that is to work on it."""
         sides, self.sources = self.filled.made(cluster, threads)
         return sides[self.side]
 

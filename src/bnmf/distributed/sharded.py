@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -42,22 +43,17 @@ class ShardedView(View):
 
     @cached_property
     def n_observed(self) -> Ints:  # type: ignore[override]
-        """Number of observed entries."""
         return self.of_rows(attrgetter("n_observed"))
 
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
-        """Return what a function gives for each row, computed where the rows are."""
         return np.concatenate(self.cluster.over(self.blocks, lambda block, *_: function(block.view)))
 
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
-        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
         return ShardedScaledView(self, entry_scale, row_scale)
 
     def observed_values(self, row: int) -> Floats:
-        """Return the observed entries of a row."""
-        ((number, inside),) = self.by_block(np.array([row])).items()
-        own = {number: int(inside[0])}
-        return self.cluster.over(self.blocks, lambda block, _, row: block.view.observed_values(row), own)[0]
+        own = self.by_block(np.array([row]))
+        return self.cluster.over(self.blocks, lambda block, _, rows: block.view.observed_values(rows[0]), own)[0]
 
     def by_block(self, rows: Indices) -> dict[int, Indices]:
         """Return the numbers of rows within their block, by block."""
@@ -66,7 +62,7 @@ class ShardedView(View):
 
     def slices(self) -> list[slice]:
         """Return the rows of each block."""
-        return [slice(int(a), int(b)) for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
+        return [slice(*ends) for ends in pairwise(self.bounds.tolist())]
 
 
 class ShardedScaledView(ScaledView):
@@ -83,7 +79,6 @@ class ShardedScaledView(ScaledView):
         workers: Any,
         **options: Any,
     ) -> Floats:
-        """Run the half-sweep on each block, where it is."""
         own, given = self.inputs(W, Z, prior, row_variance, entry_variance)
         found = self.view.cluster.over(self.view.blocks, on_workers.draw_block, own, given, stream=key, **options)
         for rows, (drawn_W, _) in zip(self.view.slices(), found, strict=True):
@@ -91,7 +86,6 @@ class ShardedScaledView(ScaledView):
         return np.concatenate([errors for _, errors in found]) if options["needs_errors"] else np.empty(len(W))
 
     def squared_errors(self, W: Floats, Z: Floats, workers: Any = None) -> Floats:
-        """Return the squared errors of each block, computed where it is."""
         own, given = self.inputs(W, Z, None, np.ones(1), np.ones(1))
         return np.concatenate(self.view.cluster.over(self.view.blocks, on_workers.errors_of_block, own, given))
 
@@ -102,20 +96,11 @@ class ShardedScaledView(ScaledView):
         self, W: Floats, Z: Floats, prior: Coefficients | None, row_variance: Floats, entry_variance: Floats
     ) -> tuple[dict[int, BlockInput], Broadcast]:
         """Return what each block is given of its rows, and what all are given."""
-
-        def part(array: Floats, rows: slice) -> Floats:
-            return array[rows] if len(array) > 1 else array
-
-        own = {
-            number: BlockInput(
-                rows.start,
-                W[rows],
-                None if prior is None else prior.of_rows(rows),
-                part(row_variance, rows),
-                part(self.row_scale, rows),
-            )
-            for number, rows in enumerate(self.view.slices())
-        }
+        own = {}
+        for number, rows in enumerate(self.view.slices()):
+            variance, scale = (x[rows] if len(x) > 1 else x for x in (row_variance, self.row_scale))
+            of_prior = None if prior is None else prior.of_rows(rows)
+            own[number] = BlockInput(rows.start, W[rows], of_prior, variance, scale)
         return own, Broadcast(Z, entry_variance, self.entry_scale)
 
 
@@ -151,11 +136,7 @@ class ShardedLimits:
 
 @dataclass(frozen=True, eq=False)
 class ShardedMatrix(ObservedMatrix):
-    """A matrix of which some entries were observed, in blocks on a cluster.
-
-    Created by :meth:`from_dask`. It is stored as the same matrix would be in one process: twice, as blocks of rows and
-    as blocks of columns, on the workers. If a worker is lost, its blocks come from the source again.
-    """
+    """A matrix of which some entries were observed, as blocks of rows and of columns on the workers of a cluster."""
 
     rows: ShardedView
     columns: ShardedView
@@ -192,11 +173,9 @@ class ShardedMatrix(ObservedMatrix):
 
     @property
     def has_implicit_zeros(self) -> bool:
-        """Whether this is a sparse matrix whose unstored entries are observed zeros."""
         return self.kind == "sparse"
 
     def shifted(self, offset: Floats) -> ShardedMatrix:
-        """Return the data with a number subtracted from each column."""
         self.cluster.release()  # what was needed to find the offset
         bounds = self.rows.bounds, self.columns.bounds
         rows, columns = views_of(self.source, self.kind, self.unstored, offset, self.cluster, bounds)
@@ -204,15 +183,12 @@ class ShardedMatrix(ObservedMatrix):
         return replace(self, rows=rows, columns=columns, nonnegative=False, limits=limits)
 
     def filled(self, has_outliers: bool) -> ShardedFilled:
-        """Return blocks that can hold latent values of limited entries, or of all that may have gross errors."""
         return ShardedFilled(self)
 
     def of_rows(self, function: Callable[[Any, Limits | None], Any]) -> Any:
-        """Return what a function of rows and their limits gives for each row, computed where the rows are."""
         return np.concatenate(self.cluster.over(self.rows.blocks, lambda block, *_: function(*block)))
 
     def every(self, step: int) -> tuple[Indices, Floats, Floats, Floats]:
-        """Return columns, values and limits of every so many-th observed entry, row by row."""
         before = [int(self.rows.n_observed[: rows.start].sum()) for rows in self.rows.slices()]
         first = {number: -n % step for number, n in enumerate(before)}
         found = self.cluster.over(
@@ -222,27 +198,24 @@ class ShardedMatrix(ObservedMatrix):
         return columns, values, lower, upper
 
     def check_listable(self) -> None:
-        """Raise an error: each block has its own lists, and weights would have to follow them."""
+        # Each block has its own lists, and weights would have to follow them.
         raise ValueError(
             "noise that differs between entries needs X in one process: Student's t, noise_scale and "
             "sample_weight do not work on a cluster"
         )
 
     def dense_rows(self, rows: Indices) -> Floats:
-        """Return some rows, in ascending order, as a dense array with NaN for missing entries."""
         found = self.cluster.over(
             self.rows.blocks, lambda block, _, rows: block.view.select(rows).dense_with_nan(), self.rows.by_block(rows)
         )
         return np.concatenate(found)
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield blocks of rows as dense arrays with NaN for missing entries, each with its slice."""
         with self.released():
             yield from super().blocks()
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Let the cluster forget the blocks at the end; they are made again when they are needed."""
         try:
             yield
         finally:
@@ -263,7 +236,7 @@ def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> In
 def views_of(
     source: Source, kind: str, unstored: str, offset: Floats | None, cluster: Cluster, bounds: Sequence[Ints]
 ) -> tuple[ShardedView, ShardedView]:
-    """Return rows and columns of a matrix in given blocks. Nothing is computed before it is needed."""
+    """Return rows and columns of a matrix in given blocks, none of which is computed before it is needed."""
     row_bounds, column_bounds = bounds
     # Chunks that go through the disks of workers (the default of some clusters) are lost with a worker as a whole.
     how: Any = {"method": "tasks", "block_size_limit": cluster.block_bytes()}
@@ -272,8 +245,8 @@ def views_of(
     rows = [make(part, kind, unstored, shift, "row") for part in source.parts((tuple(np.diff(row_bounds)), -1), **how)]
     by_column = source.parts((-1, tuple(np.diff(column_bounds))), **how)
     columns = [
-        make(part, kind, unstored, None if offset is None else offset[start:stop], "column")
-        for part, start, stop in zip(by_column, column_bounds[:-1], column_bounds[1:], strict=True)
+        make(part, kind, unstored, None if offset is None else offset[slice(*ends)], "column")
+        for part, ends in zip(by_column, pairwise(column_bounds.tolist()), strict=True)
     ]
     return (
         ShardedView(cluster, Blocks(rows), row_bounds, int(column_bounds[-1])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -16,9 +17,13 @@ from bnmf.data.limits import full
 from bnmf.distributed import is_on_cluster
 from bnmf.distributed.blocks import Part, Side
 from bnmf.distributed.cluster import Cluster
-from bnmf.utils.typing import Shape
+
+SPARSE: Any = sp.csr_array((0, 0))
+DENSE: Any = np.empty((0, 0))
+"""What Dask takes for a chunk of each kind."""
 
 
+@dataclass(repr=False, eq=False)
 class RowBlocks:
     """Consecutive blocks of rows of a matrix that are never put together.
 
@@ -37,9 +42,8 @@ class RowBlocks:
     <RowBlocks: 2 blocks>
     """
 
-    def __init__(self, blocks: Sequence[Any], shapes: Sequence[tuple[int, int]] | None = None) -> None:
-        self.blocks = blocks
-        self.shapes = shapes
+    blocks: Sequence[Any]
+    shapes: Sequence[tuple[int, int]] | None = None
 
     def __repr__(self) -> str:
         return f"<RowBlocks: {len(self.blocks)} blocks>"
@@ -60,38 +64,29 @@ class Source(NamedTuple):
             return cls(array)
         return cls(array, _limits(lower, "lower", array, cluster), _limits(upper, "upper", array, cluster))
 
-    def parts(self, chunks: Any = None, **how: Any) -> list[Part]:
+    def parts(self, new_chunks: Any = None, **how: Any) -> list[Part]:
         """Return the chunks as delayed objects, row by row, each with its limits and where it starts."""
-        array = self.array if chunks is None else self.array.rechunk(chunks, **how)
-        rows, columns = (np.cumsum((0, *sizes)).tolist() for sizes in array.chunks)
-        starts, stops = list(product(rows[:-1], columns[:-1])), list(product(rows[1:], columns[1:]))
-        sides: list[list[Side | None]] = []
-        for side in (self.lower, self.upper):
-            if side is None:
-                sides.append([None] * len(starts))
-                continue
+        array = self.array if new_chunks is None else self.array.rechunk(new_chunks, **how)
+        starts = list(product(*(np.cumsum((0, *sizes[:-1])).tolist() for sizes in array.chunks)))
+
+        def parts_of(side: Side | None) -> list[Side | None]:
+            if side is None or side[0] is None:  # limits of a sparse matrix may be missing
+                return [side] * len(starts)
             limits, is_by_entry = side
-            if isinstance(limits, da.Array):
-                found = chunks_of(limits.rechunk(array.chunks, **how))
+            if is_by_entry:
+                found = limits.rechunk(array.chunks, **how)
             else:
-                found = [_cut(limits, start, stop) for start, stop in zip(starts, stops, strict=True)]
-            sides.append([(part, is_by_entry) for part in found])
-        return list(zip(chunks_of(array), *sides, starts, strict=True))
+                chunks = tuple(sizes if n > 1 else 1 for n, sizes in zip(limits.shape, array.chunks, strict=True))
+                found = da.broadcast_to(da.from_array(limits, chunks), array.shape, array.chunks)
+            return [(part, is_by_entry) for part in chunks_of(found)]
+
+        return list(zip(chunks_of(array), parts_of(self.lower), parts_of(self.upper), starts, strict=True))
 
 
 def chunks_of(array: da.Array) -> list[Any]:
     """Return the chunks of an array as delayed objects, row by row."""
     # Not optimised: rows and columns would get different tasks of the same name.
     return array.to_delayed(optimize_graph=False).ravel().tolist()
-
-
-def _cut(limits: Any, start: Shape, stop: Shape) -> Any:
-    """Return the part of limits that belongs to a chunk; limits of a sparse matrix may be missing."""
-    if limits is None:
-        return None
-    return limits[
-        tuple(slice(*ends) if n > 1 else slice(None) for n, *ends in zip(limits.shape, start, stop, strict=True))
-    ]
 
 
 def _limits(given: Any, name: str, array: da.Array, cluster: Cluster) -> Side:
@@ -120,7 +115,7 @@ def as_dask_array(X: Any, cluster: Cluster, name: str = "X") -> da.Array:
     if isinstance(X, (list, tuple)):
         X = RowBlocks(X)
     if isinstance(X, RowBlocks):
-        return _joined(X, cluster, name)
+        X = _joined(X, cluster, name)
     if not isinstance(X, da.Array):
         raise TypeError(
             f"{name} must be a dask.array, a RowBlocks or a list of delayed blocks or futures, got a "
@@ -134,43 +129,30 @@ def as_dask_array(X: Any, cluster: Cluster, name: str = "X") -> da.Array:
         raise ValueError(f"{name} must not be empty, got shape {X.shape}")
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got an array of dtype {X.dtype}")
-    if sp.issparse(X._meta):
-        return da.map_blocks(as_csr, X, dtype=np.float64, meta=sp.csr_array((0, 0)))
-    return da.map_blocks(as_floats, X, dtype=np.float64, meta=np.empty((0, 0)))
+    convert, meta = (as_csr, SPARSE) if sp.issparse(X._meta) else (as_floats, DENSE)
+    return da.map_blocks(convert, X, dtype=np.float64, meta=meta)
 
 
 def _joined(X: RowBlocks, cluster: Cluster, name: str) -> da.Array:
     """Return blocks of rows as one Dask array."""
     if not len(X.blocks):
         raise ValueError(f"{name} must have at least one block of rows, got none")
-    blocks = [delayed(_checked)(block) for block in X.blocks]
-    [(first_shape, is_sparse)] = cluster.compute([delayed(_shape)(blocks[0])])
-    shapes = X.shapes
-    if shapes is None:
-        found = cluster.compute([delayed(_shape)(block) for block in blocks])
-        shapes = [shape for shape, _ in found]
-        if len({is_sparse for _, is_sparse in found}) > 1:
-            raise TypeError(f"the blocks of {name} must be all sparse or all dense, got both")
+    blocks = [delayed(block) for block in X.blocks]
+    looked_at = blocks if X.shapes is None else blocks[:1]
+    found_shapes, are_sparse = zip(*cluster.compute([delayed(_shape)(block) for block in looked_at]), strict=True)
+    shapes = found_shapes if X.shapes is None else X.shapes
+    if len(set(are_sparse)) > 1:
+        raise TypeError(f"the blocks of {name} must be all sparse or all dense, got both")
     if len(shapes) != len(blocks):
         raise ValueError(f"shapes must have one shape for each of {len(blocks)} blocks, got {len(shapes)}")
-    if tuple(shapes[0]) != tuple(first_shape):
-        raise ValueError(f"the first block of {name} has shape {first_shape}, but shapes says {shapes[0]}")
-    if len({columns for _, columns in shapes}) > 1:
-        found = sorted({n for _, n in shapes})
-        raise ValueError(f"all blocks of {name} must have the same columns, got {found} of them")
-    meta: Any = sp.csr_array((0, 0)) if is_sparse else np.empty((0, 0))
-    parts = [
-        da.from_delayed(block, shape=shape, dtype=np.float64, meta=meta)
-        for block, shape in zip(blocks, shapes, strict=True)
-        if shape[0]
-    ]
-    return da.concatenate(parts)
-
-
-def _checked(block: Any) -> Any:
-    if 0 in getattr(block, "shape", ()):
-        return block  # left out
-    return as_csr(block) if sp.issparse(block) else as_floats(block)
+    if tuple(shapes[0]) != tuple(found_shapes[0]):
+        raise ValueError(f"the first block of {name} has shape {found_shapes[0]}, but shapes says {shapes[0]}")
+    widths = sorted({n_columns for _, n_columns in shapes})
+    if len(widths) > 1:
+        raise ValueError(f"all blocks of {name} must have the same columns, got {widths} of them")
+    meta = SPARSE if are_sparse[0] else DENSE
+    filled = [(block, shape) for block, shape in zip(blocks, shapes, strict=True) if shape[0]]
+    return da.concatenate([da.from_delayed(block, shape, np.float64, meta) for block, shape in filled])
 
 
 def _shape(block: Any) -> tuple[tuple[int, int], bool]:

@@ -6,6 +6,7 @@ import io
 import warnings
 import zipfile
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ import scipy.io
 import scipy.sparse as sp
 
 from bnmf.tables.cells import ReadOptions, written
-from bnmf.tables.grid import RECURRING, Grid, grid_of, is_data
-from bnmf.tables.table import Fills, Table, TableError
-from bnmf.tables.text import N_SAMPLE_RECORDS, Dialect, Record, judged
+from bnmf.tables.grid import RECURRING, grid_of, is_data
+from bnmf.tables.table import Fills, Layout, Table, TableError
+from bnmf.tables.text import N_SAMPLE_RECORDS, Dialect, Record, TextFile, judged
 from bnmf.utils import memory
-from bnmf.utils.files import npz_bytes
+from bnmf.utils.files import content_of, npz_bytes
 from bnmf.utils.text import size
 from bnmf.utils.typing import Array, Indices
 
@@ -50,8 +51,10 @@ def rounded(value: Any) -> Any:
     return value if isinstance(value, str | bool) or value is None else float(written(value))
 
 
-def filled_values(values: Array, fills: Fills) -> Array:
+def filled_values(values: Any, fills: Fills) -> Any:
     """Return a copy with the fills, in the precision of the values if that is floating."""
+    if isinstance(values, sp.csr_array):
+        return _stored(values, fills)
     dense = values.copy()
     if len(fills.values) and dense.dtype.kind != "f":
         dense = dense.astype(np.float64)
@@ -63,54 +66,42 @@ def filled_values(values: Array, fills: Fills) -> Array:
 
 
 @dataclass(frozen=True)
-class ArrayFile:
+class ArrayFile(Layout):
     """A matrix in an .npy, .npz or .mtx file; an array of NumPy is kept for its precision, with its name in an .npz."""
 
-    ending: str
     description: str
+    endings: tuple[str, ...]
     original: Array | None = None
     name: str = "X"
 
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
-        return (self.ending,)
-
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries, which a sparse matrix stores then."""
-        filled: Any
-        if table.is_sparse:
-            filled = stored(table.values, fills)
-        else:
-            filled = filled_values(table.values if self.original is None else self.original, fills)
-        buffer = io.BytesIO()
-        if self.ending == ".npz":
+        filled = filled_values(table.values if self.original is None else self.original, fills)
+        if self.endings == (".npz",):
             arrays = _sparse_arrays(filled) if table.is_sparse else {self.name: filled}
             return npz_bytes(arrays | _name_arrays(table))
-        if self.ending == ".npy":
-            np.save(buffer, filled)
-        else:
-            scipy.io.mmwrite(buffer, filled, symmetry="general")
-        return buffer.getvalue()
+        if self.endings == (".npy",):
+            return content_of(np.save, filled)
+        return content_of(scipy.io.mmwrite, filled, symmetry="general")
 
 
 def numpy_array(array: Array, ending: str = ".npy", name: str = "X") -> ArrayFile:
     """Return how an array of NumPy is stored."""
-    return ArrayFile(ending, f"NumPy array of {array.dtype}", array, name)
+    return ArrayFile(f"NumPy array of {array.dtype}", (ending,), array, name)
 
 
-MARKET = ArrayFile(".mtx", "sparse Matrix Market file")
-DENSE_MARKET = ArrayFile(".mtx", "dense Matrix Market file")
-SPARSE = ArrayFile(".npz", "sparse matrix of SciPy")
+MARKET = ArrayFile("sparse Matrix Market file", (".mtx",))
+DENSE_MARKET = ArrayFile("dense Matrix Market file", (".mtx",))
+SPARSE = ArrayFile("sparse matrix of SciPy", (".npz",))
 
 
-def stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
+def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
     """Return a sparse matrix that stores the fills beside what it stored, but no NaN in their place."""
     coo = matrix.tocoo()
     flat = coo.row.astype(np.int64) * matrix.shape[1] + coo.col
     kept = ~np.isin(flat, np.asarray(fills.rows, np.int64) * matrix.shape[1] + fills.columns)
     rows, columns = np.concatenate([coo.row[kept], fills.rows]), np.concatenate([coo.col[kept], fills.columns])
-    return sp.coo_array((np.concatenate([coo.data[kept], fills.values]), (rows, columns)), shape=matrix.shape).tocsr()
+    values = np.concatenate([coo.data[kept], np.asarray(fills.values, float)])
+    return sp.coo_array((values, (rows, columns)), shape=matrix.shape).tocsr()
 
 
 def read_npy(content: bytes, options: ReadOptions) -> Table:
@@ -122,12 +113,11 @@ def read_npy(content: bytes, options: ReadOptions) -> Table:
 def read_npz(content: bytes, options: ReadOptions) -> Table:
     """Read an .npz file: a sparse matrix of SciPy, or one dense matrix, with or without names and limits."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+        arrays = dict(file)
     names = {name: arrays.pop(name).astype(str).tolist() for name in NAME_ARRAYS if name in arrays}
     limits = [arrays.pop(name) for name in LIMIT_ARRAYS] if set(LIMIT_ARRAYS) <= arrays.keys() else None
     if "format" in arrays and "shape" in arrays:
-        matrix = sp.load_npz(io.BytesIO(npz_bytes(arrays)))
-        table = as_table(matrix, SPARSE, options)
+        table = as_table(sp.load_npz(io.BytesIO(content)), SPARSE, options)
     else:
         matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
         if len(matrices) != 1 or len(arrays) != 1:
@@ -157,12 +147,13 @@ def as_table(matrix: Any, layout: Any, options: ReadOptions) -> Table:
     values: Any = sp.csr_array(matrix.astype(float)) if is_sparse else np.ascontiguousarray(matrix, float)
     if is_sparse:
         values.sum_duplicates()
-        unstored = "missing" if 0.0 in options.markers.numbers else options.unstored or "zero"
+        unstored = "missing" if 0.0 in options.missing_numbers else options.unstored or "zero"
+    values = options.hide(values)
     if np.isinf(values.data if is_sparse else values).any():
         coo = sp.coo_array(values)
         first = np.flatnonzero(np.isinf(coo.data))[0]
         raise TableError(f"the entry in row {coo.row[first] + 1}, column {coo.col[first] + 1} is infinite")
-    return Table(options.markers.hide(values), layout, unstored=unstored)
+    return Table(values, layout, unstored=unstored)
 
 
 def _name_arrays(table: Table) -> dict[str, Array]:
@@ -172,11 +163,8 @@ def _name_arrays(table: Table) -> dict[str, Array]:
 
 def _sparse_arrays(matrix: Any) -> dict[str, Array]:
     """Return the arrays by which SciPy stores a sparse matrix in an .npz file."""
-    buffer = io.BytesIO()
-    sp.save_npz(buffer, matrix, compressed=False)
-    buffer.seek(0)
-    with np.load(buffer) as file:
-        return {name: file[name] for name in file.files}
+    with np.load(io.BytesIO(content_of(sp.save_npz, matrix, compressed=False))) as file:
+        return dict(file)
 
 
 def table_bytes(table: Table) -> bytes:
@@ -192,7 +180,7 @@ def table_bytes(table: Table) -> bytes:
 
 
 @dataclass(frozen=True)
-class Parquet:
+class Parquet(Layout):
     """A Parquet file, of which the first `n_names` (0 or 1) columns hold names of rows."""
 
     frame: pd.DataFrame
@@ -202,11 +190,10 @@ class Parquet:
     endings = (".parquet", ".pq")
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with values in place of missing entries; columns without them are as they were."""
         frame = self.frame.copy()
-        for column, rows, values in fills.by_column():
-            place = column + self.n_names
-            frame.isetitem(place, put(frame.iloc[:, place], rows, values).array)
+        for column in np.unique(fills.columns).tolist():
+            here, place = fills.columns == column, column + self.n_names
+            frame.isetitem(place, put(frame.iloc[:, place], fills.rows[here], fills.values[here]).array)
         return parquet_bytes(frame)
 
 
@@ -224,18 +211,16 @@ def put(column: pd.Series, rows: Indices, values: Any) -> pd.Series:
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """Return a table of pandas as a Parquet file."""
-    try_import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, engine="pyarrow")
-    return buffer.getvalue()
+    library("pyarrow", "Parquet files", "parquet")
+    return content_of(frame.to_parquet, engine="pyarrow")
 
 
 def read_parquet(content: bytes, options: ReadOptions) -> Table:
-    """Read a Parquet file. Names of rows are the index that pandas stored, or a first column of text."""
-    try_import("pyarrow", "Parquet files need pyarrow: pip install 'bnmf[parquet]', or save the table as CSV")
-    import pyarrow.parquet
+    """Read a Parquet file, with the index that pandas stored, or a first column of text, as names of rows."""
+    library("pyarrow", "Parquet files", "parquet")
+    from pyarrow.parquet import read_metadata
 
-    facts = pyarrow.parquet.read_metadata(io.BytesIO(content))
+    facts = read_metadata(io.BytesIO(content))
     check_size(8 * facts.num_rows * facts.num_columns)
     frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
     labels, words, row_names = _texts(frame.columns), options.words, options.row_names
@@ -252,7 +237,7 @@ def read_parquet(content: bytes, options: ReadOptions) -> Table:
         is_word = words is not None and (label in words or pd.api.types.is_bool_dtype(column.dtype))
         found = None if is_word else _as_numbers(column)
         if found is None:
-            of_words[place] = options.markers.hide_words(column.reset_index(drop=True))
+            of_words[place] = options.hide_words(column.reset_index(drop=True))
         numbers.append(np.full(len(frame), np.nan) if found is None else found)
     table = as_table(np.column_stack([np.empty((len(frame), 0)), *numbers]), Parquet(frame, n_names), options)
     names = pd.Index(frame.iloc[:, 0]) if n_names else frame.index if has_index else None
@@ -280,46 +265,38 @@ def _texts(names: pd.Index) -> list[str]:
     return [", ".join("" if pd.isna(part) else str(part) for part in each) for each in parts]
 
 
-def try_import(name: str, advice: str) -> None:
-    """Raise an error that says what to install if a library is not there."""
+def library(name: str, kind: str, extra: str) -> Any:
+    """Return a module, or raise an error that says what to install to read and write a kind of file."""
     try:
-        __import__(name)
+        return import_module(name)
     except ImportError:
-        raise TableError(advice) from None
+        raise TableError(f"{kind} need {name}: pip install 'bnmf[{extra}]'") from None
 
 
 # --- Excel
 
 
 @dataclass(frozen=True)
-class Workbook:
+class Workbook(Layout):
     """The first sheet of an Excel workbook, whose other sheets, formulas and formats are kept."""
 
     content: bytes
-    grid: Grid
+    sheet: TextFile
 
     description = "Excel workbook"
     endings = (".xlsx",)
 
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the workbook with values in some cells of its first sheet."""
         book = _workbook(self.content)
-        sheet = book.worksheets[0]
         for row, column, value in fills.entries():
-            line = int(self.grid.cells[self.grid.places[row]][-1])
-            sheet.cell(line, self.grid.columns[column] + 1).value = rounded(BOOLEANS.get(value, value))
-        buffer = io.BytesIO()
-        book.save(buffer)
-        return buffer.getvalue()
+            line, place = self.sheet.cell_of(row, column)
+            book.worksheets[0].cell(line, place + 1).value = rounded(BOOLEANS.get(value, value))
+        return content_of(book.save)
 
 
 def _workbook(content: bytes, *, data_only: bool = False) -> Any:
-    try_import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or save the sheet as CSV")
-    import openpyxl
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of extensions that openpyxl does not keep
-        return openpyxl.load_workbook(io.BytesIO(content), data_only=data_only)
+    with warnings.catch_warnings(action="ignore"):  # of extensions that openpyxl does not keep
+        return library("openpyxl", "Excel workbooks", "xlsx").load_workbook(io.BytesIO(content), data_only=data_only)
 
 
 def read_workbook(content: bytes, options: ReadOptions) -> Table:
@@ -334,29 +311,20 @@ def read_workbook(content: bytes, options: ReadOptions) -> Table:
     if not found:
         raise TableError("the first sheet is empty")
     dialect = judged([cells for _, cells in found[:N_SAMPLE_RECORDS]], Dialect(), options)
-    table = grid_of(lambda: iter(found), dialect, replace(options, keep_cells=True))
-    assert isinstance(table.layout, Grid)
-    lines = [[*cells, str(line)] for line, cells in found]  # where each record is in the sheet
+    table = grid_of(lambda: iter(found), dialect, options)
+    assert isinstance(table.layout, TextFile)
     notes = [f"only the first of {len(book.worksheets)} sheets is read, {book.worksheets[0].title!r}"]
-    return replace(
-        table,
-        layout=Workbook(content, replace(table.layout, cells=lines)),
-        notes=[*table.notes, *notes[: len(book.worksheets) - 1]],
-    )
+    notes = [*table.notes, *notes[: len(book.worksheets) - 1]]
+    return replace(table, layout=Workbook(content, table.layout), notes=notes)
 
 
 def workbook_bytes(rows: list[list[Any]]) -> bytes:
     """Return cells as an Excel workbook of one sheet."""
-    try_import("openpyxl", "Excel workbooks need openpyxl: pip install 'bnmf[xlsx]', or name the output .csv")
-    import openpyxl
-
-    book = openpyxl.Workbook(write_only=True)
+    book = library("openpyxl", "Excel workbooks", "xlsx").Workbook(write_only=True)
     sheet = book.create_sheet("filled")
     for row in rows:
         sheet.append(row)
-    buffer = io.BytesIO()
-    book.save(buffer)
-    return buffer.getvalue()
+    return content_of(book.save)
 
 
 def read_zip(content: bytes, options: ReadOptions) -> Table:

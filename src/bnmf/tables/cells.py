@@ -31,46 +31,18 @@ class NotANumber(ValueError):
         self.place = place
 
 
-class Markers:
-    """What counts as missing beside the usual words.
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a table is read; the fields are parameters of :func:`bnmf.tables.read_table`.
 
     Examples
     --------
-    >>> markers = Markers(["0", "?"])
-    >>> markers.is_missing(" ? "), markers.is_missing("NA"), markers.is_missing("1")
+    >>> options = ReadOptions(["0", "?"])
+    >>> options.is_missing(" ? "), options.is_missing("NA"), options.is_missing("1")
     (True, True, False)
-    >>> markers.hide(np.array([0.0, 2.0]))
+    >>> options.hide(np.array([0.0, 2.0]))
     array([nan,  2.])
     """
-
-    def __init__(self, extra: Sequence[str] = ()) -> None:
-        self.words = MISSING_WORDS | {word.strip().lower() for word in extra}
-        numbers = (number(word) for word in extra)
-        self.numbers = [x for x in numbers if x is not None and math.isfinite(x)]
-
-    def is_missing(self, cell: str) -> bool:
-        """Return whether a cell is one of the words."""
-        return cell.strip().lower() in self.words
-
-    def hide(self, values: Any) -> Any:
-        """Return numbers with NaN in place of those that stand for missing entries."""
-        stored = values.data if isinstance(values, sp.csr_array) else values
-        hidden = np.isin(stored, self.numbers) if self.numbers else np.zeros(0, bool)
-        if not hidden.any():
-            return values
-        values = values.copy()
-        (values.data if isinstance(values, sp.csr_array) else values)[hidden] = np.nan
-        return values
-
-    def hide_words(self, column: pd.Series) -> pd.Series:
-        """Return a column of words, or of anything else, without those that stand for missing entries."""
-        words = self.words | {"nan"}
-        return column.mask(np.array([isinstance(cell, str) and cell.strip().lower() in words for cell in column], bool))
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a table is read; the fields are parameters of :func:`bnmf.tables.read_table`."""
 
     missing: Sequence[str] = ()
     unstored: str | None = None
@@ -79,12 +51,35 @@ class ReadOptions:
     delimiter: str | None = None
     layer: str | None = None
     words: Collection[str] | None = None
-    keep_cells: bool = False
 
     @cached_property
-    def markers(self) -> Markers:
-        """What counts as missing."""
-        return Markers(self.missing)
+    def missing_words(self) -> frozenset[str]:
+        """What counts as missing, in small letters."""
+        return MISSING_WORDS | {word.strip().lower() for word in self.missing}
+
+    @cached_property
+    def missing_numbers(self) -> list[float]:
+        """Numbers that stand for missing entries, however they are written."""
+        found = (number(word, decimal) for word in self.missing for decimal in ".,")
+        return [x for x in found if x is not None]
+
+    def is_missing(self, cell: str) -> bool:
+        """Return whether a cell is one of the words for a missing entry."""
+        return cell.strip().lower() in self.missing_words
+
+    def hide(self, values: Any) -> Any:
+        """Return numbers with NaN in place of those that stand for missing entries."""
+        if not self.missing_numbers:
+            return values
+        values = values.copy()
+        stored = values.data if isinstance(values, sp.csr_array) else values
+        stored[np.isin(stored, self.missing_numbers)] = np.nan
+        return values
+
+    def hide_words(self, column: pd.Series) -> pd.Series:
+        """Return a column of words, or of anything else, without those that stand for missing entries."""
+        words = self.missing_words | {"nan"}
+        return column.mask(np.array([isinstance(cell, str) and cell.strip().lower() in words for cell in column], bool))
 
 
 def number(cell: str, decimal: str = ".") -> float | None:
@@ -122,30 +117,24 @@ def limit(cell: str, decimal: str = ".") -> tuple[float, float] | None:
     return (-math.inf, value) if found["sign"][0] in "<≤" else (value, math.inf)
 
 
-def numbers_of(cells: list[str], decimal: str, markers: Markers, limits: list[tuple[int, float, float]]) -> list[float]:
+def numbers_of(
+    cells: list[str], decimal: str, options: ReadOptions, limits: list[tuple[int, float, float]]
+) -> list[float]:
     """Return the numbers of a row of cells, NaN where a cell is missing or a limit; limits are appended to `limits`."""
-    is_plain = decimal == "." and "_" not in "".join(cells)
-    if is_plain:
+    if decimal == "." and "_" not in "".join(cells):
         try:
             return list(map(float, cells))
         except ValueError:
             pass  # some are missing or wrong
     found = []
     for place, cell in enumerate(cells):
-        if is_plain and cell:  # most cells of most tables
-            try:
-                found.append(float(cell))
-                continue
-            except ValueError:
-                pass
-        value = math.nan if markers.is_missing(cell) else number(cell, decimal)
-        if value is None:
+        value = number(cell, decimal) if cell else None
+        if value is None and not options.is_missing(cell):
             between = limit(cell, decimal)
             if between is None:
                 raise NotANumber(place)
             limits.append((place, *between))
-            value = math.nan
-        found.append(value)
+        found.append(math.nan if value is None else value)
     return found
 
 
@@ -196,7 +185,7 @@ def csv_text(records: Iterable[Sequence[str]], delimiter: str = ",", line_end: s
     return buffer.getvalue()
 
 
-def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[str], corner: str = "") -> bytes:
+def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[str]) -> bytes:
     """Return results as CSV with a header and row names, numbers with six digits.
 
     Examples
@@ -208,4 +197,4 @@ def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[
     """
     rows = zip(row_names, values.tolist(), strict=True)
     body = ([name, *("" if x != x else written(x) for x in row)] for name, row in rows)
-    return csv_text([[corner, *column_names], *body]).encode()
+    return csv_text([["", *column_names], *body]).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import sys
 import zlib
@@ -14,13 +15,12 @@ from typing import Any
 import pandas as pd
 
 from bnmf.tables.arrays import (
-    DENSE_MARKET,
-    MARKET,
-    SPARSE,
+    BOOLEANS,
+    ArrayFile,
     Parquet,
+    Workbook,
     check_size,
     largest_content,
-    numpy_array,
     parquet_bytes,
     read_market,
     read_npy,
@@ -30,11 +30,11 @@ from bnmf.tables.arrays import (
     workbook_bytes,
 )
 from bnmf.tables.cells import ReadOptions, csv_text, written
-from bnmf.tables.grid import Grid, read_grid
+from bnmf.tables.grid import read_grid
 from bnmf.tables.h5ad import HDF5, read_h5ad
-from bnmf.tables.table import Fills, Part, Table, TableError
-from bnmf.tables.text import decoded
-from bnmf.tables.triples import Triples, read_triples
+from bnmf.tables.table import Layout, Part, Table, TableError
+from bnmf.tables.text import Dialect, TextFile, decoded
+from bnmf.tables.triples import read_triples
 from bnmf.utils.files import write_bytes
 
 BINARY: dict[bytes, Callable[[bytes, ReadOptions], Table]] = {
@@ -65,7 +65,6 @@ def read_table(
     layer: str | None = None,
     ignore: Sequence[str] = (),
     words: Collection[str] | None = None,
-    keep_cells: bool = False,
 ) -> Table:
     r"""Read a table: delimited text, triples, GCT, .npy, .npz, .mtx, Parquet, .xlsx, .h5ad, or one of them in gzip.
 
@@ -90,8 +89,6 @@ def read_table(
     words : collection of str, optional
         Names of columns that hold words even if these are numbers; columns of text are then words too. By default
         they are an error.
-    keep_cells : bool, default=False
-        Keep the cells of a text, to write it back with :meth:`Table.render`.
 
     Returns
     -------
@@ -118,7 +115,7 @@ def read_table(
     """
     name = "standard input" if os.fspath(source) == "-" else os.fspath(source)
     content = sys.stdin.buffer.read() if os.fspath(source) == "-" else Path(source).read_bytes()
-    options = ReadOptions(missing, unstored, header, row_names, delimiter, layer, words, keep_cells)
+    options = ReadOptions(missing, unstored, header, row_names, delimiter, layer, words)
     try:
         if content.startswith(GZIP):
             content = _decompressed(content)
@@ -135,19 +132,13 @@ def read_table(
 
 def _decompressed(content: bytes) -> bytes:
     """Return the content of a file compressed by gzip, of one or several members, if it fits into the memory."""
-    parts, total, most = [], 0, largest_content()
     try:
-        while content:
-            unpack = zlib.decompressobj(wbits=31)
-            parts.append(unpack.decompress(content, most + 1 - total))
-            total += len(parts[-1])
-            check_size(total)
-            if not unpack.eof:
-                raise TableError("the compressed file is damaged (it ends too early)")
-            content = unpack.unused_data.lstrip(b"\0")
-    except zlib.error as error:
+        with gzip.open(io.BytesIO(content)) as file:
+            found = file.read(largest_content() + 1)
+    except (OSError, EOFError, zlib.error) as error:
         raise TableError(f"the compressed file is damaged ({error})") from None
-    return b"".join(parts)
+    check_size(len(found))
+    return found
 
 
 def _read(content: bytes, options: ReadOptions) -> Table:
@@ -171,25 +162,21 @@ def ending(path: str | os.PathLike[str]) -> str:
 
 
 def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[str]) -> Table:
-    """Return a table whose `render` writes the kind of file that the name of the output asks for, or raise an error.
-
-    An ending of the input's own kind, its own ending, none and "-" leave the kind as it is.
-    """
+    """Return a table whose `render` writes the kind of file that the name of the output asks for, if it says one."""
     wanted = ending(out)
-    if not wanted or wanted in table.layout.endings or wanted == ending(source):
+    if not wanted or wanted in table.layout.endings or wanted == ending(source):  # not wanted: no ending, or "-"
         return table
     if wanted not in ENDINGS:
         known = dict.fromkeys([*table.layout.endings, *ENDINGS])
         raise TableError(f"{out}: this table is written as {', '.join(known)}")
     if isinstance(table.layout, Part):
         return replace(table, layout=replace(table.layout, whole=writer(table.layout.whole, out, source)))
-    if wanted in (".csv", ".tsv") and isinstance(table.layout, Grid | Triples):
-        dialect = table.layout.dialect
+    if wanted in (".csv", ".tsv") and isinstance(table.layout, TextFile):
+        dialect, is_gct = table.layout.dialect, ".gct" in table.layout.endings
         sign = "\t" if wanted == ".tsv" else ";" if dialect.decimal == "," else ","
-        is_gct = getattr(table.layout, "is_gct", False)
         dialect = replace(dialect, delimiter=sign, preamble="" if is_gct else dialect.preamble)
         return replace(table, layout=replace(table.layout, dialect=dialect))
-    if isinstance(table.layout, Triples):
+    if table.asked is not None:
         raise TableError(f"{out}: triples are written as .csv or .tsv")
     if table.is_sparse and wanted not in (".npz", ".mtx"):
         raise TableError(f"{out}: a sparse table is written as .npz or .mtx")
@@ -197,51 +184,53 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
         raise TableError(f"{out}: such a file holds numbers only, and this table has words; name it .csv or .parquet")
     if wanted in (".npy", ".mtx") and (table.row_names or table.column_names):
         raise TableError(f"{out}: such a file has no names of rows and columns; name it .npz or .csv")
-    if table.is_sparse:
-        return replace(table, layout=MARKET if wanted == ".mtx" else SPARSE)
-    if wanted == ".mtx":
-        return replace(table, layout=DENSE_MARKET)
-    if wanted in (".npy", ".npz"):
-        return replace(table, layout=numpy_array(table.values, wanted))
+    if wanted in (".npy", ".npz", ".mtx"):
+        return replace(table, layout=ArrayFile(f"{wanted} file", (wanted,)))
     if wanted in (".parquet", ".pq"):
         return replace(table, layout=Parquet(table.frame().rename_axis(table.corner)))
-    return replace(table, layout=_Converted(wanted))
+    return replace(table, layout=_converted(table, wanted))
 
 
-class _Converted:
-    """A dense table as it is written to another kind of file than its own: text or Excel."""
+def _converted(table: Table, wanted: str) -> Layout:
+    """Return how a dense table is written as text or as a workbook."""
+    frame = table.frame().astype(object)
+    cells: list[list[Any]] = frame.where(frame.notna(), None).to_numpy().tolist()
+    top, left = 1 + bool(table.column_names), int(bool(table.row_names))
+    if table.row_names:
+        cells = [[name, *row] for name, row in zip(table.row_names, cells, strict=True)]
+    if table.column_names:
+        cells = [[table.corner or ""] * left + table.column_names, *cells]
+    text = TextFile(
+        f"{wanted} file",
+        (wanted,),
+        Dialect("\t" if wanted == ".tsv" else ","),
+        lambda: enumerate(([_exact(cell) for cell in row] for row in cells), start=1),
+        lambda row, column: (row + top, column + left),
+    )
+    if wanted != ".xlsx":
+        return text
+    return Workbook(workbook_bytes([[BOOLEANS.get(cell, cell) for cell in row] for row in cells]), text)
 
-    def __init__(self, wanted: str) -> None:
-        self.endings, self.description = (wanted,), f"{wanted} file"
 
-    def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file, with six digits of what was filled."""
-        frame = table.frame().astype(object)
-        for column, rows, values in fills.by_column():
-            frame.iloc[rows, column] = [rounded(value) for value in values.tolist()]
-        cells: list[list[Any]] = frame.where(frame.notna(), None).to_numpy().tolist()
-        if table.row_names:
-            cells = [[name, *row] for name, row in zip(table.row_names, cells, strict=True)]
-        header = [[table.corner or ""] * bool(table.row_names) + table.column_names] if table.column_names else []
-        return _cells_bytes(self.endings[0], [*header, *cells])
-
-
-def _cells_bytes(kind: str, rows: list[list[Any]]) -> bytes:
-    """Return cells as a workbook or as text."""
-    if kind == ".xlsx":
-        return workbook_bytes(rows)
-    return csv_text(([_short(cell) for cell in row] for row in rows), "\t" if kind == ".tsv" else ",").encode()
+def _exact(cell: Any) -> str:
+    """Return a cell as text, whole numbers without a point."""
+    if not isinstance(cell, float):
+        return "" if cell is None else str(cell).removesuffix(" 00:00:00")  # of a date
+    return repr(int(cell)) if cell == int(cell) and abs(cell) < 1e15 else repr(cell)
 
 
 def list_bytes(path: str | os.PathLike[str], header: list[str], rows: list[list[Any]]) -> bytes:
     """Return a list of results, with six digits, as the kind of file that its name says."""
+    if ending(path) in (".csv", ".tsv"):
+        cells = [["" if value is None else written(value) for value in row] for row in rows]
+        return csv_text([header, *cells], "\t" if ending(path) == ".tsv" else ",").encode()
     cells = [[rounded(value) for value in row] for row in rows]
-    if ending(path) in (".parquet", ".pq"):
-        frame = pd.DataFrame(cells, columns=header)
-        for name in frame.columns[frame.map(lambda cell: isinstance(cell, str)).any()]:  # numbers among words
-            frame[name] = [None if cell is None else written(cell) for cell in frame[name]]
-        return parquet_bytes(frame)
-    return _cells_bytes(ending(path), [header, *cells])
+    if ending(path) == ".xlsx":
+        return workbook_bytes([header, *cells])
+    frame = pd.DataFrame(cells, columns=header)
+    for name in frame.columns[frame.map(lambda cell: isinstance(cell, str)).any()]:  # numbers among words
+        frame[name] = [None if cell is None else written(cell) for cell in frame[name]]
+    return parquet_bytes(frame)
 
 
 def write_content(path: Path, content: bytes) -> None:
@@ -251,10 +240,3 @@ def write_content(path: Path, content: bytes) -> None:
         sys.stdout.buffer.flush()
     else:
         write_bytes(path, gzip.compress(content, mtime=0) if path.name.endswith(".gz") else content)
-
-
-def _short(cell: Any) -> str:
-    """Return a cell as text, whole numbers without a point."""
-    if not isinstance(cell, float):
-        return "" if cell is None else str(cell).removesuffix(" 00:00:00")  # of a date
-    return repr(int(cell)) if cell == int(cell) and abs(cell) < 1e15 else repr(cell)

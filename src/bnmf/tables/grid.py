@@ -1,25 +1,27 @@
-"""Tables of records, cell by cell: numbers, limits and words, read from text and written back."""
+"""Tables of records, cell by cell: numbers, limits and words."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pandas as pd
 
-from bnmf.tables.cells import NotANumber, ReadOptions, numbers_of, written
-from bnmf.tables.table import Fills, Table, TableError
+from bnmf.tables.cells import NotANumber, ReadOptions, numbers_of
+from bnmf.tables.table import Table, TableError
 from bnmf.tables.text import (
     BYTE_ORDER_MARK,
     Dialect,
     Record,
+    TextFile,
     are_ids,
     first_of,
     is_mostly_text,
     is_numbering,
+    line_end_of,
     recognise,
     records,
 )
@@ -30,116 +32,74 @@ MAX_RECURRING = 100
 RECURRING = "words recur in column {!r}, so it is data: --row-names takes it as names"
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The text of a table, cell by cell: entry (i, j) is cell `columns[j]` of record `places[i]`; others are kept."""
-
-    dialect: Dialect
-    cells: list[list[str]] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    columns: range = range(0)
-    is_gct: bool = False
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
-        return (".gct",) if self.is_gct else self.dialect.endings
-
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-        if self.is_gct:
-            return "GCT file"
-        decimal = ", decimal commas" if self.dialect.decimal == "," else ""
-        header = "a header" if self.dialect.header or self.dialect.commented else "no header"
-        names = "row names" if self.dialect.row_names else "no row names"
-        return f"text with {self.dialect.delimiter_name}{decimal}, {header}, {names}"
-
-    def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the text with values in some cells; the content of every other cell is as it was."""
-        cells = list(self.cells)
-        for row in np.unique(fills.rows).tolist():
-            cells[self.places[row]] = list(cells[self.places[row]])
-        for row, column, value in fills.entries():
-            cells[self.places[row]][self.columns[column]] = written(value, self.dialect.decimal)
-        return self.dialect.text(cells)
-
-
 def read_grid(text: str, options: ReadOptions) -> Table:
     """Read a table of text."""
     if text.removeprefix(BYTE_ORDER_MARK).startswith(("#1.2", "#1.3")):
         return _read_gct(text, options)
     dialect = recognise(text, options)
-    first_line = 1 + dialect.preamble.count("\n")
-    body = text[len(dialect.preamble) :]
-    return grid_of(lambda: records(body, dialect.delimiter, first_line), dialect, options)
+    return grid_of(lambda: records(text, dialect), dialect, options)
 
 
 def grid_of(
     found: Callable[[], Iterator[Record]], dialect: Dialect, options: ReadOptions, n_meta: tuple[int, int] = (0, 0)
 ) -> Table:
-    """Return the table of the records that `found` returns.
-
-    Columns named in ``options.words``, and those of which most cells are text, hold words. If the column of row names
-    was judged by the first records, all records are judged again; values that recur are names only without ``words``.
-    `n_meta` rows and columns before the numbers are kept.
-    """
-    markers, words, keep_cells = options.markers, options.words, options.keep_cells
+    """Return the table of the records that `found` returns, with `n_meta` rows and columns before the numbers."""
     iterator = found()
-    kept = [cells for _, cells in islice(iterator, int(dialect.header) + n_meta[0])]
-    header = [cell.strip() for cell in kept[0]] if dialect.header else dialect.commented
-    reader = Reader(dialect, options, header, n_meta[1], first_of(islice(found(), len(kept), None)))
+    above = [cells for _, cells in islice(iterator, int(dialect.header) + n_meta[0])]
+    header = [cell.strip() for cell in above[0]] if dialect.header else dialect.commented
+    reader = Reader(dialect, options, header, n_meta[1], first_of(islice(found(), len(above), None)))
     rows: list[str] = []
-    lines, places, values = array("q"), array("q"), array("d")
+    lines, values = array("q"), array("d")
     limits: list[tuple[int, int, float, float]] = []
     for line, cells in iterator:
         if reader.is_comment(cells):
-            kept += [cells] * keep_cells
             continue
         between: list[tuple[int, float, float]] = []
         values.extend(reader.numbers(line, cells, between))
         limits += [(len(lines), *limit) for limit in between]
         lines.append(line)
-        places.append(len(kept))
         if dialect.row_names:
             rows.append(cells[0].strip())
-        if keep_cells:
-            kept.append(cells)
     if not lines:
         raise TableError("there is a header and nothing below it" if dialect.header else "the file is empty")
+    # The first column was judged by the first records: here by all, and values that recur are names only without words.
     if options.row_names is None and dialect.row_names and not reader.are_names(rows):
         notes = [note for note in dialect.notes if "taken as row names" not in note]
-        if len(notes) == len(dialect.notes) and reader.corner not in (words or ()):
+        if len(notes) == len(dialect.notes) and reader.corner not in (options.words or ()):
             notes.append(RECURRING.format(reader.corner))
         dialect = replace(dialect, row_names=False, notes=tuple(notes))
         return grid_of(found, dialect, replace(options, row_names=False), n_meta)
-    matrix = np.frombuffer(values).reshape(len(lines), -1).copy()
+    matrix = options.hide(np.frombuffer(values).reshape(len(lines), -1).copy())
     if matrix.shape[1] == 0:
         raise TableError("there is a column of names and nothing beside it")
     if np.isinf(matrix).any():
         row, column = np.argwhere(np.isinf(matrix))[0]
         raise TableError(f"line {lines[row]}, {reader.name(column)}: the number is infinite")
-    columns = range(reader.skipped, reader.width)
+    skipped = reader.skipped
+    layout = TextFile(
+        _description(dialect), dialect.endings, dialect, found, lambda row, column: (lines[row], column + skipped)
+    )
     table = Table(
-        markers.hide(matrix),
-        Grid(dialect, kept, places.tolist(), columns) if keep_cells else Grid(dialect),
+        matrix,
+        layout,
         rows if dialect.row_names else None,
         reader.names,
         notes=list(dialect.notes),
-        words={place: markers.hide_words(pd.Series(cells, dtype="str")) for place, cells in reader.words.items()},
+        words={place: options.hide_words(pd.Series(cells, dtype="str")) for place, cells in reader.words.items()},
         corner=reader.corner,
     )
-    if not limits:
-        return table
-    return table.with_limits(*(np.array(part) for part in zip(*limits, strict=True)))
+    return table.with_limits(*(np.array(part) for part in zip(*limits, strict=True))) if limits else table
+
+
+def _description(dialect: Dialect) -> str:
+    decimal = ", decimal commas" if dialect.decimal == "," else ""
+    header = "a header" if dialect.header or dialect.commented else "no header"
+    names = "row names" if dialect.row_names else "no row names"
+    return f"text with {dialect.delimiter_name}{decimal}, {header}, {names}"
 
 
 class Reader:
-    """Converts the records of a table, and names what is wrong with them.
-
-    `first` are the first records below the `header`: they tell the number of cells, and the columns of words, which are
-    those in ``options.words`` and those that are mostly text. `n_meta` columns after the row names are skipped.
-    """
+    """Converts the records of a table, whose width and columns of words the first ones show, and names errors."""
 
     def __init__(
         self, dialect: Dialect, options: ReadOptions, header: list[str] | None, n_meta: int, first: list[Record]
@@ -160,12 +120,12 @@ class Reader:
         self.words: dict[int, list[str]] = {
             place: []
             for place, (label, cells) in enumerate(zip(labels, columns, strict=False))
-            if label in (options.words or ()) or is_mostly_text(cells, dialect.decimal, options.markers)
+            if label in (options.words or ()) or is_mostly_text(cells, dialect.decimal, options)
         }
 
     def is_comment(self, cells: list[str]) -> bool:
         """Return whether a record begins with # and is not a row."""
-        return cells[0].startswith("#") and not self.options.markers.is_missing(cells[0]) and len(cells) != self.width
+        return cells[0].startswith("#") and not self.options.is_missing(cells[0]) and len(cells) != self.width
 
     def numbers(self, line: int, cells: list[str], limits: list[tuple[int, float, float]]) -> list[float]:
         """Return the numbers of a record, NaN for words, or raise an error that names the line and the column."""
@@ -178,7 +138,7 @@ class Reader:
             words.append(numbers[place].strip())
             numbers[place] = "nan"
         try:
-            return numbers_of(numbers, self.dialect.decimal, self.options.markers, limits)
+            return numbers_of(numbers, self.dialect.decimal, self.options, limits)
         except NotANumber as error:
             cell = numbers[error.place].strip()
             where = f"row {cells[0].strip()!r} (line {line})" if self.skipped else f"line {line}"
@@ -207,18 +167,17 @@ def is_data(names: list[str], corner: str, words: Collection[str]) -> bool:
 
 def _read_gct(text: str, options: ReadOptions) -> Table:
     """Read a GCT file: version, sizes, header, and rows with a name, descriptions and numbers between tabs."""
-    version, sizes, rest = (*text.split("\n", 2), "")[:3]
+    version, sizes = (*text.split("\n", 2), "")[:2]
     try:
         counts = [int(cell) for cell in sizes.split("\t")]
         n_rows, n_columns, n_row_meta, n_column_meta = counts if "#1.3" in version else (*counts[:2], 1, 0)
     except ValueError:
         raise TableError(f"line 2 of a GCT file holds its numbers of rows and columns, not {sizes.strip()!r}") from None
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    dialect = Dialect("\t", ".", True, True, line_end, f"{version}\n{sizes}\n")
+    dialect = Dialect("\t", ".", True, True, line_end_of(text), f"{version}\n{sizes}\n")
     options = replace(options, words=None, row_names=True)
-    table = grid_of(lambda: records(rest, "\t", 3), dialect, options, (n_column_meta, n_row_meta))
+    table = grid_of(lambda: records(text, dialect), dialect, options, (n_column_meta, n_row_meta))
     if table.shape != (n_rows, n_columns):
         raise TableError(
             f"line 2 says {n_rows} rows x {n_columns} columns, but there are {table.shape[0]} x {table.shape[1]}"
         )
-    return replace(table, layout=replace(table.layout, is_gct=True))  # type: ignore[type-var]
+    return replace(table, layout=replace(table.layout, description="GCT file", endings=(".gct",)))  # type: ignore[type-var]

@@ -9,37 +9,31 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from bnmf.tables.arrays import as_table, check_size, filled_values, stored, try_import
+from bnmf.tables.arrays import as_table, check_size, filled_values, library
 from bnmf.tables.cells import ReadOptions
-from bnmf.tables.table import Fills, Table, TableError
+from bnmf.tables.table import Fills, Layout, Table, TableError
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 FORMATS = {"csr_matrix": sp.csr_array, "csc_matrix": sp.csc_array}
 
 
 @dataclass(frozen=True)
-class AnnDataFile:
+class AnnDataFile(Layout):
     """An AnnData file, of which one matrix was read: ``X`` or ``layers/NAME``."""
 
+    description: str
     content: bytes
     place: str
 
     endings = (".h5ad",)
 
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-        return f"AnnData file, {self.place.replace('layers/', 'layer ')} of obs x var"
-
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the file with numbers in place of missing entries of the matrix."""
-        filled = (stored if table.is_sparse else filled_values)(table.values, fills)
-        return with_elements(self.content, {self.place: filled})
+        return with_elements(self.content, {self.place: filled_values(table.values, fills)})
 
 
 def read_h5ad(content: bytes, options: ReadOptions) -> Table:
     """Read ``X`` or a layer of an AnnData file, with the names of observations and variables."""
-    with _opened(content, "r") as file:
+    with _opened(io.BytesIO(content), "r") as file:
         if not {"obs", "var"} <= file.keys():
             raise TableError("this HDF5 file is not one of AnnData")
         place = "X" if options.layer is None else f"layers/{options.layer}"
@@ -47,7 +41,8 @@ def read_h5ad(content: bytes, options: ReadOptions) -> Table:
             raise TableError(f"there is no {place}: its layers are {', '.join(file.get('layers', ())) or 'none'}")
         matrix = _matrix(file[place])
         rows, columns = (_names(file[side]) for side in ("obs", "var"))
-    table = as_table(matrix, AnnDataFile(content, place), options)
+    description = f"AnnData file, {place.replace('layers/', 'layer ')} of obs x var"
+    table = as_table(matrix, AnnDataFile(description, content, place), options)
     return replace(table, row_names=rows, column_names=columns)
 
 
@@ -62,11 +57,8 @@ def with_elements(content: bytes, elements: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _opened(content: bytes | io.BytesIO, mode: str) -> Any:
-    try_import("h5py", "AnnData files need h5py: pip install 'bnmf[anndata]'")
-    import h5py
-
-    return h5py.File(io.BytesIO(content) if isinstance(content, bytes) else content, mode)
+def _opened(content: io.BytesIO, mode: str) -> Any:
+    return library("h5py", "AnnData files", "anndata").File(content, mode)
 
 
 def _matrix(element: Any) -> Any:

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,26 +36,16 @@ class Fills(NamedTuple):
         """Yield row, column and value of each."""
         return zip(*(part.tolist() for part in self), strict=True)
 
-    def by_column(self) -> Iterator[tuple[int, Indices, Any]]:
-        """Yield each column with its rows and values."""
-        for column in np.unique(self.columns).tolist():
-            here = self.columns == column
-            yield column, self.rows[here], self.values[here]
 
+class Layout:
+    """How a table was stored: the kind of file in a few words, and how names of such files end."""
 
-class Layout(Protocol):
-    """How a table was stored."""
-
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
+    description: str
+    endings: tuple[str, ...]
 
     def render(self, table: Table, fills: Fills) -> bytes:
         """Return the content of such a file with values in place of some missing entries and all else as it was."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -209,7 +199,7 @@ class Table:
         part = replace(
             self,
             values=self.values[:, kept],
-            layout=Part(self, kept),
+            layout=Part(self.layout.description, self.layout.endings, self, kept),
             column_names=self.column_names and [self.column_names[at] for at in kept],
             words={int(place[at]): column for at, column in self.words.items() if place[at] >= 0},
             limits=None,
@@ -226,14 +216,14 @@ class Table:
             return
         names = [self.column_labels[at] for at in self.words]
         shown, column = names[:N_LISTED_COLUMNS], next(iter(self.words.values()))
-        listed = ", ".join([*map(repr, shown), "..."] if len(names) > len(shown) else map(repr, shown))
-        what = f"columns {listed} hold" if len(names) > 1 else f"column {listed} holds"
-        example = next(iter(column.dropna().astype(str)), "")
-        kind = "dates" if holds_dates(column) else "text"
+        listed = ", ".join(map(repr, shown)) + ", ..." * (len(names) > len(shown))
+        what, them = (f"columns {listed} hold", "them") if len(names) > 1 else (f"column {listed} holds", "it")
+        kind, example = "dates" if holds_dates(column) else "text", next(iter(column.dropna().astype(str)), "")
+        ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in shown)
+        hint = "; numbers have no signs of units or thousands" if are_almost_numbers(column) else ""
         raise TableError(
-            f"{what} {kind}, such as {example!r}: leave {'them' if len(names) > 1 else 'it'} out with "
-            f"{' '.join(f'--ignore {shlex.quote(name)}' for name in shown)}, or use bnmf impute, which fills text as "
-            f"categories{'; numbers have no signs of units or thousands' if are_almost_numbers(column) else ''}"
+            f"{what} {kind}, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, which fills "
+            f"text as categories{hint}"
         )
 
     def frame(self) -> pd.DataFrame:
@@ -304,40 +294,20 @@ class Table:
         return stored[~np.isnan(stored)]
 
     def render(self, fills: Fills) -> bytes:
-        """Return the content of a file of the same kind with values in place of some missing entries.
-
-        Parameters
-        ----------
-        fills : Fills
-            Positions and values.
-
-        Returns
-        -------
-        bytes
-            The file. What was observed is unchanged.
-        """
+        """Return the content of a file of the same kind with values in place of some missing entries."""
         return self.layout.render(self, fills)
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(Layout):
     """Some columns of a table, whose other columns are written back as they are."""
 
+    description: str
+    endings: tuple[str, ...]
     whole: Table
     columns: Indices
 
-    @property
-    def description(self) -> str:
-        """The kind of file in a few words."""
-        return self.whole.layout.description
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
-        return self.whole.layout.endings
-
     def render(self, table: Table, fills: Fills) -> bytes:
-        """Return the whole table with values in some entries of these columns."""
         return self.whole.render(fills._replace(columns=self.columns[fills.columns]))
 
 

@@ -1,4 +1,4 @@
-"""Delimited text: its records, and its delimiter, header and names, which are recognised by their content."""
+"""Delimited text: its records, written back with some cells filled, and its dialect, recognised by its content."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import contextlib
 import csv
 import io
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
-from bnmf.tables.cells import LIMIT, Markers, ReadOptions, csv_text, limit, number
-from bnmf.tables.table import TableError
+from bnmf.tables.cells import LIMIT, ReadOptions, csv_text, limit, number, written
+from bnmf.tables.table import Fills, Layout, Table, TableError
 
 BYTE_ORDER_MARK = "\ufeff"
 DELIMITERS = ("\t", ";", "|", ",", " ")
@@ -47,18 +47,38 @@ class Dialect:
     """How names were told from data, where that could be wrong."""
 
     @property
-    def endings(self) -> tuple[str, ...]:
-        """How names of such files end."""
-        return {"\t": (".tsv", ".tab"), " ": ()}.get(self.delimiter, (".csv",)) + (".txt", ".dat")
-
-    @property
     def delimiter_name(self) -> str:
         """The delimiter in a word."""
         return NAMES.get(self.delimiter, repr(self.delimiter))
 
-    def text(self, cells: Iterable[list[str]]) -> bytes:
-        """Return records as a file."""
-        return (self.preamble + csv_text(cells, self.delimiter, self.line_end)).encode()
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How names of such files end."""
+        return {"\t": (".tsv", ".tab"), " ": ()}.get(self.delimiter, (".csv",)) + (".txt", ".dat")
+
+
+@dataclass(frozen=True)
+class TextFile(Layout):
+    """The records of a text, and a function of row and column for the line and the cell that hold an entry."""
+
+    description: str
+    endings: tuple[str, ...]
+    dialect: Dialect
+    records: Callable[[], Iterator[Record]]
+    cell_of: Callable[[int, int], tuple[int, int]]
+
+    def render(self, table: Table, fills: Fills) -> bytes:
+        filled: dict[int, dict[int, str]] = defaultdict(dict)
+        for row, column, value in fills.entries():
+            line, place = self.cell_of(row, column)
+            filled[line][place] = written(value, self.dialect.decimal)
+        cells = (_replaced(cells, filled[line]) if line in filled else cells for line, cells in self.records())
+        return (self.dialect.preamble + csv_text(cells, self.dialect.delimiter, self.dialect.line_end)).encode()
+
+
+def _replaced(cells: list[str], new: dict[int, str]) -> list[str]:
+    """Return a record with other cells at some places, which may be after its end."""
+    return [new.get(at, cells[at] if at < len(cells) else "") for at in range(max(len(cells), max(new) + 1))]
 
 
 # --- records
@@ -78,8 +98,15 @@ def decoded(content: bytes) -> str:
         ) from None
 
 
-def records(text: str, delimiter: str, first_line: int = 1) -> Iterator[Record]:
-    """Yield line number and cells of each record; blank lines are skipped."""
+def line_end_of(text: str) -> str:
+    """Return what ends the lines of a text."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def records(text: str, dialect: Dialect) -> Iterator[Record]:
+    """Yield line number and cells of each record after the preamble; blank lines are skipped."""
+    delimiter, first_line = dialect.delimiter, 1 + dialect.preamble.count("\n")
+    text = text[len(dialect.preamble) :]
     end = "\0"  # a quote that is never closed swallows it
     lines: Iterable[str] = chain(io.StringIO(text, newline=""), [end])
     if delimiter == " ":
@@ -110,11 +137,6 @@ def first_of(found: Iterator[Record]) -> list[Record]:
     return first
 
 
-def sample(text: str, delimiter: str) -> list[list[str]]:
-    """Return the cells of the first records."""
-    return [cells for _, cells in first_of(records(text, delimiter))]
-
-
 # --- what is recognised
 
 
@@ -125,19 +147,22 @@ def recognise(text: str, options: ReadOptions) -> Dialect:
     body = text[len(preamble) : len(preamble) + N_SAMPLE_CHARACTERS]
     if len(text) - len(preamble) > len(body) and "\n" in body:
         body = body[: body.rindex("\n") + 1]
+
+    def sample(delimiter: str) -> list[list[str]]:
+        return [cells for _, cells in first_of(records(body, Dialect(delimiter)))]
+
     delimiter = options.delimiter
     if delimiter is None:
-        consistency = {sign: _consistency(sample(body, sign)) for sign in DELIMITERS}
+        consistency = {sign: _consistency(sample(sign)) for sign in DELIMITERS}
         best = max(DELIMITERS, key=consistency.__getitem__)  # the first of equals
         delimiter = best if consistency[best] else ","
-    found = sample(body, delimiter)
+    found, dialect = sample(delimiter), Dialect(delimiter, line_end=line_end_of(text), preamble=preamble)
     if re.match(r"\s*(<(!|\?|html\b)|[\[{]\s*[\[{\"])", body, re.IGNORECASE):
         raise TableError("this is HTML, XML or JSON, not a table")
     if not found:
-        next(records(body, delimiter, 1 + preamble.count("\n")), None)  # perhaps the first record is torn
+        next(records(text, dialect), None)  # perhaps the first record is torn
         raise TableError("the file is empty")
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    dialect = judged(found, Dialect(delimiter, line_end=line_end, preamble=preamble), options)
+    dialect = judged(found, dialect, options)
     last = preamble.removeprefix(BYTE_ORDER_MARK).strip().rpartition("\n")[2].lstrip("#").strip()
     names = [cell.strip() for cell in next(csv.reader([last], delimiter=delimiter), [])]
     if "#" not in preamble:
@@ -158,15 +183,15 @@ def judged(found: list[list[str]], dialect: Dialect, options: ReadOptions) -> Di
     decimal = "," if has_comma and not has_point else "."
 
     def mostly_text(cells: list[str]) -> bool:
-        return is_mostly_text(cells, decimal, options.markers)
+        return is_mostly_text(cells, decimal, options)
 
     first, others = found[0], found[1:]
-    header, row_names, markers, notes = options.header, options.row_names, options.markers, []
+    header, row_names, notes = options.header, options.row_names, []
     leading = [record[0] for record in others]
     corner = not first[0].strip() and bool(others) and all(cell.strip() for cell in leading)
     lacks_corner = bool(others) and len(first) == len(others[0]) - 1
     if header is None:
-        is_word = first[0].strip() and not any(map(str.isdigit, first[0])) and not markers.is_missing(first[0])
+        is_word = first[0].strip() and not any(map(str.isdigit, first[0])) and not options.is_missing(first[0])
         above_numbers = bool(others) and is_word and is_text(first[0], decimal) and not mostly_text(leading)
         header = bool(corner or lacks_corner or mostly_text(first[1:] or first) or above_numbers)
         numbers = [record[1:] if mostly_text(leading) else record for record in found]
@@ -200,9 +225,9 @@ def is_text(cell: str, decimal: str) -> bool:
     return number(cell, decimal) is None and limit(cell, decimal) is None
 
 
-def is_mostly_text(cells: Iterable[str], decimal: str, markers: Markers) -> bool:
+def is_mostly_text(cells: Iterable[str], decimal: str, options: ReadOptions) -> bool:
     """Return whether most of the cells that are not missing are text."""
-    seen = [cell for cell in cells if not markers.is_missing(cell)]
+    seen = [cell for cell in cells if not options.is_missing(cell)]
     return 2 * sum(is_text(cell, decimal) for cell in seen) > len(seen)
 
 
@@ -213,9 +238,7 @@ def are_ids(cells: list[str]) -> bool:
 
 def by_one(cells: list[str]) -> bool:
     """Return whether cells are whole numbers, each one more than the one before."""
-    if len(cells) < 2 or not all(cell.strip().isdecimal() for cell in cells):
-        return False
-    return all(int(after) - int(before) == 1 for before, after in pairwise(cells))
+    return len(cells) > 1 and are_ids(cells) and all(int(after) - int(before) == 1 for before, after in pairwise(cells))
 
 
 def is_numbering(cells: list[str]) -> bool:
@@ -226,12 +249,12 @@ def is_numbering(cells: list[str]) -> bool:
     >>> is_numbering(["0", "1", "2"]), is_numbering(["1990", "1995"]), is_numbering(["3", "4", "5"])
     (True, True, False)
     """
-    if len(cells) < 2 or not all(cell.strip().isdecimal() for cell in cells):
+    if len(cells) < 2 or not are_ids(cells):
         return False
     numbers = [int(cell) for cell in cells]
     if numbers[0] <= 1:
         return len(cells) > 2 and by_one(cells)
-    return YEARS[0] <= numbers[0] and numbers[-1] <= YEARS[1] and all(a < b for a, b in pairwise(numbers))
+    return YEARS[0] <= numbers[0] and numbers[-1] <= YEARS[1] and numbers == sorted(numbers)
 
 
 def _consistency(found: list[list[str]]) -> float:

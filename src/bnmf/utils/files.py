@@ -7,9 +7,10 @@ import io
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +25,7 @@ BLOCK_BYTES = 2**24
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the name of a temporary file that takes the place of `path` when the block ends without an error.
-
-    The temporary file lies in the directory of `path`, so that the last step is a rename, and its content reaches
-    the disk before that. After an error it is removed, and `path` is as it was before.
-    """
+    """Yield the name of a temporary file that takes the place of `path` when the block ends without an error."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
@@ -61,12 +58,16 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         temporary.write_bytes(content)
 
 
+def content_of(save: Callable[..., Any], /, *values: Any, **options: Any) -> bytes:
+    """Return the bytes that a function writes to a file."""
+    buffer = io.BytesIO()
+    save(buffer, *values, **options)
+    return buffer.getvalue()
+
+
 def npz_bytes(arrays: Mapping[str, Array], *, compressed: bool = False) -> bytes:
     """Return the bytes of an .npz file."""
-    buffer = io.BytesIO()
-    save = np.savez_compressed if compressed else np.savez
-    save(buffer, **arrays)  # type: ignore[arg-type]
-    return buffer.getvalue()
+    return content_of(np.savez_compressed if compressed else np.savez, **arrays)
 
 
 def require_room(directory: Path, needed: int, what: str) -> None:
