@@ -61,11 +61,8 @@ def plot_factor(fit: Any, factor: str = "W", ax: Axes | None = None) -> Axes:
         raise ValueError(f"factor must be 'W' or 'Z', got {factor!r}")
     ax, posterior = current_axes(ax), posterior_of(fit)
     components = Components.of(posterior)
-    if factor == "W":
-        kind, names, shares, order = "row", posterior.row_names, components.row_shares, components.row_order()
-    else:
-        kind, names = "column", posterior.column_names
-        shares, order = components.column_shares.T, components.column_order()
+    kind, names = ("row", posterior.row_names) if factor == "W" else ("column", posterior.column_names)
+    shares, order = shares_of(components, kind)
     drawn = evenly(order, MAX_DRAWN)
     image = ax.imshow(shares[drawn], aspect="auto", cmap=COLOUR_MAP, vmin=0.0, interpolation="nearest")
     name_ticks(ax.yaxis, labels(names, drawn, kind))
@@ -219,6 +216,13 @@ def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) 
     panels[0].set_ylabel(_count(rows, data.shape[0], "rows"))
     panels[1].set_xlabel(_count(columns, data.shape[1], "columns"))
     return panels
+
+
+def shares_of(components: Components, kind: str) -> tuple[Floats, Indices]:
+    """Return the shares (n, K) of components in each row or column, and these grouped by their largest component."""
+    if kind == "row":
+        return components.row_shares, components.row_order()
+    return components.column_shares.T, components.column_order()
 
 
 def evenly(order: Indices, limit: int) -> Indices:

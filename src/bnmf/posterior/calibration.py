@@ -101,8 +101,8 @@ class Calibration:
 def measure(posterior: Posterior, fold: Fold) -> Calibration:
     """Return how well a posterior predicts the entries that a fold hid from it."""
     low, high = posterior.interval(PROB, fold.rows, fold.columns)
-    mean, deviation = _moments(fold.rest)
-    mean, deviation, predicted = mean[fold.columns], deviation[fold.columns], posterior.mean(fold.rows, fold.columns)
+    mean, deviation = (moment[fold.columns] for moment in column_moments(fold.rest))
+    deviation, predicted = np.where(deviation > 0.0, deviation, 1.0), posterior.mean(fold.rows, fold.columns)
     return Calibration(
         fold.columns,
         (low <= fold.nearest(low)) & (fold.nearest(high) <= high),
@@ -111,8 +111,8 @@ def measure(posterior: Posterior, fold: Fold) -> Calibration:
     )
 
 
-def _moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of each column, 1 for a column without any spread."""
+def column_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each column, 0 for one without any entry."""
     counts = np.maximum(data.columns.n_observed, 1)
     mean = data.columns.sums() / counts
     if data.has_implicit_zeros:
@@ -120,4 +120,4 @@ def _moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
     else:
         _, columns, values = data.observed_entries()
         variance = np.bincount(columns, weights=(values - mean[columns]) ** 2, minlength=len(mean)) / counts
-    return mean, np.where(variance > 0.0, np.sqrt(variance), 1.0)
+    return mean, np.sqrt(variance)

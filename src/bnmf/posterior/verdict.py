@@ -77,6 +77,18 @@ class Verdict:
     def __str__(self) -> str:
         return " ".join(map(str, self.findings))
 
+    @property
+    def level(self) -> str:
+        """The worst level of the findings that are worth a warning."""
+        judged = {finding.level for finding in self if finding.purpose in WARNED}
+        return next(level for level in (POOR, UNKNOWN, USABLE, GOOD) if level in judged)
+
+    def of_quantity(self, quantity: str, r_hat: float) -> str:
+        """Return the level of a row of the table of diagnostics: of the finding that judges it, or of its R-hat."""
+        if quantity == "predictions":
+            return self["predictions"].level
+        return self["components"].level if quantity.startswith("aligned") else level_of(r_hat, RHAT_LIMITS)
+
     def problems(self) -> list[str]:
         """Return a sentence with advice for each finding that is worth a warning."""
         poor = (finding for finding in self if finding.level == POOR and finding.purpose in WARNED)
@@ -88,6 +100,11 @@ def level_of(value: float, limits: tuple[float, float]) -> str:
     if math.isnan(value):
         return UNKNOWN
     return GOOD if value <= limits[0] else USABLE if value <= limits[1] else POOR
+
+
+def level_of_component(n_found: int, n_chains: int) -> str:
+    """Return the level of a component that so many of the chains have found."""
+    return GOOD if n_found == n_chains else USABLE
 
 
 def of_posterior(posterior: BasePosterior) -> Verdict:
