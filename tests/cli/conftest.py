@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bnmf import cli
-from bnmf.cli import directory, impute, sampling
+from bnmf import cli, report
+from bnmf.cli import impute, sampling
 
 
 class Program:
@@ -28,11 +28,11 @@ def reports(monkeypatch):
     """Replace the report by a file of one line, and return what it was called with."""
     calls = []
 
-    def write(path, posterior, data, title, settings):
+    def write(posterior, path, data, *, title, settings):
         calls.append((path, posterior, data, title, settings))
         path.write_text("report")
 
-    monkeypatch.setattr(directory, "make_report", write)
+    monkeypatch.setattr(report, "write_report", write)
     return calls
 
 

@@ -29,8 +29,8 @@ def test_demo_compares_draws_and_reports(program, reports, monkeypatch, tmp_path
 
 
 def test_hidden_entries_are_not_seen():
-    shown = demo.example(demo.tables()["wine"])
-    assert 0.15 < shown.hidden.mean() < 0.25
-    seen = shown.table().values
-    np.testing.assert_array_equal(np.isnan(seen), shown.hidden)
-    np.testing.assert_array_equal(seen[~shown.hidden], shown.complete.to_numpy()[~shown.hidden])
+    complete = demo.tables()["wine"]
+    hidden, seen = demo.hidden(complete), demo.seen(complete).values
+    assert 0.15 < hidden.mean() < 0.25
+    np.testing.assert_array_equal(np.isnan(seen), hidden)
+    np.testing.assert_array_equal(seen[~hidden], complete.to_numpy()[~hidden])

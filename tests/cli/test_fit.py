@@ -219,8 +219,9 @@ def test_a_file_in_the_way_is_one_line(program, reports, table):
 
 PROGRAM = """
 import sys
-from bnmf.cli import app, directory
-directory.make_report = lambda path, *rest: path.write_text("report")
+from bnmf import report
+from bnmf.cli import app
+report.write_report = lambda fit, path, *rest, **more: path.write_text("report")
 app(sys.argv[1:], prog_name="bnmf")
 """
 LONG = ("--burn-in", "2500", "--chains", "2", "-k", "2", "--jobs", "1", "--draws")
