@@ -12,7 +12,6 @@ def test_demo_compares_draws_and_reports(program, reports, monkeypatch, tmp_path
     monkeypatch.setattr(demo, "tables", lambda: first)
     out = tmp_path / "demo"
     result = program("demo", "--out", out)
-    assert result.exit_code == 0, result.output
     for name in first:
         numbers = re.search(rf"^{name} +([\d.]+) +([\d.]+) +[\d.]+ +[\d.]+ +(\d+)%$", result.stdout, re.MULTILINE)
         error, of_mean, coverage = map(float, numbers.groups())
