@@ -27,12 +27,9 @@ COLOURS = ("#d5d8dd", "#b4b9c1", SOFT, INK)
 
 def tables() -> dict[str, pd.DataFrame]:
     """Return the tables that every installation has, by name."""
-    loaders = {
-        "breast cancer": datasets.load_breast_cancer,
-        "diabetes": datasets.load_diabetes,
-        "wine": datasets.load_wine,
-    }
-    return {name: load(as_frame=True).data for name, load in loaders.items()}
+    loaders = datasets.load_breast_cancer, datasets.load_diabetes, datasets.load_wine
+    names = "breast cancer", "diabetes", "wine"
+    return {name: load(as_frame=True).data for name, load in zip(names, loaders, strict=True)}
 
 
 def cultivars() -> pd.DataFrame:

@@ -1,12 +1,14 @@
 """``bnmf impute``: the numbers of NMFImputer, observed cells as they were, new rows, intervals and draws."""
 
 import gzip
+import re
 import subprocess
 import sys
 import warnings
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from bnmf import BayesianNMF, NMFImputer, Posterior
 from bnmf.cli import impute
@@ -89,46 +91,70 @@ def test_negative_numbers_and_other_units(program, short, small, tmp_path):
     np.testing.assert_allclose(back, imputed(small, short)[~seen], rtol=0.2, atol=0.4)
 
 
-def test_triples_fill_the_pairs_that_are_asked_for(program, short, tmp_path):
-    rng = np.random.default_rng(0)
-    lines = [f"u{i},f{j},{rng.integers(1, 6)}" for i in range(10) for j in range(6) if (i, j) != (0, 0)]
-    path, out = tmp_path / "r.csv", tmp_path / "filled.csv"
-    path.write_text("\n".join(["user,film,stars", *lines, "u0,f0,"]) + "\n")
-    result = program("impute", path, "--triples", "-o", out)
-    assert "1 line without a value" in result.stdout
-    after = out.read_text().splitlines()
-    assert after[1:-1] == lines
-    assert 0 <= float(after[-1].removeprefix("u0,f0,")) <= 6
+RATINGS = "".join(f"u{i},f{j},{(i * j) % 5 + 1}\n" for i in range(10) for j in range(6) if (i, j) != (0, 0))
+COMMENTS = "".join(f"x{i},{i},{'recheck' if i == 3 else ''},{i % 4}%\n" for i in range(12))
+FORMS = {  # content, options, content after (@ is a number), what is said
+    "nothing is missing": (
+        "a;b\r\n1,50;2\r\n3;4\r\n",
+        (),
+        "a;b\r\n1,50;2\r\n3;4\r\n",
+        ["There is nothing to fill: the output is the input."],
+    ),
+    "triples fill the pairs that are asked for": (
+        f"user,film,stars\n{RATINGS}u0,f0,\n",
+        ("--triples",),
+        f"user,film,stars\n{RATINGS}u0,f0,@\n",
+        ["1 line without a value", "Filled 1 entry"],
+    ),
+    "a column without any entry": (
+        "a,b,\n1,2,\n3,,NA\n2,3,\n",
+        (),
+        "a,b,\n1,2,\n3,@,NA\n2,3,\n",
+        ["No observed entry in 1 column (column 3): nothing tells what belongs there, and impute ", "Filled 1 entry"],
+    ),
+    "a limit is neither missing nor observed": (
+        "id,a,b\nx,1,<2\ny,2,3\nz,,4\nw,2,5\n",
+        (),
+        "id,a,b\nx,1,@\ny,2,3\nz,@,4\nw,2,5\n",
+        [
+            "6 entries observed, 1 missing (12.5%), 1 limit such as <0.01 or >100, from 1 to 5",
+            "Filled 2 entries, 1 of them within limits",
+        ],
+    ),
+    "escape sequences and formulas in names": (
+        "a\x1b[31m,=1+2,-5,c\n1,2,3,4\n2,3,4,5\n3,4,,6\n",
+        (),
+        "a\x1b[31m,=1+2,-5,c\n1,2,3,4\n2,3,4,5\n3,4,@,6\n",
+        [
+            r"(a\x1b[31m, =1+2, -5, ...)",
+            "1 column name, such as '=1+2', may be run as a formula by a spreadsheet.",
+        ],
+    ),
+    "words that need a look": (
+        f"id,a,comment,share\n{COMMENTS}y,,,1%\n",
+        (),
+        f"id,a,comment,share\n{COMMENTS}y,@,,1%\n",
+        [
+            "Not filled, and written back as it is: column 'comment' ('recheck', or nothing)",
+            "Note: column 'share' is taken as words, such as '0%': numbers have no signs of units",
+        ],
+    ),
+}
 
 
-def test_nothing_missing_gives_the_same_file(program, tmp_path):
-    path, out = tmp_path / "x.csv", tmp_path / "y.csv"
-    path.write_bytes(b"a;b\r\n1,50;2\r\n3;4\r\n")
-    more = ("--interval", "0.9", "--imputations", "1", "--cells", tmp_path / "c.csv")
-    result = program("impute", path, "-o", out, *more)
-    assert "There is nothing to fill" in result.stdout
-    for name in ("y.csv", "y.upper.csv", "y.1.csv"):
-        assert (tmp_path / name).read_bytes() == path.read_bytes()
-    assert (tmp_path / "c.csv").read_text() == "row,column,value,lower,upper\n"
-
-
-def test_a_column_without_any_entry_is_left_as_it_is(program, short, tmp_path):
-    path, out = tmp_path / "x.csv", tmp_path / "y.csv"
-    path.write_text("a,b,\n1,2,\n3,,NA\n2,3,\n")
-    result = program("impute", path, "-o", out, "--interval", "0.5")
-    assert "No observed entry in 1 column (column 3): nothing tells what belongs there, and impute " in result.stdout
-    lines = out.read_text().splitlines()
-    assert lines[:2] == ["a,b,", "1,2,"]
-    assert lines[2].startswith("3,")
-    assert lines[2].endswith(",NA")
-    assert "Filled 1 entry" in result.stdout
-
-
-def test_a_limit_is_neither_missing_nor_observed(program, short, tmp_path):
-    (tmp_path / "x.csv").write_text("id,a,b\nx,1,<2\ny,2,3\nz,,4\nw,2,5\n")
-    result = program("impute", tmp_path / "x.csv", "-o", tmp_path / "y.csv")
-    assert "6 entries observed, 1 missing (12.5%), 1 limit such as <0.01 or >100, from 1 to 5" in result.stdout
-    assert "Filled 2 entries, 1 of them within limits" in result.stdout
+@pytest.mark.parametrize("form", FORMS)
+def test_tables_of_any_form(program, short, tmp_path, form):
+    before, options, after, words = FORMS[form]
+    (tmp_path / "x.csv").write_bytes(before.encode())
+    files = ("-o", tmp_path / "y.csv", "--interval", "0.9", "--imputations", "1", "--cells", tmp_path / "c.csv")
+    result = program("impute", tmp_path / "x.csv", *files, *options)
+    assert "\x1b" not in result.output
+    assert all(each in result.stdout for each in words)
+    for name in ("y.csv", "y.lower.csv", "y.upper.csv", "y.1.csv"):
+        content = (tmp_path / name).read_bytes().decode()
+        assert re.fullmatch(re.escape(after).replace("@", r"-?\d+(\.\d+)?"), content), content
+    cells = (tmp_path / "c.csv").read_text().splitlines()
+    assert (cells[0], len(cells)) == ("row,column,value,lower,upper", 1 + after.count("@"))
 
 
 def test_findings_name_columns(program, short, table, tmp_path, monkeypatch):
@@ -140,16 +166,6 @@ def test_findings_name_columns(program, short, table, tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("\n".join(["user,film,stars", *rows, "u30,film 1,"]) + "\n")
     program("impute", tmp_path / "x.csv", "--triples", "-o", tmp_path / "z.csv")
     assert "entries of column 'film 3' are exactly 5" in str(seen[1].verdict)
-
-
-def test_escape_sequences_and_formulas_in_names(program, short, tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text("a\x1b[31m,=1+2,-5,c\n1,2,3,4\n2,3,4,5\n3,4,,6\n")
-    result = program("impute", path, "-o", tmp_path / "y.csv")
-    assert "\x1b" not in result.output
-    assert r"(a\x1b[31m, =1+2, -5, ...)" in result.stdout
-    assert "1 column name, such as '=1+2', may be run as a formula by a spreadsheet." in result.stdout
-    assert (tmp_path / "y.csv").read_text().splitlines()[0] == "a\x1b[31m,=1+2,-5,c"
 
 
 def test_a_pipe_carries_only_the_table():

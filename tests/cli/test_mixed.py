@@ -35,15 +35,6 @@ def cells_of(path):
     return list(csv.reader(path.read_text().splitlines(), delimiter=";"))
 
 
-def test_words_that_need_a_look(program, tmp_path):
-    rows = [f"x{i},{i},{'recheck' if i == 3 else ''},{'' if i == 5 else f'{i % 4}%'}" for i in range(12)]
-    (tmp_path / "x.csv").write_text("\n".join(["id,a,comment,share", *rows]) + "\n")
-    result = program("impute", tmp_path / "x.csv", "-o", tmp_path / "y.csv")
-    assert "Not filled, and written back as it is: column 'comment' ('recheck', or nothing)" in result.stdout
-    assert "Note: column 'share' is taken as words, such as '0%': numbers have no signs of units" in result.stdout
-    assert (tmp_path / "y.csv").read_text().count("recheck") == 1
-
-
 def test_a_text_of_several_kinds(program, people, tmp_path):
     source, out, cells = tmp_path / "people.csv.gz", tmp_path / "filled.csv", tmp_path / "cells.csv"
     source.write_bytes(gzip.compress(people.read_bytes()))

@@ -138,23 +138,19 @@ def test_an_interrupted_run_can_be_continued(command, small_run, tmp_path, monke
     assert not set("✓✗?") & set(re.sub("(?s).*?## Factors", "", (tmp_path / "README.md").read_text(encoding="utf-8")))
 
 
-def test_interrupted_before_the_first_fit(command, small_run, tmp_path, monkeypatch):
-    def interrupted(X):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "\nInterrupted. Run the same command again to continue.\n"),
+        (DatasetError("gdsc/ic50.txt is not available"), 1, "Error: gdsc/ic50.txt is not available\n"),
+    ],
+)
+def test_before_the_first_fit(command, small_run, tmp_path, monkeypatch, error, code, message):
+    def fails(*given):
+        raise error
 
-    monkeypatch.setattr("bnmf.paper.reproduce.data_fingerprint", interrupted)
-    result = command(tmp_path, "noise", code=130)
-    assert result.stderr == "\nInterrupted. Run the same command again to continue.\n"
-
-
-def test_missing_data_are_an_error_without_traceback(command, monkeypatch, tmp_path):
-    def missing(names, data_dir):
-        raise DatasetError("gdsc/ic50.txt is not available; save it as ...")
-
-    monkeypatch.setattr(paper, "load_datasets", missing)
-    result = command(tmp_path, "noise", code=1)
-    assert "gdsc/ic50.txt is not available" in result.stderr
-    assert "Traceback" not in result.output
+    monkeypatch.setattr("bnmf.paper.reproduce.data_fingerprint", fails)
+    assert command(tmp_path, "noise", code=code).stderr == message
 
 
 @pytest.mark.proof

@@ -31,12 +31,6 @@ LEVELS = {
     "usable": ("With care", "!", "The predictions can be used with care."),
     "good": ("Good", "✓", "The predictions and their intervals can be used."),
 }
-PURPOSES = {
-    "predictions": "Predictions",
-    "intervals": "Intervals",
-    "noise": "Noise levels and fit",
-    "components": "Components",
-}
 # What the numbers of each quantity are about, and what its verdict is by.
 QUANTITIES = {
     "noise variance": ("", "R-hat"),
@@ -49,16 +43,19 @@ QUANTITIES = {
 
 def banner(verdict: Verdict, uncertainty: float) -> str:
     """Return the notes on the fit as such, a sentence on the predictions, and a card for each other finding."""
-    on_fit = (finding for finding in verdict if finding.purpose == "fit")
-    notes = "".join(f'<p class="banner {finding.level}">{prose(finding.text)}</p>' for finding in on_fit)
+    notes = "".join(
+        f'<p class="banner {finding.level}">{prose(finding.text)}</p>'
+        for finding in verdict
+        if finding.purpose == "fit"
+    )
     level, typical = verdict.level, next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
     sharp = typical if level in ("good", "usable") else ""
     cards = "".join(
-        f'<div class="verdict {finding.level}"><p class="purpose">{PURPOSES[finding.purpose]}</p>'
+        f'<div class="verdict {finding.level}"><p class="purpose">{finding.purpose.capitalize()}</p>'
         f'<p class="level"><span class="mark" aria-hidden="true">{LEVELS[finding.level][1]}</span>'
         f"{LEVELS[finding.level][0]}</p><p>{prose(finding.text)}</p></div>"
         for finding in verdict
-        if finding.purpose in PURPOSES
+        if finding.purpose != "fit"
     )
     headline = LEVELS[level][2]
     if level == "good" and "intervals" not in verdict:
