@@ -53,3 +53,4 @@ def test_no_scheduler(program, parts, tmp_path, monkeypatch):
     monkeypatch.setattr("bnmf.distributed.cluster.CONNECTION_SECONDS", 1.0)
     call = ("fit", parts[0], "--scheduler", "tcp://127.0.0.1:1", "--out", tmp_path / "out", *SHORT)
     program.fails("there is no Dask scheduler at tcp://127.0.0.1:1", *call, code=1)
+    assert not (tmp_path / "out").exists()

@@ -181,8 +181,8 @@ def _fit_parts(
     if not parts.is_dir():
         raise WrongUse(f"--scheduler takes a directory of Parquet parts that all workers see, and {parts} is none")
     settings["unstored"] = "missing" if settings["triples"] else "zero"
-    directory.write_settings(settings)
     with connected(settings["scheduler"]) as n_threads:
+        directory.write_settings(settings)
         screen.say(f"Connected to {settings['scheduler']}: {n_threads} threads.")
         X = read_triples(parts) if settings["triples"] else read_blocks(parts)
         parameters = _parameters(settings, directory, jobs) | {"unstored": settings["unstored"]}

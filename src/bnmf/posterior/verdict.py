@@ -35,6 +35,21 @@ WORSE_THAN_MEAN, WORSE_COLUMN, CHANCE_OF_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.
 # Columns that are named.
 N_NAMED = 3
 BETTER_ERRORS = 'try offset="learned", NMFImputer or fewer components'
+# What is said of the predictions as a whole.
+HEADLINES = {
+    POOR: "Do not rely on the predictions and their intervals.",
+    UNKNOWN: "It is not known whether the predictions can be used.",
+    USABLE: "The predictions can be used with care.",
+    GOOD: "The predictions and their intervals can be used.",
+}
+UNMEASURED = "The predictions can be used. The coverage of their intervals was not measured."
+# Median width of the intervals of imputed values over that of the column mean, and what it says.
+SHARPNESS = (
+    (0.3, "Most imputed values are far better than the column mean."),
+    (0.6, "Most imputed values are clearly better than the column mean."),
+    (0.85, "Most imputed values are somewhat better than the column mean."),
+    (math.inf, "Most imputed values are only a little better than the column mean."),
+)
 # Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
 # long before they agree in their noise and components.
 WARNED = ("fit", "predictions", "intervals")
@@ -81,7 +96,13 @@ class Verdict:
     def level(self) -> str:
         """The worst level of the findings that are worth a warning."""
         judged = {finding.level for finding in self if finding.purpose in WARNED}
-        return next(level for level in (POOR, UNKNOWN, USABLE, GOOD) if level in judged)
+        return next(level for level in HEADLINES if level in judged)
+
+    def headline(self, uncertainty: float) -> tuple[str, str]:
+        """Return what is said of the predictions as a whole, and of imputed values, given their uncertainty."""
+        words = UNMEASURED if self.level == GOOD and "intervals" not in self else HEADLINES[self.level]
+        sharpness = next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
+        return words, sharpness if self.level in (GOOD, USABLE) else ""
 
     def of_quantity(self, quantity: str, r_hat: float) -> str:
         """Return the level of a row of the table of diagnostics: of the finding that judges it, or of its R-hat."""

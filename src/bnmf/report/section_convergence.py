@@ -17,19 +17,12 @@ N_CHECKED = 4000
 N_POINTS = 1500
 # Sweeps at the start of a chain that may lie beyond the axis.
 N_FAR_OFF = 5
-# Median uncertainty of imputed values, as a share of the spread of their column, and what is said about it.
-SHARPNESS = (
-    (0.3, "Most imputed values are far better than the column mean."),
-    (0.6, "Most imputed values are clearly better than the column mean."),
-    (0.85, "Most imputed values are somewhat better than the column mean."),
-    (np.inf, "Most imputed values are only a little better than the column mean."),
-)
-# Name of a level on a card, its mark, and what it says of the predictions.
+# Name of a level on a card, and its mark.
 LEVELS = {
-    "poor": ("Do not rely on it", "✕", "Do not rely on the predictions and their intervals."),
-    "unknown": ("Unknown", "?", "It is not known whether the predictions can be used."),
-    "usable": ("With care", "!", "The predictions can be used with care."),
-    "good": ("Good", "✓", "The predictions and their intervals can be used."),
+    "poor": ("Do not rely on it", "✕"),
+    "unknown": ("Unknown", "?"),
+    "usable": ("With care", "!"),
+    "good": ("Good", "✓"),
 }
 # What the numbers of each quantity are about, and what its verdict is by.
 QUANTITIES = {
@@ -48,8 +41,6 @@ def banner(verdict: Verdict, uncertainty: float) -> str:
         for finding in verdict
         if finding.purpose == "fit"
     )
-    level, typical = verdict.level, next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
-    sharp = typical if level in ("good", "usable") else ""
     cards = "".join(
         f'<div class="verdict {finding.level}"><p class="purpose">{finding.purpose.capitalize()}</p>'
         f'<p class="level"><span class="mark" aria-hidden="true">{LEVELS[finding.level][1]}</span>'
@@ -57,11 +48,10 @@ def banner(verdict: Verdict, uncertainty: float) -> str:
         for finding in verdict
         if finding.purpose != "fit"
     )
-    headline = LEVELS[level][2]
-    if level == "good" and "intervals" not in verdict:
-        headline = "The predictions can be used. The coverage of their intervals was not measured."
+    headline, sharpness = verdict.headline(uncertainty)
     return (
-        f'<p class="banner {level}"><strong>{headline}</strong> {sharp}</p>{notes}<div class="verdicts">{cards}</div>'
+        f'<p class="banner {verdict.level}"><strong>{headline}</strong> {sharpness}</p>{notes}'
+        f'<div class="verdicts">{cards}</div>'
     )
 
 
