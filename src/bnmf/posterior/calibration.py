@@ -101,14 +101,20 @@ class Calibration:
 def measure(posterior: Posterior, fold: Fold) -> Calibration:
     """Return how well a posterior predicts the entries that a fold hid from it."""
     low, high = posterior.interval(PROB, fold.rows, fold.columns)
-    mean, deviation = (moment[fold.columns] for moment in column_moments(fold.rest))
-    deviation, predicted = np.where(deviation > 0.0, deviation, 1.0), posterior.mean(fold.rows, fold.columns)
+    mean, deviation = _moments(fold.rest)
+    mean, deviation, predicted = mean[fold.columns], deviation[fold.columns], posterior.mean(fold.rows, fold.columns)
     return Calibration(
         fold.columns,
         (low <= fold.nearest(low)) & (fold.nearest(high) <= high),
         (fold.nearest(predicted) - predicted) / deviation,
         (fold.nearest(mean) - mean) / deviation,
     )
+
+
+def _moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each column, 1 for a column without any spread."""
+    mean, deviation = column_moments(data)
+    return mean, np.where(deviation > 0.0, deviation, 1.0)
 
 
 def column_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:

@@ -35,6 +35,9 @@ WORSE_THAN_MEAN, WORSE_COLUMN, CHANCE_OF_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.
 # Columns that are named.
 N_NAMED = 3
 BETTER_ERRORS = 'try offset="learned", NMFImputer or fewer components'
+# Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
+# long before they agree in their noise and components.
+WARNED = ("fit", "predictions", "intervals")
 # What is said of the predictions as a whole.
 HEADLINES = {
     POOR: "Do not rely on the predictions and their intervals.",
@@ -50,9 +53,6 @@ SHARPNESS = (
     (0.85, "Most imputed values are somewhat better than the column mean."),
     (math.inf, "Most imputed values are only a little better than the column mean."),
 )
-# Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
-# long before they agree in their noise and components.
-WARNED = ("fit", "predictions", "intervals")
 
 
 @dataclass(frozen=True)
