@@ -39,7 +39,6 @@ def reproduce(
 
     from bnmf.paper import experiments
     from bnmf.paper import reproduce as paper
-    from bnmf.paper.fits import Interrupted as InterruptedFits
 
     chosen = experiments.EXPERIMENTS if experiment == "all" else (experiment,)
     settings = experiments.Settings(repeats=repeats, seed=seed)
@@ -49,7 +48,6 @@ def reproduce(
     try:
         page = paper.reproduce(chosen, datasets, settings, out, n_jobs=jobs or joblib.cpu_count(), progress=True)
     except KeyboardInterrupt as interrupt:
-        is_counted = isinstance(interrupt, InterruptedFits)
-        done = f"{interrupt} and kept in {out / paper.FITS_DIRECTORY}. " if is_counted else ""
+        done = f"{interrupt} and kept in {out / paper.FITS_DIRECTORY}. " if str(interrupt) else ""
         raise Interrupted(f"Interrupted. {done}Run the same command again to continue.") from None
     typer.echo(f"Results: {page}")
