@@ -108,6 +108,8 @@ def test_results_are_kept_in_an_anndata(adata, layer):
     assert model.posterior_.row_names.tolist() == CELLS
     assert model.posterior_.column_names.tolist() == GENES
     assert adata.uns["bnmf"]["verdict"].keys() >= {"predictions", "components"}
+    with pytest.raises(ValueError, match="layer must be one of 'holes', got 'counts'"):
+        fit_anndata(adata, layer="counts")
 
 
 def test_an_anndata_is_fitted_as_its_matrix(adata):
@@ -127,8 +129,3 @@ def test_what_is_written_can_be_read_by_anndata(adata, path, program, reports, t
     assert fitted.uns["bnmf"]["n_chains"] == 1
     adata.write_h5ad(tmp_path / "again.h5ad")
     assert read_table(tmp_path / "again.h5ad").column_names == GENES
-
-
-def test_an_unknown_layer_is_an_error(adata):
-    with pytest.raises(ValueError, match="layer must be one of 'holes', got 'counts'"):
-        fit_anndata(adata, layer="counts")

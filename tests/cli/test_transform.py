@@ -41,14 +41,12 @@ def test_fitted_rows_keep_their_weights(program, fit, table, tmp_path):
 def test_columns_are_matched_by_name(program, fit, tmp_path):
     ordered = weights(program, fit, "n,a,b,c,d,e\nx,1,2,,0.5,\n", tmp_path)
     other = weights(program, fit, "n,d,b,a\nx,0.5,2,1\n", tmp_path)
+    triples = weights(program, fit, "x,d,0.5\nx,b,2\nx,a,1\n", tmp_path, "--triples")
     np.testing.assert_array_equal(ordered.values, other.values)
-    assert other.row_names == ["x"]
-
-
-def test_intervals_contain_the_weights(program, fit, tmp_path):
-    found = weights(program, fit, "a,b,c,d,e\n1,2,1,0.5,1\n", tmp_path, "--interval", "0.9").values[0]
-    lower, upper = found[2:4], found[4:6]
-    assert np.all((lower < found[:2]) & (found[:2] < upper))
+    np.testing.assert_array_equal(ordered.values, triples.values)
+    assert other.row_names == triples.row_names == ["x"]
+    wide = weights(program, fit, "n,d,b,a\nx,0.5,2,1\n", tmp_path, "--interval", "0.9").values[0]
+    assert np.all((wide[2:4] < wide[:2]) & (wide[:2] < wide[4:6]))
 
 
 def test_weights_go_to_standard_output_and_messages_elsewhere(program, fit, table):
@@ -70,13 +68,6 @@ def test_weights_go_to_standard_output_and_messages_elsewhere(program, fit, tabl
 def test_rows_that_do_not_fit(program, fit, tmp_path, text, message):
     (tmp_path / "new.csv").write_text(text)
     assert program.fails(message, "transform", fit, tmp_path / "new.csv", code=1).stdout == ""
-
-
-def test_sparse_rows_by_name(program, fit, tmp_path):
-    (tmp_path / "new.csv").write_text("x,e,1.5\nx,a,2\ny,b,1\n")
-    program("transform", fit, tmp_path / "new.csv", "--triples", "-o", tmp_path / "t.csv")
-    wide = weights(program, fit, "n,a,b,e\nx,2,,1.5\ny,,1,\n", tmp_path)
-    np.testing.assert_array_equal(read_table(tmp_path / "t.csv").values, wide.values)
 
 
 def test_report_again(program, fit, reports):

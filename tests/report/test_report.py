@@ -166,7 +166,7 @@ def test_intervals_and_notes_that_fail_are_said_first(tmp_path):
 
 
 def test_columns_without_any_entry_are_no_imputed_values():
-    posterior = fake(40, 12, 3)
+    posterior = fake()
     table = table_of(posterior)
     table.iloc[:, 5] = np.nan
     overview = overview_of(posterior, table, empty=True)
