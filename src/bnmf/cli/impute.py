@@ -18,7 +18,6 @@ from bnmf.cli.screen import Screen, counted
 from bnmf.cli.transform import rows_of_fit
 
 if TYPE_CHECKING:
-    from bnmf.imputer import NMFImputer
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
     from bnmf.utils.typing import Floats, Indices
@@ -123,8 +122,7 @@ def impute(
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
         found = _numbers(posterior, rows, order[columns], limits, *asked)
     elif kinds or table.words:
-        imputer, X = _fit_kinds(table, kinds, screen, **sampling)
-        found = _of_kinds(imputer, X, table, (rows, columns), *asked)
+        found = _by_kinds(table, kinds, screen, sampling, (rows, columns), prob, imputations)
     else:
         check_values(table, data, negative=True)
         # Subtracting means would store every zero of a sparse table.
@@ -274,35 +272,35 @@ def _numbers(
     return Values(values(number.predict, 1)[0], ends, copies)
 
 
-def _of_kinds(
-    imputer: NMFImputer, X: Any, table: Table, at: Any, prob: float | None, n_copies: int, seed: int
+def _by_kinds(
+    table: Table,
+    kinds: dict[str, Any],
+    screen: Screen,
+    sampling: dict[str, Any],
+    at: Any,
+    prob: float | None,
+    n_copies: int,
 ) -> Values:
-    """Return the values of entries by the kinds of their columns; categories without an order have no interval."""
-    limits: dict[str, Any] = {"lower": table.lower, "upper": table.upper}
-    ends = () if prob is None else imputer.interval(X, prob, **limits)
-    copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
-    mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
-    return Values(mean, others[: len(ends)], others[len(ends) :])
-
-
-def _fit_kinds(table: Table, kinds: dict[str, Any], screen: Screen, **parameters: Any) -> tuple[NMFImputer, Any]:
-    """Return an imputer that was fitted to a table by the kinds of its columns, and the table as it takes it."""
+    """Fit a table by the kinds of its columns, and return the values of entries; categories have no intervals."""
     from bnmf.imputer import ANY_TABLE, NMFImputer
 
     X = table.frame()
     limited = set() if table.limits is None else set(table.limits.columns.tolist())
-    for at in set(range(X.shape[1])) - limited - table.words.keys():
-        if not (X.iloc[:, at] % 1 > 0).any():  # numbers without limits that are all whole
-            X.isetitem(at, X.iloc[:, at].astype("Int64").array)
+    for column in set(range(X.shape[1])) - limited - table.words.keys():
+        if not (X.iloc[:, column] % 1 > 0).any():  # numbers without limits that are all whole
+            X.isetitem(column, X.iloc[:, column].astype("Int64").array)
     imputer = NMFImputer(kinds=kinds, keep_empty_features=True)
+    limits: dict[str, Any] = {"lower": table.lower, "upper": table.upper}
 
     def fit(model: Any) -> Any:
-        imputer.set_params(estimator=model).fit(X, lower=table.lower, upper=table.upper)
-        return imputer.estimator_
+        return imputer.set_params(estimator=model).fit(X, **limits).estimator_
 
-    posterior = fitted_by(fit, screen, **ANY_TABLE, **parameters)
-    judge_predictions(posterior, screen, parameters["max_time"])
-    return imputer, X
+    judge_predictions(fitted_by(fit, screen, **ANY_TABLE, **sampling), screen, sampling["max_time"])
+    ends = () if prob is None else imputer.interval(X, prob, **limits)
+    seed = sampling["random_state"]
+    copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
+    mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
+    return Values(mean, others[: len(ends)], others[len(ends) :])
 
 
 # --- files
