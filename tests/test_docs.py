@@ -16,8 +16,7 @@ from matplotlib import pyplot
 from typer.testing import CliRunner
 
 import bnmf
-from bnmf import cli
-from bnmf.cli import directory
+from bnmf import cli, report
 from tests.conftest import GDSC
 from tests.pages import (
     DOCS,
@@ -141,7 +140,7 @@ def test_promises_name_the_tests_that_hold_them():
 
 @pytest.mark.proof  # each command has its own tests
 def test_commands_of_the_page_on_the_command_line_run(elsewhere, monkeypatch):
-    monkeypatch.setattr(directory, "make_report", lambda path, *_: path.write_text("report"))  # it has its own tests
+    monkeypatch.setattr(report, "write_report", lambda fit, path, *_, **more: path.write_text("report"))
     write_tables(elsewhere)
     shown = "".join(blocks(read(DOCS / "cli.md"), "console"))
     runs = re.findall(r"^\$ bnmf ([^|\n]*)\n((?:(?!\$ ).*\n)*)", shown, re.MULTILINE)

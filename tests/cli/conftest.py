@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bnmf import cli
-from bnmf.cli import directory, impute, sampling
+from bnmf import cli, report
+from bnmf.cli import impute, sampling
 
 
 class Program:
@@ -14,8 +14,19 @@ class Program:
     def __init__(self):
         self.runner = CliRunner()
 
-    def __call__(self, *arguments, **options):
-        return self.runner.invoke(cli.app, [str(argument) for argument in arguments], prog_name="bnmf", **options)
+    def __call__(self, *arguments, code=0, **options):
+        """Run a command, which must end with an exit code."""
+        result = self.runner.invoke(cli.app, [str(argument) for argument in arguments], prog_name="bnmf", **options)
+        assert result.exit_code == code, result.output
+        return result
+
+    def fails(self, message, *arguments, code=2):
+        """Run a command that must end with one line about an error."""
+        result = self(*arguments, code=code)
+        assert message in result.stderr
+        assert "Traceback" not in result.output
+        assert len([line for line in result.stderr.splitlines() if line.startswith("Error")]) == 1
+        return result
 
 
 @pytest.fixture
@@ -28,11 +39,11 @@ def reports(monkeypatch):
     """Replace the report by a file of one line, and return what it was called with."""
     calls = []
 
-    def write(path, posterior, data, title, settings):
+    def write(posterior, path, data, *, title, settings):
         calls.append((path, posterior, data, title, settings))
         path.write_text("report")
 
-    monkeypatch.setattr(directory, "make_report", write)
+    monkeypatch.setattr(report, "write_report", write)
     return calls
 
 

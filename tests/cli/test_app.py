@@ -10,19 +10,18 @@ import pytest
 from typer.testing import CliRunner
 
 from bnmf import cli
+from bnmf.noise import Noise
+from bnmf.priors.names import LEARNED, MODELS
 
 runner = CliRunner()
+COMMANDS = ["demo", "fit", "impute", "check", "transform", "report", "rank", "reproduce"]
 
 
-def test_version():
-    result = runner.invoke(cli.app, ["--version"])
-    assert result.exit_code == 0
-    assert result.output == f"bnmf {version('bnmf')}\n"
-
-
-def test_no_arguments_show_the_help():
-    shown, expected = (runner.invoke(cli.app, arguments).output.strip() for arguments in ([], ["--help"]))
-    assert shown == expected != ""
+def test_version_and_help():
+    version_of, none, shown = (runner.invoke(cli.app, arguments) for arguments in (["--version"], [], ["--help"]))
+    assert (version_of.exit_code, version_of.output) == (0, f"bnmf {version('bnmf')}\n")
+    assert none.output.strip() == shown.output.strip()
+    assert re.findall(r"^  ([a-z]+)  ", shown.stdout.split("Commands:")[1], re.MULTILINE) == COMMANDS
 
 
 def test_help_loads_nothing_heavy():
@@ -44,14 +43,6 @@ def test_python_m_runs_the_same_program():
     assert done.stdout.split() == expected.split()
 
 
-COMMANDS = ["demo", "fit", "impute", "check", "transform", "report", "rank", "reproduce"]
-
-
-def test_help_lists_the_commands_in_the_order_of_need():
-    listed = re.findall(r"^  ([a-z]+)  ", runner.invoke(cli.app, ["--help"]).stdout.split("Commands:")[1], re.MULTILINE)
-    assert listed == COMMANDS
-
-
 @pytest.mark.parametrize("command", COMMANDS[:-1])
 def test_help_of_each_command_has_an_example_that_parses(command):
     shown = runner.invoke(cli.app, [command, "--help"], prog_name="bnmf").stdout
@@ -70,10 +61,17 @@ def test_options_in_the_docs_exist():
         assert set(re.findall(r"--[a-z-]+", arguments)) <= set(re.findall(r"--[a-z-]+", shown))
 
 
+def test_names_of_priors_and_noises_are_those_of_the_package():
+    shown = runner.invoke(cli.app, ["fit", "--help"]).stdout
+    names = {*LEARNED, *MODELS, *Noise.by_name} - {"known"}
+    assert all(re.search(rf"\b{name}\b", shown) for name in names)
+
+
 def test_shell_completion_knows_commands_and_choices():
     def completed(words):
         variables = {"_BNMF_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()))}
         return runner.invoke(cli.app, [], prog_name="bnmf", env=variables).stdout.split()
 
     assert completed("bnmf ") == COMMANDS
+    assert completed("bnmf fit --noise ") == [name for name in Noise.by_name if name != "known"]
     assert completed("bnmf fit --offset ") == ["min", "mean", "learned", "both", "none"]

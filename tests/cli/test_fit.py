@@ -16,21 +16,18 @@ from sklearn.exceptions import ConvergenceWarning
 from bnmf import BayesianNMF, Posterior
 from bnmf.tables import read_table
 
+pytestmark = pytest.mark.usefixtures("reports")
 SHORT = ("--draws", "12", "--burn-in", "8", "--chains", "2", "-k", "2", "--jobs", "1")
 
 
-def test_means_are_subtracted_only_for_factors_of_both_signs(program, table, tmp_path):
-    result = program("fit", table, "--out", tmp_path / "fit", "--offset", "mean")
-    assert result.exit_code == 1
-    assert "--offset mean leaves entries below zero: it needs --prior normal or laplace" in result.output
-    assert not (tmp_path / "fit").exists()
+def posterior_in(directory):
+    return Posterior.load(directory / "posterior.npz")
 
 
 def test_results_are_those_of_the_estimator_with_names(program, reports, table, small, tmp_path):
     out = tmp_path / "out"
     result = program("fit", table, "--out", out, *SHORT, "--prior", "gl22", "--seed", "3")
-    assert result.exit_code == 0, result.output
-    posterior = Posterior.load(out / "posterior.npz")
+    posterior = posterior_in(out)
     model = BayesianNMF(2, prior="gl22", n_draws=12, burn_in=8, n_chains=2, random_state=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -63,167 +60,93 @@ def test_results_are_those_of_the_estimator_with_names(program, reports, table, 
     assert "\x1b" not in result.output
 
 
-def test_names_are_shown_as_they_are(program, reports, tmp_path):
-    path = tmp_path / "odd.csv"
-    path.write_text("n,[red]a,:cat:,é\n[bold]x,1,2,3\n:smile:,3,4,5\n")
-    result = program("fit", path, "--out", tmp_path / "out", *SHORT)
-    assert result.exit_code == 0, result.output
-    assert "2 rows ([bold]x, :smile:) x 3 columns ([red]a, :cat:, é)" in result.stdout
-
-
-@pytest.mark.parametrize("text", ["a,b,c\n1,2,3\n", "a\n1\n2\n3\n", "n,a,b\nx,1,\ny,2,\nz,,\n"])
-def test_tables_of_one_row_one_column_or_empty_parts(program, reports, tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("n,[red]a,:cat:,é\n[bold]x,1,2,3\n:smile:,3,4,5\n", (), "([bold]x, :smile:) x 3 columns ([red]a, :cat:, é)"),
+        ("a,b,c\n1,2,3\n", ("-k", "auto"), "1 row without names"),
+        ("a\n1\n2\n3\n", ("-k", "auto"), "1 column"),
+        ("n,a,b\nx,1,\ny,2,\nz,,\n", ("-k", "auto"), "2 entries observed"),
+        ("a,b\n" + "0,3\n2,0\n1,1\n" * 4, (), "33% of them are zero. Zeros are data: if they mean missing, use --mis"),
+        ("a,b\n" + "0,3\n2,0\n1,1\n" * 4, ("--missing", "0"), "16 entries observed, 8 missing"),
+    ],
+)
+def test_tables_of_any_form_are_described(program, tmp_path, text, options, words):
     (tmp_path / "x.csv").write_text(text)
-    result = program("fit", tmp_path / "x.csv", "--out", tmp_path / "out", *SHORT, "-k", "auto")
-    assert result.exit_code == 0, result.output
+    result = program("fit", tmp_path / "x.csv", "--out", tmp_path / "out", *SHORT, *options)
+    assert words in result.stdout
+    assert ("Zeros are data" in result.stdout) == ("Zeros are data" in words)
 
 
-def test_many_zeros_are_asked_about(program, reports, tmp_path):
-    path = tmp_path / "counts.csv"
-    path.write_text("a,b\n" + "0,3\n2,0\n1,1\n" * 4)
-    result = program("fit", path, "--out", tmp_path / "zeros", *SHORT)
-    assert "33% of them are zero. Zeros are data: if they mean missing, use --missing 0." in result.stdout
-    result = program("fit", path, "--out", tmp_path / "missing", *SHORT, "--missing", "0")
-    assert "16 entries observed, 8 missing" in result.stdout
-    assert "Zeros are data" not in result.stdout
-
-
-def test_sparse_files_say_what_unstored_entries_are(program, reports, tmp_path):
+def test_sparse_files_say_what_unstored_entries_are(program, tmp_path):
     path = tmp_path / "sparse.npz"
     sp.save_npz(path, sp.random_array((30, 20), density=0.2, rng=0, format="csr"))
     result = program("fit", path, "--out", tmp_path / "zeros", *SHORT)
-    assert (
-        "120 entries are stored; the others are zeros. If they mean missing, use --unstored missing." in result.stdout
-    )
+    stored = "120 entries are stored; the others are zeros. If they mean missing, use --unstored missing."
+    assert stored in result.stdout
     result = program("fit", path, "--out", tmp_path / "missing", *SHORT, "--unstored", "missing")
     assert "120 entries observed, 480 missing" in result.stdout
-    assert Posterior.load(tmp_path / "missing" / "posterior.npz").n_observed == 120
-    result = program("fit", "--resume", "--out", tmp_path / "missing", "--draws", "15")
-    assert result.exit_code == 0, result.output
-    assert Posterior.load(tmp_path / "missing" / "posterior.npz").n_observed == 120
-    result = program("fit", path, "--out", tmp_path / "shifted", *SHORT, "--offset", "min")
-    assert result.exit_code == 1
-    assert "--offset min would store every zero" in result.stderr
+    assert posterior_in(tmp_path / "missing").n_observed == 120
+    program("fit", "--resume", "--out", tmp_path / "missing", "--draws", "15")
+    assert posterior_in(tmp_path / "missing").n_observed == 120
+    shifted = ("fit", path, "--out", tmp_path / "shifted", *SHORT, "--offset", "min")
+    program.fails("--offset min would store every zero", *shifted, code=1)
 
 
-def test_triples_without_names_and_automatic_draws(program, reports, tmp_path):
+def test_triples_without_names_and_automatic_draws(program, tmp_path):
     rng = np.random.default_rng(0)
     lines = [f"{i}\t{j}\t{rng.integers(1, 6)}" for i in range(12) for j in range(6) if rng.random() < 0.6]
     (tmp_path / "u.data").write_text("\n".join(lines))
     options = ("--triples", "--burn-in", "20", "--noise", "common")
     result = program("fit", tmp_path / "u.data", "--out", tmp_path / "out", *options)
-    assert result.exit_code == 0, result.output
     assert f"{len(lines)} entries observed, {72 - len(lines)} missing" in result.stdout
     assert "where you did not give others: --scale matrix --offset both\n" in result.stdout
-    posterior = Posterior.load(tmp_path / "out" / "posterior.npz")
+    posterior = posterior_in(tmp_path / "out")
     assert posterior.n_draws >= 100
     assert posterior.n_fixed == (1, 1)  # effects of rows and columns
     assert posterior.scale.size == 1
 
 
-def test_files_of_others_are_not_replaced(program, reports, table, tmp_path):
-    (tmp_path / "W.csv").write_text("mine")
-    result = program("fit", table, "--out", tmp_path, *SHORT)
-    assert result.exit_code == 2
-    assert "has a file W.csv" in result.stderr
-    assert (tmp_path / "W.csv").read_text() == "mine"
-
-
-def test_resume_takes_more_draws_and_gives_those_of_one_longer_run(program, reports, table, tmp_path):
-    assert program("fit", table, "--out", tmp_path / "a", *SHORT).exit_code == 0
-    result = program("fit", "--resume", "--out", tmp_path / "a", "--draws", "20")
-    assert result.exit_code == 0, result.output
-    assert "Resuming the fit" in result.stdout
-    assert program("fit", table, "--out", tmp_path / "b", *SHORT, "--draws", "20").exit_code == 0
-    a, b = (Posterior.load(tmp_path / name / "posterior.npz") for name in "ab")
+def test_resume_takes_more_draws_and_gives_those_of_one_longer_run(program, table, tmp_path):
+    program("fit", table, "--out", tmp_path / "a", *SHORT)
+    assert "Resuming the fit" in program("fit", "--resume", "--out", tmp_path / "a", "--draws", "20").stdout
+    program("fit", table, "--out", tmp_path / "b", *SHORT, "--draws", "20")
+    a, b = posterior_in(tmp_path / "a"), posterior_in(tmp_path / "b")
     assert a.n_draws == 20
     np.testing.assert_array_equal(a.W, b.W)
     assert json.loads((tmp_path / "a" / "settings.json").read_text())["draws"] == 20
-    assert program("fit", table, "--resume", "--out", tmp_path / "a", "--draws", "21").exit_code == 0  # the same data
+    program("fit", table, "--resume", "--out", tmp_path / "a", "--draws", "21")  # the same data
 
 
-def test_a_fit_is_not_replaced_and_not_resumed_with_other_settings_or_data(program, reports, table, tmp_path):
-    out = tmp_path / "out"
-    result = program("fit", "--resume", "--out", out)
-    assert (result.exit_code, result.stderr) == (2, f"Error: {out} holds no fit: there is no settings.json\n")
-    assert program("fit", table, "--out", out, *SHORT).exit_code == 0
-    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
-    result = program("fit", table, "--out", out, *SHORT)
-    assert result.exit_code == 2
-    assert result.stderr == (
-        f"Error: {out} holds a fit: continue it with --resume, or choose another directory with --out\n"
-    )
-    result = program("fit", "--resume", "--out", out, "--burn-in", "9")
-    assert result.exit_code == 2
-    assert f"--burn-in is 8 in {out}: another value needs another --out" in result.stderr
-    other = tmp_path / "other.csv"
+def test_a_fit_is_not_replaced_and_not_resumed_with_other_settings_or_data(program, table, tmp_path):
+    out, other = tmp_path / "out", tmp_path / "other.csv"
+    program("fit", table, "--out", out, *SHORT)
     other.write_text(table.read_text().replace("NA", "1.5", 1))
-    result = program("fit", other, "--resume", "--out", out)
-    assert result.exit_code == 2
-    assert "holds the fit of other data than" in result.stderr
+    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    in_use = f"Error: {out} holds a fit: continue it with --resume, or choose another directory with --out\n"
+    program.fails(in_use, "fit", table, "--out", out, *SHORT)
+    setting = f"--burn-in is 8 in {out}: another value needs another --out"
+    program.fails(setting, "fit", "--resume", "--out", out, "--burn-in", "9")
+    program.fails("holds the fit of other data than", "fit", other, "--resume", "--out", out)
     assert before == {path: path.stat().st_mtime_ns for path in out.iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["nothing.csv", "--out", "o"], 2, "Error: there is no file nothing.csv"),
-        ([".", "--out", "o"], 2, "Error: . is a directory, not a table"),
-        (["bad.csv", "--out", "bad.csv"], 2, "Error: --out is a directory, and bad.csv is a file"),
-        (["--out", "o"], 2, "Error: name the table to fit"),
-        (["x.csv"], 2, "Missing option '--out'"),
-        (["x.csv", "--out", "o", "-k", "0"], 2, "neither 'auto' nor a whole number of at least 1"),
-        (["x.csv", "--out", "o", "--draws", "many"], 2, "'many' is neither 'auto' nor"),
-        (["x.csv", "--out", "o", "--prior", "flat"], 2, "'flat' is not one of"),
-        (["bad.csv", "--out", "o"], 1, "Error: bad.csv: line 3, column 'b': 'oops' is not a number"),
-        (["negative.csv", "--out", "o"], 1, "negative.csv: the lowest entry is -1"),
-        (["gaps.csv", "--out", "o"], 1, "gaps.csv: all entries are missing"),
-    ],
-)
-def test_errors_are_one_line_and_leave_no_directory(program, monkeypatch, tmp_path, arguments, code, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,oops\n4,5\n")
-    (tmp_path / "negative.csv").write_text("a,b\n1,2\n3,-1\n")
-    (tmp_path / "gaps.csv").write_text("a,b\nNA,\n,NA\n")
-    result = program("fit", *arguments)
-    assert result.exit_code == code
-    assert message in result.stderr
-    assert len([line for line in result.stderr.splitlines() if line.startswith("Error")]) == 1
-    assert "Traceback" not in result.output
-    assert not (tmp_path / "o").exists()
-
-
-def test_debug_shows_where_an_error_came_from(program, tmp_path):
-    path = tmp_path / "bad.csv"
-    path.write_text("a,b\n1,2\n3,oops\n4,5\n")
-    result = program("fit", path, "--out", tmp_path / "o", "--debug")
-    assert isinstance(result.exception, ValueError)
-
-
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_directory_is_one_line(program, reports, table, tmp_path):
-    locked = tmp_path / "locked"
-    locked.mkdir(mode=0o500)
-    result = program("fit", table, "--out", locked / "out", *SHORT)
-    assert result.exit_code == 1
-    assert result.stderr == f"Error: {locked / 'out'}: Permission denied\n"
-
-
-def test_a_file_in_the_way_is_one_line(program, reports, table):
-    result = program("fit", table, "--out", table / "out", *SHORT)
-    assert result.exit_code == 1
-    assert result.stderr == f"Error: {table / 'out'}: Not a directory\n"
+def test_data_from_a_pipe(program, table, tmp_path):
+    result = program("fit", "-", "--out", tmp_path / "out", *SHORT, input=table.read_bytes())
+    assert "standard input: text with commas" in result.stdout
+    assert posterior_in(tmp_path / "out").row_names[0] == "p0"
 
 
 # --- real processes
 
 PROGRAM = """
 import sys
-from bnmf.cli import app, directory
-directory.make_report = lambda path, *rest: path.write_text("report")
+from bnmf import report
+from bnmf.cli import app
+report.write_report = lambda fit, path, *rest, **more: path.write_text("report")
 app(sys.argv[1:], prog_name="bnmf")
 """
-LONG = ("--burn-in", "2500", "--chains", "2", "-k", "2", "--jobs", "1", "--draws")
+LONG = ("--burn-in", "2500", "--chains", "2", "-k", "2", "--jobs", "1", "--draws", "60")
 
 
 def begun(out, *arguments):
@@ -234,16 +157,16 @@ def begun(out, *arguments):
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
 @pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
-def test_a_fit_that_is_cut_off_is_resumed_with_the_same_draws(reports, program, table, tmp_path):
+def test_a_fit_that_is_cut_off_is_resumed_with_the_same_draws(program, table, tmp_path):
     """By Ctrl-C or a kill, when the first chain is done and the second one is being drawn."""
-    processes = {how: begun(tmp_path / str(how), table, *LONG, 60) for how in (signal.SIGINT, signal.SIGKILL)}
+    processes = {how: begun(tmp_path / str(how), table, *LONG) for how in (signal.SIGINT, signal.SIGKILL)}
     for how, process in processes.items():
         out, deadline = tmp_path / str(how), time.monotonic() + 90
         while not (out / "checkpoint" / "chain-0.npz").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         os.killpg(process.pid, how)
-    assert program("fit", table, "--out", tmp_path / "whole", *LONG, 60).exit_code == 0
-    whole = Posterior.load(tmp_path / "whole" / "posterior.npz")
+    program("fit", table, "--out", tmp_path / "whole", *LONG)
+    whole = posterior_in(tmp_path / "whole")
     for how, process in processes.items():
         out = tmp_path / str(how)
         stdout, stderr = process.communicate(timeout=60)
@@ -253,17 +176,9 @@ def test_a_fit_that_is_cut_off_is_resumed_with_the_same_draws(reports, program, 
             assert f"resume with: bnmf fit --resume --out {out}\n" in stderr
             assert "Traceback" not in stderr
             assert "p0, p1" in stdout
-        again = program("fit", "--resume", "--out", out)
-        assert again.exit_code == 0, again.output
-        resumed = Posterior.load(out / "posterior.npz")
+        program("fit", "--resume", "--out", out)
+        resumed = posterior_in(out)
         assert resumed.n_draws == 60
         np.testing.assert_array_equal(resumed.W, whole.W)
         np.testing.assert_array_equal(resumed.Z, whole.Z)
         assert not list(out.rglob("*.tmp"))
-
-
-def test_data_from_a_pipe(program, reports, table, tmp_path):
-    result = program("fit", "-", "--out", tmp_path / "out", *SHORT, input=table.read_bytes())
-    assert result.exit_code == 0, result.output
-    assert "standard input: text with commas" in result.stdout
-    assert Posterior.load(tmp_path / "out" / "posterior.npz").row_names[0] == "p0"

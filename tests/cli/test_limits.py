@@ -47,7 +47,6 @@ def test_other_cells_with_signs_are_no_limits(cell, tmp_path):
 def test_impute_fills_limits_within_them(program, short, water, small, tmp_path):
     out = tmp_path / "filled.csv"
     result = program("impute", water, "-o", out, "--interval", "0.9", "--lower", "lead=0", "--imputations", "3")
-    assert result.exit_code == 0, result.output
     below, above = small[:, 0] < 0.5, small[:, 4] > 1.0
     n_limited = below.sum() + above.sum() + np.isnan(small[:, 0]).sum()
     assert f"{n_limited} limits such as" in result.stdout
@@ -69,7 +68,6 @@ def test_triples_with_limits(program, short, tmp_path):
     lines = [f"s{i},m{j},{'<1' if (i, j) == (2, 3) else rng.integers(1, 6)}" for i in range(8) for j in range(5)]
     (tmp_path / "t.csv").write_text("site,metal,value\n" + "\n".join(lines) + "\n")
     result = program("impute", tmp_path / "t.csv", "--triples", "-o", tmp_path / "f.csv", "--capped", "m0=5")
-    assert result.exit_code == 0, result.output
     (filled,) = set((tmp_path / "f.csv").read_text().splitlines()) - set((tmp_path / "t.csv").read_text().splitlines())
     assert float(filled.removeprefix("s2,m3,")) <= 1.0
     assert "limits such as <0.01 or >100" in result.stdout
@@ -79,48 +77,15 @@ def test_triples_with_limits(program, short, tmp_path):
 
 def test_fit_keeps_limits_and_resumes_with_them(program, water, reports, tmp_path):
     out = tmp_path / "fit"
-    assert program("fit", water, "--out", out, *SHORT, "--floored", "b=0.4").exit_code == 0
+    program("fit", water, "--out", out, *SHORT, "--floored", "b=0.4")
     table = read_table(out / "data.npz")
     given = read_table(water).limited({}, {}, {}, {"b": 0.4})
     np.testing.assert_array_equal(table.lower, given.lower)
     np.testing.assert_array_equal(table.upper, given.upper)
-    again = program("fit", water, "--out", out, "--resume", "--draws", "12", "--floored", "b=0.4")
-    assert again.exit_code == 0, again.output
-    other = program("fit", water, "--out", out, "--resume", "--draws", "14")
-    assert other.exit_code != 0
-    assert "other data" in other.output
-    assert program("transform", out, water, "-o", tmp_path / "w.csv").exit_code == 0
+    program("fit", water, "--out", out, "--resume", "--draws", "12", "--floored", "b=0.4")
+    program.fails("other data", "fit", water, "--out", out, "--resume", "--draws", "14")
+    program("transform", out, water, "-o", tmp_path / "w.csv")
 
 
 def test_rank_takes_limits(program, water):
-    result = program(
-        "rank",
-        water,
-        "--ks",
-        "1,2",
-        "--folds",
-        "2",
-        "--burn-in",
-        "10",
-        "--draws",
-        "5",
-        "--capped",
-        "c=2",
-        "--jobs",
-        "1",
-    )
-    assert result.exit_code == 0, result.output
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (("--capped", "lead=big"), "--capped is VALUE or COLUMN=VALUE"),
-        (("--upper", "zinc=1"), "there is no column 'zinc'"),
-        (("--capped", "b=1000"), "--capped 1000: no entry of column 'b' is that large"),
-    ],
-)
-def test_wrong_limits_are_named(program, water, tmp_path, option, message):
-    result = program("impute", water, "-o", tmp_path / "f.csv", *option)
-    assert result.exit_code != 0
-    assert message in result.output
+    program("rank", water, "--ks", "1", "--folds", "2", "--burn-in", "10", "--draws", "5", "--capped", "c=2")

@@ -7,29 +7,24 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from tests.report.fits import fake, table_of
 
-from bnmf import BayesianNMF, Posterior, plots
+from bnmf import BayesianNMF, plots
 from bnmf.plots import diagnostics, factors
 from bnmf.plots.look import NAME_WIDTH
 from bnmf.selection import RankChoice
 
 
-def fake(n_rows, n_columns, *, names=False, by_column=True, seed=0):
+def fit(n_rows, n_columns, *, names=False, by_column=True):
     """Return a posterior of three components around known factors, and data that it fits."""
-    rng = np.random.default_rng(seed)
-    W, Z = rng.exponential(size=(n_rows, 3)), rng.exponential(size=(3, n_columns))
     noise = 0.01 * np.arange(1.0, n_columns + 1) * np.ones((2, 30, 1)) if by_column else np.full((2, 30), 0.04)
-    posterior = Posterior(
-        W * rng.uniform(0.97, 1.03, (2, 30, *W.shape)),
-        Z * rng.uniform(0.97, 1.03, (2, 30, *Z.shape)),
-        noise * rng.uniform(0.8, 1.2, noise.shape),
-        rng.uniform(1, 2, (2, 40)),
-        n_observed=n_rows * n_columns,
-        row_names=pd.Index([f"a long name of the row $number$ {i}" for i in range(n_rows)]) if names else None,
-        column_names=pd.Index([f"<column> {j}" for j in range(n_columns)]) if names else None,
-        scale=np.arange(1.0, n_columns + 1) if by_column else None,
-    )
-    X = np.abs(W @ Z + rng.normal(0, 0.2, (n_rows, n_columns)))
+    options = {"scale": np.arange(1.0, n_columns + 1)} if by_column else {}
+    if names:
+        options["row_names"] = pd.Index([f"a long name of the row $number$ {i}" for i in range(n_rows)])
+        options["column_names"] = pd.Index([f"<column> {j}" for j in range(n_columns)])
+    noise *= np.linspace(0.8, 1.2, 30).reshape(-1, *[1] * (noise.ndim - 2))
+    posterior = fake(n_rows, n_columns, noise_variance=noise, **options)
+    X = table_of(posterior, 0.0, names=False)
     X[0, 0] = np.nan
     return posterior, X
 
@@ -40,7 +35,7 @@ def axes():
 
 @pytest.mark.parametrize(("n_rows", "n_columns", "names"), [(3, 2, False), (450, 30, True)])
 def test_every_figure_is_drawn_at_any_size(n_rows, n_columns, names):
-    posterior, X = fake(n_rows, n_columns, names=names)
+    posterior, X = fit(n_rows, n_columns, names=names)
     figure = Figure(figsize=(16, 14))
     axes = figure.subplots(3, 4)
     plots.plot_convergence(posterior, axes[0, 0])
@@ -67,7 +62,7 @@ def test_every_figure_is_drawn_at_any_size(n_rows, n_columns, names):
 
 
 def test_models_and_current_axes_will_do():
-    _, X = fake(12, 5)
+    _, X = fit(12, 5)
     model = BayesianNMF(1, n_chains=2, burn_in=5, n_draws=10, random_state=0, calibrate=False).fit(X)
     mpl.use("Agg")
     from matplotlib import pyplot
@@ -85,14 +80,14 @@ def test_models_and_current_axes_will_do():
 
 
 def test_factor_shows_shares_in_groups():
-    posterior, _ = fake(50, 8)
+    posterior, _ = fit(50, 8)
     shares = np.asarray(plots.plot_factor(posterior, "W", axes()).images[0].get_array())
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert (np.diff(shares.argmax(axis=1)) >= 0).all()
 
 
 def test_component_has_the_largest_entries_with_intervals():
-    posterior, _ = fake(30, 8, names=True)
+    posterior, _ = fit(30, 8, names=True)
     rows, columns = plots.plot_component(posterior, 2, Figure().subplots(1, 2), n=5)
     W, Z = posterior.factor_means()
     np.testing.assert_allclose(rows.lines[0].get_xdata(), np.sort(W[:, 2])[::-1][:5])
@@ -104,7 +99,7 @@ def test_component_has_the_largest_entries_with_intervals():
 
 
 def test_completed_keeps_what_was_observed():
-    posterior, X = fake(20, 6, by_column=False)
+    posterior, X = fit(20, 6, by_column=False)
     panels = plots.plot_completed(posterior, X, Figure().subplots(1, 3))
     observed, completed, uncertainty = (panel.images[0].get_array() for panel in panels)
     ((row, column),) = np.argwhere(np.ma.getmaskarray(observed))
@@ -115,9 +110,9 @@ def test_completed_keeps_what_was_observed():
 
 def test_noise():
     """Common noise is one density per chain; known noise is in units of the column; of Student's t the scale."""
-    posterior, _ = fake(10, 4, by_column=False)
+    posterior, _ = fit(10, 4, by_column=False)
     assert len(plots.plot_noise(posterior, axes()).lines) == 2
-    assert (np.diff(plots.plot_noise(fake(10, 4)[0], axes()).lines[0].get_xdata()) >= 0).all()
+    assert (np.diff(plots.plot_noise(fit(10, 4)[0], axes()).lines[0].get_xdata()) >= 0).all()
     factor, unit = np.random.default_rng(0).uniform(0.5, 3.0, size=(10, 4)), np.array([1.0, 2.0, 5.0, 0.5])
     known = replace(posterior, noise_variance=np.ones((2, 30)), noise_factor=factor, scale=unit)
     ax = plots.plot_noise(known, axes())
@@ -128,7 +123,7 @@ def test_noise():
 
 
 def test_weights_and_rank():
-    posterior, _ = fake(10, 4)
+    posterior, _ = fit(10, 4)
     small = 100 * np.mean(posterior.W[0, -20:] < 0.1)
     labels = plots.plot_weights(posterior, axes()).get_legend_handles_labels()[1]
     assert labels[0] == f"chain 0 ({small:.0f}% below 0.1)"
@@ -138,7 +133,7 @@ def test_weights_and_rank():
 
 
 def test_coverage_of_draws_from_the_model_is_right():
-    posterior, _ = fake(60, 40, by_column=False)
+    posterior, _ = fit(60, 40, by_column=False)
     rows, columns = (part.ravel() for part in np.indices((60, 40)))
     draws = posterior.draws_of(rows, columns, noise=True, random_state=1).reshape(60, -1)
     values = draws[np.random.default_rng(2).integers(60, size=draws.shape[1]), np.arange(draws.shape[1])]
@@ -161,4 +156,4 @@ def test_coverage_of_draws_from_the_model_is_right():
 )
 def test_errors(draw, message):
     with pytest.raises(ValueError, match=message):
-        draw(*fake(4, 3))
+        draw(*fit(4, 3))

@@ -92,9 +92,7 @@ def _dense(table: Table, source: Path) -> tuple[Any, dict[str, Any]]:
 def _show(found: TableCheck, screen: Screen) -> None:
     """Show errors, coverage and seconds of each method."""
     rows = []
-    for method, (error, lowest, highest, coverage, seconds) in zip(
-        found.table.index, found.table.to_numpy(), strict=True
-    ):
+    for method, error, lowest, highest, coverage, seconds in found.table.itertuples():
         inside = f"{coverage:.1%}" if coverage >= 0 else ""  # NaN without intervals
         rows.append([method, f"{error:.3f}", f"{lowest:.3f} to {highest:.3f}", inside, f"{seconds:.1f}"])
     screen.show(["predicted by", "error", "range", "in 90% intervals", "seconds"], rows)

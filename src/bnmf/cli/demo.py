@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from bnmf.cli import directory
 from bnmf.cli.outcome import Debug, command
 from bnmf.cli.sampling import fitted
 from bnmf.cli.screen import Screen
@@ -30,12 +29,13 @@ def demo(
     from bnmf.checking import check_table
     from bnmf.estimator import BayesianNMF
     from bnmf.imputer import ANY_TABLE
+    from bnmf.report import write_report
 
     screen = Screen()
     out.mkdir(parents=True, exist_ok=True)
     settings: Any = {**ANY_TABLE, "random_state": 0, "n_jobs": -1}
-    checks, rows = {}, []
-    for name, complete in demonstration.tables().items():
+    tables, checks, rows = demonstration.tables(), {}, []
+    for name, complete in tables.items():
         n_rows, n_columns = complete.shape
         screen.say(f"{name}: {n_rows} rows x {n_columns} columns, a fifth of the entries is hidden and predicted")
         found = check_table(
@@ -49,31 +49,25 @@ def demo(
         checks[name] = found
         errors = [f"{error:.2f}" for error in found.table["error"]]
         rows.append([name, *errors, f"{found.table['coverage'].iloc[0]:.0%}"])
-    methods = [*next(iter(checks.values())).table.index]
-    screen.show(["error", *methods, "coverage"], rows)
+    screen.show(["error", *found.table.index, "coverage"], rows)
     screen.explain(
         "Root mean squared errors of the hidden entries, in standard deviations of the columns; the imputers of "
         "scikit-learn work on scaled columns. Coverage is the share of hidden entries inside bnmf's 90% intervals."
     )
-    shown = demonstration.example(demonstration.tables()["breast cancer"])
+    shown = tables["breast cancer"]
     screen.say("\nThe hidden entries of breast cancer with their intervals, for the picture:")
     picture, report = out / "demo.png", out / "report.html"
-    demonstration.draw(checks, shown, fitted(shown.table(), screen, **settings), picture)
-    table = demonstration.cultivars().table()
+    demonstration.draw(checks, shown, fitted(demonstration.seen(shown), screen, **settings), picture)
+    table = demonstration.seen(demonstration.cultivars())
     screen.say("\nThe wines as sums of three nonnegative components, for the report:")
-    options: Any = {
-        "n_components": 3,
-        "offset": "min",
-        "noise": "column",
-        "n_draws": 400,
-        "random_state": 0,
-        "n_jobs": -1,
-    }
+    options: Any = {"n_components": 3, "offset": "min", "noise": "column", "n_draws": 400}
+    options |= {"random_state": 0, "n_jobs": -1}
     posterior = fitted(table, screen, **options)
     screen.judge(posterior.verdict)
     screen.explain(
         f"The largest component of a wine tells its cultivar, which the fit has not seen, for "
         f"{demonstration.recognised(posterior):.0%} of the wines."
     )
-    directory.make_report(report, posterior, table.observed(), "Wines, a fifth of the entries hidden", options)
+    title = "Wines, a fifth of the entries hidden"
+    write_report(posterior, report, table.observed(), title=title, settings=options)
     screen.say(f"Open {picture} and {report}", style="bold")

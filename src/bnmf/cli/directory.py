@@ -54,6 +54,7 @@ class FitDirectory:
         """Replace the settings."""
         from bnmf.utils.files import write_bytes
 
+        self.path.mkdir(parents=True, exist_ok=True)
         write_bytes(self.path / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())
 
     # --- what is there
@@ -106,17 +107,12 @@ class FitDirectory:
 
     def report(self, posterior: Posterior) -> Path:
         """Write the report of a finished fit, and return its path."""
-        settings = self.settings()
-        path = self.path / "report.html"
-        make_report(path, posterior, self.table().observed(), f"Fit of {Path(settings['data']).name}", settings)
+        from bnmf import report
+
+        settings, path = self.settings(), self.path / "report.html"
+        title = f"Fit of {Path(settings['data']).name}"
+        report.write_report(posterior, path, self.table().observed(), title=title, settings=settings)
         return path
-
-
-def make_report(path: Path, posterior: Posterior, data: Any, title: str, settings: dict[str, Any] | None) -> None:
-    """Write the report of a fit: the one place that calls for it."""
-    from bnmf.report import write_report
-
-    write_report(posterior, path, data, title=title, settings=settings)
 
 
 def component_names(number: int) -> list[str]:

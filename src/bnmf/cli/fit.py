@@ -12,12 +12,14 @@ from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
-from bnmf.cli.sampling import check_values, fitted, fitted_by
+from bnmf.cli.sampling import check_values, fitted, fitted_by, judge, longer
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from bnmf.posterior import Posterior
     from bnmf.tables import Table
 
+KEPT = "What was drawn is kept; resume with:"
 FIXED = ("components", "prior", "noise", "scale", "offset", "burn_in", "seed")
 """Settings that a fit keeps when it is resumed."""
 CHANGEABLE = ("chains", "draws", "max_time")
@@ -75,45 +77,58 @@ def fit(
     fit.h5ad with the factors in obsm and varm. If the fit is
     cut off, by Ctrl-C or worse, --resume continues it and gives the draws of an uninterrupted run.
     """
-    screen = Screen()
-    directory = FitDirectory(out)
+    screen, directory = Screen(), FitDirectory(out)
     given = {name: context.params[name] for name in (*FIXED, *CHANGEABLE)}
     how = f"{context.find_root().info_name} fit --resume --out {shlex.quote(str(out))}"
     if scheduler is not None:
+        how += f" --scheduler {scheduler}"
         ignored = [name for name, value in vars(reading).items() if name != "triples" and value is not None]
         if ignored:
             option = ignored[0].replace("_", "-")
             raise WrongUse(f"--{option} is for a table in a file, and cannot be combined with --scheduler")
-        settings = _of_parts(context, directory, data, given, resume) | {"scheduler": scheduler}
-        if not resume:
-            settings["triples"] = reading.triples
-        directory.path.mkdir(parents=True, exist_ok=True)
-        directory.write_settings(settings)
-        _fit_parts(settings, directory, screen, jobs, how)
-        return
     if resume:
-        settings, table = _changed(context, directory, given), directory.table()
-        if data is not None and not _same(reading.table(data), table):
-            raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
+        settings = _changed(context, directory, given)
         screen.say(f"Resuming the fit of {settings['data']} in {out}.")
-        screen.describe(table, out / "data.npz")
-        directory.write_settings(settings)
     elif data is None:
         raise WrongUse("name the table to fit: bnmf fit DATA --out DIR (only --resume needs none)")
     else:
         directory.check_unused()
-        table = reading.table(data)
-        screen.describe(table, data)
-        if reading.triples:
-            left = {name: value for name, value in options.RATINGS.items() if _is_default(context, name)}
-            given |= left
-            if left:
-                words = " ".join(f"--{name} {value}" for name, value in left.items())
-                screen.say(f"  Settings for triples, where you did not give others: {words}")
-        settings = {"bnmf": __version__, "data": str(data), "unstored": table.unstored, **given}
-        _check(table, settings)
-        directory.begin(table, settings)
-    _sample(table, settings, directory, screen, jobs, how)
+        settings = {"bnmf": __version__, "data": str(data), "unstored": None, **given}
+    if scheduler is not None:
+        settings |= {"scheduler": scheduler} | ({} if resume else {"triples": reading.triples})
+        posterior = _fit_parts(settings, directory, screen, jobs, how)
+    else:
+        table = directory.table() if resume else reading.table(data)  # type: ignore[arg-type]
+        if resume and data is not None and not _same(reading.table(data), table):
+            raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
+        screen.describe(table, out / "data.npz" if resume else settings["data"])
+        if resume:
+            directory.write_settings(settings)
+        else:
+            settings |= _for_triples(context, screen) if reading.triples else {}
+            settings["unstored"] = table.unstored
+            _check(table, settings)
+            directory.begin(table, settings)
+        posterior = fitted(table, screen, f"{KEPT} {how}", **_parameters(settings, directory, jobs))
+    try:
+        more = longer(settings["max_time"]) if settings["draws"] == "auto" else "--draws auto"
+        judge(posterior, screen, f"Take more draws with: {how} {more}")
+        directory.finish(posterior)
+        if scheduler is None:
+            screen.say(f"Report to open: {directory.report(posterior)}", style="bold")
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted. {KEPT} {how}") from None
+    files = "W.csv, Z.csv, posterior.npz, " + ("data.npz, settings.json" if scheduler is None else "settings.json")
+    screen.say(f"{'Also in' if scheduler is None else 'In'} {directory.path}: {files}")
+
+
+def _for_triples(context: typer.Context, screen: Screen) -> dict[str, Any]:
+    """Return the settings for triples that the user did not choose."""
+    settings = {name: value for name, value in options.RATINGS.items() if _is_default(context, name)}
+    if settings:
+        words = " ".join(f"--{name} {value}" for name, value in settings.items())
+        screen.say(f"  Settings for triples, where you did not give others: {words}")
+    return settings
 
 
 def _check(table: Table, settings: dict[str, Any]) -> None:
@@ -128,18 +143,6 @@ def _check(table: Table, settings: dict[str, Any]) -> None:
             f"--offset {settings['offset']} would store every zero of a sparse table: leave it out, or use --unstored "
             "missing"
         )
-
-
-def _of_parts(
-    context: typer.Context, directory: FitDirectory, data: Path | None, given: dict[str, Any], resume: bool
-) -> dict[str, Any]:
-    """Return the settings of a fit of Parquet parts, which are not copied."""
-    if resume:
-        return _changed(context, directory, given)
-    directory.check_unused()
-    if data is None:
-        raise WrongUse("name the directory of Parquet parts: bnmf fit PARTS --scheduler ADDRESS --out DIR")
-    return {"bnmf": __version__, "data": str(data), **given}
 
 
 def _changed(context: typer.Context, directory: FitDirectory, given: dict[str, Any]) -> dict[str, Any]:
@@ -167,58 +170,32 @@ def _same(a: Table, b: Table) -> bool:
     return names and fingerprint(a.observed()) == fingerprint(b.observed())
 
 
-def _sample(
-    table: Table, settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, again: str
-) -> None:
-    """Fit, write the results, and say what they are worth."""
-    go_on = f"What was drawn is kept; resume with: {again}"
-    posterior = fitted(table, screen, go_on, **_parameters(settings, directory, jobs))
-    try:
-        screen.judge(posterior.verdict)
-        if posterior.verdict["predictions"].level not in ("good", "usable"):
-            more = (
-                f"--max-time {10 * (settings['max_time'] or 60.0):g}" if settings["draws"] == "auto" else "--draws auto"
-            )
-            screen.say(f"Take more draws with: {again} {more}")
-        directory.finish(posterior)
-        report = directory.report(posterior)
-    except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted. {go_on}") from None
-    screen.say(f"Report to open: {report}", style="bold")
-    screen.say(f"Also in {directory.path}: W.csv, Z.csv, posterior.npz, data.npz, settings.json")
-
-
-def _fit_parts(settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, again: str) -> None:
-    """Fit a directory of Parquet parts on a Dask cluster, and write the posterior and the factors."""
+def _fit_parts(
+    settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, how: str
+) -> Posterior:
+    """Return the posterior of a directory of Parquet parts, which are not copied, on a Dask cluster."""
     from bnmf.distributed import ClusterLost, read_blocks, read_triples
     from bnmf.distributed.cluster import connected
 
     parts = Path(settings["data"])
     if not parts.is_dir():
         raise WrongUse(f"--scheduler takes a directory of Parquet parts that all workers see, and {parts} is none")
-    go_on = f"What was drawn is kept; resume with: {again} --scheduler {settings['scheduler']}"
+    settings["unstored"] = "missing" if settings["triples"] else "zero"
     with connected(settings["scheduler"]) as n_threads:
+        directory.write_settings(settings)
         screen.say(f"Connected to {settings['scheduler']}: {n_threads} threads.")
         X = read_triples(parts) if settings["triples"] else read_blocks(parts)
-        unstored = "missing" if settings["triples"] else "zero"
+        parameters = _parameters(settings, directory, jobs) | {"unstored": settings["unstored"]}
         try:
-            parameters = _parameters(settings, directory, jobs) | {"unstored": unstored}
-            posterior = fitted_by(lambda model: model.fit(X), screen, go_on, **parameters)
+            return fitted_by(lambda model: model.fit(X), screen, f"{KEPT} {how}", **parameters)
         except ClusterLost as error:
-            raise ValueError(f"{error}. {go_on}") from None
-    screen.judge(posterior.verdict)
-    directory.finish(posterior)
-    screen.say(f"In {directory.path}: W.csv, Z.csv, posterior.npz, settings.json", style="bold")
+            raise ValueError(f"{error}. {KEPT} {how}") from None
 
 
 def _parameters(settings: dict[str, Any], directory: FitDirectory, jobs: int | None) -> dict[str, Any]:
     """Return the parameters of BayesianNMF."""
-    return {
+    return options.model_parameters(*(settings[name] for name in ("prior", "noise", "scale", "offset"))) | {
         "n_components": settings["components"],
-        "prior": settings["prior"],
-        "noise": settings["noise"],
-        "scale": None if settings["scale"] == "none" else settings["scale"],
-        "offset": None if settings["offset"] == "none" else settings["offset"],
         "n_chains": settings["chains"],
         "burn_in": settings["burn_in"],
         "n_draws": settings["draws"],

@@ -18,7 +18,6 @@ from bnmf.cli.screen import Screen, counted
 from bnmf.cli.transform import rows_of_fit
 
 if TYPE_CHECKING:
-    from bnmf.imputer import NMFImputer
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
     from bnmf.utils.typing import Floats, Indices
@@ -88,8 +87,11 @@ def impute(
     """
     import numpy as np
 
+    from bnmf.imputer import ANY_TABLE
+
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
+    prob = (interval or CELLS_INTERVAL) if interval or cells else None
     numbered = [beside(out, str(number)) for number in range(1, imputations + 1)]
     ends = [beside(out, "lower"), beside(out, "upper")] if interval else []
     if str(out) == "-" and (ends or numbered):
@@ -100,7 +102,8 @@ def impute(
     refuse_inputs(outputs, [data, *(fit.glob("*") if fit else ())])
     for path in outputs:
         _check_writable(path)
-    sampling: dict[str, Any] = {"max_time": max_time, "random_state": seed, "n_jobs": jobs or -1}
+    sampling: dict[str, Any] = {"n_components": components, "n_draws": "auto", "max_time": max_time}
+    sampling |= {"random_state": seed, "n_jobs": jobs or -1}
     kinds = kinds_of(kind or ())
     if kinds and (fit or reading.triples):
         raise WrongUse(f"--kind does not go with {'--fit' if fit else '--triples'}: its columns are of numbers")
@@ -111,26 +114,30 @@ def impute(
     table = _without_the_unfillable(table, kinds, screen)
     output = _output(table, out, data, cells)
     rows, columns = _fillable(table)
-    asked = (interval or CELLS_INTERVAL) if interval or cells else None, imputations, seed
+    limits, asked = _limits_at(table, rows, columns), (prob, imputations, seed)
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
         found = Values([], ([], []), [[]] * imputations)
     elif fit is not None:
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
-        found = _numbers(posterior, rows, order[columns], _limits_at(table, rows, columns), *asked)
+        found = _numbers(posterior, rows, order[columns], limits, *asked)
     elif kinds or table.words:
-        imputer, X = _fit_kinds(table, kinds, screen, n_components=components, **sampling)
-        found = _of_kinds(imputer, X, table, (rows, columns), *asked)
+        found = _by_kinds(table, kinds, screen, sampling, (rows, columns), prob, imputations)
     else:
-        posterior = _fit(table, data, screen, components, sampling, triples=reading.triples)
-        found = _numbers(posterior, rows, columns, _limits_at(table, rows, columns), *asked)
+        check_values(table, data, negative=True)
+        # Subtracting means would store every zero of a sparse table.
+        ratings = options.RATINGS | {"prior": "normal"}
+        settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
+        posterior = fitted(table, screen, **settings, **sampling)
+        judge_predictions(posterior, screen, max_time)
+        found = _numbers(posterior, rows, columns, limits, *asked)
     files = [(out, found.mean), *zip(ends, found.ends, strict=False), *zip(numbered, found.copies, strict=True)]
     for path, values in files:
         _write(path, output, rows, columns, values)
     if cells:
         _write_cells(cells, table, rows, columns, found.mean, *found.ends)
     if str(out) != "-":
-        n_limited = int((~np.isnan(_limits_at(table, rows, columns)[0])).sum())
+        n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
         screen.say(f"Filled {entries}: {out}", style="bold")
     if ends:
@@ -138,7 +145,7 @@ def impute(
     if numbered:
         screen.say(f"Multiple imputations: {numbered[0]}{f' to {numbered[-1]}' if imputations > 1 else ''}")
     if cells:
-        screen.say(f"What was filled, with {interval or CELLS_INTERVAL:.0%} intervals: {cells}")
+        screen.say(f"What was filled, with {prob:.0%} intervals: {cells}")
 
 
 # --- what is filled
@@ -265,49 +272,35 @@ def _numbers(
     return Values(values(number.predict, 1)[0], ends, copies)
 
 
-def _of_kinds(
-    imputer: NMFImputer, X: Any, table: Table, at: Any, prob: float | None, n_copies: int, seed: int
+def _by_kinds(
+    table: Table,
+    kinds: dict[str, Any],
+    screen: Screen,
+    sampling: dict[str, Any],
+    at: Any,
+    prob: float | None,
+    n_copies: int,
 ) -> Values:
-    """Return the values of entries by the kinds of their columns; categories without an order have no interval."""
-    limits: dict[str, Any] = {"lower": table.lower, "upper": table.upper}
-    ends = () if prob is None else imputer.interval(X, prob, **limits)
-    copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
-    mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
-    return Values(mean, others[: len(ends)], others[len(ends) :])
-
-
-def _fit(
-    table: Table, data: Path, screen: Screen, components: Any, sampling: dict[str, Any], *, triples: bool
-) -> Posterior:
-    """Return the posterior of a table of numbers, and say what its predictions are worth."""
-    from bnmf.imputer import ANY_TABLE
-
-    check_values(table, data, negative=True)
-    # Subtracting means would store every zero of a sparse table.
-    settings = {} if table.has_implicit_zeros else options.RATINGS | {"prior": "normal"} if triples else ANY_TABLE
-    posterior = fitted(table, screen, n_components=components, n_draws="auto", **settings, **sampling)
-    judge_predictions(posterior, screen, sampling["max_time"])
-    return posterior
-
-
-def _fit_kinds(table: Table, kinds: dict[str, Any], screen: Screen, **parameters: Any) -> tuple[NMFImputer, Any]:
-    """Return an imputer that was fitted to a table by the kinds of its columns, and the table as it takes it."""
+    """Fit a table by the kinds of its columns, and return the values of entries; categories have no intervals."""
     from bnmf.imputer import ANY_TABLE, NMFImputer
 
     X = table.frame()
     limited = set() if table.limits is None else set(table.limits.columns.tolist())
-    for at in set(range(X.shape[1])) - limited - table.words.keys():
-        if not (X.iloc[:, at] % 1 > 0).any():  # numbers without limits that are all whole
-            X.isetitem(at, X.iloc[:, at].astype("Int64").array)
+    for column in set(range(X.shape[1])) - limited - table.words.keys():
+        if not (X.iloc[:, column] % 1 > 0).any():  # numbers without limits that are all whole
+            X.isetitem(column, X.iloc[:, column].astype("Int64").array)
     imputer = NMFImputer(kinds=kinds, keep_empty_features=True)
+    limits: dict[str, Any] = {"lower": table.lower, "upper": table.upper}
 
     def fit(model: Any) -> Any:
-        imputer.set_params(estimator=model).fit(X, lower=table.lower, upper=table.upper)
-        return imputer.estimator_
+        return imputer.set_params(estimator=model).fit(X, **limits).estimator_
 
-    posterior = fitted_by(fit, screen, n_draws="auto", **ANY_TABLE, **parameters)
-    judge_predictions(posterior, screen, parameters["max_time"])
-    return imputer, X
+    judge_predictions(fitted_by(fit, screen, **ANY_TABLE, **sampling), screen, sampling["max_time"])
+    ends = () if prob is None else imputer.interval(X, prob, **limits)
+    seed = sampling["random_state"]
+    copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
+    mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
+    return Values(mean, others[: len(ends)], others[len(ends) :])
 
 
 # --- files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,13 +20,35 @@ DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank":
 def _number_or_auto(text: str | int) -> int | str:
     if text == "auto":
         return "auto"
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
+    if not str(text).isdecimal() or int(text) < 1:
         raise typer.BadParameter(f"{text!r} is neither 'auto' nor a whole number of at least 1.")
-    return number
+    return int(text)
+
+
+def _priors() -> list[str]:
+    from bnmf.priors.names import LEARNED, MODELS
+
+    return [*LEARNED, *MODELS]
+
+
+def _noises() -> list[str]:
+    from bnmf.noise import Noise
+
+    return [name for name, kind in Noise.by_name.items() if not kind.is_known]  # known noise is no option
+
+
+def _named(name: str, names: Callable[[], list[str]], text: str) -> Any:
+    """Return an option that takes one of some names, which are imported when the option is given."""
+
+    def parse(given: str) -> str:
+        if given not in names():
+            raise typer.BadParameter(f"{given!r} is not one of {', '.join(map(repr, names()))}.")
+        return given
+
+    def complete(incomplete: str) -> list[str]:
+        return [each for each in names() if each.startswith(incomplete)]
+
+    return typer.Option(name, metavar="NAME", parser=parse, autocompletion=complete, help=text)
 
 
 # --- what is read
@@ -129,16 +151,22 @@ Components = Annotated[
     ),
 ]
 Prior = Annotated[
-    Literal["ard", "exponential", "half-normal", "normal", "laplace", "gee", "gl12", "gl22", "glinf", "gl22inf"],
-    typer.Option(
+    str,
+    _named(
         "--prior",
-        help="ard (exponential), half-normal, normal and laplace learn a rate for each component; the last two allow "
-        "negative numbers. The others are models of the paper.",
+        _priors,
+        "ard (exponential), half-normal, normal and laplace learn a rate for each component; the last two allow "
+        "negative numbers. gee, gl12, gl22, glinf and gl22inf are models of the paper.",
     ),
 ]
 Noise = Annotated[
-    Literal["auto", "contaminated", "column", "row", "both", "common", "student-t"],
-    typer.Option("--noise", help="What has a noise variance of its own."),
+    str,
+    _named(
+        "--noise",
+        _noises,
+        "What has a noise variance of its own: column, row, both or common; contaminated and student-t expect gross "
+        "errors, and auto takes column or contaminated.",
+    ),
 ]
 Scale = Annotated[
     Literal["column", "matrix", "none"],
@@ -153,6 +181,14 @@ Offset = Annotated[
         "mean, for --prior normal or laplace.",
     ),
 ]
+
+
+def model_parameters(prior: str, noise: str, scale: str, offset: str) -> dict[str, Any]:
+    """Return the parameters of BayesianNMF, in which no scale and no offset are None."""
+    none = {"none": None}
+    return {"prior": prior, "noise": noise, "scale": none.get(scale, scale), "offset": none.get(offset, offset)}
+
+
 RATINGS: dict[str, Any] = {"noise": "both", "scale": "matrix", "offset": "both"}
 """Settings for triples, whose rows and columns are alike and share one unit, by ``python -m benchmarks.ratings``."""
 

@@ -71,20 +71,17 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def _expanded(function: Callable[..., None]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
     """Return the parameters of a command with the fields of dataclasses in their place, and the dataclasses."""
     hints = get_type_hints(function, include_extras=True)
-    parameters, groups = [], {}
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        if not is_dataclass(hints[name]):
-            parameters.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
-            continue
-        group: Any = hints[name]
-        groups[name] = group
-        of_fields = get_type_hints(group, include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=of_fields[field.name]
-            )
-            for field in fields(group)
-        ]
+        members: tuple[Any, ...] = (parameter,)
+        types = hints
+        if is_dataclass(hints[name]):
+            groups[name], members = hints[name], fields(hints[name])
+            types = get_type_hints(hints[name], include_extras=True)
+        for each in members:
+            options = {"default": each.default, "annotation": types[each.name]}
+            parameters.append(inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, **options))
     return parameters, groups
 
 

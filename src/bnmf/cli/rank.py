@@ -78,10 +78,7 @@ def rank(
     screen.describe(table, data)
     check_values(table, data, negative=offset in ("min", "mean") or allows_negative(prior))
     estimator = BayesianNMF(
-        prior=prior,
-        noise=noise,
-        scale=None if scale == "none" else scale,
-        offset=None if offset == "none" else offset,
+        **options.model_parameters(prior, noise, scale, offset),
         unstored=table.unstored,
         n_chains=chains,
         burn_in=burn_in,

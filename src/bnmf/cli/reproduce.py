@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from bnmf.cli.outcome import INTERRUPTED, Debug, command
-
-
-class Experiment(StrEnum):
-    """The experiments that can be run."""
-
-    convergence = "convergence"
-    factors = "factors"
-    prediction = "prediction"
-    noise = "noise"
-    all = "all"
+from bnmf.cli.outcome import Debug, Interrupted, command
 
 
 @command
 def reproduce(
-    experiment: Annotated[Experiment, typer.Argument(help="The experiment to run.")] = Experiment.all,
+    experiment: Annotated[
+        Literal["convergence", "factors", "prediction", "noise", "all"], typer.Argument(help="The experiment to run.")
+    ] = "all",
     data_dir: Annotated[
         Path | None,
         typer.Option(help="Directory with the data. Without it the data are downloaded.", exists=True, file_okay=False),
@@ -48,9 +39,8 @@ def reproduce(
 
     from bnmf.paper import experiments
     from bnmf.paper import reproduce as paper
-    from bnmf.paper.fits import Interrupted
 
-    chosen = experiments.EXPERIMENTS if experiment is Experiment.all else (experiment.value,)
+    chosen = experiments.EXPERIMENTS if experiment == "all" else (experiment,)
     settings = experiments.Settings(repeats=repeats, seed=seed)
     if quick:
         settings = experiments.quick(settings)
@@ -58,7 +48,6 @@ def reproduce(
     try:
         page = paper.reproduce(chosen, datasets, settings, out, n_jobs=jobs or joblib.cpu_count(), progress=True)
     except KeyboardInterrupt as interrupt:
-        done = f"{interrupt} and kept in {out / paper.FITS_DIRECTORY}. " if isinstance(interrupt, Interrupted) else ""
-        typer.echo(f"\nInterrupted. {done}Run the same command again to continue.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        done = f"{interrupt} and kept in {out / paper.FITS_DIRECTORY}. " if str(interrupt) else ""
+        raise Interrupted(f"Interrupted. {done}Run the same command again to continue.") from None
     typer.echo(f"Results: {page}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +70,23 @@ def fitted_by(
     return posterior
 
 
-def judge_predictions(posterior: Posterior, screen: Screen, max_time: float | None) -> None:
-    """Say what the predictions of a fit are worth."""
-    from bnmf.posterior.verdict import WARNED, Verdict
+def judge(posterior: Posterior, screen: Screen, advice: str, purposes: Collection[str] | None = None) -> None:
+    """Show the verdict on a fit, or what it says about some purposes, and an advice if predictions are not usable."""
+    from bnmf.posterior.verdict import Verdict
 
-    screen.judge(Verdict(tuple(finding for finding in posterior.verdict if finding.purpose in WARNED)))
-    if posterior.verdict["predictions"].level not in ("good", "usable"):
-        screen.say(f"Give it more time with: --max-time {10 * (max_time or 60.0):g}")
+    verdict = posterior.verdict
+    screen.judge(Verdict(tuple(finding for finding in verdict if purposes is None or finding.purpose in purposes)))
+    if verdict["predictions"].level not in ("good", "usable"):
+        screen.say(advice)
+
+
+def judge_predictions(posterior: Posterior, screen: Screen, max_time: float | None) -> None:
+    """Show what the predictions of a fit are worth."""
+    from bnmf.posterior.verdict import WARNED
+
+    judge(posterior, screen, f"Give it more time with: {longer(max_time)}", WARNED)
+
+
+def longer(max_time: float | None) -> str:
+    """Return the option that allows ten times as long."""
+    return f"--max-time {10 * (max_time or 60.0):g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bnmf.posterior.verdict import Verdict
@@ -25,10 +25,9 @@ class Screen:
     def __init__(self, to_stderr: bool = False) -> None:
         from rich.console import Console
 
-        plain: Any = {"stderr": to_stderr, "highlight": False, "markup": False, "emoji": False}
-        self.console = Console(**plain)
+        self.console = Console(stderr=to_stderr, highlight=False, markup=False, emoji=False)
         if not self.console.is_terminal:
-            self.console = Console(**plain, width=MAX_WIDTH)
+            self.console.width = MAX_WIDTH
 
     def say(self, text: str, style: str | None = None) -> None:
         """Show a line as it is, so that paths in it can be copied."""
@@ -48,14 +47,15 @@ class Screen:
         from bnmf.utils.text import printable
 
         lines = Lines(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for place, heading in enumerate(headings):
-            lines.add_column(heading, justify="left" if place == 0 else "right")
+        lines.add_column(headings[0])
+        for heading in headings[1:]:
+            lines.add_column(heading, justify="right")
         for row in rows:
             lines.add_row(*map(printable, row))
         self.console.print("", lines, "", sep="\n")
 
     def judge(self, verdict: Verdict) -> None:
-        """Show the verdict on a fit, a paragraph for each finding. How to take more draws is for the command to say."""
+        """Show the verdict on a fit, a paragraph for each finding; how to take more draws is for the command to say."""
         for finding in verdict:
             advised = finding if finding.purpose != "predictions" else replace(finding, advice="")
             text = str(advised).replace("`burn_in`", "--burn-in").replace('noise="student-t"', "--noise student-t")
@@ -110,18 +110,12 @@ def facts_of(table: Table) -> list[str]:
     if table.limits is not None:
         np.add.at(of_rows, table.limits.rows, 1)
         np.add.at(of_columns, table.limits.columns, 1)
-    for what, counts, labels, then in (
-        ("row", of_rows, table.row_labels, "a typical row is predicted"),
-        (
-            "column",
-            of_columns,
-            table.column_labels,
-            "nothing tells what belongs there, and impute leaves it empty",
-        ),
-    ):
+    then = "a typical row is predicted", "nothing tells what belongs there, and impute leaves it empty"
+    sides = ("row", of_rows, table.row_labels), ("column", of_columns, table.column_labels)
+    for (what, counts, labels), consequence in zip(sides, then, strict=True):
         empty = [labels[at] for at in np.flatnonzero(counts == 0)]
         if empty:
-            lines.append(f"No observed entry in {counted(len(empty), what)} ({_listed(empty)}): {then}.")
+            lines.append(f"No observed entry in {counted(len(empty), what)} ({_listed(empty)}): {consequence}.")
     for what, names in (("row name", table.row_names), ("column name", table.column_names)):
         twice = repeated(names)
         if twice:

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binom
 
-from bnmf.plots.look import (
-    ACCENT,
-    COLOUR_MAP,
-    INK,
-    SOFT,
-    chain_line,
-    column_scale,
-    current_axes,
-    legend,
-    name_ticks,
-    posterior_of,
-    tidy,
-)
+from bnmf.plots import look
 from bnmf.posterior import Posterior
 from bnmf.posterior.predictions import tiles
 from bnmf.selection import RankChoice
@@ -50,17 +38,17 @@ def plot_convergence(fit: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    ax, posterior = current_axes(ax), posterior_of(fit)
+    ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     n_chains, n_sweeps = posterior.train_mse.shape
     if posterior.burn_in > 0:
         ax.axvspan(0, posterior.burn_in + 0.5, color="#ececec", linewidth=0, zorder=0)
         place = (0.5 * posterior.burn_in, 0.98)
         ax.text(*place, "burn-in", transform=ax.get_xaxis_transform(), ha="center", va="top", size=8, color="#555555")
     for chain, mse in enumerate(posterior.train_mse):
-        ax.plot(np.arange(1, n_sweeps + 1), mse, **chain_line(chain, n_chains, n_sweeps))
+        ax.plot(np.arange(1, n_sweeps + 1), mse, **look.chain_line(chain, n_chains, n_sweeps))
     ax.set(xlabel="sweep", ylabel="mean squared error, observed entries", yscale="log", xlim=(0, n_sweeps + 1))
-    tidy(ax)
-    legend(ax, ncols=2 if n_chains > 3 else 1)
+    look.tidy(ax)
+    look.legend(ax, ncols=2 if n_chains > 3 else 1)
     return ax
 
 
@@ -81,11 +69,11 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    ax, posterior = current_axes(ax), posterior_of(fit)
+    ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     variance = posterior.noise_variance
     if posterior.noise_factor is not None:  # of a column as a whole
         variance = variance.reshape(*variance.shape[:2], -1) * np.mean(posterior.noise_factor**2, axis=0)
-    sd, scale = np.sqrt(variance), column_scale(posterior)
+    sd, scale = np.sqrt(variance), look.column_scale(posterior)
     kind = "sd" if posterior.df is None else "scale of Student's t"
     label = "noise, standard deviation" if posterior.df is None else f"noise, {kind}"
     if scale is not None:
@@ -93,7 +81,9 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     if sd.ndim == 2 or np.allclose(sd, sd[:, :, :1]):  # common noise differs between columns by their scales only
         _densities(sd if sd.ndim == 2 else sd[:, :, 0], ax)
     else:
-        _by_column(posterior, sd, ax)
+        low, middle, high = np.quantile(sd.reshape(-1, sd.shape[2]), [0.05, 0.5, 0.95], axis=0)
+        order = np.argsort(middle, kind="stable")
+        look.intervals(ax, labels(posterior.column_names, order, "column"), middle[order], low[order], high[order])
     ax.set_xlabel(label)
     return ax
 
@@ -104,22 +94,10 @@ def _densities(sd: Floats, ax: Axes) -> None:
     centres = 0.5 * (edges[:-1] + edges[1:])
     for chain, draws in enumerate(sd):
         density = np.histogram(draws, edges, density=True)[0]
-        ax.plot(centres, density, drawstyle="steps-mid", **chain_line(chain, len(sd), len(centres)))
+        ax.plot(centres, density, drawstyle="steps-mid", **look.chain_line(chain, len(sd), len(centres)))
     ax.set(ylabel="posterior density", ylim=(0, None))
-    tidy(ax)
-    legend(ax)
-
-
-def _by_column(posterior: Posterior, sd: Floats, ax: Axes) -> None:
-    """Draw a point and an interval for each column."""
-    low, middle, high = np.quantile(sd.reshape(-1, sd.shape[2]), [0.05, 0.5, 0.95], axis=0)
-    order = np.argsort(middle, kind="stable")
-    places = np.arange(len(order))
-    ax.hlines(places, low[order], high[order], color=SOFT, linewidth=1.6 if len(order) <= 60 else 0.8)
-    ax.plot(middle[order], places, "o", color=INK, markersize=4 if len(order) <= 60 else 2)
-    name_ticks(ax.yaxis, labels(posterior.column_names, order, "column"))
-    ax.set(xlim=(0, None), ylim=(len(order) - 0.5, -0.5))
-    tidy(ax, grid="x")
+    look.tidy(ax)
+    look.legend(ax)
 
 
 def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | None = None) -> Axes:
@@ -143,25 +121,25 @@ def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     matplotlib.axes.Axes
     """
     values = _checked(rows, columns, values)
-    ax, posterior = current_axes(ax), posterior_of(fit)
+    ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     predicted = posterior.mean(rows, columns)
     ends = [min(values.min(), predicted.min()), max(values.max(), predicted.max())]
     margin = 0.04 * (ends[1] - ends[0] or 1.0)
     limits = (ends[0] - margin, ends[1] + margin)
     ax.set(xlim=limits, ylim=limits, xlabel="held-out value", ylabel="prediction")
-    tidy(ax)
+    look.tidy(ax)
     if len(values) > MAX_POINTS:
-        extent = (*limits, *limits)
-        image = ax.hexbin(values, predicted, gridsize=45, bins="log", cmap=f"{COLOUR_MAP}_r", extent=extent, mincnt=1)
+        shown: Any = {"gridsize": 45, "cmap": f"{look.COLOUR_MAP}_r", "extent": (*limits, *limits), "mincnt": 1}
+        image = ax.hexbin(values, predicted, bins="log", **shown)
         ax.figure.colorbar(image, ax=ax, label="entries", fraction=0.05, pad=0.03)
     elif len(values) > MAX_INTERVALS:
-        ax.scatter(values, predicted, s=6, color=INK, alpha=0.45, linewidths=0, zorder=3)
+        ax.scatter(values, predicted, s=6, color=look.INK, alpha=0.45, linewidths=0, zorder=3)
     else:
         low, high = posterior.interval(0.9, rows, columns)
-        ax.vlines(values, low, high, color=SOFT, linewidth=1.0)
-        ax.scatter(values, predicted, s=16, color=INK, linewidths=0, zorder=3)
+        ax.vlines(values, low, high, color=look.SOFT, linewidth=1.0)
+        ax.scatter(values, predicted, s=16, color=look.INK, linewidths=0, zorder=3)
         ax.set_ylim(min(limits[0], low.min()), max(limits[1], high.max()))
-    ax.plot(limits, limits, color=ACCENT, linestyle="--", linewidth=1.0, zorder=4)
+    ax.plot(limits, limits, color=look.ACCENT, linestyle="--", linewidth=1.0, zorder=4)
     error = np.sqrt(np.mean((values - predicted) ** 2))
     ax.set_title(f"{len(values):,} entries, root mean squared error {error:.3g}", fontsize=10)
     return ax
@@ -188,16 +166,16 @@ def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     matplotlib.axes.Axes
     """
     values = _checked(rows, columns, values)
-    ax, posterior = current_axes(ax), posterior_of(fit)
+    ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     covered = coverage(posterior, np.asarray(rows), np.asarray(columns), values)
     low, high = (binom.ppf(q, len(values), PROBABILITIES) / len(values) for q in (0.025, 0.975))
     ax.fill_between(PROBABILITIES, low, high, color="#dcdcdc", linewidth=0, label="95% if calibrated")
-    ax.plot([0, 1], [0, 1], color=ACCENT, linestyle="--", linewidth=1.0)
-    ax.plot(PROBABILITIES, covered, "o-", color=INK, markersize=4, linewidth=1.2, label="coverage")
+    ax.plot([0, 1], [0, 1], color=look.ACCENT, linestyle="--", linewidth=1.0)
+    ax.plot(PROBABILITIES, covered, "o-", color=look.INK, markersize=4, linewidth=1.2, label="coverage")
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the interval", ylabel="held-out values inside it")
     ax.set_aspect("equal")
-    tidy(ax)
-    legend(ax, loc="upper left")
+    look.tidy(ax)
+    look.legend(ax, loc="upper left")
     return ax
 
 
@@ -240,13 +218,14 @@ def plot_rank(choice: RankChoice, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    ax, table, best_k = current_axes(ax), choice.table, choice.best_k
+    ax, table, best_k = look.current_axes(ax), choice.table, choice.best_k
     density, error = table["log_density"], table["below_best_se"]
-    ax.errorbar(table.index, density, error, color=INK, marker="o", markersize=5, linewidth=1.3, capsize=3)
-    ax.plot([best_k], density.loc[[best_k]], "D", color=ACCENT, markersize=9, zorder=3, label=f"chosen: K = {best_k}")
+    ax.errorbar(table.index, density, error, color=look.INK, marker="o", markersize=5, linewidth=1.3, capsize=3)
+    chosen = f"chosen: K = {best_k}"
+    ax.plot([best_k], density.loc[[best_k]], "D", color=look.ACCENT, markersize=9, zorder=3, label=chosen)
     ax.set(xlabel="number of components K", ylabel="log predictive density of hidden entries")
     if len(table) <= 12:
         ax.set_xticks(list(table.index))
-    tidy(ax)
-    legend(ax)
+    look.tidy(ax)
+    look.legend(ax)
     return ax

@@ -7,22 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bnmf.plots.look import (
-    ACCENT,
-    COLOUR_MAP,
-    DOUBT_COLOURS,
-    INK,
-    SOFT,
-    chain_line,
-    column_scale,
-    current_axes,
-    data_of,
-    legend,
-    name_ticks,
-    posterior_of,
-    side_by_side,
-    tidy,
-)
+from bnmf.plots import look
 from bnmf.posterior.components import Components, TopEntries
 from bnmf.utils.text import labels
 from bnmf.utils.typing import Floats, Indices
@@ -59,17 +44,14 @@ def plot_factor(fit: Any, factor: str = "W", ax: Axes | None = None) -> Axes:
     """
     if factor not in ("W", "Z"):
         raise ValueError(f"factor must be 'W' or 'Z', got {factor!r}")
-    ax, posterior = current_axes(ax), posterior_of(fit)
+    ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     components = Components.of(posterior)
-    if factor == "W":
-        kind, names, shares, order = "row", posterior.row_names, components.row_shares, components.row_order()
-    else:
-        kind, names = "column", posterior.column_names
-        shares, order = components.column_shares.T, components.column_order()
+    kind, names = ("row", posterior.row_names) if factor == "W" else ("column", posterior.column_names)
+    shares, order = shares_of(components, kind)
     drawn = evenly(order, MAX_DRAWN)
-    image = ax.imshow(shares[drawn], aspect="auto", cmap=COLOUR_MAP, vmin=0.0, interpolation="nearest")
-    name_ticks(ax.yaxis, labels(names, drawn, kind))
-    name_ticks(ax.xaxis, [str(k) for k in range(shares.shape[1])])
+    image = ax.imshow(shares[drawn], aspect="auto", cmap=look.COLOUR_MAP, vmin=0.0, interpolation="nearest")
+    look.name_ticks(ax.yaxis, labels(names, drawn, kind))
+    look.name_ticks(ax.xaxis, [str(k) for k in range(shares.shape[1])])
     ax.set(xlabel="component", ylabel=_count(drawn, len(order), f"{kind}s"))
     _colour_bar(ax, image, f"share of the {kind}'s predictions")
     return ax
@@ -98,19 +80,19 @@ def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None,
     list of matplotlib.axes.Axes
         Of rows, and of columns.
     """
-    posterior = posterior_of(fit)
+    posterior = look.posterior_of(fit)
     if not 0 <= component < posterior.n_components:
         raise ValueError(f"component must be at least 0 and below {posterior.n_components}, got {component}")
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
-    panels = side_by_side(axes, 2)
+    panels = look.side_by_side(axes, 2)
     components = Components.of(posterior)
     rows, columns = components.top_rows(component, n), components.top_columns(component, n)
-    _intervals(panels[0], rows, labels(posterior.row_names, rows.positions, "row"))
-    scale = column_scale(posterior)
+    scale = look.column_scale(posterior)
     if scale is not None:
         columns = over(columns, scale[columns.positions])
-    _intervals(panels[1], columns, labels(posterior.column_names, columns.positions, "column"))
+    look.intervals(panels[0], labels(posterior.row_names, rows.positions, "row"), *rows[1:4])
+    look.intervals(panels[1], labels(posterior.column_names, columns.positions, "column"), *columns[1:4])
     agreeing = components.n_chains_with[component]
     panels[0].set_title(f"component {component}, {components.sizes[component]:.0%} of all predictions", fontsize=10)
     panels[1].set_title(f"found by {agreeing} of {posterior.n_chains} chains", fontsize=10)
@@ -123,19 +105,6 @@ def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None,
 def over(top: TopEntries, unit: Floats) -> TopEntries:
     """Return the largest entries of a component in other units."""
     return top._replace(mean=top.mean / unit, low=top.low / unit, high=top.high / unit)
-
-
-def _intervals(ax: Axes, top: TopEntries, names: list[str]) -> None:
-    places = np.arange(len(names))
-    ax.hlines(places, top.low, top.high, color=SOFT, linewidth=2.2)
-    ax.plot(top.mean, places, "o", color=INK, markersize=5)
-    name_ticks(ax.yaxis, names)
-    ax.set_ylim(len(names) - 0.4, -0.6)
-    if top.low.min() < 0:
-        ax.axvline(0.0, color=SOFT, linewidth=0.8)
-    else:
-        ax.set_xlim(0, None)
-    tidy(ax, grid="x")
 
 
 def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
@@ -155,7 +124,7 @@ def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    ax, posterior = current_axes(ax), posterior_of(fit)
+    ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     last = posterior.W[:, -LAST_DRAWS:]
     logs = [np.log10(np.maximum(draws, np.finfo(np.float32).tiny)).ravel() for draws in last]
     # A few entries that are nearly zero would stretch the axis over many decades.
@@ -163,13 +132,13 @@ def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
     edges = np.linspace(start, max(stop, start + 0.1), 41)
     for chain, (draws, part) in enumerate(zip(last, logs, strict=True)):
         density = np.histogram(part, edges)[0] / part.size / np.diff(edges)
-        style = chain_line(chain, len(last), len(density))
+        style = look.chain_line(chain, len(last), len(density))
         style["label"] += f" ({100 * np.mean(draws < SMALL_WEIGHT):.0f}% below {SMALL_WEIGHT:g})"
         ax.plot(10 ** (0.5 * (edges[:-1] + edges[1:])), density, **style)
-    ax.axvline(SMALL_WEIGHT, color=ACCENT, linewidth=1.0, linestyle=":")
+    ax.axvline(SMALL_WEIGHT, color=look.ACCENT, linewidth=1.0, linestyle=":")
     ax.set(xlabel="entry of W", ylabel="density over log10 w", xscale="log", ylim=(0, None))
-    tidy(ax)
-    legend(ax)
+    look.tidy(ax)
+    look.legend(ax)
     return ax
 
 
@@ -193,15 +162,15 @@ def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) 
     list of matplotlib.axes.Axes
         Of the observed and the completed matrix, and of the uncertainty.
     """
-    posterior = posterior_of(fit)
-    data = data_of(fit, X, posterior)
-    panels = side_by_side(axes, 3, height=5.4)
+    posterior = look.posterior_of(fit)
+    data = look.data_of(fit, X, posterior)
+    panels = look.side_by_side(axes, 3, height=5.4)
     components = Components.of(posterior)
     rows, columns = evenly(components.row_order(), MAX_DRAWN), evenly(components.column_order(), MAX_DRAWN)
     observed, chosen = data.dense_rows(rows)[:, columns], posterior.subset(rows, columns)
     sd, completed = chosen.std(noise=True), np.where(np.isnan(observed), chosen.mean(), observed)
     shown, unit = completed, "value"
-    if column_scale(posterior) is not None:
+    if look.column_scale(posterior) is not None:
         low, spread = column_ranges(observed, completed)
         shown, unit = (completed - low) / spread, "value, over the range of its column"
         sd = sd / spread
@@ -212,13 +181,20 @@ def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) 
     row_names = data.row_names if data.row_names is not None else posterior.row_names
     column_names = data.column_names if data.column_names is not None else posterior.column_names
     for panel in panels:
-        name_ticks(panel.xaxis, labels(column_names, columns, "column"))
+        look.name_ticks(panel.xaxis, labels(column_names, columns, "column"))
         panel.tick_params(axis="x", rotation=90)
         panel.set_yticks([])
-    name_ticks(panels[0].yaxis, labels(row_names, rows, "row"))
+    look.name_ticks(panels[0].yaxis, labels(row_names, rows, "row"))
     panels[0].set_ylabel(_count(rows, data.shape[0], "rows"))
     panels[1].set_xlabel(_count(columns, data.shape[1], "columns"))
     return panels
+
+
+def shares_of(components: Components, kind: str) -> tuple[Floats, Indices]:
+    """Return the shares (n, K) of components in each row or column, and these grouped by their largest component."""
+    if kind == "row":
+        return components.row_shares, components.row_order()
+    return components.column_shares.T, components.column_order()
 
 
 def evenly(order: Indices, limit: int) -> Indices:
@@ -242,8 +218,8 @@ def column_ranges(observed: Floats, completed: Floats) -> tuple[Floats, Floats]:
 def _matrix(ax: Axes, values: Floats, title: str, unit: str, limits: tuple[float, float]) -> None:
     import matplotlib as mpl
 
-    # Missing entries are white, which neither colour map contains.
-    colours = mpl.colormaps[DOUBT_COLOURS if title == "uncertainty" else COLOUR_MAP].with_extremes(bad="white")
+    name = look.DOUBT_COLOURS if title == "uncertainty" else look.COLOUR_MAP
+    colours = mpl.colormaps[name].with_extremes(bad="white")  # missing entries; neither colour map contains white
     image = ax.imshow(np.ma.masked_invalid(values), aspect="auto", cmap=colours, interpolation="nearest")
     image.set_clim(*limits)
     ax.set_title(title, fontsize=10)

@@ -115,3 +115,17 @@ def name_ticks(axis: Axis, names: Sequence[str]) -> None:
     shown = [name.replace("$", r"\$") for name in short_names(names[::step], NAME_WIDTH)]  # no formulas
     axis.set_ticks(list(range(0, len(names), step)), shown)
     axis.set_tick_params(length=0 if step == 1 else 2, labelsize=8 if len(shown) <= 25 else 6.5)
+
+
+def intervals(ax: Axes, names: Sequence[str], middle: Floats, low: Floats, high: Floats) -> None:
+    """Draw a point with an interval for each name, from the top down, on an axis with zero."""
+    places, few = np.arange(len(names)), len(names) <= 60
+    ax.hlines(places, low, high, color=SOFT, linewidth=2.0 if few else 0.8)
+    ax.plot(middle, places, "o", color=INK, markersize=5 if few else 2)
+    name_ticks(ax.yaxis, names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    if low.min() < 0:
+        ax.axvline(0.0, color=SOFT, linewidth=0.8)
+    else:
+        ax.set_xlim(0, None)
+    tidy(ax, grid="x")

@@ -114,6 +114,12 @@ def _root_mean_square(errors: Floats) -> float:
 
 def _moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of each column, 1 for a column without any spread."""
+    mean, deviation = column_moments(data)
+    return mean, np.where(deviation > 0.0, deviation, 1.0)
+
+
+def column_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each column, 0 for one without any entry."""
     counts = np.maximum(data.columns.n_observed, 1)
     mean = data.columns.sums() / counts
     if data.has_implicit_zeros:
@@ -121,4 +127,4 @@ def _moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
     else:
         _, columns, values = data.observed_entries()
         variance = np.bincount(columns, weights=(values - mean[columns]) ** 2, minlength=len(mean)) / counts
-    return mean, np.where(variance > 0.0, np.sqrt(variance), 1.0)
+    return mean, np.sqrt(variance)

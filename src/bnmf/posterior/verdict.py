@@ -41,6 +41,21 @@ BETTER_ERRORS, BETTER_WITH_OFFSET = (
 # Purposes whose problems are worth a warning. Chains in nearly equivalent factorisations agree in their predictions
 # long before they agree in their noise and components.
 WARNED = ("fit", "predictions", "intervals")
+# What is said of the predictions as a whole.
+HEADLINES = {
+    POOR: "Do not rely on the predictions and their intervals.",
+    UNKNOWN: "It is not known whether the predictions can be used.",
+    USABLE: "The predictions can be used with care.",
+    GOOD: "The predictions and their intervals can be used.",
+}
+UNMEASURED = "The predictions can be used. The coverage of their intervals was not measured."
+# Median width of the intervals of imputed values over that of the column mean, and what it says.
+SHARPNESS = (
+    (0.3, "Most imputed values are far better than the column mean."),
+    (0.6, "Most imputed values are clearly better than the column mean."),
+    (0.85, "Most imputed values are somewhat better than the column mean."),
+    (math.inf, "Most imputed values are only a little better than the column mean."),
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,24 @@ class Verdict:
     def __str__(self) -> str:
         return " ".join(map(str, self.findings))
 
+    @property
+    def level(self) -> str:
+        """The worst level of the findings that are worth a warning."""
+        judged = {finding.level for finding in self if finding.purpose in WARNED}
+        return next(level for level in HEADLINES if level in judged)
+
+    def headline(self, uncertainty: float) -> tuple[str, str]:
+        """Return what is said of the predictions as a whole, and of imputed values, given their uncertainty."""
+        words = UNMEASURED if self.level == GOOD and "intervals" not in self else HEADLINES[self.level]
+        sharpness = next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
+        return words, sharpness if self.level in (GOOD, USABLE) else ""
+
+    def of_quantity(self, quantity: str, r_hat: float) -> str:
+        """Return the level of a row of the table of diagnostics: of the finding that judges it, or of its R-hat."""
+        if quantity == "predictions":
+            return self["predictions"].level
+        return self["components"].level if quantity.startswith("aligned") else level_of(r_hat, RHAT_LIMITS)
+
     def problems(self) -> list[str]:
         """Return a sentence with advice for each finding that is worth a warning."""
         poor = (finding for finding in self if finding.level == POOR and finding.purpose in WARNED)
@@ -91,6 +124,11 @@ def level_of(value: float, limits: tuple[float, float]) -> str:
     if math.isnan(value):
         return UNKNOWN
     return GOOD if value <= limits[0] else USABLE if value <= limits[1] else POOR
+
+
+def level_of_component(n_found: int, n_chains: int) -> str:
+    """Return the level of a component that so many of the chains have found."""
+    return GOOD if n_found == n_chains else USABLE
 
 
 def of_posterior(posterior: BasePosterior) -> Verdict:

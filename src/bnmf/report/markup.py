@@ -131,9 +131,7 @@ def _name(text: str) -> str:
 
 def json_script(identifier: str, data: Any) -> str:
     """Return a script element with data, in which no text can end the script."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json" id="{identifier}">{text}</script>'
 
 
@@ -142,8 +140,7 @@ def rounded(values: Any) -> list[Any]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim > 1:
         return [rounded(part) for part in array]
-    short = (float(f"{value:.4g}") if math.isfinite(value) else None for value in array.tolist())
-    return [int(x) if x is not None and x.is_integer() and abs(x) < 1e15 else x for x in short]
+    return [float(f"{value:.4g}") if math.isfinite(value) else None for value in array.tolist()]
 
 
 def page(title: str, overline: str, lead: str, top: str, sections: Mapping[str, str], footer: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import Posterior
+from bnmf.posterior.calibration import column_moments
 from bnmf.utils.text import labels
 from bnmf.utils.typing import Bools, Floats, Indices, Ints
 
@@ -20,30 +21,27 @@ MAX_SPREAD_RATIO = 20.0
 
 @dataclass(frozen=True)
 class Overview:
-    """The data of a report with means and standard deviations (NaN if empty) of its columns.
-
-    Of large data only `sampled_rows` are looked at.
-    """
+    """The data of a report; of large data only `sampled_rows` are looked at."""
 
     data: ObservedMatrix
     posterior: Posterior
-    column_mean: Floats
-    column_sd: Floats
-    sampled_rows: Indices
 
-    @classmethod
-    def of(cls, data: ObservedMatrix, posterior: Posterior) -> Overview:
-        """Return the overview of a fit."""
-        view = data.columns
-        count = np.where(view.n_observed > 0, view.n_observed, np.nan)
-        mean = view.sums() / count
-        sd = np.sqrt(np.maximum(view.root_mean_squares() ** 2 - mean**2, 0.0))
-        sd[sd < 1e-7 * np.abs(mean)] = 0.0  # rounding errors of a column of equal numbers
-        rows = np.arange(data.shape[0])
-        limit = max(1, MAX_SAMPLED_ENTRIES // data.shape[1])
-        if len(rows) > limit:
-            rows = np.sort(np.random.default_rng(0).choice(rows, limit, replace=False))
-        return cls(data, posterior, mean, sd, rows)
+    @cached_property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the observed entries of each column, NaN where there are none."""
+        mean, sd = column_moments(self.data)
+        rounding = 1e-7 if self.data.has_implicit_zeros else 1e-12  # of a column of equal numbers
+        sd[sd < rounding * np.abs(mean)] = 0.0
+        return np.where(self.is_known, mean, np.nan), np.where(self.is_known, sd, np.nan)
+
+    @cached_property
+    def sampled_rows(self) -> Indices:
+        """The rows of histograms and checks."""
+        n_rows, n_columns = self.data.shape
+        limit = max(1, MAX_SAMPLED_ENTRIES // n_columns)
+        if n_rows <= limit:
+            return np.arange(n_rows)
+        return np.sort(np.random.default_rng(0).choice(np.arange(n_rows), limit, replace=False))
 
     @property
     def column_missing(self) -> Ints:
@@ -51,14 +49,9 @@ class Overview:
         return self.data.shape[0] - self.data.columns.n_observed
 
     @property
-    def n_entries(self) -> int:
-        """Number of entries, observed or not."""
-        return self.data.shape[0] * self.data.shape[1]
-
-    @property
     def n_missing(self) -> int:
         """Number of missing entries."""
-        return self.n_entries - self.data.n_observed
+        return int(self.column_missing.sum())
 
     @property
     def is_known(self) -> Bools:
@@ -68,7 +61,8 @@ class Overview:
     @property
     def units_differ(self) -> bool:
         """Whether columns have so different spreads that their values do not fit on one axis."""
-        spreads = self.column_sd[np.nan_to_num(self.column_sd) > 0]
+        sd = self.moments[1]
+        spreads = sd[sd > 0]
         if len(spreads) < 2:
             return False
         low, middle, high = np.quantile(spreads, [0.25, 0.5, 0.75])
@@ -93,9 +87,13 @@ class Overview:
 
     def spread(self, columns: Indices) -> Floats:
         """Return the standard deviations of some columns, a typical one where a column has none."""
-        known = np.nan_to_num(self.column_sd) > 0
-        typical = float(np.median(self.column_sd[known])) if known.any() else 1.0
-        return np.asarray(np.where(known, self.column_sd, typical)[columns])
+        sd = self.moments[1]
+        typical = float(np.median(sd[sd > 0])) if (sd > 0).any() else 1.0
+        return np.asarray(np.where(sd > 0, sd, typical)[columns])
+
+    def standardised(self, values: Floats, columns: Indices) -> Floats:
+        """Return values of some columns, without their means and over their standard deviations."""
+        return np.asarray((values - self.moments[0][columns]) / self.spread(columns))
 
     def names(self, kind: str, positions: Indices) -> list[str]:
         """Return the names of some rows, or of some columns."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bnmf.plots.factors import evenly, over
+from bnmf.plots.factors import evenly, over, shares_of
 from bnmf.plots.look import COLOUR_MAP
 from bnmf.posterior.components import MIN_SHARE, Components, TopEntries
+from bnmf.posterior.verdict import level_of_component
 from bnmf.report.charts import heat_map, intervals
 from bnmf.report.markup import HIGH, LOW, Column, html_table, json_script, of_all, percent, rounded
 from bnmf.report.overview import Overview
@@ -51,10 +52,7 @@ data; listed are the columns where it is largest compared with the size of the c
 
 def _shares(overview: Overview, components: Components, kind: str) -> str:
     """Return the heat map of the shares of components in rows, or in columns."""
-    if kind == "row":
-        shares, order = components.row_shares, components.row_order()
-    else:
-        shares, order = components.column_shares.T, components.column_order()
+    shares, order = shares_of(components, kind)
     shown = evenly(order, MAX_ROWS)
     values, names, numbers = shares[shown], overview.names(kind, shown), [str(k) for k in range(shares.shape[1])]
     top = float(np.quantile(values, 0.995)) or 1.0
@@ -71,8 +69,8 @@ def _shares(overview: Overview, components: Components, kind: str) -> str:
 
 def _card(overview: Overview, components: Components, k: int, rows: TopEntries, columns: TopEntries) -> str:
     n_chains, found = overview.posterior.n_chains, int(components.n_chains_with[k])
-    kind = "good" if found == n_chains else "usable"
-    badge = f'<span class="badge {kind}">found by {found} of {n_chains} chains</span>' if n_chains > 1 else ""
+    level = level_of_component(found, n_chains)
+    badge = f'<span class="badge {level}">found by {found} of {n_chains} chains</span>' if n_chains > 1 else ""
     unit = "value"
     if overview.units_differ:
         unit, columns = "value over sd", over(columns, overview.spread(columns.positions))

@@ -7,7 +7,7 @@ import numpy as np
 from bnmf.plots.look import column_scale
 from bnmf.posterior import Posterior
 from bnmf.posterior.calibration import PROB, Calibration
-from bnmf.posterior.verdict import PREDICTION_ERRORS, RHAT_LIMITS, WARNED, Verdict, level_of
+from bnmf.posterior.verdict import PREDICTION_ERRORS, RHAT_LIMITS, Verdict
 from bnmf.report.charts import N_LINE_STYLES, Chart, agreement
 from bnmf.report.markup import Column, Html, html_table, percent, prose
 from bnmf.report.overview import Overview
@@ -17,54 +17,41 @@ N_CHECKED = 4000
 N_POINTS = 1500
 # Sweeps at the start of a chain that may lie beyond the axis.
 N_FAR_OFF = 5
-# Median uncertainty of imputed values, as a share of the spread of their column, and what is said about it.
-SHARPNESS = (
-    (0.3, "Most imputed values are far better than the column mean."),
-    (0.6, "Most imputed values are clearly better than the column mean."),
-    (0.85, "Most imputed values are somewhat better than the column mean."),
-    (np.inf, "Most imputed values are only a little better than the column mean."),
-)
-# Name of a level on a card, its mark, and what it says of the predictions; the worst first.
+# Name of a level on a card, and its mark.
 LEVELS = {
-    "poor": ("Do not rely on it", "✕", "Do not rely on the predictions and their intervals."),
-    "unknown": ("Unknown", "?", "It is not known whether the predictions can be used."),
-    "usable": ("With care", "!", "The predictions can be used with care."),
-    "good": ("Good", "✓", "The predictions and their intervals can be used."),
+    "poor": ("Do not rely on it", "✕"),
+    "unknown": ("Unknown", "?"),
+    "usable": ("With care", "!"),
+    "good": ("Good", "✓"),
 }
-PURPOSES = {
-    "predictions": "Predictions",
-    "intervals": "Intervals",
-    "noise": "Noise levels and fit",
-    "components": "Components",
-}
+# What the numbers of each quantity are about, and what its verdict is by.
 QUANTITIES = {
-    "log likelihood": "of the observed entries",
-    "predictions": "the worst of 100 entries chosen at random",
-    "aligned W": "the worst of some weights of rows",
-    "aligned Z": "the worst of some entries of profiles",
+    "noise variance": ("", "R-hat"),
+    "log likelihood": ("of the observed entries", "R-hat"),
+    "predictions": ("the worst of 100 entries chosen at random", "Monte Carlo error"),
+    "aligned W": ("the worst of some weights of rows", "chains that find each component"),
+    "aligned Z": ("the worst of some entries of profiles", "chains that find each component"),
 }
 
 
 def banner(verdict: Verdict, uncertainty: float) -> str:
     """Return the notes on the fit as such, a sentence on the predictions, and a card for each other finding."""
-    on_fit = (finding for finding in verdict if finding.purpose == "fit")
-    notes = "".join(f'<p class="banner {finding.level}">{prose(finding.text)}</p>' for finding in on_fit)
-    judged = {finding.level for finding in verdict if finding.purpose in WARNED}
-    level = next(level for level in LEVELS if level in judged)
-    typical = next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
-    sharp = typical if level in ("good", "usable") else ""
+    notes = "".join(
+        f'<p class="banner {finding.level}">{prose(finding.text)}</p>'
+        for finding in verdict
+        if finding.purpose == "fit"
+    )
     cards = "".join(
-        f'<div class="verdict {finding.level}"><p class="purpose">{PURPOSES[finding.purpose]}</p>'
+        f'<div class="verdict {finding.level}"><p class="purpose">{finding.purpose.capitalize()}</p>'
         f'<p class="level"><span class="mark" aria-hidden="true">{LEVELS[finding.level][1]}</span>'
         f"{LEVELS[finding.level][0]}</p><p>{prose(finding.text)}</p></div>"
         for finding in verdict
-        if finding.purpose in PURPOSES
+        if finding.purpose != "fit"
     )
-    headline = LEVELS[level][2]
-    if level == "good" and "intervals" not in verdict:
-        headline = "The predictions can be used. The coverage of their intervals was not measured."
+    headline, sharpness = verdict.headline(uncertainty)
     return (
-        f'<p class="banner {level}"><strong>{headline}</strong> {sharp}</p>{notes}<div class="verdicts">{cards}</div>'
+        f'<p class="banner {verdict.level}"><strong>{headline}</strong> {sharpness}</p>{notes}'
+        f'<div class="verdicts">{cards}</div>'
     )
 
 
@@ -73,14 +60,14 @@ def section(overview: Overview) -> str:
     posterior = overview.posterior
     dots = agreement(posterior.alignment.agrees, "Which chains have found which components")
     several = f"{posterior.n_chains} chains were" if posterior.n_chains > 1 else "One chain was"
-    own_scale = column_scale(posterior) is not None
+    unit = "" if column_scale(posterior) is None else ", in units of the scale of each column"
     return f"""
 <p>{several} started at random. Of each, the first {posterior.burn_in:,} sweeps (burn-in) are discarded, and
 {posterior.n_draws:,} draws from the posterior are kept. If chains with different starts agree, the result does not
 depend on the start.</p>
 <div class="pair">
 <figure>{_traces(posterior)}<figcaption>Error on the observed entries by
-sweep{", in units of the scale of each column" if own_scale else ""}. After the burn-in the lines should be flat and
+sweep{unit}. After the burn-in the lines should be flat and
 overlap. A chain that stays above the others is stuck in a worse mode.</figcaption></figure>
 <figure>{dots}<figcaption>Which chain found which component (a full dot), the largest first. Interpret a component if
 all chains found it. Chain {posterior.alignment.reference} fits best, and the others are compared with it.</figcaption>
@@ -121,12 +108,13 @@ def _check(overview: Overview) -> str:
     chosen = np.sort(rng.choice(len(values), min(N_CHECKED, len(values)), replace=False))
     rows, columns, values = rows[chosen], columns[chosen], values[chosen]
     fitted = overview.posterior.mean(rows, columns)
-    spread, centre = overview.spread(columns), overview.column_mean[columns]
-    total = float(np.sum(((values - centre) / spread) ** 2))
-    explained = 1.0 - float(np.sum(((values - fitted) / spread) ** 2)) / total if total > 0 else float("nan")
+    standardised = overview.standardised(values, columns)
+    total, residuals = float(np.sum(standardised**2)), (values - fitted) / overview.spread(columns)
+    explained = 1.0 - float(np.sum(residuals**2)) / total if total > 0 else float("nan")
     unit = ""
     if overview.units_differ:
-        values, fitted, unit = (values - centre) / spread, (fitted - centre) / spread, ", standardised by column"
+        values, fitted = standardised, overview.standardised(fitted, columns)
+        unit = ", standardised by column"
     ends = np.quantile(np.concatenate([values, fitted]), [0.001, 0.999])
     margin = 0.03 * (ends[1] - ends[0]) or 0.5
     low, high = float(ends[0] - margin), float(ends[1] + margin)
@@ -163,21 +151,15 @@ def _hidden(calibration: Calibration | None) -> str:
 
 def _numbers(posterior: Posterior) -> str:
     """Return the table of R-hat and effective sample sizes, with the level of the finding that each row belongs to."""
-    rows = []
+    rows, verdict = [], posterior.verdict
     for quantity, row in posterior.summary().iterrows():
-        r_hat, draws = row["r_hat"], row["ess"]
-        level, of = level_of(r_hat, RHAT_LIMITS), "R-hat"
-        if quantity == "predictions":
-            finding = posterior.verdict["predictions"]
-            level, of = finding.level, "Monte Carlo error"
-            if finding.number is not None:
-                of += f" {percent(finding.number)}"
-        elif str(quantity).startswith("aligned"):
-            level, of = posterior.verdict["components"].level, "chains that find each component"
-        verdict = f'<strong class="{level}-cell">{LEVELS[level][0].lower()}</strong> <span class="note">by {of}</span>'
-        note = f' <span class="note">{QUANTITIES[quantity]}</span>' if quantity in QUANTITIES else ""
-        r_hat_text = f"{r_hat:.2f}" if np.isfinite(r_hat) else "–"
-        rows.append([Html(f"{quantity}{note}"), (r_hat, r_hat_text), np.round(draws), Html(verdict)])
+        r_hat, (note, measure) = row["r_hat"], QUANTITIES[str(quantity)]
+        level, error = verdict.of_quantity(str(quantity), r_hat), verdict["predictions"].number
+        if quantity == "predictions" and error is not None:
+            measure += f" {percent(error)}"
+        name = Html(f"{quantity}{note and _note(note)}")
+        judged = Html(f'<strong class="{level}-cell">{LEVELS[level][0].lower()}</strong>{_note(f"by {measure}")}')
+        rows.append([name, (r_hat, f"{r_hat:.2f}" if np.isfinite(r_hat) else "–"), np.round(row["ess"]), judged])
     columns = [
         Column("quantity"),
         Column("R-hat", True, f"spread between chains over spread within a chain; good up to {RHAT_LIMITS[0]}"),
@@ -191,3 +173,7 @@ worth. R-hat of the worst of many entries is larger than that of a typical one, 
 Carlo error (good up to {PREDICTION_ERRORS[0]:.0%} of the predictive standard deviation), and components by the chains
 that find them.</p>
 {html_table("Agreement of the chains", columns, rows, search=False)}"""
+
+
+def _note(text: str) -> str:
+    return f' <span class="note">{text}</span>'

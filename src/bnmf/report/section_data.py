@@ -30,8 +30,8 @@ def section(overview: Overview) -> str:
         notes.append(f"{' and '.join(empty)} without any observed entry: imputed from the prior alone.")
     return f"""
 <p>The table has <strong>{n_rows:,} rows</strong> and <strong>{n_columns:,} columns</strong>.
-Of its {overview.n_entries:,} entries, {data.n_observed:,} were observed and
-<strong>{overview.n_missing:,} ({percent(overview.n_missing / overview.n_entries)}) were missing</strong>.
+Of its {n_rows * n_columns:,} entries, {data.n_observed:,} were observed and
+<strong>{overview.n_missing:,} ({percent(overview.n_missing / (n_rows * n_columns))}) were missing</strong>.
 {" ".join(notes)}</p>
 <div class="pair"><figure>{_values(overview)}</figure><figure>{_missing(overview)}</figure></div>
 {_columns(overview)}"""
@@ -43,7 +43,7 @@ def _values(overview: Overview) -> str:
         return ""
     label, about = "observed value", "The observed values."
     if overview.units_differ:
-        values = (values - overview.column_mean[columns]) / overview.spread(columns)
+        values = overview.standardised(values, columns)
         label = "(value − mean of its column) / sd of its column"
         about = "The observed values, standardised by column because the columns have different units."
     if len(overview.sampled_rows) < overview.data.shape[0]:
@@ -62,7 +62,7 @@ def _missing(overview: Overview) -> str:
 
 def _columns(overview: Overview) -> str:
     (n_rows, n_columns), posterior = overview.data.shape, overview.posterior
-    missing = overview.column_missing
+    missing, (mean, sd) = overview.column_missing, overview.moments
     order = np.argsort(-missing, kind="stable")[:MAX_LISTED_COLUMNS]
     variance = posterior.noise_variance.mean(axis=(0, 1))
     if posterior.row_noise is not None:
@@ -71,15 +71,8 @@ def _columns(overview: Overview) -> str:
         variance = variance * np.mean(posterior.noise_factor**2, axis=0)
     noise = np.sqrt(np.broadcast_to(variance, n_columns))
     rows = [
-        [
-            label,
-            (missing[j], f"{missing[j]:,}"),
-            (missing[j] / n_rows, percent(missing[j] / n_rows)),
-            overview.column_mean[j],
-            overview.column_sd[j],
-            noise[j],
-        ]
-        for j, label in zip(order, overview.names("column", order), strict=True)
+        [label, (n, f"{n:,}"), (n / n_rows, percent(n / n_rows)), mean[j], sd[j], noise[j]]
+        for j, n, label in zip(order, missing[order], overview.names("column", order), strict=True)
     ]
     caption = "Columns, those with the most missing entries first"
     if len(order) < n_columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 from bnmf.plots.look import column_scale
@@ -29,7 +29,7 @@ def section(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
     }
     if posterior.prior_W is not None:
         fit["prior of W"] = posterior.prior_W
-    versions = {"Python": platform.python_version()} | {name: _version(name) for name in LIBRARIES}
+    versions = {"Python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
     return f"""
 <p>With the same data, parameters, seed and versions a fit gives the same draws.</p>
 <div class="pair"><div>{_table("Fit", fit)}{_table("Parameters", settings) if settings else ""}</div>
@@ -37,9 +37,8 @@ def section(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
 
 
 def _table(caption: str, values: Mapping[str, Any]) -> str:
-    columns = [Column("name"), Column("value")]
     rows = [[str(name), Html(escape(str(value)))] for name, value in values.items()]  # values are never cut
-    return html_table(caption, columns, rows, search=False)
+    return html_table(caption, [Column("name"), Column("value")], rows, search=False)
 
 
 def _noise(posterior: Posterior) -> str:
@@ -54,10 +53,3 @@ def _noise(posterior: Posterior) -> str:
     if posterior.outlier_share is not None:
         words += f", and gross errors in {percent(float(posterior.outlier_share.mean()))} of the entries"
     return words if posterior.df is None else f"Student's t, scale {words}"
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return "not installed"

@@ -60,7 +60,7 @@ def write_report(
             f"the posterior of fit must be a Posterior, got {type(posterior).__name__}: a report needs the draws, "
             "which a fit with keep_draws=False does not keep"
         )
-    overview, components = Overview.of(data_of(fit, X, posterior), posterior), Components.of(posterior)
+    overview, components = Overview(data_of(fit, X, posterior), posterior), Components.of(posterior)
     if settings is None and hasattr(fit, "get_params"):
         settings = fit.get_params()
     imputed = section_imputed.imputed_entries(overview)
@@ -89,6 +89,6 @@ def _lead(overview: Overview, components: Components) -> str:
     model = f"{n} component{'s' if n != 1 else ''}"
     if overview.n_missing == 0:
         return f"{table}, without missing entries, modelled by {model}."
-    share = percent(overview.n_missing / overview.n_entries)
+    share = percent(overview.n_missing / (n_rows * n_columns))
     missing = f"The {overview.n_missing:,} missing entries ({share}) were imputed, with intervals."
     return f"{table}, modelled by {model}. {missing}"
