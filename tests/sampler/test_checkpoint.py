@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +18,7 @@ from bnmf.model.build import build
 from bnmf.noise import CommonNoise, GroupedNoise, StudentT
 from bnmf.priors import L1, Gamma, L2Squared
 from bnmf.sampler import chains, checkpoint
-from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, Checksums, DiskStore, describe
+from bnmf.sampler.checkpoint import CheckpointError, Checksums, DiskStore, describe
 from bnmf.sampler.moves import MIXING, PLAIN
 from bnmf.sampler.stores import Schedule
 from bnmf.utils import files
@@ -261,46 +259,6 @@ def test_every_model_resumes_with_the_same_draws(tmp_path, sweeps, number, name)
     assert_same(resumed, fit(INCOMPLETE, **settings))
 
 
-# Forks children that run a fit of some length, and kills each after a moment. Forked, they need not import anything.
-KILLER = """
-import os, random, signal, sys, time, warnings
-import numpy as np
-from bnmf import BayesianNMF
-from bnmf.sampler import chains
-chains.SECONDS_BETWEEN_CHECKPOINTS = 0.005
-X = np.random.default_rng(0).exponential(size=(30, 20))
-warnings.simplefilter("ignore")
-first, *lengths = LENGTHS
-BayesianNMF(**SETTINGS | {"n_draws": first}, checkpoint=sys.argv[1]).fit(X)
-clock = random.Random(1)
-for n_draws in lengths:
-    child = os.fork()
-    if child == 0:
-        BayesianNMF(**SETTINGS | {"n_draws": n_draws, "n_jobs": 2}, checkpoint=sys.argv[1]).fit(X)
-        os._exit(0)
-    time.sleep(clock.uniform(0.0, 0.15))
-    os.kill(child, signal.SIGKILL)
-    print("killed" if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL else "came to its end")
-"""
-
-
-@pytest.mark.proof  # `bnmf fit` is killed in the tests of the command line
-@pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
-@pytest.mark.parametrize("lengths", [[1] + [4000] * 4, [500, 4000, 5000, 6000, 7000]], ids=["same", "longer"])
-def test_killed_at_random_moments_it_ends_the_same(tmp_path, lengths):
-    """Four kills, of processes that write a checkpoint about every hundredth of a second, or make files longer."""
-    script, directory = tmp_path / "run.py", tmp_path / "checkpoint"
-    script.write_text(KILLER.replace("SETTINGS", repr(SETTINGS)).replace("LENGTHS", repr(lengths)))
-    done = subprocess.run([sys.executable, script, directory], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stdout.count("killed") >= 3
-    sizes = {np.load(directory / f"{name}.npy", mmap_mode="r").shape[1] for name in ("W", "Z", "noise_variance")}
-    assert max(sizes) > 3999  # some were killed after they had made files longer
-    with np.load(directory / "chain-0.npz") as state:
-        assert 0 < state["numbers"][NUMBERS.index("sweep")] < 7000  # it was in the middle of the run
-    for n_draws in (400, 4000):
-        assert_same(fit(n_draws=n_draws, checkpoint=directory), fit(n_draws=n_draws))
-
-
 def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
     """Every state is written after all files of draws were, since the state before."""
     events = []
@@ -407,22 +365,6 @@ def test_a_directory_with_files_of_these_names_is_refused(tmp_path, name):
     with pytest.raises(CheckpointError, match="use another directory"):
         fit(checkpoint=tmp_path)
     assert (tmp_path / name).read_bytes() == b"{}"
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-@pytest.mark.parametrize("has_run", [True, False])
-def test_a_directory_that_cannot_be_written_to(directory, plain, has_run):
-    """As root: tests/hostile/interruptions.py, on a disk that is mounted read-only."""
-    for path in directory.iterdir():
-        if not has_run or path.name == "lock":
-            path.unlink()
-    directory.chmod(0o500)
-    try:
-        with pytest.raises(PermissionError, match=r"checkpoint=.* cannot be written to \(Permission denied\): use a"):
-            fit(checkpoint=directory)
-    finally:
-        directory.chmod(0o700)
-    assert_same(fit(checkpoint=directory), plain)
 
 
 def test_a_name_that_is_too_long(tmp_path):
