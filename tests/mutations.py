@@ -56,7 +56,6 @@ CANCEL = "tests/kernels/test_residuals.py::test_all_rows_cancel"
 SAME_DRAWS = "tests/kernels/test_lanes.py::test_vector_draws_equal_scalar_draws"
 SAME_REAL = "tests/kernels/test_lanes.py::test_real_draws_equal_scalar_draws"
 SAME_WITH_KINK = "tests/kernels/test_lanes.py::test_draws_with_a_kink_equal_scalar_draws"
-WEIGHTED = "tests/kernels/test_residuals.py::test_weights"
 WEIGHTS = "tests/kernels/test_sweep.py::test_one_entry_with_weights_against_the_joint_density"
 PRIOR_INVARIANT = "tests/kernels/test_moves.py::test_prior_is_invariant"
 SHEAR_CONDITIONAL = "tests/kernels/test_moves.py::test_shear_follows_its_conditional"
@@ -645,10 +644,10 @@ MUTATIONS = [Mutation(*row) for row in [
     ("weights of columns in the order of rows", "model/model.py", "root[self.data.column_order]", "root",
      f"{HIERARCHY}[known precisions]"),
     ("data not multiplied by the roots of their weights", RESIDUALS, "residuals[i] *= root;", "residuals[i] *= 1.0;",
-     f"{WEIGHTED}[L1]"),
+     f"{ANY_RANK}[L1-weighted]"),
     ("rows of Z not multiplied by the roots of weights in all lanes", RESIDUALS,
      "for (Vector& numbers : z) numbers = numbers * root;", "for (int j = 1; j < N; ++j) z[j] = z[j] * root;",
-     f"{WEIGHTED}[L1]"),
+     f"{ANY_RANK}[L1-weighted]"),
     ("a component beyond half a vector not gathered", RESIDUALS, "n_components - panel.first - k <= HALF",
      "n_components - panel.first - k <= HALF + 1", f"{ANY_RANK}[L1-observed]"),
     ("factor 2 in the shape of the factors of entries", "model/student_t.py",
