@@ -192,14 +192,11 @@ class Model:
         return other
 
     def with_shared_noise(self) -> Model:
-        """Return this model with nearly equal variances of the noise; what was computed of the data is shared.
-
-        Numbers stand for entries with limits: values beyond a limit would follow the factors, wherever a chain starts.
-        """
+        """Return this model with nearly equal variances of the noise; what was computed of the data is shared."""
         _ = self.max_precisions, self.rows, self.columns
         other = copy(self)
         object.__setattr__(other, "noise", self.noise_model.shared)
-        if self.data.limits is not None:
+        if self.data.limits is not None:  # values beyond a limit would follow the factors, wherever a chain starts
             object.__setattr__(other, "data", replace(self.data, limits=None))
         return other
 

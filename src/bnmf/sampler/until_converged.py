@@ -39,9 +39,8 @@ def sample_until_converged(
     """Sample until the Monte Carlo error of predictions is small, time is up, or memory is full.
 
     `predictions` returns draws (chain, draw, n) of some predictions of a run in units of their predictive standard
-    deviation. After each look at them the chains are doubled: in length, or in number where chains of any length would
-    still disagree. The last `reserve` seconds before the deadline are for the first draws only, which are taken in any
-    case with `always_first`.
+    deviation. The last `reserve` seconds before the deadline are for the first draws only, which are taken in any case
+    with `always_first`.
     """
     began = time.monotonic()
     run = run.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=None if always_first else deadline)
@@ -93,12 +92,10 @@ def _longer(schedule: Schedule, draws: Floats, n_affordable: float) -> Schedule:
 
 
 def more_chains_help(draws: Floats, schedule: Schedule) -> bool:
-    """Return whether more chains lower the Monte Carlo error of predictions by more, per sweep, than longer ones.
-
-    The variance of the chains' means has a part that falls with the length of the chains, estimated by the means of
-    parts of each chain, and one that does not if they are in different modes. Twice the chains halve both, at the cost
-    of their burn-in; twice the draws halve only the first.
-    """
+    """Return whether more chains lower the Monte Carlo error of predictions by more, per sweep, than longer ones."""
+    # The variance of the chains' means has a part that falls with their length, estimated by the means of parts of each
+    # chain, and one that does not if they are in different modes. Twice the chains halve both, at the cost of their
+    # burn-in; twice the draws halve only the first.
     if len(draws) == 1:
         return False
     length = draws.shape[1] // N_BATCHES
