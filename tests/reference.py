@@ -75,15 +75,7 @@ def reference_sample(
 
 
 def draw_component(
-    A: Floats,
-    observed: Bools,
-    W: Floats,
-    Z: Floats,
-    sigma2: float,
-    model: str,
-    rate: float,
-    k: int,
-    draw: Draw,
+    A: Floats, observed: Bools, W: Floats, Z: Floats, sigma2: float, model: str, rate: float, k: int, draw: Draw
 ) -> None:
     """Draw column k of W in place from its conditional (the paper's table, with the exact rule for L∞)."""
     z = Z[k]

@@ -84,11 +84,7 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (lambda **a: NMFImputer(**{"estimator": BayesianNMF(**QUICK)} | a).fit(X), {}, "estimator add_indicator"),
     (NMFImputer(BayesianNMF(**QUICK)).fit, {}, "X"),
     (lambda **a: imputer().transform(**a), {}, "X"),
-    (
-        lambda **a: imputer().multiple_imputations(**a),
-        {"X": X, "n_imputations": 2},
-        "X n_imputations random_state",
-    ),
+    (lambda **a: imputer().multiple_imputations(**a), {"X": X, "n_imputations": 2}, "X n_imputations random_state"),
 ]
 
 

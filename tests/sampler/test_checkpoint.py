@@ -277,30 +277,26 @@ def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
 # --- longer and shorter runs
 
 
+LEARNED_NOISE = {"noise": "both", "prior": (L1(), L1(by="component")), "offset": "min"}
+
+
 @pytest.mark.parametrize(
-    ("settings", "n_jobs"),
-    [({"thinning": 3}, 1), ({"noise": "both", "prior": (L1(), L1(by="component")), "offset": "min"}, 2)],
+    ("settings", "change", "n_sweeps"),
+    [
+        ({"thinning": 3}, {"n_draws": 13}, 30),
+        (LEARNED_NOISE, {"n_draws": 13, "n_jobs": 2}, 10),
+        ({}, {"n_chains": 3}, 14),
+        ({}, {"n_draws": 3, "n_chains": 1}, 0),
+    ],
 )
-def test_more_draws(tmp_path, sweeps, settings, n_jobs):
-    fit(checkpoint=tmp_path, **settings)
+def test_another_length_draws_what_is_missing_and_loses_nothing(tmp_path, sweeps, settings, change, n_sweeps):
+    first = fit(checkpoint=tmp_path, **settings)
     sweeps.clear()
-    longer = fit(checkpoint=tmp_path, n_draws=13, n_jobs=n_jobs, **settings)
-    assert len(sweeps) == 2 * 5 * settings.get("thinning", 1)
-    assert_same(longer, fit(n_draws=13, **settings))
-
-
-def test_more_chains(directory, sweeps):
-    longer = fit(checkpoint=directory, n_chains=3)
-    assert len(sweeps) == 14
-    assert_same(longer, fit(n_chains=3))
-
-
-def test_fewer_draws_and_chains_are_the_first_ones(directory, plain, sweeps):
-    """Nothing is drawn, and nothing is lost."""
-    short, again = fit(checkpoint=directory, n_draws=3, n_chains=1), fit(checkpoint=directory)
-    assert not sweeps
-    assert_same(again, plain)
-    assert_same(short, fit(n_draws=3, n_chains=1))
+    changed = fit(checkpoint=tmp_path, **settings | change)
+    assert len(sweeps) == n_sweeps
+    assert_same(fit(checkpoint=tmp_path, **settings), first)
+    assert len(sweeps) == n_sweeps
+    assert_same(changed, fit(**settings | change))
 
 
 def test_a_run_that_was_cut_off_can_be_made_longer(tmp_path, sweeps):
@@ -373,23 +369,6 @@ def test_a_name_that_is_too_long(tmp_path):
 
 
 # --- damage
-
-
-@pytest.mark.parametrize("name", ["settings.json", "chain-0.npz", "W.npy", "lock"])
-@pytest.mark.parametrize("damage", ["cut", "foreign", "directory"])
-def test_damaged_files_are_refused(directory, name, damage):
-    if name == "lock" and damage != "directory":
-        return  # its content does not matter
-    path, error = directory / name, CheckpointError
-    content = path.read_bytes()
-    path.unlink()
-    if damage == "directory":
-        path.mkdir()
-        error = (CheckpointError, IsADirectoryError)
-    else:
-        path.write_bytes(content[:40] if damage == "cut" else b"something else")
-    with pytest.raises(error, match=rf"{name}.*(remove|use another)|use a directory"):
-        fit(checkpoint=directory)
 
 
 def test_a_file_that_was_cut_off_is_not_filled_with_zeros(directory):

@@ -280,12 +280,6 @@ def test_unobserved_row_of_sparse_data_with_a_sharp_fit(prior):
     assert seen.max() < 1e3  # the prior's own scale is some 10
 
 
-def test_paper_rule_runs():
-    model = Model(ObservedMatrix.from_data(some_data()), 3, L2Squared(0.1) + LInf(0.1, rule="paper"))
-    exact = Model(ObservedMatrix.from_data(some_data()), 3, L2Squared(0.1) + LInf(0.1))
-    assert not np.array_equal(last_state(model).W, last_state(exact).W)
-
-
 # --- the paper's numbers
 
 TABLE = {  # mean of W in the last 20 sweeps, and the percentage of its entries below 0.1

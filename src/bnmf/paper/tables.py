@@ -11,14 +11,7 @@ import pandas as pd
 
 from bnmf.paper import experiments
 from bnmf.paper.baselines import BASELINES
-from bnmf.paper.methods import (
-    PAPER_MODELS,
-    PRINTED_DESCRIPTIONS,
-    in_order,
-    labels,
-    printed_factors,
-    printed_prediction,
-)
+from bnmf.paper.methods import PAPER_MODELS, PRINTED_DESCRIPTIONS, in_order, labels, printed_factors, printed_prediction
 from bnmf.paper.page import Cell, Row, Table, number
 
 PRINTED_REPEATS = 10
