@@ -146,24 +146,22 @@ def test_an_interrupted_run_can_be_continued(small_run, tmp_path, monkeypatch):
     assert not set("✓✗?") & set(re.sub("(?s).*?## Factors", "", (tmp_path / "README.md").read_text(encoding="utf-8")))
 
 
-def test_interrupted_before_the_first_fit(small_run, tmp_path, monkeypatch):
-    def interrupted(X):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "\nInterrupted. Run the same command again to continue.\n"),
+        (DatasetError("gdsc/ic50.txt is not available; save it as ..."), 1, "gdsc/ic50.txt is not available"),
+    ],
+)
+def test_errors_before_the_first_fit_show_no_traceback(small_run, tmp_path, monkeypatch, error, code, message):
+    def fail(*args):
+        raise error
 
-    monkeypatch.setattr("bnmf.paper.reproduce.data_fingerprint", interrupted)
+    place = "data_fingerprint" if code == 130 else "load_datasets"
+    monkeypatch.setattr(paper, place, fail)
     result = command(tmp_path, "noise")
-    assert result.exit_code == 130
-    assert result.stderr == "\nInterrupted. Run the same command again to continue.\n"
-
-
-def test_missing_data_are_an_error_without_traceback(monkeypatch, tmp_path):
-    def missing(names, data_dir):
-        raise DatasetError("gdsc/ic50.txt is not available; save it as ...")
-
-    monkeypatch.setattr(paper, "load_datasets", missing)
-    result = command(tmp_path, "noise")
-    assert result.exit_code == 1
-    assert "gdsc/ic50.txt is not available" in result.stderr
+    assert result.exit_code == code
+    assert message in result.stderr
     assert "Traceback" not in result.output
 
 

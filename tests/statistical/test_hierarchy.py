@@ -78,37 +78,21 @@ def _frequent_gross_errors_and_followers(monkeypatch):
     monkeypatch.setattr(latent, "MIN_FOLLOWING", 0.0)
 
 
-def assert_returns(name, replicates):
-    assert_returns_to_prior(PROBLEMS[name], replicates, seed=list(PROBLEMS).index(name))
+# Of each kind one; the proofs have all of them.
+SOME = (
+    "columns", "columns in other units", "columns of given strength", "rows", "both, columns in other units",
+    "rate of L2Squared", "rates of L1 by component", "rate of W alone", "known precisions", "Student's t",
+    "Student's t by both, learned", "fixed in both, rates by component", "precisions of normals by component",
+    "limits, Student's t", "limits, gross errors", "limits, fixed in both",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "columns",
-        "columns in other units",
-        "columns of given strength",
-        "rows",
-        "both, columns in other units",
-        "rate of L2Squared",
-        "rates of L1 by component",
-        "rate of W alone",
-        "known precisions",
-        "Student's t",
-        "Student's t by both, learned",
-        "fixed in both, rates by component",
-        "precisions of normals by component",
-        "limits, Student's t",
-        "limits, gross errors",
-        "limits, fixed in both",
-    ],
-)
+@pytest.mark.parametrize("name", SOME)
 def test_sweeps_from_a_joint_draw_return_to_the_prior(name):
-    """Of each kind one; the proofs have all of them."""
-    assert_returns(name, replicates=500)
+    assert_returns_to_prior(PROBLEMS[name], 500, seed=list(PROBLEMS).index(name))
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_sweeps_from_many_joint_draws_return_to_the_prior(name):
-    assert_returns(name, replicates=6000)
+    assert_returns_to_prior(PROBLEMS[name], 6000, seed=list(PROBLEMS).index(name))
