@@ -475,10 +475,3 @@ def test_other_chains_and_runs_are_told_apart():
         assert sums.damaged(other, sweep) == "the record of checksums"
     values["W"][[1, 2]] = values["W"][[2, 1]]
     assert sums.damaged(values, 11) == "W.npy, sweeps 6 to 11"
-
-
-@pytest.mark.parametrize("ends", [[2, 5], [2, 5, 5], [5, 2, 11]])
-def test_pieces_that_no_run_writes(ends):
-    sums = written(quantities()).arrays()["checksums"]
-    with pytest.raises(ValueError, match="checksums are incomplete"):
-        Checksums("run 0", SCHEDULE, np.array(ends), sums)

@@ -76,20 +76,8 @@ class Model:
         if self.is_weighted:
             object.__setattr__(self, "data", self.data.listed())
         self.fixed.check(self)
-        if self.entry_precision is not None:
-            object.__setattr__(self, "entry_precision", self._checked_precision(self.entry_precision))
         # Raise errors now, rather than in the first sweep.
         _ = self.coefficients(self.starting_rates)
-
-    def _checked_precision(self, precision: Any) -> Floats:
-        """Return known precisions in the one form that the kernels read."""
-        checked = np.ascontiguousarray(precision, dtype=np.float64)
-        if checked.shape != (self.data.n_observed,) or not (np.isfinite(checked) & (checked > 0)).all():
-            raise ValueError(
-                f"entry_precision must be {self.data.n_observed} positive finite numbers, one for each observed entry, "
-                f"got shape {checked.shape}"
-            )
-        return checked
 
     # --- data in units of the model
 

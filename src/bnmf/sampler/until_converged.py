@@ -51,7 +51,8 @@ def sample_until_converged(
         longer = _longer(before, draws, speed * (deadline - now))
         if longer == before:
             return run, Ending.TIME
-        if not _fits_into_memory(run, longer, n_jobs):
+        free = math.inf if run.checkpoint is not None else memory.available() or math.inf
+        if run.peak_bytes(longer, n_jobs) > memory.WARNING_FRACTION * free:
             return run, Ending.MEMORY
         run = run.sampled(longer, n_jobs=n_jobs, progress=progress, deadline=deadline)
         speed = (_n_sweeps(longer) - _n_sweeps(before)) / _seconds_since(now)
@@ -103,8 +104,3 @@ def more_chains_help(draws: Floats, schedule: Schedule) -> bool:
     within = batches.var(axis=1, ddof=1).mean() / N_BATCHES
     between = draws.mean(axis=1).var(axis=0, ddof=1).mean()
     return bool(between / schedule.n_sweeps > within / (schedule.n_draws * schedule.thinning))
-
-
-def _fits_into_memory(run: Run, schedule: Schedule, n_jobs: int) -> bool:
-    free = math.inf if run.checkpoint is not None else memory.available() or math.inf
-    return run.peak_bytes(schedule, n_jobs) <= memory.WARNING_FRACTION * free
