@@ -48,7 +48,6 @@ def reproduce(
 
     from bnmf.paper import experiments
     from bnmf.paper import reproduce as paper
-    from bnmf.paper.fits import Interrupted
 
     chosen = experiments.EXPERIMENTS if experiment is Experiment.all else (experiment.value,)
     settings = experiments.Settings(repeats=repeats, seed=seed)
@@ -58,7 +57,7 @@ def reproduce(
     try:
         page = paper.reproduce(chosen, datasets, settings, out, n_jobs=jobs or joblib.cpu_count(), progress=True)
     except KeyboardInterrupt as interrupt:
-        done = f"{interrupt} and kept in {out / paper.FITS_DIRECTORY}. " if isinstance(interrupt, Interrupted) else ""
+        done = f"{interrupt} and kept in {out / paper.FITS_DIRECTORY}. " if str(interrupt) else ""
         typer.echo(f"\nInterrupted. {done}Run the same command again to continue.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     typer.echo(f"Results: {page}")

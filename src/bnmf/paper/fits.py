@@ -282,10 +282,6 @@ class FinishedFits:
         files.write_bytes(self.path(fit), files.npz_bytes({"fit": settings, **result}, compressed=True))
 
 
-class Interrupted(KeyboardInterrupt):
-    """A run was interrupted with Ctrl-C; its message says how many fits are done."""
-
-
 def run_fits(
     fits: Iterable[Fit],
     datasets: Mapping[str, Any],
@@ -315,7 +311,7 @@ def run_fits(
                 left = "all done" if len(results) == len(wanted) else rate.left(len(results))
                 display.update("fits", len(results), left.__str__)
     except KeyboardInterrupt:
-        raise Interrupted(f"{len(results)} of {len(wanted)} fits are done") from None
+        raise KeyboardInterrupt(f"{len(results)} of {len(wanted)} fits are done") from None
     return {fit: results[fit] for fit in wanted}
 
 
