@@ -642,7 +642,7 @@ MUTATIONS = [Mutation(*row) for row in [
     ("root of a weight forgotten", "model/model.py", "root = np.sqrt(self.weights(noise))",
      "root = self.weights(noise)", f"{WEIGHTS}[gee-known]"),
     ("weights of columns in the order of rows", "model/model.py", "root[self.data.column_order]", "root",
-     f"{HIERARCHY}[known precisions]"),
+     "tests/model/test_model.py::test_roots_of_weights"),
     ("data not multiplied by the roots of their weights", RESIDUALS, "residuals[i] *= root;", "residuals[i] *= 1.0;",
      f"{ANY_RANK}[L1-weighted]"),
     ("rows of Z not multiplied by the roots of weights in all lanes", RESIDUALS,

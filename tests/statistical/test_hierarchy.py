@@ -89,7 +89,7 @@ SOME = (
 
 @pytest.mark.parametrize("name", SOME)
 def test_sweeps_from_a_joint_draw_return_to_the_prior(name):
-    assert_returns_to_prior(PROBLEMS[name], 500, seed=list(PROBLEMS).index(name))
+    assert_returns_to_prior(PROBLEMS[name], 600, seed=list(PROBLEMS).index(name))
 
 
 @pytest.mark.proof
