@@ -174,19 +174,6 @@ def test_arrays_of_other_shapes_are_refused(changed, message):
         half.draw(0, 2, Memory())
 
 
-@pytest.mark.parametrize("form", ["default", "missing listed"])
-def test_component_concentrated_in_a_missing_column(form):
-    A, mask, W, Z = problem(observed=0.9)
-    Z[3, 2] = 1e9  # nearly all of component 2 is in column 3, which is missing in every row
-    mask[:, 3] = False
-    A[:, 3] = np.nan
-    coefficients = L1(1.0).coefficients(W.shape)
-    expected, error = drawn(view_of(A, mask, "only observed stored"), W, Z, coefficients)
-    got, error_got = drawn(view_of(A, mask, form), W, Z, coefficients)
-    np.testing.assert_allclose(got, expected, rtol=1e-7)
-    np.testing.assert_allclose(error_got, error, rtol=1e-7, atol=1e-7)
-
-
 def test_rows_without_data_are_drawn_from_the_prior():
     A, mask, Z = np.zeros((20_000, 3)), np.zeros((20_000, 3), bool), np.ones((3, 2))
     for form in FORMS:

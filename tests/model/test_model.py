@@ -6,14 +6,13 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
-from tests.statistical.checks import assert_follows
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import NoiseState, as_noise, common
 from bnmf.model.units import Units
 from bnmf.noise import CommonNoise, StudentT
-from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
+from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.utils import memory
 
 
@@ -211,18 +210,6 @@ def test_rates_start_where_predictions_have_the_size_of_scaled_data(data, prior)
     draws = [drawn.draw((4000, 3), rng) for drawn in model.priors_at(model.starting_rates)]
     # 4000 products with a relative spread of about 1: five standard errors.
     assert np.mean((draws[0] * draws[1]).sum(axis=1)) == pytest.approx(1.0, abs=0.1)
-
-
-def test_rates_are_drawn_from_their_conditional(data):
-    """Gamma(a + entries / degree, b + penalty at rate 1): of both factors if they share it, or of each component."""
-    rng = np.random.default_rng(0)
-    W, Zt = rng.exponential(size=(5, 2)), rng.exponential(size=(4, 2))
-    shared, by_component = Model(data, 2, L1(Gamma(2.0, 3.0))), Model(data, 2, (L1(1.0), L2Squared(by="component")))
-    draws = np.array([shared.draw_rates(W, Zt, (i, 7))[0] for i in range(3000)])
-    assert_follows(draws[:, 0], stats.gamma(2.0 + 18, scale=1.0 / (3.0 + W.sum() + Zt.sum())).cdf)
-    draws = np.array([by_component.draw_rates(W, Zt, (i, 7))[0] for i in range(3000)])
-    for k in range(2):
-        assert_follows(draws[:, k], stats.gamma(1.0 + 2.0, scale=1.0 / (1.0 + 0.5 * (Zt[:, k] ** 2).sum())).cdf)
 
 
 @pytest.mark.parametrize("noise", ["common", "column", "row", "both"])
