@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
-from tests.statistical.calibration import STATISTICS, Problem, ranks
+from tests.statistical.calibration import RANKED, Problem, ranks
 
 from bnmf.priors import L2Squared, LInf
 from bnmf.sampler.moves import PLAIN
@@ -60,7 +60,7 @@ def main() -> None:
     pvalues = {rule: [stats.chisquare(c).pvalue for c in counts[rule]] for rule in RULES}
     rows = [
         f"| {name} | {exact:.2g} | {paper:.2g} |"
-        for name, exact, paper in zip(STATISTICS, pvalues["exact"], pvalues["paper"], strict=True)
+        for name, exact, paper in zip(RANKED, pvalues["exact"], pvalues["paper"], strict=True)
     ]
     of_max = counts["paper"][0]
     mean_rank = (of_max * np.arange(DRAWS + 1)).sum() / REPLICATES

@@ -56,10 +56,9 @@ CANCEL = "tests/kernels/test_residuals.py::test_all_rows_cancel"
 SAME_DRAWS = "tests/kernels/test_lanes.py::test_vector_draws_equal_scalar_draws"
 SAME_REAL = "tests/kernels/test_lanes.py::test_real_draws_equal_scalar_draws"
 SAME_WITH_KINK = "tests/kernels/test_lanes.py::test_draws_with_a_kink_equal_scalar_draws"
-WEIGHTED = "tests/kernels/test_residuals.py::test_weights"
 WEIGHTS = "tests/kernels/test_sweep.py::test_one_entry_with_weights_against_the_joint_density"
-PRIOR_INVARIANT = "tests/kernels/test_rescale.py::test_prior_is_invariant"
-SHEAR_CONDITIONAL = "tests/kernels/test_shear.py::test_shear_follows_its_conditional"
+PRIOR_INVARIANT = "tests/kernels/test_moves.py::test_prior_is_invariant"
+SHEAR_CONDITIONAL = "tests/kernels/test_moves.py::test_shear_follows_its_conditional"
 RETURN = "tests/statistical/test_calibration.py::test_sweeps_from_a_joint_draw_return_to_the_prior"
 ALL_OBSERVED = "tests/statistical/test_calibration.py::test_without_missing_entries_and_moves"
 LATENT_JOINT = "tests/kernels/test_latent.py::test_one_entry_against_the_joint_density"
@@ -284,13 +283,13 @@ MUTATIONS = [Mutation(*row) for row in [
     ("|w| left out of the rescaling", MOVES, "W.prior.absolute.row(row)[k] * std::fabs(W.at(row, k))",
      "W.prior.absolute.row(row)[k] * W.at(row, k)", PRIOR_INVARIANT),
     ("a real factor sheared only as far as it stays nonnegative", MOVES, "if (lowest < 0.0) return",
-     "if (lowest > 0.0) return", "tests/kernels/test_shear.py::test_prior_is_invariant"),
+     "if (lowest > 0.0) return", PRIOR_INVARIANT),
     ("what a shear makes negative cut in a real factor", MOVES,
      "lowest(W.prior.absolute.data != nullptr ? -INFINITE : 0.0)", "lowest(0.0)",
-     "tests/kernels/test_shear.py::test_prior_is_invariant"),
+     PRIOR_INVARIANT),
     ("the other side of a shear not mirrored", MOVES, "return high - draw_within(p * high - b, p, INFINITE, stream);",
      "return high + draw_within(p * high - b, p, INFINITE, stream);",
-     "tests/kernels/test_shear.py::test_prior_is_invariant"),
+     PRIOR_INVARIANT),
     ("a learned precision without the mean", GAMMAS, "w[k] + linear[k] / quadratic[k] : 0.0", "w[k] : 0.0", RATE),
     ("exact draws without a sign", "priors/exact_draws.py", "np.where(is_positive, size, -size)",
      "np.where(is_positive, size, size)", "tests/priors/test_normals.py::test_exact_draws"),
@@ -463,21 +462,21 @@ MUTATIONS = [Mutation(*row) for row in [
     ("slope of the shear with the wrong sign", MOVES, "b = slope_Z - slope_W", "b = slope_W - slope_Z",
      f"{SHEAR_CONDITIONAL}[l1-steep]"),
     ("one factor not sheared", MOVES, "    Z.add_column(k, j, -epsilon);\n", "",
-     "tests/kernels/test_shear.py::test_product_is_unchanged[gee]"),
+     "tests/kernels/test_moves.py::test_product_is_unchanged[shear-gee]"),
     ("curvature of one factor forgotten", MOVES, "p = curvature_W + curvature_Z", "p = curvature_Z",
      f"{SHEAR_CONDITIONAL}[truncated-normal]"),
     ("missing ½ of the curvature along the shear", MOVES, "(b - 0.5 * p * x) * x", "(b - p * x) * x",
      f"{SHEAR_CONDITIONAL}[truncated-normal-linf]"),
     ("a shear that is NaN sets columns to zero", MOVES, "changed = select(changed < bound, bound, changed);",
      "changed = larger(changed, bound);",
-     "tests/kernels/test_shear.py::test_a_density_beyond_the_range_of_floating_point_gives_no_numbers"),
+     "tests/kernels/test_moves.py::test_a_density_beyond_the_range_of_floating_point_gives_no_numbers"),
     # Numbers beyond the range of floating point.
     ("a lane without an accepted proposal keeps the last one", LANES, "        if (!any(pending)) return drawn;\n"
      "    }\n" "    return select(pending, broadcast(NOT_A_NUMBER), drawn);",
      "        if (!any(pending)) return drawn;\n" "    }\n" "    return drawn;", "tests/kernels/test_lanes.py::"
      "test_a_lane_beyond_the_range_of_floating_point_is_no_number_and_leaves_the_others_alone"),
     ("a scale without an accepted proposal is 1", MOVES, "    return NOT_A_NUMBER;\n", "    return 0.0;\n",
-     "tests/kernels/test_rescale.py::test_a_density_beyond_the_range_of_floating_point_gives_no_numbers"),
+     "tests/kernels/test_moves.py::test_a_density_beyond_the_range_of_floating_point_gives_no_numbers"),
     ("infinite factors not noticed", ERRORS, "total = total + (load(numbers + i) - load(numbers + i));",
      "total = total + larger(load(numbers + i) - load(numbers + i), broadcast(0.0));",
      "tests/kernels/test_finite.py::test_numbers_that_are_not_finite_are_found_wherever_they_are"),
@@ -520,16 +519,16 @@ MUTATIONS = [Mutation(*row) for row in [
     ("wrong power in the rescaling move", MOVES, "double(W.n_rows - Z.n_rows)", "double(Z.n_rows - W.n_rows)",
      PRIOR_INVARIANT),
     ("rescaling move given the old scales", MOVES, "others += scales[j] * W.at(row, j)", "others += W.at(row, j)",
-     "tests/kernels/test_rescale.py::" "test_scales_are_drawn_given_the_new_scales_of_other_components[pairwise]"),
+     "tests/kernels/test_moves.py::test_scales_are_drawn_given_the_new_scales_of_other_components[pairwise]"),
     ("kinks of the rescaling move with the old scales", MOVES, "        of_W.set_scale(k, std::exp(u));\n",
      "        of_W.scales[k] = std::exp(u);\n",
-     "tests/kernels/test_rescale.py::" "test_scales_are_drawn_given_the_new_scales_of_other_components[max]"),
+     "tests/kernels/test_moves.py::test_scales_are_drawn_given_the_new_scales_of_other_components[max]"),
     ("kinks of the rescaling move with the component itself", MOVES, "if (k != j) kink", "if (k >= 0) kink",
      PRIOR_INVARIANT),
     ("coefficients of another column in the shear", MOVES, "quadratic.data + j * quadratic.stride",
-     "quadratic.data + j * length", "tests/kernels/test_shear.py::test_prior_is_invariant"),
+     "quadratic.data + j * length", PRIOR_INVARIANT),
     ("padding of columns with what was there", MOVES, "w[k * length + row] = 0.0;", "(void)w;",
-     "tests/kernels/test_shear.py::test_product_is_unchanged[gee]"),
+     "tests/kernels/test_moves.py::test_product_is_unchanged[shear-gee]"),
     ("missing ½ of the tangent", "priors/exact_draws.py", "0.5 * pairwise * distance**2", "pairwise * distance**2",
      "tests/priors/test_exact_draws.py::test_row_sum_under_l1_squared_is_chi"),
     ("λ of a product taken twice", "priors/terms.py", "quadratic=self.rate, pairwise=self.rate",
@@ -645,12 +644,12 @@ MUTATIONS = [Mutation(*row) for row in [
     ("root of a weight forgotten", "model/model.py", "root = np.sqrt(self.weights(noise))",
      "root = self.weights(noise)", f"{WEIGHTS}[gee-known]"),
     ("weights of columns in the order of rows", "model/model.py", "root[self.data.column_order]", "root",
-     f"{HIERARCHY}[known precisions]"),
+     "tests/model/test_model.py::test_roots_of_weights"),
     ("data not multiplied by the roots of their weights", RESIDUALS, "residuals[i] *= root;", "residuals[i] *= 1.0;",
-     f"{WEIGHTED}[L1]"),
+     f"{ANY_RANK}[L1-weighted]"),
     ("rows of Z not multiplied by the roots of weights in all lanes", RESIDUALS,
      "for (Vector& numbers : z) numbers = numbers * root;", "for (int j = 1; j < N; ++j) z[j] = z[j] * root;",
-     f"{WEIGHTED}[L1]"),
+     f"{ANY_RANK}[L1-weighted]"),
     ("a component beyond half a vector not gathered", RESIDUALS, "n_components - panel.first - k <= HALF",
      "n_components - panel.first - k <= HALF + 1", f"{ANY_RANK}[L1-observed]"),
     ("factor 2 in the shape of the factors of entries", "model/student_t.py",

@@ -32,27 +32,8 @@ def reference_sample(
 ) -> Iterator[tuple[Floats, Floats, float]]:
     """Yield (W, Z, σ²) after each sweep of the paper's Algorithm 1, endlessly.
 
-    Parameters
-    ----------
-    A, observed : ndarray of shape (M, N)
-        The data, and True where it was observed.
-    W, Z : ndarray of shape (M, K) and (K, N)
-        Starting values.
-    model : {"gee", "gl12", "gl22", "glinf", "gl22inf"}
-        Name of the model.
-    rate : float, default=0.1
-        λ of both factors.
-    noise_shape, noise_scale : float, default=1.0
-        Inverse-gamma prior of σ².
-    order : {"interleaved", "blocks"}, default="interleaved"
-        Component by component, w_:k and then z_k:, as the paper has it; or all of W and then all of Z.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Yields
-    ------
-    tuple of (W, Z, sigma2)
-        Copies of the state.
+    `order` is "interleaved", component by component, w_:k and then z_k:, as the paper has it; or "blocks", all of W and
+    then all of Z. σ² has an inverse-gamma prior with `noise_shape` and `noise_scale`.
     """
     A, W, Z = np.where(observed, A, 0.0), W.copy(), Z.copy()
     K = W.shape[1]
@@ -75,15 +56,7 @@ def reference_sample(
 
 
 def draw_component(
-    A: Floats,
-    observed: Bools,
-    W: Floats,
-    Z: Floats,
-    sigma2: float,
-    model: str,
-    rate: float,
-    k: int,
-    draw: Draw,
+    A: Floats, observed: Bools, W: Floats, Z: Floats, sigma2: float, model: str, rate: float, k: int, draw: Draw
 ) -> None:
     """Draw column k of W in place from its conditional (the paper's table, with the exact rule for L∞)."""
     z = Z[k]

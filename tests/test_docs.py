@@ -18,18 +18,7 @@ from typer.testing import CliRunner
 import bnmf
 from bnmf import cli, report
 from tests.conftest import GDSC
-from tests.pages import (
-    DOCS,
-    ROOT,
-    all_pages,
-    anchors,
-    blocks,
-    commands,
-    links,
-    name_of,
-    pages_of_the_site,
-    toctree,
-)
+from tests.pages import DOCS, ROOT, all_pages, anchors, blocks, commands, links, name_of, pages_of_the_site, toctree
 
 # Packages whose names are not for users, or are those of `bnmf` itself.
 INTERNAL = {"bnmf.data", "bnmf.model", "bnmf.posterior"}

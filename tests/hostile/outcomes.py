@@ -1,46 +1,41 @@
-"""What an attempt ended in: the right result, a clear error, or something bad."""
+"""How many attempts are made, and whether one ends in the right result or in a clear error."""
 
+import faulthandler
+import os
 import re
-import traceback
+import time
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-RIGHT, CLEAR, BAD = "right", "clear error", "bad"
+import numpy as np
 
-
-class Outcome(NamedTuple):
-    """How an attempt ended, and what was attempted."""
-
-    kind: str
-    what: str
+# How many times as many attempts as in `make test` are made, with new seeds.
+TIMES = int(os.environ.get("BNMF_HOSTILE", "1"))
+# Seconds after which an attempt counts as hanging: its process ends, with a traceback of all threads.
+SECONDS_PER_ATTEMPT = 180
 
 
-class Wrong(Exception):
-    """A result that is not what it has to be."""
-
-
-def require(condition: Any, words: str) -> None:
-    """Raise `Wrong` unless a condition holds; unlike `assert` it cannot be taken for an error of the package."""
-    if not condition:
-        raise Wrong(words)
-
-
-def judged(attempt: Callable[[], Any], what: str, kinds: tuple[type[BaseException], ...], words: str) -> Outcome:
-    """Run an attempt, which returns if its result is right and raises `Wrong` if it is not, and judge its end.
-
-    An error is clear if it is of one of `kinds` and its message holds the regular expression `words`.
-    """
+def is_right(attempt: Callable[[], Any], what: str, kinds: tuple[type[BaseException], ...], words: str) -> bool:
+    """Return True if an attempt succeeds, and False after an error of `kinds` whose message matches `words`."""
+    faulthandler.dump_traceback_later(SECONDS_PER_ATTEMPT, exit=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.filterwarnings("error", category=RuntimeWarning)  # of NumPy, which tell a user nothing
             attempt()
-    except kinds as error:
-        if re.search(words, str(error)):
-            return Outcome(CLEAR, what)
-        return Outcome(BAD, f"{what}: unclear {type(error).__name__}: {error}")
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        return Outcome(BAD, f"{what}: {type(error).__name__}: {str(error)[:500]} ({place.filename}:{place.lineno})")
-    return Outcome(RIGHT, what)
+    except BaseException as error:
+        if isinstance(error, kinds) and re.search(words, str(error)):
+            return False
+        error.add_note(what)
+        raise
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return True
+
+
+def count_right(attempt: Callable[[int, np.random.Generator], bool], n: int) -> float:
+    """Return the part of `TIMES` n numbered attempts that had the right result."""
+    first = 0 if TIMES == 1 else int(time.time())
+    found = [attempt(number, np.random.default_rng(number)) for number in range(first, first + n * TIMES)]
+    return sum(found) / len(found)

@@ -108,3 +108,13 @@ def direct_draws(
 def squared_errors(A: np.ndarray, mask: np.ndarray, W: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Return Σ (a - w z)² over the observed entries of each row."""
     return (np.where(mask, A - W @ Z.T, 0.0) ** 2).sum(axis=1)
+
+
+def assert_from_scratch(
+    view: Stored, A: Any, mask: Any, W: Any, Z: Any, prior: Coefficients, n_passes: int = 1, rtol: float = 1e-8
+) -> None:
+    """Assert that the draws and squared errors of a half-sweep are those of conditionals from scratch."""
+    expected = direct_draws(A, mask, W, Z, prior, n_passes=n_passes)
+    got, errors = drawn(view, W, Z, prior, n_passes=n_passes)
+    np.testing.assert_allclose(got, expected, rtol=rtol, atol=1e-3 * rtol)
+    np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=rtol, atol=rtol)

@@ -25,52 +25,63 @@ def errors_of_the_kernel(monkeypatch):
     monkeypatch.setattr(half_sweeps, "MIN_TRUSTED_ERROR", -1e100)
 
 
-def assert_drawn_as_from_scratch(A, mask, W, Z, lists_missing, prior=PRIORS["L1"], rtol=1e-8, rows=None, **options):
-    """Assert that no row shares its system, and that draws and squared errors are right."""
-    view = view_of(A, mask, lists_missing)
-    split = view.split(min_sharing(W.shape[1]))
-    assert not split.n_sharing.any()
-    np.testing.assert_array_equal(split.rows, np.arange(len(A)))
-    coefficients = prior.coefficients(W.shape)
-    rows = np.arange(len(A)) if rows is None else rows
-    expected = direct_draws(A, mask, W, Z, coefficients, rows=rows, **options)[rows]
-    got, errors = drawn(view, W, Z, coefficients, **options)
-    np.testing.assert_allclose(got[rows], expected, rtol=rtol, atol=1e-2 * rtol)
-    assert np.isfinite(got).all()
-    np.testing.assert_allclose(errors, squared_errors(A, mask, got, Z), rtol=10 * rtol, atol=10 * rtol)
+WHICH = pytest.mark.parametrize("which", ["missing", "observed", "mixed", "weighted"])
 
 
 def listed_by(A, which):
     """Return which rows list their missing positions: all, none, or every other one and a few more."""
     numbers = np.arange(len(A))
-    return {"missing": numbers >= 0, "observed": numbers < 0, "mixed": (numbers % 2 == 0) | (numbers > 13)}[which]
+    return {"missing": numbers >= 0, "mixed": (numbers % 2 == 0) | (numbers > 13)}.get(which, numbers < 0)
+
+
+def assert_drawn_as_from_scratch(A, mask, W, Z, which, prior=PRIORS["L1"], rtol=1e-8, rows=None, **options):
+    """Assert that no row shares its system, and that draws and squared errors are right.
+
+    `which` rows list their missing positions is given by name or for each row. With "weighted", only observed entries
+    are stored, and have weights from 1/400 to 400.
+    """
+    is_weighted = isinstance(which, str) and which == "weighted"
+    weights = np.exp(np.random.default_rng(5).uniform(-6.0, 6.0, size=A.shape)) if is_weighted else np.ones(A.shape)
+    lists_missing = listed_by(A, which) if isinstance(which, str) else which
+    view = view_of(A, mask, "only observed stored" if is_weighted else lists_missing)
+    split = view.split(min_sharing(W.shape[1]))
+    assert not split.n_sharing.any() or is_weighted
+    np.testing.assert_array_equal(split.rows, np.arange(len(A)))
+    coefficients = prior.coefficients(W.shape)
+    rows = np.arange(len(A)) if rows is None else rows
+    expected = direct_draws(A, mask, W, Z, coefficients, SIGMA2 / weights, rows=rows, **options)[rows]
+    got, errors = drawn(view, W, Z, coefficients, roots=np.sqrt(weights[mask]) if is_weighted else None, **options)
+    np.testing.assert_allclose(got[rows], expected, rtol=rtol, atol=1e-2 * rtol)
+    assert np.isfinite(got).all()
+    residuals = np.where(mask, A - got @ Z.T, 0.0)
+    np.testing.assert_allclose(errors, (weights * residuals**2).sum(axis=1), rtol=10 * rtol, atol=10 * rtol)
 
 
 # Padding: ranks around multiples of the width and its half, numbers of rows likewise, lists of any length.
-@pytest.mark.parametrize("which", ["missing", "observed", "mixed"])
+@WHICH
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 def test_any_rank(which, prior):
     for K in [1, 2, 4, 5, 7, 8, 9, 12, 13, 15, 16, 17]:
         A, mask, W, Z = problem(rows=19, columns=37, K=K)
-        assert_drawn_as_from_scratch(A, mask, W, Z, listed_by(A, which), prior)
+        assert_drawn_as_from_scratch(A, mask, W, Z, which, prior)
 
 
-@pytest.mark.parametrize("which", ["missing", "observed", "mixed"])
+@WHICH
 def test_any_number_of_rows(which):
     for n_rows in [*range(2, 10), 16, 17]:
         A, mask, W, Z = problem(rows=n_rows, columns=29, K=5)
-        assert_drawn_as_from_scratch(A, mask, W, Z, listed_by(A, which))
+        assert_drawn_as_from_scratch(A, mask, W, Z, which)
 
 
 @pytest.mark.parametrize("n_passes", [2, 3])
-@pytest.mark.parametrize("which", ["missing", "observed", "mixed"])
+@WHICH
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 def test_several_passes(which, prior, n_passes):
     A, mask, W, Z = problem(rows=19, columns=37, K=9)
-    assert_drawn_as_from_scratch(A, mask, W, Z, listed_by(A, which), prior, n_passes=n_passes)
+    assert_drawn_as_from_scratch(A, mask, W, Z, which, prior, n_passes=n_passes)
 
 
-@pytest.mark.parametrize("which", ["missing", "observed", "mixed"])
+@WHICH
 def test_lists_of_every_length(which):
     """Lengths from 0 to all columns in the lanes of the same vectors."""
     A, mask, W, Z = problem(rows=48, columns=46, K=6)
@@ -78,7 +89,7 @@ def test_lists_of_every_length(which):
     for row in range(48):
         mask[row] = True
         mask[row, rng.permutation(46)[: max(row - 1, 0)]] = False  # two rows are complete: too few to share
-    assert_drawn_as_from_scratch(A, mask, W, Z, listed_by(A, which))
+    assert_drawn_as_from_scratch(A, mask, W, Z, which)
 
 
 def test_empty_lists():
@@ -102,43 +113,41 @@ def n_panels(lengths, K):
 
 
 @pytest.mark.parametrize("n_passes", [1, 2])
-@pytest.mark.parametrize("which", ["missing", "observed", "mixed"])
+@WHICH
 def test_several_panels(which, n_passes):
     """100 components of lists of 3000 positions do not fit the cache: 13 panels of eight."""
     A, mask, W, Z = problem(rows=10, columns=6000, K=100, observed=0.5)
     mask[:2] = mask[2:4, ::-1]
-    lists_missing = listed_by(A, which)
-    lengths = (mask[:8] != lists_missing[:8, None]).sum(axis=1)
-    assert n_panels(lengths, 100) == 13
-    assert_drawn_as_from_scratch(A, mask, W, Z, lists_missing, rtol=1e-6, rows=[0, 7, 8], n_passes=n_passes)
+    assert n_panels((mask != listed_by(A, which)[:, None])[:8].sum(axis=1), 100) == 13
+    assert_drawn_as_from_scratch(A, mask, W, Z, which, rtol=1e-6, rows=[0, 7, 8], n_passes=n_passes)
 
 
+@pytest.mark.parametrize("which", ["mixed", "weighted"])
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-def test_panels_of_several_vectors(prior):
+def test_panels_of_several_vectors(prior, which):
     """Panels of 16 components, of which the last is not full: 16, 16 and 3."""
     A, mask, W, Z = problem(rows=8, columns=4000, K=35, observed=0.5)
     mask[:2] = mask[2:4, ::-1]
-    lists_missing = listed_by(A, "mixed")
-    assert n_panels((mask != lists_missing[:, None]).sum(axis=1), 35) == 3
-    assert_drawn_as_from_scratch(A, mask, W, Z, lists_missing, prior, rtol=1e-6, rows=[0, 1, 7])
+    assert n_panels((mask != listed_by(A, which)[:, None]).sum(axis=1), 35) == 3
+    assert_drawn_as_from_scratch(A, mask, W, Z, which, prior, rtol=1e-6, rows=[0, 1, 7])
 
 
-@pytest.mark.parametrize("which", ["missing", "observed", "mixed"])
+@WHICH
 def test_lists_of_which_few_fit(which):
     """Eight lists of 15,000 positions are too many: rows are drawn two at a time."""
     A, mask, W, Z = problem(rows=7, columns=30_000, K=9, observed=0.5)
     mask[:2] = mask[2:4, ::-1]
     assert 3 * 15_000 * WIDTH > MAX_GATHERED > 2 * 15_000 * WIDTH
-    assert_drawn_as_from_scratch(A, mask, W, Z, listed_by(A, which), rtol=1e-6)
+    assert_drawn_as_from_scratch(A, mask, W, Z, which, rtol=1e-6)
 
 
-@pytest.mark.parametrize("which", ["missing", "observed", "mixed"])
+@WHICH
 def test_list_longer_than_fits(which):
     """Not even eight components of one row fit: memory grows with the longest list."""
     A, mask, W, Z = problem(rows=3, columns=75_000, K=10, observed=0.5)
     mask[:2] = mask[2, ::-1], ~mask[2]
     assert mask.sum(axis=1).min() * WIDTH > MAX_GATHERED
-    assert_drawn_as_from_scratch(A, mask, W, Z, listed_by(A, which), rtol=1e-6)
+    assert_drawn_as_from_scratch(A, mask, W, Z, which, rtol=1e-6)
 
 
 @pytest.mark.parametrize("longest", [0, 1, 9, 5000, MAX_GATHERED // WIDTH, MAX_GATHERED // WIDTH + 1, 10**6])
@@ -212,54 +221,6 @@ def test_nothing_is_observed_of_a_row_that_lists_missing_positions():
     A, mask, W, Z = problem(rows=9, columns=12, K=3)
     mask[5] = False
     assert_drawn_as_from_scratch(A, mask, W, Z, np.arange(9) % 4 < 2)
-
-
-# --- entries with weights of their own
-
-
-def assert_weighted_draws(A, mask, W, Z, prior=PRIORS["L1"], rtol=1e-8, rows=None, **options):
-    """Assert that entries count by their weights, from 1/400 to 400, in draws and in squared errors."""
-    weights = np.exp(np.random.default_rng(5).uniform(-6.0, 6.0, size=A.shape))
-    view = view_of(A, mask, "only observed stored")
-    coefficients = prior.coefficients(W.shape)
-    rows = np.arange(len(A)) if rows is None else rows
-    expected = direct_draws(A, mask, W, Z, coefficients, SIGMA2 / weights, rows=rows, **options)[rows]
-    got, errors = drawn(view, W, Z, coefficients, roots=np.sqrt(weights[mask]), **options)
-    np.testing.assert_allclose(got[rows], expected, rtol=rtol, atol=1e-2 * rtol)
-    assert np.isfinite(got).all()
-    np.testing.assert_allclose(errors, (weights * np.where(mask, A - got @ Z.T, 0.0) ** 2).sum(axis=1), rtol=10 * rtol)
-
-
-@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-def test_weights(prior):
-    """A row is complete, one is empty, and there are as many rows as fill two vectors and a part of one."""
-    for K in [1, 8, 17]:
-        for n_passes in [1, 2]:
-            assert_weighted_draws(*problem(rows=19, columns=37, K=K), prior, n_passes=n_passes)
-
-
-@pytest.mark.parametrize("n_passes", [1, 2])
-def test_weights_in_several_panels(n_passes):
-    A, mask, W, Z = problem(rows=10, columns=6000, K=100, observed=0.5)
-    mask[:2] = mask[2:4, ::-1]
-    assert n_panels(mask[:8].sum(axis=1), 100) == 13
-    assert_weighted_draws(A, mask, W, Z, rtol=1e-6, rows=[0, 7, 8], n_passes=n_passes)
-
-
-@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-def test_weights_in_panels_of_several_vectors(prior):
-    A, mask, W, Z = problem(rows=8, columns=4000, K=35, observed=0.5)
-    mask[:2] = mask[2:4, ::-1]
-    assert n_panels(mask.sum(axis=1), 35) == 3
-    assert_weighted_draws(A, mask, W, Z, prior, rtol=1e-6, rows=[0, 1, 7])
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(7, 30_000), (3, 75_000)], ids=["few fit", "longer than fits"])
-def test_weights_of_long_lists(rows, columns):
-    A, mask, W, Z = problem(rows=rows, columns=columns, K=9, observed=0.5)
-    mask[:2] = mask[2, ::-1], ~mask[2]
-    assert (rows == 3) == (mask.sum(axis=1).min() * WIDTH > MAX_GATHERED)
-    assert_weighted_draws(A, mask, W, Z, rtol=1e-6)
 
 
 def test_weights_of_one_change_no_bit():

@@ -23,11 +23,11 @@ from tests.kernels.half_sweeps import (
     FORMS,
     KEY,
     SIGMA2,
+    assert_from_scratch,
     direct_draws,
     drawn,
     problem,
     problem_with_patterns,
-    squared_errors,
     used_workers,
     view_of,
 )
@@ -39,72 +39,49 @@ from tests.statistical.prior_pairs import NAMES, pairs
 @pytest.mark.parametrize("name", NAMES)
 def test_conditionals_from_scratch(name):
     """Rows that share their missing entries and rows that do not, under every prior, drawn once or several times."""
-    for form in FORMS:
-        for n_passes in [1, 2]:
-            A, mask, W, Z = problem_with_patterns()
-            coefficients = pairs(*A.shape, Z.shape[1])[name][0].coefficients(W.shape)
-            expected = direct_draws(A, mask, W, Z, coefficients, n_passes=n_passes)
-            got, errors = drawn(view_of(A, mask, form), W, Z, coefficients, n_passes=n_passes)
-            np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
-            np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-7, atol=1e-7)
+    A, mask, W, Z = problem_with_patterns()
+    coefficients = pairs(*A.shape, Z.shape[1])[name][0].coefficients(W.shape)
+    for form, n_passes in product(FORMS, [1, 2]):
+        assert_from_scratch(view_of(A, mask, form), A, mask, W, Z, coefficients, n_passes, rtol=1e-7)
 
 
 # Ranks around multiples of the vector width, lists longer than a chunk, and a factor that exceeds the cache.
 @pytest.mark.parametrize(("columns", "observed"), [(1, 0.5), (31, 0.5), (33, 0.9), (200, 0.6), (6000, 0.01)])
 def test_every_rank_and_length(columns, observed):
-    for K in [1, 2, 6, 7, 8, 9, 15, 16, 17, 24, 31]:
+    for K, form in product([1, 2, 6, 7, 8, 9, 15, 16, 17, 24, 31], FORMS):
         A, mask, W, Z = problem(rows=12, columns=columns, K=K, observed=observed)
         coefficients = (L1(0.5) + L1Squared(0.1)).coefficients(W.shape)
-        expected = direct_draws(A, mask, W, Z, coefficients)
-        for form in FORMS:
-            got, errors = drawn(view_of(A, mask, form), W, Z, coefficients)
-            np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
-            np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-6, atol=1e-6)
+        assert_from_scratch(view_of(A, mask, form), A, mask, W, Z, coefficients, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("by_row", "by_column"), [(True, False), (False, True), (True, True)])
 def test_variances_and_scales_of_rows_and_columns(by_row, by_column):
-    """Unequal variances of rows and columns, and data in other units, against conditionals from scratch."""
-    for form, shared in product(FORMS, [False, True]):
-        A, mask, W, Z = problem_with_patterns() if shared else problem(rows=30, columns=45, K=5)
+    """Unequal variances of rows and columns, and data in other units, against conditionals from scratch.
+
+    Weights multiply the precisions of rows and columns, here for more rows than a tile and with two threads.
+    """
+    unweighted = [(form, kind) for form in FORMS for kind in (problem_with_patterns(), problem(30, 45, 5))]
+    for form, (A, mask, W, Z) in [*unweighted, ("weighted", problem(2 * ROWS_PER_TILE + 5, 21, 5))]:
         rng = np.random.default_rng(3)
         row_variance = rng.uniform(0.2, 3.0, size=len(A)) if by_row else np.array([0.7])
         entry_variance = rng.uniform(0.2, 3.0, size=len(Z)) if by_column else np.array([1.3])
         row_scale, entry_scale = rng.uniform(0.5, 2.0, size=len(A)), rng.uniform(0.5, 2.0, size=len(Z))
+        weights = rng.uniform(0.05, 20.0, size=A.shape) if form == "weighted" else np.ones(A.shape)
+        roots = np.sqrt(weights[mask]) if form == "weighted" else None
         coefficients = (L1(0.5) + L1Squared(0.1)).coefficients(W.shape)
-        variance = np.broadcast_to(row_variance[:, None] * entry_variance, A.shape)
-        expected = direct_draws(A, mask, W, Z, coefficients, variance)
-        raw = view_of(A / np.outer(row_scale, entry_scale), mask, form)
-        got = W.copy()
-        view = ScaledView(raw, entry_scale, row_scale)
-        errors = view.half_sweep(got, Z, coefficients, row_variance, entry_variance, KEY, used_workers())
+        expected = direct_draws(A, mask, W, Z, coefficients, row_variance[:, None] * entry_variance / weights)
+        raw = view_of(A / np.outer(row_scale, entry_scale), mask, FORMS[-1] if form == "weighted" else form)
+        view, got = ScaledView(raw, entry_scale, row_scale), W.copy()
+        with Workers(2) if form == "weighted" else used_workers() as workers:
+            errors = view.half_sweep(got, Z, coefficients, row_variance, entry_variance, KEY, workers, roots=roots)
         np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
         residuals = np.where(mask, A - got @ Z.T, 0.0)
-        np.testing.assert_allclose(errors, (residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
-        direct = view.squared_errors(got, Z)
-        np.testing.assert_allclose(direct, (residuals**2).sum(axis=1), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize(("by_row", "by_column", "n_threads"), [(False, False, 1), (True, False, 2), (False, True, 2)])
-def test_weights_of_entries_beside_variances_and_scales(by_row, by_column, n_threads):
-    """Weights multiply the precisions of rows and columns, in data in other units, for more rows than a tile."""
-    A, mask, W, Z = problem(rows=2 * ROWS_PER_TILE + 5, columns=21, K=5)
-    rng = np.random.default_rng(3)
-    row_variance = rng.uniform(0.2, 3.0, size=len(A)) if by_row else np.array([0.7])
-    entry_variance = rng.uniform(0.2, 3.0, size=len(Z)) if by_column else np.array([1.3])
-    row_scale, entry_scale = rng.uniform(0.5, 2.0, size=len(A)), rng.uniform(0.5, 2.0, size=len(Z))
-    weights = rng.uniform(0.05, 20.0, size=A.shape)
-    coefficients = (L1(0.5) + L1Squared(0.1)).coefficients(W.shape)
-    expected = direct_draws(A, mask, W, Z, coefficients, row_variance[:, None] * entry_variance / weights)
-    view = ScaledView(view_of(A / np.outer(row_scale, entry_scale), mask, FORMS[-1]), entry_scale, row_scale)
-    got, roots = W.copy(), np.sqrt(weights[mask])
-    with Workers(n_threads) as workers:
-        errors = view.half_sweep(got, Z, coefficients, row_variance, entry_variance, KEY, workers, roots=roots)
-    np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
-    residuals = np.where(mask, A - got @ Z.T, 0.0)
-    np.testing.assert_allclose(errors, (weights * residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
-    listed = view.listed_residuals(got, Z)
-    np.testing.assert_allclose(listed, residuals[mask], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(errors, (weights * residuals**2 / entry_variance).sum(axis=1), rtol=1e-7, atol=1e-9)
+        if form == "weighted":
+            np.testing.assert_allclose(view.listed_residuals(got, Z), residuals[mask], rtol=1e-9, atol=1e-12)
+        else:
+            direct = view.squared_errors(got, Z)
+            np.testing.assert_allclose(direct, (residuals**2).sum(axis=1), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1, 0.6])
@@ -197,19 +174,6 @@ def test_arrays_of_other_shapes_are_refused(changed, message):
         half.draw(0, 2, Memory())
 
 
-@pytest.mark.parametrize("form", ["default", "missing listed"])
-def test_component_concentrated_in_a_missing_column(form):
-    A, mask, W, Z = problem(observed=0.9)
-    Z[3, 2] = 1e9  # nearly all of component 2 is in column 3, which is missing in every row
-    mask[:, 3] = False
-    A[:, 3] = np.nan
-    coefficients = L1(1.0).coefficients(W.shape)
-    expected, error = drawn(view_of(A, mask, "only observed stored"), W, Z, coefficients)
-    got, error_got = drawn(view_of(A, mask, form), W, Z, coefficients)
-    np.testing.assert_allclose(got, expected, rtol=1e-7)
-    np.testing.assert_allclose(error_got, error, rtol=1e-7, atol=1e-7)
-
-
 def test_rows_without_data_are_drawn_from_the_prior():
     A, mask, Z = np.zeros((20_000, 3)), np.zeros((20_000, 3), bool), np.ones((3, 2))
     for form in FORMS:
@@ -269,47 +233,38 @@ def test_one_entry_against_the_joint_density(prior):
             assert_follows(first_entries(prior, mask, 3.0, form), cdf)
 
 
+UNEQUAL = {
+    "variances": ("both", False),
+    "both": ("both", True),
+    "known": ("known", True),
+    "Student's t": (StudentT(3.0, "both"), True),
+}
+
+
 @pytest.mark.filterwarnings("ignore:n_components=3 is larger")
+@pytest.mark.parametrize("case", UNEQUAL)
 @pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
-def test_one_entry_under_unequal_variances_against_the_joint_density(name):
-    """The variance of an entry is that of its row times that of its column, in units of scaled columns."""
-    prior, row, column = CONDITIONALS[name], np.array([0.6]), np.array([0.3, 2.0, 0.8, 1.5, 0.1])
-    scale, mask = np.array([2.0, 0.5, 1.0, 3.0, 0.25]), MASKS["one missing"]
-    data = ObservedMatrix.from_data((ROW * scale)[None], np.array(mask, bool)[None])
-    model = Model(data, 3, (prior, L1(1.0)), "both", Units(scale))
-    noise = NoiseState(row, column, 1.0, 1.0, 1.0)
-    points = np.concatenate([np.linspace(0, max(OTHERS), 100), np.linspace(max(OTHERS), 10, 800)[1:]])
-    cdf = grid_cdf(lambda grid: [model.log_joint(np.array([[w, *OTHERS]]), GIVEN, noise) for w in grid], points)
-    A, masks = np.tile(ROW * scale, (ROWS, 1)), np.tile(np.array(mask, bool), (ROWS, 1))
-    for form in ("missing listed", "observed listed"):
-        W = np.tile([3.0, *OTHERS], (ROWS, 1))
-        view = ScaledView(view_of(A, masks, form), 1.0 / scale)
-        view.half_sweep(W, GIVEN, prior.coefficients((1, 3)), np.full(ROWS, row[0]), column, KEY, Workers())
-        assert_follows(W[:, 0], cdf)
-
-
-@pytest.mark.filterwarnings("ignore:n_components=3 is larger")
-@pytest.mark.parametrize("noise", ["both", "known", StudentT(3.0, "both")], ids=["both", "known", "Student's t"])
-@pytest.mark.parametrize("name", ["gee", "gl22inf"])
-def test_one_entry_with_weights_against_the_joint_density(name, noise):
-    """Known precisions of entries, and factors that are drawn, beside variances of rows and columns."""
+def test_one_entry_with_weights_against_the_joint_density(name, case):
+    """Variances of rows times those of columns, in units of scaled columns; and known or drawn factors of entries."""
+    noise, is_weighted = UNEQUAL[case]
     prior, row, column = CONDITIONALS[name], np.array([0.6]), np.array([0.3, 2.0, 0.8, 1.5, 0.1])
     if noise == "known":
         row, column = np.ones(1), np.ones(1)
     scale, seen = np.array([2.0, 0.5, 1.0, 3.0, 0.25]), np.array(MASKS["one missing"], bool)
     known, factor = np.array([0.2, 7.0, 1.0, 0.4, 2.5])[seen], np.array([3.0, 0.1, 0.5, 1.0, 4.0])[seen]
     data = ObservedMatrix.from_data((ROW * scale)[None], seen[None])
-    model = Model(data, 3, (prior, L1(1.0)), noise, Units(scale), known)
+    model = Model(data, 3, (prior, L1(1.0)), noise, Units(scale), known if is_weighted else None)
     state = NoiseState(row, column, 1.0, 1.0, 1.0)
     if isinstance(noise, StudentT):
         state = state._replace(df=3.0, entry=factor)
-    points = np.concatenate([np.linspace(0, max(OTHERS), 300), np.linspace(max(OTHERS), 10, 500)[1:]])
+    points = np.concatenate([np.linspace(0, max(OTHERS), 300), np.linspace(max(OTHERS), 10, 800)[1:]])
     cdf = grid_cdf(lambda grid: [model.log_joint(np.array([[w, *OTHERS]]), GIVEN, state) for w in grid], points)
-    W = np.tile([3.0, *OTHERS], (ROWS, 1))
-    view = ScaledView(view_of(np.tile(ROW * scale, (ROWS, 1)), np.tile(seen, (ROWS, 1)), FORMS[-1]), 1.0 / scale)
-    roots, by_row = np.tile(model.roots(state)["W"], ROWS), np.full(ROWS, row[0])
-    view.half_sweep(W, GIVEN, prior.coefficients((1, 3)), by_row, column, KEY, Workers(), roots=roots)
-    assert_follows(W[:, 0], cdf)
+    for form in FORMS[-1:] if is_weighted else ("missing listed", "observed listed"):
+        W = np.tile([3.0, *OTHERS], (ROWS, 1))
+        view = ScaledView(view_of(np.tile(ROW * scale, (ROWS, 1)), np.tile(seen, (ROWS, 1)), form), 1.0 / scale)
+        roots, by_row = np.tile(model.roots(state)["W"], ROWS) if is_weighted else None, np.full(ROWS, row[0])
+        view.half_sweep(W, GIVEN, prior.coefficients((1, 3)), by_row, column, KEY, Workers(), roots=roots)
+        assert_follows(W[:, 0], cdf)
 
 
 @pytest.mark.filterwarnings("ignore:n_components=3 is larger")

@@ -13,11 +13,11 @@ from bnmf.sampler.threads import Workers
 from tests.kernels.half_sweeps import (
     KEY,
     SIGMA2,
+    assert_from_scratch,
     direct_draws,
     drawn,
     problem,
     problem_with_patterns,
-    squared_errors,
     view_of,
 )
 
@@ -38,11 +38,7 @@ def test_rows_that_share_their_missing_entries(name):
     A, mask, W, Z = problem_with_patterns()
     view = view_of(A, mask, "missing listed")
     assert len(A) // 2 < n_shared(view, W.shape[1]) < len(A)
-    coefficients = MODELS[name](1.0).coefficients(W.shape)
-    expected = direct_draws(A, mask, W, Z, coefficients)
-    got, errors = drawn(view, W, Z, coefficients)
-    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-11)
-    np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-8, atol=1e-8)
+    assert_from_scratch(view, A, mask, W, Z, MODELS[name](1.0).coefficients(W.shape))
 
 
 def rows_with_patterns(sizes, columns=30, K=9):
@@ -67,11 +63,7 @@ def test_any_number_of_missing_entries(K):
         Z[missing[:2], K // 2] = large
         view = view_of(A, mask, "missing listed")
         assert n_shared(view, K) == 40
-        coefficients = (L1(0.5) + L2Squared(0.3)).coefficients(W.shape)
-        expected = direct_draws(A, mask, W, Z, coefficients)
-        got, errors = drawn(view, W, Z, coefficients)
-        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-10)
-        np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-7, atol=1e-7)
+        assert_from_scratch(view, A, mask, W, Z, (L1(0.5) + L2Squared(0.3)).coefficients(W.shape), rtol=1e-7)
 
 
 # Fewer rows than a vector has lanes, as many, and more; patterns that follow each other; complete rows alone.
@@ -81,11 +73,7 @@ def test_any_number_of_rows_with_a_pattern(sizes, name):
     A, mask, W, Z = rows_with_patterns(sizes)
     view = view_of(A, mask, "missing listed")
     assert n_shared(view, W.shape[1]) == sum(size for size in sizes if size >= min_sharing(W.shape[1]))
-    coefficients = MODELS[name](1.0).coefficients(W.shape)
-    expected = direct_draws(A, mask, W, Z, coefficients)
-    got, errors = drawn(view, W, Z, coefficients)
-    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-11)
-    np.testing.assert_allclose(errors, squared_errors(A, mask, expected, Z), rtol=1e-8, atol=1e-8)
+    assert_from_scratch(view, A, mask, W, Z, MODELS[name](1.0).coefficients(W.shape))
 
 
 @pytest.mark.parametrize("K", [1, 20, 100])
@@ -97,9 +85,7 @@ def test_from_how_many_rows_a_system_is_shared(K):
     A, mask, W, Z = rows_with_patterns([0, least, least - 1], K=K)
     view = view_of(A, mask, "missing listed")
     assert n_shared(view, K) == least
-    coefficients = L1(1.0).coefficients(W.shape)
-    expected = direct_draws(A, mask, W, Z, coefficients)
-    np.testing.assert_allclose(drawn(view, W, Z, coefficients)[0], expected, rtol=1e-7, atol=1e-10)
+    assert_from_scratch(view, A, mask, W, Z, L1(1.0).coefficients(W.shape), rtol=1e-7)
 
 
 def test_component_concentrated_in_columns_that_are_missing_together():
@@ -134,7 +120,5 @@ def test_draw_of_a_row_does_not_depend_on_rows_that_share_its_system(name):
 def test_matrix_rates_with_shared_systems(which):
     A, mask, W, Z = problem_with_patterns()
     rates = np.random.default_rng(5).uniform(0.5, 2.0, size=W.shape)
-    coefficients = (L1(rates) if which == "linear" else L2Squared(rates)).coefficients(W.shape)
-    expected = direct_draws(A, mask, W, Z, coefficients)
-    got, _ = drawn(view_of(A, mask, "missing listed"), W, Z, coefficients)
-    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-11)
+    prior = L1(rates) if which == "linear" else L2Squared(rates)
+    assert_from_scratch(view_of(A, mask, "missing listed"), A, mask, W, Z, prior.coefficients(W.shape))

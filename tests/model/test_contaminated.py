@@ -39,20 +39,26 @@ def problem(missing):
     return model, A, W, Zt, noise
 
 
+def with_latent(model, W, Zt, noise, seed, count=4000):
+    """Yield the data with latent values, the noise given these, and how rows and columns hold them."""
+    with Workers() as workers:
+        for i in range(count):
+            filled, after = with_latent_values(model, W, Zt, noise, Stream(seed), i, workers)
+            copy = ObservedMatrix(model.data.shape, model.data.n_observed, filled.rows.view, filled.columns.view)
+            yield copy.dense_rows(np.arange(len(W))), after, filled
+
+
 @pytest.mark.parametrize("missing", [0.2, 0.7, 0.0], ids=["dense", "listed", "complete but listed"])
 def test_gross_errors_follow_their_conditional(missing):
     """Which entries have one has the odds of the joint density without y, and y is normal between w z and the data."""
     model, A, W, Zt, noise = problem(missing)
-    count, seen, at = 4000, model.data.mask(), np.arange(5)
+    count, seen = 4000, model.data.mask()
     values, sums = np.empty((count, 5, 10)), np.empty((count, 2, 10))
-    with Workers() as workers:
-        for i in range(count):
-            filled, after = with_latent_values(model, W, Zt, noise, Stream(3), i, workers)
-            copy = ObservedMatrix(A.shape, model.data.n_observed, filled.rows.view, filled.columns.view)
-            values[i], sums[i] = copy.dense_rows(at), after.gross
-            if i % 1000 == 0:  # rows and columns have the same values
-                listed = [filled.columns.view.observed_values(j) for j in range(10)]
-                np.testing.assert_array_equal(np.concatenate(listed), values[i].T[seen.T])
+    for i, (dense, after, filled) in enumerate(with_latent(model, W, Zt, noise, 3, count)):
+        values[i], sums[i] = dense, after.gross
+        if i % 1000 == 0:  # rows and columns have the same values
+            listed = [filled.columns.view.observed_values(j) for j in range(10)]
+            np.testing.assert_array_equal(np.concatenate(listed), values[i].T[seen.T])
     mean, sd = W @ Zt.T, np.sqrt(noise.column)
     is_gross = (values != A) & seen
     np.testing.assert_array_equal(sums[:, 0], is_gross.sum(axis=1))
@@ -93,14 +99,10 @@ def test_entries_with_limits_and_gross_errors_follow_their_conditional(missing):
     values, sums, exact = np.empty((count, len(LIMITED))), np.empty((count, 2, 10)), np.empty((count, 2, 10))
     is_exact = data.mask()
     is_exact[at] = False
-    with Workers() as workers:
-        for i in range(count):
-            filled, after = with_latent_values(model, W, Zt, noise, Stream(4), i, workers)
-            copy = ObservedMatrix(A.shape, data.n_observed, filled.rows.view, filled.columns.view)
-            dense = copy.dense_rows(np.arange(5))
-            values[i], sums[i] = dense[at] / SCALE[at[1]], after.gross
-            is_gross = is_exact & (dense != A)
-            exact[i] = is_gross.sum(axis=0), np.where(is_gross, ((A - dense) / SCALE) ** 2, 0.0).sum(axis=0)
+    for i, (dense, after, _) in enumerate(with_latent(model, W, Zt, noise, 4, count)):
+        values[i], sums[i] = dense[at] / SCALE[at[1]], after.gross
+        is_gross = is_exact & (dense != A)
+        exact[i] = is_gross.sum(axis=0), np.where(is_gross, ((A - dense) / SCALE) ** 2, 0.0).sum(axis=0)
     found, probabilities, spread = sums - exact, [], np.sqrt(ERROR_VARIANCE / FACTOR)
     for place, ((i, j), limits) in enumerate(LIMITED.items()):  # in deviations from the mean
         low, high = np.clip(limits, -90.0, 90.0)
@@ -135,14 +137,12 @@ def test_missing_entries_have_no_gross_errors():
     model = Model(ObservedMatrix.from_data(A, seen), 2, "gee", ContaminatedNoise())
     noise = model.noise_model.start(A.shape)._replace(column=np.ones(19), share=np.full(19, 0.01))
     n_gross = 0
-    with Workers() as workers:
-        for i in range(20):
-            filled, after = with_latent_values(model, W, Zt, noise, Stream(1), i, workers)
-            values = filled.rows.view.dense()
-            np.testing.assert_array_equal(values[~seen], 0.0)
-            np.testing.assert_array_equal(filled.columns.view.dense(), values.T)
-            np.testing.assert_array_equal(after.gross[0], (seen & (values != A)).sum(axis=0))
-            n_gross += after.gross[0].sum()
+    for _, after, filled in with_latent(model, W, Zt, noise, 1, 20):
+        values = filled.rows.view.dense()
+        np.testing.assert_array_equal(values[~seen], 0.0)
+        np.testing.assert_array_equal(filled.columns.view.dense(), values.T)
+        np.testing.assert_array_equal(after.gross[0], (seen & (values != A)).sum(axis=0))
+        n_gross += after.gross[0].sum()
     assert 0 < n_gross < 20 * 30  # so most rows have none
 
 
@@ -218,8 +218,8 @@ def test_law_of_predictions():
     np.testing.assert_allclose(np.exp(at.log_density(x**2)), mixture(shares)[0](x), rtol=1e-10)
     np.testing.assert_array_equal(law.choose([1]).share, [[0.1, 0.6]])
     np.testing.assert_allclose(law.variance, 1.0 + 100.0 * law.share)
-    for dtype, shape in ((np.float32, (2, 1500, 2)), (np.float64, (2, 1500, 2))):
-        found = law.draw(shape, np.random.default_rng(0), dtype)
+    for dtype in (np.float32, np.float64):
+        found = law.draw((2, 1500, 2), np.random.default_rng(0), dtype)
         assert found.dtype == dtype
         for s, j in np.ndindex(2, 2):
             assert_follows(found[s, :, j].astype(float), mixture(law.share[s, j])[1])

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from bnmf import BayesianNMF
 from bnmf.data.observed import ObservedMatrix
@@ -82,14 +81,6 @@ def test_no_floor():
     assert (bounds(X, GroupedNoise(floor=0.0))["Z"] == MAX_PRECISION).all()
     with pytest.raises(ValueError, match="floor of GroupedNoise must be a number from 0 to 1, got 2"):
         GroupedNoise(floor=2)
-
-
-def test_the_same_for_every_container():
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random((60, 8)) < 0.7, 0.0, rng.exponential(size=(60, 8)))
-    np.testing.assert_array_equal(
-        bounds(X, GroupedNoise())["Z"], bounds(sp.csr_array(X), GroupedNoise())["Z"]
-    )  # fmt: skip
 
 
 def test_noise_of_columns_of_their_own_does_not_vanish():

@@ -90,45 +90,31 @@ def test_nothing_is_known():
     assert factor_of(noise=GroupedNoise()) is None
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS])
-def test_known_noise_needs_its_standard_errors(weights):
-    with pytest.raises(ValueError, match="noise='known' needs noise_scale"):
-        factor_of(sample_weight=weights)
-
-
 @pytest.mark.parametrize(
-    ("given", "error", "words"),
+    ("noise_scale", "sample_weight", "words"),
     [
-        (ERRORS[:3], ValueError, r"noise_scale must have the shape of X, \(4, 3\).* got \(3, 3\)"),
-        (ERRORS[:, 0], ValueError, r"noise_scale must have the shape of X.* got \(4,\)"),
-        (0.5, ValueError, r"noise_scale must have the shape of X.* got \(\)"),
-        (ERRORS[None], ValueError, r"noise_scale must have the shape of X.* got \(1, 4, 3\)"),
-        (np.where(ERRORS > 1.0, NAN, ERRORS), ValueError, "noise_scale is NaN where X was observed"),
-        (np.array([1.0, NAN, 1.0]), ValueError, "noise_scale must be positive and finite, got nan"),
-        (ERRORS - ERRORS[1, 1], ValueError, "noise_scale must be positive and finite, got -"),
-        (np.where(ERRORS[1, 1] == ERRORS, 0.0, ERRORS), ValueError, "noise_scale must be positive and finite, got 0.0"),
-        (np.full(3, np.inf), ValueError, "noise_scale must be positive and finite, got inf"),
-        ([["a", "b", "c"]], TypeError, "noise_scale must be an array of numbers, got list"),
-        (sp.csr_array(ERRORS), TypeError, "noise_scale must be an array of numbers, got csr_array"),
+        (None, None, "noise='known' needs noise_scale"),
+        (None, WEIGHTS, "noise='known' needs noise_scale"),
+        (ERRORS[:3], None, r"noise_scale must have the shape of X, \(4, 3\).* got \(3, 3\)"),
+        (ERRORS[:, 0], None, r"noise_scale must have the shape of X.* got \(4,\)"),
+        (0.5, None, r"noise_scale must have the shape of X.* got \(\)"),
+        (ERRORS[None], None, r"noise_scale must have the shape of X.* got \(1, 4, 3\)"),
+        (np.where(ERRORS > 1.0, NAN, ERRORS), None, "noise_scale is NaN where X was observed"),
+        (np.array([1.0, NAN, 1.0]), None, "noise_scale must be positive and finite, got nan"),
+        (ERRORS - ERRORS[1, 1], None, "noise_scale must be positive and finite, got -"),
+        (np.where(ERRORS[1, 1] == ERRORS, 0.0, ERRORS), None, "noise_scale must be positive and finite, got 0.0"),
+        (np.full(3, np.inf), None, "noise_scale must be positive and finite, got inf"),
+        ([["a", "b", "c"]], None, "noise_scale must be an array of numbers, got list"),
+        (sp.csr_array(ERRORS), None, "noise_scale must be an array of numbers, got csr_array"),
+        (ERRORS, WEIGHTS[:3], r"sample_weight must have one number for each row of X, shape \(4,\), got \(3,\)"),
+        (ERRORS, WEIGHTS[:, None], r"sample_weight must have one number for each row of X.* got \(4, 1\)"),
+        (ERRORS, 2.0, r"sample_weight must have one number for each row of X.* got \(\)"),
+        (ERRORS, WEIGHTS * 0.0, "sample_weight must be above zero for at least one row"),
+        (ERRORS, -WEIGHTS, "sample_weight must be finite and not negative, got -"),
+        (ERRORS, WEIGHTS * NAN, "sample_weight must be finite and not negative, got nan"),
+        (ERRORS, list("abcd"), "sample_weight must be an array of numbers, got list"),
     ],
 )
-def test_wrong_standard_errors(given, error, words):
-    with pytest.raises(error, match=words):
-        factor_of(given)
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        (WEIGHTS[:3], ValueError, r"sample_weight must have one number for each row of X, shape \(4,\), got \(3,\)"),
-        (WEIGHTS[:, None], ValueError, r"sample_weight must have one number for each row of X.* got \(4, 1\)"),
-        (2.0, ValueError, r"sample_weight must have one number for each row of X.* got \(\)"),
-        (WEIGHTS * 0.0, ValueError, "sample_weight must be above zero for at least one row"),
-        (-WEIGHTS, ValueError, "sample_weight must be finite and not negative, got -"),
-        (WEIGHTS * NAN, ValueError, "sample_weight must be finite and not negative, got nan"),
-        (list("abcd"), TypeError, "sample_weight must be an array of numbers, got list"),
-    ],
-)
-def test_wrong_weights(given, error, words):
-    with pytest.raises(error, match=words):
-        factor_of(ERRORS, given)
+def test_wrong_standard_errors_and_weights(noise_scale, sample_weight, words):
+    with pytest.raises(TypeError if "array of numbers" in words else ValueError, match=words):
+        factor_of(noise_scale, sample_weight)

@@ -6,14 +6,13 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
-from tests.statistical.checks import assert_follows
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import NoiseState, as_noise, common
 from bnmf.model.units import Units
 from bnmf.noise import CommonNoise, StudentT
-from bnmf.priors import L1, Gamma, L1Squared, L2Squared, LInf
+from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.utils import memory
 
 
@@ -22,36 +21,30 @@ def data():
     return ObservedMatrix.from_data(np.arange(20.0).reshape(5, 4))
 
 
-def test_priors_of_both_factors(data):
-    model = Model(data, 2, (L1(0.5), L2Squared(2.0) + LInf(3.0)))
-    of_W, of_Z = model.coefficients()
-    np.testing.assert_array_equal(of_W.linear, [[0.5, 0.5]])
-    np.testing.assert_array_equal(of_W.quadratic, [[0.0, 0.0]])
-    assert (of_W.pairwise, of_W.max_rate) == (0.0, 0.0)
-    np.testing.assert_array_equal(of_Z.linear, [[0.0, 0.0]])
-    np.testing.assert_array_equal(of_Z.quadratic, [[2.0, 2.0]])
-    assert (of_Z.pairwise, of_Z.max_rate) == (0.0, 3.0)
+RATES_W, RATES_Z = np.arange(1.0, 11.0).reshape(5, 2), np.arange(1.0, 9.0).reshape(2, 4)
 
 
-def test_one_prior_is_that_of_both(data):
-    """And the default is half-normal, λ = 0.1."""
-    for prior, rate, pairwise in ((L1Squared(0.7), 0.7, 0.7), (Model.prior, 0.1, 0.0)):
-        for coefficients in Model(data, 2, prior).coefficients():
-            np.testing.assert_array_equal(coefficients.linear, [[0.0, 0.0]])
-            np.testing.assert_array_equal(coefficients.quadratic, [[rate, rate]])
-            assert coefficients.pairwise == pairwise
-    assert Model(data, 2).noise_model == CommonNoise(1.0, 1.0)
-
-
-def test_rates_by_entry_have_the_shape_of_their_factor(data):
+@pytest.mark.parametrize(
+    ("prior", "of_W", "of_Z"),  # linear, quadratic, pairwise and max_rate
+    [
+        ((L1(0.5), L2Squared(2.0) + LInf(3.0)), (0.5, 0.0, 0.0, 0.0), (0.0, 2.0, 0.0, 3.0)),
+        (L1Squared(0.7), (0.0, 0.7, 0.7, 0.0), (0.0, 0.7, 0.7, 0.0)),
+        (Model.prior, (0.0, 0.1, 0.0, 0.0), (0.0, 0.1, 0.0, 0.0)),  # the default
+        ((L1(RATES_W), L2Squared(RATES_Z)), (RATES_W, 0.0, 0.0, 0.0), (0.0, RATES_Z.T, 0.0, 0.0)),
+        (L1([1.0, 2.0]), ([1.0, 2.0], 0.0, 0.0, 0.0), ([1.0, 2.0], 0.0, 0.0, 0.0)),
+    ],
+)
+def test_coefficients_of_both_factors(data, prior, of_W, of_Z):
     """A matrix of rates for Z is given as (K, columns), and the coefficients are those of its transpose."""
-    rates_W, rates_Z = np.arange(1.0, 11.0).reshape(5, 2), np.arange(1.0, 9.0).reshape(2, 4)
-    of_W, of_Z = Model(data, 2, (L1(rates_W), L2Squared(rates_Z))).coefficients()
-    np.testing.assert_array_equal(of_W.linear, rates_W)
-    np.testing.assert_array_equal(of_Z.quadratic, rates_Z.T)
-    assert of_Z.quadratic.flags.c_contiguous
-    for coefficients in Model(data, 2, L1([1.0, 2.0])).coefficients():  # by component, for both
-        np.testing.assert_array_equal(coefficients.linear, [[1.0, 2.0]])
+    model = Model(data, 2, prior)
+    assert model.noise_model == CommonNoise(1.0, 1.0)
+    for found, expected in zip(model.coefficients(), (of_W, of_Z), strict=True):
+        for name, value in zip(("linear", "quadratic"), expected, strict=False):
+            array = getattr(found, name)
+            np.testing.assert_array_equal(array, np.broadcast_to(value, array.shape))
+            assert array.shape == (np.shape(value) if np.ndim(value) == 2 else (1, 2))
+            assert array.flags.c_contiguous
+        assert (found.pairwise, found.max_rate) == expected[2:]
 
 
 @pytest.mark.parametrize(
@@ -187,18 +180,6 @@ def test_roots_of_weights(unequal):
     assert model.roots(state) == {"W": None, "Z": None}
 
 
-def test_known_precisions_are_checked_and_brought_into_one_form(data):
-    precision = np.asfortranarray(np.full((data.n_observed, 2), 2.0, np.float32))[:, 0]
-    model = Model(data, 2, noise="known", entry_precision=precision)
-    assert model.entry_precision.dtype == np.float64
-    assert model.entry_precision.flags.c_contiguous
-    roots = model.roots(model.noise_model.start(data.shape))
-    assert all(root.dtype == np.float64 and root.flags.c_contiguous for root in roots.values())
-    for wrong in (precision[1:], np.zeros(data.n_observed), np.full(data.n_observed, np.nan), np.ones(1)):
-        with pytest.raises(ValueError, match=r"entry_precision must be .* positive finite numbers"):
-            Model(data, 2, noise="known", entry_precision=wrong)
-
-
 def test_one_prior_shares_its_learned_rate_and_a_pair_does_not(data):
     shared = Model(data, 2, L1())
     assert [learned.factors for learned in shared.learned_rates] == [(0, 1)]
@@ -229,18 +210,6 @@ def test_rates_start_where_predictions_have_the_size_of_scaled_data(data, prior)
     draws = [drawn.draw((4000, 3), rng) for drawn in model.priors_at(model.starting_rates)]
     # 4000 products with a relative spread of about 1: five standard errors.
     assert np.mean((draws[0] * draws[1]).sum(axis=1)) == pytest.approx(1.0, abs=0.1)
-
-
-def test_rates_are_drawn_from_their_conditional(data):
-    """Gamma(a + entries / degree, b + penalty at rate 1): of both factors if they share it, or of each component."""
-    rng = np.random.default_rng(0)
-    W, Zt = rng.exponential(size=(5, 2)), rng.exponential(size=(4, 2))
-    shared, by_component = Model(data, 2, L1(Gamma(2.0, 3.0))), Model(data, 2, (L1(1.0), L2Squared(by="component")))
-    draws = np.array([shared.draw_rates(W, Zt, (i, 7))[0] for i in range(3000)])
-    assert_follows(draws[:, 0], stats.gamma(2.0 + 18, scale=1.0 / (3.0 + W.sum() + Zt.sum())).cdf)
-    draws = np.array([by_component.draw_rates(W, Zt, (i, 7))[0] for i in range(3000)])
-    for k in range(2):
-        assert_follows(draws[:, k], stats.gamma(1.0 + 2.0, scale=1.0 / (1.0 + 0.5 * (Zt[:, k] ** 2).sum())).cdf)
 
 
 @pytest.mark.parametrize("noise", ["common", "column", "row", "both"])

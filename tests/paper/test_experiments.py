@@ -159,4 +159,6 @@ def test_starts(results):
     assert "made: GL₁², 60% unobserved, K = 20, printed 880.36" in shown
     assert "last state of a GEE chain" in shown
     assert "In 8 of the 8 chains no component became active" in tables.starts(table.assign(active=0), "made")[1]
-    assert experiments.n_active([14135, 3299, 218, 198, 196, 151]) == 2
+    sizes = np.array([14135, 3299, 218, 198, 196, 151])
+    some = {fit: result | {"contributions": sizes} for fit, result in results.items()}
+    assert set(experiments.starts(some, SMALL_RUN)["active"]) == {2}

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from bnmf.data.observed import ObservedMatrix
+from bnmf.datasets import make_drug_response
 from bnmf.model.model import Model
 from bnmf.model.noise import common
 from bnmf.paper import fits
-from bnmf.paper.fits import BIN_EDGES, FinishedFits, Fit, data_fingerprint, run_fit, run_fits
+from bnmf.paper.fits import BIN_EDGES, FinishedFits, Fit, data_fingerprint, run_fit, run_fits, training_mask
 from bnmf.paper.methods import METHODS, PRIORS
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import PLAIN
@@ -123,6 +124,57 @@ def test_fingerprint_depends_on_the_model_and_its_prior(monkeypatch):
     assert fits.sampler_fingerprint.__wrapped__("gee") == fits.sampler_fingerprint("gl22")
 
 
+# ---------------------------------------------------------------- training sets
+
+
+def split(X, unobserved, seed, n_train):
+    """Return the mask of a training set after a check of what every split guarantees."""
+    observed = ~np.isnan(X)
+    train = training_mask(observed, unobserved, np.random.default_rng(seed))
+    assert not (train & ~observed).any()
+    assert train.sum() == n_train
+    for axis in (0, 1):
+        np.testing.assert_array_equal(train.any(axis=axis), observed.any(axis=axis))
+    return train
+
+
+def test_counts_and_guarantee():
+    X = make_drug_response(120, 40, random_state=0).data
+    for unobserved in (0.3, 0.6, 0.8, 0.9):
+        split(X, unobserved, 1, round(X.size * (1 - unobserved)))
+    X = np.random.default_rng(0).random((12, 9))
+    X[[0, 5]] = np.nan  # rows and a column without observed entries
+    X[:, 8] = np.nan
+    split(X, 0.6, 1, 43)
+
+
+def test_the_only_entry_of_a_row_is_always_in_the_training_set():
+    X = np.ones((30, 20))
+    X[3, 1:] = np.nan
+    assert all(split(X, 0.5, seed, 300)[3, 0] for seed in range(30))
+
+
+def test_every_entry_is_kept_equally_often_without_constraints():
+    kept = np.mean([split(np.ones((20, 20)), 0.5, seed, 200) for seed in range(500)], axis=0)
+    # 400 proportions of 500 each: five standard errors.
+    np.testing.assert_allclose(kept, 0.5, atol=5 * np.sqrt(0.25 / 500))
+
+
+@pytest.mark.parametrize(
+    ("unobserved", "words"),
+    [
+        *((wrong, "unobserved must be a fraction between 0 and 1, got") for wrong in (0.0, 1.0, 60, float("nan"))),
+        (0.4, "unobserved=0.4 leaves nothing to test: 0.4 of X is missing already"),
+        (0.95, "unobserved=0.95 leaves 5 entries for training, too few to keep one in every row and column"),
+    ],
+)
+def test_fractions_that_leave_nothing(unobserved, words):
+    X = np.ones((10, 10))
+    X[:4] = np.nan
+    with pytest.raises(ValueError, match=words):
+        split(X, unobserved, 0, 0)
+
+
 # ---------------------------------------------------------------- finished fits
 
 
@@ -131,7 +183,7 @@ def finished(tmp_path):
     return FinishedFits(tmp_path / "fits", {"made": data_fingerprint(np.eye(3))})
 
 
-def test_a_saved_result_is_loaded(finished):
+def test_a_saved_result_is_loaded_unless_its_file_is_truncated(finished):
     result = {"train_mse": np.array([3.0, np.nan]), "w_mean": np.array(2.5)}
     assert finished.load(FIT) is None
     finished.save(FIT, result)
@@ -139,6 +191,10 @@ def test_a_saved_result_is_loaded(finished):
     assert back.keys() == result.keys()
     np.testing.assert_array_equal(back["train_mse"], result["train_mse"])
     assert list(finished.directory.iterdir()) == [finished.path(FIT)]
+    content = finished.path(FIT).read_bytes()
+    for end in (50, 0):
+        finished.path(FIT).write_bytes(content[:end])
+        assert finished.load(FIT) is None
 
 
 def test_other_settings_data_or_sampler_have_another_key(finished, monkeypatch):
@@ -152,27 +208,11 @@ def test_other_settings_data_or_sampler_have_another_key(finished, monkeypatch):
     assert finished.path(Fit("made", "knn", 0, 0)) == baseline
 
 
-def test_a_truncated_file_counts_as_missing(finished):
-    finished.save(FIT, {"w_mean": np.array(1.0)})
-    path = finished.path(FIT)
-    path.write_bytes(path.read_bytes()[:50])
-    assert finished.load(FIT) is None
-    path.write_bytes(b"")
-    assert finished.load(FIT) is None
-
-
-def test_fingerprint_of_data_depends_on_missing_entries_values_and_shape():
-    X = np.array([[1.0, np.nan], [0.0, 2.0]])
-    same = np.array([[1.0, -np.nan], [-0.0, 2.0]])
-    assert data_fingerprint(X) == data_fingerprint(same)
-    assert data_fingerprint(X) != data_fingerprint(np.nan_to_num(X))
-    assert data_fingerprint(X) != data_fingerprint(X.reshape(1, 4))
-
-
 def test_keys_do_not_change_between_versions(monkeypatch):
     # Keys of files that earlier versions wrote: if these change, finished fits are run again.
     X = np.array([[1.0, np.nan], [-0.0, 2.0]])
-    assert data_fingerprint(X) == "328f2d37a6dade1a"
+    assert data_fingerprint(X) == data_fingerprint([[1.0, -np.nan], [0.0, 2.0]]) == "328f2d37a6dade1a"
+    assert data_fingerprint(X) not in (data_fingerprint(np.nan_to_num(X)), data_fingerprint(X.reshape(1, 4)))
     monkeypatch.setattr(fits, "sampler_fingerprint", lambda model: "184d9e56c25c4635")
     finished = FinishedFits("fits", {"gdsc": data_fingerprint(X)})
     assert finished.path(Fit("gdsc", "gee", 10, 3)) == Path("fits/6b112b0d4cb7b0ceb634dbb3cd1ea847.npz")

@@ -14,7 +14,6 @@ from bnmf.model import Model
 from bnmf.sampler import chains
 from bnmf.sampler.chains import largest_block, run
 from bnmf.sampler.gibbs import sample
-from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.stores import DrawStore, Schedule, Store
 from bnmf.sampler.streams import Stream
 
@@ -82,14 +81,6 @@ def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs):
     assert not np.array_equal(store.W[0], store.W[1])
 
 
-@pytest.mark.parametrize("option", [{"moves": PLAIN}, {"init": (np.full((8, 2), 0.5), np.full((2, 6), 1.5))}])
-def test_moves_and_init_are_passed_on(model, option):
-    store = DrawStore(model, SCHEDULE)
-    run(model, SCHEDULE, store, SEED, **option)
-    assert_holds(store, 1, states_of(model, 1, **option))
-    assert not np.array_equal(store.W[1, 0], states_of(model, 1)[3].W)
-
-
 # --- resuming
 
 
@@ -146,8 +137,7 @@ def test_the_deadline_stops_all_chains(model):
 
 
 @pytest.mark.parametrize(
-    ("n_jobs", "n_chains", "at_once", "threads_each"),
-    [(1, 3, 1, 1), (2, 3, 2, 1), (5, 2, 2, 2), (4, 1, 1, 4)],
+    ("n_jobs", "n_chains", "at_once", "threads_each"), [(1, 3, 1, 1), (2, 3, 2, 1), (5, 2, 2, 2), (4, 1, 1, 4)]
 )
 def test_threads_go_to_chains_first(model, monkeypatch, n_jobs, n_chains, at_once, threads_each):
     found = {"pools": [], "workers": []}

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +18,7 @@ from bnmf.model.build import build
 from bnmf.noise import CommonNoise, GroupedNoise, StudentT
 from bnmf.priors import L1, Gamma, L2Squared
 from bnmf.sampler import chains, checkpoint
-from bnmf.sampler.checkpoint import NUMBERS, CheckpointError, Checksums, DiskStore, describe
+from bnmf.sampler.checkpoint import CheckpointError, Checksums, DiskStore, describe
 from bnmf.sampler.moves import MIXING, PLAIN
 from bnmf.sampler.stores import Schedule
 from bnmf.utils import files
@@ -261,46 +259,6 @@ def test_every_model_resumes_with_the_same_draws(tmp_path, sweeps, number, name)
     assert_same(resumed, fit(INCOMPLETE, **settings))
 
 
-# Forks children that run a fit of some length, and kills each after a moment. Forked, they need not import anything.
-KILLER = """
-import os, random, signal, sys, time, warnings
-import numpy as np
-from bnmf import BayesianNMF
-from bnmf.sampler import chains
-chains.SECONDS_BETWEEN_CHECKPOINTS = 0.005
-X = np.random.default_rng(0).exponential(size=(30, 20))
-warnings.simplefilter("ignore")
-first, *lengths = LENGTHS
-BayesianNMF(**SETTINGS | {"n_draws": first}, checkpoint=sys.argv[1]).fit(X)
-clock = random.Random(1)
-for n_draws in lengths:
-    child = os.fork()
-    if child == 0:
-        BayesianNMF(**SETTINGS | {"n_draws": n_draws, "n_jobs": 2}, checkpoint=sys.argv[1]).fit(X)
-        os._exit(0)
-    time.sleep(clock.uniform(0.0, 0.15))
-    os.kill(child, signal.SIGKILL)
-    print("killed" if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL else "came to its end")
-"""
-
-
-@pytest.mark.proof  # `bnmf fit` is killed in the tests of the command line
-@pytest.mark.skipif("BNMF_TEST_SALT" in os.environ, reason="other processes have no salt")
-@pytest.mark.parametrize("lengths", [[1] + [4000] * 4, [500, 4000, 5000, 6000, 7000]], ids=["same", "longer"])
-def test_killed_at_random_moments_it_ends_the_same(tmp_path, lengths):
-    """Four kills, of processes that write a checkpoint about every hundredth of a second, or make files longer."""
-    script, directory = tmp_path / "run.py", tmp_path / "checkpoint"
-    script.write_text(KILLER.replace("SETTINGS", repr(SETTINGS)).replace("LENGTHS", repr(lengths)))
-    done = subprocess.run([sys.executable, script, directory], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stdout.count("killed") >= 3
-    sizes = {np.load(directory / f"{name}.npy", mmap_mode="r").shape[1] for name in ("W", "Z", "noise_variance")}
-    assert max(sizes) > 3999  # some were killed after they had made files longer
-    with np.load(directory / "chain-0.npz") as state:
-        assert 0 < state["numbers"][NUMBERS.index("sweep")] < 7000  # it was in the middle of the run
-    for n_draws in (400, 4000):
-        assert_same(fit(n_draws=n_draws, checkpoint=directory), fit(n_draws=n_draws))
-
-
 def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
     """Every state is written after all files of draws were, since the state before."""
     events = []
@@ -319,30 +277,26 @@ def test_draws_are_on_disk_before_their_state(tmp_path, monkeypatch):
 # --- longer and shorter runs
 
 
+LEARNED_NOISE = {"noise": "both", "prior": (L1(), L1(by="component")), "offset": "min"}
+
+
 @pytest.mark.parametrize(
-    ("settings", "n_jobs"),
-    [({"thinning": 3}, 1), ({"noise": "both", "prior": (L1(), L1(by="component")), "offset": "min"}, 2)],
+    ("settings", "change", "n_sweeps"),
+    [
+        ({"thinning": 3}, {"n_draws": 13}, 30),
+        (LEARNED_NOISE, {"n_draws": 13, "n_jobs": 2}, 10),
+        ({}, {"n_chains": 3}, 14),
+        ({}, {"n_draws": 3, "n_chains": 1}, 0),
+    ],
 )
-def test_more_draws(tmp_path, sweeps, settings, n_jobs):
-    fit(checkpoint=tmp_path, **settings)
+def test_another_length_draws_what_is_missing_and_loses_nothing(tmp_path, sweeps, settings, change, n_sweeps):
+    first = fit(checkpoint=tmp_path, **settings)
     sweeps.clear()
-    longer = fit(checkpoint=tmp_path, n_draws=13, n_jobs=n_jobs, **settings)
-    assert len(sweeps) == 2 * 5 * settings.get("thinning", 1)
-    assert_same(longer, fit(n_draws=13, **settings))
-
-
-def test_more_chains(directory, sweeps):
-    longer = fit(checkpoint=directory, n_chains=3)
-    assert len(sweeps) == 14
-    assert_same(longer, fit(n_chains=3))
-
-
-def test_fewer_draws_and_chains_are_the_first_ones(directory, plain, sweeps):
-    """Nothing is drawn, and nothing is lost."""
-    short, again = fit(checkpoint=directory, n_draws=3, n_chains=1), fit(checkpoint=directory)
-    assert not sweeps
-    assert_same(again, plain)
-    assert_same(short, fit(n_draws=3, n_chains=1))
+    changed = fit(checkpoint=tmp_path, **settings | change)
+    assert len(sweeps) == n_sweeps
+    assert_same(fit(checkpoint=tmp_path, **settings), first)
+    assert len(sweeps) == n_sweeps
+    assert_same(changed, fit(**settings | change))
 
 
 def test_a_run_that_was_cut_off_can_be_made_longer(tmp_path, sweeps):
@@ -409,45 +363,12 @@ def test_a_directory_with_files_of_these_names_is_refused(tmp_path, name):
     assert (tmp_path / name).read_bytes() == b"{}"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-@pytest.mark.parametrize("has_run", [True, False])
-def test_a_directory_that_cannot_be_written_to(directory, plain, has_run):
-    """As root: tests/hostile/interruptions.py, on a disk that is mounted read-only."""
-    for path in directory.iterdir():
-        if not has_run or path.name == "lock":
-            path.unlink()
-    directory.chmod(0o500)
-    try:
-        with pytest.raises(PermissionError, match=r"checkpoint=.* cannot be written to \(Permission denied\): use a"):
-            fit(checkpoint=directory)
-    finally:
-        directory.chmod(0o700)
-    assert_same(fit(checkpoint=directory), plain)
-
-
 def test_a_name_that_is_too_long(tmp_path):
     with pytest.raises(OSError, match=r"checkpoint=.* cannot be written to \(File name too long\): use a directory"):
         fit(checkpoint=tmp_path / ("a" * 300))
 
 
 # --- damage
-
-
-@pytest.mark.parametrize("name", ["settings.json", "chain-0.npz", "W.npy", "lock"])
-@pytest.mark.parametrize("damage", ["cut", "foreign", "directory"])
-def test_damaged_files_are_refused(directory, name, damage):
-    if name == "lock" and damage != "directory":
-        return  # its content does not matter
-    path, error = directory / name, CheckpointError
-    content = path.read_bytes()
-    path.unlink()
-    if damage == "directory":
-        path.mkdir()
-        error = (CheckpointError, IsADirectoryError)
-    else:
-        path.write_bytes(content[:40] if damage == "cut" else b"something else")
-    with pytest.raises(error, match=rf"{name}.*(remove|use another)|use a directory"):
-        fit(checkpoint=directory)
 
 
 def test_a_file_that_was_cut_off_is_not_filled_with_zeros(directory):
@@ -554,10 +475,3 @@ def test_other_chains_and_runs_are_told_apart():
         assert sums.damaged(other, sweep) == "the record of checksums"
     values["W"][[1, 2]] = values["W"][[2, 1]]
     assert sums.damaged(values, 11) == "W.npy, sweeps 6 to 11"
-
-
-@pytest.mark.parametrize("ends", [[2, 5], [2, 5, 5], [5, 2, 11]])
-def test_pieces_that_no_run_writes(ends):
-    sums = written(quantities()).arrays()["checksums"]
-    with pytest.raises(ValueError, match="checksums are incomplete"):
-        Checksums("run 0", SCHEDULE, np.array(ends), sums)

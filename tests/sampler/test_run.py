@@ -41,22 +41,22 @@ def states_of(model, chain, **options):
     return list(sample(model, Stream(SEED, chain), n_sweeps=SCHEDULE.n_sweeps, **options))
 
 
-def kept_of(model, chain, n_draws=5):
+def kept_of(model, chain, n_draws=5, **options):
     """Return the states of a chain that are kept."""
-    return [state for state in states_of(model, chain) if SCHEDULE.keeps(state.sweep)][:n_draws]
+    return [state for state in states_of(model, chain, **options) if SCHEDULE.keeps(state.sweep)][:n_draws]
 
 
-def assert_draws(posterior, model, chains, n_draws):
+def assert_draws(posterior, model, chains, n_draws, **options):
     """Assert that a posterior holds the first draws of these chains and nothing else."""
     assert posterior.W.shape == (len(chains), n_draws, 8, 2)
     assert posterior.Z.shape == (len(chains), n_draws, 2, 6)
     assert posterior.noise_variance.shape == (len(chains), n_draws)
     for place, chain in enumerate(chains):
-        kept = kept_of(model, chain, n_draws)
+        kept = kept_of(model, chain, n_draws, **options)
         np.testing.assert_array_equal(posterior.W[place], [state.W for state in kept])
         np.testing.assert_array_equal(posterior.Z[place], [state.Zt.T for state in kept])
         np.testing.assert_array_equal(posterior.noise_variance[place], [state.sigma2 for state in kept])
-        mse = [state.squared_error / 46 for state in states_of(model, chain)[: 2 + 2 * n_draws]]
+        mse = [state.squared_error / 46 for state in states_of(model, chain, **options)[: 2 + 2 * n_draws]]
         np.testing.assert_array_equal(posterior.train_mse[place], mse)
 
 
@@ -76,28 +76,12 @@ def interrupt(monkeypatch, counts):
 # --- what is returned
 
 
-def test_draws_are_those_of_the_sampler(model):
-    posterior = sample_posterior(model, SCHEDULE, SEED)
+@pytest.mark.parametrize("options", [{}, {"moves": PLAIN, "init": (np.full((8, 2), 0.5), np.full((2, 6), 1.5))}])
+def test_draws_are_those_of_the_sampler(model, options):
+    posterior = sample_posterior(model, SCHEDULE, SEED, n_jobs=2, **options)
     assert isinstance(posterior, Posterior)
-    assert_draws(posterior, model, [0, 1, 2], 5)
+    assert_draws(posterior, model, [0, 1, 2], 5, **options)
     assert posterior.n_observed == 46
-
-
-def test_arguments_are_passed_on(model, monkeypatch):
-    calls = []
-
-    def run(*args, **options):
-        calls.append((args, options))
-        return [5, 5, 5]
-
-    monkeypatch.setattr(sampler_chains, "run", run)
-    init = np.ones((8, 2)), np.ones((2, 6))
-    sample_posterior(model, SCHEDULE, SEED, init=init, moves=PLAIN, n_jobs=2, progress=True)
-    (given_model, schedule, store, seed), options = calls[0]
-    assert given_model is model
-    assert (schedule, seed) == (SCHEDULE, SEED)
-    assert store.W.shape == (3, 5, 8, 2)
-    assert options == {"init": init, "moves": PLAIN, "n_jobs": 2, "progress": True, "deadline": None}
 
 
 def test_what_goes_along(X):
@@ -133,32 +117,19 @@ def test_lower_bound(X, keep_draws):
 
 @pytest.mark.parametrize(
     ("counts", "chains", "n_draws"),
-    [
-        ([5, 3, 1], [0, 1], 3),
-        ([5, 0, 4], [0, 2], 4),
-        ([2, 2, 2], [0, 1, 2], 2),
-        ([0, 0, 1], [2], 1),
-    ],
+    [([5, 3, 1], [0, 1], 3), ([5, 0, 4], [0, 2], 4), ([2, 2, 2], [0, 1, 2], 2), ([0, 0, 1], [2], 1)],
 )
-def test_an_interruption_keeps_the_largest_block(model, monkeypatch, counts, chains, n_draws):
+def test_an_interruption_keeps_the_largest_block(model, monkeypatch, tmp_path, counts, chains, n_draws):
     interrupt(monkeypatch, counts)
-    words = f"interrupted: {n_draws} draws of {len(chains)} of 3 chains are kept; sample_more continues from here"
-    with pytest.warns(UserWarning, match=words):
-        posterior = sample_posterior(model, SCHEDULE, SEED)
-    assert_draws(posterior, model, chains, n_draws)
-
-
-def test_an_interruption_before_the_first_draw(model, monkeypatch):
+    words = f"interrupted: {n_draws} draws of {len(chains)} of 3 chains are kept; "
+    again = "call fit again with checkpoint='.*' to continue"
+    for remedy, options in (("sample_more continues from here", {}), (again, {"checkpoint": tmp_path})):
+        with pytest.warns(UserWarning, match=words + remedy):
+            posterior = sample_posterior(model, SCHEDULE, SEED, **options)
+        assert_draws(posterior, model, chains, n_draws)
     interrupt(monkeypatch, [0, 0, 0])
     with pytest.raises(KeyboardInterrupt, match="before the first draw; with checkpoint=DIRECTORY"):
         sample_posterior(model, SCHEDULE, SEED)
-
-
-def test_an_interruption_with_a_checkpoint_names_it(model, monkeypatch, tmp_path):
-    interrupt(monkeypatch, [5, 5, 4])
-    with pytest.warns(UserWarning, match="call fit again with checkpoint='.*run1' to continue"):
-        posterior = sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path / "run1")
-    assert_draws(posterior, model, [0, 1, 2], 4)
 
 
 @pytest.mark.parametrize("counts", [[0, 5, 5], [5, 0, 0], [5, 4, 0], [4, 5, 4], [1, 1, 1]])

@@ -95,10 +95,7 @@ def check_offset(offset: str | None, prior: Any) -> None:
 def noise_factor(
     data: ObservedMatrix, units: Units, noise: Noise, noise_scale: Any, sample_weight: Any
 ) -> Floats | None:
-    """Return the known standard deviation of the noise of every entry, in units of the model.
-
-    With learned variances only ratios matter: the factors of the observed entries then have a geometric mean of 1.
-    """
+    """Return the known standard deviation of the noise of every entry, in units of the model."""
     if noise.is_known and noise_scale is None:
         raise ValueError("noise='known' needs noise_scale, the standard error of each entry")
     if noise_scale is None and sample_weight is None:
@@ -111,6 +108,7 @@ def noise_factor(
     factor = np.broadcast_to(factor, (len(factor), data.shape[1]))
     if noise.is_known:
         return np.ascontiguousarray(factor)
+    # With learned variances only ratios matter: the observed entries have a geometric mean of 1.
     return factor / np.exp(np.mean(np.log(at_observed(factor, data))))
 
 

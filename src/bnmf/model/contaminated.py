@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, logsumexp, xlog1py, xlogy
 
 from bnmf.kernels.compiled import fill_beta
-from bnmf.model.gaussian import GroupedNoise
-from bnmf.model.noise import Law, Noise, NoiseState
-from bnmf.model.precisions import NOISE_FLOOR
+from bnmf.model.gaussian import STRENGTHS, GroupedNoise
+from bnmf.model.noise import Law, NoiseState
 from bnmf.utils.typing import Floats, Indices, Ints, Key, Shape
 
 ERROR_VARIANCE = 100.0
@@ -32,7 +30,7 @@ SHARE_PRIOR = (1.0, 50.0)
 
 
 @dataclass(frozen=True)
-class ContaminatedNoise(Noise):
+class ContaminatedNoise(GroupedNoise):
     """Normal noise with a variance for each column, of which rare entries have an error ten times as large.
 
     The share of such entries is learned for each column. Predictions have tails as heavy as the data have, and entries
@@ -46,31 +44,21 @@ class ContaminatedNoise(Noise):
         Smallest noise of a column, as for :class:`GroupedNoise`.
     """
 
-    strength: float | None = None
-    floor: float = NOISE_FLOOR
-
-    def __post_init__(self) -> None:
-        _ = self.base  # checks the arguments
-        object.__setattr__(self, "floor", float(self.floor))
-        if self.strength is not None:
-            object.__setattr__(self, "strength", float(self.strength))
-
-    names = ("contaminated", "auto")
-    has_columns = True
+    by: ClassVar[str] = "column"  # type: ignore[misc]
+    names = ("contaminated", "auto")  # type: ignore[assignment]
     has_outliers = True
 
-    @property
-    def base(self) -> GroupedNoise:
-        """The noise of entries without gross errors."""
-        return _grouped(self.strength, self.floor)
+    @classmethod
+    def named(cls, name: str) -> ContaminatedNoise:
+        return cls()
 
     @property
     def shared(self) -> GroupedNoise:
         """Nearly equal variances without gross errors, for the first sweeps, when many entries are far off."""
-        return self.base.shared
+        return GroupedNoise("column", float(STRENGTHS[-1]), self.floor)
 
     def start(self, shape: Shape) -> NoiseState:
-        return self.base.start(shape)._replace(share=np.full(shape[1], SHARE_PRIOR[0] / sum(SHARE_PRIOR)))
+        return super().start(shape)._replace(share=np.full(shape[1], SHARE_PRIOR[0] / sum(SHARE_PRIOR)))
 
     def update(
         self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
@@ -79,7 +67,7 @@ class ContaminatedNoise(Noise):
         if noise.gross.size:
             n_gross, squares = noise.gross
             errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross.astype(np.int64)
-        return self.base.update(half, noise, errors, counts, bounds, key)
+        return super().update(half, noise, errors, counts, bounds, key)
 
     def gross_errors(self, noise: NoiseState) -> dict[str, Any]:
         """Return the log odds of a gross error in each column, and its factor of the variance."""
@@ -92,12 +80,12 @@ class ContaminatedNoise(Noise):
         return noise._replace(share=_inside(share), gross=gross)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        return self.base.draw_prior(shape, rng)._replace(share=_inside(rng.beta(*SHARE_PRIOR, size=shape[1])))
+        return super().draw_prior(shape, rng)._replace(share=_inside(rng.beta(*SHARE_PRIOR, size=shape[1])))
 
     def log_density(self, noise: NoiseState) -> float:
         a, b = SHARE_PRIOR
         shares = xlogy(a - 1.0, noise.share) + xlog1py(b - 1.0, -noise.share)
-        return self.base.log_density(noise) + float(shares.sum())
+        return super().log_density(noise) + float(shares.sum())
 
     def log_gross(self, noise: NoiseState, counts: Ints) -> float:
         if not noise.gross.size:
@@ -112,12 +100,6 @@ class ContaminatedNoise(Noise):
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
         return super().traced_values(noise, scale) | {"outlier_share": noise.share}
-
-
-@cache
-def _grouped(strength: float | None, floor: float) -> GroupedNoise:
-    """Return noise by column: a sweep asks for it, and its arguments are checked."""
-    return GroupedNoise("column", strength, floor)
 
 
 def _inside(share: Floats) -> Floats:

@@ -76,20 +76,8 @@ class Model:
         if self.is_weighted:
             object.__setattr__(self, "data", self.data.listed())
         self.fixed.check(self)
-        if self.entry_precision is not None:
-            object.__setattr__(self, "entry_precision", self._checked_precision(self.entry_precision))
         # Raise errors now, rather than in the first sweep.
         _ = self.coefficients(self.starting_rates)
-
-    def _checked_precision(self, precision: Any) -> Floats:
-        """Return known precisions in the one form that the kernels read."""
-        checked = np.ascontiguousarray(precision, dtype=np.float64)
-        if checked.shape != (self.data.n_observed,) or not (np.isfinite(checked) & (checked > 0)).all():
-            raise ValueError(
-                f"entry_precision must be {self.data.n_observed} positive finite numbers, one for each observed entry, "
-                f"got shape {checked.shape}"
-            )
-        return checked
 
     # --- data in units of the model
 
@@ -192,14 +180,11 @@ class Model:
         return other
 
     def with_shared_noise(self) -> Model:
-        """Return this model with nearly equal variances of the noise; what was computed of the data is shared.
-
-        Numbers stand for entries with limits: values beyond a limit would follow the factors, wherever a chain starts.
-        """
+        """Return this model with nearly equal variances of the noise; what was computed of the data is shared."""
         _ = self.max_precisions, self.rows, self.columns
         other = copy(self)
         object.__setattr__(other, "noise", self.noise_model.shared)
-        if self.data.limits is not None:
+        if self.data.limits is not None:  # values beyond a limit would follow the factors, wherever a chain starts
             object.__setattr__(other, "data", replace(self.data, limits=None))
         return other
 

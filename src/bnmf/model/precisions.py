@@ -28,10 +28,7 @@ STEPS_PER_DOUBLING = 16
 
 
 def max_precisions(steps: Floats, variances: Any = np.inf) -> Floats:
-    """Return the largest precision of rows or columns whose entries are recorded in steps: the rounding is noise.
-
-    It is at most a part of their variances.
-    """
+    """Return the largest precision of rows or columns recorded in steps: rounding is noise, and a part of variances."""
     steps = np.minimum(steps, np.sqrt(12.0 * MAX_ROUNDING * rounded(variances, np.inf)))
     known = steps[steps > 0]
     steps = np.where(np.isnan(steps), np.median(known) if known.size else CONSTANT_STEP, steps)
@@ -39,11 +36,9 @@ def max_precisions(steps: Floats, variances: Any = np.inf) -> Floats:
 
 
 def unexplained_variances(X: Floats) -> Floats:
-    """Return the variance of each column (NaN is missing) that a linear regression on the other columns leaves.
-
-    It is one over the diagonal of the inverse covariance matrix. Missing entries are filled by the regression, and the
-    variance that it leaves is added to the covariance for each of them, as the EM algorithm does.
-    """
+    """Return the variance of each column (NaN is missing) that a linear regression on the other columns leaves."""
+    # It is one over the diagonal of the inverse covariance matrix. As in the EM algorithm, missing entries are filled
+    # by the regression, and the variance that it leaves is added to the covariance for each of them.
     missing = np.isnan(X)
     n_missing, counts = missing.sum(axis=0), np.maximum((~missing).sum(axis=0), 1)
     filled = np.where(missing, 0.0, X)

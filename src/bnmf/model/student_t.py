@@ -70,10 +70,7 @@ class StudentT(Noise):
 
     @property
     def shared(self) -> StudentT:
-        """The same noise with nearly equal scales, for the first sweeps of a chain.
-
-        The tails stay heavy: nearly normal noise would give components to outliers, which they keep.
-        """
+        """The same noise with nearly equal scales; nearly normal noise would give components to outliers."""
         return self if self.by == "common" else replace(self, strength=float(STRENGTHS[-1]))
 
     @property

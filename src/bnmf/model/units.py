@@ -83,12 +83,9 @@ def units_of(
 
 
 def _latent_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
-    """Return mean and variance of the values of each column that has limits, NaN for others, by an EM algorithm.
-
-    The numbers that stand for limited entries would do where these are few. But a column of which nearly all were
-    capped would have no spread at all, so the less is known, the more of `EXTRA_ENTRIES` count: they have the spread
-    of other columns of its size.
-    """
+    """Return mean and variance of the values of each column that has limits, NaN for others, by an EM algorithm."""
+    # A column of which nearly all entries were capped would have no spread at all, so the less is known, the more of
+    # EXTRA_ENTRIES count, which have the spread of other columns of its size.
     columns, values, lower, upper = data.every(-(-data.n_observed // MAX_ENTRIES))
     limited, n_columns = np.flatnonzero(~np.isnan(lower)), data.shape[1]
     lower, upper, of = lower[limited], upper[limited], columns[limited]

@@ -91,11 +91,7 @@ def masked_nmf(
     init: tuple[npt.ArrayLike, ...] | None = None,
     random_state: Any = None,
 ) -> MaskedNMF:
-    """Factorise the nonnegative observed entries by the multiplicative updates of Lee and Seung.
-
-    It stops when an iteration lowers the objective, a sum over the observed entries, by less than `tol` times its
-    initial value.
-    """
+    """Factorise nonnegative observed entries by the multiplicative updates of Lee and Seung."""
     A, observed = _with_mask(X)
     if (A[observed] < 0).any():
         raise ValueError(f"X must be nonnegative for NMF, but its smallest entry is {A[observed].min()}")
@@ -109,7 +105,7 @@ def masked_nmf(
         W = _update(loss, A, mask, W, Z)
         Z = _update(loss, A.T, mask.T, Z.T, W.T).T
         path.append(_objective(loss, A, mask, W @ Z))
-        if path[-2] - path[-1] < tol * path[0]:
+        if path[-2] - path[-1] < tol * path[0]:  # relative to its initial value
             break
     return MaskedNMF(W, Z, np.array(path))
 

@@ -18,7 +18,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from bnmf.paper.baselines import BASELINES
@@ -177,10 +176,7 @@ def curves(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def convergence_summary(measured: pd.DataFrame, burn_in: int) -> pd.DataFrame:
-    """Return for each data set, K and model `final_mse`, the mean after the burn-in, and `sweeps`.
-
-    `sweeps` is the first sweep at which the mean curve is within 10% of `final_mse`. Both are NaN for divergent chains.
-    """
+    """Return `final_mse`, the mean after the burn-in, and `sweeps`, the first one within 10% of it."""
     rows = []
     for key, group in measured.groupby(["dataset", "k", "model"], sort=False):
         final = group[group["sweep"] > burn_in].groupby("repeat")["train_mse"].mean().mean()
@@ -191,10 +187,7 @@ def convergence_summary(measured: pd.DataFrame, burn_in: int) -> pd.DataFrame:
 
 
 def factors(results: Results) -> pd.DataFrame:
-    """Return for each fit `mean` and `sparsity` (percentage below 0.1) of W, and `train_mse`, in the last 20 sweeps.
-
-    They are NaN for divergent chains.
-    """
+    """Return `mean` and `sparsity` (percentage below 0.1) of W, and `train_mse`, in the last 20 sweeps."""
     rows = []
     for fit, result in results.items():
         if fit.unobserved is None:
@@ -246,15 +239,10 @@ def with_every_k(measured: pd.DataFrame) -> pd.DataFrame:
 def starts(results: Results, settings: Settings) -> pd.DataFrame:
     """Return errors, mean of W, number of `active` components and `log_joint` of GL1² by starting point."""
     chosen = {fit: results[fit] for fit in plan_starts(settings)}
-    active = [n_active(result["contributions"]) for result in chosen.values()]
+    sizes = [result["contributions"] for result in chosen.values()]
+    active = [int((each > ACTIVE_RATIO * np.median(each)).sum()) for each in sizes]
     columns = ["unobserved", "k", "start", "repeat", "mse", "train_mse", "w_mean", "active", "log_joint"]
     return _predicting(chosen).assign(active=active)[columns]
-
-
-def n_active(contributions: npt.ArrayLike) -> int:
-    """Return the number of active components, given ‖w_:k‖ ‖z_k:‖ of each."""
-    sizes = np.asarray(contributions, dtype=float)
-    return int((sizes > ACTIVE_RATIO * np.median(sizes)).sum())
 
 
 def noise(results: Results) -> pd.DataFrame:

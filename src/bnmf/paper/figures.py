@@ -66,10 +66,7 @@ def factors(density: pd.DataFrame, title: str) -> Figure:
 
 
 def prediction(measured: pd.DataFrame, title: str) -> Figure:
-    """Draw the held-out error of one data set by fraction unobserved, with one panel for each K.
-
-    Curves far above the others are cut off.
-    """
+    """Draw the held-out error of one data set by fraction unobserved, a panel for each K, without curves far above."""
     keys = ["unobserved", "k", "model"]
     means = experiments.with_every_k(measured).groupby(keys)["mse"].mean().reset_index()
     ordinary = means[means["model"].isin(["gee", "gl22", "gl22inf", "row_column_mean"])]["mse"]

@@ -30,7 +30,6 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.paper.baselines import BASELINES
 from bnmf.paper.methods import PRIORS
-from bnmf.paper.splits import training_mask
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.streams import Stream
@@ -104,8 +103,38 @@ def masks(fit: Fit, X: Floats) -> tuple[Bools, Bools]:
     return train, observed & ~train
 
 
+def training_mask(observed: Bools, unobserved: float, rng: np.random.Generator) -> Bools:
+    """Return the mask of a random training set that leaves a fraction of *all* entries out, as Brouwer et al. do.
+
+    It has int(M N (1 - unobserved)) observed entries, at least one in every row and every column that has any.
+    """
+    if not 0 < unobserved < 1:
+        raise ValueError(f"unobserved must be a fraction between 0 and 1, got {unobserved!r}")
+    # The small constant compensates for rounding of 1 - unobserved: 100 (1 - 0.9) is 10, not 9.
+    n_keep = int(observed.size * (1 - unobserved) + 1e-9)
+    if n_keep >= observed.sum():
+        raise ValueError(
+            f"unobserved={unobserved} leaves nothing to test: {1 - observed.mean():.4g} of X is missing already; take "
+            "a larger fraction"
+        )
+    places = np.argwhere(observed)
+    places = places[rng.permutation(len(places))]
+    needed = np.union1d(*(np.unique(labels, return_index=True)[1] for labels in places.T))  # the first of each
+    if len(needed) > n_keep:
+        raise ValueError(
+            f"unobserved={unobserved} leaves {n_keep} entries for training, too few to keep one in every row and "
+            "column; take a smaller fraction"
+        )
+    # The others keep their random order. If its first n_keep entries cover all rows and columns, they are the training
+    # set, as with rejection sampling.
+    kept = np.concatenate((needed, np.delete(np.arange(len(places)), needed)))[:n_keep]
+    train = np.zeros_like(observed)
+    train[tuple(places[kept].T)] = True
+    return train
+
+
 def run_fit(fit: Fit, X: npt.ArrayLike) -> Result:
-    """Run one fit.
+    """Run one fit: a pure function of its settings and of the data.
 
     The result has `test_mse`, the error of the prediction (the posterior mean of W Z) on the held-out entries, and
     `test_mse_clean`, the same against the data before noise was added; `train_mse_mean`, the error of the prediction on
@@ -171,25 +200,21 @@ def _chain(fit: Fit, A: Floats, train: Bools) -> tuple[Floats | None, Result]:
 
 
 def start_values(fit: Fit, model: Model) -> Any:
-    """Return the starting point of a chain, as the argument `init` of `bnmf.sampler.gibbs.start` takes it.
-
-    `fit.start` is "prior" (a draw from the prior of the model), "exponential" (a draw from GEE's prior), "small"
-    (exponential with mean 0.1), "gee" (the last state of a GEE chain of `burn_in` sweeps) or "columns" (a draw from the
-    prior, after which Z is updated before W).
-    """
-    if fit.start == "prior":
+    """Return the starting point of a chain, as the argument `init` of `bnmf.sampler.gibbs.start` takes it."""
+    if fit.start == "prior":  # a draw from the prior of the model
         return "random"
     M, N = model.data.shape
     seed = seed_of(fit.seed, "start", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat)
-    if fit.start == "gee":
+    if fit.start == "gee":  # the last state of a GEE chain
         gee = Model(model.data, fit.k, PRIORS["gee"](fit.rate))
         *_, state = gibbs.sample(gee, Stream(seed), n_sweeps=max(fit.burn_in, 1), moves=PLAIN)
         return state.W, state.Z
-    if fit.start == "columns":
+    if fit.start == "columns":  # a draw from the prior, after which Z is updated before W
         data = ObservedMatrix.from_data(model.data.dense_rows(np.arange(M)).T, negative=bool(fit.noise))
         transposed = Model(data, fit.k, PRIORS[fit.model](fit.rate))
         (state,) = gibbs.sample(transposed, Stream(seed), n_sweeps=1, moves=PLAIN)
         return state.Zt, state.W.T
+    # "exponential" is a draw from GEE's prior, and "small" has mean 0.1.
     rng, mean = np.random.default_rng(seed), 1.0 / fit.rate if fit.start == "exponential" else 0.1
     return rng.exponential(mean, (M, fit.k)), rng.exponential(mean, (fit.k, N))
 
@@ -207,11 +232,7 @@ def _factor_summary(last_W: list[Floats]) -> Result:
 
 @cache
 def sampler_fingerprint(model: str) -> str:
-    """Return a fingerprint of the draws of a model: a few sweeps on a small matrix, rounded to six digits.
-
-    Finished fits stay valid after a change that affects only speed or rounding, and are run again after a change of the
-    draws.
-    """
+    """Return a fingerprint of the draws of a model: a few sweeps on a small matrix, rounded to six digits."""
     rng = np.random.default_rng(0)
     X = rng.exponential(5.0, (9, 7)).round(2)
     X[rng.random(X.shape) < 0.3] = np.nan
@@ -232,10 +253,7 @@ def data_fingerprint(X: npt.ArrayLike) -> str:
 
 
 class FinishedFits:
-    """The results of finished fits in a directory, one small file each.
-
-    A fit is identified by its settings, by the fingerprint of its data and by that of the sampler.
-    """
+    """The results of finished fits in a directory, one small file for each settings, data and draws of the sampler."""
 
     def __init__(self, directory: str | os.PathLike[str], fingerprints: Mapping[str, str]) -> None:
         self.directory = Path(directory)
@@ -264,10 +282,6 @@ class FinishedFits:
         files.write_bytes(self.path(fit), files.npz_bytes({"fit": settings, **result}, compressed=True))
 
 
-class Interrupted(KeyboardInterrupt):
-    """A run was interrupted with Ctrl-C; its message says how many fits are done."""
-
-
 def run_fits(
     fits: Iterable[Fit],
     datasets: Mapping[str, Any],
@@ -276,11 +290,7 @@ def run_fits(
     n_jobs: int | None = 1,
     progress: bool = False,
 ) -> dict[Fit, Result]:
-    """Run every fit that is not finished, and return the results of all in the order of `fits`.
-
-    Every new result is added to `finished` as soon as its fit ends, so that nothing is lost on Ctrl-C, which raises
-    `Interrupted`. Inside ``joblib.parallel_config(backend="dask")`` the fits run on the cluster.
-    """
+    """Run every fit that is not finished, add its result to `finished` as soon as it ends, and return those of all."""
     wanted = list(dict.fromkeys(fits))
     results = {fit: found for fit in wanted if finished is not None and (found := finished.load(fit)) is not None}
     missing = _shuffled([fit for fit in wanted if fit not in results])
@@ -301,15 +311,12 @@ def run_fits(
                 left = "all done" if len(results) == len(wanted) else rate.left(len(results))
                 display.update("fits", len(results), left.__str__)
     except KeyboardInterrupt:
-        raise Interrupted(f"{len(results)} of {len(wanted)} fits are done") from None
+        raise KeyboardInterrupt(f"{len(results)} of {len(wanted)} fits are done") from None
     return {fit: results[fit] for fit in wanted}
 
 
 def _shuffled(fits: list[Fit]) -> list[Fit]:
-    """Return the fits repeat by repeat, in a fixed random order within each repeat.
-
-    Mixing short and long fits makes the estimate of the time left reliable. An interrupted run has complete repeats.
-    """
+    """Return the fits repeat by repeat, long and short ones mixed for a reliable estimate of the time left."""
     order = np.random.default_rng(0).permutation(len(fits))
     return sorted((fits[i] for i in order), key=lambda fit: fit.repeat)
 

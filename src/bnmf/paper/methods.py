@@ -5,13 +5,14 @@ The printed numbers are copied from Lu and Chai (2022), not computed by this lib
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from bnmf.priors import L1, L1Squared, L2Squared, LInf
-from bnmf.priors.base import Prior
+from bnmf.priors import L2Squared, LInf, Prior
+from bnmf.priors.names import MODELS
 
 
 class Method(NamedTuple):
@@ -24,11 +25,7 @@ class Method(NamedTuple):
 
 
 PRIORS: dict[str, Callable[[float], Prior]] = {
-    "gee": L1,
-    "gl12": L1Squared,
-    "gl22": L2Squared,
-    "gl22inf": lambda rate: L2Squared(rate) + LInf(rate),
-    "glinf": LInf,
+    **MODELS,
     "gl22inf-published": lambda rate: L2Squared(rate) + LInf(rate, rule="paper"),
     "glinf-published": lambda rate: LInf(rate, rule="paper"),
 }
@@ -104,19 +101,19 @@ PRINTED_DESCRIPTIONS = {"gdsc": (707, 139, 0.806, 139), "methylation": (160, 254
 
 def printed_factors() -> pd.DataFrame:
     """Return the printed mean and sparsity (percentage below 0.1) of W, by data set, K and model."""
-    rows = [
-        (dataset, k, model, mean, sparsity)
-        for (dataset, k), cells in _FACTORS.items()
-        for model, (mean, sparsity) in zip(PAPER_MODELS, cells, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["dataset", "k", "model", "mean", "sparsity"])
+    return _by_model(_FACTORS, ["dataset", "k"], ["mean", "sparsity"])
 
 
 def printed_prediction() -> pd.DataFrame:
     """Return the printed error on held-out entries of GDSC by fraction of *all* entries unobserved, K and model."""
+    return _by_model(_PREDICTION, ["unobserved", "k"], ["mse"]).assign(dataset="gdsc")
+
+
+def _by_model(printed: Mapping[Any, Sequence[Any]], keys: list[str], numbers: list[str]) -> pd.DataFrame:
+    """Return a table with a row for each key and each of PAPER_MODELS."""
     rows = [
-        ("gdsc", unobserved, k, model, mse)
-        for (unobserved, k), cells in _PREDICTION.items()
-        for model, mse in zip(PAPER_MODELS, cells, strict=True)
+        (*key, model, *np.ravel(cell))
+        for key, cells in printed.items()
+        for model, cell in zip(PAPER_MODELS, cells, strict=True)
     ]
-    return pd.DataFrame(rows, columns=["dataset", "unobserved", "k", "model", "mse"])
+    return pd.DataFrame(rows, columns=[*keys, "model", *numbers])

@@ -69,10 +69,7 @@ def reproduce(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> Path:
-    """Run the chosen experiments, write the page with their results to the directory `out`, and return its path.
-
-    The directory also keeps the finished fits, which are not run again.
-    """
+    """Run the chosen experiments, write the page of results to `out` beside the finished fits, and return its path."""
     began = time.monotonic()
     matrices = {name: dataset.data for name, dataset in datasets.items()}
     finished = FinishedFits(out / FITS_DIRECTORY, {name: data_fingerprint(X) for name, X in matrices.items()})

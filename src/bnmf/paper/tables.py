@@ -11,14 +11,7 @@ import pandas as pd
 
 from bnmf.paper import experiments
 from bnmf.paper.baselines import BASELINES
-from bnmf.paper.methods import (
-    PAPER_MODELS,
-    PRINTED_DESCRIPTIONS,
-    in_order,
-    labels,
-    printed_factors,
-    printed_prediction,
-)
+from bnmf.paper.methods import PAPER_MODELS, PRINTED_DESCRIPTIONS, in_order, labels, printed_factors, printed_prediction
 from bnmf.paper.page import Cell, Row, Table, number
 
 PRINTED_REPEATS = 10
@@ -47,12 +40,8 @@ _FACTOR_COLUMNS = {"mean": ("mean of W", 3), "sparsity": ("percentage of W below
 
 
 def compare(measured: pd.DataFrame, printed: pd.DataFrame, column: str, printed_digits: int) -> pd.DataFrame:
-    """Compare the mean over the repeats of every measured cell with the printed number.
-
-    Returns `value` (ours), `printed`, `percent` (the deviation), `verdict`, and a `note` with the printed number, by
-    cell: NaN or empty where no number is printed. The printed numbers of GL2²,∞ are compared with both its exact
-    conditional and the printed rule, from which they presumably come.
-    """
+    """Return the mean of every cell over the repeats, compared with the printed number."""
+    # The printed numbers of GL2²,∞ presumably come from the printed rule: both that and the exact one are compared.
     keys = [name for name in ("dataset", "unobserved", "k", "model") if name in printed]
     paper_rule = printed[printed["model"] == "gl22inf"].assign(model="gl22inf-published")
     numbers = pd.concat([printed, paper_rule])[[*keys, column]].rename(columns={column: "printed"})
@@ -68,11 +57,9 @@ def compare(measured: pd.DataFrame, printed: pd.DataFrame, column: str, printed_
 def verdicts(
     mean: npt.ArrayLike, spread: npt.ArrayLike, repeats: npt.ArrayLike, printed: npt.ArrayLike, unit: float
 ) -> Any:
-    """Return "close", "unclear", "off", or "" for numbers that are not printed or come from too few repeats.
-
-    The difference of the two means has the standard error s √(1/n + 1/10), if both have the standard deviation s of
-    our n repeats. The Monte Carlo error is two of them plus half a `unit`, that of the last printed digit.
-    """
+    """Return "close", "unclear", "off", or "" for numbers that are not printed or come from too few repeats."""
+    # The Monte Carlo error is two standard errors of the difference of two means, s √(1/n + 1/10) if both have the
+    # standard deviation of our n repeats, plus half a unit of the last printed digit.
     mean, spread, repeats, printed = (np.asarray(x, dtype=float) for x in (mean, spread, repeats, printed))
     difference = np.abs(mean - printed)
     error = 2.0 * spread * np.sqrt(1.0 / np.maximum(repeats, 1) + 1.0 / PRINTED_REPEATS) + 0.5 * unit

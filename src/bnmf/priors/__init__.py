@@ -13,14 +13,4 @@ it.
 from bnmf.priors.base import Gamma, Prior
 from bnmf.priors.terms import L1, L1Squared, L2Squared, Laplace, LInf, Normal, TruncatedNormal
 
-__all__ = [
-    "L1",
-    "Gamma",
-    "L1Squared",
-    "L2Squared",
-    "LInf",
-    "Laplace",
-    "Normal",
-    "Prior",
-    "TruncatedNormal",
-]
+__all__ = ["L1", "Gamma", "L1Squared", "L2Squared", "LInf", "Laplace", "Normal", "Prior", "TruncatedNormal"]

@@ -107,11 +107,9 @@ def _with_max_term(rows: int, linear: Floats, quadratic: Floats, max_rate: float
 
 
 def _bound(rows: int, linear: Floats, quadratic: Floats, max_rate: float, rng: np.random.Generator) -> Floats:
-    """Draw u from exp(-max_rate u) Π_k ∫_0^u exp(-linear w - ½ quadratic w²) dw, which is log-concave in u.
-
-    The envelope is flat between the two points around the mode where the density has fallen by a factor e, and
-    exponential beyond them, along the chords from the mode. About two in three proposals are accepted.
-    """
+    """Draw u from exp(-max_rate u) Π_k ∫_0^u exp(-linear w - ½ quadratic w²) dw, which is log-concave in u."""
+    # The envelope is flat between the two points around the mode where the density has fallen by a factor e, and
+    # exponential beyond them, along the chords from the mode. About two in three proposals are accepted.
     n_distinct = max(len(linear), len(quadratic))
     linear, quadratic = (np.broadcast_to(x, (n_distinct, linear.shape[1])) for x in (linear, quadratic))
 

@@ -5,13 +5,10 @@ So a chain continues from any of its states exactly as if it had never stopped, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
 
 from bnmf.kernels.compiled import key_of
-from bnmf.utils.typing import Array, Key, Words
+from bnmf.utils.typing import Key
 
 # Parts of a sweep, each with its own stream.
 N_PARTS = 14
@@ -26,9 +23,9 @@ class Stream:
 
     def __init__(self, seed: int, chain: int = 0) -> None:
         self.chain = chain
-        words: Words = np.random.SeedSequence(seed).generate_state(2, np.uint64).astype(np.uint64)
+        words = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self._seed_words = int(words[0]), int(words[1])
-        self._philox = np.random.Philox(_Words(words))  # type: ignore[arg-type]
+        self._philox = np.random.Philox(0)  # of any seed: `generator` sets its key
         self._generator = np.random.Generator(self._philox)
         self._start = self._philox.state
         self._key = self._start["state"]["key"]
@@ -42,13 +39,3 @@ class Stream:
         self._key[0], self._key[1] = key
         self._philox.state = self._start  # creating a new generator would take four times as long
         return self._generator
-
-
-class _Words(ISeedSequence):
-    """A seed sequence that returns given words: `Philox(key=...)` would first ask the system for a seed it ignores."""
-
-    def __init__(self, words: Words) -> None:
-        self._words = words
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
-        return self._words

@@ -33,10 +33,7 @@ class Workers:
         self._coefficients: tuple[Any, Any] = None, None
 
     def filled(self, model: Model) -> tuple[Any, Model]:
-        """Return a copy of the data that holds the latent values of this chain, and the model of that copy.
-
-        Both are the same until another model comes.
-        """
+        """Return a copy of the data that holds the latent values of this chain, and its model, the same for a model."""
         if self._filled[0] is not model:
             filled = model.data.filled(model.noise_model.has_outliers)
             self._filled = model, filled, model.with_data(*filled.scaled(model.rows, model.columns))
@@ -50,10 +47,7 @@ class Workers:
 
     @property
     def memory(self) -> Memory:
-        """Memory of the calling thread for the kernels.
-
-        All callers on a thread share it, so its content does not survive the next call of a kernel.
-        """
+        """Memory of the calling thread for the kernels; its content does not survive the next call of a kernel."""
         memory: Memory | None = getattr(self._local, "memory", None)
         if memory is None:
             memory = self._local.memory = Memory()
@@ -64,11 +58,7 @@ class Workers:
         return self._pool is None and n_rows <= ROWS_PER_TILE * MAX_SMALL_TILES
 
     def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:
-        """Call work(first, last) for ranges of tiles that cover all rows.
-
-        With one thread a range has many tiles, and with more it has one. The caller works too, and waits only for
-        helpers that have started a tile: a helper may take longer to wake up than the work takes.
-        """
+        """Call work(first, last) for ranges of tiles that cover all rows: of one tile each, if there are helpers."""
         n_tiles = -(-n_rows // ROWS_PER_TILE)
         n_helpers = min(self._n_helpers, n_tiles - 1)
         if self._pool is None or n_helpers < 1:
@@ -90,6 +80,7 @@ class Workers:
             take_tiles()
         finally:
             todo.clear()  # after an error no further tile is started
+            # A helper may take longer to wake up than the work takes: the caller does not wait for those.
             started = [helper for helper in helpers if not helper.cancel()]
             wait(started)
         for helper in started:
@@ -119,11 +110,8 @@ def _blas() -> list[Any]:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread: its own threads would compete with ours, and round differently.
-
-    The setting is global to the process, so nested and concurrent uses are counted: the first sets it and the last
-    restores it.
-    """
+    """Limit BLAS to one thread: its own threads would compete with ours, and round differently."""
+    # The setting is global to the process, so uses are counted: the first sets it and the last restores it.
     global _users, _before
     with _lock:
         _users += 1

@@ -39,9 +39,8 @@ def sample_until_converged(
     """Sample until the Monte Carlo error of predictions is small, time is up, or memory is full.
 
     `predictions` returns draws (chain, draw, n) of some predictions of a run in units of their predictive standard
-    deviation. After each look at them the chains are doubled: in length, or in number where chains of any length would
-    still disagree. The last `reserve` seconds before the deadline are for the first draws only, which are taken in any
-    case with `always_first`.
+    deviation. The last `reserve` seconds before the deadline are for the first draws only, which are taken in any case
+    with `always_first`.
     """
     began = time.monotonic()
     run = run.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=None if always_first else deadline)
@@ -52,7 +51,8 @@ def sample_until_converged(
         longer = _longer(before, draws, speed * (deadline - now))
         if longer == before:
             return run, Ending.TIME
-        if not _fits_into_memory(run, longer, n_jobs):
+        free = math.inf if run.checkpoint is not None else memory.available() or math.inf
+        if run.peak_bytes(longer, n_jobs) > memory.WARNING_FRACTION * free:
             return run, Ending.MEMORY
         run = run.sampled(longer, n_jobs=n_jobs, progress=progress, deadline=deadline)
         speed = (_n_sweeps(longer) - _n_sweeps(before)) / _seconds_since(now)
@@ -93,12 +93,10 @@ def _longer(schedule: Schedule, draws: Floats, n_affordable: float) -> Schedule:
 
 
 def more_chains_help(draws: Floats, schedule: Schedule) -> bool:
-    """Return whether more chains lower the Monte Carlo error of predictions by more, per sweep, than longer ones.
-
-    The variance of the chains' means has a part that falls with the length of the chains, estimated by the means of
-    parts of each chain, and one that does not if they are in different modes. Twice the chains halve both, at the cost
-    of their burn-in; twice the draws halve only the first.
-    """
+    """Return whether more chains lower the Monte Carlo error of predictions by more, per sweep, than longer ones."""
+    # The variance of the chains' means has a part that falls with their length, estimated by the means of parts of each
+    # chain, and one that does not if they are in different modes. Twice the chains halve both, at the cost of their
+    # burn-in; twice the draws halve only the first.
     if len(draws) == 1:
         return False
     length = draws.shape[1] // N_BATCHES
@@ -106,8 +104,3 @@ def more_chains_help(draws: Floats, schedule: Schedule) -> bool:
     within = batches.var(axis=1, ddof=1).mean() / N_BATCHES
     between = draws.mean(axis=1).var(axis=0, ddof=1).mean()
     return bool(between / schedule.n_sweeps > within / (schedule.n_draws * schedule.thinning))
-
-
-def _fits_into_memory(run: Run, schedule: Schedule, n_jobs: int) -> bool:
-    free = math.inf if run.checkpoint is not None else memory.available() or math.inf
-    return run.peak_bytes(schedule, n_jobs) <= memory.WARNING_FRACTION * free
