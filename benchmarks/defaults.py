@@ -35,7 +35,8 @@ OTHERS = ("column mean", "KNNImputer", "IterativeImputer", "IterativeImputer, tr
 DEFAULT = "NMFImputer, default"
 CANDIDATES: dict[str, dict[str, Any]] = {
     DEFAULT: {},
-    "nonnegative factors": {"prior": "ard", "offset": "min"},
+    "nonnegative factors, learned offset (default of BayesianNMF)": {"prior": "ard", "offset": "learned"},
+    "nonnegative factors, minimum subtracted": {"prior": "ard", "offset": "min"},
     "nonnegative factors, no offset": {"prior": "ard", "offset": None},
     "normal factors": {"prior": "normal"},
     "Laplace profiles": {"prior": ("ard", "laplace")},
@@ -58,7 +59,9 @@ For `BayesianNMF` on columns that vary little far from zero:
 
 - *The minimum of such columns subtracted*, from 5, 10 or 25 deviations on: tables of 10 to 25 rows get worse.
 - *All but three deviations* of that distance subtracted: better on some tables, worse on as many.
-- `offset="learned"` is better than both, but it is a component more, so it is not the default.
+
+`offset="learned"` is better than both. It is a component more, so it is the default only where the number of components
+is chosen too.
 """
 
 

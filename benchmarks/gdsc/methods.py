@@ -70,7 +70,7 @@ class Model:
 
     def forecast(self, A: Floats, hidden: Hidden, seed: int) -> Forecast:
         """Choose K, fit, and predict."""
-        settings: dict[str, Any] = {"n_jobs": 1, "random_state": seed, **self.settings}
+        settings: dict[str, Any] = {"n_jobs": 1, "random_state": seed, "offset": None, **self.settings}
         rows, columns, values = hidden
         at_least, below = bounds(values, np.nanmax(A))
         if self.below is not None:

@@ -74,4 +74,4 @@ def test_shell_completion_knows_commands_and_choices():
 
     assert completed("bnmf ") == COMMANDS
     assert completed("bnmf fit --noise ") == [name for name in Noise.by_name if name != "known"]
-    assert completed("bnmf fit --offset ") == ["min", "mean", "learned", "both", "none"]
+    assert completed("bnmf fit --offset ") == ["auto", "learned", "both", "min", "mean", "none"]

@@ -82,7 +82,7 @@ CASES = st.fixed_dictionaries(
         "prior": st.sampled_from(list(PRIORS)),
         "noise": st.sampled_from(["common", "column", "row", "both"]),
         "scale": st.sampled_from(["column", "column", "matrix", None]),
-        "offset": st.sampled_from([None, None, "min", "mean"]),
+        "offset": st.sampled_from(["auto", None, "min", "mean"]),
         "n_components": st.sampled_from(["auto", 1, 2, 3, 5, 12]),
         "keep_draws": st.sampled_from([True] * 5 + [False]),
     }

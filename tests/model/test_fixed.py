@@ -1,7 +1,10 @@
 """Components that are fixed in one of the factors: they stay, the others are learned beside them."""
 
+import warnings
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from bnmf import BayesianNMF, Posterior
 from bnmf.priors import L1, L1Squared, LInf
@@ -145,6 +148,27 @@ def test_offsets_of_columns_are_learned(n_components):
     np.testing.assert_array_equal(model.reconstruct(), expected.reconstruct())
     assert abs(model.components_[-1, -1] - 1999.5) < 100.0
     assert np.sqrt(np.mean((model.reconstruct()[:, -1] - X[:, -1]) ** 2)) < 1.2 * X[:, -1].std()
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_offsets"),
+    [
+        ({}, 1),
+        ({"prior": ("ard", "normal")}, 1),
+        ({"offset": None}, 0),
+        ({"n_components": 3}, 0),
+        ({"prior": "gl22"}, 0),
+        ({"fixed_components": np.ones((1, 15))}, 0),
+    ],
+)
+def test_offsets_are_learned_by_default_where_components_are_chosen(settings, n_offsets):
+    X = signatures()[0]
+    with warnings.catch_warnings(action="ignore"):
+        model = quick(**{"n_components": "auto", "prior": "ard", "burn_in": 5, "n_draws": 5} | settings).fit(X)
+    assert model.posterior_.n_fixed[1] == n_offsets
+    if not settings:
+        zeros = np.where(X > 0.5, X, 0.0)
+        assert model.fit(sp.csr_array(zeros)).posterior_.n_fixed == (0, 0)
 
 
 def test_effects_beside_what_is_fixed_and_in_columns_of_other_units():
