@@ -167,7 +167,7 @@ def test_offsets_are_learned_by_default_where_components_are_chosen(settings, n_
         model = quick(**{"n_components": "auto", "prior": "ard", "burn_in": 5, "n_draws": 5} | settings).fit(X)
     assert model.posterior_.n_fixed[1] == n_offsets
     if not settings:
-        zeros = np.where(X > 0.5, X, 0.0)
+        zeros = np.where(X > 3.0, X, 0.0)
         assert model.fit(sp.csr_array(zeros)).posterior_.n_fixed == (0, 0)
 
 
