@@ -638,7 +638,7 @@ MUTATIONS = [Mutation(*row) for row in [
      ")", "tests/posterior/test_verdict.py::test_predictions_that_are_worse_than_the_mean_of_a_column"),
     ("learned offsets counted among the components", "model/build.py", "n_components + n_fixed - n_given",
      "n_components", "tests/model/test_fixed.py::test_offsets_of_columns_are_learned[2]"),
-    ("an outlier not noted", "posterior/notes.py", "(share > OUTLIER_SHARE)", "(share > 2.0)",
+    ("an outlier not noted", "posterior/notes.py", "np.flatnonzero(gaps > WIDEST_GAP)", "np.flatnonzero(gaps > np.inf)",
      "tests/posterior/test_notes.py::test_an_outlier_is_named"),
     # Entries with individual precisions.
     ("root of a weight forgotten", "model/model.py", "root = np.sqrt(self.weights(noise))",

@@ -84,9 +84,25 @@ def test_outliers_do_not_spoil_a_fit_with_student_t(noise):
 def test_outliers_spoil_a_fit_with_gaussian_noise_which_says_so():
     mean, X, dirty, hidden = with_outliers()
     clean = error("column", X, mean, hidden)[0]
-    with pytest.warns(ConvergenceWarning, match=r"one entry of column .* or use noise=StudentT\(\)"):
+    with pytest.warns(ConvergenceWarning, match="column .* has outliers .* or use noise='student-t'"):
         found = error("column", dirty, mean, hidden)[0]
     assert found > 10.0 * clean
+
+
+@pytest.mark.parametrize("size", [100.0, 1e5])
+def test_a_slipped_decimal_point_does_not_spoil_the_default(size):
+    rng = np.random.default_rng(1)
+    truth = rng.standard_normal((200, 3)) @ rng.standard_normal((3, 8)) + 0.3 * rng.standard_normal((200, 8))
+    X = np.where(rng.random(truth.shape) < 0.2, np.nan, truth)
+    X[0, 0] = size * truth[:, 0].std()
+    hidden = np.isnan(X[:, 0])
+    imputer = NMFImputer(random_state=0).fit(X)
+    low, high = (end[hidden, 0] for end in imputer.interval(X))
+    assert np.sqrt(np.mean((imputer.transform(X)[hidden, 0] - truth[hidden, 0]) ** 2)) < 0.4 * truth[:, 0].std()
+    assert np.mean(high - low) < 2.5 * truth[:, 0].std()
+    (note,) = imputer.estimator_.posterior_.notes
+    assert note.sentence.startswith("column 0 has outliers")
+    assert note.level == "usable"
 
 
 def test_few_rows_with_outliers_are_no_failed_fit():

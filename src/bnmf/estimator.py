@@ -65,10 +65,10 @@ default="auto"
         Whether the variance of the noise is learned for each column, each row, each of both, once for all entries, or
         given to :meth:`fit` as `noise_scale`. The variances of a side share a distribution that is learned too, so that
         a column with few entries borrows from the others. "contaminated" is "column" with rare gross errors, so that
-        densities hold where columns are skewed or have outliers. "auto" is that for tables, and "column" for sparse or
-        mostly missing data, more than two million entries, limits of half of the entries, `noise_scale` or
-        `sample_weight`.
-        "student-t" has still heavier tails. Noise models are in :mod:`bnmf.noise`.
+        densities hold where columns are skewed or have outliers, and "student-t" has still heavier tails. "auto" is
+        "contaminated" for tables, "student-t" if some of their entries are extremely far off, and "column" for sparse
+        or mostly missing data, more than two million entries, limits of half of the entries, `noise_scale` or
+        `sample_weight`. Noise models are in :mod:`bnmf.noise`.
     scale : {"column", "matrix", None}, default="column"
         Unit in which the model works: the root mean square of the observed entries of each column, or of all of them;
         None keeps the units of X. Priors refer to scaled data. Results are in the units of X.

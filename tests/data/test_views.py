@@ -288,7 +288,7 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     assert rows.values is ratings.data  # not copied
     assert columns.values.dtype == np.float32
     double = replace(columns, values=columns.values.astype(np.float64))
-    for name in ("sums", "root_mean_squares", "largest_magnitudes", "resolutions"):
+    for name in ("sums", "root_mean_squares", "largest_magnitudes", "resolutions", "gaps"):
         np.testing.assert_array_equal(getattr(columns, name)(), getattr(double, name)())
     np.testing.assert_array_equal(columns.sums_of_squares(), double.sums_of_squares())
     for which in ("squared_errors", "listed_residuals"):

@@ -24,6 +24,8 @@ from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Sh
 
 # Listed entries that are handled at a time in sums over all of them.
 ENTRIES_PER_BLOCK = 2**17
+# Entries of a row that it takes to tell whether some of them are outliers.
+MIN_FOR_OUTLIERS = 5
 Targets = list[tuple[Floats, Ints]]
 """Arrays that hold some entries, and the places of these in each of them, -1 where it does not."""
 
@@ -67,6 +69,13 @@ class View(ABC):
     def resolutions(self) -> Floats:
         """Return the step in which entries of each row are recorded: NaN if they are all equal, 0 if there is none."""
         return self.of_rows(methodcaller("resolutions"))
+
+    def gaps(self) -> Floats:
+        """Return how many times further from its median the outliers of each row are than its other entries.
+
+        Outliers are at most a tenth of the entries, beyond the widest gap. Other entries have gaps of less than ten.
+        """
+        return self.of_rows(methodcaller("gaps"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +224,15 @@ class Stored(View):
             elif 2 * len(distinct) <= n_observed[row]:  # most entries repeat another one
                 steps[row] = np.diff(distinct).min()
         return steps
+
+    def gaps(self) -> Floats:
+        gaps = np.zeros(self.n_rows)
+        for row in np.flatnonzero(self.n_observed >= MIN_FOR_OUTLIERS).tolist():
+            values = self.observed_values(row)
+            distances = np.sort(np.abs(values - np.median(values)))[-2 - len(values) // 10 :]
+            if distances[0] > 0.0:
+                gaps[row] = (distances[1:] / distances[:-1]).max()
+        return gaps
 
 
 WHOLE_ROWS = ("lists_missing", "matrix", "squares")

@@ -19,6 +19,8 @@ from bnmf.utils.typing import Floats
 MAX_AUTO_COMPONENTS = 20
 # Observed entries up to which noise="auto" has gross errors.
 MAX_CONTAMINATED = 2_000_000
+# Gap beyond which outliers are too far off to be gross errors, which would widen all intervals of their column.
+WIDEST_GAP = 20.0
 
 
 class Built(NamedTuple):
@@ -49,6 +51,8 @@ def build(
         is_exact = data.limits is None or 2 * len(data.limits) < data.n_observed
         is_contaminated = is_table and is_exact and data.n_observed <= MAX_CONTAMINATED and not is_weighted
         noise = "contaminated" if is_contaminated else "column"
+        if is_contaminated and data.columns.gaps().max(initial=0.0) > WIDEST_GAP:
+            noise = "student-t"
     law = as_noise(noise)
     if law.has_entries or law.is_known or is_weighted:
         data.check_listable()

@@ -8,6 +8,7 @@ import numpy as np
 
 from bnmf.data.limits import nearest, representatives
 from bnmf.data.observed import ObservedMatrix
+from bnmf.model.build import WIDEST_GAP
 from bnmf.model.model import Model
 from bnmf.posterior.verdict import POOR, USABLE, Finding, named
 from bnmf.utils.typing import Floats, Indices
@@ -20,9 +21,6 @@ MAX_ENTRIES = 2000
 WORSE, WORSE_COLUMN, MIN_COMPARED = 1.05, 2.0, 20
 # Error that a constant column may have, in its unit.
 CONSTANT_ERROR = 0.05
-# Share of the sum of squares of a column from which one entry counts as an outlier, and entries that it takes to tell.
-OUTLIER_SHARE = 0.9999
-MIN_ENTRIES = 5
 # Share of the exact entries of a column at its smallest or largest value from which they may have been cut there, and
 # entries and distinct values that it takes to tell.
 SHARE_AT_END = 0.1
@@ -110,26 +108,20 @@ def _too_many_components(model: Model) -> Finding | None:
 
 
 def _outlier(model: Model) -> Finding | None:
-    """Find a column whose size is that of a single entry, unless the noise has room for it."""
-    if model.noise_model.is_heavy_tailed:
+    """Find columns with entries that are far off, in their centre and unit unless the noise has room for them."""
+    gaps = model.data.columns.gaps()
+    found = np.flatnonzero(gaps > WIDEST_GAP)
+    if not len(found):
         return None
-    columns, counts = model.data.columns, model.data.columns.n_observed
-    largest = columns.largest_magnitudes()
-    size = columns.root_mean_squares()
-    share = (largest / np.where(size > 0.0, size, 1.0)) ** 2 / np.maximum(counts, 1)
-    suspects = np.flatnonzero((counts >= MIN_ENTRIES) & (share > OUTLIER_SHARE))
-    found = [int(column) for column in suspects if np.count_nonzero(columns.observed_values(int(column))) > 1]
-    if not found:
-        return None
-    name = named(found[:1], model.data.column_names)
-    others = f" (and in {len(found) - 1} other columns)" if len(found) > 1 else ""
-    return Finding(
-        "fit",
-        POOR,
-        f"one entry of {name} is more than {np.sqrt(counts[found[0]] * 1e4):,.0f} times as large as the others "
-        f"usually are{others}, and sets the unit of its column",
-        "make sure that it is right, or use noise=StudentT()",
+    most = found[np.argmax(gaps[found])]
+    others = f" (so have {len(found) - 1} more)" if len(found) > 1 else ""
+    sentence = (
+        f"{named([most], model.data.column_names)} has outliers {gaps[most]:,.0f} times as far from its median as all "
+        f"others{others}"
     )
+    if model.noise_model.is_heavy_tailed:
+        return Finding("fit", USABLE, sentence, "make sure that they are right")
+    return Finding("fit", POOR, sentence, "make sure that they are right, or use noise='student-t'")
 
 
 def _at_its_end(data: ObservedMatrix) -> Finding | None:
