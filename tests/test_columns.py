@@ -368,6 +368,10 @@ def test_errors_of_other_containers_and_models():
     X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["u", "v", "u"]})
     with pytest.raises(TypeError, match="X must be a DataFrame"):
         quick().fit(X).transform(X.to_numpy())
+    with pytest.raises(
+        TypeError, match="X must have numbers in column 'a', whose kind is one of numbers, got datetime64"
+    ):
+        quick().fit(X).transform(X.assign(a=pd.date_range("2024", periods=3)))
     with pytest.raises(ValueError, match="estimator must take negative numbers"):
         NMFImputer(BayesianNMF()).fit(X)
     numbers = pd.DataFrame(np.eye(3), columns=list("abc"))

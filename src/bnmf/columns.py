@@ -389,7 +389,8 @@ def _numbers(column: pd.Series, known: Bools, name: Any) -> Floats:
     """Return the numbers of a column, NaN where they are missing."""
     out = np.full(len(column), np.nan)
     try:
-        if types.is_string_dtype(column.dtype) and len(column[known]) and types.infer_dtype(column[known]) == "string":
+        is_text = types.is_string_dtype(column.dtype) and types.infer_dtype(column[known]) == "string"
+        if is_text or column.dtype.kind in "mM":  # of which NumPy makes numbers
             raise TypeError
         out[known] = column[known].to_numpy(np.float64)
     except (TypeError, ValueError):

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from bnmf.data.containers import as_floats, check_positions
+from bnmf.data.containers import as_floats, check_positions, refuse_dates
 from bnmf.data.observed import ObservedMatrix
 from bnmf.distributed import is_on_cluster, load, refuse_cluster
 
@@ -46,6 +46,8 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     """Return X after scikit-learn's checks, whose errors do not always say that they are about X."""
     refuse_cluster(X)
+    if not sp.issparse(X):
+        refuse_dates(X)
     if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
         X = as_floats(X)
     try:

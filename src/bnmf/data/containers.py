@@ -44,6 +44,22 @@ def as_floats(X: Any) -> Floats:
     return array.astype(np.float64, copy=False)
 
 
+def refuse_dates(X: Any) -> None:
+    """Raise an error if there are dates or durations in a dense X, of which NumPy makes numbers, of NaT -9.2e18."""
+    if is_pandas(X, "DataFrame"):
+        wrong = [str(column) for column, dtype in X.dtypes.items() if dtype.kind in "mM"]
+        if wrong:
+            raise TypeError(f"X must hold numbers, but these columns are dates or durations: {', '.join(wrong[:5])}")
+        return
+    try:
+        array = np.asarray(X)
+    except (TypeError, ValueError):  # refused elsewhere
+        return
+    dates = (np.datetime64, np.timedelta64)
+    if array.dtype.kind in "mM" or (array.dtype == object and any(isinstance(value, dates) for value in array.flat)):
+        raise TypeError(f"X must hold numbers, got dates or durations (an array of dtype {array.dtype})")
+
+
 def as_mask(observed: Any, shape: tuple[int, ...]) -> Bools:
     """Return the argument `observed` as a boolean array of the shape of X."""
     try:
