@@ -1,6 +1,7 @@
 """NMFImputer: what was observed stays, what was not is filled, once or several times."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -145,6 +146,23 @@ def test_a_frame_for_a_frame():
     for copy, array in zip(copies, of_array.multiple_imputations(X, 3, random_state=0), strict=True):
         pd.testing.assert_index_equal(copy.index, frame.index)
         np.testing.assert_array_equal(copy.to_numpy(), array)
+
+
+DTYPES = ["Float64", "Float32", "float16", "float32", "double[pyarrow]"]
+
+
+@pytest.mark.parametrize(("dtype", "is_mixed"), [*product(DTYPES, (False, True)), ("Sparse[float64]", True)])
+def test_a_frame_keeps_its_dtypes(dtype, is_mixed):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    X = pd.DataFrame(example()[0][:, :4].astype(np.float16), columns=list("abcd")).astype(dtype)
+    if is_mixed:
+        X["word"] = ["u", "v", "u", None] * 25
+    fitted = quick().set_params(estimator__offset="mean", estimator__prior=("ard", "normal")).fit(X)
+    for filled in (fitted.transform(X), *fitted.interval(X), *fitted.multiple_imputations(X, 2, random_state=0)):
+        pd.testing.assert_series_equal(filled.dtypes, X.dtypes)
+        assert filled[list("abcd")].notna().all(axis=None)
+        pd.testing.assert_frame_equal(filled.where(X.notna()), X)
 
 
 def test_multiple_imputations_follow_the_law_of_intervals():

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_float_dtype
 from scipy import stats
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
@@ -147,7 +148,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
             self._table = MixedTable(frame, self, lower, upper)
             values, low, high = self._table.encode(frame, self._table.limits(frame, lower, upper))
-            self.estimator_ = model.fit(self._like(X, values), lower=low, upper=high)
+            latent = values if isinstance(X, pd.DataFrame) else values.to_numpy(values.dtypes.iloc[0])
+            self.estimator_ = model.fit(latent, lower=low, upper=high)
             self.indicator_ = None
             if self.add_indicator:
                 self.indicator_ = MissingIndicator(features="missing-only").fit(self._gaps(frame))
@@ -288,7 +290,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         copies = self._table.filled(
             frame, posterior, limits, lambda column, draws: column.draw(draws, rng), n_imputations, chosen
         )
-        return copies if isinstance(X, pd.DataFrame) else np.stack([copy.to_numpy() for copy in copies])
+        found = [self._like(X, copy) for copy in copies]
+        return found if isinstance(X, pd.DataFrame) else np.stack(found)
 
     def fit_transform(self, X: Any, y: Any = None, **limits: Any) -> Any:
         """Fit the model, and return X with its missing and limited entries filled.
@@ -312,10 +315,15 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return model.set_params(**given)
 
-    @staticmethod
-    def _like(X: Any, frame: pd.DataFrame) -> Any:
-        """Return an array of numbers unless X is a DataFrame."""
-        return frame if isinstance(X, pd.DataFrame) else frame.to_numpy(frame.dtypes.iloc[0])
+    def _like(self, X: Any, frame: pd.DataFrame) -> Any:
+        """Return an array of numbers, or a DataFrame with the dtypes of X if that is one."""
+        if not isinstance(X, pd.DataFrame):
+            return frame.to_numpy(frame.dtypes.iloc[0])
+        if self._is_mixed:  # whose columns have them already
+            return frame
+        return frame.astype(
+            {name: dtype for name, dtype in X.dtypes.items() if name in frame and is_float_dtype(dtype)}
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that :meth:`transform` gives.

@@ -180,6 +180,9 @@ class MixedTable:
     def _put(self, column: pd.Series, at: int, rows: Indices, values: Array) -> pd.Series:
         """Return a column with some values replaced, of the same dtype."""
         dtype: Any = column.dtype
+        if isinstance(dtype, pd.SparseDtype):  # whose values cannot be replaced
+            dense = self._put(column.astype(dtype.subtype), at, rows, values)
+            return dense if dense.dtype == object else dense.astype(dtype)
         out, learned, fitted = column.copy(), self.columns[at], self.dtypes[at]
         if isinstance(dtype, pd.CategoricalDtype) and isinstance(fitted, pd.CategoricalDtype) and dtype != fitted:
             categories = fitted.categories.append(dtype.categories.difference(fitted.categories, sort=False))
