@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from bnmf.data.containers import as_floats, check_positions, refuse_dates
+from bnmf.data.containers import as_floats, check_positions, refuse_dates, refuse_padding
 from bnmf.data.observed import ObservedMatrix
 from bnmf.distributed import is_on_cluster, load, refuse_cluster
 
@@ -79,6 +79,8 @@ def in_memory(
     names = X.index if isinstance(X, pd.DataFrame) else None
     if sp.issparse(X):
         check_positions(X)
+        if model.unstored == "missing":  # other formats tell what was observed, and scikit-learn makes them
+            refuse_padding(X)
     # Entries that were not observed may be anything, infinities included, so only the others are checked.
     finite: Any = "allow-nan" if observed is None else False
     array: Any = checked(

@@ -303,6 +303,13 @@ def test_errors_name_the_file(content, message, tmp_path):
         read_table(path)
 
 
+def test_zeros_that_may_fill_up_diagonals(tmp_path):
+    path = tmp_path / "table.npz"
+    path.write_bytes(sparse_npz(sp.dia_array(np.diag([1.0, 0.0, 2.0]))))
+    with pytest.raises(TableError, match=r"table.npz: X is of the sparse format 'dia' and stores zeros"):
+        read_table(path, unstored="missing")
+
+
 @pytest.mark.parametrize(("kind", "module"), [(".parquet", "pyarrow"), (".xlsx", "openpyxl")])
 def test_a_missing_library_is_named(kind, module, monkeypatch, tmp_path):
     path = tmp_path / "t"

@@ -125,6 +125,18 @@ def check_positions(X: Any) -> None:
         raise ValueError(f"X is not a valid sparse matrix: {error}") from error
 
 
+def refuse_padding(X: Any) -> None:
+    """Raise an error if a sparse X whose unstored entries are missing stores zeros that may fill up its format."""
+    pads = X.format == "dia" or (X.format == "bsr" and X.blocksize != (1, 1))
+    n_zeros = X.nnz - X.count_nonzero() if pads else 0
+    if n_zeros:
+        raise ValueError(
+            f"X is of the sparse format {X.format!r} and stores zeros ({n_zeros:,}). Which of them only fill up its "
+            f"{'blocks' if X.format == 'bsr' else 'diagonals'}, and so are missing with unstored='missing', cannot be "
+            "told: pass a matrix of another format, such as csr, that was not made from this one"
+        )
+
+
 def has_nan(values: Floats) -> bool:
     """Return whether any of the numbers is NaN, without a mask of all of them."""
     return bool(np.isnan(values.min(initial=0.0)))

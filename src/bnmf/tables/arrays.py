@@ -14,6 +14,7 @@ import pandas as pd
 import scipy.io
 import scipy.sparse as sp
 
+from bnmf.data.containers import refuse_padding
 from bnmf.tables.cells import ReadOptions, written
 from bnmf.tables.grid import RECURRING, grid_of, is_data
 from bnmf.tables.table import Fills, Layout, Table, TableError
@@ -144,6 +145,11 @@ def as_table(matrix: Any, layout: Any, options: ReadOptions) -> Table:
     if 0 in matrix.shape:
         raise TableError(f"the table is empty: it has {matrix.shape[0]} rows and {matrix.shape[1]} columns")
     is_sparse, unstored = sp.issparse(matrix), "zero"
+    if is_sparse and options.unstored == "missing" and 0.0 not in options.missing_numbers:
+        try:
+            refuse_padding(matrix)
+        except ValueError as error:
+            raise TableError(str(error)) from None
     values: Any = sp.csr_array(matrix.astype(float)) if is_sparse else np.ascontiguousarray(matrix, float)
     if is_sparse:
         values.sum_duplicates()
