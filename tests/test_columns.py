@@ -350,7 +350,15 @@ WRONG = [
     ({"a": [1.0, 2.0]}, {"kinds": {"a": (3, 1)}}, "must be a pair of numbers"),
     ({"a": [1.0, np.inf], "b": [1, 2]}, {}, "X must be finite in column 'a', got inf in row 1"),
     ({"a": ["1", "2"]}, {"kinds": {"a": "number"}}, "X must have numbers in column 'a'"),
-    ({"a": [[1], [2]]}, {}, "not hashable"),
+    ({"a": [1, 2]}, {"kinds": {"a": (np.array([0]), 3)}}, "must be a pair of numbers"),
+    ({"a": ["x", "y"]}, {"kinds": {"a": ["x", "x", "y"]}}, "kinds['a'] must name each category once, got 'x' twice"),
+    ({"id": [2**60, 2**60 + 1] * 30}, {}, "'id' (whole numbers beyond 2**53, which are identifiers). Leave them"),
+    (
+        {"id": [-(2**60), 3]},
+        {"kinds": {"id": (-(2**62), 9)}},
+        "'id' (whole numbers beyond 2**53, which are identifiers)",
+    ),
+    ({"a": [[1], [2]]}, {}, "not hashable. Leave it as it is with ignore=['a']"),
     ({"a": ["u", "u"]}, {}, "there is nothing to learn from"),
 ]
 
@@ -360,6 +368,17 @@ def test_errors(data, settings, message):
     with pytest.raises((ValueError, TypeError)) as caught:
         quick(**settings).fit(pd.DataFrame(data))
     assert message in str(caught.value)
+
+
+def test_bounds_and_numbers_of_any_type():
+    large = np.array([2**60, 2**60 + 1, 2**60 + 2] * 10, np.uint64)
+    X = pd.DataFrame({"share": np.linspace(0, 100, 30), "count": np.arange(30, dtype=np.uint64), "id": large})
+    X.loc[3, "share"] = np.nan
+    kinds = {"share": (np.int64(0), np.float32(100)), "id": "categorical"}
+    filled = quick(kinds=kinds).fit_transform(X)
+    assert 0 <= filled["share"][3] <= 100
+    pd.testing.assert_frame_equal(filled[["count", "id"]], X[["count", "id"]])
+    assert "none" not in quick().fit_transform(X[["share", "count"]].assign(none=pd.array([None] * 30, "Int64")))
 
 
 def test_errors_of_other_containers_and_models():
