@@ -123,7 +123,9 @@ def test_in_a_pipeline_with_parameters_of_the_model():
         (lambda fitted: fitted.multiple_imputations(None, 0), "n_imputations must be at least 1, got 0"),
         (lambda fitted: fitted.multiple_imputations(None, 201), "n_imputations must be at most the 200 draws, got 201"),
         (lambda _: pool_estimates([1.0], [1.0]), "at least two"),
-        (lambda _: pool_estimates([1.0, 2.0], [1.0]), "variances must be nonnegative numbers of the shape"),
+        (lambda _: pool_estimates([1.0, 2.0], [1.0]), r"variances must have the shape of estimates, \(2,\)"),
+        (lambda _: pool_estimates([1.0, 2.0], [1.0, -1.0]), "variances must be nonnegative and finite, got -1"),
+        (lambda _: pool_estimates([1.0, np.nan], [1.0, 1.0]), "estimates must be finite, got nan"),
     ],
 )
 def test_wrong_calls(fitted, call, words):

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bnmf.estimator import BayesianNMF
 from bnmf.inputs import all_or_nothing, checked, refuse_negative
 from bnmf.mixed import MixedTable, is_mixed
-from bnmf.utils.arguments import as_generator, probability, whole_number
+from bnmf.utils.arguments import as_generator, numbers, probability, whole_number
 from bnmf.utils.typing import Array, Floats
 
 ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}
@@ -406,13 +406,15 @@ def pool_estimates(estimates: Any, variances: Any) -> PooledEstimate:
     >>> round(float(pooled.estimate), 2), round(float(pooled.standard_error), 3)
     (1.1, 0.242)
     """
-    found, within = np.asarray(estimates, float), np.asarray(variances, float)
+    found, within = numbers(estimates, "estimates"), numbers(variances, "variances")
     if found.ndim == 0 or len(found) < 2:
         raise ValueError("estimates must hold at least two, one of each completed table")
-    if within.shape != found.shape or not np.all(within >= 0):
-        raise ValueError(
-            f"variances must be nonnegative numbers of the shape of estimates, {found.shape}, got {within.shape}"
-        )
+    if within.shape != found.shape:
+        raise ValueError(f"variances must have the shape of estimates, {found.shape}, got {within.shape}")
+    for given, name, lowest in ((found, "estimates", -np.inf), (within, "variances", 0.0)):
+        wrong = given[~np.isfinite(given) | (given < lowest)]
+        if wrong.size:
+            raise ValueError(f"{name} must be {'nonnegative and ' * (lowest == 0.0)}finite, got {wrong[0]:g}")
     m = len(found)
     inside, between = within.mean(axis=0), (1.0 + 1.0 / m) * found.var(axis=0, ddof=1)
     total = inside + between
