@@ -70,6 +70,7 @@ def impute(
     """Fill the missing entries of a table.
 
     Columns may have any units, and negative numbers. What was observed is written back as it was, to the last digit.
+    A cell such as >100 is filled with a number that keeps the limit; a number that --capped names is written back.
     The output is of the kind that its name says, or that of the input. With --triples, the lines without a value are
     filled. Text is filled as categories, and columns of dates and identifiers are written back as they are.
 
@@ -140,6 +141,9 @@ def impute(
         n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
         screen.say(f"Filled {entries}: {out}", style="bold")
+        if n_cut := _n_cut(table):
+            are = "is" if n_cut == 1 else "are"
+            screen.say(f"{counted(n_cut, 'number')} at --capped or --floored {are} written back as recorded.")
     if ends:
         screen.say(f"{interval:.0%} intervals: {ends[0]} and {ends[1]}")
     if numbered:
@@ -224,6 +228,16 @@ def _fillable(table: Table) -> tuple[Indices, Indices]:
     if table.limits is not None:
         known[table.limits.columns] = True
     return rows[known[columns]], columns[known[columns]]
+
+
+def _n_cut(table: Table) -> int:
+    """Return how many entries with limits have a number in the table, which is written back."""
+    import numpy as np
+
+    if table.limits is None:
+        return 0
+    values = table.values[table.limits.rows, table.limits.columns]
+    return int((~np.isnan(values.toarray() if table.is_sparse else values)).sum())
 
 
 # --- by what
