@@ -340,6 +340,7 @@ WRONG = [
     ({"when": [pd.Timestamp("2024"), pd.NaT] * 2}, {"kinds": {"when": "number"}}, "'when' (of dtype datetime64"),
     ({"name": [f"n{i}" for i in range(4)] * 5}, {"kinds": {"nme": "number"}}, "kinds names a column that X does not"),
     ({"name": [f"n{i}" for i in range(20)]}, {}, "'name' (20 categories in 20 entries)"),
+    ({"a": [1, 2]}, {"ignore": ["a"]}, "ignore names all columns of X: there is nothing to learn from"),
     ({"a": [1, 2]}, {"ignore": ["b"]}, "ignore names a column that X does not have: 'b'"),
     ({"a": [1, 2]}, {"kinds": {"a": "yesno"}}, "kinds['a'] must be 'number', 'nonnegative'"),
     ({"a": [1, 2, 3]}, {"kinds": {"a": "binary"}}, "kinds['a'] is 'binary', but the column has 3 values"),
@@ -393,5 +394,11 @@ def test_errors_of_other_containers_and_models():
         quick().fit(X).transform(X.assign(a=pd.date_range("2024", periods=3)))
     with pytest.raises(ValueError, match="estimator must take negative numbers"):
         NMFImputer(BayesianNMF()).fit(X)
+    for twice in (X.iloc[:, [0, 0]], X.iloc[:, [1, 1, 0]]):
+        for model in (quick(), BayesianNMF()):
+            with pytest.raises(
+                ValueError, match=r"X must have a different name for each column, got '[ab]' more than once"
+            ):
+                model.fit(twice)
     numbers = pd.DataFrame(np.eye(3), columns=list("abc"))
     assert quick().fit(numbers).probabilities(numbers) == {}

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.estimator import BayesianNMF
-from bnmf.inputs import all_or_nothing, checked, refuse_negative
+from bnmf.inputs import all_or_nothing, checked, refuse_negative, refuse_repeated
 from bnmf.mixed import MixedTable, is_mixed
 from bnmf.utils.arguments import as_generator, numbers, probability, whole_number
 from bnmf.utils.typing import Array, Floats
@@ -162,6 +162,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self._is_mixed:
             if not isinstance(X, pd.DataFrame):
                 raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
+            refuse_repeated(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         index, columns = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)

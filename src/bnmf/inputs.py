@@ -48,6 +48,8 @@ def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     refuse_cluster(X)
     if not sp.issparse(X):
         refuse_dates(X)
+    if isinstance(X, pd.DataFrame):
+        refuse_repeated(X)
     if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
         X = as_floats(X)
     try:
@@ -57,6 +59,13 @@ def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"X must be a matrix of numbers: {error}") from error
+
+
+def refuse_repeated(X: pd.DataFrame) -> None:
+    """Raise an error if a name of a column occurs twice."""
+    twice = X.columns[X.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"X must have a different name for each column, got {twice[0]!r} more than once")
 
 
 def refuse_negative(estimator: BaseEstimator, values: Any) -> None:

@@ -75,6 +75,8 @@ class MixedTable:
         is_limited = ~np.isnan(self.limits(X, lower, upper)[0])
         self.is_learned = (known | is_limited).any(axis=0) & ~self.is_ignored
         self.is_kept = self.is_learned | self.is_ignored | imputer.keep_empty_features
+        if self.is_ignored.all():
+            raise ValueError("ignore names all columns of X: there is nothing to learn from")
         if not self.is_learned.any():
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         for at, name in enumerate(X.columns):

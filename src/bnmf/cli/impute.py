@@ -14,8 +14,9 @@ from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
 from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
-from bnmf.cli.screen import Screen, counted
+from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
+from bnmf.utils.text import counted
 
 if TYPE_CHECKING:
     from bnmf.posterior import Posterior
@@ -112,6 +113,8 @@ def impute(
     table = reading.table(data, words=None if fit else words)
     _check_kinds(table, kinds, data)
     screen.describe(table, data)
+    if fit is None:
+        check_values(table, data, negative=True)
     table = _without_the_unfillable(table, kinds, screen)
     output = _output(table, out, data, cells)
     rows, columns = _fillable(table)
@@ -125,7 +128,6 @@ def impute(
     elif kinds or table.words:
         found = _by_kinds(table, kinds, screen, sampling, (rows, columns), prob, imputations)
     else:
-        check_values(table, data, negative=True)
         # Subtracting means would store every zero of a sparse table.
         ratings = options.RATINGS | {"prior": "normal"}
         settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
@@ -237,7 +239,7 @@ def _n_cut(table: Table) -> int:
     if table.limits is None:
         return 0
     values = table.values[table.limits.rows, table.limits.columns]
-    return int((~np.isnan(values.toarray() if table.is_sparse else values)).sum())
+    return int((~np.isnan(np.asarray(values))).sum())
 
 
 # --- by what

@@ -13,6 +13,7 @@ from scipy.stats import binom, norm
 
 from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.summary import MIN_DRAWS
+from bnmf.utils.text import counted
 from bnmf.utils.typing import Bools
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def _on_predictions(posterior: BasePosterior) -> Finding:
     error = posterior.prediction_error()
     level = level_of(error, PREDICTION_ERRORS)
     if level == UNKNOWN and posterior.n_draws < MIN_DRAWS:
-        sentence = f"{posterior.n_draws} draws of each chain are too few to tell whether the chains agree"
+        draws, are = counted(posterior.n_draws, "draw"), "is" if posterior.n_draws == 1 else "are"
+        sentence = f"{draws} of each chain {are} too few to tell whether the chains agree"
         return Finding("predictions", UNKNOWN, sentence, "take at least 100")
     if level == UNKNOWN:
         return Finding("predictions", UNKNOWN, "one chain without its draws cannot be compared", "use several chains")
