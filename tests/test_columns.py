@@ -340,6 +340,7 @@ WRONG = [
     ({"when": [pd.Timestamp("2024"), pd.NaT] * 2}, {"kinds": {"when": "number"}}, "'when' (of dtype datetime64"),
     ({"name": [f"n{i}" for i in range(4)] * 5}, {"kinds": {"nme": "number"}}, "kinds names a column that X does not"),
     ({"name": [f"n{i}" for i in range(20)]}, {}, "'name' (20 categories in 20 entries)"),
+    ({"a": [1, 2]}, {"ignore": ["a"]}, "ignore names all columns of X: there is nothing to learn from"),
     ({"a": [1, 2]}, {"ignore": ["b"]}, "ignore names a column that X does not have: 'b'"),
     ({"a": [1, 2]}, {"kinds": {"a": "yesno"}}, "kinds['a'] must be 'number', 'nonnegative'"),
     ({"a": [1, 2, 3]}, {"kinds": {"a": "binary"}}, "kinds['a'] is 'binary', but the column has 3 values"),
@@ -350,7 +351,15 @@ WRONG = [
     ({"a": [1.0, 2.0]}, {"kinds": {"a": (3, 1)}}, "must be a pair of numbers"),
     ({"a": [1.0, np.inf], "b": [1, 2]}, {}, "X must be finite in column 'a', got inf in row 1"),
     ({"a": ["1", "2"]}, {"kinds": {"a": "number"}}, "X must have numbers in column 'a'"),
-    ({"a": [[1], [2]]}, {}, "not hashable"),
+    ({"a": [1, 2]}, {"kinds": {"a": (np.array([0]), 3)}}, "must be a pair of numbers"),
+    ({"a": ["x", "y"]}, {"kinds": {"a": ["x", "x", "y"]}}, "kinds['a'] must name each category once, got 'x' twice"),
+    ({"id": [2**60, 2**60 + 1] * 30}, {}, "'id' (whole numbers beyond 2**53, which are identifiers). Leave them"),
+    (
+        {"id": [-(2**60), 3]},
+        {"kinds": {"id": (-(2**62), 9)}},
+        "'id' (whole numbers beyond 2**53, which are identifiers)",
+    ),
+    ({"a": [[1], [2]]}, {}, "not hashable. Leave it as it is with ignore=['a']"),
     ({"a": ["u", "u"]}, {}, "there is nothing to learn from"),
 ]
 
@@ -362,13 +371,34 @@ def test_errors(data, settings, message):
     assert message in str(caught.value)
 
 
+def test_bounds_and_numbers_of_any_type():
+    large = np.array([2**60, 2**60 + 1, 2**60 + 2] * 10, np.uint64)
+    X = pd.DataFrame({"share": np.linspace(0, 100, 30), "count": np.arange(30, dtype=np.uint64), "id": large})
+    X.loc[3, "share"] = np.nan
+    kinds = {"share": (np.int64(0), np.float32(100)), "id": "categorical"}
+    filled = quick(kinds=kinds).fit_transform(X)
+    assert 0 <= filled["share"][3] <= 100
+    pd.testing.assert_frame_equal(filled[["count", "id"]], X[["count", "id"]])
+    assert "none" not in quick().fit_transform(X[["share", "count"]].assign(none=pd.array([None] * 30, "Int64")))
+
+
 def test_errors_of_other_containers_and_models():
     with pytest.raises(TypeError, match="kinds needs a DataFrame"):
         quick(kinds={"a": "whole"}).fit(np.ones((3, 2)))
     X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["u", "v", "u"]})
     with pytest.raises(TypeError, match="X must be a DataFrame"):
         quick().fit(X).transform(X.to_numpy())
+    with pytest.raises(
+        TypeError, match="X must have numbers in column 'a', whose kind is one of numbers, got datetime64"
+    ):
+        quick().fit(X).transform(X.assign(a=pd.date_range("2024", periods=3)))
     with pytest.raises(ValueError, match="estimator must take negative numbers"):
         NMFImputer(BayesianNMF()).fit(X)
+    for twice in (X.iloc[:, [0, 0]], X.iloc[:, [1, 1, 0]]):
+        for model in (quick(), BayesianNMF()):
+            with pytest.raises(
+                ValueError, match=r"X must have a different name for each column, got '[ab]' more than once"
+            ):
+                model.fit(twice)
     numbers = pd.DataFrame(np.eye(3), columns=list("abc"))
     assert quick().fit(numbers).probabilities(numbers) == {}

@@ -1,6 +1,7 @@
 """NMFImputer: what was observed stays, what was not is filled, once or several times."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -122,7 +123,9 @@ def test_in_a_pipeline_with_parameters_of_the_model():
         (lambda fitted: fitted.multiple_imputations(None, 0), "n_imputations must be at least 1, got 0"),
         (lambda fitted: fitted.multiple_imputations(None, 201), "n_imputations must be at most the 200 draws, got 201"),
         (lambda _: pool_estimates([1.0], [1.0]), "at least two"),
-        (lambda _: pool_estimates([1.0, 2.0], [1.0]), "variances must be nonnegative numbers of the shape"),
+        (lambda _: pool_estimates([1.0, 2.0], [1.0]), r"variances must have the shape of estimates, \(2,\)"),
+        (lambda _: pool_estimates([1.0, 2.0], [1.0, -1.0]), "variances must be nonnegative and finite, got -1"),
+        (lambda _: pool_estimates([1.0, np.nan], [1.0, 1.0]), "estimates must be finite, got nan"),
     ],
 )
 def test_wrong_calls(fitted, call, words):
@@ -145,6 +148,23 @@ def test_a_frame_for_a_frame():
     for copy, array in zip(copies, of_array.multiple_imputations(X, 3, random_state=0), strict=True):
         pd.testing.assert_index_equal(copy.index, frame.index)
         np.testing.assert_array_equal(copy.to_numpy(), array)
+
+
+DTYPES = ["Float64", "Float32", "float16", "float32", "double[pyarrow]"]
+
+
+@pytest.mark.parametrize(("dtype", "is_mixed"), [*product(DTYPES, (False, True)), ("Sparse[float64]", True)])
+def test_a_frame_keeps_its_dtypes(dtype, is_mixed):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    X = pd.DataFrame(example()[0][:, :4].astype(np.float16), columns=list("abcd")).astype(dtype)
+    if is_mixed:
+        X["word"] = ["u", "v", "u", None] * 25
+    fitted = quick().set_params(estimator__offset="mean", estimator__prior=("ard", "normal")).fit(X)
+    for filled in (fitted.transform(X), *fitted.interval(X), *fitted.multiple_imputations(X, 2, random_state=0)):
+        pd.testing.assert_series_equal(filled.dtypes, X.dtypes)
+        assert filled[list("abcd")].notna().all(axis=None)
+        pd.testing.assert_frame_equal(filled.where(X.notna()), X)
 
 
 def test_multiple_imputations_follow_the_law_of_intervals():

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -259,7 +260,8 @@ class Categorical:
             found = Counter(column[known].astype(object)).most_common()
         except TypeError:
             raise TypeError(
-                f"X has values in column {name!r} that cannot be categories: they are not hashable"
+                f"X has values in column {name!r} that cannot be categories: they are not hashable. Leave it as it is "
+                f"with ignore=[{name!r}]"
             ) from None
         counts = np.array([count for _, count in found], float) + 1.0 / len(found)
         left = np.cumsum(counts[::-1])[::-1]
@@ -317,10 +319,13 @@ def learn(
     if not isinstance(kind, (tuple, list)) and kind not in KINDS:
         words = ", ".join(map(repr, KINDS))
         raise ValueError(f"kinds[{name!r}] must be {words}, a pair of bounds or a list of {_ORDER}, got {kind!r}")
-    is_pair = isinstance(kind, tuple) and len(kind) == 2 and all(isinstance(end, (int, float)) for end in kind)
+    is_pair = isinstance(kind, tuple) and len(kind) == 2 and all(isinstance(end, Real) for end in kind)
     if isinstance(kind, tuple) and not (is_pair and kind[0] < kind[1]):
         raise ValueError(f"kinds[{name!r}] must be a pair of numbers, the lower bound and the upper one, got {kind!r}")
     if isinstance(kind, list):
+        twice = [category for place, category in enumerate(kind) if category in kind[:place]]
+        if twice:
+            raise ValueError(f"kinds[{name!r}] must name each category once, got {twice[0]!r} twice")
         return Ordered.learn(name, _array(kind), column, known)
     if kind == "categorical":
         return Categorical.learn(name, column, known)
@@ -389,7 +394,8 @@ def _numbers(column: pd.Series, known: Bools, name: Any) -> Floats:
     """Return the numbers of a column, NaN where they are missing."""
     out = np.full(len(column), np.nan)
     try:
-        if types.is_string_dtype(column.dtype) and len(column[known]) and types.infer_dtype(column[known]) == "string":
+        is_text = types.is_string_dtype(column.dtype) and types.infer_dtype(column[known]) == "string"
+        if is_text or column.dtype.kind in "mM":  # of which NumPy makes numbers
             raise TypeError
         out[known] = column[known].to_numpy(np.float64)
     except (TypeError, ValueError):

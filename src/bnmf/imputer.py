@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_float_dtype
 from scipy import stats
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
@@ -15,9 +16,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.estimator import BayesianNMF
-from bnmf.inputs import all_or_nothing, checked, refuse_negative
+from bnmf.inputs import all_or_nothing, checked, refuse_negative, refuse_repeated
 from bnmf.mixed import MixedTable, is_mixed
-from bnmf.utils.arguments import as_generator, probability, whole_number
+from bnmf.utils.arguments import as_generator, numbers, probability, whole_number
 from bnmf.utils.typing import Array, Floats
 
 ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}
@@ -147,7 +148,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
             self._table = MixedTable(frame, self, lower, upper)
             values, low, high = self._table.encode(frame, self._table.limits(frame, lower, upper))
-            self.estimator_ = model.fit(self._like(X, values), lower=low, upper=high)
+            latent = values if isinstance(X, pd.DataFrame) else values.to_numpy(values.dtypes.iloc[0])
+            self.estimator_ = model.fit(latent, lower=low, upper=high)
             self.indicator_ = None
             if self.add_indicator:
                 self.indicator_ = MissingIndicator(features="missing-only").fit(self._gaps(frame))
@@ -160,6 +162,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self._is_mixed:
             if not isinstance(X, pd.DataFrame):
                 raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
+            refuse_repeated(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         index, columns = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
@@ -288,7 +291,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         copies = self._table.filled(
             frame, posterior, limits, lambda column, draws: column.draw(draws, rng), n_imputations, chosen
         )
-        return copies if isinstance(X, pd.DataFrame) else np.stack([copy.to_numpy() for copy in copies])
+        found = [self._like(X, copy) for copy in copies]
+        return found if isinstance(X, pd.DataFrame) else np.stack(found)
 
     def fit_transform(self, X: Any, y: Any = None, **limits: Any) -> Any:
         """Fit the model, and return X with its missing and limited entries filled.
@@ -312,10 +316,15 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return model.set_params(**given)
 
-    @staticmethod
-    def _like(X: Any, frame: pd.DataFrame) -> Any:
-        """Return an array of numbers unless X is a DataFrame."""
-        return frame if isinstance(X, pd.DataFrame) else frame.to_numpy(frame.dtypes.iloc[0])
+    def _like(self, X: Any, frame: pd.DataFrame) -> Any:
+        """Return an array of numbers, or a DataFrame with the dtypes of X if that is one."""
+        if not isinstance(X, pd.DataFrame):
+            return frame.to_numpy(frame.dtypes.iloc[0])
+        if self._is_mixed:  # whose columns have them already
+            return frame
+        return frame.astype(
+            {name: dtype for name, dtype in X.dtypes.items() if name in frame and is_float_dtype(dtype)}
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns that :meth:`transform` gives.
@@ -398,13 +407,15 @@ def pool_estimates(estimates: Any, variances: Any) -> PooledEstimate:
     >>> round(float(pooled.estimate), 2), round(float(pooled.standard_error), 3)
     (1.1, 0.242)
     """
-    found, within = np.asarray(estimates, float), np.asarray(variances, float)
+    found, within = numbers(estimates, "estimates"), numbers(variances, "variances")
     if found.ndim == 0 or len(found) < 2:
         raise ValueError("estimates must hold at least two, one of each completed table")
-    if within.shape != found.shape or not np.all(within >= 0):
-        raise ValueError(
-            f"variances must be nonnegative numbers of the shape of estimates, {found.shape}, got {within.shape}"
-        )
+    if within.shape != found.shape:
+        raise ValueError(f"variances must have the shape of estimates, {found.shape}, got {within.shape}")
+    for given, name, lowest in ((found, "estimates", -np.inf), (within, "variances", 0.0)):
+        wrong = given[~np.isfinite(given) | (given < lowest)]
+        if wrong.size:
+            raise ValueError(f"{name} must be {'nonnegative and ' * (lowest == 0.0)}finite, got {wrong[0]:g}")
     m = len(found)
     inside, between = within.mean(axis=0), (1.0 + 1.0 / m) * found.var(axis=0, ddof=1)
     total = inside + between

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from bnmf.data.containers import as_floats, check_positions
+from bnmf.data.containers import as_floats, check_positions, refuse_dates, refuse_padding
 from bnmf.data.observed import ObservedMatrix
 from bnmf.distributed import is_on_cluster, load, refuse_cluster
 
@@ -46,6 +46,10 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     """Return X after scikit-learn's checks, whose errors do not always say that they are about X."""
     refuse_cluster(X)
+    if not sp.issparse(X):
+        refuse_dates(X)
+    if isinstance(X, pd.DataFrame):
+        refuse_repeated(X)
     if isinstance(X, np.ma.MaskedArray):  # scikit-learn drops the mask
         X = as_floats(X)
     try:
@@ -55,6 +59,13 @@ def checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"X must be a matrix of numbers: {error}") from error
+
+
+def refuse_repeated(X: pd.DataFrame) -> None:
+    """Raise an error if a name of a column occurs twice."""
+    twice = X.columns[X.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"X must have a different name for each column, got {twice[0]!r} more than once")
 
 
 def refuse_negative(estimator: BaseEstimator, values: Any) -> None:
@@ -77,6 +88,8 @@ def in_memory(
     names = X.index if isinstance(X, pd.DataFrame) else None
     if sp.issparse(X):
         check_positions(X)
+        if model.unstored == "missing":  # other formats tell what was observed, and scikit-learn makes them
+            refuse_padding(X)
     # Entries that were not observed may be anything, infinities included, so only the others are checked.
     finite: Any = "allow-nan" if observed is None else False
     array: Any = checked(

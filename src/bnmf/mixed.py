@@ -30,6 +30,10 @@ from bnmf.utils.typing import Array, Bools, Floats, Indices
 # Categories of a column that are still filled: at most so many, and that many entries of each, on average, if there are
 # more than a few of them.
 MAX_CATEGORIES, MIN_ENTRIES, FEW = 100, 2, 10
+# Up to which numbers all whole ones are different floating-point numbers.
+LARGEST_WHOLE = 2**53
+# Kinds of columns that are numbers to the model.
+NUMBERS = ("number", "nonnegative", "whole", "pair")
 
 # Limits of every entry of a table, NaN where nothing is said of it.
 Sides = tuple[Floats, Floats]
@@ -71,6 +75,8 @@ class MixedTable:
         is_limited = ~np.isnan(self.limits(X, lower, upper)[0])
         self.is_learned = (known | is_limited).any(axis=0) & ~self.is_ignored
         self.is_kept = self.is_learned | self.is_ignored | imputer.keep_empty_features
+        if self.is_ignored.all():
+            raise ValueError("ignore names all columns of X: there is nothing to learn from")
         if not self.is_learned.any():
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         for at, name in enumerate(X.columns):
@@ -180,6 +186,9 @@ class MixedTable:
     def _put(self, column: pd.Series, at: int, rows: Indices, values: Array) -> pd.Series:
         """Return a column with some values replaced, of the same dtype."""
         dtype: Any = column.dtype
+        if isinstance(dtype, pd.SparseDtype):  # whose values cannot be replaced
+            dense = self._put(column.astype(dtype.subtype), at, rows, values)
+            return dense if dense.dtype == object else dense.astype(dtype)
         out, learned, fitted = column.copy(), self.columns[at], self.dtypes[at]
         if isinstance(dtype, pd.CategoricalDtype) and isinstance(fitted, pd.CategoricalDtype) and dtype != fitted:
             categories = fitted.categories.append(dtype.categories.difference(fitted.categories, sort=False))
@@ -201,11 +210,19 @@ def unfillable(X: pd.DataFrame, known: Bools, kinds: Mapping[Any, Any], ignored:
     for at, name in enumerate(X.columns):
         values = X.iloc[:, at][known[:, at]]
         kind = kind_of(values)
+        given = "pair" if isinstance(kinds.get(name), tuple) else kinds.get(name, kind)
         if name in ignored:
             continue
         if kind not in KINDS:
             found[name] = kind
-        elif kinds.get(name, kind) == "categorical":
+        elif (
+            kind == "whole"
+            and given in NUMBERS
+            and len(values)
+            and max(int(values.max()), -int(values.min())) > LARGEST_WHOLE
+        ):
+            found[name] = "whole numbers beyond 2**53, which are identifiers"
+        elif given == "categorical":
             n_categories = values.astype(object).map(repr).nunique()
             if n_categories > MAX_CATEGORIES or len(values) < MIN_ENTRIES * n_categories > FEW:
                 found[name] = f"{n_categories} categories in {len(values)} entries"

@@ -33,6 +33,7 @@ ERRORS = {
     "fit escape.csv --out o": (1, r"column 'a\x1b[2J': 'oops' is not a number"),
     "fit negative.csv --out o": (1, "negative.csv: the lowest entry is -1"),
     "fit gaps.csv --out o": (1, "gaps.csv: all entries are missing"),
+    "impute gaps.csv -o f.csv": (1, "gaps.csv: all entries are missing"),
     "fit plants.csv --out o --offset mean": (1, "below zero: it needs --prior normal or laplace"),
     "fit words.csv --out o": (1, "column 'size' holds text, such as 'S': leave it out with --ignore size"),
     "fit bad.csv --out o --scheduler tcp://127.0.0.1:1": (2, "--scheduler takes a directory of Parquet parts"),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from bnmf import BayesianNMF
+from bnmf import BayesianNMF, NMFImputer
 from bnmf.data.containers import as_csr, as_floats, check_positions, check_values
 
 NAN = np.nan
@@ -38,6 +38,31 @@ def test_columns_that_are_not_numeric_are_named():
     dates = pd.DataFrame({"ok": [1.0], "when": pd.to_datetime(["2020-01-01"]), 3: [1j]})
     with pytest.raises(TypeError, match=r"these columns are not: when, 3$"):
         as_floats(dates)
+
+
+DAYS = np.array([["2020-01-01", "NaT"], ["2020-01-02", "2020-01-05"]], "M8[D]")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("days", [DAYS, DAYS - DAYS[0, 0]])
+def test_dates_are_no_numbers(days):
+    """NumPy makes numbers of them, and of NaT -9.2e18."""
+    numbers = np.ones((2, 2))
+    model = BayesianNMF(1, prior="normal", n_chains=1, burn_in=1, n_draws=4, random_state=0).fit(numbers)
+    objects = np.empty((2, 2), object)
+    objects.flat[:] = list(days.flat)
+    for given in (days, [list(row) for row in days], np.ma.masked_array(days), objects, pd.DataFrame(days)):
+        for call in (
+            model.fit,
+            model.transform,
+            model.score,
+            NMFImputer(model).fit,
+            NMFImputer(model).fit(numbers).transform,
+        ):
+            with pytest.raises((TypeError, ValueError), match=r"dates or durations|of dtype (date|time)"):
+                call(given)
+    with pytest.raises(TypeError, match="lower must be an array of numbers, got ndarray"):
+        model.fit(numbers, lower=days)
 
 
 # --- sparse data

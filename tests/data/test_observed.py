@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from bnmf import BayesianNMF
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Dense, Listed, Sparse
 
@@ -86,11 +87,23 @@ def test_whole_numbers(kind):
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
 def test_sparse_formats(kind):
     make = sp.csr_matrix if kind in ("csr", "coo") else sp.csr_array
-    given = make(np.where(np.isnan(FEW), 0.0, FEW)).asformat(kind)
+    given = make(np.where(np.isnan(FEW), 0.0, FEW))
+    given = given.tobsr((2, 2)) if kind == "bsr" else given.asformat(kind)
     assert_holds(ObservedMatrix.from_data(given), np.nan_to_num(FEW))
-    missing = np.where(np.nan_to_num(FEW) == 0, NAN, FEW)  # entry (0, 0) is a zero, and dense formats store others
+    missing = np.where(np.nan_to_num(FEW) == 0, NAN, FEW)  # entry (0, 0) is a zero
     if kind not in ("bsr", "dia"):
         assert_holds(ObservedMatrix.from_data(given, unstored="missing"), missing)
+        return
+    for call in (ObservedMatrix.from_data, lambda X, unstored: BayesianNMF(1, unstored=unstored).fit(X)):
+        with pytest.raises(ValueError, match=f"X is of the sparse format '{kind}' and stores zeros"):
+            call(given, unstored="missing")
+
+
+def test_blocks_and_diagonals_without_zeros():
+    blocks = sp.bsr_array(np.kron(np.eye(3), np.ones((2, 2))), blocksize=(2, 2))
+    for given in (blocks, sp.dia_array(np.eye(4)), sp.bsr_array(np.eye(4), blocksize=(1, 1))):
+        dense = given.toarray()
+        assert_holds(ObservedMatrix.from_data(given, unstored="missing"), np.where(dense == 0, NAN, dense))
 
 
 @pytest.mark.parametrize("density", [0.1, 0.9])

@@ -179,6 +179,8 @@ def test_one_chain_is_compared_with_itself(posterior):
 
 def test_repr(posterior):
     assert repr(posterior) == "<Posterior of a 6 x 5 matrix, K = 3: 2 chains of 50 draws>"
+    one = (part[:1, :1] for part in (posterior.W, posterior.Z, posterior.noise_variance, posterior.train_mse))
+    assert repr(Posterior(*one, n_observed=20)).endswith(": 1 chain of 1 draw>")
 
 
 # --- noise by column and by row, offsets, scales and learned rates

@@ -72,6 +72,10 @@ def test_predictions(error, level, words, advice):
         ([[1, 1, 1], [1, 0, 0]], (1, 1, 0), "usable", "2 of 3 components stand out from the noise; both chains find 1"),
         ([[1, 1], [0, 0]], (1, 1), "poor", "both chains find 0 of 2 components"),
         ([[1, 1], [1, 1]], (0, 0), "poor", "none of 2 components stands out from the noise"),
+        ([[1, 1], [1, 0]], (1, 0), "good", "1 of 2 components stands out from the noise; both chains find it"),
+        ([[1, 1], [0, 1]], (1, 0), "poor", "1 of 2 components stands out from the noise; not both chains find it"),
+        ([[1], [1]], (1,), "good", "both chains find the one component"),
+        ([[1], [1]], (0,), "poor", "the one component does not stand out from the noise"),
         ([[1, 1]], (1, 1), "unknown", "one chain cannot tell"),
     ],
 )  # fmt: skip

@@ -103,6 +103,16 @@ def test_a_fitted_model_knows_its_data(tmp_path):
         assert "random_state" in text or fit is not model
 
 
+def test_a_name_that_no_file_can_have_is_refused_at_once(tmp_path):
+    for path, words in (
+        (None, "got None"),
+        (tmp_path, "is a directory"),
+        (tmp_path / "no" / "r.html", "in a directory"),
+    ):
+        with pytest.raises((TypeError, OSError), match=f"^path must be .*{words}"):
+            write_report(None, path)
+
+
 def test_names_that_are_no_text_and_long_values(tmp_path):
     posterior = fake()
     table = table_of(posterior)

@@ -14,6 +14,7 @@ from bnmf.posterior.verdict import PREDICTION_ERRORS
 from bnmf.sampler import chains, until_converged
 from bnmf.sampler.stores import Schedule
 from bnmf.sampler.until_converged import more_chains_help
+from bnmf.utils.text import counted
 
 
 def data():
@@ -72,7 +73,7 @@ def test_good_predictions_end_it():
     assert error <= PREDICTION_ERRORS[0]
     n_chains, n_draws = model.posterior_.W.shape[:2]
     assert model.ending_ == "complete"
-    assert model.message_ == f"{n_draws} draws of {n_chains} chains were taken"
+    assert model.message_ == f"{counted(n_draws, 'draw')} of {counted(n_chains, 'chain')} were taken"
     assert model.n_iter_ == 20 + n_draws
     assert_same(model, fixed(model))
 
@@ -160,7 +161,7 @@ def test_time_is_up_with_a_number_of_draws(monkeypatch):
     assert model.ending_ == "max_time"
     n_chains, n_draws = model.posterior_.W.shape[:2]
     assert n_draws < 50
-    assert model.message_ == f"the time was up after {n_draws} draws of {n_chains} chains"
+    assert model.message_ == f"the time was up after {counted(n_draws, 'draw')} of {counted(n_chains, 'chain')}"
     monkeypatch.undo()
     assert_same(model, fixed(model))
 

@@ -303,6 +303,22 @@ def test_errors_name_the_file(content, message, tmp_path):
         read_table(path)
 
 
+def test_empty_cells_of_one_column_are_missing_entries(tmp_path):
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(workbook([[None], ["a"], [1], [None], [3]]))
+    table = read_table(path)
+    np.testing.assert_array_equal(table.values, [[1.0], [nan], [3.0]])
+    path.write_bytes(table.render(Fills(np.array([1]), np.array([0]), np.array([2.0]))))
+    np.testing.assert_array_equal(read_table(path).values, [[1.0], [2.0], [3.0]])
+
+
+def test_zeros_that_may_fill_up_diagonals(tmp_path):
+    path = tmp_path / "table.npz"
+    path.write_bytes(sparse_npz(sp.dia_array(np.diag([1.0, 0.0, 2.0]))))
+    with pytest.raises(TableError, match=r"table.npz: X is of the sparse format 'dia' and stores zeros"):
+        read_table(path, unstored="missing")
+
+
 @pytest.mark.parametrize(("kind", "module"), [(".parquet", "pyarrow"), (".xlsx", "openpyxl")])
 def test_a_missing_library_is_named(kind, module, monkeypatch, tmp_path):
     path = tmp_path / "t"

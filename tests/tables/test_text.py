@@ -215,6 +215,33 @@ def test_columns_of_words():
         grid(text + "f,oops,1,\n", "?", words=[])
 
 
+@pytest.mark.parametrize("cell", ["{}0%", "${}0", "{}0 mg", "{}_000"])
+def test_names_of_rows_have_no_gaps(cell):
+    cells = [cell.format(at) for at in range(1, 9)]
+    lines = [f"{'' if at == 2 else cell},{at}\n" for at, cell in enumerate(cells)]
+    table = grid("a,b\n" + "".join(lines), words=[])
+    assert (table.row_names, table.words[0].isna().sum()) == (None, 1)
+    assert table.notes == ["column 'a' has empty cells, so it is data: --row-names takes it as names"]
+    table = grid("".join(lines), words=[], header=False)
+    assert table.notes[-1].startswith("the first column has empty cells, so it is data")
+    assert len(grid("a,b\n" + "".join(lines)).row_names) == 8
+    assert grid("a,b\n" + "".join(lines), words=[], row_names=True).row_names[:3] == [*cells[:2], ""]
+    assert grid("b\n" + "".join(lines), words=[]).row_names[:3] == [*cells[:2], ""]  # which the header says
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_blank_lines_of_one_column_are_missing_entries(line_end):
+    text = 'a\n1\n\n3\n""\n  \n6\n""\n\n\n'.replace("\n", line_end)
+    table = grid(text)
+    np.testing.assert_array_equal(table.values[:, 0], [1, nan, 3, nan, nan, 6, nan])
+    rows, columns = table.to_fill()
+    filled = table.render(Fills(rows, columns, np.array([2.0, 4.0, 5.0, 7.0]))).decode()
+    assert filled.split() == ["a", *"1234567"]
+    np.testing.assert_array_equal(grid("\n\n1\n\n3\n\n").values[:, 0], [1, nan, 3])
+    np.testing.assert_array_equal(grid("a,b\n\n1,2\n\n3,\n\n").values, [[1, 2], [3, nan]])
+    np.testing.assert_array_equal(grid("b\n\nx,1\n\ny,2\n\n").values, [[1], [2]])
+
+
 def test_columns_left_out_are_written_back():
     text = "name,a,when,b\nx,1,2024-01-31,<2\ny,,soon,4\n"
     table = grid(text, words=[]).without(["when", "name"])

@@ -14,8 +14,9 @@ from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
 from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
-from bnmf.cli.screen import Screen, counted
+from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
+from bnmf.utils.text import counted
 
 if TYPE_CHECKING:
     from bnmf.posterior import Posterior
@@ -70,6 +71,7 @@ def impute(
     """Fill the missing entries of a table.
 
     Columns may have any units, and negative numbers. What was observed is written back as it was, to the last digit.
+    A cell such as >100 is filled with a number that keeps the limit; a number that --capped names is written back.
     The output is of the kind that its name says, or that of the input. With --triples, the lines without a value are
     filled. Text is filled as categories, and columns of dates and identifiers are written back as they are.
 
@@ -111,6 +113,8 @@ def impute(
     table = reading.table(data, words=None if fit else words)
     _check_kinds(table, kinds, data)
     screen.describe(table, data)
+    if fit is None:
+        check_values(table, data, negative=True)
     table = _without_the_unfillable(table, kinds, screen)
     output = _output(table, out, data, cells)
     rows, columns = _fillable(table)
@@ -124,7 +128,6 @@ def impute(
     elif kinds or table.words:
         found = _by_kinds(table, kinds, screen, sampling, (rows, columns), prob, imputations)
     else:
-        check_values(table, data, negative=True)
         # Subtracting means would store every zero of a sparse table.
         ratings = options.RATINGS | {"prior": "normal"}
         settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
@@ -140,6 +143,9 @@ def impute(
         n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
         screen.say(f"Filled {entries}: {out}", style="bold")
+        if n_cut := _n_cut(table):
+            are = "is" if n_cut == 1 else "are"
+            screen.say(f"{counted(n_cut, 'number')} at --capped or --floored {are} written back as recorded.")
     if ends:
         screen.say(f"{interval:.0%} intervals: {ends[0]} and {ends[1]}")
     if numbered:
@@ -224,6 +230,16 @@ def _fillable(table: Table) -> tuple[Indices, Indices]:
     if table.limits is not None:
         known[table.limits.columns] = True
     return rows[known[columns]], columns[known[columns]]
+
+
+def _n_cut(table: Table) -> int:
+    """Return how many entries with limits have a number in the table, which is written back."""
+    import numpy as np
+
+    if table.limits is None:
+        return 0
+    values = table.values[table.limits.rows, table.limits.columns]
+    return int((~np.isnan(np.asarray(values))).sum())
 
 
 # --- by what

@@ -46,7 +46,7 @@ def fitted_by(
 
     from bnmf.estimator import BayesianNMF
     from bnmf.sampler.run import Ending, InterruptedRunWarning
-    from bnmf.utils.text import duration
+    from bnmf.utils.text import counted, duration
 
     begin = time.monotonic()
     interrupted = Interrupted(f"Interrupted. {how_to_resume}".strip())
@@ -63,8 +63,9 @@ def fitted_by(
         raise interrupted
     posterior = model.posterior_
     endings = {"max_time": "; the time was up", "memory": "; more would not fit into memory"}
+    drawn = f"{counted(posterior.n_chains, 'chain')} of {counted(posterior.n_draws, 'draw')}"
     screen.say(
-        f"Sampled in {duration(time.monotonic() - begin)}: {posterior.n_chains} chains of {posterior.n_draws} draws, "
+        f"Sampled in {duration(time.monotonic() - begin)}: {drawn}, "
         f"K = {posterior.n_components}{endings.get(model.ending_, '')}."
     )
     return posterior

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bnmf.utils.text import counted, printable, shortened
+
 if TYPE_CHECKING:
     from bnmf.posterior.verdict import Verdict
     from bnmf.tables import Table
@@ -31,8 +33,6 @@ class Screen:
 
     def say(self, text: str, style: str | None = None) -> None:
         """Show a line as it is, so that paths in it can be copied."""
-        from bnmf.utils.text import printable
-
         self.console.print(printable(text), style=style, soft_wrap=True)
 
     def explain(self, text: str, style: str | None = None) -> None:
@@ -43,8 +43,6 @@ class Screen:
         """Show a small table, all columns but the first to the right."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Table as Lines
-
-        from bnmf.utils.text import printable
 
         lines = Lines(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         lines.add_column(headings[0])
@@ -114,7 +112,7 @@ def facts_of(table: Table) -> list[str]:
     sides = ("row", of_rows, table.row_labels), ("column", of_columns, table.column_labels)
     for (what, counts, labels), consequence in zip(sides, then, strict=True):
         empty = [labels[at] for at in np.flatnonzero(counts == 0)]
-        if empty:
+        if empty and counts.any():
             lines.append(f"No observed entry in {counted(len(empty), what)} ({_listed(empty)}): {consequence}.")
     for what, names in (("row name", table.row_names), ("column name", table.column_names)):
         twice = repeated(names)
@@ -128,18 +126,11 @@ def facts_of(table: Table) -> list[str]:
     return lines
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, such as 1 entry or 2 entries."""
-    return f"{number:,} {noun if number == 1 else noun.removesuffix('y') + 'ies' if noun[-1] == 'y' else noun + 's'}"
-
-
 def _count(number: int, noun: str, names: list[str] | None) -> str:
     count = counted(number, noun)
     return f"{count} without names" if names is None else f"{count} ({_listed(names)})"
 
 
 def _listed(names: list[str]) -> str:
-    from bnmf.utils.text import shortened
-
     shown = [shortened(name, NAME_WIDTH) for name in names[:N_SHOWN_NAMES]]
     return ", ".join([*shown, "..."] if len(names) > N_SHOWN_NAMES else shown)

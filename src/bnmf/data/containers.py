@@ -44,6 +44,22 @@ def as_floats(X: Any) -> Floats:
     return array.astype(np.float64, copy=False)
 
 
+def refuse_dates(X: Any) -> None:
+    """Raise an error if there are dates or durations in a dense X, of which NumPy makes numbers, of NaT -9.2e18."""
+    if is_pandas(X, "DataFrame"):
+        wrong = [str(column) for column, dtype in X.dtypes.items() if dtype.kind in "mM"]
+        if wrong:
+            raise TypeError(f"X must hold numbers, but these columns are dates or durations: {', '.join(wrong[:5])}")
+        return
+    try:
+        array = np.asarray(X)
+    except (TypeError, ValueError):  # refused elsewhere
+        return
+    dates = (np.datetime64, np.timedelta64)
+    if array.dtype.kind in "mM" or (array.dtype == object and any(isinstance(value, dates) for value in array.flat)):
+        raise TypeError(f"X must hold numbers, got dates or durations (an array of dtype {array.dtype})")
+
+
 def as_mask(observed: Any, shape: tuple[int, ...]) -> Bools:
     """Return the argument `observed` as a boolean array of the shape of X."""
     try:
@@ -107,6 +123,18 @@ def check_positions(X: Any) -> None:
                     raise ValueError(f"it has indices from {at.min()} to {at.max()} for a side of {size}")
     except (ValueError, IndexError) as error:
         raise ValueError(f"X is not a valid sparse matrix: {error}") from error
+
+
+def refuse_padding(X: Any) -> None:
+    """Raise an error if a sparse X whose unstored entries are missing stores zeros that may fill up its format."""
+    pads = X.format == "dia" or (X.format == "bsr" and X.blocksize != (1, 1))
+    n_zeros = X.nnz - X.count_nonzero() if pads else 0
+    if n_zeros:
+        raise ValueError(
+            f"X is of the sparse format {X.format!r} and stores zeros ({n_zeros:,}). Which of them only fill up its "
+            f"{'blocks' if X.format == 'bsr' else 'diagonals'}, and so are missing with unstored='missing', cannot be "
+            "told: pass a matrix of another format, such as csr, that was not made from this one"
+        )
 
 
 def has_nan(values: Floats) -> bool:

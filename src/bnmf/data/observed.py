@@ -12,7 +12,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data import views
-from bnmf.data.containers import as_csr, as_dense, as_floats, as_mask, check_values, has_nan, row_numbers
+from bnmf.data.containers import (
+    as_csr,
+    as_dense,
+    as_floats,
+    as_mask,
+    check_values,
+    has_nan,
+    refuse_padding,
+    row_numbers,
+)
 from bnmf.data.latent import Filled
 from bnmf.data.limits import Limits, with_limits, with_sparse_limits
 from bnmf.data.views import Listed, Sparse, Stored, View
@@ -75,6 +84,8 @@ class ObservedMatrix:
                     "observed is for a dense X: the missing entries of a sparse X are those that it stores as NaN, "
                     "and those that it does not store with unstored='missing'"
                 )
+            if unstored == "missing":
+                refuse_padding(X)
             matrix, limits = as_csr(X), None
             if lower is not None or upper is not None:
                 matrix, limits = with_sparse_limits(matrix, lower, upper, negative=negative)

@@ -18,6 +18,7 @@ from bnmf.posterior.summary import MIN_DRAWS, posterior_html
 from bnmf.sampler.until_converged import monte_carlo_error
 from bnmf.utils import arguments, memory
 from bnmf.utils.arguments import as_seed
+from bnmf.utils.text import counted
 from bnmf.utils.typing import Array, Bools, Floats
 
 # Number of rows and columns of the aligned factors that are checked for convergence.
@@ -87,7 +88,7 @@ class Posterior(Draws):
     def __repr__(self) -> str:
         return (
             f"<Posterior of a {self.shape[0]} x {self.shape[1]} matrix, K = {self.n_components}: "
-            f"{self.n_chains} chains of {self.n_draws} draws>"
+            f"{counted(self.n_chains, 'chain')} of {counted(self.n_draws, 'draw')}>"
         )
 
     def _repr_html_(self) -> str:

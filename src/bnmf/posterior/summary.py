@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from bnmf.utils.text import labels, shortened
+from bnmf.utils.text import counted, labels, shortened
 from bnmf.utils.typing import Array
 
 if TYPE_CHECKING:
@@ -96,12 +96,13 @@ def posterior_html(posterior: Posterior) -> str:
     n_rows, n_columns = posterior.shape
     error = np.sqrt(np.nanmean(posterior.train_mse[:, posterior.burn_in :]))
     share = posterior.n_observed / (n_rows * n_columns)
+    chains = counted(posterior.n_chains, "chain")
     items = {
         "data": f"{n_rows:,} x {n_columns:,}, {share:.1%} observed",
         "rows": _names(posterior.row_names),
         "columns": _names(posterior.column_names),
         "components": f"{posterior.n_components}",
-        "draws": f"{posterior.n_chains} chains of {posterior.n_draws:,}, after {posterior.burn_in:,} sweeps of burn-in",
+        "draws": f"{chains} of {posterior.n_draws:,}, after {posterior.burn_in:,} sweeps of burn-in",
         "training error": f"root mean squared error {error:.4g}, in the units of the fit",
     }
     rows = "".join(

@@ -13,6 +13,7 @@ from scipy.stats import binom, norm
 
 from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.summary import MIN_DRAWS
+from bnmf.utils.text import counted
 from bnmf.utils.typing import Bools
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def _on_predictions(posterior: BasePosterior) -> Finding:
     error = posterior.prediction_error()
     level = level_of(error, PREDICTION_ERRORS)
     if level == UNKNOWN and posterior.n_draws < MIN_DRAWS:
-        sentence = f"{posterior.n_draws} draws of each chain are too few to tell whether the chains agree"
+        draws, are = counted(posterior.n_draws, "draw"), "is" if posterior.n_draws == 1 else "are"
+        sentence = f"{draws} of each chain {are} too few to tell whether the chains agree"
         return Finding("predictions", UNKNOWN, sentence, "take at least 100")
     if level == UNKNOWN:
         return Finding("predictions", UNKNOWN, "one chain without its draws cannot be compared", "use several chains")
@@ -249,16 +251,20 @@ def _on_components(posterior: BasePosterior) -> Finding:
         return Finding("components", UNKNOWN, "there are too few draws to compare components", "take at least 100")
     active, agrees = found
     n_active, total = int(active.sum()), len(active)
-    of_these = "" if n_active == total else f"{n_active} of {total} components stand out from the noise; "
+    stands = "stands" if n_active == 1 else "stand"
+    of_these = "" if n_active == total else f"{n_active} of {total} components {stands} out from the noise; "
     if posterior.n_chains == 1:
         sentence = f"{of_these}one chain cannot tell whether another would find the same components"
         return Finding("components", UNKNOWN, sentence, "use several chains")
     chains = "both chains" if posterior.n_chains == 2 else f"all {posterior.n_chains} chains"
     shared = int(np.count_nonzero(agrees & active))
     if n_active == 0:
-        return Finding("components", POOR, f"none of {total} components stands out from the noise", "", 0.0)
+        none = f"none of {total} components stands" if total > 1 else "the one component does not stand"
+        return Finding("components", POOR, f"{none} out from the noise", "", 0.0)
     level = GOOD if shared == n_active else USABLE if shared else POOR
-    if shared == n_active:
+    if n_active == 1:
+        sentence = f"{of_these}{'' if shared else 'not '}{chains} find {'it' if of_these else 'the one component'}"
+    elif shared == n_active:
         sentence = f"{of_these}{chains} find {'them' if of_these else f'all {total} components'}"
     else:
         sentence = f"{of_these}{chains} find {shared} of {'these' if of_these else f'{total} components'}"

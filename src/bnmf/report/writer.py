@@ -15,6 +15,7 @@ from bnmf.posterior.components import Components
 from bnmf.report import section_components, section_convergence, section_data, section_imputed, section_settings
 from bnmf.report.markup import page, percent
 from bnmf.report.overview import Overview
+from bnmf.utils import arguments
 from bnmf.utils.files import write_bytes
 
 FOOTER = "Written by bnmf: Bayesian nonnegative matrix factorisation by Gibbs sampling. The page is one file."
@@ -54,6 +55,11 @@ def write_report(
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     write_report(model, f"{directory}/report.html")
     """
+    found = arguments.path(path, "path")
+    if found.is_dir():
+        raise IsADirectoryError(f"path must be the name of a file, and {found} is a directory")
+    if not found.parent.is_dir():
+        raise FileNotFoundError(f"path must be in a directory that is there, and {found.parent} is none")
     posterior = posterior_of(fit)
     if not isinstance(posterior, Posterior):
         raise TypeError(
@@ -80,7 +86,7 @@ def write_report(
         sections,
         FOOTER,
     )
-    write_bytes(path, html.encode("utf-8", errors="replace"))  # names may hold half characters
+    write_bytes(found, html.encode("utf-8", errors="replace"))  # names may hold half characters
 
 
 def _lead(overview: Overview, components: Components) -> str:

@@ -18,7 +18,7 @@ from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Schedule, stored_bytes
 from bnmf.utils.arguments import checkpoint_directory
 from bnmf.utils.memory import warn_if_large
-from bnmf.utils.text import duration, size
+from bnmf.utils.text import counted, duration, size
 from bnmf.utils.typing import Floats
 
 
@@ -133,7 +133,7 @@ class Run:
         if ending == Ending.INTERRUPTED:
             hint = self._hint("sample_more continues from here")
             return f"interrupted: {n_draws} draws of {len(kept)} of {len(self.counts)} chains are kept; {hint}"
-        drawn = f"{n_draws} draws of {len(kept)} chains"
+        drawn = f"{counted(n_draws, 'draw')} of {counted(len(kept), 'chain')}"
         return {
             Ending.COMPLETE: f"{drawn} were taken",
             Ending.TIME: f"the time was up after {drawn}",

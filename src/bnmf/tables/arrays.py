@@ -7,6 +7,7 @@ import warnings
 import zipfile
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import dropwhile
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import pandas as pd
 import scipy.io
 import scipy.sparse as sp
 
+from bnmf.data.containers import refuse_padding
 from bnmf.tables.cells import ReadOptions, written
-from bnmf.tables.grid import RECURRING, grid_of, is_data
+from bnmf.tables.grid import grid_of, is_data, note_of_data
 from bnmf.tables.table import Fills, Layout, Table, TableError
 from bnmf.tables.text import N_SAMPLE_RECORDS, Dialect, Record, TextFile, judged
 from bnmf.utils import memory
@@ -144,6 +146,11 @@ def as_table(matrix: Any, layout: Any, options: ReadOptions) -> Table:
     if 0 in matrix.shape:
         raise TableError(f"the table is empty: it has {matrix.shape[0]} rows and {matrix.shape[1]} columns")
     is_sparse, unstored = sp.issparse(matrix), "zero"
+    if is_sparse and options.unstored == "missing" and 0.0 not in options.missing_numbers:
+        try:
+            refuse_padding(matrix)
+        except ValueError as error:
+            raise TableError(str(error)) from None
     values: Any = sp.csr_array(matrix.astype(float)) if is_sparse else np.ascontiguousarray(matrix, float)
     if is_sparse:
         values.sum_duplicates()
@@ -227,8 +234,9 @@ def read_parquet(content: bytes, options: ReadOptions) -> Table:
     has_index, notes = not isinstance(frame.index, pd.RangeIndex), []
     if row_names is None:
         row_names = not has_index and len(labels) > 1 and _as_numbers(frame.iloc[:, 0]) is None
-        if row_names and words is not None and is_data(_texts(pd.Index(frame.iloc[:, 0])), labels[0], words):
-            row_names, notes = False, [RECURRING.format(labels[0])] * (labels[0] not in words)
+        first = _texts(pd.Index(frame.iloc[:, 0])) if row_names and words is not None else []
+        if row_names and words is not None and is_data(first, labels[0], words):
+            row_names, notes = False, [note_of_data(first, labels[0])] * (labels[0] not in words)
     n_names = int(row_names and not has_index)
     numbers: list[Any] = []
     of_words: dict[int, pd.Series] = {}
@@ -306,8 +314,11 @@ def read_workbook(content: bytes, options: ReadOptions) -> Table:
     found: list[Record] = [
         (line, ["" if cell is None else str(cell) for cell in cells])
         for line, cells in rows
-        if any(cell is not None for cell in cells)
+        if len(cells) == 1 or any(cell is not None for cell in cells)
     ]
+    while found and found[-1][1] == [""]:  # of a single column, whose other empty cells are missing entries
+        found.pop()
+    found = list(dropwhile(lambda record: record[1] == [""], found))
     if not found:
         raise TableError("the first sheet is empty")
     dialect = judged([cells for _, cells in found[:N_SAMPLE_RECORDS]], Dialect(), options)

@@ -29,8 +29,6 @@ from bnmf.tables.text import (
 MAX_RECURRING = 100
 """Values in a first column of words that are categories, rather than names, if they recur."""
 
-RECURRING = "words recur in column {!r}, so it is data: --row-names takes it as names"
-
 
 def read_grid(text: str, options: ReadOptions) -> Table:
     """Read a table of text."""
@@ -62,11 +60,11 @@ def grid_of(
             rows.append(cells[0].strip())
     if not lines:
         raise TableError("there is a header and nothing below it" if dialect.header else "the file is empty")
-    # The first column was judged by the first records: here by all, and values that recur are names only without words.
+    # The first column was judged by the first records: here by all. With words, it has names if none recurs or lacks.
     if options.row_names is None and dialect.row_names and not reader.are_names(rows):
         notes = [note for note in dialect.notes if "taken as row names" not in note]
         if len(notes) == len(dialect.notes) and reader.corner not in (options.words or ()):
-            notes.append(RECURRING.format(reader.corner))
+            notes.append(note_of_data(rows, reader.corner))
         dialect = replace(dialect, row_names=False, notes=tuple(notes))
         return grid_of(found, dialect, replace(options, row_names=False), n_meta)
     matrix = options.hide(np.frombuffer(values).reshape(len(lines), -1).copy())
@@ -152,7 +150,9 @@ class Reader:
         if any("taken as row names" in note for note in self.dialect.notes):
             return is_numbering(rows) or are_ids(rows)
         words = self.options.words
-        return words is None or self.corner is None or not is_data(rows, self.corner, words)
+        if words is None or self.corner is None:
+            return words is None or self.dialect.header or all(rows)
+        return not is_data(rows, self.corner, words)
 
     def name(self, place: int) -> str:
         """Return a column as errors name it."""
@@ -160,9 +160,20 @@ class Reader:
 
 
 def is_data(names: list[str], corner: str, words: Collection[str]) -> bool:
-    """Return whether a first column of words is data: it is named in `words`, or few values recur in it."""
+    """Return whether a first column of words is data: it is named in `words`, has gaps, or few values recur in it."""
+    return corner in words or not all(names) or _recur(names)
+
+
+def _recur(names: list[str]) -> bool:
     given = [name for name in names if name]
-    return corner in words or len(set(given)) <= min(MAX_RECURRING, len(given) // 2)
+    return len(set(given)) <= min(MAX_RECURRING, len(given) // 2)
+
+
+def note_of_data(names: list[str], corner: str | None) -> str:
+    """Return why a first column of words is data."""
+    where = "the first column" if corner is None else f"column {corner!r}"
+    why = f"words recur in {where}" if _recur(names) else f"{where} has empty cells"
+    return f"{why}, so it is data: --row-names takes it as names"
 
 
 def _read_gct(text: str, options: ReadOptions) -> Table:

@@ -104,7 +104,10 @@ def line_end_of(text: str) -> str:
 
 
 def records(text: str, dialect: Dialect) -> Iterator[Record]:
-    """Yield line number and cells of each record after the preamble; blank lines are skipped."""
+    """Yield line number and cells of each record after the preamble.
+
+    Blank lines between cells of a single column are missing entries; others are skipped.
+    """
     delimiter, first_line = dialect.delimiter, 1 + dialect.preamble.count("\n")
     text = text[len(dialect.preamble) :]
     end = "\0"  # a quote that is never closed swallows it
@@ -113,6 +116,8 @@ def records(text: str, dialect: Dialect) -> Iterator[Record]:
         lines = (line.rstrip() + "\n" if line != end else end for line in lines)
     skips_blanks = delimiter == " " or re.search(rf'{re.escape(delimiter)} +"', text) is not None
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=skips_blanks)
+    blank: list[Record] = []
+    width = 0
     while True:
         line = reader.line_num + first_line
         try:
@@ -125,7 +130,15 @@ def records(text: str, dialect: Dialect) -> Iterator[Record]:
         if cells and end in cells[-1]:
             raise TableError(f"line {line}: its quote is never closed")
         if len(cells) > 1 or (cells and cells[0].strip(" ")):
+            width = max(width, len(cells))
+            yield from blank if width == 1 else ()
+            blank = []
             yield line, cells
+        elif width == 1:
+            blank.append((line, [""]))
+            if cells == [""]:  # a missing entry in quotes, also in the last line
+                yield from blank
+                blank = []
 
 
 def first_of(found: Iterator[Record]) -> list[Record]:

@@ -68,6 +68,8 @@ def numbers(given: Any, name: str) -> Floats:
     if isinstance(given, np.ma.MaskedArray):
         given = np.ma.filled(given.astype(np.float64), np.nan)
     try:
+        if np.asarray(given).dtype.kind in "mM":  # of which NumPy makes numbers
+            raise TypeError
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of numbers, got {type(given).__name__}") from None

@@ -21,6 +21,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as 1 entry or 2 entries."""
+    return f"{number:,} {noun if number == 1 else noun.removesuffix('y') + 'ies' if noun[-1] == 'y' else noun + 's'}"
+
+
 def size(n_bytes: float) -> str:
     """Return a number of bytes with the unit that suits it."""
     for unit in ("B", "kB", "MB"):
