@@ -120,7 +120,7 @@ def check(case: dict[str, Any]) -> None:
     options = {name: case[name] for name in names} | {"prior": PRIORS[case["prior"]]}
     options |= {"n_chains": 2, "burn_in": 4, "n_draws": 4, "random_state": case["numbers"]}
     model = BayesianNMF(**options).fit(contained(X, case["container"], case["unstored"]))
-    # These formats drop stored zeros, or list other zeros than were given.
+    # These formats drop stored zeros.
     keeps_zeros = case["container"] not in ("lil", "dok") or case["unstored"] == "zero"
     check_fit(model, X, keeps_zeros)
     if case["keep_draws"] and keeps_zeros:
