@@ -498,6 +498,8 @@ MUTATIONS = [Mutation(*row) for row in [
     ("cancelled squared error believed", "data/half_sweeps.py",
      "if cancel and not all_above(squared_error, self.trusted_errors):", "if False:",
      f"{GIBBS}::test_squared_error_of_a_state_is_that_of_its_factors"),
+    ("large noise in the warm-up", "sampler/gibbs.py", "np.minimum(noise.column, largest)", "noise.column",
+     f"{GIBBS}::test_noise_is_small_in_the_warm_up_and_only_there[contaminated]"),
     ("half-sweeps in the other order in one call", "sampler/gibbs.py",
      'columns_first = model.noise_model.halves[0] == "Z"', 'columns_first = model.noise_model.halves[0] == "W"',
      f"{GIBBS}::test_one_call_draws_what_two_half_sweeps_do"),

@@ -109,6 +109,40 @@ def test_chain_goes_on_as_if_it_had_never_stopped(name):
         np.testing.assert_array_equal(state.Zt, Zt)
 
 
+@pytest.mark.parametrize("noise", ["common", "column", "row", "both", "student-t", "contaminated"])
+def test_noise_is_small_in_the_warm_up_and_only_there(noise, monkeypatch):
+    """A column of zeros counts like the others."""
+    A = some_data(missing=0.0)
+    A[:, 4] = 0.0
+    model, given = Model(ObservedMatrix.from_data(A), 3, noise=noise), []
+    monkeypatch.setattr(gibbs, "step", lambda _, state, *others: given.append(state) or step(model, state, *others))
+    *_, before, _ = sample(model, Stream(0), n_sweeps=6, n_warm_up=4)
+    largest = 0.1001 * np.where(A.any(axis=0), A**2, 1.0).mean(axis=0)
+    for state in given[:4]:
+        law = model.noise_model
+        variance = state.noise.column if law.has_columns or not law.has_rows else state.noise.row
+        assert (variance <= (largest if law.has_columns else largest.mean())).all()
+    assert given[-1] is before
+
+
+def test_known_noise_is_as_given_in_the_warm_up():
+    model = Model(ObservedMatrix.from_data(some_data(missing=0.0)), 3, noise="known", entry_precision=np.ones(108))
+    assert gibbs._small(model, noise := model.noise_model.start((12, 9))) is noise
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_chains_find_the_line_in_a_small_table(seed):
+    """With large noise from the start, one or two of the four chains found nothing in 500 sweeps."""
+    rows, rng = np.arange(28.0), np.random.default_rng(seed)
+    X = np.column_stack([rows, 2.5 * rows]) + 0.5 * rng.standard_normal((28, 2))
+    X[::4, 0] = np.nan
+    units, shifted = units_of(ObservedMatrix.from_data(X, negative=True), "column", "mean")
+    model = Model(shifted, 2, ("ard", "normal"), "contaminated", units)
+    chains = [sample(model, Stream(seed, chain), n_sweeps=500, n_warm_up=90) for chain in range(4)]
+    density = np.array([[state.log_likelihood for state in chain] for chain in chains])[:, 300:].mean(axis=1)
+    assert (density > density.max() - 50.0).all()
+
+
 def test_sweeps_of_one_chain_use_different_streams():
     model = Model(ObservedMatrix.from_data(some_data()), 3, L1(1.0))
     state = start(model, Stream(0))

@@ -116,6 +116,12 @@ class Model:
         variance = size**2 - mean**2
         return np.where(variance > ROUNDING * size**2, variance, 0.0) / self.units.scale**2
 
+    @cached_property
+    def mean_squares(self) -> Floats:
+        """Mean square of the data of each column in units of the model, 1 if they are all zero."""
+        squares = (self.data.columns.root_mean_squares() / self.units.scale) ** 2
+        return np.where(squares > 0.0, squares, 1.0)
+
     def _precisions_at_the_floor(self) -> Floats:
         """Return the precision of each column at the smallest noise that it may have."""
         floor, (n_rows, n_columns) = self.noise_model.floor, self.data.shape

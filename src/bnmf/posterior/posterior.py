@@ -98,7 +98,8 @@ class Posterior(Draws):
         """Return this posterior without the draws of the first sweeps: a longer burn-in, chosen afterwards.
 
         Fit with ``burn_in=0`` to choose all of it afterwards, by the training error for example. The warm-up with
-        nearly equal variances of columns and rows is part of `burn_in`: without it, chains find a good mode less often.
+        small, nearly equal variances of columns and rows is part of `burn_in`: without it, chains find a good mode less
+        often.
 
         Parameters
         ----------

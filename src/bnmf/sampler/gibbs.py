@@ -26,6 +26,9 @@ from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers
 from bnmf.utils.typing import Floats
 
+# Largest variance of the noise in the warm-up, as a part of the mean square of the data.
+WARM_UP_VARIANCE = 0.1
+
 
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:
     """Return the state that a chain starts from."""
@@ -254,7 +257,8 @@ def sample(
     """Yield the states of a chain, one after each of `n_sweeps` sweeps from a state, or without an end.
 
     Up to sweep `n_warm_up` the variances of rows and columns are nearly equal: if they differ too early, a column that
-    is not fitted yet gets a large variance, and then no weight.
+    is not fitted yet gets a large variance, and then no weight. They are small too: if all columns are taken for noise,
+    components vanish, and on small tables it takes hundreds of sweeps until they return.
 
     Examples
     --------
@@ -271,5 +275,20 @@ def sample(
         warm_up = model.with_shared_noise() if state.sweep < n_warm_up else model
         last = math.inf if n_sweeps is None else state.sweep + n_sweeps
         while state.sweep < last:
-            state = step(warm_up if state.sweep < n_warm_up else model, state, stream, workers, moves)
+            if state.sweep < n_warm_up:
+                state = step(warm_up, state._replace(noise=_small(model, state.noise)), stream, workers, moves)
+            else:
+                state = step(model, state, stream, workers, moves)
             yield state
+
+
+def _small(model: Model, noise: NoiseState) -> NoiseState:
+    """Return noise whose variances are at most a part of the mean squares of the data, unless they are known."""
+    law = model.noise_model
+    if law.is_known:
+        return noise
+    largest = WARM_UP_VARIANCE * model.mean_squares
+    if law.has_columns:
+        return noise._replace(column=np.minimum(noise.column, largest))
+    side = "row" if law.has_rows else "column"
+    return noise._replace(**{side: np.minimum(getattr(noise, side), largest.mean())})
