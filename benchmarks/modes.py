@@ -10,6 +10,9 @@ A fifth of the entries is hidden. Four chains of default length fit the rest, an
 
 The table has the mean log predictive density per hidden entry, in units of the scaled columns (larger is better), and
 the root mean square error of the mean over that of the pooled draws. "weights" are those of the stacked chains.
+
+With --lines: two columns on a line, a quarter of one missing, and how many chains find nothing in them if the noise of
+the warm-up is any, or small as it is in bnmf.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 from scipy import special
 from sklearn import datasets as packaged
 
+from bnmf import NMFImputer
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.model.units import units_of
@@ -127,11 +131,43 @@ def compare(name: str, X: Floats, n_components: int) -> str:
     return f"| {name}, K = {n_components} | " + " | ".join(cells) + f" | {np.round(stacked, 2)} |"
 
 
+def line(rows: int, noise: float, seed: int) -> tuple[float, int]:
+    """Return the error of NMFImputer over that of a straight line, and the number of chains that found nothing."""
+    position = np.arange(float(rows))
+    errors = noise * position.std() * np.random.default_rng(seed).standard_normal((rows, 2))
+    truth = np.column_stack([position, 2.5 * position]) + errors * [1.0, 2.5]
+    X = truth.copy()
+    X[::4, 0] = np.nan
+    imputer = NMFImputer(random_state=seed).fit(X)
+    seen, hidden = ~np.isnan(X[:, 0]), np.isnan(X[:, 0])
+    straight = np.polyval(np.polyfit(X[seen, 1], X[seen, 0], 1), X[hidden, 1])
+    error, best = (np.linalg.norm(guess - truth[hidden, 0]) for guess in (imputer.transform(X)[hidden, 0], straight))
+    density = imputer.estimator_.posterior_.log_density.mean(axis=1)
+    return float(error / best), int((density < density.max() - 20.0).sum())
+
+
+def lines(n_seeds: int = 4) -> None:
+    """Print the table of lines."""
+    print("| rows | noise over signal | any noise | small noise |")
+    print("|---|---|---|---|")
+    for rows in (15, 28):
+        for noise in (0.01, 0.05, 0.2):
+            cells = []
+            for gibbs.WARM_UP_VARIANCE in (np.inf, 0.1):
+                ratios, stuck = zip(*(line(rows, noise, seed) for seed in range(n_seeds)), strict=True)
+                cells.append(f"{np.median(ratios):.2g} to {max(ratios):.2g} ({sum(stuck)})")
+            print(f"| {rows} | {noise:.0%} | {cells[0]} | {cells[1]} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.modes", description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--lines", action="store_true", help="two columns on a line only")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.lines:
+        lines()
+        return
     print("| | pooled | stacked | cooled | best chain | weights |")
     print("|---|---|---|---|---|---|")
     for name, X, ranks in tables(options.data_dir):
