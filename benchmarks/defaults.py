@@ -95,7 +95,8 @@ def measure(X: np.ndarray, method: str, seed: int) -> dict[str, float] | None:
             filled, facts = fill((A - mean) / deviation) * deviation + mean, {}
         else:
             settings = ANY_TABLE | CANDIDATES[method]
-            if settings["offset"] is None and np.nanmin(X) < 0 and not allows_negative(settings["prior"]):
+            is_shifted = settings["offset"] in ("min", "mean")
+            if np.nanmin(X) < 0 and not (is_shifted or allows_negative(settings["prior"])):
                 return None
             imputer = NMFImputer(BayesianNMF(**settings, random_state=seed)).fit(A)
             filled = imputer.transform(A)
