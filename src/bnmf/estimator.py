@@ -22,7 +22,8 @@ from bnmf.data.folds import folds
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.inputs import all_or_nothing, in_memory, of_fit
-from bnmf.model.build import check_offset
+from bnmf.model.build import check_known_noise, check_offset
+from bnmf.model.fixed import Fixed
 from bnmf.model.noise import as_noise
 from bnmf.posterior import fitting, new_rows
 from bnmf.posterior.calibration import Calibration
@@ -284,6 +285,7 @@ default="auto"
         """
         with all_or_nothing(self):
             self.check_parameters()
+            check_known_noise(self.noise, noise_scale, sample_weight)
             seed = self._seed()
             data = of_fit(self, X, observed, lower, upper)
             self.fit_observed(data, seed, noise_scale, sample_weight, may_calibrate=True)
@@ -376,6 +378,7 @@ default="auto"
         for prior in as_pair(self.prior):
             _ = prior.learned  # which raises an error in a sum
         check_offset(self.offset, self.prior)
+        Fixed.of(self.fixed_components, self.fixed_weights).check(self.n_components, self.prior)
 
     def _is_calibrated(self, data: ObservedMatrix) -> bool:
         """Return whether to hide entries from more chains; "auto" leaves out quick fits and large data."""
@@ -405,7 +408,11 @@ default="auto"
 
     def _init(self) -> Any:
         """Return the starting values as arrays, or "random"."""
-        return self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init)
+        if isinstance(self.init, str):
+            return self.init
+        if len(self.init) != 2:
+            raise ValueError(f"init must be 'random' or a pair (W0, Z0), got {len(self.init)} of them")
+        return tuple(arguments.floats(x, "init") for x in self.init)
 
     def _set_fit(self, fit: fitting.Fit) -> None:
         """Set all attributes that come from the draws."""

@@ -75,7 +75,7 @@ class Model:
             )
         if self.is_weighted:
             object.__setattr__(self, "data", self.data.listed())
-        self.fixed.check(self)
+        self.fixed.check(k, self.prior)
         # Raise errors now, rather than in the first sweep.
         _ = self.coefficients(self.starting_rates)
 

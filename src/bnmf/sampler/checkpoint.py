@@ -87,8 +87,6 @@ class DiskStore(DrawStore):
     def _lock_directory(self) -> None:
         """Create the directory and take a lock on it, which ends with the process."""
         try:
-            if self.directory.exists() and not self.directory.is_dir():
-                raise CheckpointError(f"checkpoint={str(self.directory)!r} is a file: give a directory")
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.directory / "lock", "a")  # noqa: SIM115 (kept open until `close`)
         except OSError as error:
