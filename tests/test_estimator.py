@@ -178,6 +178,8 @@ def test_results_for_the_fitted_rows(fitted):
     np.testing.assert_array_equal(filled, np.where(seen, X, model.reconstruct()))
     np.testing.assert_array_equal(model.impute(X), filled)
     assert model.reconstruction_err_ == pytest.approx(np.linalg.norm((X - model.reconstruct())[seen]))
+    with pytest.raises(TypeError, match="positional"):
+        model.interval(0.9, False)
     W = quick().fit_transform(X)
     assert W.shape == (40, 2)
     np.testing.assert_allclose(model.transform(X), W)

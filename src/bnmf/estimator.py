@@ -53,8 +53,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Number of components K, fixed ones included. "auto" takes 20, or the smaller side of X if that is less, in
-        addition to fixed ones: superfluous components vanish under the default prior.
+        Number of components K, fixed ones included. "auto" takes 20 in addition to fixed ones, or the smaller side of X
+        if that is less: superfluous components vanish under the default prior.
     prior : str, Prior or pair of them, default="ard"
         "exponential" and "half-normal" are for nonnegative factors, "normal" and "laplace" for factors that may be
         negative; negative data are allowed then. Each learns one rate for each component, so that superfluous
@@ -488,7 +488,7 @@ default="auto"
         """
         return self.posterior_.mean()
 
-    def interval(self, prob: float = 0.9, noise: bool = True) -> tuple[Floats, Floats]:
+    def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
         """Return a central interval for every entry of the fitted rows.
 
         Parameters
