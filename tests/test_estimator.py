@@ -356,8 +356,8 @@ def test_sparse_zeros_are_those_of_dense_data_and_imputed_sparsely():
     sparse, dense = sparse_with_zeros()
     few = {"n_components": 3, "noise": "column", "burn_in": 2, "n_draws": 3}
     model, of_dense = quick(**few).fit(sparse), quick(**few).fit(dense)
-    assert model._data_.has_implicit_zeros
-    assert not of_dense._data_.has_implicit_zeros
+    assert model.data_.has_implicit_zeros
+    assert not of_dense.data_.has_implicit_zeros
     for other in (model, quick(**few, keep_draws=False).fit(sparse)):
         assert other.reconstruction_err_ == pytest.approx(of_dense.reconstruction_err_, rel=1e-6)
     filled = model.impute()
@@ -371,7 +371,7 @@ def test_sparse_zeros_are_those_of_dense_data_and_imputed_sparsely():
     # Mostly stored data are kept dense inside, and come back sparse all the same.
     block = sparse[:20, :8]
     few = quick(n_components=1).fit(block)
-    assert not few._data_.has_implicit_zeros
+    assert not few.data_.has_implicit_zeros
     assert isinstance(few.impute(), sp.csr_array)
     np.testing.assert_array_equal(few.impute().toarray(), few.impute(block).toarray())
     assert isinstance(quick(n_components=3, noise="column", unstored="missing").fit(sparse).impute(), np.ndarray)

@@ -126,6 +126,8 @@ default="auto"
     posterior_ : Posterior
         The draws and everything computed from them (:class:`bnmf.posterior.base.Moments` with
         ``keep_draws=False``).
+    data_ : ObservedMatrix
+        The fitted data, in the form of the sampler.
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
     calibration_ : Calibration or None
@@ -310,10 +312,10 @@ default="auto"
             This estimator, with all draws in `posterior_`.
         """
         check_is_fitted(self)
-        options: dict[str, Any] = {"n_jobs": self._n_jobs(self._data_), "progress": bool(self.progress)}
+        options: dict[str, Any] = {"n_jobs": self._n_jobs(self.data_), "progress": bool(self.progress)}
         if self.max_time is not None:
             options["deadline"] = time.monotonic() + self.max_time
-        with all_or_nothing(self), self._data_.released():
+        with all_or_nothing(self), self.data_.released():
             self._set_fit(self._fit_.extended(n_draws, **options))
         self._warn_of_problems()
         return self
@@ -354,7 +356,7 @@ default="auto"
                 checkpoint=self.checkpoint,
             )
         self._set_fit(fit)
-        self._seed_, self._data_ = seed, data
+        self._seed_, self.data_ = seed, data
         return self
 
     def check_parameters(self) -> None:
@@ -451,7 +453,7 @@ default="auto"
     def reconstruction_err_(self) -> float:
         """Root of the squared error of the posterior mean on the observed entries."""
         check_is_fitted(self)
-        data = self._data_
+        data = self.data_
         if data.has_implicit_zeros or not data.in_memory:
             total = 0.0
             for some, block in data.blocks():
@@ -530,7 +532,7 @@ default="auto"
             The completed matrix: a DataFrame if X is one, and sparse if X is sparse and its unstored entries are zeros.
         """
         check_is_fitted(self)
-        data = self._data_ if X is None else in_memory(self, X, observed, lower, upper)
+        data = self.data_ if X is None else in_memory(self, X, observed, lower, upper)
         posterior = self._posterior_of(data)
         is_sparse = self._imputes_sparse if X is None else sp.issparse(X) and self.unstored == "zero"
         if is_sparse and out is None:
@@ -611,7 +613,7 @@ default="auto"
         return self._posterior_of(in_memory(self, X, observed, lower, upper))
 
     def _posterior_of(self, data: ObservedMatrix) -> Any:
-        return self.posterior_ if data is self._data_ else new_rows.posterior_of(self.posterior_, data, self._seed_)
+        return self.posterior_ if data is self.data_ else new_rows.posterior_of(self.posterior_, data, self._seed_)
 
     def report(self, path: Any, *, title: str | None = None) -> None:
         """Write an HTML page on the fit: what was fitted, whether it can be used, components and imputed entries.
