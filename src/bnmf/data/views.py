@@ -71,27 +71,20 @@ class View(ABC):
         return self.of_rows(methodcaller("resolutions"))
 
     def gaps(self) -> Floats:
-        """Return how many times further from its median the outliers of each row are than its other entries.
-
-        Outliers are at most a tenth of the entries, beyond the widest gap. Other entries have gaps of less than ten.
-        """
+        """Return how many times further from its median the outliers of each row are than its other entries."""
+        # Outliers are at most a tenth of the entries, beyond the widest gap. Other entries have gaps of less than ten.
         return self.of_rows(methodcaller("gaps"))
 
 
 @dataclass(frozen=True, eq=False)
 class Stored(View):
-    """Rows in this process, of length `n_columns`.
+    """Rows in this process, each with a list of its missing positions or of its observed ones, whichever are fewer."""
 
-    Row i lists the positions `indices[indptr[i]:indptr[i + 1]]` and the data there (0 where missing), which may be in
-    single precision if that is exact. It lists its missing positions or its observed ones, whichever are fewer
-    (`lists_missing`).
-    """
-
-    n_columns: int
-    indptr: Ints
+    n_columns: int  # the length of a row
+    indptr: Ints  # row i lists indices[indptr[i]:indptr[i + 1]]
     indices: Positions
-    values: Floats
-    lists_missing: Bools
+    values: Floats  # at these positions, 0 where missing; in single precision if that is exact
+    lists_missing: Bools  # whether a row lists its missing positions
 
     has_matrix: ClassVar[bool]
     """Whether whole rows are stored, rather than lists alone."""

@@ -190,10 +190,8 @@ class KnownNoise(Noise):
 
     @property
     def shared(self) -> GroupedNoise:
-        """Noise that is learned by column beside what is known, for the first sweeps of a chain.
-
-        Noise that is small from the start would keep a chain in a poor fit near to where it started.
-        """
+        """Noise that is learned by column beside what is known, for the first sweeps of a chain."""
+        # Noise that is small from the start would keep a chain in a poor fit near to where it started.
         return GroupedNoise("column", floor=0.0)
 
     def start(self, shape: Shape) -> NoiseState:

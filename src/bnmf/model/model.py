@@ -42,20 +42,17 @@ class LearnedRate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Data, number of components, priors, noise and units.
+    """Data, number of components, priors, noise and units."""
 
-    The data have the offsets of `units` subtracted. A prior is one of both factors, which then share a learned rate, or
-    a pair for W and for Z; a matrix of rates for Z has shape (K, columns). `entry_precision` is a known factor of the
-    precision of each observed entry, row by row, and `fixed` components are given in one of the factors.
-    """
-
-    data: ObservedMatrix
+    data: ObservedMatrix  # with the offsets of the units subtracted
     n_components: int
+    # One prior of both factors, which then share a learned rate, or a pair for W and for Z; a matrix of rates for Z has
+    # shape (K, columns).
     prior: Any = "gl22"
     noise: Any = "common"
     units: Units = NO_UNITS
-    entry_precision: Floats | None = None
-    fixed: Fixed = NOTHING_FIXED
+    entry_precision: Floats | None = None  # known factor of the precision of each observed entry, row by row
+    fixed: Fixed = NOTHING_FIXED  # components that are given in one of the factors
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", as_noise(self.noise))

@@ -20,24 +20,18 @@ NO_ENTRIES, ONE = np.empty(0), np.ones(1)
 
 
 class NoiseState(NamedTuple):
-    """Variances of the noise, and what is learned of their distribution.
+    """Variances of the noise, and what is learned of their distribution; what a model does not have is 0 or empty."""
 
-    Entry (i, j) has variance row_i column_j, with one number for a side whose variances do not differ. `scale` is s,
-    and the strengths are α of each side. Student's t has degrees of freedom `df`, and a factor of the precision of each
-    observed `entry`. Contaminated noise has the `share` of gross errors in each column, and `gross` (2, columns), their
-    number in the last sweep and their sum of squares, with which a sweep begins. What a noise model does not have is 0
-    or empty.
-    """
-
+    # Entry (i, j) has variance row_i column_j, with one number for a side whose variances do not differ.
     row: Floats
     column: Floats
-    scale: float = 1.0
-    row_strength: float = 0.0
+    scale: float = 1.0  # s
+    row_strength: float = 0.0  # α of a side
     column_strength: float = 0.0
-    df: float = 0.0
-    entry: Floats = NO_ENTRIES
-    share: Floats = NO_ENTRIES
-    gross: Floats = NO_ENTRIES
+    df: float = 0.0  # degrees of freedom of Student's t
+    entry: Floats = NO_ENTRIES  # its factor of the precision of each observed entry
+    share: Floats = NO_ENTRIES  # of gross errors in each column
+    gross: Floats = NO_ENTRIES  # (2, columns): their number in the last sweep, and sum of squares as a sweep begins
 
     def variance_at(self, rows: Indices, columns: Array) -> Floats:
         """Return the variances at paired positions, apart from the factors of entries."""
@@ -181,12 +175,10 @@ class Noise(ABC):
     def update(
         self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
-        """Draw what a half-sweep ("W" or "Z") tells about the noise.
-
-        `errors` are the squared errors of each row (after W) or column (after Z), divided by the variances of the other
-        side, `counts` the observed entries of each, and `bounds` their largest precisions. `key` is that of the random
-        stream to draw from.
-        """
+        """Draw what a half-sweep ("W" or "Z") tells about the noise."""
+        # `errors` are the squared errors of each row (after W) or column (after Z), divided by the variances of the
+        # other side, `counts` the observed entries of each, and `bounds` their largest precisions. `key` is that of the
+        # random stream to draw from.
 
     def update_entries(self, noise: NoiseState, squares: Floats, rng: np.random.Generator) -> NoiseState:
         """Draw the factor of each entry, given squared residuals over the variances of their rows and columns."""

@@ -54,12 +54,11 @@ def stored_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
 
 
 class Store:
-    """Receives the state of every chain after every sweep. Subclasses decide what is kept of the factors.
+    """Receives the state of every chain after every sweep; subclasses decide what is kept of the factors."""
 
-    `traces` has draws of the noise and of other quantities, with leading axes (chain, draw); `train_mse` (chain, sweep)
-    the mean squared error after every sweep, NaN for those to come; `states` the last state of each chain that has
-    begun.
-    """
+    # `traces` has draws of the noise and of other quantities, with leading axes (chain, draw); `train_mse` (chain,
+    # sweep) the mean squared error after every sweep, NaN for those to come; `states` the last state of each chain that
+    # has begun.
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
         self.model = model
