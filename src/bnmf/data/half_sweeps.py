@@ -59,7 +59,7 @@ class ScaledView:
         return ScaledView(self.view, factor if self.entry_scale is None else factor * self.entry_scale, self.row_scale)
 
     def kernel_rows(self, n_components: int) -> Rows:
-        """Return what the half-sweeps of K components read of the data, in the form that the kernels read."""
+        """Return the data for half-sweeps of K components, in the form that the kernels read."""
         if n_components not in self._kernel_rows:
             self._kernel_rows[n_components] = Rows(
                 data=self.view.kernel_data,

@@ -26,7 +26,7 @@ class LimitArrays(NamedTuple):
 def limits(
     X: Any, *, capped: Any = None, floored: Any = None, step: Any = None, rounded: str = "nearest"
 ) -> LimitArrays:
-    """Return what is known of the entries of a table that was capped, cut below or rounded.
+    """Return the limits of the entries of a table that was capped, cut below or rounded.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Limits:
         return replace(self, **parts) if kept.any() else None
 
     def of_rows(self, rows: Indices) -> Limits | None:
-        """Return the limits of some rows, numbered anew; `rows` must ascend."""
+        """Return the limits of some rows, numbered from 0; `rows` must ascend."""
         first, last = (np.searchsorted(self.rows, rows, side) for side in ("left", "right"))
         found = within_ranges(first, last - first)
         parts = {name: getattr(self, name)[found] for name in ("columns", "lower", "upper")}

@@ -152,7 +152,7 @@ class ObservedMatrix:
         return 2 * self.n_observed > self.shape[0] * self.shape[1]
 
     def of_rows(self, function: Callable[[Stored, Limits | None], Any]) -> Any:
-        """Return what a function of stored rows and their limits gives for each row, computed where the rows are."""
+        """Return the results of a function of stored rows and their limits, one for each row, where the rows are."""
         return function(self._stored, self.limits)
 
     def every(self, step: int) -> tuple[Indices, Floats, Floats, Floats]:

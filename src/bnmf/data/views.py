@@ -31,7 +31,7 @@ Targets = list[tuple[Floats, Ints]]
 
 
 class View(ABC):
-    """What the model and the sampler ask of the rows of a matrix, wherever they are."""
+    """Rows of a matrix, wherever they are, as the model and the sampler need them."""
 
     n_rows: int
     n_columns: int
@@ -40,7 +40,7 @@ class View(ABC):
 
     @abstractmethod
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
-        """Return what a function of stored rows gives for each of them, computed where they are."""
+        """Return the results of a function of stored rows, one for each, computed where the rows are."""
 
     @abstractmethod
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
@@ -188,7 +188,7 @@ class Stored(View):
         """Return Σ (a scale)² of each row."""
 
     def own(self) -> Self:
-        """Return a view with data of its own, which may be changed."""
+        """Return a view with a copy of the data, which may be changed."""
         own = replace(self, values=self.values.astype(np.float64), **self._own_matrix())
         own.__dict__["patterns"] = self.patterns  # which do not change
         return own

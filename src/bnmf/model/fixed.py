@@ -21,7 +21,7 @@ class Fixed:
 
     @classmethod
     def of(cls, components: Any, weights: Any, shape: Shape | None = None) -> Fixed:
-        """Return what a user has fixed, checked against the shape of the data if that is known."""
+        """Return the components and weights that a user gives, checked against the shape of the data if it is known."""
         if components is None and weights is None:
             return NOTHING_FIXED
         n_rows, n_columns = ("n_samples", "n_features") if shape is None else shape

@@ -195,7 +195,7 @@ class KnownNoise(Noise):
         return GroupedNoise("column", floor=0.0)
 
     def start(self, shape: Shape) -> NoiseState:
-        """Return the only state, from which noise by column can go on."""
+        """Return the only state, from which noise by column can continue."""
         return common(1.0)._replace(column_strength=float(STRENGTHS[len(STRENGTHS) // 2]))
 
     def update(

@@ -100,7 +100,7 @@ class Model:
         of_columns = np.minimum(max_precisions(steps, self.variances), self._precisions_at_the_floor())
         if not has_rows:
             return {"W": none, "Z": of_columns}
-        # The entries of a row have units of their own, so that all rows share the median step of the columns.
+        # The entries of a row have different units, so that all rows share the median step of the columns.
         known = steps[steps > 0]
         of_rows = max_precisions(np.array([np.median(known) if known.size else 0.0]))
         return {"W": of_rows, "Z": of_columns}
@@ -126,7 +126,7 @@ class Model:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether entries have precisions of their own, known or drawn."""
+        """Whether precisions differ between entries, known or drawn."""
         return self.entry_precision is not None or self.noise_model.has_entries
 
     def roots(self, noise: NoiseState) -> dict[str, Floats | None]:

@@ -1,6 +1,6 @@
-"""What every noise model has: a state, a law of the noise, its prior and conditional draws.
+"""Base classes of noise models: a state, a law of the noise, its prior and conditional draws.
 
-A new noise model is a subclass of `Noise` in a file of its own, with a subclass of `Law` if its noise is not normal.
+A new noise model is a subclass of `Noise` in a new file, with a subclass of `Law` if its noise is not normal.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Noise(ABC):
     """A noise model: its prior, its conditional draws, and what the rest of the program must know about it."""
 
     names: ClassVar[tuple[str, ...]] = ()
-    """Words by which it can be asked for."""
+    """Its names, as values of the parameter `noise`."""
     has_rows: bool = False
     has_columns: bool = False
     has_entries: ClassVar[bool] = False
@@ -215,7 +215,7 @@ class Noise(ABC):
         return shapes | ({"row_noise": (shape[0],), "row_strength": ()} if self.has_rows else {})
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
-        """Return what is kept of a draw, in the user's units, given the units of the data."""
+        """Return the values that are kept of a draw, in the user's units, given the units of the data."""
         by_row = self.has_rows and not self.has_columns
         # Factors of entries are their standard errors if those are known.
         variance = np.ones(1) if self.is_known else (noise.scale if by_row else noise.column) * scale**2

@@ -1,4 +1,4 @@
-"""What all priors share: coefficients, sums, the density, exact draws, and the validation of rates."""
+"""Base classes of priors: coefficients, sums, the density, exact draws, and the validation of rates."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ class Term(Prior):
 
     @property
     def is_learned(self) -> bool:
-        """Whether the rate has a prior of its own."""
+        """Whether the rate is learned, with a prior."""
         return isinstance(self._rate, Gamma)
 
     @property

@@ -201,7 +201,7 @@ class Checksums:
         self._ends.append(sweep)
 
     def damaged(self, quantities: Mapping[str, Array], sweep: int) -> str:
-        """Return what is not as it was written up to the end of the chain, or an empty string."""
+        """Return where the first damage is, up to the end of the chain, or an empty string."""
         if self.end != sweep:
             return "the record of checksums"
         begin = 0
@@ -216,7 +216,7 @@ class Checksums:
         return ""
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a file holds of these checksums."""
+        """Return the arrays that a file holds of these checksums."""
         return {"ends": np.array(self._ends, np.int64), "checksums": np.array(self._sums, np.uint64)}
 
     def _sum(self, name: str, array: Array, begin: int, end: int) -> int:

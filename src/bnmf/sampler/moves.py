@@ -1,4 +1,4 @@
-"""What a sweep does in addition to one draw of each row: it changes how fast a chain mixes, not where to."""
+"""Moves of a sweep in addition to one draw of each row: they change how fast a chain mixes, not its distribution."""
 
 from __future__ import annotations
 

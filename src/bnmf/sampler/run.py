@@ -36,7 +36,7 @@ class InterruptedRunWarning(UserWarning):
 
 
 class Drawn(NamedTuple):
-    """What is kept of a run, in the user's units: the same number of draws of each chain."""
+    """Results of a run, in the user's units: the same number of draws of each chain."""
 
     W: Any  # (chain, draw, rows, K), or only the moments
     Z: Any  # (chain, draw, K, columns), or only the moments

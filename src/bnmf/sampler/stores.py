@@ -104,7 +104,7 @@ class Store:
         return array[: shape[0], : shape[1]]
 
     def _existing(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array | None:
-        """Return what there is of a quantity, which may have fewer or more chains and draws."""
+        """Return the stored array of a quantity, which may have fewer or more chains and draws."""
         return self._arrays.get(name)
 
     def _create(self, name: str, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> Array:
