@@ -88,7 +88,7 @@ def path(value: Any, name: str, kind: str = "file") -> Path:
 def checkpoint_directory(value: Any) -> Path:
     """Return the argument `checkpoint` as an absolute path: a relative one changes with the working directory."""
     found = path(value, "checkpoint", "directory").absolute()
-    if found.is_file():
+    if os.path.isfile(found):  # `Path.is_file` raises an error if the name is too long
         raise ValueError(f"checkpoint={str(value)!r} is a file: give a directory")
     return found
 
