@@ -14,7 +14,7 @@ BUILD += ziglang
 export PATH := $(CURDIR)/$(ZIG):$(PATH)
 export CXX := $(CURDIR)/$(ZIG)/c++
 endif
-# The demo needs the kernels for this processor only; tests need them for all, and functions of their own.
+# The demo needs the kernels for this processor only; tests need them for all, and functions only for tests.
 OWN := $(shell awk '/^flags/ { print (/avx512vl/ && /avx512bw/ && /avx512dq/) ? "v4" : (/avx2/ && /bmi2/) ? "v3" : "v2"; exit }' \
 	/proc/cpuinfo 2> /dev/null)
 OLDEST := .venv-oldest
@@ -56,7 +56,7 @@ coverage: export OPENBLAS_NUM_THREADS = 1
 coverage: $(READY)
 	$(BIN)/python -m pytest -n auto -m 'not proof' --cov=bnmf --cov-report=term:skip-covered
 
-# The site needs a few more packages, which nothing else does. Every page is read anew, and warnings are errors.
+# The site needs a few more packages, which nothing else does. Every page is read again, and warnings are errors.
 $(VENV)/.ready-docs: $(READY)
 	$(PIP) --no-build-isolation -e '.[docs]'
 	touch $@

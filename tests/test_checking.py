@@ -250,6 +250,9 @@ def test_random_state_and_progress(capsys):
     pd.testing.assert_frame_equal(first, second)
     assert "4/4 fits" in capsys.readouterr().err
     assert not other.equals(first)
+    seeded = clone(SHORTEST).set_params(random_state=1)
+    of_estimator = check(example(), estimator=seeded, random_state=None).by_column
+    pd.testing.assert_frame_equal(of_estimator, check(example(), random_state=1).by_column)
 
 
 def test_ctrl_c_ends_the_check(monkeypatch):

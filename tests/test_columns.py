@@ -331,7 +331,7 @@ def test_indicator_limits_and_missing_numbers():
     assert filled["age"].dtype == X["age"].dtype
     assert filled.columns[3:].tolist() == ["missingindicator_dose", "missingindicator_age"]
     assert filled["missingindicator_age"].tolist() == [False, True, *[False] * 28]
-    with pytest.raises(ValueError, match="lower and upper are for columns of numbers, and 'ok' is none"):
+    with pytest.raises(ValueError, match="lower and upper are for columns of numbers, and 'ok' is not one"):
         imputer.transform(X, upper={"ok": 1.0})
 
 

@@ -16,7 +16,7 @@ from matplotlib import pyplot
 from typer.testing import CliRunner
 
 import bnmf
-from bnmf import cli, report
+from bnmf import cli, noise, report
 from tests.conftest import GDSC
 from tests.pages import DOCS, ROOT, all_pages, anchors, blocks, commands, links, name_of, pages_of_the_site, toctree
 
@@ -27,11 +27,16 @@ FURTHER_NAMES = {
     "bnmf.checking.TableCheck",
     "bnmf.imputer.PooledEstimate",
     "bnmf.selection.RankChoice",
+    "bnmf.posterior.archive.PosteriorFileError",
+    "bnmf.posterior.base.Moments",
     "bnmf.posterior.calibration.Calibration",
-    "bnmf.noise.CommonNoise",
-    "bnmf.noise.ContaminatedNoise",
-    "bnmf.noise.GroupedNoise",
-    "bnmf.noise.StudentT",
+    "bnmf.posterior.verdict.Finding",
+    "bnmf.posterior.verdict.Verdict",
+    "bnmf.sampler.chains.LongRunWarning",
+    "bnmf.sampler.checkpoint.CheckpointError",
+    "bnmf.sampler.run.InterruptedRunWarning",
+    "bnmf.utils.memory.MemoryWarning",
+    *(f"bnmf.noise.{name}" for name in noise.__all__),
 }
 PROGRAM = typer.main.get_command(cli.app)
 

@@ -18,7 +18,7 @@ from bnmf import BayesianNMF
 from bnmf.data.containers import as_dense
 from bnmf.posterior import fitting
 from bnmf.posterior.components import Components
-from bnmf.priors import L1, L2Squared
+from bnmf.priors import L1, L1Squared, L2Squared, LInf
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -178,6 +178,8 @@ def test_results_for_the_fitted_rows(fitted):
     np.testing.assert_array_equal(filled, np.where(seen, X, model.reconstruct()))
     np.testing.assert_array_equal(model.impute(X), filled)
     assert model.reconstruction_err_ == pytest.approx(np.linalg.norm((X - model.reconstruct())[seen]))
+    with pytest.raises(TypeError, match="positional"):
+        model.interval(0.9, False)
     W = quick().fit_transform(X)
     assert W.shape == (40, 2)
     np.testing.assert_allclose(model.transform(X), W)
@@ -285,8 +287,22 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"offset": "row"}, ValueError, "'offset' parameter .* Got 'row'"),
         ({"prior": L1() + L2Squared(1.0)}, ValueError, "cannot be learned in a sum"),
         ({"init": "zeros"}, ValueError, "'init' parameter .* Got 'zeros'"),
+        ({"init": (np.ones((9, 2)),) * 3}, ValueError, "init must be 'random' or a pair .W0, Z0., got 3"),
         ({"init": ("a", np.ones((2, 12)))}, TypeError, "init must hold real numbers, got 'a'"),
         ({"unstored": "nothing"}, ValueError, "'unstored' parameter of BayesianNMF must be a str among"),
+        ({"checkpoint": __file__}, ValueError, "checkpoint=.*test_estimator.py' is a file: give a directory"),
+        ({"fixed_components": [["a", "b"]]}, TypeError, "fixed_components must be an array of numbers, got list"),
+        (
+            {"fixed_components": [1.0, 2.0]},
+            ValueError,
+            r"fixed_components must have shape \(n, n_features\), got \(2,\)",
+        ),
+        ({"fixed_components": [[1.0, np.nan]]}, ValueError, "fixed_components must be finite"),
+        ({"fixed_weights": [[-1.0]]}, ValueError, "fixed_weights must be finite and nonnegative"),
+        ({"n_components": 2, "fixed_components": np.ones((3, 4))}, ValueError, "must be at least 3, got 2"),
+        ({"prior": LInf(), "fixed_components": [[1.0]]}, ValueError, "a learned rate of L1Squared or LInf"),
+        ({"prior": ("ard", L1Squared()), "fixed_components": [[1.0]]}, ValueError, "a learned rate of L1Squared"),
+        ({"noise": "known"}, ValueError, "noise='known' needs noise_scale"),
         ({"checkpoint": "somewhere", "keep_draws": False}, ValueError, "keep_draws=False"),
         ({"n_draws": "many"}, ValueError, "'n_draws' parameter .* Got 'many'"),
         ({"n_draws": "auto", "keep_draws": False}, ValueError, "cannot be combined with keep_draws=False"),
@@ -297,6 +313,20 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
 def test_bad_settings_are_found_before_the_data_are_touched(settings, error, words):
     with pytest.raises(error, match=words):
         quick(**settings).fit(None)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"noise_scale": [1.0, -1.0, np.nan]}, ValueError, "noise_scale must be positive and finite, got -1.0"),
+        ({"noise_scale": "small"}, TypeError, "noise_scale must be an array of numbers, got str"),
+        ({"sample_weight": [1.0, np.nan]}, ValueError, "sample_weight must be finite and not negative, got nan"),
+        ({"sample_weight": [0.0, 0.0]}, ValueError, "sample_weight must be above zero for at least one row"),
+    ],
+)
+def test_bad_noise_and_weights_are_found_before_the_data_are_touched(given, error, words):
+    with pytest.raises(error, match=words):
+        quick().fit(None, **given)
 
 
 def test_given_start():
@@ -326,8 +356,8 @@ def test_sparse_zeros_are_those_of_dense_data_and_imputed_sparsely():
     sparse, dense = sparse_with_zeros()
     few = {"n_components": 3, "noise": "column", "burn_in": 2, "n_draws": 3}
     model, of_dense = quick(**few).fit(sparse), quick(**few).fit(dense)
-    assert model._data_.has_implicit_zeros
-    assert not of_dense._data_.has_implicit_zeros
+    assert model.data_.has_implicit_zeros
+    assert not of_dense.data_.has_implicit_zeros
     for other in (model, quick(**few, keep_draws=False).fit(sparse)):
         assert other.reconstruction_err_ == pytest.approx(of_dense.reconstruction_err_, rel=1e-6)
     filled = model.impute()
@@ -341,7 +371,7 @@ def test_sparse_zeros_are_those_of_dense_data_and_imputed_sparsely():
     # Mostly stored data are kept dense inside, and come back sparse all the same.
     block = sparse[:20, :8]
     few = quick(n_components=1).fit(block)
-    assert not few._data_.has_implicit_zeros
+    assert not few.data_.has_implicit_zeros
     assert isinstance(few.impute(), sp.csr_array)
     np.testing.assert_array_equal(few.impute().toarray(), few.impute(block).toarray())
     assert isinstance(quick(n_components=3, noise="column", unstored="missing").fit(sparse).impute(), np.ndarray)

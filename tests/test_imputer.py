@@ -298,6 +298,9 @@ def test_rubins_rules():
         inside += low < 0 < high
     # 0.9 with a standard error of 0.0095, and five of them; without the variance between tables it is 0.80.
     assert abs(inside / 1000 - 0.9) < 0.05
+    # Variances 2 within and (1 + 1/3) 1 between tables.
+    np.testing.assert_allclose(pool_estimates([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]).missing_information, 0.4)
     same = pool_estimates([[2.0, 1.0]] * 3, [[0.25, 0.5]] * 3)
+    np.testing.assert_array_equal(same.missing_information, 0.0)
     np.testing.assert_allclose(same.standard_error, np.sqrt([0.25, 0.5]))
     np.testing.assert_allclose(same.interval(0.95)[1], same.estimate + stats.norm.ppf(0.975) * same.standard_error)

@@ -66,6 +66,9 @@ def test_random_state_and_progress(capsys):
     assert "6/6 fits" in capsys.readouterr().err
     fresh = [select(X, [1], random_state=None).table for _ in range(2)]
     assert not fresh[0].equals(fresh[1])
+    seeded = clone(SHORTEST).set_params(random_state=1)
+    of_estimator = select(X, [1, 2], n_folds=3, estimator=seeded, random_state=None).table
+    pd.testing.assert_frame_equal(of_estimator, select(X, [1, 2], n_folds=3, random_state=1).table)
 
 
 def test_sparse_data_with_implicit_zeros():

@@ -132,7 +132,7 @@ def check_table(
         Part of the observed entries that each repeat hides. No entry is hidden twice, so `n_repeats` times `fraction`
         is at most 1.
     random_state : int, RandomState, Generator or None, default=None
-        An integer makes the choice of hidden entries and the fits reproducible.
+        An integer makes the choice of hidden entries and the fits reproducible. None takes that of the estimator.
     progress : bool, default=False
         Show how many fits are done on standard error.
 
@@ -164,7 +164,7 @@ def check_table(
         raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
     estimator.check_parameters()
     arguments.flag(progress, "progress")
-    seed = as_seed(random_state)
+    seed = as_seed(estimator.random_state if random_state is None else random_state)
     array = _dense(X)
     sides = [_limits(lower, "lower", array.shape), _limits(upper, "upper", array.shape)]
     ends = np.where(np.isfinite(sides), sides, np.nan)

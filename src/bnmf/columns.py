@@ -418,7 +418,7 @@ def codes_of(column: pd.Series, known: Bools, categories: Array, name: Any, *, u
     if others:
         warnings.warn(
             f"column {name!r} has values that were not there in fit, such as {others[0]!r}: they stay as they are, and "
-            "tell nothing of other columns",
+            "have no effect on other columns",
             UserWarning,
             stacklevel=2,
         )

@@ -22,7 +22,8 @@ from bnmf.data.folds import folds
 from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.inputs import all_or_nothing, in_memory, of_fit
-from bnmf.model.build import check_offset
+from bnmf.model.build import check_known_noise, check_offset
+from bnmf.model.fixed import Fixed
 from bnmf.model.noise import as_noise
 from bnmf.posterior import fitting, new_rows
 from bnmf.posterior.calibration import Calibration
@@ -52,8 +53,8 @@ class BayesianNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Number of components K, fixed ones included. "auto" takes 20, or the smaller side of X if that is less, in
-        addition to fixed ones: superfluous components vanish under the default prior.
+        Number of components K, fixed ones included. "auto" takes 20 in addition to fixed ones, or the smaller side of X
+        if that is less: superfluous components vanish under the default prior.
     prior : str, Prior or pair of them, default="ard"
         "exponential" and "half-normal" are for nonnegative factors, "normal" and "laplace" for factors that may be
         negative; negative data are allowed then. Each learns one rate for each component, so that superfluous
@@ -125,6 +126,8 @@ default="auto"
     posterior_ : Posterior
         The draws and everything computed from them (:class:`bnmf.posterior.base.Moments` with
         ``keep_draws=False``).
+    data_ : ObservedMatrix
+        The fitted data, in the form of the sampler.
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
     calibration_ : Calibration or None
@@ -284,6 +287,7 @@ default="auto"
         """
         with all_or_nothing(self):
             self.check_parameters()
+            check_known_noise(self.noise, noise_scale, sample_weight)
             seed = self._seed()
             data = of_fit(self, X, observed, lower, upper)
             self.fit_observed(data, seed, noise_scale, sample_weight, may_calibrate=True)
@@ -308,10 +312,10 @@ default="auto"
             This estimator, with all draws in `posterior_`.
         """
         check_is_fitted(self)
-        options: dict[str, Any] = {"n_jobs": self._n_jobs(self._data_), "progress": bool(self.progress)}
+        options: dict[str, Any] = {"n_jobs": self._n_jobs(self.data_), "progress": bool(self.progress)}
         if self.max_time is not None:
             options["deadline"] = time.monotonic() + self.max_time
-        with all_or_nothing(self), self._data_.released():
+        with all_or_nothing(self), self.data_.released():
             self._set_fit(self._fit_.extended(n_draws, **options))
         self._warn_of_problems()
         return self
@@ -352,7 +356,7 @@ default="auto"
                 checkpoint=self.checkpoint,
             )
         self._set_fit(fit)
-        self._seed_, self._data_ = seed, data
+        self._seed_, self.data_ = seed, data
         return self
 
     def check_parameters(self) -> None:
@@ -376,6 +380,7 @@ default="auto"
         for prior in as_pair(self.prior):
             _ = prior.learned  # which raises an error in a sum
         check_offset(self.offset, self.prior)
+        Fixed.of(self.fixed_components, self.fixed_weights).check(self.n_components, self.prior)
 
     def _is_calibrated(self, data: ObservedMatrix) -> bool:
         """Return whether to hide entries from more chains; "auto" leaves out quick fits and large data."""
@@ -405,7 +410,11 @@ default="auto"
 
     def _init(self) -> Any:
         """Return the starting values as arrays, or "random"."""
-        return self.init if isinstance(self.init, str) else tuple(arguments.floats(x, "init") for x in self.init)
+        if isinstance(self.init, str):
+            return self.init
+        if len(self.init) != 2:
+            raise ValueError(f"init must be 'random' or a pair (W0, Z0), got {len(self.init)} of them")
+        return tuple(arguments.floats(x, "init") for x in self.init)
 
     def _set_fit(self, fit: fitting.Fit) -> None:
         """Set all attributes that come from the draws."""
@@ -444,7 +453,7 @@ default="auto"
     def reconstruction_err_(self) -> float:
         """Root of the squared error of the posterior mean on the observed entries."""
         check_is_fitted(self)
-        data = self._data_
+        data = self.data_
         if data.has_implicit_zeros or not data.in_memory:
             total = 0.0
             for some, block in data.blocks():
@@ -481,7 +490,7 @@ default="auto"
         """
         return self.posterior_.mean()
 
-    def interval(self, prob: float = 0.9, noise: bool = True) -> tuple[Floats, Floats]:
+    def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
         """Return a central interval for every entry of the fitted rows.
 
         Parameters
@@ -523,7 +532,7 @@ default="auto"
             The completed matrix: a DataFrame if X is one, and sparse if X is sparse and its unstored entries are zeros.
         """
         check_is_fitted(self)
-        data = self._data_ if X is None else in_memory(self, X, observed, lower, upper)
+        data = self.data_ if X is None else in_memory(self, X, observed, lower, upper)
         posterior = self._posterior_of(data)
         is_sparse = self._imputes_sparse if X is None else sp.issparse(X) and self.unstored == "zero"
         if is_sparse and out is None:
@@ -604,7 +613,7 @@ default="auto"
         return self._posterior_of(in_memory(self, X, observed, lower, upper))
 
     def _posterior_of(self, data: ObservedMatrix) -> Any:
-        return self.posterior_ if data is self._data_ else new_rows.posterior_of(self.posterior_, data, self._seed_)
+        return self.posterior_ if data is self.data_ else new_rows.posterior_of(self.posterior_, data, self._seed_)
 
     def report(self, path: Any, *, title: str | None = None) -> None:
         """Write an HTML page on the fit: what was fitted, whether it can be used, components and imputed entries.

@@ -116,7 +116,7 @@ class MixedTable:
         is_limited = X.columns.isin(named) | ~np.isnan(low).all(axis=0)
         for at, column in enumerate(self.columns):
             if is_limited[at] and not isinstance(column, Number):
-                raise ValueError(f"lower and upper are for columns of numbers, and {X.columns[at]!r} is none")
+                raise ValueError(f"lower and upper are for columns of numbers, and {X.columns[at]!r} is not one")
         return low, high
 
     def encode(self, X: pd.DataFrame, limits: Sides) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
@@ -205,7 +205,7 @@ class MixedTable:
 
 
 def unfillable(X: pd.DataFrame, known: Bools, kinds: Mapping[Any, Any], ignored: Collection[Any]) -> dict[Any, str]:
-    """Return why columns cannot be filled, by name: they are no numbers, and have no few categories."""
+    """Return why columns cannot be filled, by name: they hold neither numbers nor few categories."""
     found = {}
     for at, name in enumerate(X.columns):
         values = X.iloc[:, at][known[:, at]]

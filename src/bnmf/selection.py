@@ -121,12 +121,12 @@ def select_rank(
     loo : bool, default=False
         Fit all data with each K too, and add leave-one-out densities to the table. The choice is not based on them.
     checkpoint : path-like, optional
-        A directory that keeps the results of finished fits, and the seed if `random_state` is None: the same call
-        continues after an interruption.
+        A directory that keeps the results of finished fits, and the seed if none is given: the same call continues
+        after an interruption.
     n_jobs : int, optional
         Number of fits that run side by side, by joblib.
     random_state : int, RandomState, Generator or None, default=None
-        An integer makes folds and fits reproducible.
+        An integer makes folds and fits reproducible. None takes that of the estimator.
     progress : bool, default=False
         Show how many fits are done on standard error.
 
@@ -154,6 +154,7 @@ def select_rank(
     n_held_out = len(ks) * n_folds * n_repeats
     n_fits = n_held_out + len(ks) * arguments.flag(loo, "loo")
     arguments.flag(progress, "progress")
+    random_state = estimator.random_state if random_state is None else random_state
     seed = as_seed(random_state)
     directory = None if checkpoint is None else arguments.checkpoint_directory(checkpoint)
     data = in_memory(clone(estimator), X, observed, lower, upper, reset=True)

@@ -77,7 +77,7 @@ def test_whole_matrix_is_refused_and_blocks_are_not(fit, local_fit, array):
     np.testing.assert_array_equal(fit.impute(out=np.empty(array.shape)), local_fit.impute())
     for name in ("observed_entries", "missing_entries", "stored_entries", "mask"):
         with pytest.raises(ValueError, match=r"posterior_\.mean"):
-            getattr(fit._data_, name)()
+            getattr(fit.data_, name)()
     assert fit.reconstruction_err_ == pytest.approx(local_fit.reconstruction_err_, rel=1e-12)
 
 
@@ -85,7 +85,7 @@ def test_fitted_model_does_without_its_cluster(fit, local_fit, array):
     np.testing.assert_array_equal(fit.transform(array[:5]), local_fit.transform(array[:5]))
     assert fit.n_features_in_ == 40
     assert not hasattr(fit, "feature_names_in_")
-    assert not fit._data_.rows.blocks._futures  # nothing stays on the cluster
+    assert not fit.data_.rows.blocks._futures  # nothing stays on the cluster
     assert not fit._fit_.run.model.data.columns.blocks._futures
     copy = pickle.loads(pickle.dumps(fit))
     np.testing.assert_array_equal(copy.components_, local_fit.components_)

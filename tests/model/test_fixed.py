@@ -93,7 +93,7 @@ def test_files_and_checkpoints(tmp_path):
     ("settings", "words"),
     [
         ({"fixed_components": np.ones((2, 3))}, r"fixed_components must have shape \(n, 15\), got \(2, 3\)"),
-        ({"fixed_components": np.ones(15)}, r"fixed_components must have shape \(n, 15\), got \(15,\)"),
+        ({"fixed_components": np.ones(15)}, r"fixed_components must have shape \(n, n_features\), got \(15,\)"),
         ({"fixed_weights": np.ones((2, 3))}, r"fixed_weights must have shape \(60, n\), got \(2, 3\)"),
         ({"fixed_components": -np.ones((1, 15))}, "fixed_components must be finite and nonnegative"),
         ({"fixed_weights": np.full((60, 1), np.nan)}, "fixed_weights must be finite"),

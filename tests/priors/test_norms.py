@@ -7,7 +7,7 @@ import pytest
 from tests.statistical.prior_pairs import rates
 
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
-from bnmf.priors.names import MODELS, as_pair, as_prior, from_record, to_record
+from bnmf.priors.names import MODELS, allows_negative, as_pair, as_prior, from_record, to_record
 
 W = np.array([[0.3, 2.0, 0.7], [1.5, 0.0, 0.2]])
 MATRIX = rates(2, 3)
@@ -139,6 +139,8 @@ def test_a_record_gives_the_same_prior_after_json():
         assert type(again) is type(prior)
         assert again.log_density(W) == prior.log_density(W)
         assert again.coefficients(W.shape).paper_rule == prior.coefficients(W.shape).paper_rule
+    record = [{"prior": "L2Squared", "rate": 0.1, "by": "factor"}, {"prior": "L1", "rate": [1.0, 2.0], "by": "factor"}]
+    assert to_record(L2Squared(0.1) + L1([1, 2])) == record
 
 
 @pytest.mark.parametrize(
@@ -152,6 +154,10 @@ def test_a_record_gives_the_same_prior_after_json():
 def test_bad_records(record, error, message):
     with pytest.raises(error, match=message):
         from_record(record)
+
+
+def test_which_priors_allow_negative_predictions():
+    assert [allows_negative(prior) for prior in ("ard", "normal", ("ard", "normal"))] == [False, True, True]
 
 
 def test_is_by_entry():

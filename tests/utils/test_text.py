@@ -1,8 +1,9 @@
-"""Durations and sizes as text, at and around the limits between units."""
+"""Durations and sizes as text, at and around the limits between units, and names."""
 
+import pandas as pd
 import pytest
 
-from bnmf.utils.text import duration, size
+from bnmf.utils.text import duration, labels, printable, short_names, shortened, size
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,11 @@ def test_duration(seconds, text):
 )
 def test_size(n_bytes, text):
     assert size(n_bytes) == text
+
+
+def test_names():
+    assert labels(pd.Index(["a", "b"]), [1], "row") == ["b"]
+    assert labels(None, [1], "row") == ["row 1"]
+    assert [shortened(text, 12) for text in ("short", "a very long name (2)")] == ["short", "a very…e (2)"]
+    assert short_names(["patient number 1 of 2", "patient number 2 of 2"], 12) == ["…1 of 2", "…2 of 2"]
+    assert printable("red \x1b[31m, end\n") == "red \\x1b[31m, end\n"

@@ -16,6 +16,7 @@ from bnmf.cli.sampling import check_values, fitted, fitted_by, judge, longer
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from bnmf.estimator import BayesianNMF
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
 
@@ -94,6 +95,7 @@ def fit(
     else:
         directory.check_unused()
         settings = {"bnmf": __version__, "data": str(data), "unstored": None, **given}
+    _model(settings, directory, jobs)  # which raises errors before the table is read
     if scheduler is not None:
         settings |= {"scheduler": scheduler} | ({} if resume else {"triples": reading.triples})
         posterior = _fit_parts(settings, directory, screen, jobs, how)
@@ -107,7 +109,7 @@ def fit(
         else:
             settings |= _for_triples(context, screen) if reading.triples else {}
             settings["unstored"] = table.unstored
-            _check(table, settings)
+            _check(table, settings, _model(settings, directory, jobs))
             directory.begin(table, settings)
         posterior = fitted(table, screen, f"{KEPT} {how}", **_parameters(settings, directory, jobs))
     try:
@@ -131,14 +133,18 @@ def _for_triples(context: typer.Context, screen: Screen) -> dict[str, Any]:
     return settings
 
 
-def _check(table: Table, settings: dict[str, Any]) -> None:
-    from bnmf.priors.names import allows_negative
+def _model(settings: dict[str, Any], directory: FitDirectory, jobs: int | None) -> BayesianNMF:
+    """Return the model of a fit, or raise an error about its parameters."""
+    from bnmf.estimator import BayesianNMF
 
-    shifted, both_signs = settings["offset"] in ("min", "mean"), allows_negative(settings["prior"])
-    if settings["offset"] == "mean" and not both_signs:
-        raise ValueError("--offset mean leaves entries below zero: it needs --prior normal or laplace")
-    check_values(table, settings["data"], negative=shifted or both_signs)
-    if shifted and table.has_implicit_zeros:
+    model = BayesianNMF(**_parameters(settings, directory, jobs))
+    model.check_parameters()
+    return model
+
+
+def _check(table: Table, settings: dict[str, Any], model: BayesianNMF) -> None:
+    check_values(table, settings["data"], negative=model.takes_negative)
+    if settings["offset"] in ("min", "mean") and table.has_implicit_zeros:
         raise ValueError(
             f"--offset {settings['offset']} would store every zero of a sparse table: leave it out, or use --unstored "
             "missing"

@@ -69,21 +69,17 @@ def rank(
       bnmf rank genes.csv --ks 2,5,10,20 --prior gl22
     """
     from bnmf.estimator import BayesianNMF
-    from bnmf.priors.names import allows_negative
     from bnmf.selection import select_rank
 
     screen = Screen()
-    numbers_to_try(ks, (2, 2))  # before the table is read
+    numbers_to_try(ks, (2, 2))  # before the table is read, as are the parameters
+    model = options.model_parameters(prior, noise, scale, offset)
+    estimator = BayesianNMF(**model, n_chains=chains, burn_in=burn_in, n_draws=draws)
+    estimator.check_parameters()
     table = reading.table(data)
     screen.describe(table, data)
-    check_values(table, data, negative=offset in ("min", "mean") or allows_negative(prior))
-    estimator = BayesianNMF(
-        **options.model_parameters(prior, noise, scale, offset),
-        unstored=table.unstored,
-        n_chains=chains,
-        burn_in=burn_in,
-        n_draws=draws,
-    )
+    check_values(table, data, negative=estimator.takes_negative)
+    estimator.set_params(unstored=table.unstored)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of short fits, which are compared with each other only
         choice = select_rank(

@@ -29,13 +29,11 @@ class Fold(NamedTuple):
 
 
 def folds(data: ObservedMatrix, n_folds: int, rng: np.random.Generator, *, balanced: bool = False) -> Iterator[Fold]:
-    """Hide the observed entries in turns, each in one fold.
-
-    Of sparse data with implicit zeros every nonzero entry is hidden once, with as many zeros chosen at random, which
-    stand for all of them by their weight. The data never become dense. In `balanced` folds every row and column keeps
-    something: the entries of a row are spread evenly, an entry that is alone in its row or column is never hidden, nor
-    is one of those of a column that would lose all in the same turn.
-    """
+    """Hide the observed entries in turns, each in one fold; `balanced` ones leave something of every row and column."""
+    # Of sparse data with implicit zeros every nonzero entry is hidden once, with as many zeros chosen at random, which
+    # stand for all of them by their weight. The data never become dense. In balanced folds the entries of a row are
+    # spread evenly, and an entry that is alone in its row or column is never hidden, nor is one of those of a column
+    # that would lose all in the same turn.
     rows, columns, values, weights = entries_to_score(data, rng)
     if balanced:
         turn = _balanced_turns(rows, columns, data.shape, n_folds, rng, has_zeros=data.has_implicit_zeros)

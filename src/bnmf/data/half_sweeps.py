@@ -59,7 +59,7 @@ class ScaledView:
         return ScaledView(self.view, factor if self.entry_scale is None else factor * self.entry_scale, self.row_scale)
 
     def kernel_rows(self, n_components: int) -> Rows:
-        """Return what the half-sweeps of K components read of the data, in the form that the kernels read."""
+        """Return the data for half-sweeps of K components, in the form that the kernels read."""
         if n_components not in self._kernel_rows:
             self._kernel_rows[n_components] = Rows(
                 data=self.view.kernel_data,
@@ -110,13 +110,12 @@ class ScaledView:
         roots: Floats | None = None,
         drawn: tuple[int, int] | None = None,
     ) -> Floats:
-        """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row.
-
-        Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column. The
-        squared errors are divided by entry_variance; without `needs_errors` they are not to be used. Each row reads the
-        random stream of its id, by default its number, and is drawn `n_passes` times. `roots` are the roots of weights
-        of the entries that rows list, and `drawn` are the first component that is drawn and the one after the last.
-        """
+        """Draw every row of W in place given Z, both (rows, K), and return the squared error of each row."""
+        # Entry (i, j) has variance row_variance_i entry_variance_j, each one number or one for each row or column. The
+        # squared errors are divided by entry_variance; without `needs_errors` they are not to be used. Each row reads
+        # the random stream of its id, by default its number, and is drawn `n_passes` times. `roots` are the roots of
+        # weights of the entries that rows list, and `drawn` are the first component that is drawn and the one after the
+        # last.
         weighted = self.times(1.0 / np.sqrt(entry_variance)) if needs_errors and entry_variance.size > 1 else self
         squared_error = np.empty(len(W))
         half = HalfSweep(

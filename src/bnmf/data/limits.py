@@ -17,22 +17,16 @@ from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
 
 
 class LimitArrays(NamedTuple):
-    """Limits of every entry of a table, for :meth:`bnmf.BayesianNMF.fit`.
+    """Limits of every entry of a table, for :meth:`bnmf.BayesianNMF.fit`."""
 
-    Attributes
-    ----------
-    lower, upper : ndarray or DataFrame of the shape of the table
-        Between these the value of an entry is known to lie; NaN where the entry is missing.
-    """
-
-    lower: Any
+    lower: Any  # of the shape of the table, as `upper`: the value lies between them, NaN where it is missing
     upper: Any
 
 
 def limits(
     X: Any, *, capped: Any = None, floored: Any = None, step: Any = None, rounded: str = "nearest"
 ) -> LimitArrays:
-    """Return what is known of the entries of a table that was capped, cut below or rounded.
+    """Return the limits of the entries of a table that was capped, cut below or rounded.
 
     Parameters
     ----------
@@ -112,7 +106,7 @@ class Limits:
         return replace(self, **parts) if kept.any() else None
 
     def of_rows(self, rows: Indices) -> Limits | None:
-        """Return the limits of some rows, numbered anew; `rows` must ascend."""
+        """Return the limits of some rows, numbered from 0; `rows` must ascend."""
         first, last = (np.searchsorted(self.rows, rows, side) for side in ("left", "right"))
         found = within_ranges(first, last - first)
         parts = {name: getattr(self, name)[found] for name in ("columns", "lower", "upper")}
@@ -132,7 +126,7 @@ def representatives(lower: Floats, upper: Floats) -> Floats:
 
 
 def nearest(values: Floats, lower: Floats | None, upper: Floats | None, predicted: Floats) -> Floats:
-    """Return values; of limited entries what their interval has nearest to a prediction. Limits are NaN for others."""
+    """Return values, or of entries whose limits are not NaN the number between them that is nearest to a prediction."""
     if lower is None or upper is None:
         return values
     return np.where(np.isnan(lower), values, np.clip(predicted, lower, upper))
@@ -154,11 +148,9 @@ def log_normal_mass(low: Floats, high: Floats) -> Floats:
 def with_limits(
     array: Floats, seen: Bools, hidden: Bools | None, lower: Any, upper: Any, names: Any, *, negative: bool
 ) -> tuple[Floats, Bools, Limits | None]:
-    """Return a table in which limited entries count as observed, which entries those are, and their limits.
-
-    Limits of the shape of the table say where each entry lies, whatever number it has. Other limits are for whole
-    columns or rows, and say something of entries without a number only. `hidden` entries are missing in any case.
-    """
+    """Return a table in which limited entries count as observed, which entries those are, and their limits."""
+    # Limits of the shape of the table say where each entry lies, whatever number it has. Other limits are for whole
+    # columns or rows, and say something of entries without a number only. `hidden` entries are missing in any case.
     given = (full(given, name, array.shape, names) for given, name in ((lower, "lower"), (upper, "upper")))
     return between(array, seen, hidden, *given, negative=negative)
 

@@ -38,12 +38,11 @@ DENSE_FRACTION = 0.5
 
 @dataclass(frozen=True)
 class ObservedMatrix:
-    """A matrix of which some entries were observed, created by :meth:`from_data`.
+    """A matrix of which some entries were observed, created by :meth:`from_data`."""
 
-    How it is stored depends on what was observed, never on the container, so the same data give the same draws as an
-    array with NaN, as an array with a mask and as a sparse matrix. Where an entry with limits needs one number, the
-    middle of these or the finite one stands for it.
-    """
+    # How it is stored depends on what was observed, never on the container, so the same data give the same draws as an
+    # array with NaN, as an array with a mask and as a sparse matrix. Where an entry with limits needs one number, the
+    # middle of these or the finite one stands for it.
 
     shape: tuple[int, int]
     n_observed: int
@@ -70,11 +69,9 @@ class ObservedMatrix:
         negative: bool = False,
         empty: bool = False,
     ) -> ObservedMatrix:
-        """Take a matrix in any container, with arguments as in :meth:`bnmf.BayesianNMF.fit`.
-
-        Limits may be given by `names` of the columns, those of a DataFrame by default. With `negative` entries may be
-        negative, which the Gaussian noise of the model can produce, and with `empty` all may be missing.
-        """
+        """Take a matrix in any container, with arguments as in :meth:`bnmf.BayesianNMF.fit`."""
+        # Limits may be given by `names` of the columns, those of a DataFrame by default. With `negative` entries may be
+        # negative, which the Gaussian noise of the model can produce, and with `empty` all may be missing.
         if not isinstance(unstored, str) or unstored not in ("zero", "missing"):
             raise ValueError(f"unstored must be 'zero' or 'missing', got {unstored!r}")
         row_names, column_names = (X.index, X.columns) if is_pandas(X, "DataFrame") else (None, None)
@@ -155,7 +152,7 @@ class ObservedMatrix:
         return 2 * self.n_observed > self.shape[0] * self.shape[1]
 
     def of_rows(self, function: Callable[[Stored, Limits | None], Any]) -> Any:
-        """Return what a function of stored rows and their limits gives for each row, computed where the rows are."""
+        """Return the results of a function of stored rows and their limits, one for each row, where the rows are."""
         return function(self._stored, self.limits)
 
     def every(self, step: int) -> tuple[Indices, Floats, Floats, Floats]:

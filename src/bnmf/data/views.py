@@ -31,7 +31,7 @@ Targets = list[tuple[Floats, Ints]]
 
 
 class View(ABC):
-    """What the model and the sampler ask of the rows of a matrix, wherever they are."""
+    """Rows of a matrix, wherever they are, as the model and the sampler need them."""
 
     n_rows: int
     n_columns: int
@@ -40,7 +40,7 @@ class View(ABC):
 
     @abstractmethod
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
-        """Return what a function of stored rows gives for each of them, computed where they are."""
+        """Return the results of a function of stored rows, one for each, computed where the rows are."""
 
     @abstractmethod
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
@@ -71,27 +71,20 @@ class View(ABC):
         return self.of_rows(methodcaller("resolutions"))
 
     def gaps(self) -> Floats:
-        """Return how many times further from its median the outliers of each row are than its other entries.
-
-        Outliers are at most a tenth of the entries, beyond the widest gap. Other entries have gaps of less than ten.
-        """
+        """Return how many times further from its median the outliers of each row are than its other entries."""
+        # Outliers are at most a tenth of the entries, beyond the widest gap. Other entries have gaps of less than ten.
         return self.of_rows(methodcaller("gaps"))
 
 
 @dataclass(frozen=True, eq=False)
 class Stored(View):
-    """Rows in this process, of length `n_columns`.
+    """Rows in this process, each with a list of its missing positions or of its observed ones, whichever are fewer."""
 
-    Row i lists the positions `indices[indptr[i]:indptr[i + 1]]` and the data there (0 where missing), which may be in
-    single precision if that is exact. It lists its missing positions or its observed ones, whichever are fewer
-    (`lists_missing`).
-    """
-
-    n_columns: int
-    indptr: Ints
+    n_columns: int  # the length of a row
+    indptr: Ints  # row i lists indices[indptr[i]:indptr[i + 1]]
     indices: Positions
-    values: Floats
-    lists_missing: Bools
+    values: Floats  # at these positions, 0 where missing; in single precision if that is exact
+    lists_missing: Bools  # whether a row lists its missing positions
 
     has_matrix: ClassVar[bool]
     """Whether whole rows are stored, rather than lists alone."""
@@ -195,7 +188,7 @@ class Stored(View):
         """Return Σ (a scale)² of each row."""
 
     def own(self) -> Self:
-        """Return a view with data of its own, which may be changed."""
+        """Return a view with a copy of the data, which may be changed."""
         own = replace(self, values=self.values.astype(np.float64), **self._own_matrix())
         own.__dict__["patterns"] = self.patterns  # which do not change
         return own

@@ -1,4 +1,4 @@
-"""The model: data, priors and noise. It defines the density and knows nothing of how it is sampled."""
+"""The model: data, priors and noise. It defines the density and its conditionals."""
 
 from bnmf.model import contaminated, gaussian, student_t
 from bnmf.model.model import Model

@@ -96,12 +96,22 @@ def check_offset(offset: str | None, prior: Any) -> None:
 # --- known standard errors and weights of rows, as factors of the noise
 
 
+def check_known_noise(noise: Any, noise_scale: Any, sample_weight: Any) -> None:
+    """Raise an error if standard errors are not there that the noise needs, or if they or weights are wrong."""
+    if as_noise(noise).is_known and noise_scale is None:
+        raise ValueError("noise='known' needs noise_scale, the standard error of each entry")
+    if noise_scale is not None:
+        scale = numbers(noise_scale, "noise_scale")
+        _check_positive(scale[~np.isnan(scale)])
+    if sample_weight is not None:
+        _checked_weights(sample_weight)
+
+
 def noise_factor(
     data: ObservedMatrix, units: Units, noise: Noise, noise_scale: Any, sample_weight: Any
 ) -> Floats | None:
     """Return the known standard deviation of the noise of every entry, in units of the model."""
-    if noise.is_known and noise_scale is None:
-        raise ValueError("noise='known' needs noise_scale, the standard error of each entry")
+    check_known_noise(noise, noise_scale, None)
     if noise_scale is None and sample_weight is None:
         return None
     # Weights alone have no unit: noise that is learned in units of the columns stays so.
@@ -122,10 +132,10 @@ def at_observed(factor: Floats, data: ObservedMatrix) -> Floats:
     return factor[0 if len(factor) == 1 else rows, columns]
 
 
-def _checked_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """Return weights of rows, not negative and not all zero."""
+def _checked_weights(sample_weight: Any, n_rows: int | None = None) -> Floats:
+    """Return weights of rows, if their number is known that many, not negative and not all zero."""
     weight = numbers(sample_weight, "sample_weight")
-    if weight.shape != (n_rows,):
+    if n_rows is not None and weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one number for each row of X, shape ({n_rows},), got {weight.shape}")
     if not (np.isfinite(weight) & (weight >= 0)).all():
         raise ValueError(f"sample_weight must be finite and not negative, got {_first_wrong(weight)!r}")
@@ -156,6 +166,11 @@ def _checked_errors(noise_scale: Any, data: ObservedMatrix) -> Floats:
             some = ~missing.all(axis=0)
             known[some] = np.nanmedian(scale[:, some], axis=0)
             scale = np.where(missing, known, scale)
+    _check_positive(scale)
+    return scale
+
+
+def _check_positive(scale: Floats) -> None:
+    """Raise an error if a standard error is not positive and finite."""
     if not (np.isfinite(scale) & (scale > 0)).all():
         raise ValueError(f"noise_scale must be positive and finite, got {_first_wrong(scale)!r}")
-    return scale

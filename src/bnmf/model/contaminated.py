@@ -3,7 +3,7 @@
 An entry is y + e with y ~ N(w z, c_j). With probability π_j there is a gross error e ~ N(0, `ERROR_VARIANCE` c_j), else
 e = 0. So the noise has heavy tails where the data have them. Once a sweep, which entries have a gross error is drawn
 given the residuals of all, without y, and then y: W and Z see y in place of the data. Precisions of entries do not
-differ then, so that rows go on sharing their sums. Where only limits of y + e are known, the odds of a gross error are
+differ then, so that rows still share their sums. Where only limits of y + e are known, the odds of a gross error are
 those of the masses between them, and y + e is drawn before y.
 """
 

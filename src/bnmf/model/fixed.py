@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from bnmf.priors.names import as_pair
+from bnmf.utils.arguments import numbers
 from bnmf.utils.typing import Floats, Shape
-
-if TYPE_CHECKING:
-    from bnmf.model.model import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +20,14 @@ class Fixed:
     weights: Floats | None = None
 
     @classmethod
-    def of(cls, components: Any, weights: Any, shape: Shape) -> Fixed:
-        """Return what a user has fixed, checked against the shape of the data."""
+    def of(cls, components: Any, weights: Any, shape: Shape | None = None) -> Fixed:
+        """Return the components and weights that a user gives, checked against the shape of the data if it is known."""
         if components is None and weights is None:
             return NOTHING_FIXED
+        n_rows, n_columns = ("n_samples", "n_features") if shape is None else shape
         return cls(
-            _checked(components, "fixed_components", f"(n, {shape[1]})", 1, shape[1]),
-            _checked(weights, "fixed_weights", f"({shape[0]}, n)", 0, shape[0]),
+            _checked(components, "fixed_components", ("n", n_columns)),
+            _checked(weights, "fixed_weights", (n_rows, "n")),
         )
 
     def with_columns(self, n_rows: int) -> Fixed:
@@ -46,25 +46,24 @@ class Fixed:
         n_components = 0 if self.components is None else len(self.components)
         return n_components, 0 if self.weights is None else self.weights.shape[1]
 
-    def check(self, model: Model) -> None:
-        """Raise an error if a model has no room for what is fixed, or cannot learn its rates beside it."""
-        if not any(self.counts):
+    def check(self, n_components: int | str, prior: Any) -> None:
+        """Raise an error if there is no room for what is fixed, or no way to learn rates beside it."""
+        n_fixed, priors = sum(self.counts), as_pair(prior)
+        if not n_fixed:
             return
-        if sum(self.counts) > model.n_components:
+        if isinstance(n_components, int) and n_fixed > n_components:
             raise ValueError(
-                f"n_components counts fixed components too, and must be at least {sum(self.counts)}, got "
-                f"{model.n_components}"
+                f"n_components counts fixed components too, and must be at least {n_fixed}, got {n_components}"
             )
         names = ("fixed_weights", self.weights), ("fixed_components", self.components)
-        for (name, given), prior in zip(names, model.priors, strict=True):
-            if given is not None and (given < 0).any() and not prior.is_real:
+        for (name, given), of_factor in zip(names, priors, strict=True):
+            if given is not None and (given < 0).any() and not of_factor.is_real:
                 raise ValueError(f"{name} must be finite and nonnegative")
-        for learned in model.learned_rates:
-            coefficients = learned.term.with_rate(1.0).coefficients((1, model.n_components))
-            if coefficients.pairwise or coefficients.max_rate:
-                raise ValueError(
-                    "a learned rate of L1Squared or LInf cannot be combined with fixed components: give it a number"
-                )
+        # Those of L1Squared and LInf, whose penalty is of all entries of a row.
+        if any(of_factor.learned is not None and not of_factor.learned.allows_arrays for of_factor in priors):
+            raise ValueError(
+                "a learned rate of L1Squared or LInf cannot be combined with fixed components: give it a number"
+            )
 
     def apply(self, W: Floats, Zt: Floats, scale: Floats) -> None:
         """Write what is fixed into factors, in units of the model."""
@@ -75,12 +74,14 @@ class Fixed:
             W[:, W.shape[1] - n_weights :] = self.weights
 
 
-def _checked(given: Any, name: str, wanted: str, axis: int, size: int) -> Floats | None:
+def _checked(given: Any, name: str, shape: tuple[int | str, int | str]) -> Floats | None:
+    """Return a matrix of finite numbers, of a shape in which names stand for what any number may be."""
     if given is None:
         return None
-    array = np.array(given, dtype=np.float64)
-    if array.ndim != 2 or array.shape[axis] != size or array.size == 0:
-        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    array = numbers(given, name)
+    is_right = array.ndim == 2 and all(isinstance(n, str) or n == m for n, m in zip(shape, array.shape, strict=True))
+    if not is_right or array.size == 0:
+        raise ValueError(f"{name} must have shape ({shape[0]}, {shape[1]}), got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite")
     return array

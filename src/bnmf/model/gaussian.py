@@ -190,14 +190,12 @@ class KnownNoise(Noise):
 
     @property
     def shared(self) -> GroupedNoise:
-        """Noise that is learned by column beside what is known, for the first sweeps of a chain.
-
-        Noise that is small from the start would keep a chain in a poor fit near to where it started.
-        """
+        """Noise that is learned by column beside what is known, for the first sweeps of a chain."""
+        # Noise that is small from the start would keep a chain in a poor fit near to where it started.
         return GroupedNoise("column", floor=0.0)
 
     def start(self, shape: Shape) -> NoiseState:
-        """Return the only state, from which noise by column can go on."""
+        """Return the only state, from which noise by column can continue."""
         return common(1.0)._replace(column_strength=float(STRENGTHS[len(STRENGTHS) // 2]))
 
     def update(

@@ -42,20 +42,17 @@ class LearnedRate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Data, number of components, priors, noise and units.
+    """Data, number of components, priors, noise and units."""
 
-    The data have the offsets of `units` subtracted. A prior is one of both factors, which then share a learned rate, or
-    a pair for W and for Z; a matrix of rates for Z has shape (K, columns). `entry_precision` is a known factor of the
-    precision of each observed entry, row by row, and `fixed` components are given in one of the factors.
-    """
-
-    data: ObservedMatrix
+    data: ObservedMatrix  # with the offsets of the units subtracted
     n_components: int
+    # One prior of both factors, which then share a learned rate, or a pair for W and for Z; a matrix of rates for Z has
+    # shape (K, columns).
     prior: Any = "gl22"
     noise: Any = "common"
     units: Units = NO_UNITS
-    entry_precision: Floats | None = None
-    fixed: Fixed = NOTHING_FIXED
+    entry_precision: Floats | None = None  # known factor of the precision of each observed entry, row by row
+    fixed: Fixed = NOTHING_FIXED  # components that are given in one of the factors
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", as_noise(self.noise))
@@ -75,7 +72,7 @@ class Model:
             )
         if self.is_weighted:
             object.__setattr__(self, "data", self.data.listed())
-        self.fixed.check(self)
+        self.fixed.check(k, self.prior)
         # Raise errors now, rather than in the first sweep.
         _ = self.coefficients(self.starting_rates)
 
@@ -103,7 +100,7 @@ class Model:
         of_columns = np.minimum(max_precisions(steps, self.variances), self._precisions_at_the_floor())
         if not has_rows:
             return {"W": none, "Z": of_columns}
-        # The entries of a row have units of their own, so that all rows share the median step of the columns.
+        # The entries of a row have different units, so that all rows share the median step of the columns.
         known = steps[steps > 0]
         of_rows = max_precisions(np.array([np.median(known) if known.size else 0.0]))
         return {"W": of_rows, "Z": of_columns}
@@ -135,7 +132,7 @@ class Model:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether entries have precisions of their own, known or drawn."""
+        """Whether precisions differ between entries, known or drawn."""
         return self.entry_precision is not None or self.noise_model.has_entries
 
     def roots(self, noise: NoiseState) -> dict[str, Floats | None]:

@@ -1,6 +1,6 @@
-"""What every noise model has: a state, a law of the noise, its prior and conditional draws.
+"""Base classes of noise models: a state, a law of the noise, its prior and conditional draws.
 
-A new noise model is a subclass of `Noise` in a file of its own, with a subclass of `Law` if its noise is not normal.
+A new noise model is a subclass of `Noise` in a new file, with a subclass of `Law` if its noise is not normal.
 """
 
 from __future__ import annotations
@@ -20,24 +20,18 @@ NO_ENTRIES, ONE = np.empty(0), np.ones(1)
 
 
 class NoiseState(NamedTuple):
-    """Variances of the noise, and what is learned of their distribution.
+    """Variances of the noise, and what is learned of their distribution; what a model does not have is 0 or empty."""
 
-    Entry (i, j) has variance row_i column_j, with one number for a side whose variances do not differ. `scale` is s,
-    and the strengths are α of each side. Student's t has degrees of freedom `df`, and a factor of the precision of each
-    observed `entry`. Contaminated noise has the `share` of gross errors in each column, and `gross` (2, columns), their
-    number in the last sweep and their sum of squares, with which a sweep begins. What a noise model does not have is 0
-    or empty.
-    """
-
+    # Entry (i, j) has variance row_i column_j, with one number for a side whose variances do not differ.
     row: Floats
     column: Floats
-    scale: float = 1.0
-    row_strength: float = 0.0
+    scale: float = 1.0  # s
+    row_strength: float = 0.0  # α of a side
     column_strength: float = 0.0
-    df: float = 0.0
-    entry: Floats = NO_ENTRIES
-    share: Floats = NO_ENTRIES
-    gross: Floats = NO_ENTRIES
+    df: float = 0.0  # degrees of freedom of Student's t
+    entry: Floats = NO_ENTRIES  # its factor of the precision of each observed entry
+    share: Floats = NO_ENTRIES  # of gross errors in each column
+    gross: Floats = NO_ENTRIES  # (2, columns): their number in the last sweep, and sum of squares as a sweep begins
 
     def variance_at(self, rows: Indices, columns: Array) -> Floats:
         """Return the variances at paired positions, apart from the factors of entries."""
@@ -135,7 +129,7 @@ class Noise(ABC):
     """A noise model: its prior, its conditional draws, and what the rest of the program must know about it."""
 
     names: ClassVar[tuple[str, ...]] = ()
-    """Words by which it can be asked for."""
+    """Its names, as values of the parameter `noise`."""
     has_rows: bool = False
     has_columns: bool = False
     has_entries: ClassVar[bool] = False
@@ -181,12 +175,10 @@ class Noise(ABC):
     def update(
         self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
-        """Draw what a half-sweep ("W" or "Z") tells about the noise.
-
-        `errors` are the squared errors of each row (after W) or column (after Z), divided by the variances of the other
-        side, `counts` the observed entries of each, and `bounds` their largest precisions. `key` is that of the random
-        stream to draw from.
-        """
+        """Draw what a half-sweep ("W" or "Z") tells about the noise."""
+        # `errors` are the squared errors of each row (after W) or column (after Z), divided by the variances of the
+        # other side, `counts` the observed entries of each, and `bounds` their largest precisions. `key` is that of the
+        # random stream to draw from.
 
     def update_entries(self, noise: NoiseState, squares: Floats, rng: np.random.Generator) -> NoiseState:
         """Draw the factor of each entry, given squared residuals over the variances of their rows and columns."""
@@ -223,7 +215,7 @@ class Noise(ABC):
         return shapes | ({"row_noise": (shape[0],), "row_strength": ()} if self.has_rows else {})
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
-        """Return what is kept of a draw, in the user's units, given the units of the data."""
+        """Return the values that are kept of a draw, in the user's units, given the units of the data."""
         by_row = self.has_rows and not self.has_columns
         # Factors of entries are their standard errors if those are known.
         variance = np.ones(1) if self.is_known else (noise.scale if by_row else noise.column) * scale**2

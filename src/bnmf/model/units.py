@@ -33,7 +33,7 @@ class Units:
 
     @property
     def by_column(self) -> bool:
-        """Whether columns have scales of their own."""
+        """Whether each column has a scale."""
         return self.scale.size > 1
 
 

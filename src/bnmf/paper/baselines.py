@@ -74,11 +74,10 @@ BASELINES: dict[str, Callable[..., Floats]] = {
 
 
 class MaskedNMF(NamedTuple):
-    """A nonnegative factorisation W Z of the observed entries, and the objective at the start and after each update."""
+    """A nonnegative factorisation W Z of the observed entries."""
 
     W: Floats
     Z: Floats
-    objective: Floats
 
 
 def masked_nmf(
@@ -100,14 +99,14 @@ def masked_nmf(
         init = tuple(size * rng.uniform(0.5, 1.5, n) for n in ((len(A), n_components), (n_components, A.shape[1])))
     W, Z = (np.asarray(factor, dtype=float) for factor in init)
     A, mask = np.where(observed, A, 0.0), observed.astype(float)
-    path = [_objective(loss, A, mask, W @ Z)]
+    first = last = _objective(loss, A, mask, W @ Z)
     for _ in range(max_iter):
         W = _update(loss, A, mask, W, Z)
         Z = _update(loss, A.T, mask.T, Z.T, W.T).T
-        path.append(_objective(loss, A, mask, W @ Z))
-        if path[-2] - path[-1] < tol * path[0]:  # relative to its initial value
+        previous, last = last, _objective(loss, A, mask, W @ Z)
+        if previous - last < tol * first:
             break
-    return MaskedNMF(W, Z, np.array(path))
+    return MaskedNMF(W, Z)
 
 
 def _update(loss: Loss, A: Floats, mask: Floats, W: Floats, Z: Floats) -> Floats:

@@ -41,7 +41,7 @@ def posterior_of(fit: Any) -> Any:
 
 def data_of(fit: Any, X: Any, posterior: Any) -> ObservedMatrix:
     """Return the fitted data: X, or those that the model keeps."""
-    data = getattr(getattr(fit, "estimator_", fit), "_data_", None) if X is None else X
+    data = getattr(getattr(fit, "estimator_", fit), "data_", None) if X is None else X
     if X is not None and not isinstance(X, ObservedMatrix):
         data = ObservedMatrix.from_data(X, negative=True)
     if not isinstance(data, ObservedMatrix):

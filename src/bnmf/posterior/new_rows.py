@@ -93,7 +93,7 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
         row_ids=None,
         log_density=None,
     )
-    result._fitted = fitted
+    result.fitted = fitted
     return result
 
 

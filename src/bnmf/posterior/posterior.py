@@ -83,7 +83,7 @@ class Posterior(Draws):
     """
 
     # Posteriors of new rows use the alignment of the fitted ones.
-    _fitted: Posterior | None = None
+    fitted: Posterior | None = None
 
     def __repr__(self) -> str:
         return (
@@ -118,7 +118,7 @@ class Posterior(Draws):
         drawn = {name: getattr(self, name) for name in ("W", "Z", *TRACES)}
         later = {name: draws[:, first:] for name, draws in drawn.items() if draws is not None}
         result = replace(self, **later)
-        result._fitted = None if self._fitted is None else self._fitted.after(sweep)
+        result.fitted = None if self.fitted is None else self.fitted.after(sweep)
         return result
 
     def posterior_of(
@@ -171,8 +171,8 @@ class Posterior(Draws):
     @cached_property
     def alignment(self) -> Alignment:
         """Order and scale of the components of each draw: matched with the chain that fits best, the largest first."""
-        if self._fitted is not None:
-            return self._fitted.alignment
+        if self.fitted is not None:
+            return self.fitted.alignment
         fit = [mse[np.isfinite(mse)][-self.n_draws :].mean() for mse in self.train_mse]
         # Components are compared in the units of the fit, so that no column dominates by its unit.
         free = slice(self.n_fixed[0], self.n_components - self.n_fixed[1])

@@ -1,4 +1,4 @@
-"""What all priors share: coefficients, sums, the density, exact draws, and the validation of rates."""
+"""Base classes of priors: coefficients, sums, the density, exact draws, and the validation of rates."""
 
 from __future__ import annotations
 
@@ -40,20 +40,14 @@ class Gamma:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """A prior as the kernels see it.
+    """A prior as the kernels see it."""
 
-    `linear` and `quadratic`, of shape (1 or rows, K), are the coefficients of w and of w² / 2, `pairwise` that of the
-    sum of w_j w_k over pairs of components, and `max_rate` that of the largest entry of a row, sampled with
-    `paper_rule` by the rule that the paper prints, which is not exact. `absolute` are coefficients of |w|, and None if
-    entries are nonnegative.
-    """
-
-    linear: Floats
-    quadratic: Floats
-    pairwise: float = 0.0
-    max_rate: float = 0.0
-    paper_rule: bool = False
-    absolute: Floats | None = None
+    linear: Floats  # of w, (1 or rows, K)
+    quadratic: Floats  # of w² / 2, (1 or rows, K)
+    pairwise: float = 0.0  # of the sum of w_j w_k over pairs of components
+    max_rate: float = 0.0  # of the largest entry of a row
+    paper_rule: bool = False  # whether that is sampled as the paper prints it, which is not exact
+    absolute: Floats | None = None  # of |w|; None if entries are nonnegative
 
     @cached_property
     def kernel_prior(self) -> compiled.Prior:
@@ -93,7 +87,7 @@ class Coefficients:
         return self.map(lambda x: x[rows] if len(x) > 1 else x)
 
     def __add__(self, other: Coefficients) -> Coefficients:
-        """Return the coefficients of the sum of two penalties. Entries are nonnegative if one of them says so."""
+        """Return the coefficients of the sum of two penalties, of nonnegative entries if one of them is."""
         absolute, linear = None, self.linear + other.linear
         if self.absolute is not None and other.absolute is not None:
             absolute = self.absolute + other.absolute
@@ -221,7 +215,7 @@ class Sum(Prior):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Term(Prior):
-    """A prior with a name. Its rates may be numbers, vectors (by component), matrices (by entry) or learned."""
+    """A prior with a name, whose rates are numbers, vectors (by component), matrices (by entry) or learned."""
 
     allows_arrays: ClassVar[bool] = True
     allows_negative: ClassVar[bool] = False
@@ -268,7 +262,7 @@ class Term(Prior):
 
     @property
     def is_learned(self) -> bool:
-        """Whether the rate has a prior of its own."""
+        """Whether the rate is learned, with a prior."""
         return isinstance(self._rate, Gamma)
 
     @property

@@ -79,7 +79,8 @@ def _draw_real(shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats
 
 
 def _tangent_point(linear: Floats, rest: Floats, pairwise: float, max_rate: float, rng: np.random.Generator) -> Floats:
-    """Return t near the mean row sum under the tilted prior. Any t is valid; a nearer one is accepted more often."""
+    """Return t near the mean row sum under the tilted prior."""
+    # Any t is valid; a nearer one is accepted more often.
     repeats = 64
     shift = np.full((max(len(linear), len(rest)), 1), np.sqrt(linear.shape[1] / pairwise))
     for _ in range(8):

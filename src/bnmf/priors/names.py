@@ -52,13 +52,7 @@ def as_prior(prior: Any) -> Prior:
 
 
 def allows_negative(prior: Any) -> bool:
-    """Return whether W Z can be negative under a prior.
-
-    Examples
-    --------
-    >>> allows_negative(("ard", "normal")), allows_negative("ard")
-    (True, False)
-    """
+    """Return whether W Z can be negative under a prior."""
     return any(of_factor.is_real for of_factor in as_pair(prior))
 
 
@@ -72,13 +66,7 @@ def as_pair(prior: Any) -> tuple[Prior, Prior]:
 
 
 def to_record(prior: Prior) -> list[dict[str, Any]]:
-    """Return a prior in a form that JSON can hold.
-
-    Examples
-    --------
-    >>> to_record(L2Squared(0.1) + L1([1, 2]))
-    [{'prior': 'L2Squared', 'rate': 0.1, 'by': 'factor'}, {'prior': 'L1', 'rate': [1.0, 2.0], 'by': 'factor'}]
-    """
+    """Return a prior in a form that JSON can hold."""
     return [
         {"prior": type(term).__name__, **{item.name: _plain(getattr(term, item.name)) for item in fields(term)}}
         for term in prior.terms

@@ -79,7 +79,7 @@ class LongRunWarning(UserWarning):
 
 
 class _Job:
-    """What the chains of one run share."""
+    """Model, store and progress that the chains of one run share."""
 
     def __init__(
         self, model: Model, schedule: Schedule, store: Store, seed: int, options: dict[str, Any], progress: bool | str

@@ -42,14 +42,13 @@ class CheckpointError(ValueError):
 
 
 class DiskStore(DrawStore):
-    """Keeps draws and states in a directory.
+    """Keeps draws and states in a directory."""
 
-    Draws are plain .npy files, mapped into memory and filled in place. The state of each chain is a small file that is
-    replaced atomically after the draws before it are on disk, and holds their checksums. Whatever a killed process
-    wrote after its last state is drawn again, with the same result. A run takes the first chains and draws of what is
-    there, and draws what is not: files that are too small are replaced by larger copies, one after the other.
-    `settings` are everything else that determines the draws, from :func:`describe`.
-    """
+    # Draws are plain .npy files, mapped into memory and filled in place. The state of each chain is a small file that
+    # is replaced atomically after the draws before it are on disk, and holds their checksums. Whatever a killed process
+    # wrote after its last state is drawn again, with the same result. A run takes the first chains and draws of what is
+    # there, and draws what is not: files that are too small are replaced by larger copies, one after the other.
+    # `settings` are everything else that determines the draws, from `describe`.
 
     def __init__(
         self, model: Model, schedule: Schedule, dtype: Any, directory: str | os.PathLike[str], settings: dict[str, Any]
@@ -87,8 +86,6 @@ class DiskStore(DrawStore):
     def _lock_directory(self) -> None:
         """Create the directory and take a lock on it, which ends with the process."""
         try:
-            if self.directory.exists() and not self.directory.is_dir():
-                raise CheckpointError(f"checkpoint={str(self.directory)!r} is a file: give a directory")
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.directory / "lock", "a")  # noqa: SIM115 (kept open until `close`)
         except OSError as error:
@@ -139,7 +136,7 @@ class DiskStore(DrawStore):
         return self.directory / f"chain-{chain}.npz"
 
     def resume(self, chain: int) -> State | None:
-        """Return the last state of the chain that is on disk, or None. The draws before it are verified."""
+        """Return the last state of the chain on disk, before which all draws are verified, or None."""
         path = self._state_path(chain)
         if not path.exists():
             self._checksums[chain] = Checksums(f"{self._identity} {chain}", self.schedule)
@@ -184,10 +181,9 @@ class DiskStore(DrawStore):
 
 
 class Checksums:
-    """Checksums of the draws of a chain: one for each quantity and each piece of the run between two checkpoints.
+    """Checksums of the draws of a chain: one for each quantity and each piece of the run between two checkpoints."""
 
-    They depend on `identity`, so that files of different runs and chains cannot be mixed.
-    """
+    # They depend on `identity`, so that files of different runs and chains cannot be mixed.
 
     def __init__(self, identity: str, schedule: Schedule, ends: Array | None = None, sums: Array | None = None) -> None:
         self.identity, self.schedule = identity, schedule
@@ -205,7 +201,7 @@ class Checksums:
         self._ends.append(sweep)
 
     def damaged(self, quantities: Mapping[str, Array], sweep: int) -> str:
-        """Return what is not as it was written up to the end of the chain, or an empty string."""
+        """Return where the first damage is, up to the end of the chain, or an empty string."""
         if self.end != sweep:
             return "the record of checksums"
         begin = 0
@@ -220,7 +216,7 @@ class Checksums:
         return ""
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a file holds of these checksums."""
+        """Return the arrays that a file holds of these checksums."""
         return {"ends": np.array(self._ends, np.int64), "checksums": np.array(self._sums, np.uint64)}
 
     def _sum(self, name: str, array: Array, begin: int, end: int) -> int:

@@ -125,10 +125,8 @@ def step(model: Model, state: State, stream: Stream, workers: Workers | None = N
 
 
 def _runs_in_one_call(model: Model, noise: NoiseState, workers: Workers) -> bool:
-    """Return whether compiled code runs both half-sweeps at once: on small data, in one thread.
-
-    What needs more than their squared errors between them or at their end takes the longer way.
-    """
+    """Return whether compiled code runs both half-sweeps at once: on small data, in one thread."""
+    # What needs more than their squared errors between them or at their end takes the longer way.
     halves, updated_after = model.noise_model.halves, model.noise_model.updated_after
     last = noise.row if halves[-1] == "Z" else noise.column  # variances that the last squared errors are divided by
     is_plain = model.data.in_memory and not model.is_weighted
@@ -214,11 +212,9 @@ def with_latent_values(
     workers: Workers,
     priors: tuple[Coefficients, Coefficients] | None = None,
 ) -> tuple[Model, NoiseState]:
-    """Return the model of data with latent values drawn given factors and noise, and the noise given these values.
-
-    Latent are limited entries, and those with gross errors. These data belong to the workers of the chain, and hold
-    until the next call. With the priors of W and Zt, both are then drawn in place together with values beyond limits.
-    """
+    """Return the model of data with latent values drawn given factors and noise, and the noise given these values."""
+    # Latent are limited entries, and those with gross errors. These data belong to the workers of the chain, and hold
+    # until the next call. With the priors of W and Zt, both are then drawn in place together with values beyond limits.
     filled, own = workers.filled(model)
     has_outliers = model.noise_model.has_outliers
     options: dict[str, Any] = {"row_variance": noise.row, "column_variance": noise.column}
@@ -254,22 +250,10 @@ def sample(
     n_threads: int = 1,
     moves: Moves = MIXING,
 ) -> Iterator[State]:
-    """Yield the states of a chain, one after each of `n_sweeps` sweeps from a state, or without an end.
-
-    Up to sweep `n_warm_up` the variances of rows and columns are nearly equal: if they differ too early, a column that
-    is not fitted yet gets a large variance, and then no weight. They are small too: if all columns are taken for noise,
-    components vanish, and on small tables it takes hundreds of sweeps until they return.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bnmf.data import ObservedMatrix
-    >>> data = ObservedMatrix.from_data(np.arange(12.0).reshape(4, 3))
-    >>> model = Model(data, n_components=2, prior="gee")
-    >>> states = list(sample(model, Stream(seed=0), n_sweeps=5))
-    >>> [s.sweep for s in states], states[-1].W.shape, states[-1].Z.shape
-    ([1, 2, 3, 4, 5], (4, 2), (2, 3))
-    """
+    """Yield the states of a chain, one after each of `n_sweeps` sweeps from a state, or without an end."""
+    # Up to sweep `n_warm_up` the variances of rows and columns are nearly equal: if they differ too early, a column
+    # that is not fitted yet gets a large variance, and then no weight. They are small too: if all columns are taken for
+    # noise, components vanish, and on small tables it takes hundreds of sweeps until they return.
     with Workers(n_threads) as workers:
         state = start(model, stream, init, workers) if state is None else state
         warm_up = model.with_shared_noise() if state.sweep < n_warm_up else model

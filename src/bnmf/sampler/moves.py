@@ -1,4 +1,4 @@
-"""What a sweep does in addition to one draw of each row: it changes how fast a chain mixes, not where to."""
+"""Moves of a sweep in addition to one draw of each row: they change how fast a chain mixes, not its distribution."""
 
 from __future__ import annotations
 
@@ -13,17 +13,12 @@ from bnmf.utils.typing import Floats
 
 
 class Moves(NamedTuple):
-    """Settings of a sweep; all leave the posterior unchanged.
+    """Settings of a sweep; all leave the posterior unchanged."""
 
-    A row is drawn `n_passes` times given the sums over its entries, the scale of each component is drawn with
-    `rescale`, and each component is sheared with `n_partners` others, which change from sweep to sweep so that all come
-    in turn. With `interweave`, rows and columns with many values beyond a limit are also drawn together with these, on
-    data in memory.
-    """
-
-    n_passes: int = 2
-    rescale: bool = True
-    n_partners: int = 4
+    n_passes: int = 2  # draws of a row given the sums over its entries
+    rescale: bool = True  # whether the scale of each component is drawn
+    n_partners: int = 4  # others that each component is sheared with, which change so that all come in turn
+    # Whether rows and columns with many values beyond a limit are also drawn with these, on data in memory.
     interweave: bool = True
 
     def apply(

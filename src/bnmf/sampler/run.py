@@ -36,31 +36,25 @@ class InterruptedRunWarning(UserWarning):
 
 
 class Drawn(NamedTuple):
-    """What is kept of a run, in the user's units: the same number of draws of each chain.
+    """Results of a run, in the user's units: the same number of draws of each chain."""
 
-    W (chain, draw, rows, K) and Z (chain, draw, K, columns) are the factors, or only their moments, and `prediction`
-    the moments of W Z then. `traces` are draws of the noise and of other quantities (chain, draw, ...), and `train_mse`
-    (chain, sweep) is the mean squared error on the observed entries after every sweep, burn-in included.
-    """
-
-    W: Any
-    Z: Any
-    prediction: RunningMoments | None
-    traces: dict[str, Any]
-    train_mse: Floats
+    W: Any  # (chain, draw, rows, K), or only the moments
+    Z: Any  # (chain, draw, K, columns), or only the moments
+    prediction: RunningMoments | None  # the moments of W Z then
+    traces: dict[str, Any]  # draws of the noise and of other quantities (chain, draw, ...)
+    train_mse: Floats  # (chain, sweep): mean squared error on the observed entries, burn-in included
 
 
 class Run:
-    """Chains of a model that can be continued: :meth:`sampled` and :meth:`extended` return another run.
+    """Chains of a model that can be continued: :meth:`sampled` and :meth:`extended` return another run."""
 
-    Its draws are those of a single run of that length, because every sweep of every chain has its own random stream. A
-    pickled run can be continued too. A sampled run has the `schedule` that it was to have, the `counts` of draws of its
-    chains, and what is kept of them as `drawn`: after Ctrl-C a part of what was requested.
-    """
+    # Its draws are those of a single run of that length, because every sweep of every chain has its own random stream.
+    # A pickled run can be continued too.
 
-    schedule: Schedule
-    counts: list[int]
-    drawn: Drawn
+    # Of a run that was sampled:
+    schedule: Schedule  # that it was to have
+    counts: list[int]  # draws of each chain
+    drawn: Drawn  # what is kept of them: after Ctrl-C a part of what was requested
     _is_in_time: bool
 
     def __init__(
@@ -82,7 +76,7 @@ class Run:
     def sampled(
         self, schedule: Schedule, *, n_jobs: int = 1, progress: bool | str = False, deadline: float | None = None
     ) -> Run:
-        """Return a run that has been sampled to the end of a schedule. What this one has is not drawn again."""
+        """Return a run that has been sampled to the end of a schedule, without drawing again what this one has."""
         self._warn_if_large(schedule, n_jobs)
         store = self._store_for(schedule)
         options = {"init": self.init, "moves": self.moves, "n_jobs": n_jobs, "progress": progress}
@@ -101,7 +95,7 @@ class Run:
         return after
 
     def extended(self, n_draws: int, *, n_jobs: int = 1, progress: bool = False, deadline: float | None = None) -> Run:
-        """Return a run with more draws of every chain. Chains that were cut off catch up."""
+        """Return a run with more draws of every chain; those that were cut off catch up."""
         if self.checkpoint is not None and not (self.checkpoint / SETTINGS_FILE).exists():
             raise CheckpointError(
                 f"checkpoint={str(self.checkpoint)!r}, which holds the states of this fit, is gone: fit again"

@@ -12,19 +12,15 @@ from bnmf.utils.typing import Floats
 
 
 class State(NamedTuple):
-    """One state of a chain, in units of the model.
+    """One state of a chain, in units of the model."""
 
-    W and Zt have shapes (rows, K) and (columns, K). `squared_error` and `log_likelihood` are those of the observed
-    entries, and `sweep` counts the sweeps so far.
-    """
-
-    W: Floats
-    Zt: Floats
+    W: Floats  # (rows, K)
+    Zt: Floats  # (columns, K)
     noise: NoiseState
     rates: Rates
-    squared_error: float
-    log_likelihood: float
-    sweep: int
+    squared_error: float  # of the observed entries
+    log_likelihood: float  # of the observed entries
+    sweep: int  # number of sweeps so far
 
     @property
     def Z(self) -> Floats:

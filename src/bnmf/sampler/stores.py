@@ -54,12 +54,11 @@ def stored_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
 
 
 class Store:
-    """Receives the state of every chain after every sweep. Subclasses decide what is kept of the factors.
+    """Receives the state of every chain after every sweep; subclasses decide what is kept of the factors."""
 
-    `traces` has draws of the noise and of other quantities, with leading axes (chain, draw); `train_mse` (chain, sweep)
-    the mean squared error after every sweep, NaN for those to come; `states` the last state of each chain that has
-    begun.
-    """
+    # `traces` has draws of the noise and of other quantities, with leading axes (chain, draw); `train_mse` (chain,
+    # sweep) the mean squared error after every sweep, NaN for those to come; `states` the last state of each chain that
+    # has begun.
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
         self.model = model
@@ -105,7 +104,7 @@ class Store:
         return array[: shape[0], : shape[1]]
 
     def _existing(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array | None:
-        """Return what there is of a quantity, which may have fewer or more chains and draws."""
+        """Return the stored array of a quantity, which may have fewer or more chains and draws."""
         return self._arrays.get(name)
 
     def _create(self, name: str, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> Array:

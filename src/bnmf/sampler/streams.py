@@ -35,7 +35,7 @@ class Stream:
         return key_of(*self._seed_words, self.chain, sweep, part)
 
     def generator(self, key: Key) -> np.random.Generator:
-        """Return the NumPy generator of this stream, started from a key. It is valid until the next call."""
+        """Return the NumPy generator of this stream, started from a key, which is valid until the next call."""
         self._key[0], self._key[1] = key
         self._philox.state = self._start  # creating a new generator would take four times as long
         return self._generator

@@ -36,12 +36,10 @@ def sample_until_converged(
     n_jobs: int = 1,
     progress: bool = False,
 ) -> tuple[Run, Ending]:
-    """Sample until the Monte Carlo error of predictions is small, time is up, or memory is full.
-
-    `predictions` returns draws (chain, draw, n) of some predictions of a run in units of their predictive standard
-    deviation. The last `reserve` seconds before the deadline are for the first draws only, which are taken in any case
-    with `always_first`.
-    """
+    """Sample until the Monte Carlo error of predictions is small, time is up, or memory is full."""
+    # `predictions` returns draws (chain, draw, n) of some predictions of a run in units of their predictive standard
+    # deviation. The last `reserve` seconds before the deadline are for the first draws only, which are taken in any
+    # case with `always_first`.
     began = time.monotonic()
     run = run.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=None if always_first else deadline)
     speed = _n_sweeps(schedule) / _seconds_since(began)

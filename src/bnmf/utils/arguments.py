@@ -87,7 +87,10 @@ def path(value: Any, name: str, kind: str = "file") -> Path:
 
 def checkpoint_directory(value: Any) -> Path:
     """Return the argument `checkpoint` as an absolute path: a relative one changes with the working directory."""
-    return path(value, "checkpoint", "directory").absolute()
+    found = path(value, "checkpoint", "directory").absolute()
+    if os.path.isfile(found):  # `Path.is_file` raises an error if the name is too long
+        raise ValueError(f"checkpoint={str(value)!r} is a file: give a directory")
+    return found
 
 
 def positions(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[Indices, Indices]:

@@ -36,14 +36,7 @@ def size(n_bytes: float) -> str:
 
 
 def labels(names: pd.Index | None, positions: Any, kind: str) -> list[str]:
-    """Return the names at some positions as text, or numbers where there are no names.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> labels(pd.Index(["a", "b"]), [1], "row"), labels(None, [1], "row")
-    (['b'], ['row 1'])
-    """
+    """Return the names at some positions as text, or numbers where there are no names."""
     if names is None:
         return [f"{kind} {position}" for position in positions]
     chosen = (names[int(position)] for position in positions)
@@ -52,13 +45,7 @@ def labels(names: pd.Index | None, positions: Any, kind: str) -> list[str]:
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text of at most `width` characters, cut in the middle: the ends of names tell them apart.
-
-    Examples
-    --------
-    >>> shortened("short", 12), shortened("a very long name (2)", 12)
-    ('short', 'a very…e (2)')
-    """
+    """Return a text of at most `width` characters, cut in the middle: the ends of names tell them apart."""
     if len(text) <= width:
         return text
     end = (width - 1) // 2
@@ -66,13 +53,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def short_names(names: Sequence[str], width: int) -> list[str]:
-    """Return names of at most `width` characters; long ones lose the words that all names begin with.
-
-    Examples
-    --------
-    >>> short_names(["patient number 1 of 2", "patient number 2 of 2"], 12)
-    ['…1 of 2', '…2 of 2']
-    """
+    """Return names of at most `width` characters; long ones lose the words that all names begin with."""
     first, last = min(names, default=""), max(names, default="")
     n_shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
     words = re.match(r".{3,}[\s_/:,.-]", first[:n_shared])
@@ -81,13 +62,7 @@ def short_names(names: Sequence[str], width: int) -> list[str]:
 
 
 def printable(text: str) -> str:
-    r"""Return a text whose control and formatting characters, which a terminal would obey, are shown as escapes.
-
-    Examples
-    --------
-    >>> printable("red \x1b[31m, end\n")
-    'red \\x1b[31m, end\n'
-    """
+    """Return a text whose control and formatting characters, which a terminal would obey, are shown as escapes."""
     if text.isprintable():
         return text
     return "".join(
