@@ -93,6 +93,24 @@ def test_names_numbers_and_settings(tmp_path):
     np.testing.assert_allclose(shown, table.to_numpy()[np.ix_(rows, columns)], rtol=1e-3)
 
 
+def test_components_are_judged_by_the_verdict_alone(tmp_path):
+    """Components that are as weak as noise are neither counted in the first sentence nor green."""
+    strength = np.array([1.0, 1.0, 0.01])
+    posterior = fake()
+    posterior = replace(posterior, W=posterior.W * strength)
+    active = posterior.active_components
+    assert active.sum() == 2
+    assert "2 of 3 components stand out" in posterior.verdict["components"].text
+    html = written(tmp_path, posterior, table_of(posterior))
+    assert "modelled by 2 components." in Page(html).text
+    badges = re.findall(r'<span class="badge (\w+)">([^<]*)</span>', html)
+    words = "found by 2 of 2 chains"
+    expected = [("good", words) if each else ("usable", f"{words}, as weak as noise") for each in active]
+    assert badges == expected
+    none = replace(posterior, W=posterior.W * 1e-3)
+    assert "modelled by no component that stands out." in Page(written(tmp_path, none, table_of(posterior))).text
+
+
 def test_a_fitted_model_knows_its_data(tmp_path):
     X = table_of(fake(12, 5))
     model = BayesianNMF(1, n_chains=2, burn_in=5, n_draws=10, random_state=0, calibrate=False)

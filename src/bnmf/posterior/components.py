@@ -13,7 +13,7 @@ from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
 if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior
 
-# Share of all predictions below which a component counts as vanished.
+# Share of all predictions below which a component is not drawn; which components are active does not depend on it.
 MIN_SHARE = 1e-3
 # Strength of a component, in units of the largest one that pure noise is expected to have, from which it is active.
 MIN_STRENGTH = 2.0
@@ -82,11 +82,6 @@ class Components:
             posterior.alignment.agrees.sum(axis=0),
             posterior,
         )
-
-    @property
-    def n_present(self) -> int:
-        """Number of components that have not vanished."""
-        return int((self.sizes >= MIN_SHARE).sum())
 
     def row_order(self) -> Indices:
         """Return the rows, grouped by the component that makes most of each."""

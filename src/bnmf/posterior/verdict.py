@@ -127,9 +127,9 @@ def level_of(value: float, limits: tuple[float, float]) -> str:
     return GOOD if value <= limits[0] else USABLE if value <= limits[1] else POOR
 
 
-def level_of_component(n_found: int, n_chains: int) -> str:
+def level_of_component(n_found: int, n_chains: int, *, is_active: bool) -> str:
     """Return the level of a component that so many of the chains have found."""
-    return GOOD if n_found == n_chains else USABLE
+    return GOOD if is_active and n_found == n_chains else USABLE
 
 
 def of_posterior(posterior: BasePosterior) -> Verdict:

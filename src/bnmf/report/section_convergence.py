@@ -70,7 +70,8 @@ depend on the start.</p>
 sweep{unit}. After the burn-in the lines should be flat and
 overlap. A chain that stays above the others is stuck in a worse mode.</figcaption></figure>
 <figure>{dots}<figcaption>Which chain found which component (a full dot), the largest first. Interpret a component if
-all chains found it. Chain {posterior.alignment.reference} fits best, and the others are compared with it.</figcaption>
+all chains found it and it stands out from the noise. Chain {posterior.alignment.reference} fits best, and the
+others are compared with it.</figcaption>
 </figure>
 </div>
 {_check(overview)}
