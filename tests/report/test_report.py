@@ -179,7 +179,7 @@ def test_intervals_and_notes_that_fail_are_said_first(tmp_path):
     text = Page(written(tmp_path, posterior, table_of(posterior))).text
     assert "Do not rely on the predictions and their intervals." in text
     assert "Of 500 entries hidden for this purpose 50% are inside their 90% intervals" in text
-    assert "50% of 500 entries hidden for this purpose are inside their 90% intervals" in text
+    assert "50% is the coverage: of 500 entries hidden for this purpose 50% are inside their 90% intervals" in text
 
     as_promised = replace(calibration, inside=np.arange(500) % 10 > 0)
     verdict = replace(fake(), calibration=as_promised).verdict
