@@ -164,8 +164,8 @@ Noise = Annotated[
     _named(
         "--noise",
         _noises,
-        "What has a noise variance of its own: column, row, both or common; contaminated and student-t expect gross "
-        "errors, and auto takes column or contaminated.",
+        "Whose noise variances differ: those of column, row or both; common is one for all. contaminated and student-t "
+        "expect gross errors, and auto takes column, contaminated or student-t.",
     ),
 ]
 Scale = Annotated[
