@@ -237,6 +237,7 @@ def test_settings_name_the_noise():
         ({"df": np.full((2, 30), 4.0)}, "Student's t, scale of each column"),
         ({"noise_factor": np.full((1, 12), 2.0)}, "of each column, times the known noise of each entry"),
         ({"outlier_share": np.full((2, 30, 12), 0.03)}, "of each column, and gross errors in 3.0% of the entries"),
+        ({"outlier_share": np.full((2, 30, 12), 3e-4)}, "of each column, and gross errors in <0.1% of the entries"),
     ):
         assert words in Page(section_settings.section(fake(**options), None)).text
 
