@@ -70,7 +70,7 @@ def several(name: str, metavar: str, text: str) -> Any:
 
 @dataclass
 class Reading:
-    """How a table is read. A command with a parameter of this class has an option for each field."""
+    """How a table is read, with an option for each field in commands that have a parameter of this class."""
 
     triples: Annotated[bool, option("--triples", "A text with a row, a column and a value in each line.")] = False
     missing: Annotated[

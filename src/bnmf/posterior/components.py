@@ -50,16 +50,12 @@ class TopEntries(NamedTuple):
 
 @dataclass(frozen=True)
 class Components:
-    """Means of the aligned factors, and the shares of predictions that each component makes.
+    """Means of the aligned factors, and the shares of predictions that each component makes."""
 
-    Columns of W have mean 1. A weight of 2 is twice that of an average row, and entry (k, j) of Z is what component k
-    adds to column j in an average row, in the units of the data. Columns are compared in the units of the fit, and
-    shares are of predictions above the offset. Where entries may be negative, columns of W have a mean square of 1, and
-    shares and orders are those of magnitudes.
-    """
-
-    W: Floats  # (rows, K)
-    Z: Floats  # (K, columns)
+    # Columns are compared in the units of the fit, and shares are of predictions above the offset. Where entries may be
+    # negative, columns of W have a mean square of 1, and shares and orders are those of magnitudes.
+    W: Floats  # (rows, K): columns have mean 1, so a weight of 2 is twice that of an average row
+    Z: Floats  # (K, columns): entry (k, j) is added to column j in an average row, in the units of the data
     sizes: Floats  # (K,): share of all predictions
     row_shares: Floats  # (rows, K): shares of the predictions of each row
     column_shares: Floats  # (K, columns): shares of the predictions of each column
