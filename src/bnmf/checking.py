@@ -250,7 +250,7 @@ def _hidden_parts(
 
 
 def _predict(model: BayesianNMF, hides_length: bool, limits: dict[str, Floats], repeat: _Repeat) -> dict[str, Any]:
-    """Return what `bnmf impute` would fill in, and whether its intervals contain the hidden entries."""
+    """Return the values of `bnmf impute`, and whether its intervals contain the hidden entries."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it becomes a note
         warnings.simplefilter("ignore", InterruptedRunWarning)
@@ -269,7 +269,7 @@ def _predict(model: BayesianNMF, hides_length: bool, limits: dict[str, Floats], 
 
 
 def _impute(imputer: Any, stand_ins: Floats, repeat: _Repeat) -> dict[str, Any]:
-    """Return what another imputer fills in after scaling."""
+    """Return the values of another imputer after scaling."""
     scaler = StandardScaler()
     rest = np.where(np.isnan(stand_ins), repeat.rest, stand_ins)
     # Their regressions are so small that threads cost more than they save.

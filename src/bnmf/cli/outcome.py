@@ -84,7 +84,7 @@ def _expanded(function: Callable[..., None]) -> tuple[list[inspect.Parameter], d
 
 
 def one_line(error: Exception | str) -> str:
-    """Return what an error says in one line, without signs that a terminal would obey."""
+    """Return the message of an error in one line, without signs that a terminal would obey."""
     from bnmf.utils.text import printable
 
     if isinstance(error, OSError) and error.strerror and error.filename is not None:

@@ -1,4 +1,4 @@
-"""What a command says, and where: plain lines, with colour only in a terminal."""
+"""Output of commands: plain lines, with colour only in a terminal."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 def facts_of(table: Table) -> list[str]:
-    """Return what a table holds, in a few lines."""
+    """Return the contents of a table in a few lines."""
     import numpy as np
 
     from bnmf.tables.cells import are_almost_numbers, number
@@ -122,7 +122,7 @@ def facts_of(table: Table) -> list[str]:
     if table.limits is not None:
         np.add.at(of_rows, table.limits.rows, 1)
         np.add.at(of_columns, table.limits.columns, 1)
-    then = "a typical row is predicted", "nothing tells what belongs there, and impute leaves it empty"
+    then = "a typical row is predicted", "impute leaves it empty"
     sides = ("row", of_rows, table.row_labels), ("column", of_columns, table.column_labels)
     for (what, counts, labels), consequence in zip(sides, then, strict=True):
         empty = [labels[at] for at in np.flatnonzero(counts == 0)]

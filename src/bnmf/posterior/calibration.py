@@ -87,7 +87,7 @@ class Calibration:
 
     @classmethod
     def from_array(cls, array: Floats) -> Calibration:
-        """Return what :meth:`to_array` was made of."""
+        """Return the calibration that :meth:`to_array` was called for."""
         columns, inside, errors, errors_of_mean = array
         return cls(columns.astype(np.intp), inside.astype(bool), errors, errors_of_mean)
 

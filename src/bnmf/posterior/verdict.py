@@ -61,7 +61,7 @@ SHARPNESS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about one purpose of a fit."""
+    """A finding about one purpose of a fit."""
 
     purpose: str  # fit, predictions, intervals, noise or components
     level: str  # good, usable, poor or unknown
@@ -108,7 +108,7 @@ class Verdict:
         return next(level for level in HEADLINES if level in judged)
 
     def headline(self, uncertainty: float) -> tuple[str, str]:
-        """Return what is said of the predictions as a whole, and of imputed values, given their uncertainty."""
+        """Return a sentence on the predictions as a whole, and one on imputed values, given their uncertainty."""
         words = UNMEASURED if self.level == GOOD and "intervals" not in self else HEADLINES[self.level]
         sharpness = next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
         return words, sharpness if self.level in (GOOD, USABLE) else ""
@@ -180,7 +180,7 @@ def on_coverage(calibration: Calibration, names: pd.Index | None) -> Finding:
     advice = ""
     if level != GOOD:
         advice = 'the intervals are too narrow: try noise="student-t" or fewer components'
-        if coverage > PROB:  # too wide, which misleads nobody
+        if coverage > PROB:  # wider than necessary, but no value is missed
             level, advice = USABLE, "the intervals are too wide"
     table = calibration.by_column()
     table = table[table["n"] >= MIN_HIDDEN]

@@ -132,7 +132,7 @@ line both are equal.</figcaption></figure>
 
 
 def _hidden(posterior: Posterior) -> str:
-    """Return what was measured on hidden entries, or how to measure it."""
+    """Return coverage and error of hidden entries, or how to measure them."""
     calibration = posterior.calibration
     if calibration is None:
         return (

@@ -60,7 +60,7 @@ def write_report(
     if found.is_dir():
         raise IsADirectoryError(f"path must be the name of a file, and {found} is a directory")
     if not found.parent.is_dir():
-        raise FileNotFoundError(f"path must be in a directory that is there, and {found.parent} is none")
+        raise FileNotFoundError(f"path must be in a directory that exists, and {found.parent} is not a directory")
     posterior = posterior_of(fit)
     if not isinstance(posterior, Posterior):
         raise TypeError(

@@ -45,7 +45,7 @@ class ReadOptions:
 
     @cached_property
     def missing_words(self) -> frozenset[str]:
-        """What counts as missing, in small letters."""
+        """Words that count as missing, in small letters."""
         return MISSING_WORDS | {word.strip().lower() for word in self.missing}
 
     @cached_property

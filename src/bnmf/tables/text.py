@@ -99,7 +99,7 @@ def decoded(content: bytes) -> str:
 
 
 def line_end_of(text: str) -> str:
-    """Return what ends the lines of a text."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
