@@ -185,6 +185,7 @@ def errors(**sizes):
         ({"own": 1, "mean": 1, "knn": 1.1}, "usable", "no better by bnmf than by the column mean, and no", "will do"),
         ({"own": 1.2, "mean": 1, "knn": 1.1}, "poor", "worse by bnmf than by the column mean. As far", "will do"),
         ({"own": 1.2, "mean": 1, "knn": 0.8}, "poor", "worse", "with 80% of its absolute error. Use KNNImputer here"),
+        ({"own": 0.97, "mean": 1}, "usable", "no better", "will do"),
         ({"own": 0, "mean": 0, "knn": 0}, "usable", "no better", "will do"),
     ],
 )

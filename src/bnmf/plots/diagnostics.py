@@ -74,9 +74,12 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     if posterior.noise_factor is not None:  # of a column as a whole
         variance = variance.reshape(*variance.shape[:2], -1) * np.mean(posterior.noise_factor**2, axis=0)
     sd, scale = np.sqrt(variance), look.column_scale(posterior)
-    label = f"noise, {posterior.law.spread}"
+    label = f"noise ({posterior.law.spread})"
     if scale is not None:
-        sd, label = sd.reshape(*sd.shape[:2], -1) / scale, f"noise over the scale of the column, {posterior.law.spread}"
+        sd, label = (
+            sd.reshape(*sd.shape[:2], -1) / scale,
+            f"noise over the scale of the column\n({posterior.law.spread})",
+        )
     if sd.ndim == 2 or np.allclose(sd, sd[:, :, :1]):  # common noise differs between columns by their scales only
         _densities(sd if sd.ndim == 2 else sd[:, :, 0], ax)
     else:
