@@ -98,6 +98,7 @@ def _densities(sd: Floats, ax: Axes) -> None:
         density = np.histogram(draws, edges, density=True)[0]
         ax.plot(centres, density, drawstyle="steps-mid", **look.chain_line(chain, len(sd), len(centres)))
     ax.set(ylabel="posterior density", ylim=(0, None))
+    ax.locator_params(axis="x", nbins=6)  # so that numbers of many digits do not overlap
     look.tidy(ax)
     look.legend(ax)
 
