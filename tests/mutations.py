@@ -646,6 +646,10 @@ MUTATIONS = [Mutation(*row) for row in [
      ")", "tests/posterior/test_verdict.py::test_predictions_that_are_worse_than_the_mean_of_a_column"),
     ("learned offsets counted among the components", "model/build.py", "n_components + n_fixed - n_given",
      "n_components", "tests/model/test_fixed.py::test_offsets_of_columns_are_learned[2]"),
+    ("a component as weak as noise called good", "posterior/verdict.py", "GOOD if is_active and n_found",
+     "GOOD if n_found", "tests/report/test_report.py::test_components_are_judged_by_the_verdict_alone"),
+    ("a method with hardly smaller errors called better", "posterior/verdict.py",
+     "own.mean() > ratio * others.mean() and", "", "tests/posterior/test_verdict.py::test_which_method_is_best"),
     ("an outlier not noted", "posterior/notes.py", "np.flatnonzero(gaps > WIDEST_GAP)", "np.flatnonzero(gaps > np.inf)",
      "tests/posterior/test_notes.py::test_an_outlier_is_named"),
     # Entries with individual precisions.

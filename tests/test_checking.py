@@ -9,10 +9,10 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes t
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from bnmf import BayesianNMF, NMFImputer, check_table, checking
-from bnmf.checking import _compared, _hidden_parts
+from bnmf.checking import _hidden_parts
 from bnmf.imputer import ANY_TABLE
 from bnmf.posterior import verdict
-from bnmf.posterior.verdict import Finding
+from bnmf.posterior.verdict import Finding, Verdict
 from bnmf.sampler.run import Ending, Run
 
 SHORTEST = BayesianNMF(1, **ANY_TABLE, n_chains=1, burn_in=5, n_draws=5)
@@ -177,51 +177,14 @@ def test_methods_that_would_take_too_long_are_limited(monkeypatch):
 # --- what is concluded
 
 
-def squares(**sizes):
-    """Return squared errors of 400 entries with the same randomness for each method."""
-    noise = np.random.default_rng(0).normal(size=400) ** 2
-    names = {"own": "bnmf", "mean": "column mean", "knn": "KNNImputer", "iterative": "IterativeImputer"}
-    return {names[key]: size**2 * noise for key, size in sizes.items()}
-
-
-@pytest.mark.parametrize(
-    ("sizes", "begin", "end"),
-    [
-        ({"own": 0.5, "mean": 1, "knn": 0.7, "iterative": 0.8}, "predicts hidden entries best here, with 50%", ""),
-        ({"own": 0.5, "mean": 1}, "predicts hidden entries best here, with 50%", ""),
-        ({"own": 0.6, "mean": 1, "knn": 0.6, "iterative": 0.8}, "and KNNImputer predict", "60% and 60% of the error"),
-        ({"own": 1, "mean": 1, "knn": 1.1}, "predicts hidden entries no better than the column mean, and neither", ""),
-        ({"own": 1.2, "mean": 1, "knn": 1.1}, "predicts hidden entries worse than the column mean:", "will do."),
-        ({"own": 1.2, "mean": 1, "knn": 0.8}, "predicts hidden entries worse", "with 80% of its error: use KNN"),
-    ],
-)
-def test_which_is_best(sizes, begin, end):
-    sentence = _compared(squares(**sizes))
-    assert sentence.startswith(f"bnmf {begin}")
-    assert end in sentence
-
-
-def test_another_imputer_is_best():
-    sentence = _compared(squares(own=0.6, mean=1, knn=0.7, iterative=0.5))
-    assert sentence.startswith("IterativeImputer predicts")
-    assert sentence.endswith("if you need no intervals.")
-
-
-def test_a_difference_within_chance_does_not_count():
-    rng = np.random.default_rng(0)
-    found = {"bnmf": rng.exponential(size=30), "column mean": 1.1 * rng.exponential(size=30)}
-    assert "no better than the column mean" in _compared(found)
-    assert "no better" in _compared({method: values[:1] for method, values in found.items()})
-
-
 def test_the_verdict_judges_intervals_and_chains(monkeypatch):
     judged = []
 
-    def on_coverage(hidden, names):
+    def on_intervals(hidden, names, has_offset):
         judged.append((hidden, names))
-        return Finding("intervals", "poor", "too few are inside", "do something")
+        return [Finding("intervals", "poor", "too few are inside", "do something")]
 
-    monkeypatch.setattr(checking, "on_coverage", on_coverage)
+    monkeypatch.setattr(checking, "on_intervals", on_intervals)
     monkeypatch.setattr(verdict, "PREDICTION_ERRORS", (0.0, 0.0))
     found = check(pd.DataFrame(example(), columns=list("abcdef")), n_repeats=2)
     ((hidden, names),) = judged
@@ -233,8 +196,10 @@ def test_the_verdict_judges_intervals_and_chains(monkeypatch):
     # In words: escaped in a notebook.
     shown = repr(found)
     assert all(text in shown for text in (*found.table.index, found.conclusion))
-    other = checking.TableCheck(found.table, found.by_column, "not in <b>", ("<i>",))
-    assert "not in &lt;b&gt;" in other._repr_html_()
+    other = checking.TableCheck(
+        found.table, found.by_column, Verdict((Finding("errors", "good", "not in <b>"),)), ("<i>",)
+    )
+    assert "Not in &lt;b&gt;" in other._repr_html_()
     assert "Note: &lt;i&gt;" in other._repr_html_()
     assert repr(other).endswith("Note: <i>")
 

@@ -84,7 +84,7 @@ def test_outliers_do_not_spoil_a_fit_with_student_t(noise):
 def test_outliers_spoil_a_fit_with_gaussian_noise_which_says_so():
     mean, X, dirty, hidden = with_outliers()
     clean = error("column", X, mean, hidden)[0]
-    with pytest.warns(ConvergenceWarning, match="column .* has outliers .* or use noise='student-t'"):
+    with pytest.warns(ConvergenceWarning, match="column .* has outliers .* or use noise=.student-t."):
         found = error("column", dirty, mean, hidden)[0]
     assert found > 10.0 * clean
 

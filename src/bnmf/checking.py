@@ -25,7 +25,7 @@ from bnmf.estimator import BayesianNMF
 from bnmf.imputer import ANY_TABLE, NMFImputer
 from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.summary import table_html
-from bnmf.posterior.verdict import POOR, on_coverage, on_use
+from bnmf.posterior.verdict import POOR, Verdict, on_intervals, on_methods, on_repeats, on_use
 from bnmf.sampler.chains import LongRunWarning
 from bnmf.sampler.run import Ending, InterruptedRunWarning
 from bnmf.utils import arguments
@@ -42,11 +42,6 @@ N_NEAREST_FEATURES = 20
 # KNNImputer computes the distances of all pairs of rows.
 MAX_ROWS_OF_KNN = 10_000
 
-# Standard errors from which a difference counts.
-N_STANDARD_ERRORS = 2.0
-# Hidden entries from which two standard errors of the coverage are below 0.1.
-MIN_HIDDEN = 36
-
 
 @dataclass(frozen=True, repr=False)
 class TableCheck:
@@ -61,16 +56,21 @@ class TableCheck:
     by_column : DataFrame
         For each column of X: the number of entries that were `hidden`, and `error` and `coverage` of bnmf there. NaN
         where nothing was hidden.
-    conclusion : str
-        What the numbers mean, in a few sentences.
+    verdict : Verdict
+        What the numbers mean: findings on the errors, compared with those of the others, and on the intervals.
     notes : tuple of str
         What was left out, and what is wrong with the fits.
     """
 
     table: pd.DataFrame
     by_column: pd.DataFrame
-    conclusion: str
+    verdict: Verdict
     notes: tuple[str, ...] = ()
+
+    @property
+    def conclusion(self) -> str:
+        """The verdict in a few sentences."""
+        return " ".join(finding.text for finding in self.verdict)
 
     @property
     def n_hidden(self) -> int:
@@ -182,21 +182,15 @@ def check_table(
     methods: dict[str, Predict] = {BNMF: partial(_predict, model, progress, limits), **others}
     entries, seconds = _run(methods, repeats, scale, progress)
     n_failed = int(entries.groupby("repeat")["disagree"].first().sum())
-    if n_failed:
-        notes.append(
-            f"the chains' predictions disagree in {n_failed} of {n_repeats} repeats, so more draws may lower the error "
-            "of bnmf"
-        )
-    n = len(entries)
-    few = f"Only {n} entries were hidden, so this is no more than a hint. " if n < MIN_HIDDEN else ""
-    squares = {method: entries[method].to_numpy() for method in methods}
-    errors = np.sqrt(squares[BNMF]), np.sqrt(squares[COLUMN_MEAN])
-    hidden = Calibration(known[entries["column"]], entries["inside"].to_numpy(), *errors)
-    conclusion = f"{few}{_compared(squares)} {on_coverage(hidden, names).text}"
+    notes += Verdict(tuple(on_repeats(n_failed, n_repeats))).problems()
+    errors = {method: np.sqrt(entries[method].to_numpy()) for method in methods}
+    hidden = Calibration(known[entries["column"]], entries["inside"].to_numpy(), errors[BNMF], errors[COLUMN_MEAN])
+    # NMFImputer has an offset.
+    verdict = Verdict((*on_methods(errors), *on_intervals(hidden, names, has_offset=True)))
     by_column = hidden.by_column().reindex(range(array.shape[1]))
     by_column = by_column.assign(hidden=by_column["n"].fillna(0).astype(int))[["hidden", "error", "coverage"]]
     by_column.index = pd.RangeIndex(array.shape[1]) if names is None else names
-    return TableCheck(_table(entries, seconds), by_column, conclusion, tuple(notes))
+    return TableCheck(_table(entries, seconds), by_column, verdict, tuple(notes))
 
 
 def _dense(X: Any) -> Floats:
@@ -256,7 +250,7 @@ def _hidden_parts(
 
 
 def _predict(model: BayesianNMF, hides_length: bool, limits: dict[str, Floats], repeat: _Repeat) -> dict[str, Any]:
-    """Return what `bnmf impute` would fill in, and whether its intervals contain the hidden entries."""
+    """Return the values of `bnmf impute`, and whether its intervals contain the hidden entries."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it becomes a note
         warnings.simplefilter("ignore", InterruptedRunWarning)
@@ -275,7 +269,7 @@ def _predict(model: BayesianNMF, hides_length: bool, limits: dict[str, Floats], 
 
 
 def _impute(imputer: Any, stand_ins: Floats, repeat: _Repeat) -> dict[str, Any]:
-    """Return what another imputer fills in after scaling."""
+    """Return the values of another imputer after scaling."""
     scaler = StandardScaler()
     rest = np.where(np.isnan(stand_ins), repeat.rest, stand_ins)
     # Their regressions are so small that threads cost more than they save.
@@ -335,39 +329,3 @@ def _table(entries: pd.DataFrame, seconds: dict[str, float]) -> pd.DataFrame:
     table["coverage"] = pd.Series({BNMF: entries["inside"].mean()})
     table["seconds"] = pd.Series(seconds)
     return table.rename_axis("method")
-
-
-def _is_better(squares: Floats, others: Floats) -> bool:
-    """Return whether squared errors are smaller than others of the same entries, by more than chance explains."""
-    differences = others - squares
-    error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
-    return bool(differences.mean() > N_STANDARD_ERRORS * error)
-
-
-def _compared(squares: dict[str, Floats]) -> str:
-    """Return which method predicts best, and whether bnmf predicts at all."""
-    errors = {method: float(np.sqrt(of_entries.mean())) for method, of_entries in squares.items()}
-    ratios = {method: f"{error / errors[COLUMN_MEAN]:.0%}" for method, error in errors.items()}
-    own, mean = squares[BNMF], squares[COLUMN_MEAN]
-    rivals = sorted(set(squares) - {BNMF, COLUMN_MEAN}, key=errors.__getitem__)
-    rival = rivals[0] if rivals else None
-    if not _is_better(own, mean):
-        is_worse = _is_better(mean, own)
-        begin = f"bnmf predicts hidden entries {'worse' if is_worse else 'no better'} than the column mean"
-        if rival and _is_better(squares[rival], mean):
-            return f"{begin}, but {rival} does better, with {ratios[rival]} of its error: use {rival} here."
-        return (
-            f"{begin}{', and neither do the others' if rival and not is_worse else ''}: as far as can be told from "
-            f"{len(own):,} of them, the columns of this table say little about each other, and the column mean will do."
-        )
-    if rival is None or _is_better(own, squares[rival]):
-        return f"bnmf predicts hidden entries best here, with {ratios[BNMF]} of the error of the column mean."
-    if _is_better(squares[rival], own):
-        return (
-            f"{rival} predicts hidden entries best here, with {ratios[rival]} of the error of the column mean, and "
-            f"bnmf with {ratios[BNMF]}: use {rival} if you need no intervals."
-        )
-    return (
-        f"bnmf and {rival} predict hidden entries about equally well, with {ratios[BNMF]} and {ratios[rival]} of the "
-        "error of the column mean."
-    )

@@ -44,7 +44,7 @@ def hidden(complete: pd.DataFrame) -> Bools:
 
 
 def seen(complete: pd.DataFrame) -> Table:
-    """Return what the model sees of a table, with names."""
+    """Return a table as the model sees it, with names."""
     values = complete.mask(hidden(complete)).to_numpy()
     return Table(values, numpy_array(values), [*map(str, complete.index)], [*complete.columns])
 

@@ -98,7 +98,7 @@ FORMS = {  # a table, with @ before what is filled, and what is said
     "triples ask for pairs": (f"user,film,stars\n{RATINGS}u0,f0,@\n", ["1 line without a value", "Filled 1 entry"]),
     "a column without any entry": (
         "a,b,\n1,2,\n3,@,NA\n2,3,\n",
-        ["No observed entry in 1 column (column 3): nothing tells what belongs there, and impute ", "Filled 1 entry"],
+        ["No observed entry in 1 column (column 3): impute leaves it empty.", "Filled 1 entry"],
     ),
     "a limit is neither missing nor observed": (
         "id,a,b\nx,1,@<2\ny,2,3\nz,@,4\nw,2,5\n",

@@ -117,9 +117,11 @@ def test_noise():
     known = replace(posterior, noise_variance=np.ones((2, 30)), noise_factor=factor, scale=unit)
     ax = plots.plot_noise(known, axes())
     np.testing.assert_allclose(ax.lines[0].get_xdata(), np.sort(np.sqrt((factor**2).mean(axis=0)) / unit))
-    assert ax.get_xlabel() == "noise over the scale of the column, sd"
+    assert ax.get_xlabel() == "noise over the scale of the column\n(sd)"
     ax = plots.plot_noise(replace(posterior, df=np.full((2, 30), 4.0)), axes())
-    assert ax.get_xlabel().endswith("scale of Student's t")
+    assert ax.get_xlabel() == "noise (scale of Student's t)"
+    ax = plots.plot_noise(replace(posterior, outlier_share=np.full((2, 30, 4), 0.1)), axes())
+    assert ax.get_xlabel() == "noise (sd without gross errors)"
 
 
 def test_weights_and_rank():

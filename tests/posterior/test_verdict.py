@@ -11,7 +11,7 @@ import pytest
 from bnmf import BayesianNMF
 from bnmf.posterior import base, verdict
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.verdict import Finding, level_of, of_posterior, on_intervals
+from bnmf.posterior.verdict import Finding, level_of, of_posterior, on_intervals, on_methods, on_repeats
 
 
 def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibration=None, n_draws=100, r_hat=1.0):
@@ -158,6 +158,65 @@ def test_nothing_is_said_where_nothing_was_hidden():
     assert on_intervals(None, None) == []
     assert "intervals" not in of_posterior(fit())
     assert verdict.named(pd.Index([0, 4, 7, 9, 11]), None) == "columns 0, 4, 7 and 2 others"  # of many columns
+
+
+# --- other methods
+
+
+def errors(**sizes):
+    """Return absolute errors of 400 entries with the same randomness for each method."""
+    noise = np.abs(np.random.default_rng(0).normal(size=400))
+    names = {"own": "bnmf", "mean": "column mean", "knn": "KNNImputer", "iterative": "IterativeImputer"}
+    return {names[key]: size * noise for key, size in sizes.items()}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "level", "begin", "end"),
+    [
+        ({"own": 0.5, "mean": 1, "knn": 0.7, "iterative": 0.8}, "good", "best by bnmf, with 50%", "of the column mean"),
+        ({"own": 0.5, "mean": 1}, "good", "best by bnmf, with 50%", ""),
+        (
+            {"own": 0.6, "mean": 1, "knn": 0.6},
+            "good",
+            "about equally well by bnmf and KNNImputer, with 60% and 60%",
+            "",
+        ),
+        ({"own": 0.6, "mean": 1, "knn": 0.7, "iterative": 0.5}, "usable", "best by Iter", "if you need no intervals"),
+        ({"own": 1, "mean": 1, "knn": 1.1}, "usable", "no better by bnmf than by the column mean, and no", "will do"),
+        ({"own": 1.2, "mean": 1, "knn": 1.1}, "poor", "worse by bnmf than by the column mean. As far", "will do"),
+        ({"own": 1.2, "mean": 1, "knn": 0.8}, "poor", "worse", "with 80% of its absolute error. Use KNNImputer here"),
+        ({"own": 0.97, "mean": 1}, "usable", "no better", "will do"),
+        ({"own": 0, "mean": 0, "knn": 0}, "usable", "no better", "will do"),
+    ],
+)
+def test_which_method_is_best(sizes, level, begin, end):
+    (finding,) = on_methods(errors(**sizes))
+    assert finding.level == level
+    assert finding.text.startswith(f"Hidden entries are predicted {begin}")
+    assert f"{end}." in finding.text
+
+
+def test_a_difference_within_chance_does_not_count():
+    rng = np.random.default_rng(0)
+    found = {"bnmf": rng.exponential(size=30), "column mean": 1.1 * rng.exponential(size=30)}
+    for each, few in ((found, "30 entries were"), ({name: some[:1] for name, some in found.items()}, "1 entry was")):
+        hint, finding = on_methods(each)
+        assert (hint.level, hint.sentence) == ("unknown", f"only {few} hidden, so this is no more than a hint")
+        assert "no better" in finding.sentence
+
+
+def test_worse_than_the_mean_is_one_test():
+    """The comparison of a table and the verdict on a fit call the same errors worse, also where a few are large."""
+    rng = np.random.default_rng(0)
+    for own in (np.where(np.arange(400) == 7, 100.0, 0.9), rng.exponential(1.3, size=400)):
+        found = Calibration(np.arange(400) % 100, np.arange(400) % 10 > 0, own, np.ones(400))
+        (intervals,), (compared,) = on_intervals(found, None), on_methods({"bnmf": own, "column mean": np.ones(400)})
+        assert ("worse" in intervals.sentence) == (compared.level == "poor") == (own[7] < 100.0)
+
+
+def test_repeats_whose_chains_disagree():
+    assert on_repeats(0, 3) == []
+    assert on_repeats(1, 3)[0].sentence == "the chains' predictions disagree in 1 of 3 repeats"
 
 
 # --- all of it

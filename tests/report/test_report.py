@@ -93,6 +93,24 @@ def test_names_numbers_and_settings(tmp_path):
     np.testing.assert_allclose(shown, table.to_numpy()[np.ix_(rows, columns)], rtol=1e-3)
 
 
+def test_components_are_judged_by_the_verdict_alone(tmp_path):
+    """Components that are as weak as noise are neither counted in the first sentence nor green."""
+    strength = np.array([1.0, 1.0, 0.01])
+    posterior = fake()
+    posterior = replace(posterior, W=posterior.W * strength)
+    active = posterior.active_components
+    assert active.sum() == 2
+    assert "2 of 3 components stand out" in posterior.verdict["components"].text
+    html = written(tmp_path, posterior, table_of(posterior))
+    assert "modelled by 2 components." in Page(html).text
+    badges = re.findall(r'<span class="badge (\w+)">([^<]*)</span>', html)
+    words = "found by 2 of 2 chains"
+    expected = [("good", words) if each else ("usable", f"{words}, as weak as noise") for each in active]
+    assert badges == expected
+    none = replace(posterior, W=posterior.W * 1e-3)
+    assert "modelled by no component that stands out." in Page(written(tmp_path, none, table_of(posterior))).text
+
+
 def test_a_fitted_model_knows_its_data(tmp_path):
     X = table_of(fake(12, 5))
     model = BayesianNMF(1, n_chains=2, burn_in=5, n_draws=10, random_state=0, calibrate=False)
@@ -161,7 +179,7 @@ def test_intervals_and_notes_that_fail_are_said_first(tmp_path):
     text = Page(written(tmp_path, posterior, table_of(posterior))).text
     assert "Do not rely on the predictions and their intervals." in text
     assert "Of 500 entries hidden for this purpose 50% are inside their 90% intervals" in text
-    assert "50% of 500 entries hidden for this purpose are inside their 90% intervals" in text
+    assert "50% is the coverage: of 500 entries hidden for this purpose 50% are inside their 90% intervals" in text
 
     as_promised = replace(calibration, inside=np.arange(500) % 10 > 0)
     verdict = replace(fake(), calibration=as_promised).verdict
@@ -219,6 +237,7 @@ def test_settings_name_the_noise():
         ({"df": np.full((2, 30), 4.0)}, "Student's t, scale of each column"),
         ({"noise_factor": np.full((1, 12), 2.0)}, "of each column, times the known noise of each entry"),
         ({"outlier_share": np.full((2, 30, 12), 0.03)}, "of each column, and gross errors in 3.0% of the entries"),
+        ({"outlier_share": np.full((2, 30, 12), 3e-4)}, "of each column, and gross errors in <0.1% of the entries"),
     ):
         assert words in Page(section_settings.section(fake(**options), None)).text
 

@@ -41,7 +41,7 @@ def main(
       bnmf impute survey.csv -o filled.csv      # fill the gaps of a table
       bnmf check survey.csv                     # how well are they filled?
       bnmf fit survey.csv --out survey          # components, predictions, a report
-      bnmf fit --help                           # every command explains itself
+      bnmf fit --help                           # options of a command
     """
 
 

@@ -11,7 +11,7 @@ import typer
 from bnmf.cli import options
 from bnmf.cli.outcome import Debug, WrongUse, command
 from bnmf.cli.sampling import check_values
-from bnmf.cli.screen import Screen
+from bnmf.cli.screen import Screen, as_options
 
 if TYPE_CHECKING:
     from bnmf.checking import TableCheck
@@ -64,7 +64,8 @@ def check(
     _show(found, screen)
     if by_column:
         _show_columns(found, screen)
-    screen.explain(found.conclusion, style="bold")
+    findings = (replace(finding, advice=as_options(finding.advice)) for finding in found.verdict)
+    screen.explain(" ".join(finding.text for finding in findings), style="bold")
     for note in found.notes:
         screen.explain(f"Note: {note}.")
 

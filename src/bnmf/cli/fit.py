@@ -185,7 +185,9 @@ def _fit_parts(
 
     parts = Path(settings["data"])
     if not parts.is_dir():
-        raise WrongUse(f"--scheduler takes a directory of Parquet parts that all workers see, and {parts} is none")
+        raise WrongUse(
+            f"--scheduler takes a directory of Parquet parts that all workers see, and {parts} is not a directory"
+        )
     settings["unstored"] = "missing" if settings["triples"] else "zero"
     with connected(settings["scheduler"]) as n_threads:
         directory.write_settings(settings)

@@ -158,13 +158,7 @@ def impute(
 
 
 def kinds_of(given: Sequence[str]) -> dict[str, Any]:
-    """Return the kinds that COLUMN=KIND names: a word, bounds such as 0..100, or categories such as low<mid<high.
-
-    Examples
-    --------
-    >>> kinds_of(["age=whole", "share=0..100", "size=S<M<L"])
-    {'age': 'whole', 'share': (0.0, 100.0), 'size': ['S', 'M', 'L']}
-    """
+    """Return the kinds that COLUMN=KIND names: a word, bounds such as 0..100, or categories such as low<mid<high."""
     if not given:
         return {}
     from bnmf.columns import KINDS
@@ -323,13 +317,7 @@ def _by_kinds(
 
 
 def beside(out: Path, word: str) -> Path:
-    """Return a name with a word before its ending.
-
-    Examples
-    --------
-    >>> beside(Path("a.csv.gz"), "lower").name, beside(Path("v1.2/b.tsv"), "1").name
-    ('a.lower.csv.gz', 'b.1.tsv')
-    """
+    """Return a name with a word before its ending."""
     stem, dot, rest = out.name.partition(".")
     return out.with_name(f"{stem}.{word}{dot}{rest}")
 

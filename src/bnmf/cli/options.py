@@ -70,7 +70,7 @@ def several(name: str, metavar: str, text: str) -> Any:
 
 @dataclass
 class Reading:
-    """How a table is read. A command with a parameter of this class has an option for each field."""
+    """How a table is read, with an option for each field in commands that have a parameter of this class."""
 
     triples: Annotated[bool, option("--triples", "A text with a row, a column and a value in each line.")] = False
     missing: Annotated[
@@ -111,7 +111,7 @@ class Reading:
     ] = None
 
     def table(self, source: Path, *, words: Collection[str] | None = None) -> Table:
-        """Return a table with the limits of its columns, or say that there is none."""
+        """Return a table with the limits of its columns, or raise an error if it cannot be read."""
         from bnmf.tables import read_table
 
         limits = {name: self._limits(name) for name in LIMITS}
@@ -164,8 +164,8 @@ Noise = Annotated[
     _named(
         "--noise",
         _noises,
-        "What has a noise variance of its own: column, row, both or common; contaminated and student-t expect gross "
-        "errors, and auto takes column or contaminated.",
+        "Whose noise variances differ: those of column, row or both; common is one for all. contaminated and student-t "
+        "expect gross errors, and auto takes column, contaminated or student-t.",
     ),
 ]
 Scale = Annotated[
@@ -202,7 +202,7 @@ Draws = Annotated[
         "--draws",
         metavar="N|auto",
         parser=_number_or_auto,
-        help="Draws of each chain; auto goes on until predictions are good or --max-time is over.",
+        help="Draws of each chain; auto continues until predictions are good or --max-time is over.",
     ),
 ]
 MaxTime = Annotated[
@@ -220,6 +220,6 @@ Jobs = Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Th
 
 
 def check_interval(interval: float | None) -> None:
-    """Raise an error if the probability of an interval is none."""
+    """Raise an error unless the probability of an interval is between 0 and 1."""
     if interval is not None and not 0 < interval < 1:
         raise WrongUse(f"--interval is a probability between 0 and 1, such as 0.9, got {interval:g}")

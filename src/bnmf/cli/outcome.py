@@ -36,10 +36,8 @@ def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a function a command: errors become one line on standard error and an exit code.
-
-    A parameter whose annotation is a dataclass becomes an option for each of its fields.
-    """
+    """Make a function a command: errors become one line on standard error and an exit code."""
+    # A parameter whose annotation is a dataclass becomes an option for each of its fields.
     parameters, groups = _expanded(function)
 
     @functools.wraps(function)
@@ -86,15 +84,7 @@ def _expanded(function: Callable[..., None]) -> tuple[list[inspect.Parameter], d
 
 
 def one_line(error: Exception | str) -> str:
-    """Return what an error says in one line, without signs that a terminal would obey.
-
-    Examples
-    --------
-    >>> one_line(PermissionError(13, "Permission denied", "out/.W.csv.41-7.tmp"))
-    'out/W.csv: Permission denied'
-    >>> one_line(KeyError("x"))
-    "KeyError: 'x' (--debug shows where)"
-    """
+    """Return the message of an error in one line, without signs that a terminal would obey."""
     from bnmf.utils.text import printable
 
     if isinstance(error, OSError) and error.strerror and error.filename is not None:

@@ -14,13 +14,7 @@ from bnmf.cli.screen import Screen
 
 
 def numbers_to_try(text: str | None, shape: tuple[int, int]) -> list[int]:
-    """Return the numbers of components that are asked for, or some below the smaller side of a table.
-
-    Examples
-    --------
-    >>> numbers_to_try(None, (500, 8)), numbers_to_try(None, (500, 80)), numbers_to_try("3,4", (500, 8))
-    ([1, 2, 3, 4, 7], [2, 5, 10, 20], [3, 4])
-    """
+    """Return the numbers of components that are asked for, or some below the smaller side of a table."""
     if text is None:
         most = min(shape) - 1
         if most >= 20:

@@ -19,7 +19,7 @@ def report(
 ) -> None:
     """Write the report of a fit: DIR/report.html.
 
-    bnmf fit writes it too; this command makes it anew from the posterior and the data in DIR.
+    bnmf fit writes it too; this command writes it again from the posterior and the data in DIR.
 
     \b
     Example:

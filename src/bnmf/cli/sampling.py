@@ -77,7 +77,7 @@ def judge(posterior: Posterior, screen: Screen, advice: str, purposes: Collectio
 
     verdict = posterior.verdict
     screen.judge(Verdict(tuple(finding for finding in verdict if purposes is None or finding.purpose in purposes)))
-    if verdict["predictions"].level not in ("good", "usable"):
+    if not verdict["predictions"].is_usable:
         screen.say(advice)
 
 

@@ -1,7 +1,8 @@
-"""What a command says, and where: plain lines, with colour only in a terminal."""
+"""Output of commands: plain lines, with colour only in a terminal."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ NAME_WIDTH = 24
 MANY_ZEROS = 0.2
 # Columns of text in wide terminals, and where there is none.
 MAX_WIDTH = 100
+# What advice for Python names, where the command line has another word than --name.
+NAMES = {"n_components": "--components", "n_draws": "--draws", "sample_more": "--resume", "NMFImputer": "bnmf impute"}
 
 
 class Screen:
@@ -55,9 +58,8 @@ class Screen:
     def judge(self, verdict: Verdict) -> None:
         """Show the verdict on a fit, a paragraph for each finding; how to take more draws is for the command to say."""
         for finding in verdict:
-            advised = finding if finding.purpose != "predictions" else replace(finding, advice="")
-            text = str(advised).replace("`burn_in`", "--burn-in").replace('noise="student-t"', "--noise student-t")
-            self.explain(text, style="bold" if finding.level == "poor" else None)
+            advice = "" if finding.purpose == "predictions" else as_options(finding.advice)
+            self.explain(str(replace(finding, advice=advice)), style="bold" if finding.level == "poor" else None)
 
     def describe(self, table: Table, source: Path | str) -> None:
         """Say what a table holds before it is used: shape, names, observed, missing, range."""
@@ -68,8 +70,20 @@ class Screen:
             self.say(textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
 
 
+def as_options(text: str) -> str:
+    """Return advice with parameters and names of Python as the options of the command line."""
+    text = re.sub(r"bnmf\.limits\(X, (\w+=[^)]+)\)", r"\1", text)
+    return re.sub(r"\b[a-z]\w*=(?:\"[^\"]*\"|[\w.+-]*\w)|`\w+`|\bNMFImputer\b", _as_option, text)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    name, _, value = found[0].replace("`", "").replace('"', "").partition("=")
+    option = NAMES.get(name, f"--{name.replace('_', '-')}")
+    return f"{option} {value}" if value else option
+
+
 def facts_of(table: Table) -> list[str]:
-    """Return what a table holds, in a few lines."""
+    """Return the contents of a table in a few lines."""
     import numpy as np
 
     from bnmf.tables.cells import are_almost_numbers, number
@@ -108,7 +122,7 @@ def facts_of(table: Table) -> list[str]:
     if table.limits is not None:
         np.add.at(of_rows, table.limits.rows, 1)
         np.add.at(of_columns, table.limits.columns, 1)
-    then = "a typical row is predicted", "nothing tells what belongs there, and impute leaves it empty"
+    then = "a typical row is predicted", "impute leaves it empty"
     sides = ("row", of_rows, table.row_labels), ("column", of_columns, table.column_labels)
     for (what, counts, labels), consequence in zip(sides, then, strict=True):
         empty = [labels[at] for at in np.flatnonzero(counts == 0)]

@@ -1,4 +1,4 @@
-"""What workers do with a block of rows or columns. Pure functions: what is lost with a worker is computed again."""
+"""Work on a block of rows or columns, by workers. Pure functions: what is lost with a worker is computed again."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: str) 
 
 
 class Broadcast(NamedTuple):
-    """What all blocks are given of the other side: its factor, variances and factors of the entries of a row."""
+    """Arguments of all blocks from the other side: its factor, variances and factors of the entries of a row."""
 
     Z: Floats
     entry_variance: Floats
@@ -114,7 +114,7 @@ class Broadcast(NamedTuple):
 
 
 class BlockInput(NamedTuple):
-    """What one block is given of its rows, the first of which has a number in the whole matrix: its random stream."""
+    """Arguments of one block for its rows, the first of which has a number in the whole matrix: its random stream."""
 
     first: int
     W: Floats

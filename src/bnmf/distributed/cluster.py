@@ -212,7 +212,7 @@ class Cluster:
         return threads
 
     def until_done(self, work: Callable[[dict[str, int]], T]) -> T:
-        """Return what work returns, given the threads of each worker, and run it again if the cluster has lost it."""
+        """Return the result of work, given the threads of each worker, and run it again if the cluster has lost it."""
         # All that a fit asks of a cluster goes through here.
         losses = 0
         while True:
@@ -309,7 +309,7 @@ async def _gathered(client: Client, futures: list[Future], direct: bool, needed:
 
 
 async def _unless_lost(client: Client, awaitable: Any, needed: Sequence[str]) -> Any:
-    """Return what is awaited, or raise an error if a needed worker is gone, for which Dask might wait forever."""
+    """Return the awaited result, or raise an error if a needed worker is gone, for which Dask might wait forever."""
     work = asyncio.ensure_future(awaitable)
     assert client.scheduler is not None
     try:

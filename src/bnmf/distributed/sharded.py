@@ -95,7 +95,7 @@ class ShardedScaledView(ScaledView):
     def inputs(
         self, W: Floats, Z: Floats, prior: Coefficients | None, row_variance: Floats, entry_variance: Floats
     ) -> tuple[dict[int, BlockInput], Broadcast]:
-        """Return what each block is given of its rows, and what all are given."""
+        """Return the arguments of each block for its rows, and those of all blocks."""
         own = {}
         for number, rows in enumerate(self.view.slices()):
             variance, scale = (x[rows] if len(x) > 1 else x for x in (row_variance, self.row_scale))
@@ -115,7 +115,7 @@ class ShardedLimits:
         return self._n
 
     def of_rows(self, rows: Indices) -> Limits | None:
-        """Return the limits of some rows, numbered anew; `rows` must ascend."""
+        """Return the limits of some rows, renumbered from 0; `rows` must ascend."""
         by_block = self.view.by_block(rows)
         found = self.view.cluster.over(
             self.view.blocks, lambda block, _, rows: block.limits and block.limits.of_rows(rows), by_block

@@ -20,7 +20,7 @@ from bnmf.distributed.cluster import Cluster
 
 SPARSE: Any = sp.csr_array((0, 0))
 DENSE: Any = np.empty((0, 0))
-"""What Dask takes for a chunk of each kind."""
+"""Empty chunks of each kind, from which Dask takes the type."""
 
 
 @dataclass(repr=False, eq=False)
@@ -58,7 +58,7 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, X: Any, lower: Any, upper: Any, cluster: Cluster) -> Source:
-        """Return what a user has passed to fit."""
+        """Return the data that a user has passed to fit."""
         array = as_dask_array(X, cluster)
         if lower is None and upper is None:
             return cls(array)

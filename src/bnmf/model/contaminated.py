@@ -117,9 +117,14 @@ class ContaminatedLaw(Law, trace="outlier_share"):
 
     has_entries = True
     has_outliers = True
+    spread = "sd without gross errors"
 
     def __init__(self, share: Floats) -> None:
         self.share = share
+
+    def describe(self, scale: str) -> str:
+        share = float(self.share.mean())
+        return f"{scale}, and gross errors in {f'{share:.1%}' if share >= 0.001 else '<0.1%'} of the entries"
 
     def choose(self, draws: Any) -> ContaminatedLaw:
         return ContaminatedLaw(self.share[draws])

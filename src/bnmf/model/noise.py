@@ -51,6 +51,8 @@ class Law:
     """Whether it is normal given a factor of the precision of each entry, which is drawn."""
     has_outliers: ClassVar[bool] = False
     """Whether that factor is one of two, for entries with and without a gross error."""
+    spread: ClassVar[str] = "sd"
+    """What the root of a variance is, in words."""
     of_trace: ClassVar[dict[str, type[Law]]] = {}
 
     def __init_subclass__(cls, trace: str) -> None:
@@ -64,6 +66,10 @@ class Law:
             if (draws := traces.get(name)) is not None:
                 return law(np.reshape(draws, (-1, *np.shape(draws)[2:])))  # type: ignore[call-arg]
         return Law()
+
+    def describe(self, scale: str) -> str:
+        """Return the noise in words, given those of its scale."""
+        return scale
 
     def choose(self, draws: Any) -> Law:
         """Return the law of some of the draws."""

@@ -133,9 +133,13 @@ class StudentTLaw(Law, trace="df"):
     """Student's t with degrees of freedom df (S,)."""
 
     has_entries = True
+    spread = "scale of Student's t"
 
     def __init__(self, df: Floats) -> None:
         self.df = df
+
+    def describe(self, scale: str) -> str:
+        return f"Student's t, scale {scale}"
 
     def choose(self, draws: Any) -> StudentTLaw:
         return StudentTLaw(self.df[draws])

@@ -52,18 +52,14 @@ START_KINDS = ("prior", "exponential", "small", "gee", "columns")
 
 @dataclass(frozen=True)
 class Fit:
-    """The settings of one fit.
-
-    `k` is 0 for a baseline without components. `unobserved` is the fraction of all entries that are not in the training
-    set; None trains on all observed entries. `noise` is the variance of the added Gaussian noise over that of the data.
-    """
+    """The settings of one fit."""
 
     dataset: str
     model: str
-    k: int
+    k: int  # 0 for a baseline without components
     repeat: int
-    unobserved: float | None = None
-    noise: float | None = None
+    unobserved: float | None = None  # fraction of all entries that are not in the training set; None: all observed are
+    noise: float | None = None  # variance of the added Gaussian noise over that of the data
     start: str = "prior"
     n_sweeps: int = 500
     burn_in: int = 300
@@ -104,12 +100,10 @@ def masks(fit: Fit, X: Floats) -> tuple[Bools, Bools]:
 
 
 def training_mask(observed: Bools, unobserved: float, rng: np.random.Generator) -> Bools:
-    """Return the mask of a random training set that leaves a fraction of *all* entries out, as Brouwer et al. do.
-
-    It has int(M N (1 - unobserved)) observed entries, at least one in every row and every column that has any.
-    """
+    """Return the mask of a random training set that leaves a fraction of *all* entries out, as Brouwer et al. do."""
     if not 0 < unobserved < 1:
         raise ValueError(f"unobserved must be a fraction between 0 and 1, got {unobserved!r}")
+    # At least one entry stays in every row and every column that has any.
     # The small constant compensates for rounding of 1 - unobserved: 100 (1 - 0.9) is 10, not 9.
     n_keep = int(observed.size * (1 - unobserved) + 1e-9)
     if n_keep >= observed.sum():
@@ -134,15 +128,14 @@ def training_mask(observed: Bools, unobserved: float, rng: np.random.Generator) 
 
 
 def run_fit(fit: Fit, X: npt.ArrayLike) -> Result:
-    """Run one fit: a pure function of its settings and of the data.
-
-    The result has `test_mse`, the error of the prediction (the posterior mean of W Z) on the held-out entries, and
-    `test_mse_clean`, the same against the data before noise was added; `train_mse_mean`, the error of the prediction on
-    the training entries; `variance` and `variance_clean` of the observed data; `seconds` of processor time. For a model
-    also `train_mse` (of each sweep), `w_mean`, `w_sparsity` and `w_counts` (mean, percentage below 0.1 and histogram of
-    W in the last 20 sweeps), `log_joint` (of data and last state, up to a constant) and `contributions` (‖w_:k‖ ‖z_k:‖
-    in the last state, largest first). A chain that overflows ends there; what depends on later sweeps is NaN or absent.
-    """
+    """Run one fit: a pure function of its settings and of the data."""
+    # The result has `test_mse`, the error of the prediction (the posterior mean of W Z) on the held-out entries, and
+    # `test_mse_clean`, the same against the data before noise was added; `train_mse_mean`, the error of the prediction
+    # on the training entries; `variance` and `variance_clean` of the observed data; `seconds` of processor time. For a
+    # model also `train_mse` (of each sweep), `w_mean`, `w_sparsity` and `w_counts` (mean, percentage below 0.1 and
+    # histogram of W in the last 20 sweeps), `log_joint` (of data and last state, up to a constant) and `contributions`
+    # (‖w_:k‖ ‖z_k:‖ in the last state, largest first). A chain that overflows ends there; later values
+    # are NaN or absent.
     began = time.process_time()
     clean = np.asarray(X, dtype=float)
     A, (train, test) = noisy(fit, clean), masks(fit, clean)

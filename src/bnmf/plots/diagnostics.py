@@ -74,10 +74,12 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     if posterior.noise_factor is not None:  # of a column as a whole
         variance = variance.reshape(*variance.shape[:2], -1) * np.mean(posterior.noise_factor**2, axis=0)
     sd, scale = np.sqrt(variance), look.column_scale(posterior)
-    kind = "sd" if posterior.df is None else "scale of Student's t"
-    label = "noise, standard deviation" if posterior.df is None else f"noise, {kind}"
+    label = f"noise ({posterior.law.spread})"
     if scale is not None:
-        sd, label = sd.reshape(*sd.shape[:2], -1) / scale, f"noise over the scale of the column, {kind}"
+        sd, label = (
+            sd.reshape(*sd.shape[:2], -1) / scale,
+            f"noise over the scale of the column\n({posterior.law.spread})",
+        )
     if sd.ndim == 2 or np.allclose(sd, sd[:, :, :1]):  # common noise differs between columns by their scales only
         _densities(sd if sd.ndim == 2 else sd[:, :, 0], ax)
     else:
@@ -96,6 +98,7 @@ def _densities(sd: Floats, ax: Axes) -> None:
         density = np.histogram(draws, edges, density=True)[0]
         ax.plot(centres, density, drawstyle="steps-mid", **look.chain_line(chain, len(sd), len(centres)))
     ax.set(ylabel="posterior density", ylim=(0, None))
+    ax.locator_params(axis="x", nbins=6)  # so that numbers of many digits do not overlap
     look.tidy(ax)
     look.legend(ax)
 

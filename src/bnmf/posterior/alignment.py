@@ -102,7 +102,7 @@ def align(
 
 
 def column_sizes(W: Array, signed: bool) -> Floats:
-    """Return what columns of W (..., rows, K) are divided by: their means, or root mean squares if they have signs."""
+    """Return divisors of the columns of W (..., rows, K): their means, or root mean squares if they have signs."""
     sizes = np.sqrt(np.einsum("...ik,...ik->...k", W, W) / W.shape[-2]) if signed else W.mean(axis=-2)
     return np.where(sizes == 0.0, 1.0, np.asarray(sizes, dtype=np.float64))
 

@@ -1,4 +1,4 @@
-"""What every posterior offers, and the posterior of a fit that keeps means and standard deviations only."""
+"""The base of all posteriors, and the posterior of a fit that keeps means and standard deviations only."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class BasePosterior:
 
     @property
     def verdict(self) -> Verdict:
-        """What the fit can be used for, and what to do otherwise: a finding for each purpose."""
+        """Verdict on the fit: a finding for each purpose, with advice."""
         return verdict.of_posterior(self)
 
     def problems(self) -> list[str]:
@@ -141,7 +141,7 @@ class BasePosterior:
 
 
 class Moments(BasePosterior):
-    """What a fit with ``keep_draws=False`` leaves: running moments of the factors and of W Z, draws of the noise."""
+    """Posterior of a fit with ``keep_draws=False``: running moments of the factors and of W Z, draws of the noise."""
 
     def __init__(
         self,

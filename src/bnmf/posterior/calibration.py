@@ -77,10 +77,9 @@ class Calibration:
         return pd.DataFrame({**content, "n_compared": groups["error"].count()})
 
     def __repr__(self) -> str:
-        return (
-            f"<Calibration: {self.coverage:.0%} of {self.n_entries:,} hidden entries are inside their {PROB:.0%} "
-            f"intervals; error {self.error:.3g}, of the column mean {self.error_of_mean:.3g}>"
-        )
+        found = ("coverage", "error", "error_of_mean")
+        numbers = ", ".join(f"{name}={getattr(self, name):.3g}" for name in found)
+        return f"<Calibration: n_entries={self.n_entries}, {numbers}>"
 
     def to_array(self) -> Floats:
         """Return everything as one array (4, n), for files."""
@@ -88,7 +87,7 @@ class Calibration:
 
     @classmethod
     def from_array(cls, array: Floats) -> Calibration:
-        """Return what :meth:`to_array` was made of."""
+        """Return the calibration that :meth:`to_array` was called for."""
         columns, inside, errors, errors_of_mean = array
         return cls(columns.astype(np.intp), inside.astype(bool), errors, errors_of_mean)
 

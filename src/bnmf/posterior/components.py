@@ -13,7 +13,7 @@ from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
 if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior
 
-# Share of all predictions below which a component counts as vanished.
+# Share of all predictions below which a component is not drawn; which components are active does not depend on it.
 MIN_SHARE = 1e-3
 # Strength of a component, in units of the largest one that pure noise is expected to have, from which it is active.
 MIN_STRENGTH = 2.0
@@ -50,16 +50,12 @@ class TopEntries(NamedTuple):
 
 @dataclass(frozen=True)
 class Components:
-    """Means of the aligned factors, and the shares of predictions that each component makes.
+    """Means of the aligned factors, and the shares of predictions that each component makes."""
 
-    Columns of W have mean 1. A weight of 2 is twice that of an average row, and entry (k, j) of Z is what component k
-    adds to column j in an average row, in the units of the data. Columns are compared in the units of the fit, and
-    shares are of predictions above the offset. Where entries may be negative, columns of W have a mean square of 1, and
-    shares and orders are those of magnitudes.
-    """
-
-    W: Floats  # (rows, K)
-    Z: Floats  # (K, columns)
+    # Columns are compared in the units of the fit, and shares are of predictions above the offset. Where entries may be
+    # negative, columns of W have a mean square of 1, and shares and orders are those of magnitudes.
+    W: Floats  # (rows, K): columns have mean 1, so a weight of 2 is twice that of an average row
+    Z: Floats  # (K, columns): entry (k, j) is added to column j in an average row, in the units of the data
     sizes: Floats  # (K,): share of all predictions
     row_shares: Floats  # (rows, K): shares of the predictions of each row
     column_shares: Floats  # (K, columns): shares of the predictions of each column
@@ -82,11 +78,6 @@ class Components:
             posterior.alignment.agrees.sum(axis=0),
             posterior,
         )
-
-    @property
-    def n_present(self) -> int:
-        """Number of components that have not vanished."""
-        return int((self.sizes >= MIN_SHARE).sum())
 
     def row_order(self) -> Indices:
         """Return the rows, grouped by the component that makes most of each."""

@@ -305,7 +305,7 @@ class Draws(BasePosterior):
         return arguments.positions(rows, columns, self.shape)
 
     def _offset(self, columns: Indices | None = None) -> Any:
-        """Return what is added to W Z, in all columns or at some positions."""
+        """Return the offset added to W Z, in all columns or at some positions."""
         if self.offset is None:
             return 0.0
         return self.offset if columns is None else self.offset[columns]

@@ -162,14 +162,14 @@ def _generators(stream: Stream, key: tuple[int, int], ids: Words) -> Iterator[np
 
 
 def _draw_row_noise(strength: float, errors: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
-    """Draw the relative variance of each row, each from a stream of its own."""
+    """Draw the relative variance of each row, each from its random stream."""
     shape, rate = strength + 0.5 * view.n_observed, strength + 0.5 * errors
     generators = _generators(stream, stream.key(sweep, NOISE), ids)
     return rate / np.array([rng.gamma(s) for rng, s in zip(generators, shape, strict=True)])
 
 
 def _draw_entries(law: Law, draw: int, squares: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
-    """Draw the factor of the precision of each entry, those of a row from a stream of its own."""
+    """Draw the factor of the precision of each entry, those of a row from its random stream."""
     high, low = key = stream.key(sweep, ENTRIES)
     if law.has_outliers:
         uniforms = _uniforms(ids[view.listed_rows] ^ np.uint64(high), view.indices ^ np.uint64(low))

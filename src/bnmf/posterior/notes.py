@@ -62,7 +62,7 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
             "fit",
             POOR,
             "the fit explains the observed entries worse than the mean of each column does",
-            "try other settings (n_components, prior, offset) or see whether the data have a low-rank structure at all",
+            "try another `n_components`, `prior` or `offset`, or see whether the data have a low-rank structure at all",
         )
     if len(worse):
         return Finding(
@@ -103,7 +103,7 @@ def _too_many_components(model: Model) -> Finding | None:
         POOR,
         f"{model.n_components} components have {n_parameters:,} parameters for {model.data.n_observed:,} observed "
         "entries, so predictions rest on the prior",
-        "take a smaller n_components or prior='ard'",
+        'take a smaller `n_components` or prior="ard"',
     )
 
 
@@ -121,7 +121,7 @@ def _outlier(model: Model) -> Finding | None:
     )
     if model.noise_model.is_heavy_tailed:
         return Finding("fit", USABLE, sentence, "make sure that they are right")
-    return Finding("fit", POOR, sentence, "make sure that they are right, or use noise='student-t'")
+    return Finding("fit", POOR, sentence, 'make sure that they are right, or use noise="student-t"')
 
 
 def _at_its_end(data: ObservedMatrix) -> Finding | None:
@@ -150,7 +150,7 @@ def _at_its_end(data: ObservedMatrix) -> Finding | None:
         "fit",
         USABLE,  # a question: values may pile up there for other reasons
         f"{share:.0%} of the entries of {name} are exactly {end:g}, its {which} value{others}",
-        f"if they were cut there, say so with bnmf.limits(X, {option}={end:g}) or --{option} on the command line",
+        f"if they were cut there, say so with bnmf.limits(X, {option}={end:g})",
     )
 
 

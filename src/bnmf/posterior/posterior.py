@@ -266,8 +266,8 @@ class Posterior(Draws):
         """Return the Monte Carlo error of a prediction, in units of its predictive standard deviation.
 
         It is the spread of the chains' means over the root of the number of chains (of the two halves of one chain),
-        root mean square over some entries: the cost of chains that do not agree. Below 0.1 more draws
-        would not change a prediction noticeably; above 0.25 they would.
+        root mean square over some entries: the cost of chains that do not agree. The verdict
+        judges it.
 
         Returns
         -------

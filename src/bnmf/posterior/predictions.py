@@ -171,7 +171,7 @@ def _largest(array: Array, axes: tuple[int, ...]) -> Floats:
 
 
 def _power_of_two(sizes: Floats) -> Floats:
-    """Return powers of two of given sizes, by which a number is divided without rounding."""
+    """Return powers of two of given sizes: divisors without rounding."""
     return np.exp2(np.ceil(np.log2(np.where(sizes > 0.0, sizes, 1.0))))
 
 

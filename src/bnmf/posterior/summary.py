@@ -77,7 +77,7 @@ class SummaryTable(pd.DataFrame):
         return f"{self.to_string(float_format='{:.4g}'.format, na_rep='')}\n{self._sentence}"
 
     def _repr_html_(self) -> str:
-        # Names of the axes would be rows of their own.
+        # Names of the axes would be further rows.
         return table_html(pd.DataFrame(self).rename_axis(index=None, columns=None), self._sentence)
 
     @property

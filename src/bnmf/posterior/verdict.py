@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.summary import MIN_DRAWS
 from bnmf.utils.text import counted
-from bnmf.utils.typing import Bools
+from bnmf.utils.typing import Floats
 
 if TYPE_CHECKING:
     from bnmf.posterior.base import BasePosterior
@@ -30,7 +30,7 @@ RHAT_LIMITS = (1.05, 1.1)
 COVERAGE_ERRORS = (0.05, 0.1)
 # Coverage below which a column is named, unless chance can explain it with this probability.
 MIN_COLUMN_COVERAGE, CHANCE = 0.7, 1e-3
-# Absolute error over that of the column mean from which predictions are worse than it, of all columns and of one,
+# Absolute error over that of another method from which predictions are worse than its, of all columns and of one,
 # unless chance can explain it with this probability. Hidden entries, in all and of a column, that it takes to tell.
 WORSE_THAN_MEAN, WORSE_COLUMN, CHANCE_OF_ERRORS, MIN_TO_COMPARE, MIN_HIDDEN = 1.05, 1.2, 0.01, 40, 20
 # Columns that are named.
@@ -61,13 +61,18 @@ SHARPNESS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about one purpose of a fit."""
+    """A finding about one purpose of a fit."""
 
     purpose: str  # fit, predictions, intervals, noise or components
     level: str  # good, usable, poor or unknown
     sentence: str  # what was measured, without a capital and a full stop
     advice: str = ""  # what to do, in the same form
     number: float | None = None  # what the level was derived from
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the level is good or usable."""
+        return self.level in (GOOD, USABLE)
 
     @property
     def text(self) -> str:
@@ -103,7 +108,7 @@ class Verdict:
         return next(level for level in HEADLINES if level in judged)
 
     def headline(self, uncertainty: float) -> tuple[str, str]:
-        """Return what is said of the predictions as a whole, and of imputed values, given their uncertainty."""
+        """Return a sentence on the predictions as a whole, and one on imputed values, given their uncertainty."""
         words = UNMEASURED if self.level == GOOD and "intervals" not in self else HEADLINES[self.level]
         sharpness = next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
         return words, sharpness if self.level in (GOOD, USABLE) else ""
@@ -127,9 +132,9 @@ def level_of(value: float, limits: tuple[float, float]) -> str:
     return GOOD if value <= limits[0] else USABLE if value <= limits[1] else POOR
 
 
-def level_of_component(n_found: int, n_chains: int) -> str:
+def level_of_component(n_found: int, n_chains: int, *, is_active: bool) -> str:
     """Return the level of a component that so many of the chains have found."""
-    return GOOD if n_found == n_chains else USABLE
+    return GOOD if is_active and n_found == n_chains else USABLE
 
 
 def of_posterior(posterior: BasePosterior) -> Verdict:
@@ -138,7 +143,7 @@ def of_posterior(posterior: BasePosterior) -> Verdict:
 
 
 def on_use(posterior: BasePosterior) -> Verdict:
-    """Return the findings that may be worth a warning. They take little time, so every fit asks for them."""
+    """Return the findings that may be worth a warning, which take so little time that every fit asks for them."""
     has_offset = getattr(posterior, "offset", None) is not None or any(getattr(posterior, "n_fixed", ()))
     intervals = on_intervals(posterior.calibration, posterior.column_names, has_offset=has_offset)
     return Verdict((*posterior.notes, _on_predictions(posterior), *intervals))
@@ -175,7 +180,7 @@ def on_coverage(calibration: Calibration, names: pd.Index | None) -> Finding:
     advice = ""
     if level != GOOD:
         advice = 'the intervals are too narrow: try noise="student-t" or fewer components'
-        if coverage > PROB:  # too wide, which misleads nobody
+        if coverage > PROB:  # wider than necessary, but no value is missed
             level, advice = USABLE, "the intervals are too wide"
     table = calibration.by_column()
     table = table[table["n"] >= MIN_HIDDEN]
@@ -195,10 +200,11 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None, *, has
     finding, table = on_coverage(calibration, names), calibration.by_column()
     compared, is_compared = table.index[table["n_compared"] >= MIN_HIDDEN], ~np.isnan(calibration.errors)
     chosen = {at: is_compared & (calibration.columns == at) for at in compared}
-    worse = [at for at in compared if _is_worse(calibration, chosen[at], WORSE_COLUMN, len(compared))]
+    own, of_mean = np.abs(calibration.errors), np.abs(calibration.errors_of_mean)
+    worse = [at for at in compared if _is_worse(own[chosen[at]], of_mean[chosen[at]], WORSE_COLUMN, len(compared))]
     if worse:
         where = f"the mean in {named(worse, names)}"
-    elif is_compared.sum() >= MIN_TO_COMPARE and _is_worse(calibration, is_compared, WORSE_THAN_MEAN, 1):
+    elif is_compared.sum() >= MIN_TO_COMPARE and _is_worse(own[is_compared], of_mean[is_compared]):
         where = "the means of the columns"
     else:
         return [finding]
@@ -206,13 +212,58 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None, *, has
     return [replace(finding, level=POOR, sentence=sentence, advice=BETTER_WITH_OFFSET if has_offset else BETTER_ERRORS)]
 
 
-def _is_worse(calibration: Calibration, chosen: Bools, ratio: float, n_tests: int) -> bool:
-    """Return whether the errors of some entries are larger than those of means, in one of `n_tests` such tests."""
+def on_methods(errors: Mapping[str, Floats]) -> list[Finding]:
+    """Compare the absolute errors of methods at the same hidden entries: of bnmf, of the column mean, and of others."""
+    own, mean, *others = errors
+    size = {method: float(of_entries.mean()) for method, of_entries in errors.items()}
+    share = (
+        {method: f"{size[method] / size[mean]:.0%}" for method in errors} if size[mean] else dict.fromkeys(errors, "?")
+    )
+    rival, n = min(others, key=size.__getitem__, default=None), len(errors[own])
+    few = f"only {counted(n, 'entry')} {'was' if n == 1 else 'were'} hidden, so this is no more than a hint"
+    found = [Finding("errors", UNKNOWN, few)] if n < MIN_TO_COMPARE else []
+    better = "hidden entries are predicted {} by bnmf than by the column mean"
+
+    def is_worse(method: str, than: str) -> bool:
+        return n > 1 and _is_worse(errors[method], errors[than])
+
+    if not is_worse(mean, own):
+        level, how = (POOR, "worse") if is_worse(own, mean) else (USABLE, "no better")
+        if rival and is_worse(mean, rival):
+            sentence = f"{better.format(how)}, but better by {rival}, with {share[rival]} of its absolute error"
+            return [*found, Finding("errors", level, sentence, f"use {rival} here", size[own])]
+        also = ", and no better by the others" if rival and level == USABLE else ""
+        advice = (
+            f"as far as can be told from {n:,} of them, the columns of this table say little about each other, and the "
+            "column mean will do"
+        )
+        return [*found, Finding("errors", level, better.format(how) + also, advice, size[own])]
+    of_mean = "of the absolute error of the column mean"
+    if rival is None or is_worse(rival, own):
+        level, sentence = GOOD, f"hidden entries are predicted best by bnmf, with {share[own]} {of_mean}"
+    elif is_worse(own, rival):
+        sentence = f"hidden entries are predicted best by {rival}, with {share[rival]} {of_mean}"
+        advice = f"use {rival} if you need no intervals"
+        return [*found, Finding("errors", USABLE, f"{sentence}, and by bnmf with {share[own]}", advice, size[own])]
+    else:
+        level, of_both = GOOD, f"{share[own]} and {share[rival]} {of_mean}"
+        sentence = f"hidden entries are predicted about equally well by bnmf and {rival}, with {of_both}"
+    return [*found, Finding("errors", level, sentence, "", size[own])]
+
+
+def on_repeats(n_disagreeing: int, n_repeats: int) -> list[Finding]:
+    """Judge in how many of some fits the chains' predictions disagree; nothing if in none."""
+    sentence = f"the chains' predictions disagree in {n_disagreeing} of {n_repeats} repeats"
+    advice = "more draws may lower the error of bnmf"
+    return [Finding("predictions", POOR, sentence, advice)] if n_disagreeing else []
+
+
+def _is_worse(own: Floats, others: Floats, ratio: float = WORSE_THAN_MEAN, n_tests: int = 1) -> bool:
+    """Return whether absolute errors are larger than others of the same entries, in one of `n_tests` such tests."""
     # Squared errors would be those of a few entries, where columns are skewed.
-    own, of_mean = (np.abs(errors[chosen]) for errors in (calibration.errors, calibration.errors_of_mean))
-    difference = own - of_mean
+    difference = own - others
     chance = norm.isf(CHANCE_OF_ERRORS / n_tests) * difference.std() / math.sqrt(len(difference))
-    return bool(own.mean() > ratio * of_mean.mean() and difference.mean() > chance)
+    return bool(own.mean() > ratio * others.mean() and difference.mean() > chance)
 
 
 def named(columns: Any, names: pd.Index | None) -> str:

@@ -27,13 +27,7 @@ NAME_WIDTH = 16
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Return round numbers from `low` to `high`.
-
-    Examples
-    --------
-    >>> ticks(0.0, 9.7), ticks(-0.12, 0.31)
-    ([0.0, 2.0, 4.0, 6.0, 8.0], [-0.1, 0.0, 0.1, 0.2, 0.3])
-    """
+    """Return round numbers from `low` to `high`."""
     from matplotlib.ticker import MaxNLocator
 
     margin = 1e-9 * (high - low)
@@ -52,13 +46,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def percent_tick(share: float) -> str:
-    """Return a share in percent with all of its digits.
-
-    Examples
-    --------
-    >>> percent_tick(0.275), percent_tick(1.0)
-    ('27.5%', '100%')
-    """
+    """Return a share in percent with all of its digits."""
     return f"{round(100 * share, 6):g}%"
 
 
@@ -218,18 +206,15 @@ def heat_map(
     columns: Sequence[str],
     title: str,
     colours: str,
-    data: str,
+    data: str,  # the element with the numbers for the mouse
 ) -> str:
-    """Return a picture of a matrix with names around it, and a scale with texts at its ends.
-
-    NaN is transparent. `data` is the element with the numbers for the mouse.
-    """
+    """Return a picture of a matrix with names around it, and a scale with texts at its ends."""
     import matplotlib as mpl
     from matplotlib.colors import to_hex
     from matplotlib.image import imsave
 
     file, (n_rows, n_columns) = io.BytesIO(), values.shape
-    shown = np.ma.masked_invalid(values)
+    shown = np.ma.masked_invalid(values)  # NaN is transparent
     imsave(file, shown, *limits, cmap=colours, format="png", metadata={"Software": "bnmf"})
     picture = base64.b64encode(file.getvalue()).decode("ascii")
     left, top, width, height = box = 112, 6, 330, 420

@@ -38,13 +38,7 @@ HIGH = Column("to", True, "upper end of the 90% interval")
 
 
 def number(value: float) -> str:
-    """Return a number with three significant digits.
-
-    Examples
-    --------
-    >>> number(1234.5), number(0.012345), number(3.0), number(float("nan")), number(1.5e9)
-    ('1,234', '0.0123', '3', '–', '1.5e9')
-    """
+    """Return a number with three significant digits."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if value == 0:
@@ -58,13 +52,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with a digit after the point where it is small.
-
-    Examples
-    --------
-    >>> percent(0.2041), percent(0.012), percent(0.0), percent(0.0001), percent(0.9999), percent(-2.486)
-    ('20%', '1.2%', '0%', '<0.1%', '>99.9%', '−249%')
-    """
+    """Return a share in percent, with a digit after the point where it is small."""
     if not math.isfinite(share):
         return "–"
     if 0 < share < 0.001:
@@ -76,13 +64,7 @@ def percent(share: float) -> str:
 
 
 def of_all(shown: int, total: int, kind: str) -> str:
-    """Return how many rows or columns are shown.
-
-    Examples
-    --------
-    >>> of_all(3, 3, "row"), of_all(200, 3000, "column")
-    ('all 3 rows', '200 of 3,000 columns (evenly spaced)')
-    """
+    """Return how many rows or columns are shown."""
     return f"all {total:,} {kind}s" if shown == total else f"{shown:,} of {total:,} {kind}s (evenly spaced)"
 
 
@@ -92,10 +74,8 @@ def prose(text: str) -> str:
 
 
 def html_table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]], *, search: bool = True) -> str:
-    """Return a table that can be read without a script, and sorted and searched with it.
-
-    A cell is a text or `Html`, in a numeric column a number or a pair of a number and its text.
-    """
+    """Return a table that can be read without a script, and sorted and searched with it."""
+    # A cell is a text or `Html`, in a numeric column a number or a pair of a number and its text.
     head = "".join(
         f'<th scope="col"{" class=num" if column.numeric else ""}'
         + (f' title="{escape(column.hint)}"' if column.hint else "")

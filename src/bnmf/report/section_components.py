@@ -69,8 +69,10 @@ def _shares(overview: Overview, components: Components, kind: str) -> str:
 
 def _card(overview: Overview, components: Components, k: int, rows: TopEntries, columns: TopEntries) -> str:
     n_chains, found = overview.posterior.n_chains, int(components.n_chains_with[k])
-    level = level_of_component(found, n_chains)
-    badge = f'<span class="badge {level}">found by {found} of {n_chains} chains</span>' if n_chains > 1 else ""
+    is_active = bool(overview.posterior.active_components[k])
+    words = f"found by {found} of {n_chains} chains{'' if is_active else ', as weak as noise'}"
+    level = level_of_component(found, n_chains, is_active=is_active)
+    badge = f'<span class="badge {level}">{words}</span>' if n_chains > 1 else ""
     unit = "value"
     if overview.units_differ:
         unit, columns = "value over sd", over(columns, overview.spread(columns.positions))

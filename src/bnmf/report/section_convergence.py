@@ -6,7 +6,7 @@ import numpy as np
 
 from bnmf.plots.look import column_scale
 from bnmf.posterior import Posterior
-from bnmf.posterior.calibration import PROB, Calibration
+from bnmf.posterior.base import N_MONITORED_PREDICTIONS
 from bnmf.posterior.verdict import PREDICTION_ERRORS, RHAT_LIMITS, Verdict
 from bnmf.report.charts import N_LINE_STYLES, Chart, agreement
 from bnmf.report.markup import Column, Html, html_table, percent, prose
@@ -28,7 +28,7 @@ LEVELS = {
 QUANTITIES = {
     "noise variance": ("", "R-hat"),
     "log likelihood": ("of the observed entries", "R-hat"),
-    "predictions": ("the worst of 100 entries chosen at random", "Monte Carlo error"),
+    "predictions": (f"the worst of {N_MONITORED_PREDICTIONS} entries chosen at random", "Monte Carlo error"),
     "aligned W": ("the worst of some weights of rows", "chains that find each component"),
     "aligned Z": ("the worst of some entries of profiles", "chains that find each component"),
 }
@@ -70,7 +70,8 @@ depend on the start.</p>
 sweep{unit}. After the burn-in the lines should be flat and
 overlap. A chain that stays above the others is stuck in a worse mode.</figcaption></figure>
 <figure>{dots}<figcaption>Which chain found which component (a full dot), the largest first. Interpret a component if
-all chains found it. Chain {posterior.alignment.reference} fits best, and the others are compared with it.</figcaption>
+all chains found it and it stands out from the noise. Chain {posterior.alignment.reference} fits best, and the
+others are compared with it.</figcaption>
 </figure>
 </div>
 {_check(overview)}
@@ -126,20 +127,21 @@ def _check(overview: Overview) -> str:
 line both are equal.</figcaption></figure>
 <div><h3>Fit and calibration</h3>
 <dl class="facts"><div><dt>{percent(explained)}</dt><dd>of the variance within columns is explained
-({len(values):,} entries that the fit has seen)</dd></div>{_hidden(overview.posterior.calibration)}</dl></div>
+({len(values):,} entries that the fit has seen)</dd></div>{_hidden(overview.posterior)}</dl></div>
 </div>"""
 
 
-def _hidden(calibration: Calibration | None) -> str:
-    """Return what was measured on hidden entries, or how to measure it."""
+def _hidden(posterior: Posterior) -> str:
+    """Return coverage and error of hidden entries, or how to measure them."""
+    calibration = posterior.calibration
     if calibration is None:
         return (
             "<div><dt>?</dt><dd>coverage of the intervals is not known: no entries were hidden in this fit. "
             "<code>bnmf check</code> and <code>check_table</code> measure it</dd></div>"
         )
     coverage = (
-        f"<div><dt>{percent(calibration.coverage)}</dt><dd>of {calibration.n_entries:,} entries hidden for this "
-        f"purpose are inside their {percent(PROB)} intervals</dd></div>"
+        f"<div><dt>{percent(calibration.coverage)}</dt><dd>is the coverage: "
+        f"{prose(posterior.verdict['intervals'].sentence)}</dd></div>"
     )
     if np.isnan(calibration.error):  # all have a limit on one side only
         return coverage

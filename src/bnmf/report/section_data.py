@@ -77,14 +77,12 @@ def _columns(overview: Overview) -> str:
     caption = "Columns, those with the most missing entries first"
     if len(order) < n_columns:
         caption += f" ({len(order):,} of {n_columns:,} are listed)"
-    spread = "standard deviation" if posterior.df is None else "scale (of Student's t)"
-    without = "" if posterior.outlier_share is None else ", without gross errors"
     columns = [
         Column("column"),
         Column("missing", True, "number of missing entries"),
         Column("missing, %", True, "share of the rows in which it is missing"),
         Column("mean", True, "mean of the observed values"),
         Column("sd", True, "standard deviation of the observed values"),
-        Column("noise sd", True, f"estimated {spread} of the noise{without}"),
+        Column("noise sd", True, f"estimated noise, {posterior.law.spread}"),
     ]
     return html_table(caption, columns, rows)

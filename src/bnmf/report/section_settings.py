@@ -10,7 +10,7 @@ from typing import Any
 
 from bnmf.plots.look import column_scale
 from bnmf.posterior import Posterior
-from bnmf.report.markup import Column, Html, html_table, percent
+from bnmf.report.markup import Column, Html, html_table
 
 LIBRARIES = ("bnmf", "numpy", "scipy", "pandas", "scikit-learn", "arviz-stats")
 
@@ -50,6 +50,4 @@ def _noise(posterior: Posterior) -> str:
         # Known noise is not learned: its variance is one in every draw, times the squares of what is known.
         is_known = bool((posterior.noise_variance == 1.0).all())
         words = "known of each entry" if is_known else f"{words}, times the known noise of each entry"
-    if posterior.outlier_share is not None:
-        words += f", and gross errors in {percent(float(posterior.outlier_share.mean()))} of the entries"
-    return words if posterior.df is None else f"Student's t, scale {words}"
+    return posterior.law.describe(words)

@@ -17,6 +17,7 @@ from bnmf.report.markup import page, percent
 from bnmf.report.overview import Overview
 from bnmf.utils import arguments
 from bnmf.utils.files import write_bytes
+from bnmf.utils.text import counted
 
 FOOTER = "Written by bnmf: Bayesian nonnegative matrix factorisation by Gibbs sampling. The page is one file."
 
@@ -59,7 +60,7 @@ def write_report(
     if found.is_dir():
         raise IsADirectoryError(f"path must be the name of a file, and {found} is a directory")
     if not found.parent.is_dir():
-        raise FileNotFoundError(f"path must be in a directory that is there, and {found.parent} is none")
+        raise FileNotFoundError(f"path must be in a directory that exists, and {found.parent} is not a directory")
     posterior = posterior_of(fit)
     if not isinstance(posterior, Posterior):
         raise TypeError(
@@ -81,7 +82,7 @@ def write_report(
     html = page(
         title or "Components and missing entries",
         f"bnmf report · {f'{date.today():%d %B %Y}'.lstrip('0')}",
-        _lead(overview, components),
+        _lead(overview),
         section_convergence.banner(posterior.verdict, uncertainty),
         sections,
         FOOTER,
@@ -89,10 +90,10 @@ def write_report(
     write_bytes(found, html.encode("utf-8", errors="replace"))  # names may hold half characters
 
 
-def _lead(overview: Overview, components: Components) -> str:
-    (n_rows, n_columns), n = overview.data.shape, components.n_present
+def _lead(overview: Overview) -> str:
+    (n_rows, n_columns), n = overview.data.shape, overview.posterior.n_active_components()
     table = f"A table of {n_rows:,} rows and {n_columns:,} columns"
-    model = f"{n} component{'s' if n != 1 else ''}"
+    model = counted(n, "component") if n else "no component that stands out"
     if overview.n_missing == 0:
         return f"{table}, without missing entries, modelled by {model}."
     share = percent(overview.n_missing / (n_rows * n_columns))

@@ -169,7 +169,7 @@ def _name_arrays(table: Table) -> dict[str, Array]:
 
 
 def _sparse_arrays(matrix: Any) -> dict[str, Array]:
-    """Return the arrays by which SciPy stores a sparse matrix in an .npz file."""
+    """Return the arrays that SciPy stores of a sparse matrix in an .npz file."""
     with np.load(io.BytesIO(content_of(sp.save_npz, matrix, compressed=False))) as file:
         return dict(file)
 

@@ -33,16 +33,7 @@ class NotANumber(ValueError):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a table is read; the fields are parameters of :func:`bnmf.tables.read_table`.
-
-    Examples
-    --------
-    >>> options = ReadOptions(["0", "?"])
-    >>> options.is_missing(" ? "), options.is_missing("NA"), options.is_missing("1")
-    (True, True, False)
-    >>> options.hide(np.array([0.0, 2.0]))
-    array([nan,  2.])
-    """
+    """How a table is read; the fields are parameters of :func:`bnmf.tables.read_table`."""
 
     missing: Sequence[str] = ()
     unstored: str | None = None
@@ -54,7 +45,7 @@ class ReadOptions:
 
     @cached_property
     def missing_words(self) -> frozenset[str]:
-        """What counts as missing, in small letters."""
+        """Words that count as missing, in small letters."""
         return MISSING_WORDS | {word.strip().lower() for word in self.missing}
 
     @cached_property
@@ -83,13 +74,7 @@ class ReadOptions:
 
 
 def number(cell: str, decimal: str = ".") -> float | None:
-    """Return the number that a cell holds, None if it is not one.
-
-    Examples
-    --------
-    >>> number("1.5e3"), number("1,5", decimal=","), number("1_000"), number("1.234,5", decimal=",")
-    (1500.0, 1.5, None, None)
-    """
+    """Return the number that a cell holds, None if it is not one."""
     if decimal == ",":
         if "." in cell:  # it separates thousands, or the file is mixed
             return None
@@ -103,13 +88,7 @@ def number(cell: str, decimal: str = ".") -> float | None:
 
 
 def limit(cell: str, decimal: str = ".") -> tuple[float, float] | None:
-    """Return the limits that a cell such as "<0.01" stands for, None if it is not one.
-
-    Examples
-    --------
-    >>> limit("<0.01"), limit("≥ 5"), limit("> 1,5", decimal=","), limit("5"), limit("<NA>")
-    ((-inf, 0.01), (5.0, inf), (1.5, inf), None, None)
-    """
+    """Return the limits that a cell such as "<0.01" stands for, None if it is not one."""
     found = LIMIT.fullmatch(cell)
     value = None if found is None else number(found["value"], decimal)
     if found is None or value is None or not math.isfinite(value):
@@ -139,13 +118,7 @@ def numbers_of(
 
 
 def holds_dates(column: pd.Series) -> bool:
-    """Return whether everything in a column that is not missing is a date.
-
-    Examples
-    --------
-    >>> holds_dates(pd.Series(["2024-01-31", None])), holds_dates(pd.Series(["2024-01-31", "soon"]))
-    (True, False)
-    """
+    """Return whether everything in a column that is not missing is a date."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return True
     seen = column.dropna().tolist()
@@ -153,25 +126,13 @@ def holds_dates(column: pd.Series) -> bool:
 
 
 def are_almost_numbers(column: pd.Series) -> bool:
-    """Return whether everything in a column of words is a number with a sign of a unit or of thousands.
-
-    Examples
-    --------
-    >>> are_almost_numbers(pd.Series(["12%", "$1,200.50"])), are_almost_numbers(pd.Series(["12%", "B7"]))
-    (True, False)
-    """
+    """Return whether everything in a column of words is a number with a sign of a unit or of thousands."""
     seen = column.dropna().astype(str).tolist()
     return bool(seen) and all(number(re.sub(r"[%$€£¥,' ]", "", cell)) is not None for cell in seen)
 
 
 def written(value: Any, decimal: str = ".") -> str:
-    """Return a prediction as text: a word as it is, a number with six digits, which is more than any is exact to.
-
-    Examples
-    --------
-    >>> written(2 / 3), written(1234567.8), written(1.5, decimal=","), written(3e-9), written("red")
-    ('0.666667', '1234568', '1,5', '3e-09', 'red')
-    """
+    """Return a prediction as text: a word as it is, a number with six digits, which is more than any is exact to."""
     if isinstance(value, str | bool):
         return str(value)
     text = f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
@@ -186,15 +147,7 @@ def csv_text(records: Iterable[Sequence[str]], delimiter: str = ",", line_end: s
 
 
 def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[str]) -> bytes:
-    """Return results as CSV with a header and row names, numbers with six digits.
-
-    Examples
-    --------
-    >>> print(grid_bytes(np.array([[0.1, np.nan]]), ["a, b"], ["x", "y"]).decode())
-    ,x,y
-    "a, b",0.1,
-    <BLANKLINE>
-    """
+    """Return results as CSV with a header and row names, numbers with six digits."""
     rows = zip(row_names, values.tolist(), strict=True)
     body = ([name, *("" if x != x else written(x) for x in row)] for name, row in rows)
     return csv_text([["", *column_names], *body]).encode()

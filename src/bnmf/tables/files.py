@@ -48,9 +48,9 @@ BINARY: dict[bytes, Callable[[bytes, ReadOptions], Table]] = {
 GZIP = b"\x1f\x8b"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 ENDINGS = (".csv", ".tsv", ".npy", ".npz", ".mtx", ".parquet", ".pq", ".xlsx")
-"""Names of files by which a table can be written, whatever it was read from."""
+"""Endings of files that any table can be written to."""
 LISTS = (".csv", ".tsv", ".parquet", ".pq", ".xlsx")
-"""Names of files for a list of results."""
+"""Endings of files for a list of results."""
 
 
 def read_table(

@@ -81,7 +81,7 @@ def _names(frame: Any) -> list[str]:
 
 
 def _write(file: Any, place: str, value: Any) -> None:
-    """Store an element with the attributes by which AnnData knows what it is."""
+    """Store an element with the attributes that tell AnnData its type."""
     parent = place.rpartition("/")[0]
     if parent and parent not in file:
         _write(file, parent, {})

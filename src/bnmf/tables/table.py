@@ -312,11 +312,5 @@ class Part(Layout):
 
 
 def repeated(names: Sequence[str] | None) -> list[str]:
-    """Return the names that occur more than once.
-
-    Examples
-    --------
-    >>> repeated(["a", "b", "a"])
-    ['a']
-    """
+    """Return the names that occur more than once."""
     return [name for name, count in Counter(names or []).items() if count > 1]

@@ -99,15 +99,13 @@ def decoded(content: bytes) -> str:
 
 
 def line_end_of(text: str) -> str:
-    """Return what ends the lines of a text."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def records(text: str, dialect: Dialect) -> Iterator[Record]:
-    """Yield line number and cells of each record after the preamble.
-
-    Blank lines between cells of a single column are missing entries; others are skipped.
-    """
+    """Yield line number and cells of each record after the preamble."""
+    # Blank lines between cells of a single column are missing entries; others are skipped.
     delimiter, first_line = dialect.delimiter, 1 + dialect.preamble.count("\n")
     text = text[len(dialect.preamble) :]
     end = "\0"  # a quote that is never closed swallows it
@@ -255,13 +253,7 @@ def by_one(cells: list[str]) -> bool:
 
 
 def is_numbering(cells: list[str]) -> bool:
-    """Return whether cells count from 0 or 1 on, or are years in order.
-
-    Examples
-    --------
-    >>> is_numbering(["0", "1", "2"]), is_numbering(["1990", "1995"]), is_numbering(["3", "4", "5"])
-    (True, True, False)
-    """
+    """Return whether cells count from 0 or 1 on, or are years in order."""
     if len(cells) < 2 or not are_ids(cells):
         return False
     numbers = [int(cell) for cell in cells]

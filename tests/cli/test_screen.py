@@ -1,0 +1,62 @@
+"""What commands say: advice of the verdict names their options, not the parameters of Python."""
+
+import ast
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import typer
+
+from bnmf import cli
+from bnmf.cli.screen import Screen, as_options
+from bnmf.posterior.verdict import Finding, Verdict
+
+# A fit of the command line keeps its draws.
+FOR_PYTHON_ONLY = ("fit with keep_draws=True",)
+
+
+def texts():
+    """Return the texts of the verdict and its notes, with 7 in place of numbers that are filled in."""
+    found = set()
+
+    def visit(node):
+        if isinstance(node, ast.JoinedStr):
+            found.add("".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):  # a docstring
+            for child in ast.iter_child_nodes(node):
+                visit(child)
+
+    for module in ("verdict", "notes"):
+        visit(ast.parse(Path(find_spec(f"bnmf.posterior.{module}").origin).read_text("utf-8")))
+    return sorted(text for text in found - set(FOR_PYTHON_ONLY) if " " in text)
+
+
+@pytest.mark.parametrize("text", texts())
+def test_advice_names_options(text):
+    shown = as_options(text.replace("bnmf.limits(X, 7=", "bnmf.limits(X, capped="))
+    assert not re.search(r"\w=|`|_\w|'\w+'|bnmf\.|NMFImputer", shown)
+    known = {option for each in typer.main.get_command(cli.app).commands["fit"].params for option in each.opts}
+    assert set(re.findall(r"--[\w-]+", shown)) <= known
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('or use noise="student-t" (7%)', "or use --noise student-t (7%)"),
+        ("double `burn_in`.", "double --burn-in."),
+        ("a smaller `n_components`", "a smaller --components"),
+        ('fit with n_draws="auto".', "fit with --draws auto."),
+        ("say so with bnmf.limits(X, capped=-2.5e+03).", "say so with --capped -2.5e+03."),
+        ("NMFImputer or fewer", "bnmf impute or fewer"),
+    ],
+)
+def test_as_options(text, shown):
+    assert as_options(text) == shown
+
+
+def test_names_in_the_data_stay_as_they_are(capsys):
+    Screen().judge(Verdict((Finding("fit", "poor", "column 'a=b' is far off", 'try offset="learned"'),)))
+    assert capsys.readouterr().out == "Column 'a=b' is far off. Try --offset learned.\n"
