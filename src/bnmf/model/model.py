@@ -114,10 +114,9 @@ class Model:
         return np.where(variance > ROUNDING * size**2, variance, 0.0) / self.units.scale**2
 
     @cached_property
-    def mean_squares(self) -> Floats:
-        """Mean square of the data of each column in units of the model, 1 if they are all zero."""
-        squares = (self.data.columns.root_mean_squares() / self.units.scale) ** 2
-        return np.where(squares > 0.0, squares, 1.0)
+    def mean_square(self) -> float:
+        """Mean square of the data in units of the model, of each column and then over these, 1 if all are zero."""
+        return float(np.mean((self.data.columns.root_mean_squares() / self.units.scale) ** 2)) or 1.0
 
     def _precisions_at_the_floor(self) -> Floats:
         """Return the precision of each column at the smallest noise that it may have."""

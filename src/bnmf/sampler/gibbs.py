@@ -267,12 +267,9 @@ def sample(
 
 
 def _small(model: Model, noise: NoiseState) -> NoiseState:
-    """Return noise whose variances are at most a part of the mean squares of the data, unless they are known."""
+    """Return noise whose variances are at most a part of the mean square of the data, unless they are known."""
     law = model.noise_model
     if law.is_known:
         return noise
-    largest = WARM_UP_VARIANCE * model.mean_squares
-    if law.has_columns:
-        return noise._replace(column=np.minimum(noise.column, largest))
-    side = "row" if law.has_rows else "column"
-    return noise._replace(**{side: np.minimum(getattr(noise, side), largest.mean())})
+    side = "row" if law.has_rows and not law.has_columns else "column"
+    return noise._replace(**{side: np.minimum(getattr(noise, side), WARM_UP_VARIANCE * model.mean_square)})
