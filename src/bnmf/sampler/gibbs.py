@@ -267,9 +267,9 @@ def sample(
 
 
 def _small(model: Model, noise: NoiseState) -> NoiseState:
-    """Return noise whose variances are at most a part of the mean square of the data, unless they are known."""
+    """Return noise whose variances are at most a part of the mean square of the data."""
     law = model.noise_model
-    if law.is_known:
+    if law.is_known or not model.units.by_column:  # columns that share a unit may be of unlike sizes
         return noise
     side = "row" if law.has_rows and not law.has_columns else "column"
     return noise._replace(**{side: np.minimum(getattr(noise, side), WARM_UP_VARIANCE * model.mean_square)})
