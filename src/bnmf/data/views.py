@@ -72,7 +72,7 @@ class View(ABC):
 
     def gaps(self) -> Floats:
         """Return how many times further from its median the outliers of each row are than its other entries."""
-        # Outliers are at most a tenth of the entries, beyond the widest gap. Other entries have gaps of less than ten.
+        # Outliers are at most a tenth of the entries, those beyond the widest gap.
         return self.of_rows(methodcaller("gaps"))
 
 
