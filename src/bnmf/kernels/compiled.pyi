@@ -265,6 +265,9 @@ def squared_residuals(
 ) -> None:
     """Write the squared error of rows `start` to `stop`, from the residuals: slow, but nothing cancels."""
 
+def products_of_pairs(W: Array, Z: Array, rows: Ints, columns: Ints, out: Floats, /) -> None:
+    """Write draws (S, n) of w z at paired rows and columns of W (S, rows, K) and Z (S, K, columns), of any strides."""
+
 def draw_variances(
     errors: Floats,
     counts: Ints,

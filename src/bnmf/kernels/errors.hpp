@@ -64,6 +64,36 @@ inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, i
     }
 }
 
+// Draws of a factor: element (draw, i, j) is at draw * strides[0] + i * strides[1] + j * strides[2].
+template <typename T> struct FactorDraws {
+    const T* data;
+    int64_t strides[3];
+};
+
+// Bytes of a cache line, and pairs between one whose product is computed and one whose row of W is prefetched.
+constexpr int64_t CACHE_LINE = 64, PAIRS_AHEAD = 8;
+
+// Write Σ w z of n pairs of a row of W (draw, rows, K) and a column of Z (draw, K, columns), draw by draw.
+template <typename T, typename U>
+void paired_products(const FactorDraws<T>& W, const FactorDraws<U>& Z, const int64_t* rows, const int64_t* columns,
+                     int64_t n_draws, int64_t n_components, int64_t n, double* out) {
+    for (int64_t draw = 0; draw < n_draws; ++draw) {
+        for (int64_t i = 0; i < n; ++i) {
+            const T *of_draw = W.data + draw * W.strides[0], *w = of_draw + rows[i] * W.strides[1];
+            const T* next = of_draw + rows[std::min(i + PAIRS_AHEAD, n - 1)] * W.strides[1];
+            for (int64_t k = 0; k < n_components; k += CACHE_LINE / sizeof(T)) __builtin_prefetch(next + k * W.strides[2]);
+            const U* z = Z.data + draw * Z.strides[0] + columns[i] * Z.strides[2];
+            double sums[4] = {};  // which do not wait for each other
+            int64_t k = 0;
+            for (; k + 4 <= n_components; k += 4)
+                for (int j = 0; j < 4; ++j)
+                    sums[j] += double(w[(k + j) * W.strides[2]]) * double(z[(k + j) * Z.strides[1]]);
+            for (; k < n_components; ++k) sums[0] += double(w[k * W.strides[2]]) * double(z[k * Z.strides[1]]);
+            out[draw * n + i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        }
+    }
+}
+
 // Return whether each of n numbers is above its bound; NaN is not.
 inline bool all_above(const double* numbers, const double* bounds, int64_t n) {
     bool is_above = true;

@@ -93,6 +93,41 @@ void with_residuals(Matrix W, Matrix Z, const DataArrays& data, std::optional<Nu
     kernel(fit, data, start, stop, out.data());
 }
 
+using Draws = Exact<nb::ndarray<nb::ro, nb::ndim<3>, nb::device::cpu>>;
+
+// Call use(draws) with numbers of single or double precision.
+template <typename F> void with_precision(const Draws& draws, F use) {
+    const auto of = [&](auto number) {
+        using T = decltype(number);
+        return FactorDraws<T>{static_cast<const T*>(draws.data()), {draws.stride(0), draws.stride(1), draws.stride(2)}};
+    };
+    if (draws.dtype() == nb::dtype<float>())
+        use(of(float()));
+    else if (draws.dtype() == nb::dtype<double>())
+        use(of(double()));
+    else
+        throw nb::type_error("draws must be floats");
+}
+
+// Check the positions of pairs before their products are computed.
+void products_of_pairs(Draws W, Draws Z, Pointers rows, Pointers columns, WritableMatrix out) {
+    const int64_t n_draws = int64_t(W.shape(0)), n_components = int64_t(W.shape(2)), n = int64_t(rows.size());
+    require(W.shape(0) == Z.shape(0) && W.shape(2) == Z.shape(1), "W and Z must have the same draws and components");
+    require_size(columns, n, "columns");
+    require_size(out, n_draws * n, "out");
+    const auto are_within = [n](const Pointers& positions, std::size_t length) {
+        return std::all_of(positions.data(), positions.data() + n,
+                           [length](int64_t i) { return 0 <= i && i < int64_t(length); });
+    };
+    require(are_within(rows, W.shape(1)) && are_within(columns, Z.shape(2)), "there are no such rows or columns");
+    nb::gil_scoped_release release;
+    with_precision(W, [&](auto of_W) {
+        with_precision(Z, [&](auto of_Z) {
+            paired_products(of_W, of_Z, rows.data(), columns.data(), n_draws, n_components, n, out.data());
+        });
+    });
+}
+
 // Draw both factors, one after the other.
 void draw_both(const Rows& rows, const Rows& columns, WritableMatrix W, WritableMatrix Z, const PriorArrays& prior_W,
                const PriorArrays& prior_Z, Memory& memory, Numbers row_variance, Numbers column_variance, Pair key_W,
@@ -179,6 +214,7 @@ void bind_functions(nb::module_& m) {
     });
     m.def("listed_residuals", with_residuals<listed_residuals, true>);
     m.def("squared_residuals", with_residuals<squared_residuals, false>);
+    m.def("products_of_pairs", products_of_pairs);
     m.def("all_finite", [](Exact<nb::ndarray<const double, nb::c_contig, nb::device::cpu>> numbers) {
         nb::gil_scoped_release release;
         return all_finite(numbers.data(), int64_t(numbers.size()));

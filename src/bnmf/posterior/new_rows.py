@@ -42,18 +42,19 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
     ids = row_ids(data, fitted.scale)
     if fitted.offset is not None:
         data = data.shifted(fitted.offset)
-    memory.warn_if_large(
-        8 * fitted.n_chains * fitted.n_draws * data.shape[0] * fitted.n_components,
-        f"the draws of W for {data.shape[0]:,} rows",
-        "pass fewer rows at a time",
-    )
-    W = np.empty((fitted.n_chains, fitted.n_draws, data.shape[0], fitted.n_components))
     is_fitted, where = find_fitted(ids, fitted.row_ids)
-    W[:, :, is_fitted] = fitted.W[:, :, where]
-    row_noise = None
-    if fitted.row_noise is not None:
-        row_noise = np.empty(W.shape[:3])
-        row_noise[:, :, is_fitted] = fitted.row_noise[:, :, where]
+    W, row_noise = fitted.W, fitted.row_noise
+    if fitted.row_ids is None or not np.array_equal(ids, fitted.row_ids):  # the fitted rows need no copy
+        memory.warn_if_large(
+            8 * fitted.n_chains * fitted.n_draws * data.shape[0] * fitted.n_components,
+            f"the draws of W for {data.shape[0]:,} rows",
+            "pass fewer rows at a time",
+        )
+        W = np.empty((fitted.n_chains, fitted.n_draws, data.shape[0], fitted.n_components))
+        W[:, :, is_fitted] = fitted.W[:, :, where]
+        if fitted.row_noise is not None:
+            row_noise = np.empty(W.shape[:3])
+            row_noise[:, :, is_fitted] = fitted.row_noise[:, :, where]
     known = factor = fitted.noise_factor
     if known is not None and len(known) > 1:  # that of a new row is not known
         factor = np.repeat(np.median(known, axis=0, keepdims=True), len(ids), axis=0)

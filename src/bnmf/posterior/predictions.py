@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from bnmf.kernels.compiled import products_of_pairs
 from bnmf.model.noise import Law
 from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils.typing import Array, Floats, Indices
@@ -200,9 +201,7 @@ def add_noise(
 def entries(W: Array, Z: Array, rows: Indices, columns: Indices) -> Floats:
     """Return draws (S, n) of the entries of W Z at paired rows and columns."""
     out = np.empty((len(W), len(rows)))
-    for part in tiles(len(rows), 16 * W.shape[2]):
-        for draw in range(len(W)):
-            out[draw, part] = np.einsum("ik,ki->i", W[draw][rows[part]], Z[draw][:, columns[part]])
+    products_of_pairs(W, Z, np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(columns, np.int64), out)
     return out
 
 
