@@ -94,8 +94,8 @@ MUTATIONS = [Mutation(*row) for row in [
     ("rows and columns of limited entries exchanged", FILLED, "more = self.columns.targets(to, at)",
      "more = self.columns.targets(at, to)",
      f"{LATENT_PLACES}[dense]"),
-    ("old squares of limited rows", "data/views.py",
-     'np.einsum("ij,ij->i", self.matrix, self.matrix, out=self.squares)', "pass", f"{LATENT_PLACES}[dense]"),
+    ("old squares of limited rows", "data/half_sweeps.py", "self.squares[:] = self.sums_of_squares", "pass",
+     f"{LATENT_PLACES}[dense]"),
     # Gross errors.
     ("gross errors forgotten in the variances", "model/contaminated.py",
      "errors, counts = errors + squares / ERROR_VARIANCE, counts + n_gross.astype(np.int64)", "pass",

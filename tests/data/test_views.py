@@ -284,7 +284,7 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     rng = np.random.default_rng(0)
     ratings = sp.csr_array(np.where(rng.uniform(size=(30, 20)) < 0.3, rng.integers(1, 11, size=(30, 20)) / 2, 0.0))
     W, Z = rng.exponential(size=(20, 3)), rng.exponential(size=(30, 3))
-    rows, columns, _ = listed_views(ratings, negative=False)
+    rows, columns = listed_views(ratings)
     assert rows.values is ratings.data  # not copied
     assert columns.values.dtype == np.float32
     double = replace(columns, values=columns.values.astype(np.float64))
@@ -294,9 +294,9 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     for which in ("squared_errors", "listed_residuals"):
         np.testing.assert_array_equal(*(getattr(view.scaled(), which)(W, Z) for view in (columns, double)))
     ratings.data[7] = 0.1
-    assert listed_views(ratings, negative=False)[1].values.dtype == np.float64
+    assert listed_views(ratings)[1].values.dtype == np.float64
     ratings.data[7] = 1e40
-    assert listed_views(ratings, negative=False)[1].values.dtype == np.float64
+    assert listed_views(ratings)[1].values.dtype == np.float64
 
 
 @pytest.mark.parametrize(

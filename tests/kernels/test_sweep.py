@@ -125,7 +125,7 @@ def half_sweep_of(view, W, Z, memory, /, **changed):
     """Return a half-sweep that is ready to draw."""
     of_rows = {
         "data": view.kernel_data, **view.split(3)._asdict(), "entry_scale": None, "row_scale": np.ones(1),
-        "squares": view.squares, "ids": view.ids,
+        "squares": view.scaled().squares, "ids": view.ids,
     }  # fmt: skip
     given = {
         "rows": Rows(**of_rows | {name: value for name, value in changed.items() if name in of_rows}),
