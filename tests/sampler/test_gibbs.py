@@ -21,9 +21,8 @@ from bnmf.model.units import Units, units_of
 from bnmf.noise import CommonNoise, StudentT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler import gibbs
-from bnmf.sampler.gibbs import sample, start, step
+from bnmf.sampler.gibbs import State, sample, start, step
 from bnmf.sampler.moves import PLAIN
-from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers
 

@@ -10,7 +10,7 @@ from bnmf.model import Model
 from bnmf.model.noise import NoiseState, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, L2Squared
-from bnmf.sampler.state import State
+from bnmf.sampler.gibbs import State
 from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Schedule
 
 SCHEDULE = Schedule(n_chains=2, burn_in=3, n_draws=4, thinning=2)

@@ -24,9 +24,8 @@ from bnmf.model.units import NO_UNITS, Units
 from bnmf.noise import CommonNoise
 from bnmf.priors import exact_draws
 from bnmf.priors.base import Coefficients
-from bnmf.sampler.gibbs import sample
+from bnmf.sampler.gibbs import State, sample
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
 from tests.statistical.checks import assert_same

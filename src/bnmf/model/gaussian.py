@@ -56,7 +56,6 @@ class CommonNoise(Noise):
     names = ("common",)
 
     def start(self, shape: Shape) -> NoiseState:
-        """Return a state to start from."""
         return common(1.0)
 
     def update(
@@ -67,11 +66,9 @@ class CommonNoise(Noise):
         return common(1.0 / draw_gamma(shape, rate, *key))
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Draw the noise from its prior."""
         return common(self.scale / rng.gamma(self.shape))
 
     def log_density(self, noise: NoiseState) -> float:
-        """Return the log density of the prior, up to a constant."""
         sigma2 = float(noise.column[0])
         return -(self.shape + 1.0) * math.log(sigma2) - self.scale / sigma2
 
@@ -114,7 +111,6 @@ class GroupedNoise(Noise):
 
     @classmethod
     def named(cls, name: str) -> GroupedNoise:
-        """Return the model of one of the names."""
         return cls(name)
 
     @property
@@ -155,7 +151,6 @@ class GroupedNoise(Noise):
         return noise._replace(column=variance, scale=scale, column_strength=strength)
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Draw the noise from its prior."""
         noise = self.start(shape)
         scale = rng.gamma(SCALE_SHAPE) / SCALE_RATE
         sides: dict[str, Any] = {}
@@ -170,7 +165,6 @@ class GroupedNoise(Noise):
         return noise._replace(scale=scale, **sides)
 
     def log_density(self, noise: NoiseState) -> float:
-        """Return the log density of the prior of the variances, up to a constant."""
         total = (SCALE_SHAPE - 1.0) * math.log(noise.scale) - SCALE_RATE * noise.scale
         sides = ((noise.row, noise.row_strength, noise.scale if self.by == "row" else 1.0),
                  (noise.column, noise.column_strength, noise.scale))  # fmt: skip
@@ -205,9 +199,7 @@ class KnownNoise(Noise):
         return self.start((1, 1))
 
     def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Return the only state."""
         return self.start(shape)
 
     def log_density(self, noise: NoiseState) -> float:
-        """Return zero: there is nothing to draw."""
         return 0.0

@@ -17,8 +17,8 @@ from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Prior
 from bnmf.priors.names import to_record
+from bnmf.sampler.gibbs import State
 from bnmf.sampler.moves import Moves
-from bnmf.sampler.state import State
 from bnmf.sampler.stores import DrawStore, Schedule, stored_bytes
 from bnmf.utils import digests, files
 from bnmf.utils.files import npz_bytes, replacing, write_bytes
