@@ -341,7 +341,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "(patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]]", "(tiles[rows[1:]]",
      f"{GIBBS}::test_rows_with_the_same_pattern_share_their_sums_and_nothing_else"),
     ("sums of another tile used", "data/half_sweeps.py", " & (tiles[rows[1:]] == tiles[rows[:-1]])", "",
-     "tests/data/test_patterns.py::test_split_of_any_patterns"),
+     "tests/data/test_views.py::test_split_of_any_patterns"),
     # Rows that carry their residuals.
     ("sum of the row not updated in other rows", ROWS, "progress.total = progress.total + change;",
      "progress.total = progress.total - change;", f"{ANY_RANK}[L1Squared + L1-mixed]"),
@@ -626,7 +626,7 @@ MUTATIONS = [Mutation(*row) for row in [
     ("positions of sparse data not checked", "data/containers.py", "    check_positions(X)\n", "",
      "tests/data/test_containers.py::test_positions_outside_are_refused"),
     ("data that cannot be squared", "data/containers.py", "    if max(-lowest, highest) > LARGEST:\n",
-     "    if False:\n", "tests/data/test_containers.py::test_values_that_cannot_be_squared"),
+     "    if False:\n", "tests/data/test_observed.py::test_bad_input"),
     ("columns that cannot be squared", "model/units.py", "    if len(tiny):\n", "    if False:\n",
      "tests/model/test_units.py::test_columns_that_cannot_be_squared"),
     ("noise beyond single precision", "posterior/predictions.py",
