@@ -102,13 +102,15 @@ def unequal():
     return model, W, Zt, noise, X / scale
 
 
-@pytest.mark.parametrize("by", ["both", "column", "row"])
-def test_log_joint_with_unequal_noise(unequal, by):
+@pytest.mark.parametrize("by", ["both", "column", "row", "common"])
+def test_log_joint_without_weights(unequal, by):
     """Likelihood and priors by hand, in units of the model; differences, so that constants do not count."""
     model, W, Zt, noise, scaled = unequal
     model = Model(model.data, 2, model.prior, by, model.units)
 
     def state(noise):
+        if by == "common":
+            return common(noise.row[0])
         if by == "column":
             return noise._replace(row=np.ones(1), row_strength=0.0)
         return noise._replace(column=np.ones(1), column_strength=0.0) if by == "row" else noise
@@ -117,6 +119,8 @@ def test_log_joint_with_unequal_noise(unequal, by):
         variance = np.broadcast_to(noise.row, 5)[:, None] * np.broadcast_to(noise.column, 4)
         total = np.nansum(stats.norm.logpdf(scaled, W @ Zt.T, np.sqrt(variance)))
         total -= 0.5 * W.sum() + 0.5 * 2.0 * (Zt**2).sum()
+        if by == "common":
+            return total + stats.invgamma.logpdf(noise.column[0], 1.0)
         total += stats.gamma.logpdf(noise.scale, 0.5, scale=2.0)
         for side, variances, strength in (
             ("row", noise.row, noise.row_strength), ("column", noise.column, noise.column_strength)
