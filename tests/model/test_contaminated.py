@@ -296,20 +296,14 @@ def test_skewed_columns_have_heavy_tails(tmp_path):
     scores = []
     for noise in ("auto", "column"):
         options = {"n_chains": 2, "burn_in": 100, "n_draws": 60, "random_state": 0}
-        model = BayesianNMF(noise=noise, calibrate=False, **options).fit(seen)
-        posterior = model.posterior_
+        posterior = BayesianNMF(noise=noise, calibrate=False, **options).fit(seen).posterior_
         scores.append(np.mean(posterior.log_predictive_density(rows, columns, X[hidden]) - normal))
+        if noise == "auto":
+            assert posterior.outlier_share.shape == (2, 60, 6)
+            posterior.save(tmp_path / "saved.npz")
+            np.testing.assert_array_equal(Posterior.load(tmp_path / "saved.npz").outlier_share, posterior.outlier_share)
     assert scores[0] > 0.5
     assert scores[1] < -0.5
-    assert posterior.outlier_share is None
-    options["noise"] = "auto"
-    posterior = BayesianNMF(2, checkpoint=tmp_path / "run", calibrate=False, **options).fit(seen).posterior_
-    assert posterior.outlier_share.shape == (2, 60, 6)
-    posterior.save(tmp_path / "saved.npz")
-    np.testing.assert_array_equal(Posterior.load(tmp_path / "saved.npz").outlier_share, posterior.outlier_share)
-    longer = BayesianNMF(2, checkpoint=tmp_path / "run", calibrate=False, **(options | {"n_draws": 70})).fit(seen)
-    apart = BayesianNMF(2, calibrate=False, **(options | {"n_draws": 70})).fit(seen)
-    np.testing.assert_array_equal(longer.posterior_.W, apart.posterior_.W)
 
 
 def test_where_it_cannot_be():

@@ -190,16 +190,6 @@ def interrupt_after(monkeypatch, n_sweeps):
     monkeypatch.setattr(chains.gibbs, "step", counting)
 
 
-def test_ctrl_c_keeps_what_was_drawn(monkeypatch):
-    interrupt_after(monkeypatch, 30)
-    with pytest.warns(UserWarning, match="sample_more continues from here"):
-        model = fit(n_draws=200)
-    monkeypatch.undo()
-    n_draws = model.posterior_.n_draws
-    assert 5 < n_draws < 40
-    np.testing.assert_array_equal(model.posterior_.W[0], fit(n_draws=n_draws, n_chains=1).posterior_.W[0])
-
-
 def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
     class Interrupted(ThreadPoolExecutor):
         def submit(self, *args, **kwargs):
