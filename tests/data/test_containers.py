@@ -17,18 +17,6 @@ X = np.array([[1.0, NAN, 0.0], [2.5, 3.0, -4.0]])
 # --- dense data
 
 
-def test_arrays_and_frames():
-    assert as_floats(X) is X  # not copied
-    np.testing.assert_array_equal(as_floats(pd.DataFrame(X)), X)
-    nullable = {
-        "a": pd.array([1, None], "Int64"), "b": pd.array([None, 0.5], "Float64"),
-        "c": pd.array([True, None], "boolean"), "d": [3.5, NAN], "e": [7, 8],
-    }  # fmt: skip
-    found = as_floats(pd.DataFrame(nullable))
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, [[1.0, NAN, 1.0, 3.5, 7.0], [NAN, 0.5, NAN, NAN, 8.0]])
-
-
 DAYS = np.array([["2020-01-01", "NaT"], ["2020-01-02", "2020-01-05"]], "M8[D]")
 
 
@@ -57,7 +45,8 @@ def test_dates_are_no_numbers(days):
 # --- sparse data
 
 
-def test_canonical_matrices_share_their_memory_and_stored_zeros_and_nan_stay_stored():
+def test_arrays_and_canonical_matrices_share_their_memory_and_stored_zeros_and_nan_stay_stored():
+    assert as_floats(X) is X
     given = sp.csr_array(X)
     found = as_csr(given)
     assert np.shares_memory(found.data, given.data)

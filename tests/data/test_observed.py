@@ -49,8 +49,8 @@ def assert_holds(data, expected):
         assert view.scaled().squared_errors(left, right).sum() == pytest.approx(error)
 
 
-NULLABLE = pd.DataFrame({"a": [1, None, 0], "b": [None, 3, 5]}, dtype="Int64").assign(
-    c=pd.array([0.0, 4.0, 6.0], "Float64"), d=pd.array([2.0, 0.0, None], "Float64")
+NULLABLE = pd.DataFrame({"a": [True, None, False]}, dtype="boolean").assign(
+    b=pd.array([None, 3, 5], "Int64"), c=[0, 4, 6], d=pd.array([2.0, 0.0, None], "Float64")
 )
 CONTAINERS = {
     "array": lambda: (X,),

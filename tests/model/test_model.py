@@ -9,7 +9,7 @@ from scipy import stats
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import NoiseState, as_noise, common
+from bnmf.model.noise import NoiseState, common
 from bnmf.model.units import Units
 from bnmf.noise import CommonNoise, StudentT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
@@ -214,18 +214,6 @@ def test_rates_start_where_predictions_have_the_size_of_scaled_data(data, prior)
     draws = [drawn.draw((4000, 3), rng) for drawn in model.priors_at(model.starting_rates)]
     # 4000 products with a relative spread of about 1: five standard errors.
     assert np.mean((draws[0] * draws[1]).sum(axis=1)) == pytest.approx(1.0, abs=0.1)
-
-
-@pytest.mark.parametrize("noise", ["common", "column", "row", "both"])
-def test_shared_noise_keeps_everything_else(noise):
-    X = np.random.default_rng(0).exponential(size=(6, 4))
-    model = Model(ObservedMatrix.from_data(X), 2, noise=noise)
-    shared = model.with_shared_noise()
-    assert shared.noise_model == model.noise_model.shared
-    assert shared.noise_model.updated_after == model.noise_model.updated_after
-    assert model.noise_model == as_noise(noise)
-    assert shared.columns is model.columns
-    assert shared.max_precisions is model.max_precisions
 
 
 def test_more_components_than_fit_into_memory(monkeypatch):

@@ -15,6 +15,7 @@ from bnmf.model import Model
 from bnmf.sampler import chains
 from bnmf.sampler.chains import largest_block, run
 from bnmf.sampler.gibbs import sample
+from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.stores import DrawStore, Schedule, Store
 from bnmf.sampler.streams import Stream
 
@@ -73,12 +74,13 @@ class Nothing(Store):
 # --- the draws
 
 
+@pytest.mark.parametrize("options", [{}, {"moves": PLAIN, "init": (np.full((8, 2), 0.5), np.full((2, 6), 1.5))}])
 @pytest.mark.parametrize("n_jobs", [1, 7])
-def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs):
+def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs, options):
     store = DrawStore(model, SCHEDULE)
-    assert run(model, SCHEDULE, store, SEED, n_jobs=n_jobs) == [4, 4, 4]
+    assert run(model, SCHEDULE, store, SEED, n_jobs=n_jobs, **options) == [4, 4, 4]
     for chain in range(3):
-        assert_holds(store, chain, states_of(model, chain))
+        assert_holds(store, chain, states_of(model, chain, **options))
     assert not np.array_equal(store.W[0], store.W[1])
 
 
