@@ -1,8 +1,7 @@
 """Views, and what ObservedMatrix reads from them, against a dense array with NaN."""
 
-import pickle
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -296,11 +295,3 @@ def test_rows_outside_of_their_tiles_are_refused(changed, message):
     Rows(data=data, **given)
     with pytest.raises(ValueError, match=message):
         Rows(data=data, **given | changed)
-
-
-def test_a_view_is_sent_without_what_the_kernels_made_of_it(view_and_array):
-    view, _ = view_and_array
-    assert view.kernel_data is not None
-    sent = pickle.loads(pickle.dumps(view))
-    assert vars(sent).keys() == {field.name for field in fields(view)}
-    np.testing.assert_array_equal(sent.indptr, view.indptr)

@@ -124,6 +124,7 @@ def test_all_places_hold_the_same_values(kind):
     with Workers() as workers:
         for sweep in (1, 2):  # the second one takes the place of the first
             filled, _ = with_latent_values(model, W, Zt, noise, Stream(0), sweep, workers)
+            filled.columns.kernel_rows(2)  # with the sums of squares, as a half-sweep reads them
     args = model.data.shape, model.data.n_observed
     rows = ObservedMatrix(*args, filled.rows.view, filled.columns.view).dense_rows(np.arange(9))
     columns = ObservedMatrix(args[0][::-1], args[1], filled.columns.view, filled.rows.view).dense_rows(np.arange(6))

@@ -338,11 +338,6 @@ def test_a_directory_with_files_of_these_names_is_refused(tmp_path, name):
     assert (tmp_path / name).read_bytes() == b"{}"
 
 
-def test_a_name_that_is_too_long(tmp_path):
-    with pytest.raises(OSError, match=r"checkpoint=.* cannot be written to \(File name too long\): use a directory"):
-        fit(checkpoint=tmp_path / ("a" * 300))
-
-
 # --- damage
 
 
