@@ -17,6 +17,7 @@ from bnmf.sampler.threads import Workers
 from tests.kernels.draws import WIDTH, lane_draws, streams_of
 from tests.kernels.test_truncated_normal import HALF_LINES, INTERVALS, interval_cdf
 from tests.statistical.checks import assert_follows, grid_cdf
+from tests.statistical.joint import log_joint
 
 INF = np.inf
 
@@ -98,7 +99,7 @@ def test_one_entry_against_the_joint_density(case):
         assert (drawn[:, place] >= low).all()
         assert (drawn[:, place] <= high).all()
         points = np.linspace(drawn[:, place].min(), drawn[:, place].max(), 7)
-        logs = [with_value(model, row, column, x).log_joint(W, Zt, noise) for x in points[[0, 3, 6]]]
+        logs = [log_joint(with_value(model, row, column, x), W, Zt, noise) for x in points[[0, 3, 6]]]
         # The log density is a parabola, which three points tell.
         parabola = np.polyfit(points[[0, 3, 6]] - points[3], np.array(logs) - logs[1], 2)
         sd = 1.0 / np.sqrt(-2.0 * parabola[0])

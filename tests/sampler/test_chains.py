@@ -38,8 +38,8 @@ def states_of(model, chain, schedule=SCHEDULE, **options):
 def assert_holds(store, chain, states):
     """Assert that a store holds the draws of a chain with these states."""
     kept = [state for state in states if store.schedule.keeps(state.sweep)]
-    np.testing.assert_array_equal(store.W[chain, : len(kept)], [state.W for state in kept])
-    np.testing.assert_array_equal(store.Z[chain, : len(kept)], [state.Zt.T for state in kept])
+    np.testing.assert_array_equal(store.W[chain, : len(kept)], np.array([state.W for state in kept], store.dtype))
+    np.testing.assert_array_equal(store.Z[chain, : len(kept)], np.array([state.Zt.T for state in kept], store.dtype))
     np.testing.assert_array_equal(store.traces["noise_variance"][chain, : len(kept)], [state.sigma2 for state in kept])
     mse = [state.squared_error / 45 for state in states]
     np.testing.assert_array_equal(store.train_mse[chain, states[0].sweep - 1 : states[-1].sweep], mse)
@@ -75,9 +75,10 @@ class Nothing(Store):
 
 
 @pytest.mark.parametrize("options", [{}, {"moves": PLAIN, "init": (np.full((8, 2), 0.5), np.full((2, 6), 1.5))}])
-@pytest.mark.parametrize("n_jobs", [1, 7])
-def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs, options):
-    store = DrawStore(model, SCHEDULE)
+@pytest.mark.parametrize(("n_jobs", "dtype"), [(1, np.float64), (7, np.float32)])
+def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs, dtype, options):
+    store = DrawStore(model, SCHEDULE, dtype)
+    assert store.W.dtype == store.Z.dtype == dtype
     assert run(model, SCHEDULE, store, SEED, n_jobs=n_jobs, **options) == [4, 4, 4]
     for chain in range(3):
         assert_holds(store, chain, states_of(model, chain, **options))

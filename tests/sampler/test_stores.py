@@ -1,4 +1,4 @@
-"""Stores: every draw in its place, and running moments against NumPy. How they grow is in tests/test_sample_more.py."""
+"""What is kept of a draw, and when. That stores hold the draws of chains is in test_chains.py and test_run.py."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,7 @@ from bnmf.model.noise import NoiseState, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler.gibbs import State
-from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Schedule
-
-SCHEDULE = Schedule(n_chains=2, burn_in=3, n_draws=4, thinning=2)
-KEPT = [5, 7, 9, 11]
+from bnmf.sampler.stores import DrawStore, RunningMoments, Schedule
 
 
 @pytest.fixture
@@ -21,41 +18,6 @@ def model():
     X = np.arange(12.0).reshape(4, 3)
     X[0, 1] = X[2, 2] = np.nan
     return Model(ObservedMatrix.from_data(X), 2)
-
-
-def states(seed, n_sweeps=SCHEDULE.n_sweeps):
-    """Return states with unlike numbers, one for each sweep."""
-    rng = np.random.default_rng(seed)
-
-    def state(sweep):
-        W, Zt = rng.exponential(size=(4, 2)), rng.exponential(size=(3, 2))
-        return State(W, Zt, common(rng.exponential()), (), rng.exponential(), rng.normal(), sweep)
-
-    return [state(sweep) for sweep in range(1, n_sweeps + 1)]
-
-
-def fill(store, n_sweeps=(11, 11)):
-    """Record states of both chains, in alternation, and return them."""
-    chains = [states(chain, n) for chain, n in enumerate(n_sweeps)]
-    for sweep in range(max(n_sweeps)):
-        for chain in (1, 0):
-            if sweep < n_sweeps[chain]:
-                store.record(chain, chains[chain][sweep])
-    return chains
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_each_draw_is_in_its_place(model, dtype):
-    store = DrawStore(model, SCHEDULE, dtype)
-    assert store.W.dtype == store.Z.dtype == dtype
-    assert store.traces["noise_variance"].dtype == store.train_mse.dtype == np.float64
-    for chain, chain_states in enumerate(fill(store)):
-        kept = [chain_states[sweep - 1] for sweep in KEPT]
-        np.testing.assert_array_equal(store.W[chain], np.array([s.W for s in kept], dtype))
-        np.testing.assert_array_equal(store.Z[chain], np.array([s.Zt.T for s in kept], dtype))
-        np.testing.assert_array_equal(store.traces["noise_variance"][chain], [s.sigma2 for s in kept])
-        np.testing.assert_array_equal(store.traces["log_density"][chain], [s.log_likelihood for s in kept])
-        np.testing.assert_array_equal(store.train_mse[chain], [s.squared_error / 10 for s in chain_states])
 
 
 def test_running_moments_do_not_cancel():
@@ -67,24 +29,6 @@ def test_running_moments_do_not_cancel():
     centred = values - 1e9  # exact
     squares = ((centred - centred.mean(axis=0)) ** 2).sum(axis=0)
     np.testing.assert_allclose(moments.squares[0], squares, rtol=1e-6)
-
-
-@pytest.mark.parametrize("n_sweeps", [(11, 11), (11, 5)], ids=["both chains", "one draw of the second"])
-def test_moment_store(model, n_sweeps):
-    store = MomentStore(model, SCHEDULE)
-    chains = fill(store, n_sweeps)
-    for chain, chain_states in enumerate(chains):
-        kept = [chain_states[sweep - 1] for sweep in KEPT if sweep <= n_sweeps[chain]]
-        for moments, draws in (
-            (store.prediction, [s.W @ s.Zt.T for s in kept]),
-            (store.W, [s.W for s in kept]),
-            (store.Z, [s.Zt.T for s in kept]),
-        ):
-            np.testing.assert_allclose(moments.mean[chain], np.mean(draws, axis=0), rtol=1e-12)
-            np.testing.assert_allclose(moments.squares[chain], len(kept) * np.var(draws, axis=0), rtol=1e-12)
-        np.testing.assert_array_equal(store.traces["noise_variance"][chain, : len(kept)], [s.sigma2 for s in kept])
-        mse = [s.squared_error / 10 for s in chain_states]
-        np.testing.assert_array_equal(store.train_mse[chain, : len(mse)], mse)
 
 
 # --- traces in the user's units

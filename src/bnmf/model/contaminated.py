@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, logsumexp, xlog1py, xlogy
+from scipy.special import expit, logsumexp
 
 from bnmf.kernels.compiled import fill_beta
 from bnmf.model.gaussian import STRENGTHS, GroupedNoise
@@ -77,14 +77,6 @@ class ContaminatedNoise(GroupedNoise):
         share = np.empty(len(counts))
         fill_beta(a + gross[0], b + (counts - gross[0]), *key, share)
         return noise._replace(share=_inside(share), gross=gross)
-
-    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        return super().draw_prior(shape, rng)._replace(share=_inside(rng.beta(*SHARE_PRIOR, size=shape[1])))
-
-    def log_density(self, noise: NoiseState) -> float:
-        a, b = SHARE_PRIOR
-        shares = xlogy(a - 1.0, noise.share) + xlog1py(b - 1.0, -noise.share)
-        return super().log_density(noise) + float(shares.sum())
 
     def log_gross(self, noise: NoiseState, counts: Ints) -> float:
         if not noise.gross.size:

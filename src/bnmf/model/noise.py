@@ -198,14 +198,6 @@ class Noise(ABC):
         """Draw the share of gross errors in each column, given these as in `NoiseState.gross`, and all counts."""
         return noise
 
-    @abstractmethod
-    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Draw the noise from its prior."""
-
-    @abstractmethod
-    def log_density(self, noise: NoiseState) -> float:
-        """Return the log density of the prior of the noise, up to a constant."""
-
     def log_gross(self, noise: NoiseState, counts: Ints) -> float:
         """Return the log density of the gross errors of the last sweep."""
         return 0.0
