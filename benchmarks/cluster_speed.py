@@ -22,7 +22,7 @@ from bnmf.distributed.sharded import ShardedMatrix
 from bnmf.model.model import Model
 from bnmf.model.units import units_of
 from bnmf.sampler import gibbs
-from bnmf.sampler.state import State
+from bnmf.sampler.gibbs import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers, single_threaded_blas
 

@@ -31,7 +31,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.model.units import units_of
 from bnmf.sampler import gibbs
-from bnmf.sampler.state import State
+from bnmf.sampler.gibbs import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers
 from bnmf.utils.typing import Floats, Indices

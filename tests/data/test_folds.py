@@ -11,9 +11,15 @@ from bnmf.data.folds import folds
 NAN = np.nan
 
 
-def dense_of(data):
-    """Return the data as an array with NaN for missing entries."""
-    return np.vstack([block for _, block in data.blocks()])
+def assert_hides(fold, data, X):
+    """Assert that a fold hides entries of X, and nothing else."""
+    at = fold.rows, fold.columns
+    np.testing.assert_array_equal(fold.values, X[at])
+    expected = X.copy()
+    expected[at] = NAN
+    np.testing.assert_array_equal(np.vstack([block for _, block in fold.rest.blocks()]), expected)
+    assert fold.rest.n_observed == data.n_observed - len(fold.rows)
+    assert fold.rest.nonnegative == data.nonnegative
 
 
 def random_matrix(shape, missing, zeros=0.2, seed=0):
@@ -58,13 +64,8 @@ def test_every_observed_entry_is_hidden_once(name, n_folds):
     times = np.zeros(X.shape, int)
     for fold in found:
         np.add.at(times, (fold.rows, fold.columns), 1)
-        np.testing.assert_array_equal(fold.values, X[fold.rows, fold.columns])
+        assert_hides(fold, data, X)
         np.testing.assert_array_equal(fold.weights, np.ones(len(fold.rows)))
-        expected = X.copy()
-        expected[fold.rows, fold.columns] = NAN
-        np.testing.assert_array_equal(dense_of(fold.rest), expected)
-        assert fold.rest.n_observed == data.n_observed - len(fold.rows)
-        assert fold.rest.nonnegative == data.nonnegative
     np.testing.assert_array_equal(times, ~np.isnan(X))
     sizes = [len(fold.rows) for fold in found]
     assert max(sizes) - min(sizes) <= 1
@@ -99,12 +100,8 @@ def test_implicit_zeros(name, n_folds):
     assert len(found) == n_folds
     for fold in found:
         np.add.at(times, (fold.rows, fold.columns), 1)
-        np.testing.assert_array_equal(fold.values, X[fold.rows, fold.columns])
+        assert_hides(fold, data, X)
         total += fold.weights.sum()
-        expected = X.copy()
-        expected[fold.rows, fold.columns] = NAN
-        np.testing.assert_array_equal(dense_of(fold.rest), expected)
-        assert fold.rest.n_observed == data.n_observed - len(fold.rows)
         sampled = ~is_stored[fold.rows, fold.columns]
         np.testing.assert_allclose(fold.weights[sampled], (~is_stored).sum() / seen.sum(), rtol=1e-12)
         np.testing.assert_array_equal(fold.weights[~sampled], 1.0)
@@ -156,9 +153,7 @@ def test_balanced_folds_leave_every_row_and_column_something(missing):
         rest = fold.rest.mask()
         np.testing.assert_array_equal(rest.any(axis=0), data.mask().any(axis=0))
         np.testing.assert_array_equal(rest.any(axis=1), data.mask().any(axis=1))
-        np.testing.assert_array_equal(fold.values, X[fold.rows, fold.columns])
-        assert not rest[fold.rows, fold.columns].any()
-        assert rest.sum() + len(fold.rows) == data.n_observed
+        assert_hides(fold, data, X)
         hidden[fold.rows, fold.columns] += 1
     assert hidden.max() == 1
     assert hidden[3, 2] == 0

@@ -49,8 +49,8 @@ def assert_holds(data, expected):
         assert view.scaled().squared_errors(left, right).sum() == pytest.approx(error)
 
 
-NULLABLE = pd.DataFrame({"a": [1, None, 0], "b": [None, 3, 5]}, dtype="Int64").assign(
-    c=pd.array([0.0, 4.0, 6.0], "Float64"), d=pd.array([2.0, 0.0, None], "Float64")
+NULLABLE = pd.DataFrame({"a": [True, None, False]}, dtype="boolean").assign(
+    b=pd.array([None, 3, 5], "Int64"), c=[0, 4, 6], d=pd.array([2.0, 0.0, None], "Float64")
 )
 CONTAINERS = {
     "array": lambda: (X,),
@@ -164,8 +164,8 @@ def test_data_are_copied_from_a_dense_array():
     assert_holds(data, X)
 
 
-def test_negative_entries_when_asked_for():
-    for given in (-X, sp.csr_array(-np.eye(9))):
+def test_negative_and_large_entries():
+    for given in (-X, sp.csr_array(-np.eye(9)), 1e144 * np.sign(X - 1.0)):
         expected = given.toarray() if sp.issparse(given) else given
         assert_holds(ObservedMatrix.from_data(given, negative=True), expected)
 
@@ -191,7 +191,11 @@ BAD = {
     "complex sparse": (lambda: (sp.csr_array(np.eye(2) * 1j),), TypeError, "sparse matrix of dtype complex128"),
     "complex frame": (lambda: (pd.DataFrame(np.eye(2) * 1j),), TypeError, "numeric|real numbers"),
     "dates": (lambda: (np.zeros((2, 2), "M8[s]"),), TypeError, "real numbers, got an array of dtype datetime64"),
-    "text columns": (lambda: (pd.DataFrame({"a": [1.0], "b": ["x"]}),), TypeError, "columns are not: b"),
+    "text columns": (lambda: (pd.DataFrame({n: ["x"] for n in "abcdef"}),), TypeError, "are not: a, b, c, d, e$"),
+    "columns of dates": (lambda: (pd.DataFrame({"a": [1.0], "b": pd.to_datetime(["2020"]), 3: [1j]}),), TypeError,
+                         "columns are not: b, 3$"),
+    "too large": (lambda: (np.array([[0.0, 1.1e144]]),), ValueError, r"not exceed 1e\+144, .* by a constant"),
+    "too large below zero": (lambda: (np.array([[0.0, -1e300]]),), ValueError, r"must not exceed .* size 1e\+300"),
     "mask of wrong shape": (lambda: (X, MASK.T), ValueError, r"shape of X, \(3, 4\), got \(4, 3\)"),
     "mask of other numbers": (lambda: (X, MASK * 2), ValueError, "observed must hold booleans"),
     "mask of fractions": (lambda: (X, MASK * 0.5), ValueError, "observed must hold booleans"),
@@ -213,7 +217,7 @@ def test_bad_input(make, error, message):
 
 def test_unstored_is_checked():
     with pytest.raises(ValueError, match="unstored must be 'zero' or 'missing', got 'nothing'"):
-        ObservedMatrix.from_data(sp.csr_array(np.eye(3)), unstored="nothing")
+        ObservedMatrix.from_data(X, unstored="nothing")
 
 
 # --- entries that differ in how much they count

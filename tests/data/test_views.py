@@ -1,15 +1,17 @@
 """Views, and what ObservedMatrix reads from them, against a dense array with NaN."""
 
-import pickle
-from dataclasses import fields, replace
-from types import SimpleNamespace
+from collections import Counter
+from dataclasses import replace
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix, observed, views
-from bnmf.data.views import Dense, Listed, Sparse, listed_views, unsigned
+from bnmf.data.containers import pointers
+from bnmf.data.half_sweeps import split_rows
+from bnmf.data.views import Dense, Listed, Sparse, listed_views
 from bnmf.kernels.compiled import Data, Rows
 
 NAN = np.nan
@@ -94,18 +96,13 @@ def test_a_row_of_which_half_is_missing_lists_the_same_in_every_storage():
 # --- views
 
 
-def test_mask_and_squared_errors(view_and_array):
+def test_mask_squares_and_squared_errors(view_and_array):
     view, X = view_and_array
     assert view.mask().dtype == bool
     np.testing.assert_array_equal(view.mask(), ~np.isnan(X))
     W, Z = factors(*X.shape)
     np.testing.assert_allclose(view.scaled().squared_errors(W, Z), np.nansum((X - W @ Z.T) ** 2, axis=1), rtol=1e-12)
-
-
-def test_squares(view_and_array):
-    view, X = view_and_array
-    scale = np.random.default_rng(3).uniform(1.0, 2.0, X.shape[1])
-    for factor in (None, scale):
+    for factor in (None, np.random.default_rng(3).uniform(1.0, 2.0, X.shape[1])):
         expected = np.nansum((X if factor is None else X * factor) ** 2, axis=1)
         np.testing.assert_allclose(view.sums_of_squares(factor), expected, rtol=1e-12)
         in_kernel = np.zeros(len(X)) if isinstance(view, Listed) else expected
@@ -128,38 +125,29 @@ def test_select(case):
         np.testing.assert_allclose(view.sums_of_squares(), np.nansum(expected**2, axis=1), rtol=1e-12)
 
 
-# --- what the kernels read
-
-
-def test_kernel_data(view_and_array):
-    """Lists, and the whole rows where some list their missing positions, in the types that the kernels take."""
-    view, X = view_and_array
-    data = SimpleNamespace(**view.kernel_arrays())
-    assert view.kernel_data is view.kernel_data  # the kernels take them
-    assert data.n_columns == (0 if isinstance(view, Listed) else X.shape[1])
-    for row in range(len(X)):
-        listed = slice(data.indptr[row], data.indptr[row + 1])
-        which = np.isnan(X[row]) if data.lists_missing[row] else ~np.isnan(X[row])
-        np.testing.assert_array_equal(data.indices[listed], np.flatnonzero(which))
-        np.testing.assert_array_equal(data.values[listed], np.nan_to_num(X[row, which]))
-    whole = np.zeros_like(X)
-    if data.dense is not None:
-        whole = data.dense
-        assert data.stored_values is None
-    elif data.stored_values is not None:
-        whole = sp.csr_array((data.stored_values, data.stored_indices, data.stored_indptr), shape=X.shape).toarray()
-    lists_missing = data.lists_missing == 1
-    np.testing.assert_array_equal(whole[lists_missing], np.nan_to_num(X[lists_missing]))
-    assert isinstance(view, Listed) == (data.dense is None and data.stored_values is None)
-
-
 # --- the rows that are drawn together
 
 
-def test_split_is_kept():
-    view = ObservedMatrix.from_data(np.ones((9, 3))).rows
-    assert view.split(3) is view.split(3)
-    assert view.split(3) is not view.split(4)
+@pytest.mark.parametrize("least", [0, 1, 2, 3, 5])
+def test_split_of_any_patterns(least):
+    """Every row once, in its tile; patterns in one piece each, the largest first; and the marks where they go on."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n_rows, rows_per_tile = int(rng.integers(1, 200)) if seed else 0, int(rng.integers(1, 40))
+        patterns = rng.integers(-1, rng.integers(1, 12), size=n_rows)
+        split = split_rows(patterns, rows_per_tile, least)
+        assert len(split.n_sharing) == -(-n_rows // rows_per_tile)
+        for tile, (start, stop) in enumerate(pairwise(split.indptr)):
+            rows = np.arange(tile * rows_per_tile, min((tile + 1) * rows_per_tile, n_rows))
+            counts = Counter(patterns[rows].tolist())
+            drawn, n = split.rows[start:stop].tolist(), split.n_sharing[tile]
+            assert sorted(drawn) == rows.tolist()
+            assert drawn[n:] == [row for row in rows if patterns[row] < 0 or counts[patterns[row]] < least]
+            pieces = [(pattern, len(list(piece))) for pattern, piece in groupby(patterns[drawn[:n]].tolist())]
+            assert dict(pieces) == {pattern: counts[pattern] for pattern, _ in pieces}
+            assert [size for _, size in pieces] == sorted((size for _, size in pieces), reverse=True)
+            marks = [i > 0 for _, size in pieces for i in range(size)] + [False] * (len(rows) - n)
+            np.testing.assert_array_equal(split.repeats[start:stop], marks)
 
 
 # --- the observed matrix
@@ -187,17 +175,16 @@ def test_sums_and_blocks_over_several_tiles(case):
     assert [(rows.start, rows.stop) for rows, _ in found] == data.tiles()
     for rows, block in found:
         np.testing.assert_array_equal(block, X[rows])
-    rows, columns = data.missing_entries()
-    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(np.isnan(X)))
 
 
 def test_entries_that_are_listed(case):
-    """Row by row: those that were observed, or what is stored, zeros included, with NaN for missing entries."""
+    """Row by row: those that are missing, and those that were observed, or what is stored, zeros included."""
     data, X = case
     shown = STORED if data.has_implicit_zeros else ~np.isnan(X)
     rows, columns, values = data.stored_entries() if data.has_implicit_zeros else data.observed_entries()
     np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(shown))
     np.testing.assert_array_equal(values, X[shown])
+    np.testing.assert_array_equal(np.stack(data.missing_entries(), axis=1), np.argwhere(np.isnan(X)))
     if data.has_implicit_zeros:
         with pytest.raises(ValueError, match="too many to list"):
             data.observed_entries()
@@ -220,25 +207,11 @@ def test_without(case):
     np.testing.assert_array_equal(np.vstack([block for _, block in data.blocks()]), X)  # as they were
 
 
-def test_flat(case):
-    data, X = case
-    np.testing.assert_array_equal(data.flat(*np.divmod(np.arange(X.size), 8)), np.arange(X.size))
+def test_numbers_beyond_32_bits():
     wide = ObservedMatrix.from_data(sp.csr_array((2**17, 2**17)), empty=True)
     small = np.array([2**17 - 1], np.int32)
-    assert wide.flat(small, small)[0] == 2**34 - 1  # beyond 32 bits
-
-
-# --- column numbers for the kernels
-
-
-def test_unsigned():
-    given = np.array([3, 0, 7], np.int32)
-    given.setflags(write=False)
-    assert np.shares_memory(unsigned(given), given)
-    for numbers in (given, np.array([3, 0, 2**32 - 1], np.int64)):
-        found = unsigned(numbers)
-        assert found.dtype == np.uint32
-        np.testing.assert_array_equal(found, numbers)
+    assert wide.flat(small, small)[0] == 2**34 - 1
+    assert pointers(np.array([2**30] * 4, np.int32))[-1] == 2**32
 
 
 # --- what the kernels refuse
@@ -284,7 +257,7 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     rng = np.random.default_rng(0)
     ratings = sp.csr_array(np.where(rng.uniform(size=(30, 20)) < 0.3, rng.integers(1, 11, size=(30, 20)) / 2, 0.0))
     W, Z = rng.exponential(size=(20, 3)), rng.exponential(size=(30, 3))
-    rows, columns, _ = listed_views(ratings, negative=False)
+    rows, columns = listed_views(ratings)
     assert rows.values is ratings.data  # not copied
     assert columns.values.dtype == np.float32
     double = replace(columns, values=columns.values.astype(np.float64))
@@ -294,9 +267,9 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     for which in ("squared_errors", "listed_residuals"):
         np.testing.assert_array_equal(*(getattr(view.scaled(), which)(W, Z) for view in (columns, double)))
     ratings.data[7] = 0.1
-    assert listed_views(ratings, negative=False)[1].values.dtype == np.float64
+    assert listed_views(ratings)[1].values.dtype == np.float64
     ratings.data[7] = 1e40
-    assert listed_views(ratings, negative=False)[1].values.dtype == np.float64
+    assert listed_views(ratings)[1].values.dtype == np.float64
 
 
 @pytest.mark.parametrize(
@@ -322,11 +295,3 @@ def test_rows_outside_of_their_tiles_are_refused(changed, message):
     Rows(data=data, **given)
     with pytest.raises(ValueError, match=message):
         Rows(data=data, **given | changed)
-
-
-def test_a_view_is_sent_without_what_the_kernels_made_of_it(view_and_array):
-    view, _ = view_and_array
-    assert view.kernel_data is not None
-    sent = pickle.loads(pickle.dumps(view))
-    assert vars(sent).keys() == {field.name for field in fields(view)}
-    np.testing.assert_array_equal(sent.indptr, view.indptr)

@@ -25,7 +25,7 @@ def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> Stor
     lists = indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing
     if isinstance(form, str) and form == "only observed stored":
         return Listed(filled.shape[1], *lists)
-    return Dense(filled.shape[1], *lists, filled, (filled**2).sum(axis=1))
+    return Dense(filled.shape[1], *lists, filled)
 
 
 def problem(

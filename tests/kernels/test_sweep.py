@@ -33,6 +33,7 @@ from tests.kernels.half_sweeps import (
 )
 from tests.reference import draw_component
 from tests.statistical.checks import P_VALUE, assert_follows, grid_cdf
+from tests.statistical.joint import log_joint
 from tests.statistical.prior_pairs import NAMES, pairs
 
 
@@ -125,7 +126,7 @@ def half_sweep_of(view, W, Z, memory, /, **changed):
     """Return a half-sweep that is ready to draw."""
     of_rows = {
         "data": view.kernel_data, **view.split(3)._asdict(), "entry_scale": None, "row_scale": np.ones(1),
-        "squares": view.squares, "ids": view.ids,
+        "squares": view.scaled().squares, "ids": view.ids,
     }  # fmt: skip
     given = {
         "rows": Rows(**of_rows | {name: value for name, value in changed.items() if name in of_rows}),
@@ -209,15 +210,15 @@ def first_entry_cdf(prior, mask):
     data = ObservedMatrix.from_data(ROW[None], np.array(mask, bool)[None]) if any(mask) else None
     model = Model(data, 3, (prior, L1(1.0))) if data else None
 
-    def log_joint(w):
+    def log_density(w):
         row = np.array([[w, *OTHERS]])
-        return model.log_joint(row, GIVEN, common(SIGMA2)) if model else prior.log_density(row)
+        return log_joint(model, row, GIVEN, common(SIGMA2)) if model else prior.log_density(row)
 
     # The grid includes the kinks of L∞ and of Laplace.
     points = np.concatenate([np.linspace(0, max(OTHERS), 50), np.linspace(max(OTHERS), 10, 400)[1:]])
     if prior.is_real:
         points = np.concatenate([np.linspace(-10, 0, 400)[:-1], points])
-    return grid_cdf(lambda grid: [log_joint(w) for w in grid], points)
+    return grid_cdf(lambda grid: [log_density(w) for w in grid], points)
 
 
 CONDITIONALS = {name: pair[0] for name, pair in pairs(1, 5, 3).items()}
@@ -258,7 +259,7 @@ def test_one_entry_with_weights_against_the_joint_density(name, case):
     if isinstance(noise, StudentT):
         state = state._replace(df=3.0, entry=factor)
     points = np.concatenate([np.linspace(0, max(OTHERS), 300), np.linspace(max(OTHERS), 10, 800)[1:]])
-    cdf = grid_cdf(lambda grid: [model.log_joint(np.array([[w, *OTHERS]]), GIVEN, state) for w in grid], points)
+    cdf = grid_cdf(lambda grid: [log_joint(model, np.array([[w, *OTHERS]]), GIVEN, state) for w in grid], points)
     for form in FORMS[-1:] if is_weighted else ("missing listed", "observed listed"):
         W = np.tile([3.0, *OTHERS], (ROWS, 1))
         view = ScaledView(view_of(np.tile(ROW * scale, (ROWS, 1)), np.tile(seen, (ROWS, 1)), form), 1.0 / scale)

@@ -1,7 +1,6 @@
 """Known standard errors and weights of rows: factors of the noise in units of the model, or a clear error."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -58,7 +57,7 @@ def test_weights_alone_have_no_unit():
     np.testing.assert_allclose(by_row, found)
 
 
-def test_errors_of_missing_entries_are_the_median_of_their_column():
+def test_errors_of_missing_entries_are_medians():
     given = np.where(SEEN, ERRORS, NAN)
     given[2, 2] = 100.0  # known, though the entry is missing
     found = factor_of(given, units=Units(np.ones(1)))
@@ -66,24 +65,10 @@ def test_errors_of_missing_entries_are_the_median_of_their_column():
     assert found[2, 2] == 100.0
     assert found[3, 0] == np.median(given[:3, 0])
     np.testing.assert_array_equal(found[[0, 3], 1], np.median(given[[1, 2], 1]))
-
-
-def test_errors_of_a_column_that_was_never_observed_are_the_median_of_all():
-    data = ObservedMatrix.from_data(np.where([[True, False, True]], X, NAN))
+    data = ObservedMatrix.from_data(np.where([[True, False, True]], X, NAN))  # of a column without entries, of all
     given = np.where(data.mask(), ERRORS, NAN)
     found = factor_of(given, data=data, units=Units(np.ones(1)))
     np.testing.assert_array_equal(found[:, 1], np.full(4, np.nanmedian(given)))
-
-
-@pytest.mark.parametrize("missing", [pd.NA, None])
-def test_containers(missing):
-    expected = factor_of(np.where(SEEN, ERRORS, NAN))
-    frame = pd.DataFrame(ERRORS, dtype="Float64").mask(~SEEN, missing)
-    np.testing.assert_array_equal(factor_of(frame), expected)
-    np.testing.assert_array_equal(factor_of(np.ma.array(ERRORS, mask=~SEEN)), expected)
-    np.testing.assert_array_equal(factor_of(np.where(SEEN, ERRORS, NAN).tolist()), expected)
-    weights = pd.Series(WEIGHTS, dtype="Float64")
-    np.testing.assert_array_equal(factor_of(ERRORS, weights), factor_of(ERRORS, WEIGHTS))
 
 
 def test_nothing_is_known():

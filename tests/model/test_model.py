@@ -1,16 +1,14 @@
-"""The model: shapes, coefficients and validation. Its density is tested in tests/sampler/test_gibbs.py."""
+"""The model: shapes, coefficients, weights and validation."""
 
 import inspect
 import warnings
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import NoiseState, as_noise, common
-from bnmf.model.units import Units
+from bnmf.model.noise import common
 from bnmf.noise import CommonNoise, StudentT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.utils import memory
@@ -89,95 +87,17 @@ def test_more_components_than_the_smaller_side(wide):
 # --- noise, units and learned rates
 
 
-@pytest.fixture
-def unequal():
-    """A model of scaled columns with noise by row and column, its factors and noise, and the same by hand."""
-    rng = np.random.default_rng(0)
-    X = rng.exponential(size=(5, 4))
-    X[0, 1] = X[3, 2] = np.nan
-    scale = np.array([2.0, 0.5, 1.0, 10.0])
-    model = Model(ObservedMatrix.from_data(X), 2, (L1(0.5), L2Squared(2.0)), "both", Units(scale))
-    W, Zt = rng.exponential(size=(5, 2)), rng.exponential(size=(4, 2))
-    noise = NoiseState(rng.uniform(0.5, 2.0, 5), rng.uniform(0.5, 2.0, 4), 0.7, 2.0, 8.0)
-    return model, W, Zt, noise, X / scale
-
-
-@pytest.mark.parametrize("by", ["both", "column", "row"])
-def test_log_joint_with_unequal_noise(unequal, by):
-    """Likelihood and priors by hand, in units of the model; differences, so that constants do not count."""
-    model, W, Zt, noise, scaled = unequal
-    model = Model(model.data, 2, model.prior, by, model.units)
-
-    def state(noise):
-        if by == "column":
-            return noise._replace(row=np.ones(1), row_strength=0.0)
-        return noise._replace(column=np.ones(1), column_strength=0.0) if by == "row" else noise
-
-    def by_hand(W, Zt, noise):
-        variance = np.broadcast_to(noise.row, 5)[:, None] * np.broadcast_to(noise.column, 4)
-        total = np.nansum(stats.norm.logpdf(scaled, W @ Zt.T, np.sqrt(variance)))
-        total -= 0.5 * W.sum() + 0.5 * 2.0 * (Zt**2).sum()
-        total += stats.gamma.logpdf(noise.scale, 0.5, scale=2.0)
-        for side, variances, strength in (
-            ("row", noise.row, noise.row_strength), ("column", noise.column, noise.column_strength)
-        ):  # fmt: skip
-            if by in (side, "both"):
-                mean = 1.0 / noise.scale if (side == "column" or by == "row") else 1.0
-                precision = 1.0 / variances
-                # The density of a variance is that of its inverse times 1 / variance².
-                total += (
-                    stats.gamma.logpdf(precision, strength, scale=mean / strength) + 2.0 * np.log(precision)
-                ).sum()
-        return total
-
-    rng = np.random.default_rng(1)
-    other = NoiseState(rng.uniform(0.5, 2.0, 5), rng.uniform(0.5, 2.0, 4), 1.9, 4.0, 16.0)
-    places = [(W, Zt, state(noise)), (W, Zt, state(other)), (2.0 * W, Zt, state(noise)), (W, 0.5 * Zt, state(other))]
-    found = np.array([model.log_joint(*place) for place in places])
-    expected = np.array([by_hand(*place) for place in places])
-    np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("noise", ["known", "both", StudentT(None, "both"), StudentT(by="common")], ids=str)
-@pytest.mark.parametrize("is_known", [False, True])
-def test_log_joint_and_likelihood_with_weights(unequal, noise, is_known):
-    """By hand, for data of scaled columns: given the factors of entries, and with those integrated out."""
-    model, W, Zt, variances, scaled = unequal
-    known = np.random.default_rng(2).uniform(0.2, 5.0, size=(5, 4))
-    seen = ~np.isnan(scaled)
-    model = Model(model.data, 2, model.prior, noise, model.units, known[seen] if is_known else None)
-    has_t, rng = isinstance(noise, StudentT), np.random.default_rng(3)
-    by_both = noise == "both" or (has_t and noise.by == "both")
-    state = variances if by_both else common(1.0 if noise == "known" else 0.7)
-    places = []
-    for df, factors in ((4.0, 1.0), (12.0, 2.0)):
-        entry = rng.uniform(0.2, 3.0, size=(5, 4))
-        drawn = state._replace(df=df, entry=entry[seen]) if has_t else state
-        variance = np.broadcast_to(state.row, 5)[:, None] * np.broadcast_to(state.column, 4)
-        variance = variance / known if is_known else variance
-        residuals = (scaled - factors * W @ Zt.T)[seen]
-        given = stats.norm.logpdf(residuals, 0.0, np.sqrt((variance / entry if has_t else variance)[seen])).sum()
-        given += model.noise_model.log_density(drawn) - 0.5 * factors * W.sum() - (Zt**2).sum()
-        places.append((model.log_joint(factors * W, Zt, drawn), given))
-        if model.is_weighted:
-            law = stats.t(df) if has_t else stats.norm()
-            sd = np.sqrt(variance[seen])
-            expected = (law.logpdf(residuals / sd) - np.log(sd)).sum()
-            assert model.log_likelihood_of(residuals, drawn) == pytest.approx(expected, rel=1e-10)
-    (found, expected), (other, other_expected) = places
-    assert other - found == pytest.approx(other_expected - expected, rel=1e-9)
-
-
-def test_roots_of_weights(unequal):
+def test_roots_of_weights():
     """In the order of rows and in that of columns: known precisions times the factors of entries."""
-    model, _, _, state, scaled = unequal
-    seen, (known, entry) = ~np.isnan(scaled), np.random.default_rng(2).uniform(0.2, 5.0, size=(2, 5, 4))
-    student = Model(model.data, 2, noise=StudentT(), entry_precision=known[seen])
-    roots = student.roots(state._replace(df=4.0, entry=entry[seen]))
+    known, entry, X = np.random.default_rng(2).uniform(0.2, 5.0, size=(3, 5, 4))
+    X[0, 1] = X[3, 2] = np.nan
+    seen, data = ~np.isnan(X), ObservedMatrix.from_data(X)
+    student = Model(data, 2, noise=StudentT(), entry_precision=known[seen])
+    roots = student.roots(common(1.0)._replace(df=4.0, entry=entry[seen]))
     np.testing.assert_allclose(roots["W"], np.sqrt(known * entry)[seen], rtol=1e-15)
     np.testing.assert_allclose(roots["Z"], np.sqrt(known * entry).T[seen.T], rtol=1e-15)
-    np.testing.assert_array_equal(student.roots(state)["W"], np.sqrt(known[seen]))
-    assert model.roots(state) == {"W": None, "Z": None}
+    np.testing.assert_array_equal(student.roots(common(1.0))["W"], np.sqrt(known[seen]))
+    assert Model(data, 2, noise="both").roots(common(1.0)) == {"W": None, "Z": None}
 
 
 def test_one_prior_shares_its_learned_rate_and_a_pair_does_not(data):
@@ -210,18 +130,6 @@ def test_rates_start_where_predictions_have_the_size_of_scaled_data(data, prior)
     draws = [drawn.draw((4000, 3), rng) for drawn in model.priors_at(model.starting_rates)]
     # 4000 products with a relative spread of about 1: five standard errors.
     assert np.mean((draws[0] * draws[1]).sum(axis=1)) == pytest.approx(1.0, abs=0.1)
-
-
-@pytest.mark.parametrize("noise", ["common", "column", "row", "both"])
-def test_shared_noise_keeps_everything_else(noise):
-    X = np.random.default_rng(0).exponential(size=(6, 4))
-    model = Model(ObservedMatrix.from_data(X), 2, noise=noise)
-    shared = model.with_shared_noise()
-    assert shared.noise_model == model.noise_model.shared
-    assert shared.noise_model.updated_after == model.noise_model.updated_after
-    assert model.noise_model == as_noise(noise)
-    assert shared.columns is model.columns
-    assert shared.max_precisions is model.max_precisions
 
 
 def test_more_components_than_fit_into_memory(monkeypatch):

@@ -15,12 +15,9 @@ from bnmf.model import Model
 from bnmf.model.gaussian import STRENGTHS
 from bnmf.model.noise import as_noise, common
 from bnmf.model.precisions import max_precisions
-from bnmf.model.student_t import DEGREES_OF_FREEDOM, log_student_t
+from bnmf.model.student_t import DEGREES_OF_FREEDOM
 from bnmf.model.units import units_of
 from bnmf.noise import CommonNoise, GroupedNoise, KnownNoise, StudentT
-from bnmf.priors import L1
-from bnmf.sampler.gibbs import sample
-from bnmf.sampler.streams import Stream
 
 
 @pytest.mark.parametrize(("shape", "scale"), [(1.0, 1.0), (5.0, 0.3)])
@@ -47,41 +44,6 @@ def test_variances_follow_their_conditional(half, by):
     assert_follows(precision, stats.gamma(1.5 + 2.0, scale=1.0 / (1.5 * scale + 1.3)).cdf)
 
 
-@pytest.mark.parametrize("by", ["column", "row", "both"])
-def test_log_density_is_that_of_the_precisions(by):
-    model = GroupedNoise(by)
-    rng = np.random.default_rng(0)
-
-    def direct(noise):
-        total = stats.gamma(0.5, scale=2.0).logpdf(noise.scale)
-        for variance, strength, scale in (
-            (noise.row, noise.row_strength, noise.scale if by == "row" else 1.0),
-            (noise.column, noise.column_strength, noise.scale),
-        ):
-            if strength:
-                total += stats.invgamma(strength, scale=strength * scale).logpdf(variance).sum()
-        return total
-
-    a, b = (model.draw_prior((4, 3), rng) for _ in range(2))
-    assert model.log_density(a) - model.log_density(b) == pytest.approx(direct(a) - direct(b), rel=1e-9)
-
-
-def test_a_column_with_few_entries_borrows_from_the_others():
-    """Its variance is drawn near those of the others, and a column without noise does not collapse to zero."""
-    model, counts = GroupedNoise("column"), np.array([200, 200, 200, 200, 1])
-    errors = counts * np.array([1.0, 1.1, 0.9, 1.0, 1e-12])
-    noise, kept = model.start((200, 5)), []
-    for i in range(500):
-        noise = model.update("Z", noise, errors, counts, np.array([1e12]), (i, 7))
-        kept.append(np.log(noise.column))
-    assert abs(np.mean(kept, axis=0)[-1]) < 1.0
-    exact = model.start((200, 5))
-    for i in range(500):
-        exact = model.update("Z", exact, np.zeros(5), counts, np.array([1e12]), (i, 7))
-        assert np.all(1.0 / exact.column <= 1e12 * (1 + 1e-9))
-        assert exact.scale > 0
-
-
 def test_names_and_plain_arguments():
     assert [as_noise(name) for name in ("common", "student-t", "known")] == [CommonNoise(), StudentT(), KnownNoise()]
     assert [as_noise(by) for by in ("column", "row", "both")] == [GroupedNoise(by) for by in ("column", "row", "both")]
@@ -101,11 +63,7 @@ def test_names_and_plain_arguments():
         (partial(CommonNoise, 1.0), (0.0, math.nan, "1"), "scale of CommonNoise must be a positive finite number, "),
         (GroupedNoise, ("common",), "by of GroupedNoise must be 'column', 'row' or 'both', "),
         (partial(GroupedNoise, "row"), (0,), "strength of GroupedNoise must be a positive finite number or None, "),
-        (
-            StudentT,
-            (0, -1.0, 0.02, math.inf, math.nan, "4"),
-            r"df of StudentT must be a finite number of at ",
-        ),
+        (StudentT, (0, -1.0, 0.02, math.inf, math.nan, "4"), "df of StudentT must be a finite number of at "),
         (partial(StudentT, 4.0), ("cell",), "by of StudentT must be 'column', 'row', 'both' or 'common', "),
         (partial(StudentT, 4.0, "common"), (2.0,), "strength of StudentT is for scales that differ"),
         (partial(StudentT, 4.0, "row"), (-1,), "strength of GroupedNoise must be a positive finite number or None, "),
@@ -158,19 +116,6 @@ def test_resolutions(storage):
     np.testing.assert_array_equal(data.columns.resolutions()[:4], [2.0, 0.0, np.nan, 0.25])
 
 
-def test_a_constant_column_keeps_a_noise():
-    """Whole numbers, some columns of which are zero throughout: their noise stays that of rounding, and finite."""
-    rng = np.random.default_rng(0)
-    X = rng.poisson(rng.exponential(size=(60, 2)) @ rng.exponential(2.0, size=(2, 8))).astype(float)
-    X[:, 3:6] = 0.0
-    data = ObservedMatrix.from_data(X)
-    model = Model(data, 2, L1(by="component"), "column", units_of(data, "column", None)[0])
-    for state in sample(model, Stream(0), n_sweeps=300):
-        variance = state.noise.column * model.units.scale**2
-    assert variance[[0, 1, 2, 6, 7]].min() >= 1 / 12
-    assert variance[3:6].min() > 0.01
-
-
 # --- Student's t and known noise
 
 
@@ -183,19 +128,12 @@ def t_state(size, df=3.0):
 @pytest.mark.parametrize("square", [0.0, 1.3, 400.0])
 def test_factors_follow_their_conditional(df, square):
     """λ^(df/2 - 1) exp(-λ df/2) of the prior times λ^½ exp(-λ e²/2) of the entry, on a grid."""
-    squares, model = np.full(20_000, square), StudentT(df, "common")
-    after = model.update_entries(t_state(20_000, df), squares, np.random.default_rng(0))
+    squares, model = np.tile([square, 100.0], 20_000), StudentT(df, "common")  # each entry has its own
+    after = model.update_entries(t_state(40_000, df), squares, np.random.default_rng(0))
     assert after.df == df
     points = np.exp(np.linspace(-40.0, 6.0, 200_001))
     cdf = grid_cdf(lambda x: (0.5 * df - 1.0) * np.log(x) - 0.5 * df * x + 0.5 * np.log(x) - 0.5 * x * square, points)
-    assert_follows(after.entry, cdf)
-
-
-def test_each_factor_is_drawn_given_its_own_entry():
-    squares = np.tile([0.01, 100.0], 10_000)
-    entry = StudentT(3.0).update_entries(t_state(20_000), squares, np.random.default_rng(0)).entry
-    for part, square in ((entry[::2], 0.01), (entry[1::2], 100.0)):
-        assert_follows(part, stats.gamma(2.0, scale=2.0 / (3.0 + square)).cdf)
+    assert_follows(after.entry[::2], cdf)
 
 
 def test_degrees_of_freedom_follow_their_conditional():
@@ -213,50 +151,6 @@ def test_degrees_of_freedom_follow_their_conditional():
     assert_follows(factors, stats.uniform.cdf)
 
 
-@pytest.mark.parametrize("df", [0.7, 3.0, 100.0, 1e6])
-def test_density_of_student_t(df):
-    values = np.array([0.0, 1e-9, 0.3, 7.0, 1e5])
-    np.testing.assert_allclose(log_student_t(values**2, df), stats.t(df).logpdf(values), rtol=1e-9)
-
-
-def test_student_t_over_draws_is_its_own_density():
-    """A normal with factors from their prior is Student's t."""
-    noise = StudentT(5.0, "common").draw_prior((100, 200), np.random.default_rng(0))
-    entries = np.random.default_rng(1).normal(size=20_000) * np.sqrt(noise.column / noise.entry)
-    assert noise.df == 5.0
-    assert_follows(entries / np.sqrt(noise.column), stats.t(5.0).cdf)
-
-
-@pytest.mark.parametrize("by", ["common", "column", "row", "both"])
-def test_scales_of_student_t_are_drawn_as_variances(by):
-    """With the same errors and stream as Gaussian noise, and factors and degrees of freedom are kept."""
-    model, plain = StudentT(None, by), as_noise(by)
-    noise = model.start((5, 4))._replace(df=12.0, entry=np.arange(1.0, 21.0))
-    assert model.halves == plain.halves
-    assert model.updated_after == plain.updated_after
-    for half in model.updated_after:
-        size = 5 if half == "W" else 4
-        given = np.linspace(1.0, 9.0, size), np.arange(3, 3 + size), np.array([1e12])
-        found = model.update(half, noise, *given, (11, 7))
-        expected = plain.update(half, plain.start((5, 4)), *given, (11, 7))
-        for value, other in zip(found[:5], expected[:5], strict=True):
-            np.testing.assert_array_equal(value, other)
-        assert found.df == 12.0
-        np.testing.assert_array_equal(found.entry, np.arange(1.0, 21.0))
-
-
-def test_prior_density_of_student_t():
-    model, rng = StudentT(None, "column"), np.random.default_rng(0)
-    a, b = (model.draw_prior((4, 3), rng) for _ in range(2))
-    assert a.df != b.df
-
-    def direct(noise):
-        factors = stats.gamma(0.5 * noise.df, scale=2.0 / noise.df).logpdf(noise.entry).sum()
-        return GroupedNoise("column").log_density(noise) + factors
-
-    assert model.log_density(a) - model.log_density(b) == pytest.approx(direct(a) - direct(b), rel=1e-9)
-
-
 def test_known_noise_learns_nothing():
     model, rng = as_noise("known"), np.random.default_rng(0)
     noise = model.start((3, 2))
@@ -267,4 +161,3 @@ def test_known_noise_learns_nothing():
     assert model.update("Z", learned, np.ones(2), np.ones(2, int), np.ones(1), rng) == noise
     assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
     assert (noise.row.tolist(), noise.column.tolist()) == ([1.0], [1.0])
-    assert model.log_density(noise) == 0.0

@@ -15,8 +15,8 @@ from bnmf.paper import fits
 from bnmf.paper.fits import BIN_EDGES, FinishedFits, Fit, data_fingerprint, run_fit, run_fits, training_mask
 from bnmf.paper.methods import METHODS, PRIORS
 from bnmf.sampler import gibbs
+from bnmf.sampler.gibbs import State
 from bnmf.sampler.moves import PLAIN
-from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 
 SHORT_CHAIN = {"n_sweeps": 30, "burn_in": 10}

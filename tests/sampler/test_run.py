@@ -15,7 +15,6 @@ from bnmf.model.units import units_of
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler import chains as sampler_chains
 from bnmf.sampler.gibbs import sample
-from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.stores import Schedule
 from bnmf.sampler.streams import Stream
 from bnmf.utils import memory
@@ -37,26 +36,26 @@ def model(X):
     return Model(ObservedMatrix.from_data(X), 2)
 
 
-def states_of(model, chain, **options):
-    return list(sample(model, Stream(SEED, chain), n_sweeps=SCHEDULE.n_sweeps, **options))
+def states_of(model, chain):
+    return list(sample(model, Stream(SEED, chain), n_sweeps=SCHEDULE.n_sweeps))
 
 
-def kept_of(model, chain, n_draws=5, **options):
+def kept_of(model, chain, n_draws=5):
     """Return the states of a chain that are kept."""
-    return [state for state in states_of(model, chain, **options) if SCHEDULE.keeps(state.sweep)][:n_draws]
+    return [state for state in states_of(model, chain) if SCHEDULE.keeps(state.sweep)][:n_draws]
 
 
-def assert_draws(posterior, model, chains, n_draws, **options):
+def assert_draws(posterior, model, chains, n_draws):
     """Assert that a posterior holds the first draws of these chains and nothing else."""
     assert posterior.W.shape == (len(chains), n_draws, 8, 2)
     assert posterior.Z.shape == (len(chains), n_draws, 2, 6)
     assert posterior.noise_variance.shape == (len(chains), n_draws)
     for place, chain in enumerate(chains):
-        kept = kept_of(model, chain, n_draws, **options)
+        kept = kept_of(model, chain, n_draws)
         np.testing.assert_array_equal(posterior.W[place], [state.W for state in kept])
         np.testing.assert_array_equal(posterior.Z[place], [state.Zt.T for state in kept])
         np.testing.assert_array_equal(posterior.noise_variance[place], [state.sigma2 for state in kept])
-        mse = [state.squared_error / 46 for state in states_of(model, chain, **options)[: 2 + 2 * n_draws]]
+        mse = [state.squared_error / 46 for state in states_of(model, chain)[: 2 + 2 * n_draws]]
         np.testing.assert_array_equal(posterior.train_mse[place], mse)
 
 
@@ -76,19 +75,13 @@ def interrupt(monkeypatch, counts):
 # --- what is returned
 
 
-@pytest.mark.parametrize("options", [{}, {"moves": PLAIN, "init": (np.full((8, 2), 0.5), np.full((2, 6), 1.5))}])
-def test_draws_are_those_of_the_sampler(model, options):
-    posterior = sample_posterior(model, SCHEDULE, SEED, n_jobs=2, **options)
-    assert isinstance(posterior, Posterior)
-    assert_draws(posterior, model, [0, 1, 2], 5, **options)
-    assert posterior.n_observed == 46
-
-
 def test_what_goes_along(X):
     frame = pd.DataFrame(X, index=[f"r{i}" for i in range(8)], columns=list("uvwxyz"))
     data = ObservedMatrix.from_data(frame)
     prior = L1(0.5), L2Squared(2.0)
     posterior = sample_posterior(Model(data, 2, prior), SCHEDULE, SEED)
+    assert isinstance(posterior, Posterior)
+    assert posterior.n_observed == 46
     assert list(posterior.row_names) == [f"r{i}" for i in range(8)]
     assert list(posterior.column_names) == list("uvwxyz")
     coefficients = posterior.prior_W.coefficients((8, 2))
@@ -184,17 +177,14 @@ MOMENT_BYTES = 3 * 2 * 8 * 6 * 8
         ({"keep_draws": False}, MOMENT_BYTES, "keeping mean and variance of every entry will take 2.2 kB"),
     ],
 )
-def test_memory_warning(model, monkeypatch, options, n_bytes, words):
+def test_memory_warning(model, monkeypatch, tmp_path, options, n_bytes, words):
     monkeypatch.setattr(memory, "available", lambda: 2 * n_bytes)
     sample_posterior(model, SCHEDULE, SEED, **options)  # half of the memory: no warning
     monkeypatch.setattr(memory, "available", lambda: 2 * n_bytes - 1)
     with pytest.warns(MemoryWarning, match=words):
         sample_posterior(model, SCHEDULE, SEED, **options)
-
-
-def test_no_memory_warning_with_a_checkpoint(model, monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "available", lambda: 1)
-    sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path)
+    sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path)  # draws on disk: no warning
 
 
 @pytest.mark.parametrize("options", [{}, {"keep_draws": False}])

@@ -1,6 +1,4 @@
-"""Stores: every draw in its place, and running moments against NumPy."""
-
-import pickle
+"""What is kept of a draw, and when. That stores hold the draws of chains is in test_chains.py and test_run.py."""
 
 import numpy as np
 import pytest
@@ -10,11 +8,8 @@ from bnmf.model import Model
 from bnmf.model.noise import NoiseState, common
 from bnmf.model.units import Units
 from bnmf.priors import L1, L2Squared
-from bnmf.sampler.state import State
-from bnmf.sampler.stores import DrawStore, MomentStore, RunningMoments, Schedule
-
-SCHEDULE = Schedule(n_chains=2, burn_in=3, n_draws=4, thinning=2)
-KEPT = [5, 7, 9, 11]
+from bnmf.sampler.gibbs import State
+from bnmf.sampler.stores import DrawStore, RunningMoments, Schedule
 
 
 @pytest.fixture
@@ -23,47 +18,6 @@ def model():
     X = np.arange(12.0).reshape(4, 3)
     X[0, 1] = X[2, 2] = np.nan
     return Model(ObservedMatrix.from_data(X), 2)
-
-
-def states(seed, n_sweeps=SCHEDULE.n_sweeps):
-    """Return states with unlike numbers, one for each sweep."""
-    rng = np.random.default_rng(seed)
-    return [
-        State(
-            rng.exponential(size=(4, 2)),
-            rng.exponential(size=(3, 2)),
-            common(rng.exponential()),
-            (),
-            rng.exponential(),
-            rng.normal(),
-            sweep,
-        )
-        for sweep in range(1, n_sweeps + 1)
-    ]
-
-
-def fill(store, n_sweeps=(11, 11)):
-    """Record states of both chains, in alternation, and return them."""
-    chains = [states(chain, n) for chain, n in enumerate(n_sweeps)]
-    for sweep in range(max(n_sweeps)):
-        for chain in (1, 0):
-            if sweep < n_sweeps[chain]:
-                store.record(chain, chains[chain][sweep])
-    return chains
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_each_draw_is_in_its_place(model, dtype):
-    store = DrawStore(model, SCHEDULE, dtype)
-    assert store.W.dtype == store.Z.dtype == dtype
-    assert store.traces["noise_variance"].dtype == store.train_mse.dtype == np.float64
-    for chain, chain_states in enumerate(fill(store)):
-        kept = [chain_states[sweep - 1] for sweep in KEPT]
-        np.testing.assert_array_equal(store.W[chain], np.array([s.W for s in kept], dtype))
-        np.testing.assert_array_equal(store.Z[chain], np.array([s.Zt.T for s in kept], dtype))
-        np.testing.assert_array_equal(store.traces["noise_variance"][chain], [s.sigma2 for s in kept])
-        np.testing.assert_array_equal(store.traces["log_density"][chain], [s.log_likelihood for s in kept])
-        np.testing.assert_array_equal(store.train_mse[chain], [s.squared_error / 10 for s in chain_states])
 
 
 def test_running_moments_do_not_cancel():
@@ -75,91 +29,6 @@ def test_running_moments_do_not_cancel():
     centred = values - 1e9  # exact
     squares = ((centred - centred.mean(axis=0)) ** 2).sum(axis=0)
     np.testing.assert_allclose(moments.squares[0], squares, rtol=1e-6)
-
-
-@pytest.mark.parametrize("n_sweeps", [(11, 11), (11, 5)], ids=["both chains", "one draw of the second"])
-def test_moment_store(model, n_sweeps):
-    store = MomentStore(model, SCHEDULE)
-    chains = fill(store, n_sweeps)
-    for chain, chain_states in enumerate(chains):
-        kept = [chain_states[sweep - 1] for sweep in KEPT if sweep <= n_sweeps[chain]]
-        for moments, draws in (
-            (store.prediction, [s.W @ s.Zt.T for s in kept]),
-            (store.W, [s.W for s in kept]),
-            (store.Z, [s.Zt.T for s in kept]),
-        ):
-            np.testing.assert_allclose(moments.mean[chain], np.mean(draws, axis=0), rtol=1e-12)
-            np.testing.assert_allclose(moments.squares[chain], len(kept) * np.var(draws, axis=0), rtol=1e-12)
-        np.testing.assert_array_equal(store.traces["noise_variance"][chain, : len(kept)], [s.sigma2 for s in kept])
-        mse = [s.squared_error / 10 for s in chain_states]
-        np.testing.assert_array_equal(store.train_mse[chain, : len(mse)], mse)
-
-
-# --- growing
-
-LONGER = Schedule(n_chains=3, burn_in=3, n_draws=6, thinning=2)
-
-
-def arrays_of(store):
-    """Return all that a store holds, by name."""
-    found = {"train_mse": store.train_mse, **store.traces}
-    for name in ("W", "Z", "prediction"):
-        held = getattr(store, name, None)
-        if isinstance(held, RunningMoments):
-            found |= {f"{name}.{part}": getattr(held, part) for part in ("mean", "squares", "counts")}
-        elif held is not None:
-            found[name] = held
-    return {name: array.copy() for name, array in found.items()}
-
-
-def assert_equal(found, expected):
-    assert found.keys() == expected.keys()
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
-
-
-@pytest.mark.parametrize("kind", [DrawStore, MomentStore])
-@pytest.mark.parametrize("n_sweeps", [(11, 11), (8, 4)])
-def test_a_grown_store_holds_what_was_recorded_and_leaves_the_old_one_alone(model, kind, n_sweeps):
-    store, whole = kind(model, SCHEDULE), kind(model, LONGER)
-    fill(store, n_sweeps)
-    before = arrays_of(store)
-    larger = store.grown(LONGER)
-    assert larger.states.keys() == {0, 1}
-    for chain in range(3):
-        for state in states(chain, LONGER.n_sweeps):
-            whole.record(chain, state)
-            if larger.resume(chain) is None or state.sweep > larger.resume(chain).sweep:
-                larger.record(chain, state)
-    assert_equal(arrays_of(larger), arrays_of(whole))
-    if n_sweeps == (11, 11):  # complete: nothing is written where the old store looks
-        assert_equal(arrays_of(store), before)
-    assert store.states.keys() == {0, 1}
-    assert [store.resume(chain).sweep for chain in (0, 1)] == list(n_sweeps)
-
-
-@pytest.mark.parametrize("kind", [DrawStore, MomentStore])
-def test_nothing_is_lost_by_a_shorter_schedule(model, kind):
-    store = kind(model, SCHEDULE)
-    fill(store)
-    short = store.grown(Schedule(n_chains=2, burn_in=3, n_draws=1, thinning=2))
-    assert short.train_mse.shape == (2, 5)
-    assert_equal(arrays_of(short.grown(SCHEDULE)), arrays_of(store))
-
-
-@pytest.mark.parametrize("kind", [DrawStore, MomentStore])
-def test_a_pickled_store_holds_each_number_once_and_goes_on(kind):
-    model = Model(ObservedMatrix.from_data(np.ones((4, 3))), 2)
-    large = Schedule(n_chains=2, burn_in=3, n_draws=4000, thinning=2)
-    store = kind(model, large)
-    fill(store)
-    content = pickle.dumps(store)
-    assert len(content) < 1.1 * sum(array.nbytes for array in arrays_of(store).values()) + 20_000
-    again = pickle.loads(content)
-    assert_equal(arrays_of(again), arrays_of(store))
-    np.testing.assert_array_equal(again.resume(1).W, store.resume(1).W)
-    again.record(0, states(0, 13)[12])
-    assert again.traces["noise_variance"][0, 4] == states(0, 13)[12].sigma2
 
 
 # --- traces in the user's units

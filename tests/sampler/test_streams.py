@@ -34,12 +34,3 @@ def test_generator_restarts_whatever_was_drawn_before():
         draw(stream.generator(other))
         np.testing.assert_array_equal(stream.generator(key).random(5), first)
     assert not np.array_equal(stream.generator(other).random(5), first)
-
-
-def test_generators_of_two_streams_do_not_touch():
-    a, b = Stream(1), Stream(2)
-    rng = a.generator(a.key(0, streams.START))
-    expected = np.random.Generator(np.random.Philox(key=np.array(a.key(0, streams.START), np.uint64))).random(6)
-    first = rng.random(3)
-    b.generator(b.key(0, streams.START)).random(7)
-    np.testing.assert_array_equal(np.concatenate([first, rng.random(3)]), expected)

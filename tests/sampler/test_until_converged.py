@@ -267,12 +267,3 @@ def test_the_cost_of_the_burn_in_counts():
 
 def test_one_chain_is_made_longer():
     assert not more_chains_help(np.random.default_rng(0).normal(size=(1, 40, 3)), SCHEDULE)
-
-
-def test_chains_that_never_leave_their_mode(monkeypatch):
-    """Chains of any length would be as bad, and only their number helps."""
-    monkeypatch.setattr(chains.gibbs, "step", lambda model, state, *args: state._replace(sweep=state.sweep + 1))
-    with pytest.warns(ConvergenceWarning, match="worse than the mean of each column"):
-        model = auto(noise="common").fit(data())
-    assert model.ending_ == "complete"
-    assert model.posterior_.n_chains > 4

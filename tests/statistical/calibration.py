@@ -24,13 +24,13 @@ from bnmf.model.units import NO_UNITS, Units
 from bnmf.noise import CommonNoise
 from bnmf.priors import exact_draws
 from bnmf.priors.base import Coefficients
-from bnmf.sampler.gibbs import sample
+from bnmf.sampler.gibbs import State, sample
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
 from tests.statistical.checks import assert_same
 from tests.statistical.coarse import coarsened
+from tests.statistical.joint import draw_noise
 
 NOISE = CommonNoise(5.0, 5.0)  # the default of (1, 1) has no mean
 OF_FACTORS = "Σ max W", "Σ W", "Σ W²", "Σ max Z", "Σ Z", "Σ Z²", "prediction"
@@ -98,7 +98,7 @@ class Problem:
         W, Zt, rates = self.factors(count, rng)
         noise = self.model(ObservedMatrix.from_data(np.ones(self.shape))).noise_model
         return [
-            Truth(W[i], Zt[i], noise.draw_prior(self.shape, rng), tuple(rate[i] for rate in rates))
+            Truth(W[i], Zt[i], draw_noise(noise, self.shape, rng), tuple(rate[i] for rate in rates))
             for i in range(count)
         ]
 

@@ -137,16 +137,10 @@ def refuse_padding(X: Any) -> None:
         )
 
 
-def has_nan(values: Floats) -> bool:
-    """Return whether any of the numbers is NaN, without a mask of all of them."""
-    return bool(np.isnan(values.min(initial=0.0)))
-
-
-def check_values(values: Floats, *, negative: bool) -> None:
-    """Raise an error if observed values are infinite, too large to be squared or, unless allowed, negative."""
-    if values.size == 0:
-        return
-    lowest, highest = values.min(), values.max()  # which need no memory, unlike a mask of all entries
+def check_values(values: Floats, *, negative: bool) -> float:
+    """Return the smallest value, at most 0; NaN is missing, and others must be finite, not huge, and not `negative`."""
+    # Without a mask of all entries, which would take memory.
+    lowest, highest = (float(extreme.reduce(values, axis=None, initial=0.0)) for extreme in (np.fmin, np.fmax))
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         raise ValueError(f"X must be finite where it is observed, got {np.isinf(values).sum()} infinite entries")
     if max(-lowest, highest) > LARGEST:
@@ -159,3 +153,4 @@ def check_values(values: Floats, *, negative: bool) -> None:
             f"X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest {lowest:g}: use "
             "offset='min', or a prior of factors that may be negative too, such as 'normal'"
         )
+    return lowest

@@ -88,7 +88,6 @@ class ScaledView:
 
     def refresh(self) -> None:
         """Compute the sums again after entries of the data have changed, in the memory that the kernels read."""
-        self.view.refresh()
         for name in ("sums_of_squares", "trusted_errors"):
             self.__dict__.pop(name, None)
         if self.view.has_matrix:

@@ -18,7 +18,6 @@ from bnmf.data.containers import (
     as_floats,
     as_mask,
     check_values,
-    has_nan,
     refuse_padding,
     row_numbers,
 )
@@ -86,7 +85,8 @@ class ObservedMatrix:
             matrix, limits = as_csr(X), None
             if lower is not None or upper is not None:
                 matrix, limits = with_sparse_limits(matrix, lower, upper, negative=negative)
-            rows, columns, n_observed = _views_of_sparse(matrix, unstored, negative)
+            lowest = check_values(matrix.data, negative=negative)
+            rows, columns = _views_of_sparse(matrix, unstored)
         else:
             array = as_floats(X)
             mask, hidden, limits = ~np.isnan(array), None, None
@@ -96,12 +96,13 @@ class ObservedMatrix:
             if lower is not None or upper is not None:
                 names = column_names if names is None else names
                 array, mask, limits = with_limits(array, mask, hidden, lower, upper, names, negative=negative)
-            rows, columns, n_observed = _views_of_dense(array, mask, negative)
+            lowest = check_values(array if observed is None else array[mask], negative=negative)
+            rows, columns = _views_of_dense(array, mask)
+        n_observed = int(rows.n_observed.sum())
         if n_observed == 0 and not empty:
             raise ValueError("X has no observed entry at all: there is nothing to learn from")
         shape = rows.n_rows, columns.n_rows
-        nonnegative = not negative or not rows.has_negative()
-        return cls(shape, n_observed, rows, columns, row_names, column_names, nonnegative, limits)
+        return cls(shape, n_observed, rows, columns, row_names, column_names, lowest >= 0.0, limits)
 
     def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
         """Return the same data with names for its rows and columns."""
@@ -114,7 +115,7 @@ class ObservedMatrix:
         self.check_listable()
         if isinstance(self.rows, Listed):
             return self
-        rows, columns, _ = views.listed_views(views.observed_csr(self._stored.dense(), self.mask()), negative=True)
+        rows, columns = views.listed_views(views.observed_csr(self._stored.dense(), self.mask()))
         return replace(self, rows=rows, columns=columns)
 
     def check_listable(self) -> None:
@@ -170,9 +171,9 @@ class ObservedMatrix:
         if isinstance(self.rows, Listed):
             matrix = self.rows.csr()
             matrix.data = self.rows.values - offset[self.rows.indices]
-            rows, columns, _ = views.listed_views(matrix, negative=True)
+            rows, columns = views.listed_views(matrix)
         else:
-            rows, columns, _ = views.dense_views(self._stored.dense() - offset, self.mask())
+            rows, columns = views.dense_views(self._stored.dense() - offset, self.mask())
         limits = None if self.limits is None else self.limits.shifted(offset)
         return replace(self, rows=rows, columns=columns, nonnegative=False, limits=limits)
 
@@ -282,22 +283,17 @@ def every_entry(view: Stored, limits: Limits | None, first: int, step: int) -> t
     return columns, values, *((nothing, nothing) if limits is None else limits.at(rows, columns))
 
 
-def _views_of_dense(array: Floats, mask: Bools, negative: bool) -> tuple[Stored, Stored, int]:
-    check_values(array[mask] if not mask.all() else array, negative=negative)
+def _views_of_dense(array: Floats, mask: Bools) -> tuple[Stored, Stored]:
     if mask.mean() >= DENSE_FRACTION:
         return views.dense_views(array, mask)
-    return views.listed_views(views.observed_csr(array, mask), negative=True)
+    return views.listed_views(views.observed_csr(array, mask))
 
 
-def _views_of_sparse(matrix: sp.csr_array, unstored: str, negative: bool) -> tuple[Stored, Stored, int]:
-    stored = matrix.nnz
-    if unstored == "missing" and has_nan(matrix.data):
-        stored -= int(np.isnan(matrix.data).sum())
-    if stored >= DENSE_FRACTION * matrix.shape[0] * matrix.shape[1]:
+def _views_of_sparse(matrix: sp.csr_array, unstored: str) -> tuple[Stored, Stored]:
+    matrix = views.without_nan(matrix) if unstored == "missing" else matrix
+    if matrix.nnz >= DENSE_FRACTION * matrix.shape[0] * matrix.shape[1]:
         array = as_dense(matrix, unstored)
-        mask = ~np.isnan(array)
-        check_values(array[mask], negative=negative)
-        return views.dense_views(array, mask)
+        return views.dense_views(array, ~np.isnan(array))
     if unstored == "missing":
-        return views.listed_views(matrix, negative=negative)
-    return views.sparse_views(matrix, negative=negative)
+        return views.listed_views(matrix)
+    return views.sparse_view(matrix), views.sparse_view(matrix.T.tocsr())

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.data.containers import SMALLEST, check_values, has_nan, pointers, row_numbers
+from bnmf.data.containers import SMALLEST, pointers, row_numbers
 from bnmf.data.half_sweeps import ScaledView, Split, number_patterns, split_rows
 from bnmf.kernels.compiled import ROWS_PER_TILE, Data
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Shape, Words
@@ -99,6 +99,11 @@ class Stored(View):
         """Numbers that key the random stream of each row: 0, 1, 2 and so on."""
         return np.arange(self.n_rows, dtype=np.uint64)
 
+    @cached_property
+    def n_observed(self) -> Ints:  # type: ignore[override]
+        n_listed = np.diff(self.indptr)
+        return np.where(self.lists_missing, self.n_columns - n_listed, n_listed)
+
     @property
     def listed_rows(self) -> Indices:
         """Row of each listed entry."""
@@ -172,10 +177,6 @@ class Stored(View):
     # --- what the forms differ in, beside the numbers of each row
 
     @abstractmethod
-    def has_negative(self) -> bool:
-        """Return whether an observed entry is negative."""
-
-    @abstractmethod
     def csr(self) -> sp.csr_array:
         """Return the rows as a sparse matrix, which stores all observed entries but zeros."""
 
@@ -201,9 +202,6 @@ class Stored(View):
     def targets(self, rows: Indices, columns: Indices) -> Targets:
         """Return where the data hold some entries."""
 
-    def refresh(self) -> None:
-        """Compute again what is stored of the data, after entries were changed."""
-
     def minima(self) -> Floats:
         lowest = np.array([self.observed_values(row).min(initial=np.inf) for row in range(self.n_rows)])
         return np.where(np.isfinite(lowest), lowest, 0.0)
@@ -228,7 +226,7 @@ class Stored(View):
         return gaps
 
 
-WHOLE_ROWS = ("lists_missing", "matrix", "squares")
+WHOLE_ROWS = ("lists_missing", "matrix")
 """Fields with one element for each row."""
 
 
@@ -237,21 +235,13 @@ class Listed(Stored):
 
     has_matrix = False
 
-    @cached_property
-    def n_observed(self) -> Ints:  # type: ignore[override]
-        return np.diff(self.indptr)
-
     def _whole_rows(self) -> dict[str, Any]:
         return {"n_columns": 0}
-
-    def has_negative(self) -> bool:
-        return bool(self.values.min(initial=0.0) < 0)
 
     def observed_values(self, row: int) -> Floats:
         return self.values[self.indptr[row] : self.indptr[row + 1]].astype(np.float64, copy=False)
 
     def entries(self) -> tuple[Indices, Indices, Floats]:
-        """Return rows, columns and values of the observed entries, row by row."""
         return self.listed_rows, self.indices.astype(np.int64), self.values
 
     def csr(self) -> sp.csr_array:
@@ -305,24 +295,15 @@ class Listed(Stored):
 
 @dataclass(frozen=True, eq=False)
 class Whole(Stored):
-    """Whole rows (an array or a CSR matrix) with zeros in place of missing entries, and their sums of squares."""
+    """Whole rows (an array or a CSR matrix) with zeros in place of missing entries."""
 
     matrix: Any
-    squares: Floats
 
     has_matrix = True
-
-    @cached_property
-    def n_observed(self) -> Ints:  # type: ignore[override]
-        n_listed = np.diff(self.indptr)
-        return np.where(self.lists_missing, self.n_columns - n_listed, n_listed)
 
     def observed_values(self, row: int) -> Floats:
         listed = slice(self.indptr[row], self.indptr[row + 1])
         return self._others(row, self.indices[listed]) if self.lists_missing[row] else self.values[listed]
-
-    def has_negative(self) -> bool:
-        return bool(self.matrix.min() < 0)
 
     @abstractmethod
     def _others(self, row: int, missing: Positions) -> Floats:
@@ -373,17 +354,14 @@ class Dense(Whole):
 
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
         if entry_scale is None:
-            return self.squares
+            return np.einsum("ij,ij->i", self.matrix, self.matrix)
         return np.einsum("ij,ij,j->i", self.matrix, self.matrix, entry_scale**2)
-
-    def refresh(self) -> None:
-        np.einsum("ij,ij->i", self.matrix, self.matrix, out=self.squares)
 
     def _others(self, row: int, missing: Positions) -> Floats:
         return np.delete(self.matrix[row], missing)
 
     def _own_matrix(self) -> dict[str, Any]:
-        return {"matrix": self.matrix.copy(), "squares": self.squares.copy()}
+        return {"matrix": self.matrix.copy()}
 
     def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
         return self.matrix.reshape(-1), wanted
@@ -400,10 +378,8 @@ class Sparse(Whole):
         return self.matrix
 
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
-        return self.squares if entry_scale is None else self.matrix.multiply(self.matrix) @ entry_scale**2
-
-    def refresh(self) -> None:
-        self.squares[:] = np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
+        squares = self.matrix.multiply(self.matrix)
+        return np.asarray(squares.sum(axis=1)).ravel() if entry_scale is None else squares @ entry_scale**2
 
     def _others(self, row: int, missing: Positions) -> Floats:
         stored = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
@@ -412,21 +388,20 @@ class Sparse(Whole):
 
     def _own_matrix(self) -> dict[str, Any]:
         old = self.matrix
-        copy = sp.csr_array((old.data.astype(np.float64), old.indices, old.indptr), shape=old.shape)
-        return {"matrix": copy, "squares": self.squares.copy()}
+        return {"matrix": sp.csr_array((old.data.copy(), old.indices, old.indptr), shape=old.shape)}
 
     def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
         matrix = self.matrix
         return matrix.data, places_in(flat(row_numbers(matrix.indptr), matrix.indices, matrix.shape), wanted)
 
 
-# --- from arrays to both views and the number of observed entries
+# --- from arrays to views
 
 
-def dense_views(array: Floats, mask: Bools) -> tuple[Stored, Stored, int]:
-    """Return the views of a dense array, which stays dense."""
+def dense_views(array: Floats, mask: Bools) -> tuple[Stored, Stored]:
+    """Return rows and columns of a dense array, which stays dense."""
     filled = np.where(mask, array, 0.0)
-    return dense_view(filled, mask), dense_view(filled.T, mask.T), int(mask.sum())
+    return dense_view(filled, mask), dense_view(filled.T, mask.T)
 
 
 def dense_view(filled: Floats, mask: Bools) -> Dense:
@@ -435,7 +410,7 @@ def dense_view(filled: Floats, mask: Bools) -> Dense:
     lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
     rows, columns = np.nonzero(mask != lists_missing[:, None])
     lists = pointers(np.bincount(rows, minlength=len(filled))), columns.astype(np.uint32), filled[rows, columns]
-    return Dense(filled.shape[1], *lists, lists_missing, filled, np.einsum("ij,ij->i", filled, filled))
+    return Dense(filled.shape[1], *lists, lists_missing, filled)
 
 
 def observed_csr(array: Floats, mask: Bools) -> sp.csr_array:
@@ -444,11 +419,9 @@ def observed_csr(array: Floats, mask: Bools) -> sp.csr_array:
     return sp.csr_array((array[rows, columns], columns.astype(np.int32), pointers(mask.sum(axis=1))), shape=array.shape)
 
 
-def listed_views(matrix: sp.csr_array, *, negative: bool) -> tuple[Stored, Stored, int]:
-    """Return the views of a sparse matrix whose unstored entries are missing."""
-    matrix = without_nan(matrix)
-    check_values(matrix.data, negative=negative)
-    return listed_view(matrix), listed_view(in_single_precision(matrix).tocsc()), matrix.nnz
+def listed_views(matrix: sp.csr_array) -> tuple[Stored, Stored]:
+    """Return rows and columns of a sparse matrix whose unstored entries are missing."""
+    return listed_view(matrix), listed_view(in_single_precision(matrix).tocsc())
 
 
 def in_single_precision(matrix: sp.csr_array) -> sp.csr_array:
@@ -465,7 +438,7 @@ def in_single_precision(matrix: sp.csr_array) -> sp.csr_array:
 
 def without_nan(matrix: sp.csr_array) -> sp.csr_array:
     """Return a sparse matrix that does not store missing entries."""
-    if not has_nan(matrix.data):
+    if not np.isnan(matrix.data.min(initial=0.0)):  # without a mask of all entries
         return matrix
     missing = np.isnan(matrix.data)
     lengths = np.diff(pointers(~missing)[matrix.indptr])
@@ -477,14 +450,6 @@ def listed_view(compressed: sp.csr_array | sp.csc_array) -> Listed:
     n_rows, n_columns = compressed.shape if compressed.format == "csr" else compressed.shape[::-1]
     lists = compressed.indptr.astype(np.int64), unsigned(compressed.indices)
     return Listed(n_columns, *lists, np.require(compressed.data, requirements="W"), np.zeros(n_rows, bool))
-
-
-def sparse_views(matrix: sp.csr_array, *, negative: bool) -> tuple[Stored, Stored, int]:
-    """Return the views of a sparse matrix whose unstored entries are zeros."""
-    missing = np.isnan(matrix.data)
-    check_values(matrix.data[~missing], negative=negative)
-    n_observed = matrix.shape[0] * matrix.shape[1] - int(missing.sum())
-    return sparse_view(matrix), sparse_view(matrix.T.tocsr()), n_observed
 
 
 def sparse_view(matrix: sp.csr_array) -> Sparse:
@@ -504,7 +469,7 @@ def sparse_view(matrix: sp.csr_array) -> Sparse:
     columns = np.concatenate([matrix.indices[listed_missing], columns])
     order = np.argsort(rows, kind="stable")
     lists = pointers(np.bincount(rows, minlength=n_rows)), columns[order].astype(np.uint32), values[order]
-    return Sparse(n_columns, *lists, lists_missing, filled, np.asarray(filled.multiply(filled).sum(axis=1)))
+    return Sparse(n_columns, *lists, lists_missing, filled)
 
 
 def unsigned(indices: Array) -> Positions:

@@ -54,13 +54,12 @@ def survey(part: Part, unstored: str, negative: bool) -> BlockStats:
     array, limits = _limited(part, negative)
     is_sparse = sp.issparse(array)
     stored = array.data if is_sparse else array
-    values = stored[~np.isnan(stored)]
-    n_stored = n_observed = len(values)
+    n_missing = int(np.isnan(stored).sum())
+    n_stored = n_observed = stored.size - n_missing
     if is_sparse and unstored == "zero":
-        n_stored, n_observed = array.nnz, array.shape[0] * array.shape[1] - (array.nnz - len(values))
-    check_values(values, negative=negative)
-    n_limited = 0 if limits is None else len(limits.rows)
-    return BlockStats(n_stored, n_observed, n_limited, float(values.min(initial=0.0)))
+        n_stored, n_observed = array.nnz, array.shape[0] * array.shape[1] - n_missing
+    lowest = check_values(stored, negative=negative)
+    return BlockStats(n_stored, n_observed, 0 if limits is None else len(limits), lowest)
 
 
 def _limited(part: Part, negative: bool) -> tuple[Any, Limits | None]:
@@ -189,7 +188,6 @@ def draw_latent(
         with Workers() as workers:
             filled.draw_all(scaled, stream, workers, own.ids, W=_writable(own.W), Z=_writable(given.Z), **options)
         new = filled.rows
-        new.refresh()
         sums = filled.sums if has_outliers else None
     rows, columns, values = _differing(new, block.view)
     owner = np.searchsorted(bounds, columns, side="right") - 1
@@ -221,5 +219,4 @@ def fill_columns(block: Block, number: int, first: int, pieces: list[dict[int, E
     view = block.view.own()
     for numbers, places in view.targets(columns.astype(np.intp) - first, rows):
         numbers[places[places >= 0]] = values[places >= 0]
-    view.refresh()
     return Block(view)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, logsumexp, xlog1py, xlogy
+from scipy.special import expit, logsumexp
 
 from bnmf.kernels.compiled import fill_beta
 from bnmf.model.gaussian import STRENGTHS, GroupedNoise
@@ -70,7 +70,6 @@ class ContaminatedNoise(GroupedNoise):
         return super().update(half, noise, errors, counts, bounds, key)
 
     def gross_errors(self, noise: NoiseState) -> dict[str, Any]:
-        """Return the log odds of a gross error in each column, and its factor of the variance."""
         return {"log_odds": log_odds(noise.share), "factor": FACTOR}
 
     def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, key: Key) -> NoiseState:
@@ -79,14 +78,6 @@ class ContaminatedNoise(GroupedNoise):
         fill_beta(a + gross[0], b + (counts - gross[0]), *key, share)
         return noise._replace(share=_inside(share), gross=gross)
 
-    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        return super().draw_prior(shape, rng)._replace(share=_inside(rng.beta(*SHARE_PRIOR, size=shape[1])))
-
-    def log_density(self, noise: NoiseState) -> float:
-        a, b = SHARE_PRIOR
-        shares = xlogy(a - 1.0, noise.share) + xlog1py(b - 1.0, -noise.share)
-        return super().log_density(noise) + float(shares.sum())
-
     def log_gross(self, noise: NoiseState, counts: Ints) -> float:
         if not noise.gross.size:
             return 0.0
@@ -94,9 +85,6 @@ class ContaminatedNoise(GroupedNoise):
         errors = n_gross * np.log(2.0 * math.pi * variance) + squares / variance
         chosen = n_gross * np.log(noise.share) + (counts - n_gross) * np.log1p(-noise.share)
         return float((chosen - 0.5 * errors).sum())
-
-    def traced_shapes(self, shape: Shape, by_column: bool) -> dict[str, tuple[int, ...]]:
-        return super().traced_shapes(shape, by_column) | {"outlier_share": (shape[1],)}
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
         return super().traced_values(noise, scale) | {"outlier_share": noise.share}
@@ -147,7 +135,6 @@ class ContaminatedLaw(Law, trace="outlier_share"):
         return np.stack([np.log1p(-self.share) + of_parts[0], np.log(self.share) + of_parts[1]])
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float64) -> Floats:
-        """Draw noise, of a shape that starts with the number of draws and ends with that of entries."""
         share = self.share.reshape(len(self.share), *[1] * (len(shape) - 2), -1)
         drawn = rng.standard_normal(shape, dtype=dtype)
         drawn[rng.random(shape, dtype=np.float32) < share] *= math.sqrt(FACTOR)

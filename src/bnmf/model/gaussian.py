@@ -18,20 +18,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from bnmf.kernels.compiled import draw_gamma, draw_variances
 from bnmf.model.noise import Noise, NoiseState, common
-from bnmf.model.precisions import MAX_PRECISION, NOISE_FLOOR
+from bnmf.model.precisions import NOISE_FLOOR
 from bnmf.utils.typing import Floats, Ints, Key, Shape
 
 STRENGTHS: Floats = 2.0 ** np.arange(2.0, 8.0)
 """Possible strengths α of the sharing: that of 2 α entries. With less, a column with rare large entries can take a
 component for itself, which fits them exactly, and lose its noise."""
-SCALE_SHAPE = SCALE_RATE = 0.5
-"""Gamma prior of s, which the compiled draw knows too."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,6 @@ class CommonNoise(Noise):
     names = ("common",)
 
     def start(self, shape: Shape) -> NoiseState:
-        """Return a state to start from."""
         return common(1.0)
 
     def update(
@@ -65,15 +61,6 @@ class CommonNoise(Noise):
         """Draw σ² after the last half-sweep, given the squared errors of its rows."""
         shape, rate = self.shape + 0.5 * np.add.reduce(counts), self.scale + 0.5 * np.add.reduce(errors)
         return common(1.0 / draw_gamma(shape, rate, *key))
-
-    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Draw the noise from its prior."""
-        return common(self.scale / rng.gamma(self.shape))
-
-    def log_density(self, noise: NoiseState) -> float:
-        """Return the log density of the prior, up to a constant."""
-        sigma2 = float(noise.column[0])
-        return -(self.shape + 1.0) * math.log(sigma2) - self.scale / sigma2
 
 
 @dataclass(frozen=True)
@@ -114,7 +101,6 @@ class GroupedNoise(Noise):
 
     @classmethod
     def named(cls, name: str) -> GroupedNoise:
-        """Return the model of one of the names."""
         return cls(name)
 
     @property
@@ -154,32 +140,6 @@ class GroupedNoise(Noise):
             return noise._replace(row=variance, scale=scale, row_strength=strength)
         return noise._replace(column=variance, scale=scale, column_strength=strength)
 
-    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Draw the noise from its prior."""
-        noise = self.start(shape)
-        scale = rng.gamma(SCALE_SHAPE) / SCALE_RATE
-        sides: dict[str, Any] = {}
-        for side, strength, mean in (("row", noise.row_strength, scale if self.by == "row" else 1.0),
-                                     ("column", noise.column_strength, scale)):  # fmt: skip
-            if strength:
-                strength = float(rng.choice(self._strengths))
-                precision = rng.gamma(strength, size=getattr(noise, side).size) / (strength * mean)
-                if np.any(precision > MAX_PRECISION):
-                    return self.draw_prior(shape, rng)  # outside of the bound: draw everything again
-                sides |= {side: 1.0 / precision, f"{side}_strength": strength}
-        return noise._replace(scale=scale, **sides)
-
-    def log_density(self, noise: NoiseState) -> float:
-        """Return the log density of the prior of the variances, up to a constant."""
-        total = (SCALE_SHAPE - 1.0) * math.log(noise.scale) - SCALE_RATE * noise.scale
-        sides = ((noise.row, noise.row_strength, noise.scale if self.by == "row" else 1.0),
-                 (noise.column, noise.column_strength, noise.scale))  # fmt: skip
-        for variance, strength, scale in sides:
-            if strength:
-                logs = strength * np.log(strength * scale / variance) - np.log(variance) - strength * scale / variance
-                total += logs.sum() - variance.size * math.lgamma(strength)
-        return float(total)
-
 
 @dataclass(frozen=True)
 class KnownNoise(Noise):
@@ -203,11 +163,3 @@ class KnownNoise(Noise):
     ) -> NoiseState:
         """Return the only state, whatever the first sweeps have learned."""
         return self.start((1, 1))
-
-    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Return the only state."""
-        return self.start(shape)
-
-    def log_density(self, noise: NoiseState) -> float:
-        """Return zero: there is nothing to draw."""
-        return 0.0

@@ -254,22 +254,3 @@ class Model:
             )  # fmt: skip
             rates.append(rate)
         return tuple(rates)
-
-    # --- density
-
-    def log_joint(self, W: Floats, Zt: Floats, noise: NoiseState, rates: Rates = ()) -> float:
-        """Return the log joint density of data, factors and noise given the rates, up to a constant."""
-        prior_W, prior_Z = self.priors_at(rates)
-        density = prior_W.log_density(W) + prior_Z.log_density(Zt) + self.noise_model.log_density(noise)
-        if self.is_weighted:
-            squares, variance = self.standardised_squares(self.rows.listed_residuals(W, Zt), noise)
-            factor = noise.entry if noise.entry.size else np.ones(1)
-            return float(density - 0.5 * (squares * factor + np.log(variance / factor)).sum())
-        # Rows of unequal variance weigh the residuals of a column: divide data and W by their root.
-        root = 1.0 / np.sqrt(noise.row)
-        weighted = self.data.columns.scaled(np.broadcast_to(root, len(W)).copy(), 1.0 / self.units.scale)
-        errors = weighted.squared_errors(Zt, W * root[:, None])
-        counts = self.data.rows.n_observed, self.data.columns.n_observed
-        fit = -0.5 * (counts[0] * np.log(noise.row)).sum() - 0.5 * (counts[1] * np.log(noise.column)).sum()
-        fit -= 0.5 * (errors / noise.column).sum()
-        return float(fit + density)

@@ -198,14 +198,6 @@ class Noise(ABC):
         """Draw the share of gross errors in each column, given these as in `NoiseState.gross`, and all counts."""
         return noise
 
-    @abstractmethod
-    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Draw the noise from its prior."""
-
-    @abstractmethod
-    def log_density(self, noise: NoiseState) -> float:
-        """Return the log density of the prior of the noise, up to a constant."""
-
     def log_gross(self, noise: NoiseState, counts: Ints) -> float:
         """Return the log density of the gross errors of the last sweep."""
         return 0.0
@@ -214,18 +206,13 @@ class Noise(ABC):
         """Return the log density of noise of scale 1 without factors of entries, given its squares."""
         return -0.5 * (squares + math.log(2.0 * math.pi))
 
-    def traced_shapes(self, shape: Shape, by_column: bool) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of what is kept of a draw, by name; units of the data may differ `by_column`."""
-        is_by_column = not self.is_known and (self.has_columns or by_column)
-        shapes: dict[str, Any] = {"noise_variance": (shape[1],) if is_by_column else ()}
-        return shapes | ({"row_noise": (shape[0],), "row_strength": ()} if self.has_rows else {})
-
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
         """Return the values that are kept of a draw, in the user's units, given the units of the data."""
         by_row = self.has_rows and not self.has_columns
         # Factors of entries are their standard errors if those are known.
         variance = np.ones(1) if self.is_known else (noise.scale if by_row else noise.column) * scale**2
-        values = {"noise_variance": variance if np.size(variance) > 1 else float(variance[0])}
+        is_by_column = not self.is_known and (self.has_columns or scale.size > 1)
+        values = {"noise_variance": variance if is_by_column else float(variance[0])}
         if not self.has_rows:
             return values
         return values | {"row_noise": noise.row / (noise.scale if by_row else 1.0), "row_strength": noise.row_strength}

@@ -96,23 +96,8 @@ class StudentT(Noise):
             df = float(self._dfs[np.searchsorted(np.cumsum(weights), rng.uniform() * weights.sum())])
         return noise._replace(df=df, entry=_draw_factors(df, squares, rng))
 
-    def draw_prior(self, shape: Shape, rng: np.random.Generator) -> NoiseState:
-        """Draw the noise from its prior, with factors of all entries, row by row."""
-        noise = self.base.draw_prior(shape, rng)
-        df = float(rng.choice(self._dfs))
-        return noise._replace(df=df, entry=rng.gamma(0.5 * df, size=shape[0] * shape[1]) / (0.5 * df))
-
-    def log_density(self, noise: NoiseState) -> float:
-        """Return the log density of the prior of variances and factors, up to a constant."""
-        half = 0.5 * noise.df
-        factors = (half - 1.0) * np.log(noise.entry) - half * noise.entry + half * math.log(half) - gammaln(half)
-        return self.base.log_density(noise) + float(factors.sum())
-
     def log_law(self, squares: Floats, noise: NoiseState) -> Floats:
         return log_student_t(squares, noise.df)
-
-    def traced_shapes(self, shape: Shape, by_column: bool) -> dict[str, tuple[int, ...]]:
-        return super().traced_shapes(shape, by_column) | {"df": ()}
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
         return super().traced_values(noise, scale) | {"df": noise.df}

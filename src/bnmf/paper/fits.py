@@ -185,7 +185,10 @@ def _chain(fit: Fit, A: Floats, train: Bools) -> tuple[Floats | None, Result]:
             if state.sweep > fit.n_sweeps - N_FACTOR_SWEEPS:
                 last_W.append(state.W)
         if last is not None:
-            result["log_joint"] = np.array(model.log_joint(last.W, last.Zt, last.noise))
+            prior_W, prior_Z = model.priors
+            noise = -(model.noise.shape + 1.0) * np.log(last.sigma2) - model.noise.scale / last.sigma2
+            log_prior = prior_W.log_density(last.W) + prior_Z.log_density(last.Zt) + noise
+            result["log_joint"] = np.array(last.log_likelihood + log_prior)
             sizes = np.linalg.norm(last.W, axis=0) * np.linalg.norm(last.Zt, axis=0)
             result["contributions"] = np.sort(sizes)[::-1]
     is_predicted = fit.unobserved is not None and np.isfinite(curve[-1])

@@ -14,8 +14,7 @@ from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.state import State, training_mse
-from bnmf.sampler.stores import Schedule, Store
+from bnmf.sampler.stores import Schedule, Store, training_mse
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils.progress import Display, Rate, Silent
@@ -149,7 +148,7 @@ class _Job:
                 stacklevel=2,
             )
 
-    def _show(self, chain: int, state: State, rate: Rate) -> None:
+    def _show(self, chain: int, state: gibbs.State, rate: Rate) -> None:
         def facts() -> str:
             mse = training_mse(self.model, state)
             return f"{rate.speed(state.sweep):,.0f} sweeps/s, {rate.left(state.sweep)}, training MSE {mse:.4g}"
@@ -163,7 +162,7 @@ def largest_block(counts: list[int]) -> tuple[list[int], int]:
     return [chain for chain, count in enumerate(counts) if count >= n_draws], n_draws
 
 
-def _check_variances(model: Model, state: State) -> None:
+def _check_variances(model: Model, state: gibbs.State) -> None:
     """Raise an error if a variance in the user's units is not a positive finite number."""
     row, column, scale = state.noise.row, state.noise.column, model.units.scale
     with np.errstate(over="ignore", under="ignore"):

@@ -17,8 +17,8 @@ from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Prior
 from bnmf.priors.names import to_record
+from bnmf.sampler.gibbs import State
 from bnmf.sampler.moves import Moves
-from bnmf.sampler.state import State
 from bnmf.sampler.stores import DrawStore, Schedule, stored_bytes
 from bnmf.utils import digests, files
 from bnmf.utils.files import npz_bytes, replacing, write_bytes
@@ -27,6 +27,8 @@ from bnmf.utils.typing import Array
 FORMAT = 5
 NUMBERS = ("scale", "row_strength", "column_strength", "df", "squared_error", "log_likelihood", "sweep")
 """Numbers of a state, in the order in which its file holds them."""
+ARRAYS = ("row", "column", "entry", "share")
+"""Arrays of the noise of a state."""
 SETTINGS_FILE = "settings.json"
 OWN_FILES = (SETTINGS_FILE, "*.npy", "chain-*.npz")
 """Names of the files of a checkpoint, except its lock."""
@@ -145,15 +147,14 @@ class DiskStore(DrawStore):
         try:
             with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
                 numbers = dict(zip(NUMBERS, file["numbers"].tolist(), strict=True))
-                learned = {name: numbers[name] for name in NUMBERS[:4]}
-                noise = NoiseState(file["row"], file["column"], entry=file["entry"], share=file["share"], **learned)
+                noise = NoiseState(**{name: file[name] for name in ARRAYS}, **{n: numbers[n] for n in NUMBERS[:4]})
                 rates = tuple(file[f"rate_{i}"] for i in range(len(self.model.learned_rates)))
                 errors = numbers["squared_error"], numbers["log_likelihood"], int(numbers["sweep"])
                 state = State(file["W"], file["Zt"], noise, rates, *errors)
                 checksums = Checksums(f"{self._identity} {chain}", self.schedule, file["ends"], file["checksums"])
         except Exception as error:
             raise CheckpointError(f"{self._what(path.name)} cannot be read ({error}); {again}") from error
-        damaged = checksums.damaged(self._of_chain(chain), state.sweep)
+        damaged = checksums.damaged(self._of_chain(chain))
         if damaged:
             raise CheckpointError(f"{self._what(f'{damaged} of chain {chain}')} is damaged; {again}")
         self._checksums[chain] = checksums
@@ -170,10 +171,8 @@ class DiskStore(DrawStore):
             array.flush()  # type: ignore[attr-defined]
         self._checksums[chain].add(self._of_chain(chain), state.sweep)
         noise = state.noise
-        arrays = {"W": state.W, "Zt": state.Zt, "row": noise.row, "column": noise.column, "entry": noise.entry}
-        arrays["share"] = noise.share
-        arrays |= {f"rate_{i}": rate for i, rate in enumerate(state.rates)}
-        arrays |= self._checksums[chain].arrays()
+        arrays = {"W": state.W, "Zt": state.Zt} | {name: getattr(noise, name) for name in ARRAYS}
+        arrays |= {f"rate_{i}": rate for i, rate in enumerate(state.rates)} | self._checksums[chain].arrays()
         numbers = [getattr(noise if name in NoiseState._fields else state, name) for name in NUMBERS]
         content = npz_bytes({**arrays, "numbers": np.array(numbers, float)})
         with files.explain_full_disk(len(content), self._what(self._state_path(chain).name)):
@@ -200,19 +199,12 @@ class Checksums:
         self._sums.append([self._sum(name, quantities[name], self.end, sweep) for name in sorted(quantities)])
         self._ends.append(sweep)
 
-    def damaged(self, quantities: Mapping[str, Array], sweep: int) -> str:
-        """Return where the first damage is, up to the end of the chain, or an empty string."""
-        if self.end != sweep:
-            return "the record of checksums"
-        begin = 0
-        for end, expected in zip(self._ends, self._sums, strict=True):
-            names = sorted(quantities)
-            if len(names) != len(expected):
-                return "the record of checksums"
-            for name, value in zip(names, expected, strict=True):
+    def damaged(self, quantities: Mapping[str, Array]) -> str:
+        """Return where the first damage is, or an empty string."""
+        for begin, end, expected in zip([0, *self._ends], self._ends, self._sums, strict=False):
+            for name, value in zip(sorted(quantities), expected, strict=True):
                 if self._sum(name, quantities[name], begin, end) != value:
                     return f"{name}.npy, sweeps {begin + 1} to {end}"
-            begin = end
         return ""
 
     def arrays(self) -> dict[str, Array]:

@@ -10,24 +10,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.kernels.compiled import all_finite, draw_both
-from bnmf.model.model import Model
+from bnmf.model.model import Model, Rates
 from bnmf.model.noise import NoiseState
 from bnmf.priors.base import Coefficients
 from bnmf.sampler import streams
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.state import State
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers
 from bnmf.utils.typing import Floats
 
 # Largest variance of the noise in the warm-up, as a part of the mean square of the data.
 WARM_UP_VARIANCE = 0.1
+
+
+class State(NamedTuple):
+    """One state of a chain, in units of the model."""
+
+    W: Floats  # (rows, K)
+    Zt: Floats  # (columns, K)
+    noise: NoiseState
+    rates: Rates
+    squared_error: float  # of the observed entries
+    log_likelihood: float  # of the observed entries
+    sweep: int  # number of sweeps so far
+
+    @property
+    def Z(self) -> Floats:
+        """Z, of shape (K, columns)."""
+        return self.Zt.T
+
+    @property
+    def sigma2(self) -> float:
+        """The variance of common noise."""
+        return float(self.noise.row[0] * self.noise.column[0])
 
 
 def start(model: Model, stream: Stream, init: Any = "random", workers: Workers | None = None) -> State:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from bnmf.model.model import Model
-from bnmf.sampler.state import State, traced_shapes, traced_values, training_mse
+from bnmf.sampler.gibbs import State
 from bnmf.utils.arguments import whole_number
 from bnmf.utils.typing import Array, Floats, Shape
 
@@ -51,6 +51,29 @@ def stored_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
     entries = 0 if dtype is None else sum(model.data.shape) * model.n_components * np.dtype(dtype).itemsize
     traced = sum(math.prod(shape) for shape in traced_shapes(model).values())
     return schedule.n_chains * (schedule.n_draws * (entries + 8 * traced) + 8 * schedule.n_sweeps)
+
+
+def traced_shapes(model: Model) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each traced quantity of one draw, by its name in :class:`bnmf.posterior.draws.Draws`."""
+    none = np.empty((0, 0))
+    start = State(none, none, model.noise_model.start(model.data.shape), model.starting_rates, 0.0, 0.0, 0)
+    return {name: np.shape(value) for name, value in traced_values(model, start).items()}
+
+
+def traced_values(model: Model, state: State) -> dict[str, Floats | float]:
+    """Return what is traced of a state in addition to the factors, in the user's units."""
+    scale = model.units.scale
+    density = state.log_likelihood - (model.data.columns.n_observed * np.log(scale)).sum()
+    values = model.noise_model.traced_values(state.noise, scale) | {"log_density": float(density)}
+    for learned, rate in zip(model.learned_rates, state.rates, strict=True):
+        values |= dict.fromkeys((("rate_W", "rate_Z")[factor] for factor in learned.factors), rate)
+    return values
+
+
+def training_mse(model: Model, state: State) -> float:
+    """Return the mean squared error on the observed entries: in units of each column if the columns are scaled."""
+    unit = 1.0 if model.units.by_column else float(model.units.scale[0])
+    return state.squared_error / max(model.data.n_observed, 1) * (unit * unit)  # unit**2 would raise an OverflowError
 
 
 class Store:

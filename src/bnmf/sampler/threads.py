@@ -100,31 +100,23 @@ class Workers:
 
 _lock = threading.Lock()
 _users = 0
-_before: list[int] = []
-
-
-@cache
-def _blas() -> list[Any]:
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+_limited: Any = None
+_controller = cache(ThreadpoolController)
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread: its own threads would compete with ours, and round differently."""
     # The setting is global to the process, so uses are counted: the first sets it and the last restores it.
-    global _users, _before
+    global _users, _limited
     with _lock:
         _users += 1
         if _users == 1:
-            # Directly, because a limit set by threadpoolctl takes some 20 µs, a tenth of a small sweep.
-            _before = [library.num_threads for library in _blas()]
-            for library in _blas():
-                library.set_num_threads(1)
+            _limited = _controller().limit(limits=1, user_api="blas")
     try:
         yield
     finally:
         with _lock:
             _users -= 1
             if _users == 0:
-                for library, n_threads in zip(_blas(), _before, strict=True):
-                    library.set_num_threads(n_threads)
+                _limited.restore_original_limits()

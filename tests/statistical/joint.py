@@ -1,0 +1,44 @@
+"""What the sampler samples from, in plain NumPy: the joint density of a model, and the priors of the noise."""
+
+import numpy as np
+
+from bnmf.model.contaminated import SHARE_PRIOR, ContaminatedNoise
+from bnmf.model.gaussian import CommonNoise, GroupedNoise
+from bnmf.model.noise import common
+from bnmf.model.precisions import MAX_PRECISION
+from bnmf.model.student_t import StudentT
+
+
+def log_joint(model, W, Zt, noise):
+    """Return the log density of data and factors given the noise, up to a constant."""
+    A = model.data.dense_rows(np.arange(len(W))) / model.units.scale
+    seen = ~np.isnan(A)
+    variance = np.broadcast_to(noise.row[:, None] * noise.column, A.shape)[seen]
+    for precision in (model.entry_precision, noise.entry):
+        variance = variance if precision is None or not precision.size else variance / precision
+    fit = -0.5 * ((A - W @ Zt.T)[seen] ** 2 / variance + np.log(variance)).sum()
+    prior_W, prior_Z = model.priors
+    return fit + prior_W.log_density(W) + prior_Z.log_density(Zt)
+
+
+def draw_noise(law, shape, rng):
+    """Draw a state of the noise from its prior; that of Student's t has factors of all entries, row by row."""
+    if isinstance(law, CommonNoise):
+        return common(law.scale / rng.gamma(law.shape))
+    if isinstance(law, StudentT):
+        noise = draw_noise(law.base, shape, rng)
+        df = float(rng.choice(law._dfs))
+        return noise._replace(df=df, entry=rng.gamma(0.5 * df, size=shape[0] * shape[1]) / (0.5 * df))
+    if not isinstance(law, GroupedNoise):  # it is known
+        return law.start(shape)
+    noise, scale, sides = law.start(shape), rng.gamma(0.5) / 0.5, {}
+    for side, mean in (("row", scale if law.by == "row" else 1.0), ("column", scale)):
+        if law.by in (side, "both"):
+            strength = float(rng.choice(law._strengths))
+            precision = rng.gamma(strength, size=getattr(noise, side).size) / (strength * mean)
+            if np.any(precision > MAX_PRECISION):
+                return draw_noise(law, shape, rng)  # outside of the bound: draw everything again
+            sides |= {side: 1.0 / precision, f"{side}_strength": strength}
+    if isinstance(law, ContaminatedNoise):
+        sides["share"] = np.clip(rng.beta(*SHARE_PRIOR, size=shape[1]), 1e-300, 1.0 - 1e-16)
+    return noise._replace(scale=scale, **sides)
