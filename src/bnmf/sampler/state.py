@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 def traced_shapes(model: Model) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each traced quantity of one draw, by its name in :class:`bnmf.posterior.draws.Draws`."""
+    """Return the shape of each traced quantity of one draw, by its name in :class:`bnmf.Posterior`."""
     shapes = model.noise_model.traced_shapes(model.data.shape, model.units.by_column) | {"log_density": ()}
     for learned in model.learned_rates:
         size = model.n_components if learned.term.is_by_component else 1
