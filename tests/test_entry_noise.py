@@ -272,12 +272,11 @@ def test_a_power_of_two_as_unit_changes_no_bit(name, scale):
 
 
 @pytest.mark.parametrize("name", [*NOISES, "common", "column", "row", "both"])
-@pytest.mark.parametrize("scale", [None, "column"])
-@pytest.mark.parametrize("missing", [0.3, 0.7])
-def test_every_method(name, scale, missing):
+@pytest.mark.parametrize(("scale", "offset", "missing"), [(None, None, 0.3), ("column", "min", 0.7)])
+def test_every_method(name, scale, offset, missing):
     X, errors = low_rank(missing=missing)
     noise = NOISES.get(name, name)
-    settings = {"noise": noise, "scale": scale}
+    settings = {"noise": noise, "scale": scale, "offset": offset}
     model = quick(**settings).fit(X, **known(name, errors))
     posterior = model.posterior_
     assert (posterior.df is None) == ("Student" not in name)
