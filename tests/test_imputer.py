@@ -76,14 +76,6 @@ def test_observed_entries_are_kept_bit_for_bit(dtype):
     assert np.isnan(X).any()  # the input was not written to
 
 
-def test_new_rows():
-    X, complete = example()
-    fitted = imputer().fit(X[:80])
-    hidden = np.isnan(X[80:])
-    assert np.sqrt(np.mean((fitted.transform(X[80:]) - complete[80:])[hidden] ** 2)) < 1.8 * 0.2
-    assert np.array_equal(fitted.transform(complete[80:]), complete[80:])
-
-
 def test_multiple_imputations_have_the_whole_uncertainty(fitted):
     """Their spread is that of new data: noise and all. 90% of the truth lies within their central 90%."""
     X, complete, fitted = fitted
@@ -188,18 +180,6 @@ def test_masks_are_obeyed(fitted):
     masked = np.ma.array(np.where(np.isnan(X), 1e6, complete), mask=np.isnan(X))
     np.testing.assert_array_equal(model.transform(masked), model.transform(X))
     np.testing.assert_array_equal(quick().fit_transform(masked), quick().fit_transform(X))
-
-
-def test_negative_entries_with_an_offset():
-    X = example()[0][:30, :8] - 2.0
-    model = BayesianNMF(2, n_chains=2, burn_in=20, n_draws=20, random_state=0, offset="min")
-    fitted, seen = NMFImputer(model).fit(X), ~np.isnan(X)
-    filled = fitted.transform(X)
-    assert filled[seen].tobytes() == X[seen].tobytes()
-    assert (filled >= np.nanmin(X, axis=0)).all()
-    assert fitted.multiple_imputations(X, 40, random_state=0)[:, ~seen].min() < 0
-    with pytest.raises(ValueError, match="Negative values"):
-        NMFImputer(model.set_params(offset=None)).fit(X)
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -1,7 +1,6 @@
 """Fits of limited entries: from the estimator to predictions, scores, new rows, checkpoints and notes."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import integrate, stats
@@ -141,14 +140,6 @@ def test_known_noise_fixed_components_and_calibration(table):
     assert np.isfinite(known.reconstruction_err_)
     moments = BayesianNMF(2, keep_draws=False, **QUICK).fit(capped, **given)
     assert (moments.impute()[capped == 2.0] >= 2.0).all()
-
-
-def test_a_frame_with_limits_by_name():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.exponential(size=(30, 3)), columns=list("abc"))
-    X.iloc[::4, 0] = np.nan
-    model = BayesianNMF(2, **QUICK).fit(X, upper={"a": 0.05})
-    assert (model.impute().loc[::4, "a"] <= 0.05).all()
 
 
 @pytest.mark.parametrize("noise", ["column", "contaminated"])

@@ -28,6 +28,9 @@ VARIANTS = {
     "offset": {"offset": "min", "scale": "matrix"},
     "float32": {"draws_dtype": "float32"},
     "no draws, Student's t": {"noise": StudentT(None, "both"), "keep_draws": False},
+    "known": {"noise": "known"},
+    "no draws, known": {"noise": "known", "keep_draws": False},
+    "known, Student's t": {"noise": StudentT()},
     "given start": {"init": (np.full((12, 2), 0.5), np.full((2, 7), 1.5)), "burn_in": 0},
 }
 
@@ -69,25 +72,18 @@ def assert_same(a, b):
     assert a.message_ == b.message_
 
 
-@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
-def test_the_same_as_one_longer_fit(settings):
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_same_as_one_longer_fit(name):
+    """Also in a copy that was pickled."""
+    X, settings = data(), VARIANTS[name]
+    known = {"noise_scale": np.random.default_rng(1).uniform(0.5, 2.0, size=X.shape)} if "known" in name else {}
     for n_jobs in [1, 2]:
-        X = data()
-        model = quick(**settings, n_jobs=n_jobs).fit(X)
+        model = quick(**settings, n_jobs=n_jobs).fit(X, **known)
+        again = pickle.loads(pickle.dumps(model))
         assert model.sample_more(4) is model
         assert model.posterior_.n_draws == 10
-        assert_same(model, quick(n_draws=10, **settings).fit(X))
-        assert_same(model.sample_more(1), quick(n_draws=11, **settings).fit(X))
-
-
-@pytest.mark.parametrize("keep_draws", [True, False])
-@pytest.mark.parametrize("noise", ["known", StudentT()], ids=str)
-def test_known_noise_goes_on(noise, keep_draws):
-    """Also in a copy that was pickled."""
-    X, known = data(), {"noise_scale": np.random.default_rng(1).uniform(0.5, 2.0, size=(12, 7))}
-    settings = {"noise": noise, "keep_draws": keep_draws}
-    model = pickle.loads(pickle.dumps(quick(**settings).fit(X, **known))).sample_more(4)
-    assert_same(model, quick(n_draws=10, **settings).fit(X, **known))
+        assert_same(model, quick(n_draws=10, **settings).fit(X, **known))
+        assert_same(again.sample_more(5), model.sample_more(1))
 
 
 @pytest.mark.parametrize("settings", [{}, {"thinning": 3, "noise": "both"}])
