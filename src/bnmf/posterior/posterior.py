@@ -213,10 +213,8 @@ class Posterior(BasePosterior):
         ----------
         X : array-like, DataFrame or sparse matrix of shape (rows, columns)
             The rows; NaN is missing.
-        observed : array-like of bool, optional
-            True where X was observed.
-        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-            Limits of entries, as in :meth:`bnmf.BayesianNMF.fit`.
+        observed, lower, upper : array-like, optional
+            As for :meth:`bnmf.BayesianNMF.fit`.
         unstored : {"zero", "missing"}, default="zero"
             Meaning of the entries that a sparse X does not store.
         random_state : int, RandomState, Generator or None, default=0
@@ -593,14 +591,9 @@ class Posterior(BasePosterior):
         ----------
         X : array-like, DataFrame or sparse matrix, optional
             The fitted data, for the groups ``observed_data``, ``posterior_predictive`` and ``log_likelihood``.
-        observed : array-like of bool, optional
-            True where X was observed.
-        lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-            Limits of entries, as in the fit. The log likelihood of an entry between limits is the log probability of
-            its interval; ``observed_data`` has the middle of the interval or its finite end, ``constant_data`` the
-            limits.
-        unstored : {"zero", "missing"}, default="zero"
-            Meaning of the entries that a sparse X does not store.
+        observed, lower, upper, unstored : optional
+            As in the fit. The log likelihood of an entry between limits is the log probability of its interval;
+            ``observed_data`` has the middle of the interval or its finite end, ``constant_data`` the limits.
         max_entries : int, optional
             Take a random sample of so many observed entries. Each entry takes 16 bytes a draw, and an error is raised
             if there is not enough memory.
