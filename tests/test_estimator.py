@@ -291,16 +291,6 @@ def test_bad_noise_and_weights_are_found_before_the_data_are_touched(given, erro
         quick().fit(None, **given)
 
 
-def test_given_start():
-    X, _ = low_rank()
-    rng = np.random.default_rng(0)
-    start = rng.random((40, 2)), rng.random((2, 12))
-    assert same_draws(quick(init=start).fit(X), quick(init=start).fit(X))
-    assert not same_draws(quick(init=start).fit(X), quick().fit(X))
-    with pytest.raises(ValueError, match="W0 of init must have shape"):
-        quick(init=start).fit(X[:3])
-
-
 # --- sparse data whose unstored entries are zeros
 
 

@@ -218,20 +218,6 @@ def test_new_rows_have_the_noise_that_is_known(posterior, df):
     assert not np.allclose(found.W[:, :, 0], plain.W[:, :, 0], rtol=1e-3)
 
 
-def test_new_rows_with_an_offset(posterior):
-    """New rows may be below the offset, if the posterior takes negative data; their predictions have it."""
-    offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
-    given = replace(posterior, prior_W=L1(1.0), lower_bound=-np.inf)
-    X = np.random.default_rng(4).normal(size=(3, 5)) + 1.0
-    shifted = replace(given, offset=offset).posterior_of(X + offset)
-    # The random stream of a row is keyed by its content, so the draws are compared by their means.
-    assert shifted.W.shape == (2, 50, 3, 3)
-    means = np.einsum("cdmk,cdkn->cdmn", shifted.W, shifted.Z).mean(axis=(0, 1)) + offset
-    np.testing.assert_allclose(shifted.mean(), means)
-    low, high = shifted.interval(0.999)
-    assert np.mean((low <= X + offset) & (X + offset <= high)) > 0.9
-
-
 # --- burn-in chosen afterwards
 
 
