@@ -253,18 +253,6 @@ def test_hidden_entries_are_predicted_with_calibrated_probabilities(fitted):
         assert inside[hidden].mean() > 0.75
 
 
-def test_copies_follow_the_probabilities(fitted):
-    imputer, _, table = fitted
-    rows = table[table["colour"].isna()].iloc[:8]
-    copies, found = imputer.multiple_imputations(rows, 200, random_state=0), imputer.probabilities(rows)["colour"]
-    counts = sum(
-        (copy["colour"].to_numpy(object)[:, None] == found.columns.to_numpy()).astype(float) for copy in copies
-    )
-    # Draws of two chains: a tenth of them independent is what is assumed.
-    expected = 200 * found.to_numpy()
-    assert stats.chi2.sf(np.sum((counts - expected) ** 2 / (expected + 1.0)) / 10, 16) > P_VALUE
-
-
 def quick(**settings):
     return NMFImputer(BayesianNMF(2, **{**SETTINGS, "burn_in": 10, "n_draws": 10}), **settings)
 

@@ -3,17 +3,14 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.data import ObservedMatrix
 from bnmf.model.units import units_of
 from bnmf.noise import GroupedNoise, KnownNoise, StudentT
-from tests.statistical.checks import assert_follows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -43,11 +40,6 @@ def quick(**settings):
 def known(name, scale):
     """Return the arguments of `fit` for a kind of noise."""
     return {"noise_scale": scale} if "known" in name else {}
-
-
-def same_draws(a, b):
-    names = ("W", "Z", "noise_variance", "log_density")
-    return all(np.array_equal(getattr(a.posterior_, name), getattr(b.posterior_, name)) for name in names)
 
 
 # --- what it is for
@@ -81,20 +73,11 @@ def test_outliers_do_not_spoil_a_fit_with_student_t(noise):
     assert 0.85 < np.mean(((low <= X) & (high >= X))[hidden]) < 0.98
 
 
-def test_outliers_spoil_a_fit_with_gaussian_noise_which_says_so():
-    mean, X, dirty, hidden = with_outliers()
-    clean = error("column", X, mean, hidden)[0]
-    with pytest.warns(ConvergenceWarning, match="column .* has outliers .* or use noise=.student-t."):
-        found = error("column", dirty, mean, hidden)[0]
-    assert found > 10.0 * clean
-
-
-@pytest.mark.parametrize("size", [100.0, 1e5])
-def test_a_slipped_decimal_point_does_not_spoil_the_default(size):
+def test_a_slipped_decimal_point_does_not_spoil_the_default():
     rng = np.random.default_rng(1)
     truth = rng.standard_normal((200, 3)) @ rng.standard_normal((3, 8)) + 0.3 * rng.standard_normal((200, 8))
     X = np.where(rng.random(truth.shape) < 0.2, np.nan, truth)
-    X[0, 0] = size * truth[:, 0].std()
+    X[0, 0] = 1e5 * truth[:, 0].std()
     hidden = np.isnan(X[:, 0])
     imputer = NMFImputer(random_state=0).fit(X)
     low, high = (end[hidden, 0] for end in imputer.interval(X))
@@ -111,47 +94,6 @@ def test_few_rows_with_outliers_are_no_failed_fit():
     dirty[4, 5] = 5000.0 * mean.mean()
     model = BayesianNMF(2, noise=StudentT(), n_chains=2, burn_in=200, n_draws=100, random_state=0).fit(dirty)
     assert not any("worse than the mean" in note.sentence for note in model.posterior_.notes)
-
-
-@pytest.mark.parametrize("df", [pytest.param(3.0, marks=pytest.mark.proof), None])
-def test_intervals_cover_data_with_the_noise_of_student_t(df):
-    """1,800 hidden entries: 0.9 ± 0.007, and what the uncertainty of the fit itself adds."""
-    rng = np.random.default_rng(1)
-    mean = 2.0 + rng.exponential(size=(150, 2)) @ rng.exponential(size=(2, 40))
-    X = np.maximum(mean + 0.3 * rng.standard_t(3.0, size=mean.shape), 0.0)
-    hidden = rng.random(X.shape) < 0.3
-    settings = {"n_chains": 2, "burn_in": 200, "n_draws": 200, "calibrate": False}
-    model = BayesianNMF(3, noise=StudentT(df), random_state=0, **settings)
-    model.fit(np.where(hidden, np.nan, X))
-    assert np.sqrt(np.mean((model.reconstruct() - mean)[hidden] ** 2)) < 0.25
-    for prob in (0.5, 0.9):
-        low, high = model.interval(prob)
-        assert abs(np.mean(((low <= X) & (high >= X))[hidden]) - prob) < 0.04
-    assert model.posterior_.df.mean() < 4.5
-
-
-def test_known_standard_errors_are_used():
-    """With two sizes of noise mixed at random, what is known of them makes predictions and intervals right."""
-    rng = np.random.default_rng(0)
-    mean = 6.0 + rng.exponential(size=(120, 3)) @ rng.exponential(size=(3, 40))
-    scale = np.where(rng.random(mean.shape) < 0.5, 0.1, 2.0)
-    X = mean + scale * rng.standard_normal(mean.shape)
-    hidden = rng.random(X.shape) < 0.25  # about 600 of each size: a coverage of 0.9 ± 0.012
-    errors, coverage = {}, {}
-    for noise, given in (("known", scale), ("column", 7.0 * scale), ("column", None)):
-        settings = {"n_chains": 2, "burn_in": 200, "n_draws": 100, "calibrate": False}
-        model = BayesianNMF(4, noise=noise, random_state=0, **settings)
-        model.fit(np.where(hidden, np.nan, X), noise_scale=given)
-        low, high = model.interval(0.9)
-        name = "unknown" if given is None else noise
-        errors[name] = np.sqrt(np.mean((model.reconstruct() - mean)[hidden] ** 2))
-        covered = (low <= X) & (high >= X)
-        coverage[name] = [covered[hidden & (scale == size)].mean() for size in (0.1, 2.0)]
-    for name in ("known", "column"):  # of which only ratios were used
-        assert errors["unknown"] > 1.5 * errors[name]
-        assert all(0.85 < share < 0.95 for share in coverage[name])
-    assert coverage["unknown"][0] > 0.98
-    assert coverage["unknown"][1] < 0.85
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.proof)])
@@ -209,27 +151,6 @@ def test_equal_weights_are_no_weights():
 
 
 @pytest.mark.parametrize(
-    ("noise", "given", "words"),
-    [
-        ("known", {}, "noise='known' needs noise_scale"),
-        ("known", {"sample_weight": np.ones(15)}, "noise='known' needs noise_scale"),
-        ("column", {"noise_scale": np.ones((15, 7))}, r"noise_scale must have the shape of X, \(15, 8\)"),
-        ("column", {"noise_scale": np.zeros((15, 8))}, "noise_scale must be positive and finite, got 0.0"),
-        ("column", {"noise_scale": -np.ones(8)}, "noise_scale must be positive and finite, got -1.0"),
-        ("column", {"noise_scale": np.full((15, 8), np.nan)}, "noise_scale is NaN where X was observed"),
-        ("column", {"sample_weight": np.ones(8)}, r"sample_weight must have one number for each row of X"),
-        ("column", {"sample_weight": np.zeros(15)}, "sample_weight must be above zero for at least one row"),
-        ("column", {"sample_weight": np.arange(15.0) - 1.0}, "sample_weight must be finite and not negative, got -1.0"),
-    ],
-)
-def test_wrong_arguments_leave_no_fit(noise, given, words):
-    model = quick(noise=noise)
-    with pytest.raises(ValueError, match=words):
-        model.fit(low_rank()[0], **given)
-    assert not hasattr(model, "posterior_")
-
-
-@pytest.mark.parametrize(
     ("noise", "given"),
     [
         (StudentT(), {}),
@@ -245,15 +166,6 @@ def test_implicit_zeros_are_refused(noise, given):
 
 
 # --- the same in every form
-
-
-@pytest.mark.parametrize("name", NOISES)
-def test_containers_of_standard_errors_give_the_same_draws(name):
-    """Standard errors are not read where X was not observed."""
-    X, scale = low_rank(missing=0.5)
-    model = quick(noise=NOISES[name]).fit(X, **known(name, scale))
-    for other in (pd.DataFrame(scale), np.asfortranarray(scale), np.where(np.isnan(X), np.nan, scale)):
-        assert same_draws(model, quick(noise=NOISES[name], n_jobs=2).fit(X, **known(name, other)))
 
 
 @pytest.mark.parametrize("scale", ["matrix", "column"])
@@ -272,12 +184,11 @@ def test_a_power_of_two_as_unit_changes_no_bit(name, scale):
 
 
 @pytest.mark.parametrize("name", [*NOISES, "common", "column", "row", "both"])
-@pytest.mark.parametrize("scale", [None, "column"])
-@pytest.mark.parametrize("missing", [0.3, 0.7])
-def test_every_method(name, scale, missing):
+@pytest.mark.parametrize(("scale", "offset", "missing"), [(None, None, 0.3), ("column", "min", 0.7)])
+def test_every_method(name, scale, offset, missing):
     X, errors = low_rank(missing=missing)
     noise = NOISES.get(name, name)
-    settings = {"noise": noise, "scale": scale}
+    settings = {"noise": noise, "scale": scale, "offset": offset}
     model = quick(**settings).fit(X, **known(name, errors))
     posterior = model.posterior_
     assert (posterior.df is None) == ("Student" not in name)
@@ -317,21 +228,6 @@ def test_known_noise_is_that_of_the_predictions():
         noise = posterior.std() ** 2 - posterior.std(noise=False) ** 2
         np.testing.assert_allclose(np.sqrt(noise), errors, rtol=1e-6)
         np.testing.assert_array_equal(posterior.noise_variance, np.ones((2, 8)))
-
-
-def test_multiple_imputations_have_the_noise_of_student_t():
-    rng = np.random.default_rng(0)
-    X = 1000.0 + rng.exponential(size=(60, 20))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    settings = {"n_chains": 2, "burn_in": 20, "n_draws": 20, "random_state": 0}
-    imputer = NMFImputer(BayesianNMF(2, noise=StudentT(2.5), **settings)).fit(X)
-    copies = imputer.multiple_imputations(X, n_imputations=40, random_state=5)
-    rows, columns = np.nonzero(np.isnan(X))
-    posterior = imputer.estimator_.posterior_
-    chosen = np.random.default_rng(5).permutation(40)
-    means = posterior.draws_of(rows, columns, noise=False).reshape(40, -1)[chosen]
-    sd = np.sqrt(posterior.noise_variance.reshape(40, -1)[chosen][:, columns])
-    assert_follows((copies[:, rows, columns] - means) / sd, stats.t(2.5).cdf)
 
 
 # --- units

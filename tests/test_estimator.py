@@ -10,15 +10,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from bnmf import BayesianNMF
 from bnmf.data.containers import as_dense
 from bnmf.posterior import fitting
 from bnmf.posterior.components import Components
-from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.priors import L1, L2Squared, LInf
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -61,23 +59,22 @@ def fitted():
 
 
 @pytest.mark.parametrize(
-    ("missing", "settings"),
-    [
-        (0.3, {}),
-        (0.8, {}),
-        (0.7, {"noise": "common", "scale": None}),
-        (0.7, {"noise": "row", "offset": "min"}),
-        (0.7, {"noise": "both", "scale": None}),
-    ],
+    ("missing", "settings"), [(0.3, {}), (0.8, {}), (0.7, {"noise": "both", "scale": None, "offset": "min"})]
 )
 def test_every_container_gives_the_same_draws(missing, settings):
+    """Entries that were not observed are missing, whatever is there."""
     X, complete = low_rank(missing=missing)
     seen = ~np.isnan(X)
     sparse = sp.coo_array((complete[seen], np.nonzero(seen)), shape=X.shape)
     settings = {"burn_in": 8, "n_draws": 8} | settings
     reference = quick(**settings).fit(X)
-    assert same_draws(reference, quick(**settings).fit(np.where(seen, X, -np.inf), observed=seen))
-    assert same_draws(reference, quick(**settings).fit(pd.DataFrame(X)))
+    masked, garbage = np.ma.array(np.where(seen, complete, 1e6), mask=~seen), np.where(seen, X, np.inf)
+    for given, observed in ((pd.DataFrame(X), None), (masked, None), (garbage, seen)):
+        assert same_draws(reference, quick(**settings).fit(given, observed=observed))
+    for name in ("transform", "impute", "score"):
+        expected = getattr(reference, name)(X)
+        np.testing.assert_array_equal(getattr(reference, name)(masked), expected)
+        np.testing.assert_array_equal(getattr(reference, name)(garbage, observed=seen), expected)
     for form in ("csr", "csc", "coo"):
         assert same_draws(reference, quick(**settings, unstored="missing").fit(sparse.asformat(form)))
 
@@ -186,10 +183,7 @@ def test_results_for_the_fitted_rows(fitted):
     np.testing.assert_allclose(model.transform(X[[7, 3]]), W[[7, 3]])
     np.testing.assert_allclose(W.mean(axis=0), 1.0)
     np.testing.assert_array_equal(model.inverse_transform(W), W @ model.components_)
-    garbage = np.where(seen, X, np.inf)
-    np.testing.assert_array_equal(model.transform(garbage, observed=seen), model.transform(X))
-    np.testing.assert_array_equal(model.impute(garbage, observed=seen), filled)
-    assert model.score(garbage, observed=seen) == model.score(X)
+    assert model.n_iter_ == 100
 
 
 def test_transform_of_new_rows():
@@ -223,30 +217,12 @@ def test_frames_in_and_out():
     np.testing.assert_array_equal(model.impute(frame.iloc[3:5]).index, ["row 3", "row 4"])
 
 
-def test_pipeline_and_grid_search():
-    X, _ = low_rank(rows=90, columns=20, k=3, noise=0.2, missing=0.2)
-    pipeline = make_pipeline(FunctionTransformer(), quick(n_chains=1))
-    search = GridSearchCV(pipeline, {"bayesiannmf__n_components": [1, 3]}, cv=2).fit(X)
-    assert search.best_params_ == {"bayesiannmf__n_components": 3}
-
-
 def test_score_does_not_reward_components_that_fit_noise():
     X, _ = low_rank(rows=60, columns=15, k=2, noise=0.5, missing=0.3)
     train, test = X[:40], X[40:]
     scores = {k: quick(n_components=k).fit(train).score(test) for k in (1, 2, 10)}
     assert scores[2] > scores[1]
     assert scores[2] > scores[10] - 0.05
-
-
-def test_precision_and_number_of_draws(fitted):
-    X, _, model = fitted
-    half = quick(draws_dtype="float32").fit(X)
-    assert half.posterior_.W.dtype == np.float32
-    np.testing.assert_allclose(half.reconstruct(), model.reconstruct(), rtol=1e-4)
-    thinned = quick(thinning=2).fit(X)
-    assert thinned.n_iter_ == 150
-    assert thinned.posterior_.train_mse.shape == (2, 150)
-    assert not np.isnan(thinned.posterior_.train_mse).any()
 
 
 def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkeypatch):
@@ -265,17 +241,11 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
     ("settings", "error", "words"),
     [
         ({"n_components": 0}, ValueError, r"'n_components' parameter .* int in the range \[1, inf\) .* Got 0"),
-        ({"n_components": 2.5}, TypeError, r"'n_components' parameter .* int in the range .* Got 2.5"),
         ({"n_components": True}, TypeError, "n_components must be a whole number, got True"),
-        ({"n_chains": 0}, ValueError, r"'n_chains' parameter .* int in the range \[1, inf\). Got 0"),
         ({"burn_in": -1}, ValueError, r"'burn_in' parameter .* int in the range \[0, inf\). Got -1"),
-        ({"n_draws": 0}, ValueError, "'n_draws' parameter .* Got 0"),
-        ({"thinning": 0}, ValueError, "'thinning' parameter .* Got 0"),
         ({"n_jobs": "2"}, TypeError, "'n_jobs' parameter .* Got '2'"),
-        ({"n_jobs": 0}, ValueError, "'n_jobs' parameter .* Got 0"),
         ({"draws_dtype": "int64"}, ValueError, "draws_dtype must be 'float32' or 'float64', got 'int64'"),
         ({"progress": "no"}, TypeError, "'progress' parameter .* 'bool'.* Got 'no'"),
-        ({"keep_draws": "False"}, TypeError, "'keep_draws' parameter .* Got 'False'"),
         ({"random_state": -1}, ValueError, "random_state must not be negative, got -1"),
         ({"random_state": "seed"}, ValueError, "random_state must be None, a whole number"),
         ({"checkpoint": 3}, TypeError, "'checkpoint' parameter .* Got 3"),
@@ -284,7 +254,6 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"prior": ("gee",)}, ValueError, "pair"),
         ({"noise": "none"}, ValueError, "noise must be one of .common., .column., .row., .both."),
         ({"scale": "row"}, ValueError, "'scale' parameter .* Got 'row'"),
-        ({"offset": "row"}, ValueError, "'offset' parameter .* Got 'row'"),
         ({"prior": L1() + L2Squared(1.0)}, ValueError, "cannot be learned in a sum"),
         ({"init": "zeros"}, ValueError, "'init' parameter .* Got 'zeros'"),
         ({"init": (np.ones((9, 2)),) * 3}, ValueError, "init must be 'random' or a pair .W0, Z0., got 3"),
@@ -292,22 +261,15 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"unstored": "nothing"}, ValueError, "'unstored' parameter of BayesianNMF must be a str among"),
         ({"checkpoint": __file__}, ValueError, "checkpoint=.*test_estimator.py' is a file: give a directory"),
         ({"fixed_components": [["a", "b"]]}, TypeError, "fixed_components must be an array of numbers, got list"),
-        (
-            {"fixed_components": [1.0, 2.0]},
-            ValueError,
-            r"fixed_components must have shape \(n, n_features\), got \(2,\)",
-        ),
         ({"fixed_components": [[1.0, np.nan]]}, ValueError, "fixed_components must be finite"),
         ({"fixed_weights": [[-1.0]]}, ValueError, "fixed_weights must be finite and nonnegative"),
         ({"n_components": 2, "fixed_components": np.ones((3, 4))}, ValueError, "must be at least 3, got 2"),
         ({"prior": LInf(), "fixed_components": [[1.0]]}, ValueError, "a learned rate of L1Squared or LInf"),
-        ({"prior": ("ard", L1Squared()), "fixed_components": [[1.0]]}, ValueError, "a learned rate of L1Squared"),
         ({"noise": "known"}, ValueError, "noise='known' needs noise_scale"),
         ({"checkpoint": "somewhere", "keep_draws": False}, ValueError, "keep_draws=False"),
         ({"n_draws": "many"}, ValueError, "'n_draws' parameter .* Got 'many'"),
         ({"n_draws": "auto", "keep_draws": False}, ValueError, "cannot be combined with keep_draws=False"),
         ({"n_draws": "auto", "max_time": 0}, ValueError, r"'max_time' parameter .* range \(0.0, inf\] .* Got 0"),
-        ({"n_draws": "auto", "max_time": "1 h"}, ValueError, "'max_time' parameter .* Got '1 h'"),
     ],
 )
 def test_bad_settings_are_found_before_the_data_are_touched(settings, error, words):
@@ -327,16 +289,6 @@ def test_bad_settings_are_found_before_the_data_are_touched(settings, error, wor
 def test_bad_noise_and_weights_are_found_before_the_data_are_touched(given, error, words):
     with pytest.raises(error, match=words):
         quick().fit(None, **given)
-
-
-def test_given_start():
-    X, _ = low_rank()
-    rng = np.random.default_rng(0)
-    start = rng.random((40, 2)), rng.random((2, 12))
-    assert same_draws(quick(init=start).fit(X), quick(init=start).fit(X))
-    assert not same_draws(quick(init=start).fit(X), quick().fit(X))
-    with pytest.raises(ValueError, match="W0 of init must have shape"):
-        quick(init=start).fit(X[:3])
 
 
 # --- sparse data whose unstored entries are zeros
@@ -410,47 +362,15 @@ def short(**settings):
 
 
 def example(kind):
-    """Return 15 x 8 data: complete but for some entries, mostly missing, or sparse with unstored entries of a kind."""
-    X, complete = low_rank(rows=15, columns=8, missing=0.7 if kind == "listed" else 0.2)
-    if kind == "sparse missing":
-        few = np.isnan(low_rank(rows=15, columns=8, missing=0.7)[0])
-        return sp.coo_array((complete[~few], np.nonzero(~few)), shape=X.shape).tocsr()
-    if kind == "sparse zero":
-        complete[complete < np.quantile(complete, 0.7)] = 0.0
-        sparse = sp.csr_array(complete)
-        sparse.data[::7] = np.nan
-        return sparse
-    return X
-
-
-@pytest.mark.parametrize("shape", [(12, 1), (1, 12)])
-@pytest.mark.parametrize("noise", NOISES)
-def test_one_row_or_one_column(noise, shape):
-    X = 3.0 + np.random.default_rng(0).random(shape)
-    model = short(n_components=1, noise=noise).fit(X)
-    assert np.isfinite(model.reconstruct()).all()
-    rows, columns = np.indices(shape).reshape(2, -1)
-    total = model.posterior_.log_likelihood(rows, columns, X.ravel()).sum(axis=2)
-    np.testing.assert_allclose(total, model.posterior_.log_density, rtol=1e-8)
-    errors = (X.ravel() - model.posterior_.draws_of(rows, columns, noise=False)) ** 2
-    np.testing.assert_allclose(model.posterior_.train_mse[:, 8:], errors.mean(axis=2), rtol=1e-8)
-
-
-def test_unequal_noise_is_found():
-    """Columns with a noise of 0.1 and of 1 have intervals of their own width; so do rows."""
-    rng = np.random.default_rng(0)
-    mean = 5.0 * rng.exponential(size=(80, 2)) @ rng.exponential(size=(2, 20))
-    X = np.maximum(mean + np.where(np.arange(20) < 10, 0.1, 1.0) * rng.standard_normal(mean.shape), 0.0)
-    common, by_column = (short(noise=noise, burn_in=2000, n_draws=50) for noise in ("common", "column"))
-    found = np.sqrt(by_column.fit(X).noise_variance_)
-    assert (found[:10] < 0.3).all()
-    assert (found[10:] > 0.6).all()
-    assert (found[10:] < 1.4).all()
-    low, high = by_column.interval()
-    assert np.median((high - low)[:, 10:]) > 4 * np.median((high - low)[:, :10])
-    assert by_column.score(X) > common.fit(X).score(X) + 0.3
-    low, high = by_column.set_params(noise="row").fit(X.T).interval()
-    assert np.median((high - low)[10:]) > 4 * np.median((high - low)[:10])
+    """Return 15 x 8 sparse data of which some or most entries are stored, according to what the others are."""
+    X, complete = low_rank(rows=15, columns=8, missing=0.7)
+    if kind == "missing":
+        seen = ~np.isnan(X)
+        return sp.csr_array((complete[seen], np.nonzero(seen)), shape=X.shape)
+    complete[complete < np.quantile(complete, 0.7)] = 0.0
+    sparse = sp.csr_array(complete)
+    sparse.data[::7] = np.nan
+    return sparse
 
 
 def predictions_of(model, X, new, monkeypatch):
@@ -503,14 +423,21 @@ def test_any_unit_gives_the_same_predictions_and_a_power_of_two_the_same_bits(
                 np.testing.assert_allclose(found / unit, expected, rtol=1e-5, atol=1e-6)  # intervals: single precision
 
 
-@pytest.mark.parametrize("kind", ["sparse zero", "sparse missing"])
+@pytest.mark.parametrize("unstored", ["zero", "missing"])
 @pytest.mark.parametrize("scale", ["matrix", "column"])
-def test_unit_of_sparse_data(scale, kind):
-    X = example(kind)
-    model = short(scale=scale, noise="column", unstored="zero" if kind == "sparse zero" else "missing")
+def test_unit_of_sparse_data(scale, unstored):
+    X = example(unstored)
+    model = short(scale=scale, noise="column", unstored=unstored)
     reference = model.fit(X).reconstruct()
     np.testing.assert_array_equal(model.fit(X * 2.0**20).reconstruct(), reference * 2.0**20)
     np.testing.assert_allclose(model.fit(X * 1e-140).reconstruct() * 1e140, reference, rtol=1e-6)
+
+
+def test_new_rows_are_the_same_in_units_of_a_power_of_two():
+    X, _ = low_rank(rows=60)
+    c = 2.0**40
+    predicted = [quick(n_draws=5).fit(f * X[:50]).posterior_of(f * X[50:]).mean() for f in (1.0, c)]
+    np.testing.assert_array_equal(predicted[1], c * predicted[0])
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -575,48 +502,8 @@ def test_offset_is_the_smallest_observed_entry():
 
 
 def test_offset_of_sparse_data():
-    X = example("sparse missing")
+    X = example("missing")
     found = short(offset="min", scale="column", noise="column", unstored="missing").fit(X)
     np.testing.assert_array_equal(found.posterior_.offset, np.nanmin(as_dense(X, "missing"), axis=0))
     with pytest.raises(ValueError, match="offset='min' needs dense data"):
-        short(offset="min").fit(example("sparse zero"))
-
-
-# --- learned rates and masked arrays
-
-
-@pytest.mark.parametrize("prior", [L1(), L2Squared(by="component"), (L1(by="component"), L2Squared())], ids=str)
-def test_learned_rates(prior):
-    X = example("dense")
-    model = short(prior=prior, noise="both", scale="column").fit(X)
-    prior_W, prior_Z = prior if isinstance(prior, tuple) else (prior, prior)
-    for rate, term in ((model.posterior_.rate_W, prior_W), (model.posterior_.rate_Z, prior_Z)):
-        assert rate.shape == (2, 8, 2 if term.is_by_component else 1)
-        assert (rate > 0).all()
-        assert len(np.unique(rate)) == rate.size
-    if not isinstance(prior, tuple):
-        np.testing.assert_array_equal(model.posterior_.rate_W, model.posterior_.rate_Z)
-    assert np.isfinite(model.posterior_of(X[:2] * 1.5).mean()).all()
-    assert np.isfinite(model.posterior_of(np.full((2, 8), np.nan)).mean()).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, int])
-def test_masks_are_obeyed(dtype):
-    """Masked entries are missing, whatever is beneath the mask."""
-    X, complete = low_rank(rows=20, columns=8)
-    mask = np.isnan(X)
-    masked = np.ma.array(np.where(mask, 10**6, 10.0 * complete).astype(dtype), mask=mask)
-    plain = np.where(mask, np.nan, masked.data.astype(float))
-    model = short().fit(plain)
-    assert same_draws(short().fit(masked), model)
-    np.testing.assert_array_equal(model.transform(masked), model.transform(plain))
-    np.testing.assert_array_equal(model.transform(masked[:3] * 2), model.transform(plain[:3] * 2))
-    np.testing.assert_array_equal(model.impute(masked), model.impute(plain))
-    assert model.score(masked) == model.score(plain)
-
-
-def test_new_rows_are_the_same_in_units_of_a_power_of_two():
-    X, _ = low_rank(rows=60)
-    c = 2.0**40
-    predicted = [quick(n_draws=5).fit(f * X[:50]).posterior_of(f * X[50:]).mean() for f in (1.0, c)]
-    np.testing.assert_array_equal(predicted[1], c * predicted[0])
+        short(offset="min").fit(example("zero"))

@@ -16,6 +16,7 @@ from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 
 SECONDS = 120  # for all fits
 PRIORS = ["gee", "gl12", "gl22", "glinf", "gl22inf"]
+RATES = (1e-310, 1e-300, 1e300)
 
 
 def matrix():
@@ -26,36 +27,22 @@ def matrix():
 
 def cases():
     """Return settings by name; `size` is the largest entry of the data."""
-    found = {}
-    for size in (1.7e308, 1e140, 1e-140, 1e-320):
-        for noise, scale in (
-            ("common", None),
-            ("column", None),
-            ("both", None),
-            ("column", "column"),
-            ("row", "matrix"),
-        ):
-            for prior in PRIORS:
-                found[f"data of {size}, {prior}, {noise}, {scale}"] = {
-                    "size": size,
-                    "prior": prior,
-                    "noise": noise,
-                    "scale": scale,
-                }
+    noises = [("common", None), ("column", None), ("both", None), ("column", "column"), ("row", "matrix")]
+    found = {
+        f"data of {size}, {prior}, {noise}, {scale}": {"size": size, "prior": prior, "noise": noise, "scale": scale}
+        for size in (1.7e308, 1e140, 1e-140, 1e-320)
+        for noise, scale in noises
+        for prior in PRIORS
+    }
     for prior in PRIORS:
         for W0, Z0 in ((1e200, 1e200), (1e200, 1e-200), (1e308, 1.0), (1e-320, 1e-320)):
             init = np.full((6, 2), W0), np.full((2, 5), Z0)
             found[f"init of {W0} and {Z0}, {prior}"] = {"init": init, "prior": prior}
-    for rate in (1e-310, 1e-300, 1e300):
-        for term in (L1, L1Squared, L2Squared, LInf):
-            found[f"{term.__name__}({rate})"] = {"prior": term(rate)}
-            if term is not LInf:
-                found[f"{term.__name__}(1) + LInf({rate})"] = {"prior": term(1.0) + LInf(rate)}
-    for mean in (1e300, -1e300):
-        for precision in (1e-300, 1.0, 1e300):
-            prior = TruncatedNormal(mean, precision)
-            found[f"TruncatedNormal({mean}, {precision})"] = {"prior": prior}
-            found[f"TruncatedNormal({mean}, {precision}) + LInf(1)"] = {"prior": prior + LInf(1.0)}
+    priors = [LInf(rate) for rate in RATES] + [kind(rate) for kind in (L1, L1Squared, L2Squared) for rate in RATES]
+    priors += [kind(1.0) + LInf(rate) for kind in (L1, L1Squared, L2Squared) for rate in RATES]
+    normals = [TruncatedNormal(mean, precision) for mean in (1e300, -1e300) for precision in (1e-300, 1.0, 1e300)]
+    for prior in (*priors, *normals, *(normal + LInf(1.0) for normal in normals)):
+        found[str(prior)] = {"prior": prior}
     return found
 
 
@@ -69,8 +56,7 @@ def outcome(size=1.0, **settings):
     return "finite" if np.isfinite(posterior.W).all() and np.isfinite(posterior.Z).all() else "not finite"
 
 
-@pytest.fixture(scope="module")
-def outcomes():
+def test_a_fit_ends_with_finite_factors_or_a_clear_error():
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tests.test_extremes"], capture_output=True, text=True, timeout=SECONDS
@@ -79,19 +65,14 @@ def outcomes():
         lines = (expired.stdout or b"").decode().splitlines()
         pytest.fail(f"no end within {SECONDS} s after {lines[-1:]}")
     assert done.returncode == 0, done.stderr
-    return dict(line.split(" -> ") for line in done.stdout.splitlines())
-
-
-def test_a_fit_ends_with_finite_factors_or_a_clear_error(outcomes):
+    outcomes = dict(line.split(" -> ") for line in done.stdout.splitlines())
     assert list(outcomes) == list(cases())
     advice = re.compile(r"[Dd]ivide the data by a number|divide X by a constant|multiply X")
     assert {name: end for name, end in outcomes.items() if end != "finite" and not advice.search(end)} == {}
-
-
-def test_both_ends_occur(outcomes):
+    # Both ends occur.
     assert outcomes["data of 1e+140, gee, column, column"] == outcomes["data of 1e-140, gee, common, None"] == "finite"
-    assert outcomes["data of 1.7e+308, gee, common, None"] != "finite"
-    assert outcomes["TruncatedNormal(1e+300, 1.0)"] != "finite"
+    for name in ("data of 1.7e+308, gee, common, None", "TruncatedNormal(mean=1e+300, precision=1.0)"):
+        assert outcomes[name] != "finite"
 
 
 if __name__ == "__main__":

@@ -41,47 +41,11 @@ def fitted():
         return X, complete, imputer().fit(X)
 
 
-def test_random_state_is_that_of_the_model():
-    X = example()[0][:20, :6]
-    one, same, own = (quick(random_state=seed).fit_transform(X) for seed in (1, 1, None))
-    np.testing.assert_array_equal(one, same)
-    np.testing.assert_array_equal(own, quick(random_state=0).fit_transform(X))
-    assert not np.array_equal(one, own)
-
-
-def test_the_default_explains_rows_by_profiles_around_the_mean():
-    rng = np.random.default_rng(1)
-    X = 1000.0 + rng.normal(size=(20, 1)) @ rng.normal(size=(1, 4))
-    X[rng.random(X.shape) < 0.2] = np.nan
-    model = NMFImputer(n_components=1, random_state=0).fit(X).estimator_
-    np.testing.assert_allclose(model.offset_, np.nanmean(X, axis=0))
-    assert model.posterior_.signed == (False, True)
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_passes_check_estimator():
     quick = BayesianNMF(3, n_chains=1, burn_in=20, n_draws=20, random_state=0)
     results = check_estimator(NMFImputer(quick), on_fail=None)
     assert not [result["check_name"] for result in results if result["status"] == "failed"]
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_observed_entries_are_kept_bit_for_bit(dtype):
-    X = example()[0].astype(dtype)
-    filled = quick().fit_transform(X)
-    seen = ~np.isnan(X)
-    assert filled.dtype == dtype
-    assert filled[seen].tobytes() == X[seen].tobytes()
-    assert np.isfinite(filled).all()
-    assert np.isnan(X).any()  # the input was not written to
-
-
-def test_new_rows():
-    X, complete = example()
-    fitted = imputer().fit(X[:80])
-    hidden = np.isnan(X[80:])
-    assert np.sqrt(np.mean((fitted.transform(X[80:]) - complete[80:])[hidden] ** 2)) < 1.8 * 0.2
-    assert np.array_equal(fitted.transform(complete[80:]), complete[80:])
 
 
 def test_multiple_imputations_have_the_whole_uncertainty(fitted):
@@ -182,24 +146,21 @@ def test_multiple_imputations_follow_the_law_of_intervals():
     assert np.mean(copies[:, *at] == 0.0) == pytest.approx(at_zero, abs=0.03)
 
 
-def test_masks_are_obeyed(fitted):
-    """Masked entries are missing, whatever is beneath the mask."""
+def test_arrays(fitted):
+    """Observed entries are kept bit for bit; masked ones are missing, and so is a number that stands for it."""
     X, complete, model = fitted
-    masked = np.ma.array(np.where(np.isnan(X), 1e6, complete), mask=np.isnan(X))
+    seen = ~np.isnan(X)
+    masked = np.ma.array(np.where(seen, complete, 1e6), mask=~seen)
     np.testing.assert_array_equal(model.transform(masked), model.transform(X))
-    np.testing.assert_array_equal(quick().fit_transform(masked), quick().fit_transform(X))
-
-
-def test_negative_entries_with_an_offset():
-    X = example()[0][:30, :8] - 2.0
-    model = BayesianNMF(2, n_chains=2, burn_in=20, n_draws=20, random_state=0, offset="min")
-    fitted, seen = NMFImputer(model).fit(X), ~np.isnan(X)
-    filled = fitted.transform(X)
-    assert filled[seen].tobytes() == X[seen].tobytes()
-    assert (filled >= np.nanmin(X, axis=0)).all()
-    assert fitted.multiple_imputations(X, 40, random_state=0)[:, ~seen].min() < 0
-    with pytest.raises(ValueError, match="Negative values"):
-        NMFImputer(model.set_params(offset=None)).fit(X)
+    expected, coded = quick().fit_transform(X), np.where(seen, X, -999.0)
+    np.testing.assert_array_equal(quick().fit_transform(masked), expected)
+    np.testing.assert_array_equal(quick(missing_values=-999).fit(coded).transform(coded), expected)
+    single = X.astype(np.float32)
+    for given, filled in ((X, expected), (single, quick().fit_transform(single))):
+        assert filled.dtype == given.dtype
+        assert filled[seen].tobytes() == given[seen].tobytes()
+        assert np.isfinite(filled).all()
+        assert np.isnan(given).any()  # the input was not written to
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -219,19 +180,16 @@ def test_columns_without_an_observed_entry_are_dropped_or_zero(keep):
     assert list(low.columns) == list(high.columns) == list(first.columns) == names[: 5 if keep else 4]
 
 
-def test_a_number_may_stand_for_missing():
-    X, _ = example()
-    coded = np.where(np.isnan(X), -999.0, X)
-    fitted = quick(missing_values=-999).fit(coded)
-    np.testing.assert_array_equal(fitted.transform(coded), quick().fit_transform(X))
-    np.testing.assert_array_equal(fitted.transform(X), fitted.transform(coded))
-
-
-def test_parameters_of_the_model_without_a_model():
-    model = NMFImputer(n_components=3, n_jobs=2, random_state=5)._model()
-    assert (model.n_components, model.n_jobs, model.random_state, model.offset) == (3, 2, 5, "mean")
-    model = NMFImputer(BayesianNMF(4, n_jobs=1))._model()
-    assert (model.n_components, model.n_jobs) == (4, 1)
+def test_parameters_of_the_model():
+    X = example()[0][:20, :6]
+    model = NMFImputer(n_components=3, n_jobs=2, random_state=5, missing_values=-1).fit(np.nan_to_num(X, nan=-1.0))
+    fitted = model.estimator_
+    assert (fitted.n_components, fitted.n_jobs, fitted.random_state, fitted.offset) == (3, 2, 5, "mean")
+    np.testing.assert_allclose(fitted.offset_, np.nanmean(X, axis=0))
+    assert fitted.posterior_.signed == (False, True)
+    own, other = (quick(random_state=seed).fit_transform(X) for seed in (None, 1))
+    np.testing.assert_array_equal(own, quick(random_state=0).fit_transform(X))
+    assert not np.array_equal(own, other)
 
 
 def test_intervals_are_those_of_the_posterior_and_observed_entries_have_none():

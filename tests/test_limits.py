@@ -1,7 +1,6 @@
 """Fits of limited entries: from the estimator to predictions, scores, new rows, checkpoints and notes."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import integrate, stats
@@ -39,6 +38,8 @@ def test_values_beyond_a_cap_are_recovered(table):
     assert (filled[beyond] > 2.0).all()
     seen = (capped < 2.0) & ~np.isnan(X)
     np.testing.assert_array_equal(filled[seen], capped[seen])
+    moments = BayesianNMF(2, keep_draws=False, **QUICK).fit(capped, **given)
+    assert (moments.impute()[beyond] >= 2.0).all()
 
 
 def test_width_zero_is_plain_noise_and_powers_of_two_give_the_same_bits(table):
@@ -52,25 +53,6 @@ def test_width_zero_is_plain_noise_and_powers_of_two_give_the_same_bits(table):
     np.testing.assert_array_equal(plain.noise_variance, exact.noise_variance)
     np.testing.assert_array_equal(first.W, second.W)
     np.testing.assert_array_equal(4.0 * first.Z, second.Z)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"noise": "both"}, {"noise": StudentT(None)}, {"offset": "mean", "prior": ("ard", "normal")}, {"scale": None}],
-    ids=str,
-)
-def test_draws_do_not_depend_on_threads_or_on_when_a_chain_was_stopped(table, settings, tmp_path):
-    _, capped, given = table
-    settings = QUICK | settings
-    whole = BayesianNMF(2, **settings).fit(capped, **given).posterior_
-    threads = BayesianNMF(2, **settings, n_jobs=5).fit(capped, **given).posterior_
-    short = settings | {"n_draws": 8}
-    longer = BayesianNMF(2, **short).fit(capped, **given).sample_more(17).posterior_
-    BayesianNMF(2, **short, checkpoint=tmp_path).fit(capped, **given)
-    resumed = BayesianNMF(2, **settings, checkpoint=tmp_path).fit(capped, **given).posterior_
-    for other in (threads, longer, resumed):
-        np.testing.assert_array_equal(whole.W, other.W)
-        np.testing.assert_array_equal(whole.noise_variance, other.noise_variance)
 
 
 def test_another_limit_is_another_run(table, tmp_path):
@@ -98,10 +80,11 @@ def test_sparse_data():
     np.testing.assert_array_equal(filled[rest], np.nan_to_num(X)[rest])
 
 
-def test_new_rows(table):
+@pytest.mark.parametrize("noise", ["auto", "row", "both", StudentT(4.0)], ids=str)
+def test_new_rows(table, noise):
     X, capped, given = table
     old, new = ({name: x[rows] for name, x in given.items()} for rows in (slice(40), slice(40, None)))
-    model = BayesianNMF(2, **QUICK).fit(capped[:40], **old)
+    model = BayesianNMF(2, noise=noise, **QUICK).fit(capped[:40], **old)
     np.testing.assert_allclose(model.transform(capped[:40], **old), model.fit_transform(capped[:40], **old))
     together = model.posterior_of(capped[40:], **new)
     alone = model.posterior_of(capped[45:46], lower=new["lower"][5:6], upper=new["upper"][5:6])
@@ -109,18 +92,8 @@ def test_new_rows(table):
     as_points = model.posterior_of(capped[40:])
     beyond = capped[40:] == 2.0
     errors = [np.mean((p.mean()[beyond] - X[40:][beyond]) ** 2) for p in (together, as_points)]
-    assert errors[0] < 0.5 * errors[1]
+    assert errors[0] < (0.5 if noise == "auto" else 1.0) * errors[1]
     assert (model.impute(capped[40:], **new)[beyond] > 2.0).all()
-
-
-@pytest.mark.parametrize("noise", ["row", "both", StudentT(4.0)], ids=str)
-def test_new_rows_with_other_noise(table, noise):
-    X, capped, given = table
-    model = BayesianNMF(2, noise=noise, **QUICK).fit(capped[:40], **{name: x[:40] for name, x in given.items()})
-    predicted = model.posterior_of(capped[40:], **{name: x[40:] for name, x in given.items()}).mean()
-    beyond = capped[40:] == 2.0
-    as_points = model.posterior_of(capped[40:]).mean()
-    assert np.mean((predicted[beyond] - X[40:][beyond]) ** 2) < np.mean((as_points[beyond] - X[40:][beyond]) ** 2)
 
 
 def test_scores_prefer_limits(table):
@@ -129,26 +102,6 @@ def test_scores_prefer_limits(table):
     assert model.fit(capped, **given).score(capped, **given) > model.fit(capped).score(capped, **given)
     choice = select_rank(capped, [1, 2], estimator=BayesianNMF(**QUICK), n_folds=2, loo=True, random_state=0, **given)
     assert np.isfinite(choice.table.to_numpy()).all()
-
-
-def test_known_noise_fixed_components_and_calibration(table):
-    _, capped, given = table
-    settings = QUICK | {"n_draws": 100, "calibrate": True}
-    model = BayesianNMF(3, fixed_components=np.ones((1, 9)), **settings)
-    model.fit(capped, **given, noise_scale=np.full(capped.shape, 0.3), sample_weight=np.r_[0.0, np.ones(59)])
-    assert 0.5 < model.calibration_.coverage <= 1.0
-    known = BayesianNMF(2, noise="known", **QUICK).fit(capped, **given, noise_scale=np.full((1, 9), 0.2))
-    assert np.isfinite(known.reconstruction_err_)
-    moments = BayesianNMF(2, keep_draws=False, **QUICK).fit(capped, **given)
-    assert (moments.impute()[capped == 2.0] >= 2.0).all()
-
-
-def test_a_frame_with_limits_by_name():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.exponential(size=(30, 3)), columns=list("abc"))
-    X.iloc[::4, 0] = np.nan
-    model = BayesianNMF(2, **QUICK).fit(X, upper={"a": 0.05})
-    assert (model.impute().loc[::4, "a"] <= 0.05).all()
 
 
 @pytest.mark.parametrize("noise", ["column", "contaminated"])

@@ -28,6 +28,12 @@ VARIANTS = {
     "offset": {"offset": "min", "scale": "matrix"},
     "float32": {"draws_dtype": "float32"},
     "no draws, Student's t": {"noise": StudentT(None, "both"), "keep_draws": False},
+    "known": {"noise": "known"},
+    "no draws, known": {"noise": "known", "keep_draws": False},
+    "known, Student's t": {"noise": StudentT()},
+    "limits": {"noise": "both"},
+    "limits, Student's t": {"noise": StudentT(None), "offset": "mean", "prior": ("ard", "normal")},
+    "limits, no unit": {"scale": None},
     "given start": {"init": (np.full((12, 2), 0.5), np.full((2, 7), 1.5)), "burn_in": 0},
 }
 
@@ -69,42 +75,42 @@ def assert_same(a, b):
     assert a.message_ == b.message_
 
 
-@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
-def test_the_same_as_one_longer_fit(settings):
-    for n_jobs in [1, 2]:
-        X = data()
-        model = quick(**settings, n_jobs=n_jobs).fit(X)
+def case(name):
+    """Return data, the settings of a variant, and further arguments of `fit`."""
+    X = data()
+    given = {"noise_scale": np.random.default_rng(1).uniform(0.5, 2.0, size=X.shape)} if "known" in name else {}
+    return X, VARIANTS[name], given | ({"lower": np.where(X > 1.0, 1.0, np.nan)} if "limits" in name else {})
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_same_as_one_longer_fit(name):
+    """Also in a copy that was pickled."""
+    X, settings, given = case(name)
+    for n_jobs in [1, 5]:
+        model = quick(**settings, n_jobs=n_jobs).fit(X, **given)
+        again = pickle.loads(pickle.dumps(model))
         assert model.sample_more(4) is model
         assert model.posterior_.n_draws == 10
-        assert_same(model, quick(n_draws=10, **settings).fit(X))
-        assert_same(model.sample_more(1), quick(n_draws=11, **settings).fit(X))
+        assert_same(model, quick(n_draws=10, **settings).fit(X, **given))
+        assert_same(again.sample_more(5), model.sample_more(1))
 
 
-@pytest.mark.parametrize("keep_draws", [True, False])
-@pytest.mark.parametrize("noise", ["known", StudentT()], ids=str)
-def test_known_noise_goes_on(noise, keep_draws):
-    """Also in a copy that was pickled."""
-    X, known = data(), {"noise_scale": np.random.default_rng(1).uniform(0.5, 2.0, size=(12, 7))}
-    settings = {"noise": noise, "keep_draws": keep_draws}
-    model = pickle.loads(pickle.dumps(quick(**settings).fit(X, **known))).sample_more(4)
-    assert_same(model, quick(n_draws=10, **settings).fit(X, **known))
-
-
-@pytest.mark.parametrize("settings", [{}, {"thinning": 3, "noise": "both"}])
-def test_with_a_checkpoint(tmp_path, monkeypatch, settings):
-    X, whole = data(), quick(n_draws=10, **settings)
+@pytest.mark.parametrize("name", ["default", "thinning", "limits", "limits, Student's t"])
+def test_with_a_checkpoint(tmp_path, monkeypatch, name):
+    X, settings, given = case(name)
+    whole = quick(n_draws=10, **settings)
     monkeypatch.chdir(tmp_path)
-    model = quick(checkpoint="here", **settings).fit(X)
+    model = quick(checkpoint="here", **settings).fit(X, **given)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert_same(model.sample_more(4), whole.fit(X))
+    assert_same(model.sample_more(4), whole.fit(X, **given))
     assert not list((tmp_path / "elsewhere").iterdir())
     # The directory has the draws: a fit of that length reads them, and a pickle goes on from them.
     monkeypatch.setattr(chains.gibbs, "step", None)
-    assert_same(quick(checkpoint=tmp_path / "here", n_draws=10, **settings).fit(X), model)
+    assert_same(quick(checkpoint=tmp_path / "here", n_draws=10, **settings).fit(X, **given), model)
     monkeypatch.undo()
     again = pickle.loads(pickle.dumps(model))
-    assert_same(again.sample_more(1), quick(n_draws=11, **settings).fit(X))
+    assert_same(again.sample_more(1), quick(n_draws=11, **settings).fit(X, **given))
 
 
 def test_a_checkpoint_that_is_gone(tmp_path):
@@ -115,18 +121,13 @@ def test_a_checkpoint_that_is_gone(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("settings", [{}, {"keep_draws": False}, {"offset": "min"}])
-@pytest.mark.parametrize("how", ["pickle", "joblib", "deepcopy"])
-def test_copies_go_on(tmp_path, settings, how):
+def test_copies_go_on(tmp_path):
     X = data()
-    model = quick(**settings).fit(X)
-    if how == "joblib":
-        joblib.dump(model, tmp_path / "model")
-        again = joblib.load(tmp_path / "model")
-    else:
-        again = deepcopy(model) if how == "deepcopy" else pickle.loads(pickle.dumps(model))
-    assert_same(again, model)
-    assert_same(again.sample_more(4), quick(n_draws=10, **settings).fit(X))
+    model, longer = quick().fit(X), quick(n_draws=10).fit(X)
+    joblib.dump(model, tmp_path / "model")
+    for again in (joblib.load(tmp_path / "model"), deepcopy(model)):
+        assert_same(again, model)
+        assert_same(again.sample_more(4), longer)
     assert model.posterior_.n_draws == 6
 
 

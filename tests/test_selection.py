@@ -36,16 +36,6 @@ def test_finds_the_rank_of_the_data():
     assert "best_k = 3" in str(choice)
 
 
-def test_containers_agree():
-    X = example()
-    seen = ~np.isnan(X)
-    sparse = sp.coo_array((X[seen], np.nonzero(seen)), shape=X.shape)
-    listed = clone(SHORTEST).set_params(unstored="missing")
-    expected = select(X, [1, 2]).table
-    for found in (select(sparse, [1, 2], estimator=listed), select(np.nan_to_num(X), [1, 2], observed=seen)):
-        pd.testing.assert_frame_equal(found.table, expected)
-
-
 def test_the_estimator_decides_prior_and_length():
     X = example()
     gee, gl22, without_draws = (

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from bnmf.data.containers import as_floats, check_values
+from bnmf.data.limits import with_limits
 from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
 from bnmf.imputer import ANY_TABLE, NMFImputer
@@ -123,9 +124,9 @@ def check_table(
         are left out.
     estimator : BayesianNMF, optional
         The model; by default that of :class:`NMFImputer`.
-    lower, upper : array-like of shape (n_samples, n_features), optional
-        Limits of entries, NaN for those without. Limited entries are not hidden, and the other imputers get the limit
-        in their place.
+    lower, upper : array-like, DataFrame, mapping or float, optional
+        Limits of entries, as in :meth:`BayesianNMF.fit`. Limited entries are not hidden, and the other imputers get the
+        limit in their place, or the middle of both.
     n_repeats : int, default=3
         How often a part is hidden.
     fraction : float, default=0.1
@@ -165,20 +166,25 @@ def check_table(
     estimator.check_parameters()
     arguments.flag(progress, "progress")
     seed = as_seed(estimator.random_state if random_state is None else random_state)
-    array = _dense(X)
-    sides = [_limits(lower, "lower", array.shape), _limits(upper, "upper", array.shape)]
-    ends = np.where(np.isfinite(sides), sides, np.nan)
-    array = np.where(np.isnan(ends).all(axis=0), array, np.nan)  # only what is exact is hidden
     names = X.columns if isinstance(X, pd.DataFrame) else None
+    array = _dense(X)
+    array, _, limited = with_limits(array, ~np.isnan(array), None, lower, upper, names, negative=True)
+    stand_ins, limits = np.full(array.shape, np.nan), {}
+    if limited is not None:  # only what is exact is hidden
+        at = limited.rows, limited.columns
+        stand_ins[at], array[at] = array[at], np.nan
+        for name in ("lower", "upper"):
+            limits[name] = np.full(array.shape, np.nan)
+            limits[name][at] = getattr(limited, name)
     known = np.flatnonzero(~np.isnan(array).all(axis=0))
-    used, ends = array[:, known], ends[..., known]
-    limits = {} if np.isnan(sides).all() else {"lower": sides[0][:, known], "upper": sides[1][:, known]}
+    used, stand_ins = array[:, known], stand_ins[:, known]
+    limits = {name: side[:, known] for name, side in limits.items()}
     is_constant = np.nanmin(used, axis=0) == np.nanmax(used, axis=0)
     scale = np.where(is_constant, 0.0, np.nanstd(used, axis=0))
     repeats = _hidden_parts(used, ~is_constant, n_repeats, fraction, np.random.default_rng(seed))
     needed = {"keep_draws": True, "checkpoint": None, "calibrate": False, "random_state": seed, "progress": False}
     model = clone(estimator).set_params(**needed)
-    others, notes = _others(used.shape, np.ma.masked_invalid(ends).mean(axis=0).filled(np.nan))
+    others, notes = _others(used.shape, stand_ins)
     methods: dict[str, Predict] = {BNMF: partial(_predict, model, progress, limits), **others}
     entries, seconds = _run(methods, repeats, scale, progress)
     n_failed = int(entries.groupby("repeat")["disagree"].first().sum())
@@ -206,14 +212,6 @@ def _dense(X: Any) -> Floats:
         raise ValueError("X has no observed entry at all: there is nothing to hide")
     check_values(array[~np.isnan(array)], negative=True)
     return array
-
-
-def _limits(side: Any, name: str, shape: tuple[int, ...]) -> Floats:
-    """Return limits as an array of the shape of X, NaN for entries without them."""
-    found = np.full(shape, np.nan) if side is None else arguments.floats(side, name)
-    if found.shape != shape:
-        raise ValueError(f"{name} must have the shape of X, {shape}, got {found.shape}")
-    return found
 
 
 def _hidden_parts(

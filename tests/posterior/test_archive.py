@@ -106,17 +106,14 @@ def test_saving_replaces_in_one_step(path, monkeypatch):
 # --- damaged files
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        Posterior.load(tmp_path / "nowhere.npz")
-
-
 @pytest.mark.parametrize("cut", [0, 1, 100, 0.5, 0.99])
-def test_truncated(path, cut):
+def test_missing_and_truncated(path, cut):
     content = path.read_bytes()
     path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
     with pytest.raises(PosteriorFileError, match="not a posterior of bnmf, or it is damaged"):
         Posterior.load(path)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Posterior.load(path.with_name("nowhere.npz"))
 
 
 def test_every_flipped_byte_is_an_error_or_harmless(path):

@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 from tests.statistical.checks import assert_follows, assert_uniform, grid_cdf
 
 from bnmf.data import ObservedMatrix
-from bnmf.data.half_sweeps import ScaledView
 from bnmf.posterior import Posterior, new_rows
 from bnmf.posterior.new_rows import draw, find_fitted
 from bnmf.priors import L1, L2Squared
@@ -16,32 +15,20 @@ from bnmf.priors import L1, L2Squared
 N_ROWS = 1500
 
 
-def words(*numbers):
-    return np.array(numbers, np.uint64)
-
-
 # --- rows that were fitted
 
 
-def test_find_fitted():
-    """Equal rows keep their own draws if the data are those of the fit."""
-    is_fitted, where = find_fitted(words(5, 3, 5, 5), words(5, 3, 5, 5))
-    assert is_fitted.all()
-    np.testing.assert_array_equal(where, [0, 1, 2, 3])
-    is_fitted, where = find_fitted(words(1, 2), None)
-    np.testing.assert_array_equal(is_fitted, [False, False])
-    assert np.empty(3)[where].shape == (0,)
-
-
 def test_find_fitted_against_a_search_of_every_row():
+    """Equal rows keep their own draws if the data are those of the fit."""
+    assert find_fitted(np.arange(2, dtype=np.uint64), None)[0].tolist() == [False, False]
     rng = np.random.default_rng(0)
     for _ in range(50):
         fitted = rng.integers(12, size=rng.integers(1, 10), dtype=np.uint64) << np.uint64(60)
         ids = rng.integers(12, size=rng.integers(0, 10), dtype=np.uint64) << np.uint64(60)
         is_fitted, where = find_fitted(ids, fitted)
         np.testing.assert_array_equal(is_fitted, np.isin(ids, fitted))
-        first = [] if np.array_equal(ids, fitted) else [np.flatnonzero(fitted == i)[0] for i in ids[is_fitted]]
-        np.testing.assert_array_equal(where, first)
+        np.testing.assert_array_equal(where, [np.flatnonzero(fitted == i)[0] for i in ids[is_fitted]])
+        np.testing.assert_array_equal(find_fitted(fitted, fitted)[1], np.arange(len(fitted)))
 
 
 # --- rows that are drawn
@@ -72,13 +59,8 @@ def assert_conditional(drawn, X, Z, variance, linear, quadratic=0.0):
     assert_uniform(stats.truncnorm.cdf(drawn, -mean / sd, np.inf, loc=mean, scale=sd))
 
 
-def draw_rows(*args, **options):
-    """Return draws of W (chain, draw, row, K)."""
-    return draw_both(*args, **options)[0]
-
-
-def draw_both(X, W, Z, sigma2, prior, seed=1, ids=None, **others):
-    """Return draws of W and of the noise of rows X with identities of their own, unless they are given."""
+def draw_rows(X, W, Z, sigma2, prior, seed=1, ids=None, **others):
+    """Return draws of W (chain, draw, row, K) and of the noise of rows X, with identities of their own by default."""
     data = ObservedMatrix.from_data(X, empty=True)
     is_weighted = not {"df", "noise_factor"}.isdisjoint(others)
     view = (data.listed() if is_weighted else data).rows.select(np.arange(len(X)))
@@ -103,7 +85,7 @@ def test_draws_follow_the_conditional(given, kind):
         factor = rng.uniform(2.0, 5.0, size=(N_ROWS, 2)) if kind == "known factors" else np.ones((N_ROWS, 2))
         variance = sigma2[:, :, None] * factor**2
         options |= {"noise_factor": factor} if kind == "known factors" else {}
-    drawn, row_noise = draw_both(X, W, Z, sigma2, prior, **options)
+    drawn, row_noise = draw_rows(X, W, Z, sigma2, prior, **options)
     assert row_noise is None
     assert drawn.shape == (2, 3, N_ROWS, 1)
     for at in np.ndindex(2, 3):
@@ -116,91 +98,37 @@ def test_components_are_not_exchanged(given):
     X = np.stack([values, 3.0 + 0.0 * values], axis=1)
     Z = np.array([[[[0.5, 0.0], [0.0, 2.0]]]])
     prior = L1(np.array([0.2, 1.1]))
-    drawn = draw_rows(X, np.ones((1, 1, 4, 2)), Z, np.array([[1.5]]), prior, seed=2)
+    drawn, _ = draw_rows(X, np.ones((1, 1, 4, 2)), Z, np.array([[1.5]]), prior, seed=2)
     for k, (a, z, rate) in enumerate(((values, 0.5, 0.2), (3.0, 2.0, 1.1))):
         assert_conditional(drawn[0, 0, :, k], np.broadcast_to(a, N_ROWS)[:, None], z, 1.5, rate)
 
 
-def test_rows_without_an_observed_entry_follow_the_prior():
-    Z = np.ones((1, 1, 2, 3))
-    X = np.full((N_ROWS, 3), np.nan)
-    drawn = draw_rows(X, np.ones((1, 1, 4, 2)), Z, np.ones((1, 1)), L1(2.0), seed=0)
-    assert_follows(drawn[0, 0].ravel(), stats.expon(scale=0.5).cdf)
-
-
-def test_rows_have_streams_of_their_own(given):
+@pytest.mark.parametrize("kind", ["plain", "Student's t, known", "Student's t by row, known"])
+def test_rows_have_streams_of_their_own(given, kind):
     """What is drawn for a row depends on its content, its id and the seed, and not on the rows beside it."""
-    X, _, W, Z, sigma2 = given
-    ids = ids_of(N_ROWS)
-    whole = draw_rows(X, W, Z, sigma2, L1(0.7))
-    chosen = np.array([7, 3, 1400, 3])
-    some = draw_rows(X[chosen], W, Z, sigma2, L1(0.7), ids=ids[chosen])
-    np.testing.assert_allclose(some, whole[:, :, chosen], rtol=1e-12)
-    np.testing.assert_array_equal(some[:, :, 1], some[:, :, 3])
+    X, values, W, Z, sigma2 = given
+    X, known = X[:20].copy(), np.random.default_rng(1).uniform(0.5, 2.0, size=(20, 2))
+    X[::3, 0] = values[:7]  # which makes some rows complete
+    others = {} if kind == "plain" else {"df": np.full((2, 3), 4.0)}
+    if "by row" in kind:
+        others |= {"row_noise": np.ones((2, 3, 5)), "row_strength": np.full((2, 3), 2.0)}
 
-    equal = np.repeat(X[:1], 2, axis=0)
-    first, second = draw_rows(equal, W, Z, sigma2, L1(0.7)).transpose(2, 0, 1, 3)
-    assert not (first == second).any()
-    other = draw_rows(equal, W, Z, sigma2, L1(0.7), seed=2)
-    assert not (other[:, :, 0] == first).any()
+    def drawn(rows, ids, seed=1):
+        factor = {} if kind == "plain" else {"noise_factor": known[rows]}
+        return draw_rows(X[rows], W, Z, sigma2, L1(0.7), seed, ids_of(20)[ids], **others, **factor)[0]
+
+    whole = drawn(np.arange(20), np.arange(20))
+    for chosen in ([7], [7, 3, 19, 3]):
+        np.testing.assert_allclose(drawn(chosen, chosen), whole[:, :, chosen], rtol=1e-10)
+    equal = drawn([0, 0], [0, 1])
+    assert not (equal[:, :, 0] == equal[:, :, 1]).any()
+    assert not (drawn([0, 0], [0, 1], seed=2) == equal).any()
     # So do chains and draws.
     same = np.broadcast_to(Z[:1, :1], Z.shape)
-    drawn = draw_rows(X[:20], np.repeat(W[:1], 2, axis=0), same, np.ones((2, 3)), L1(0.7))
-    assert len(np.unique(drawn)) == drawn.size
-
-
-def test_rows_start_from_the_mean_of_the_fitted_ones(given, monkeypatch):
-    monkeypatch.setattr(new_rows, "BURN_IN_SWEEPS", 0)
-    X, _, W, Z, sigma2 = given
-    drawn = draw_rows(X[:20], W.astype(np.float32), Z, sigma2, L1(0.7))
-    for chain in range(2):
-        expected = W[chain, 0].astype(np.float32).astype(float).mean(axis=0)
-        np.testing.assert_allclose(drawn[chain, 0], np.repeat(expected[None], 20, axis=0), rtol=1e-12)
-    assert drawn.dtype == np.float64
-
-
-def test_sweeps_of_each_draw(given, monkeypatch):
-    """30 half-sweeps before the first draw and 3 before each other, with the Z and σ² of that draw."""
-    calls = []
-
-    def half_sweep(view, rows, Zt, prior, row_variance, entry_variance, key, *others, needs_errors, **options):
-        calls.append((Zt.copy(), float(entry_variance[0]), tuple(key)))
-        rows += 1.0
-
-    monkeypatch.setattr(ScaledView, "half_sweep", half_sweep)
-    X, _, W, Z, sigma2 = given
-    drawn = draw_rows(X[:4], np.zeros_like(W), Z, sigma2, L1(0.7))
-    np.testing.assert_array_equal(drawn[:, :, 0, 0], [[30.0, 33.0, 36.0]] * 2)
-    expected = [(chain, number) for chain in range(2) for number in [0] * 30 + [1] * 3 + [2] * 3]
-    assert len(calls) == len(expected)
-    for (Zt, variance, _), (chain, number) in zip(calls, expected, strict=True):
-        np.testing.assert_array_equal(Zt, Z[chain, number].T)
-        assert variance == sigma2[chain, number]
-    assert len({key for _, _, key in calls}) == len(calls)
+    assert len(np.unique(draw_rows(X, np.repeat(W[:1], 2, axis=0), same, np.ones((2, 3)), L1(0.7))[0])) == whole.size
 
 
 # --- noise by column and by row, and learned rates
-
-
-STRENGTHS = np.array([[0.5, 2.0, 16.0]])
-
-
-def by_row():
-    """Return what noise by row adds to the draws: a strength for each, and noise of fitted rows, which is not used."""
-    return {"row_noise": np.full((1, 3, 4), np.nan), "row_strength": STRENGTHS}
-
-
-@pytest.mark.parametrize("by_column", [False, True])
-def test_noise_of_rows_without_an_observed_entry_follows_its_distribution(by_column):
-    """The inverse of a relative variance has the distribution Gamma(strength, strength)."""
-    variance = np.full((1, 3, 2), 5.0) if by_column else np.full((1, 3), 5.0)
-    X = np.full((N_ROWS, 2), np.nan)
-    W, Z = np.ones((1, 3, 4, 2)), np.ones((1, 3, 2, 2))
-    drawn, row_noise = draw_both(X, W, Z, variance, L1(2.0), **by_row())
-    assert row_noise.shape == (1, 3, N_ROWS)
-    for number, strength in enumerate(STRENGTHS[0]):
-        assert_follows(1.0 / row_noise[0, number], stats.gamma(strength, scale=1.0 / strength).cdf)
-        assert_follows(drawn[0, number].ravel(), stats.expon(scale=0.5).cdf)
 
 
 @pytest.mark.parametrize("by_column", [False, True])
@@ -209,9 +137,10 @@ def test_weight_and_noise_of_a_row_follow_their_joint_distribution(by_column):
     a, rate = np.array([2.0, 0.3, 1.5]), 0.7
     Z = np.array([[[[1.0, 0.4, 2.0]], [[0.5, 0.1, 1.0]], [[2.0, 1.0, 0.3]]]])
     variance = np.array([[[0.5, 0.1, 2.0]] * 3]) if by_column else np.full((1, 3), 0.4)
-    X = np.tile(a, (N_ROWS, 1))
-    drawn, row_noise = draw_both(X, np.ones((1, 3, 4, 1)), Z, variance, L1(rate), **by_row())
-    for number, strength in enumerate(STRENGTHS[0]):
+    X, strengths = np.tile(a, (N_ROWS, 1)), np.array([[0.5, 2.0, 16.0]])
+    by_row = {"row_noise": np.full((1, 3, 4), np.nan), "row_strength": strengths}  # noise of fitted rows is not used
+    drawn, row_noise = draw_rows(X, np.ones((1, 3, 4, 1)), Z, variance, L1(rate), **by_row)
+    for number, strength in enumerate(strengths[0]):
         z, c = Z[0, number, 0], np.broadcast_to(variance[0, number], 3)
 
         def of_precision(u, z=z, c=c, strength=strength):
@@ -235,7 +164,7 @@ def test_learned_rates_are_those_of_each_draw(kind, by):
     rate = rate if by == "component" else rate[:, :, :1]
     W, Z = np.ones((2, 2, 4, 2)), np.ones((2, 2, 2, 3))
     X = np.full((N_ROWS, 3), np.nan)
-    drawn = draw_rows(X, W, Z, np.ones((2, 2)), kind(by=by), rate_W=rate)
+    drawn, _ = draw_rows(X, W, Z, np.ones((2, 2)), kind(by=by), rate_W=rate)
     for chain, number, k in np.ndindex(2, 2, 2):
         value = rate[chain, number, k % rate.shape[2]]
         expected = stats.expon(scale=1.0 / value) if kind is L1 else stats.halfnorm(scale=value**-0.5)
@@ -264,7 +193,7 @@ def test_weight_of_a_row_under_student_t(by_column, is_known):
     variance = np.array([[[0.5, 0.1, 2.0]] * 3]) if by_column else np.full((1, 3), 0.4)
     factor = np.array([[0.5, 2.0, 1.2]]) if is_known else None
     X = np.tile(a, (N_ROWS, 1))
-    drawn = draw_rows(X, np.ones((1, 3, 4, 1)), Z, variance, L1(rate), df=df, noise_factor=factor)
+    drawn, _ = draw_rows(X, np.ones((1, 3, 4, 1)), Z, variance, L1(rate), df=df, noise_factor=factor)
     for number in range(3):
         z, sd = Z[0, number, 0], np.sqrt(np.broadcast_to(variance[0, number], 3))
         law = stats.t(df[0, number], 0.0, sd if factor is None else sd * factor[0])
@@ -279,7 +208,7 @@ def test_two_weights_of_a_row_under_student_t():
     """The first weight follows its marginal, and the second its conditional given the first, on a grid."""
     a, z, sd, df = np.array([2.0, 0.3, 9.0, 1.0]), np.array([[1.0, 0.4, 2.0, 0.1], [0.3, 1.0, 0.8, 2.0]]), 0.6, 3.0
     drawn = draw_rows(np.tile(a, (N_ROWS, 1)), np.ones((1, 1, 4, 2)), z[None, None], np.full((1, 1), sd**2),
-                          L1(0.7), df=np.full((1, 1), df))[0, 0]  # fmt: skip
+                          L1(0.7), df=np.full((1, 1), df))[0][0, 0]  # fmt: skip
     points = np.linspace(0.0, 14.0, 1000)
 
     def log_density(first):
@@ -292,19 +221,3 @@ def test_two_weights_of_a_row_under_student_t():
     assert_follows(drawn[:, 0], grid_cdf(lambda w: np.interp(w, points, marginal), points))
     masses = cumulative_trapezoid(np.exp(log_density(drawn[:, 0]) - marginal.max()), points, axis=1, initial=0.0)
     assert_uniform([np.interp(w, points, mass / mass[-1]) for w, mass in zip(drawn[:, 1], masses, strict=True)])
-
-
-@pytest.mark.parametrize("has_row_noise", [False, True])
-def test_weighted_rows_have_streams_of_their_own(has_row_noise):
-    """A row drawn alone, or beside others in another order, has the same draws."""
-    rng = np.random.default_rng(0)
-    X = rng.exponential(size=(6, 2))
-    X[2, 1] = X[3, 0] = X[3, 1] = np.nan
-    Z, variance, factor = rng.exponential(size=(1, 3, 1, 2)), rng.exponential(size=(1, 3)), rng.uniform(size=(6, 2))
-    others = {"df": np.array([[3.0, 4.0, 9.0]])} | (by_row() if has_row_noise else {})
-    given, ids = (np.ones((1, 3, 4, 1)), Z, variance, L1(1.0)), ids_of(6)
-    whole = draw_rows(X, *given, noise_factor=factor, **others)
-    for chosen in ([0], [2], [4, 3, 2]):
-        some = draw_rows(X[chosen], *given, ids=ids[chosen], noise_factor=factor[chosen], **others)
-        np.testing.assert_allclose(some, whole[:, :, chosen], rtol=1e-10)
-    assert len(np.unique(whole)) == whole.size

@@ -1,4 +1,4 @@
-"""Posterior: predictions from draws against the same computed by hand."""
+"""Posterior: what is computed from draws besides predictions, against the same by hand."""
 
 from dataclasses import replace
 from html import escape
@@ -6,7 +6,6 @@ from html import escape
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from tests.posteriors import sample_posterior
 
 from bnmf import Posterior
@@ -15,7 +14,6 @@ from bnmf.data.identity import row_ids
 from bnmf.model import Model
 from bnmf.model.units import units_of
 from bnmf.noise import StudentT
-from bnmf.posterior import predictions
 from bnmf.priors import L1
 from bnmf.sampler.stores import Schedule
 
@@ -34,59 +32,9 @@ def posterior():
     )
 
 
-@pytest.fixture
-def products(posterior):
-    return np.einsum("cdmk,cdkn->cdmn", posterior.W, posterior.Z)
-
-
-def quantile(draws, q):
-    return np.quantile(draws, q, axis=(0, 1), method="weibull")
-
-
-def test_mean_std_quantile(posterior, products):
-    np.testing.assert_allclose(posterior.mean(), products.mean(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.mean_of_rows(slice(2, 5)), products.mean(axis=(0, 1))[2:5])
-    np.testing.assert_allclose(posterior.std(noise=False), products.std(axis=(0, 1)))
-    # Single precision: K products and K - 1 sums of factors that were rounded too, each with a relative error of 2^-24.
-    largest = np.abs(posterior.W).max(axis=(0, 1, 2)) @ np.abs(posterior.Z).max(axis=(0, 1))
-    atol = (posterior.W.shape[3] + 2) * 2.0**-24 * largest
-    assert (np.abs(posterior.quantile([0.1, 0.5], noise=False) - quantile(products, [0.1, 0.5])) <= atol).all()
-    assert (np.abs(posterior.quantile(0.3, noise=False) - quantile(products, 0.3)) <= atol).all()
-    assert (atol < 1e-4 * products.std(axis=(0, 1))).all()  # far below the Monte Carlo error
-    at = [0, 5, 2], [4, 0, 2]
-    chosen = products[:, :, *at]
-    np.testing.assert_allclose(posterior.draws_of(*at, noise=False), chosen)
-    np.testing.assert_allclose(posterior.mean(*at), chosen.mean(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.std(*at, noise=False), chosen.std(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.quantile(0.2, *at, noise=False), quantile(chosen, 0.2))
-
-
-def test_one_predictive_law():
-    """Quantiles, intervals and draws of new data are those of a normal cut at the lower bound of the data."""
-    draws = {
-        "W": np.full((1, 20_000, 1, 1), 0.5),
-        "Z": np.ones((1, 20_000, 1, 1)),
-        "noise_variance": np.ones((1, 20_000)),
-    }
-    bounded = Posterior(**draws, train_mse=np.ones((1, 1)), n_observed=1)
-    free = Posterior(**draws, train_mse=np.ones((1, 1)), n_observed=1, lower_bound=-np.inf)
-    below_zero = stats.norm(0.5, 1.0).cdf(0.0)
-    for posterior, expected in ((bounded, below_zero), (free, 0.0)):
-        values = posterior.draws_of([0], [0], noise=True)
-        # 20,000 draws: a standard error of 0.0033, and five of them.
-        assert np.mean(values == 0.0) == pytest.approx(expected, abs=5 * 0.0033)
-        low, high = posterior.interval(0.9)
-        # The standard error of these quantiles is 0.015, and that of a difference 0.021; five of them.
-        assert low[0, 0] == pytest.approx(np.quantile(values, 0.05), abs=0.1)
-        assert high[0, 0] == pytest.approx(np.quantile(values, 0.95), abs=0.1)
-        np.testing.assert_allclose(
-            posterior.interval(0.9, [0], [0]), np.quantile(values, [0.05, 0.95], axis=(0, 1), method="weibull")
-        )
-    assert bounded.interval(0.9)[0][0, 0] == 0.0
-    assert free.interval(0.9)[0][0, 0] < -0.5
-
-
-def test_random_states(posterior):
+def test_intervals_and_random_states(posterior):
+    for at in ((), ([0, 1], [2, 2])):
+        np.testing.assert_allclose(posterior.interval(0.8, *at), posterior.quantile([0.1, 0.9], *at))
     first = posterior.draws_of([0], [0], noise=True, random_state=3)
     assert np.array_equal(first, posterior.draws_of([0], [0], noise=True, random_state=np.random.default_rng(3)))
     old = [posterior.quantile(0.5, noise=True, random_state=np.random.RandomState(7)) for _ in range(2)]
@@ -183,66 +131,7 @@ def test_repr(posterior):
     assert repr(Posterior(*one, n_observed=20)).endswith(": 1 chain of 1 draw>")
 
 
-# --- noise by column and by row, offsets, scales and learned rates
-
-
-def noisy(posterior):
-    """Return the posterior with noise by row and column, and variances of entries (chain, draw, rows, columns)."""
-    rng = np.random.default_rng(2)
-    column, row = rng.uniform(0.2, 3.0, size=(2, 50, 5)), rng.uniform(0.2, 3.0, size=(2, 50, 6))
-    found = replace(posterior, noise_variance=column, row_noise=row, row_strength=np.ones((2, 50)))
-    return found, column[:, :, None, :] * row[:, :, :, None]
-
-
-@pytest.mark.parametrize("kind", ["common", "both"])
-def test_noise(posterior, products, kind):
-    variance = np.broadcast_to(posterior.noise_variance[:, :, None, None], products.shape)
-    if kind == "both":
-        posterior, variance = noisy(posterior)
-    rows, columns, values = [0, 5, 2], [4, 0, 2], [0.7, 2.0, 0.0]
-    total = np.sqrt(products.var(axis=(0, 1)) + variance.mean(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.std(noise=True), total)
-    np.testing.assert_allclose(posterior.std(rows, columns, noise=True), total[rows, columns])
-    chosen, chosen_variance = products[:, :, rows, columns], variance[:, :, rows, columns]
-    expected = stats.norm.logpdf(values, chosen, np.sqrt(chosen_variance))
-    np.testing.assert_allclose(posterior.log_likelihood(rows, columns, values), expected)
-    sd = np.sqrt(chosen_variance + predictions.bandwidths(chosen.reshape(100, 3)) ** 2)
-    density = np.log(stats.norm.pdf(values, chosen, sd).mean(axis=(0, 1)))
-    np.testing.assert_allclose(posterior.log_predictive_density(rows, columns, values), density)
-    normals = np.random.default_rng(3).standard_normal((100, 3)).reshape(2, 50, 3)
-    draws = np.maximum(chosen + np.sqrt(chosen_variance) * normals, 0.0)
-    np.testing.assert_allclose(posterior.draws_of(rows, columns, noise=True, random_state=3), draws)
-    np.testing.assert_allclose(posterior.quantile(0.8, rows, columns, noise=False), quantile(chosen, 0.8))
-
-
-def test_offset_is_added_to_every_prediction(posterior, products):
-    offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
-    shifted = replace(posterior, offset=offset, lower_bound=-np.inf)
-    plain = replace(posterior, lower_bound=-np.inf)
-    rows, columns = [0, 5, 2], np.array([4, 0, 2])
-    np.testing.assert_allclose(shifted.mean(), products.mean(axis=(0, 1)) + offset)
-    np.testing.assert_allclose(shifted.mean_of_rows(slice(2, 4)), shifted.mean()[2:4])
-    np.testing.assert_allclose(shifted.mean(rows, columns), shifted.mean()[rows, columns])
-    np.testing.assert_allclose(shifted.std(noise=True), plain.std(noise=True))
-    for noise in (False, True):
-        np.testing.assert_allclose(shifted.quantile(0.3, noise=noise), plain.quantile(0.3, noise=noise) + offset)
-        found, expected = (each.draws_of(rows, columns, noise=noise) for each in (shifted, plain))
-        np.testing.assert_allclose(found, expected + offset[columns])
-        for end, expected in zip(shifted.interval(noise=noise), plain.interval(noise=noise), strict=True):
-            np.testing.assert_allclose(end, expected + offset)
-    values = np.array([0.7, 2.0, 0.1])
-    for name in ("log_likelihood", "log_predictive_density"):
-        found = getattr(shifted, name)(rows, columns, values + offset[columns])
-        np.testing.assert_allclose(found, getattr(plain, name)(rows, columns, values))
-
-
-def test_lower_bound_applies_after_the_offset(posterior):
-    offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
-    bounded, free = (replace(posterior, offset=offset, lower_bound=bound) for bound in (0.0, -np.inf))
-    expected = np.maximum(free.quantile(0.1, noise=True), 0.0)
-    np.testing.assert_array_equal(bounded.quantile(0.1, noise=True), expected)
-    assert (expected[:, 0] == 0.0).all()
-    assert (expected[:, 3] > 5.0).all()
+# --- alignment
 
 
 def swapped(seed=0):
@@ -292,9 +181,13 @@ def test_alignment_is_in_units_of_the_fit():
     np.testing.assert_allclose(other.factor_means()[1], posterior.factor_means()[1] * unit)
 
 
+# --- new rows
+
+
 def test_rows_of_the_fit_keep_their_draws_noise_and_factors(posterior):
     """A new row has the median of each column; what is known by column goes for all rows."""
-    posterior, _ = noisy(posterior)
+    row_noise = np.random.default_rng(2).uniform(0.2, 3.0, size=(2, 50, 6))
+    posterior = replace(posterior, row_noise=row_noise, row_strength=np.ones((2, 50)))
     X, factor = (np.random.default_rng(seed).exponential(size=(6, 5)) for seed in (4, 5))
     posterior = replace(posterior, row_ids=row_ids(ObservedMatrix.from_data(X)), prior_W=L1(1.0), noise_factor=factor)
     some = posterior.posterior_of(np.concatenate([X[[4, 1]], X[:1] + 1.0]))
@@ -323,36 +216,6 @@ def test_new_rows_have_the_noise_that_is_known(posterior, df):
         np.testing.assert_allclose(found.std(noise=True), expected.std(noise=True), rtol=1e-8)
     plain = given.posterior_of(X)
     assert not np.allclose(found.W[:, :, 0], plain.W[:, :, 0], rtol=1e-3)
-
-
-def test_intervals_of_student_t_cover():
-    """A posterior of known values: predictive quantiles are those of Student's t with the factor of the entry."""
-    factor, df = np.array([[1.0, 3.0], [0.5, 0.1]]), 3.0
-    known = Posterior(
-        np.ones((1, 20_000, 2, 1)), np.full((1, 20_000, 1, 2), 50.0), np.full((1, 20_000), 4.0), np.ones((1, 1)),
-        n_observed=1, df=np.full((1, 20_000), df), noise_factor=factor,
-    )  # fmt: skip
-    law = stats.t(df, 50.0, 2.0 * factor)
-    low, high = known.interval(0.9)
-    for end, prob in ((low, 0.05), (high, 0.95)):
-        np.testing.assert_allclose(law.cdf(end), prob, atol=0.008)  # the standard error is 0.0015
-        found = known.quantile(prob, [0, 1, 1], [1, 0, 1], noise=True)
-        np.testing.assert_allclose(stats.t(df, 50.0, 2.0 * factor[[0, 1, 1], [1, 0, 1]]).cdf(found), prob, atol=0.008)
-    np.testing.assert_allclose(known.std(noise=True), 2.0 * factor * np.sqrt(3.0))
-
-
-def test_new_rows_with_an_offset(posterior):
-    """New rows may be below the offset, if the posterior takes negative data; their predictions have it."""
-    offset = np.array([-4.0, 0.0, 2.0, 10.0, -0.5])
-    given = replace(posterior, prior_W=L1(1.0), lower_bound=-np.inf)
-    X = np.random.default_rng(4).normal(size=(3, 5)) + 1.0
-    shifted = replace(given, offset=offset).posterior_of(X + offset)
-    # The random stream of a row is keyed by its content, so the draws are compared by their means.
-    assert shifted.W.shape == (2, 50, 3, 3)
-    means = np.einsum("cdmk,cdkn->cdmn", shifted.W, shifted.Z).mean(axis=(0, 1)) + offset
-    np.testing.assert_allclose(shifted.mean(), means)
-    low, high = shifted.interval(0.999)
-    assert np.mean((low <= X + offset) & (X + offset <= high)) > 0.9
 
 
 # --- burn-in chosen afterwards

@@ -44,30 +44,27 @@ def test_of_many_the_worst_is_shown():
 # --- the table
 
 
-@pytest.fixture
-def table():
-    table = SummaryTable({"mean": [1.23456789, 1e-7], "sd": [np.nan, 2.0]}, index=["noise variance", "predictions"])
-    table.verdict = "No sign of trouble."
-    return table
-
-
-def test_shown_with_its_verdict(table):
+def test_shown_with_its_verdict():
     """As its parts are."""
+    table = SummaryTable({"mean": [1.23456789, 1e-7], "sd": [np.nan, 2.0]}, index=["noise variance", EVIL])
+    table.verdict = f"No {EVIL}."
     lines = repr(table).splitlines()
     assert lines[0].split() == ["mean", "sd"]
     assert lines[1].split() == ["noise", "variance", "1.235"]  # four digits, and nothing for NaN
-    assert lines[2].split() == ["predictions", "1e-07", "2"]
-    assert lines[3:] == ["No sign of trouble."]
-    html = table._repr_html_()
-    assert html.endswith("<p>No sign of trouble.</p>")
-    assert "<td>1.235</td>" in html
-    assert "nan" not in html.lower()
+    assert lines[2].split() == [EVIL, "1e-07", "2"]
+    assert lines[3:] == [f"No {EVIL}."]
     assert repr(SummaryTable({"a": [1.0]})) == "   a\n0  1\n"  # without a verdict
-    for part in (table.head(1), table.loc[["predictions"]], table.copy(), table[["mean"]], table.round(2)):
+    for part in (table.head(1), table.loc[[EVIL]], table.copy(), table[["mean"]], table.round(2)):
         assert isinstance(part, SummaryTable)
-        assert repr(part).endswith("\nNo sign of trouble.")
+        assert repr(part).endswith(f"\nNo {EVIL}.")
     assert isinstance(table["mean"], pd.Series)
-    assert "verdict" not in table.columns
+    html = table._repr_html_()
+    assert html.endswith("alert(1)&lt;/script&gt;.</p>")
+    assert EVIL not in html
+    assert "nan" not in html.lower()
+    assert "<td>1.235</td>" in html
+    assert table.rename_axis("name")._repr_html_() == html
+    assert [len(row) for row in parsed(html).findall(".//tr")] == [3, 3, 3]
 
 
 # --- HTML: complete, well formed, names escaped
@@ -77,48 +74,20 @@ def parsed(html):
     return ElementTree.fromstring(f"<div>{html}</div>")
 
 
-@pytest.fixture
-def posterior():
+def test_posterior():
     rng = np.random.default_rng(0)
-    return Posterior(
-        rng.random((3, 5, 4, 2)),
-        rng.random((3, 5, 2, 6)),
-        rng.random((3, 5)),
-        rng.random((3, 9)),
-        n_observed=20,
-        row_names=pd.Index([EVIL, "b & c", "d", "e"]),
-        column_names=pd.Index(range(6)),
-    )
-
-
-def test_posterior(posterior):
-    html = posterior._repr_html_()
+    draws = rng.random((3, 5, 4, 2)), rng.random((3, 5, 2, 6)), rng.random((3, 5)), rng.random((3, 9))
+    names = {"row_names": pd.Index([EVIL, "b & c", "d", "e"]), "column_names": pd.Index(range(6))}
+    html = Posterior(*draws, n_observed=20, **names)._repr_html_()
     text = "".join(parsed(html).itertext())
     assert EVIL not in html
-    assert f"{EVIL[:12]}" in text  # cut in the middle
-    assert "4 x 6, 83.3% observed" in text
-    assert "3 chains of 5, after 4 sweeps of burn-in" in text
-    assert "0, 1, 2, 3, …" in text
-    assert "Predictions:" in text
-
-
-def test_posterior_without_names_and_with_gaps(posterior):
-    posterior.train_mse[1, 6:] = np.nan  # a chain that was interrupted
-    plain = Posterior(posterior.W, posterior.Z, posterior.noise_variance, posterior.train_mse, n_observed=24)
-    html = plain._repr_html_()
+    assert EVIL[:12] in text  # cut in the middle
+    for words in ("4 x 6, 83.3% observed", "3 chains of 5, after 4 sweeps of burn-in", "0, 1, 2, 3, …", "Predictions:"):
+        assert words in text
+    draws[3][1, 6:] = np.nan  # a chain that was interrupted
+    html = Posterior(*draws, n_observed=24)._repr_html_()
     assert "nan" not in html
     assert "rows</th>" not in html
-    few = Posterior(posterior.W[:, :2], posterior.Z[:, :2], np.ones((3, 2)), posterior.train_mse, n_observed=24)
-    assert "too few" in few._repr_html_()
-
-
-def test_names_in_tables_are_escaped():
-    table = SummaryTable({"mean": [1.0, 2.0], "r_hat": [1.01, np.nan]}, index=["noise", EVIL])
-    table.verdict = f"Good {EVIL}."
-    html = table._repr_html_()
-    assert EVIL not in html
-    assert table.rename_axis("name")._repr_html_() == html
-    assert [len(row) for row in parsed(html).findall(".//tr")] == [3, 3, 3]
 
 
 def test_choice_of_k():

@@ -26,6 +26,8 @@ def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibratio
         diagnostics=pd.DataFrame({"r_hat": [1.0, r_hat]}, index=["noise variance", "log likelihood"]),
         calibration=calibration,
         column_names=None,
+        offset=None,
+        n_fixed=(0, 0),
     )
 
 

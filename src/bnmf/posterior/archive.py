@@ -10,17 +10,20 @@ import math
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from bnmf.posterior.base import TRACES
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.draws import TRACES, Draws
 from bnmf.posterior.verdict import Finding
 from bnmf.priors.names import from_record, to_record
 from bnmf.utils import digests
 from bnmf.utils.files import npz_bytes, write_bytes
+
+if TYPE_CHECKING:
+    from bnmf.posterior.posterior import Posterior
 
 KIND, FORMAT = "bnmf posterior", 8
 ARRAYS = ("W", "Z", "train_mse", *TRACES, "noise_factor", "offset", "scale", "row_ids")
@@ -31,7 +34,7 @@ class PosteriorFileError(ValueError):
     """A file does not hold a posterior, or is damaged."""
 
 
-def save(path: str | os.PathLike[str], draws: Draws) -> None:
+def save(path: str | os.PathLike[str], draws: Posterior) -> None:
     """Write draws to a file, replacing an existing one only when the new one is complete."""
     arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS if getattr(draws, name) is not None}
     if draws.calibration is not None:

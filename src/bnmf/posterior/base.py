@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 N_MONITORED_PREDICTIONS = 100
 N_MONITORED_COLUMNS = 100
 
+TRACES = (
+    "noise_variance", "log_density", "row_noise", "row_strength", "df", "outlier_share", "rate_W", "rate_Z",
+)  # fmt: skip
+"""Fields with draws of everything but the factors; those that a model does not have are None."""
+
 
 class BasePosterior:
     """Noise and convergence of a posterior, with draws or without; :class:`bnmf.Posterior` describes the fields."""
@@ -38,7 +43,12 @@ class BasePosterior:
     train_mse: Floats
     n_observed: int
     column_names: pd.Index | None
-    notes: tuple[Finding, ...]
+    offset: Floats | None
+    lower_bound: float
+    scale: Floats | None
+    n_fixed: tuple[int, int]
+    signed: tuple[bool, bool]
+    notes: tuple[Finding, ...] = ()
     thinning: int
     calibration: Calibration | None
     row_noise: Floats | None = None
@@ -81,6 +91,12 @@ class BasePosterior:
         """The noise, or that of its scale where the variance is infinite, so that errors in its unit are not zero."""
         noise = self.noise
         return noise if np.isfinite(noise.law.variance).all() else replace(noise, law=Law())
+
+    def _offset(self, columns: Indices | None = None) -> Any:
+        """Return the offset added to W Z, in all columns or at some positions."""
+        if self.offset is None:
+            return 0.0
+        return self.offset if columns is None else self.offset[columns]
 
     @cached_property
     def monitored(self) -> tuple[Indices, Indices]:
@@ -143,39 +159,19 @@ class BasePosterior:
 class Moments(BasePosterior):
     """Posterior of a fit with ``keep_draws=False``: running moments of the factors and of W Z, draws of the noise."""
 
-    def __init__(
-        self,
-        W: RunningMoments,
-        Z: RunningMoments,
-        prediction: RunningMoments,
-        *,
-        train_mse: Floats,
-        n_observed: int,
-        column_names: pd.Index | None,
-        offset: Floats | None,
-        lower_bound: float,
-        noise_factor: Floats | None,
-        scale: Floats,
-        n_fixed: tuple[int, int],
-        signed: tuple[bool, bool],
-        thinning: int,
-        calibration: Calibration | None,
-        **traces: Floats,
-    ) -> None:
-        vars(self).update(traces)
-        self.noise_factor, self._prediction = noise_factor, prediction
-        self._offset = 0.0 if offset is None else offset
-        self.train_mse, self.thinning = train_mse, thinning
-        self.n_observed, self.column_names, self.lower_bound = n_observed, column_names, lower_bound
-        self.notes: tuple[Finding, ...] = ()
-        self.calibration = calibration
+    log_density: Floats
+    scale: Floats
+
+    def __init__(self, W: RunningMoments, Z: RunningMoments, prediction: RunningMoments, **fields: Any) -> None:
+        vars(self).update(fields)
+        self._prediction = prediction
         # Components are not matched between chains, so the factors are those of the chain that fits best.
-        best = int(np.argmax(traces["log_density"].mean(axis=1)))
+        best = int(np.argmax(self.log_density.mean(axis=1)))
         mean_W, mean_Z = W.mean[best], Z.mean[best]
-        free = slice(n_fixed[0], len(mean_Z) - n_fixed[1])
+        free = slice(self.n_fixed[0], len(mean_Z) - self.n_fixed[1])
         order, unit = np.arange(len(mean_Z)), np.ones(len(mean_Z))
-        order[free] = free.start + np.argsort(-sizes(mean_W[:, free], mean_Z[free], scale), kind="stable")
-        unit[free] = column_sizes(mean_W[:, order[free]], signed[0])
+        order[free] = free.start + np.argsort(-sizes(mean_W[:, free], mean_Z[free], self.scale), kind="stable")
+        unit[free] = column_sizes(mean_W[:, order[free]], self.signed[0])
         self._factors = mean_W[:, order] / unit, mean_Z[order] * unit[:, None]
 
     def __getattr__(self, name: str) -> Any:
@@ -202,7 +198,7 @@ class Moments(BasePosterior):
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows."""
-        return predictions.cut(self._prediction.mean[:, rows].mean(axis=0) + self._offset, self.lower_bound)
+        return predictions.cut(self._prediction.mean[:, rows].mean(axis=0) + self._offset(), self.lower_bound)
 
     def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
         """Return the posterior mean of W Z, cut at the limits: the mean of a value between them needs the draws."""
@@ -225,7 +221,7 @@ class Moments(BasePosterior):
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
         """Return the central interval of each entry in the normal approximation: only two moments are known."""
         half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(noise=noise)
-        mean = self._prediction.mean.mean(axis=0) + self._offset
+        mean = self._prediction.mean.mean(axis=0) + self._offset()
         return np.maximum(mean - half, self.lower_bound), np.maximum(mean + half, self.lower_bound)
 
     def prediction_error(self) -> float:

@@ -95,8 +95,9 @@ class Calibration:
 def measure(posterior: Posterior, fold: Fold) -> Calibration:
     """Return how well a posterior predicts the entries that a fold hid from it."""
     low, high = posterior.interval(PROB, fold.rows, fold.columns)
-    mean, deviation = _moments(fold.rest)
-    mean, deviation, predicted = mean[fold.columns], deviation[fold.columns], posterior.mean(fold.rows, fold.columns)
+    predicted = posterior.mean(fold.rows, fold.columns)
+    mean, deviation = (of_columns[fold.columns] for of_columns in column_moments(fold.rest))
+    deviation = np.where(deviation > 0.0, deviation, 1.0)
     inside = (low <= fold.nearest(low)) & (fold.nearest(high) <= high)
     errors = np.array([fold.nearest(guess) - guess for guess in (predicted, mean)]) / deviation
     for limit in (fold.lower, fold.upper):
@@ -109,12 +110,6 @@ def _root_mean_square(errors: Floats) -> float:
     """Return the root mean square of the errors that are known, NaN if there are none."""
     known = errors[~np.isnan(errors)]
     return float(np.sqrt(np.mean(known**2))) if known.size else np.nan
-
-
-def _moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of each column, 1 for a column without any spread."""
-    mean, deviation = column_moments(data)
-    return mean, np.where(deviation > 0.0, deviation, 1.0)
 
 
 def column_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:

@@ -40,20 +40,12 @@ class NoiseDraws:
 
     def of_rows(self, rows: slice) -> Floats:
         """Return draws of the variances of some rows, (S, 1 or rows, 1 or columns)."""
-        row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
-        variance = self.column[:, None, :] * row[:, :, None]
-        if self.factor is None:
-            return variance
-        return variance * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
+        return self.column[:, None, :] * _at(self.row, rows)[:, :, None] * self._known(rows)
 
     def mean_variance(self, rows: slice = slice(None)) -> Floats:
         """Return the mean over the draws of the variances of new data in some rows, (1 or rows, 1 or columns)."""
-        row = self.row if self.row.shape[1] == 1 else self.row[:, rows]
-        column = self.column * self.law.variance
-        mean = np.broadcast_to(row, (len(column), row.shape[1])).T @ column / len(column)
-        if self.factor is None:
-            return mean
-        return mean * (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
+        row, column = _at(self.row, rows), self.column * self.law.variance
+        return np.broadcast_to(row, (len(column), row.shape[1])).T @ column / len(column) * self._known(rows)
 
     def largest_deviations(self) -> Floats:
         """Return a bound of the standard deviations in each column, (1 or columns,)."""
@@ -62,16 +54,24 @@ class NoiseDraws:
 
     def at(self, rows: Indices, columns: Indices) -> Floats:
         """Return draws of the variances at paired positions, (S, 1 or n)."""
-        column = self.column if self.column.shape[1] == 1 else self.column[:, columns]
-        variance = column * (self.row if self.row.shape[1] == 1 else self.row[:, rows])
+        variance = _at(self.column, columns) * _at(self.row, rows)
         if self.factor is None:
             return variance
         return variance * self.factor[0 if len(self.factor) == 1 else rows, columns] ** 2
+
+    def _known(self, rows: slice) -> Any:
+        """Return the squared known factors of some rows, (1 or rows, columns), or 1 if there are none."""
+        return 1.0 if self.factor is None else (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
 
     def choose(self, draws: Any) -> NoiseDraws:
         """Return some of the draws."""
         row = self.row if len(self.row) == 1 else self.row[draws]
         return NoiseDraws(self.column[draws], row, self.law.choose(draws), self.factor)
+
+
+def _at(sizes: Floats, chosen: Any) -> Floats:
+    """Return some of sizes (S, n), or what is the same for all (S, 1)."""
+    return sizes if sizes.shape[1] == 1 else sizes[:, chosen]
 
 
 NoisyFlat = tuple[Array, Array, NoiseDraws]
@@ -141,28 +141,13 @@ def quantiles(
             scale = (np.sqrt(noise.of_rows(rows)) / unit).astype(np.float32)
             draws += scale * noise.law.draw((n_draws, 1, Z.shape[2]), rng, np.float32)
             np.maximum(draws, lowest, out=draws)
-        draws = np.ascontiguousarray(draws.reshape(n_draws, -1).T)
-        found = _sorted_quantiles(draws, probabilities).reshape(len(probabilities), -1, Z.shape[2])
+        found = quantiles_of(draws.reshape(n_draws, -1), probabilities).reshape(len(probabilities), -1, Z.shape[2])
         out[:, rows] = found * unit + offset
         if noise is not None:
             np.maximum(out[:, rows], lower_bound, out=out[:, rows])  # single precision may fall below it
 
     with single_threaded_blas(), ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
         list(pool.map(fill, parts, rng.spawn(len(parts))))
-    return out
-
-
-def entry_quantiles(
-    draws: Flat, rows: Indices, columns: Indices, q: Floats, offset: Any, lower_bound: float, rng: np.random.Generator
-) -> Floats:
-    """Return quantiles (probability, n) of entries at paired positions, as :func:`quantiles` does."""
-    W, Z, noise = draws
-    out = np.empty((len(q), len(rows)))
-    for part in tiles(len(rows), 16 * len(W)):
-        drawn = entries(W, Z, rows[part], columns[part]) + (offset if np.ndim(offset) == 0 else offset[part])
-        if noise is not None:
-            drawn = add_noise(drawn, noise, rows[part], columns[part], lower_bound, rng)
-        out[:, part] = _sorted_quantiles(np.ascontiguousarray(drawn.T), q)
     return out
 
 
@@ -176,9 +161,9 @@ def _power_of_two(sizes: Floats) -> Floats:
     return np.exp2(np.ceil(np.log2(np.where(sizes > 0.0, sizes, 1.0))))
 
 
-def _sorted_quantiles(draws: Array, probabilities: Floats) -> Floats:
-    """Return quantiles (probability, n) of draws (n, S), which are sorted in place."""
-    draws.sort(axis=1)
+def quantiles_of(draws: Array, probabilities: Floats) -> Floats:
+    """Return quantiles (probability, n) of draws (S, n)."""
+    draws = np.sort(draws.T, axis=1)
     last = draws.shape[1] - 1
     # The i-th of S draws is at i / (S + 1): such a quantile covers a new draw as often as it says.
     position = np.clip((last + 2) * probabilities - 1.0, 0.0, last)
@@ -244,8 +229,8 @@ def log_likelihood(
 ) -> Floats:
     """Return the log density of each entry given w z and the noise, (S, n), or the log probability of its interval."""
     W, Z, noise = draws
-    law = noise.law.at(columns)
-    return _log_densities(entries(W, Z, rows, columns), noise.at(rows, columns), law, values, lower, upper)
+    variance, law = noise.at(rows, columns), noise.law.at(columns)
+    return _log_densities(entries(W, Z, rows, columns), variance, law, values, lower, upper)
 
 
 def _between(
@@ -289,7 +274,7 @@ def quantiles_between(
     out = np.empty((len(q), len(rows)))
     for part, means, deviation, law, low, high in _between(draws, rows, columns, lower, upper):
         drawn = np.clip(means + deviation * law.draw_between(low, high, rng), lower[part], upper[part])
-        out[:, part] = _sorted_quantiles(np.ascontiguousarray(drawn.T), q)
+        out[:, part] = quantiles_of(drawn, q)
     return out
 
 

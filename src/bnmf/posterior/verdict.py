@@ -144,7 +144,7 @@ def of_posterior(posterior: BasePosterior) -> Verdict:
 
 def on_use(posterior: BasePosterior) -> Verdict:
     """Return the findings that may be worth a warning, which take so little time that every fit asks for them."""
-    has_offset = getattr(posterior, "offset", None) is not None or any(getattr(posterior, "n_fixed", ()))
+    has_offset = posterior.offset is not None or any(posterior.n_fixed)
     intervals = on_intervals(posterior.calibration, posterior.column_names, has_offset=has_offset)
     return Verdict((*posterior.notes, _on_predictions(posterior), *intervals))
 
