@@ -21,7 +21,7 @@ def section(overview: Overview) -> str:
         notes.append("The table is sparse: entries that it does not store count as observed zeros.")
     if data.limits is not None:
         notes.append(
-            f"Of {len(data.limits.rows):,} observed entries only limits are known; means and figures show the middle "
+            f"Of {len(data.limits):,} observed entries only limits are known; means and figures show the middle "
             "between the limits, or the one that is finite."
         )
     counts = {kind: int((view.n_observed == 0).sum()) for kind, view in (("row", data.rows), ("column", data.columns))}
