@@ -1,5 +1,6 @@
 """Numbers in a report, and the ticks of its charts."""
 
+import numpy as np
 import pytest
 
 from bnmf.report.charts import percent_tick, ticks
@@ -7,7 +8,7 @@ from bnmf.report.markup import number, of_all, percent
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1234.5, "1,234"), (0.012345, "0.0123"), (3.0, "3"), (float("nan"), "–"), (1.5e9, "1.5e9")]
+    ("value", "text"), [(-1.234567e6, "−1,234,567"), (0.0123, "0.0123"), (3.0, "3"), (np.nan, "–"), (1.5e9, "1.5e9")]
 )
 def test_number(value, text):
     assert number(value) == text

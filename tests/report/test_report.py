@@ -18,7 +18,6 @@ from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.components import Components
 from bnmf.posterior.verdict import Finding
 from bnmf.report import section_convergence, section_data, section_imputed, section_settings, write_report
-from bnmf.report.markup import json_script, number, rounded
 from bnmf.report.overview import Overview
 from tests.report.fits import EVIL, fake, table_of
 
@@ -258,18 +257,6 @@ def test_numbers_of_columns_and_missing_entries(container):
     np.testing.assert_array_equal(values, whole[~np.isnan(whole)])
 
 
-def test_every_missing_entry_is_as_likely_to_be_sampled():
-    posterior = fake(700, 12)
-    overview = overview_of(posterior, table_of(posterior, names=False))
-    rows, columns = overview.data.missing_entries()
-    counts = np.zeros(posterior.shape)
-    for seed in range(100):
-        counts[overview.missing(100, np.random.default_rng(seed))] += 1
-    assert counts.sum() == counts[rows, columns].sum() == 10_000
-    thirds = [part.sum() for part in np.array_split(counts[rows, columns], 3)]
-    assert np.abs(np.array(thirds) - 3_333).max() < 5 * np.sqrt(3_333)
-
-
 @pytest.mark.parametrize(("n_missing", "listed"), [(1, 1), (2, 2), (3, 3), (450, 400)])
 def test_imputed_entries_are_sorted_and_listed_once(n_missing, listed):
     posterior = fake(40, 12)
@@ -333,15 +320,6 @@ def test_errors(tmp_path):
         with pytest.raises(error, match=message):
             write_report(fit, file, given)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_data_for_the_script():
-    data = {"names": EVIL, "values": rounded(np.array([[1.23456, np.nan], [1e300, -3.0]]))}
-    element = json_script("x", data)
-    assert element.count("<") == 2
-    assert json.loads(element[element.index(">") + 1 : -len("</script>")]) == data
-    assert data["values"] == [[1.235, None], [1e300, -3]]
-    assert number(-1234567.0) == "−1,234,567"
 
 
 def luminance(colour):
