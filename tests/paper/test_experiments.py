@@ -82,7 +82,7 @@ def test_divergent_chains_do_not_break_tables_and_figures(results):
         errors, W = of(experiments.convergence(given), "gdsc"), of(experiments.factors(given), "gdsc")
         shown = text(tables.convergence(errors, "made", 10)), text(*tables.factors(W, "made"))
         assert ["–" in table for table in shown] == [given is diverged] * 2
-    figures.convergence(errors, "made").canvas.draw()
+    figures.convergence(errors, "made").draw_without_rendering()
 
 
 def test_factors(results):
@@ -92,7 +92,7 @@ def test_factors(results):
     density = experiments.histogram(results)
     width = density["log10_w"].diff().iloc[1]
     np.testing.assert_allclose(density.groupby(["dataset", "k", "model"])["density"].sum() * width, 1.0)
-    figures.factors(of(density, "methylation"), "made").canvas.draw()
+    figures.factors(of(density, "methylation"), "made").draw_without_rendering()
 
     table = of(table, "methylation").assign(k=table["k"].map({2: 10, 3: 20}))  # for which there are printed numbers
     assert "(printed 80.4, " in text(*tables.factors(table, "made"))
@@ -123,7 +123,7 @@ def test_prediction(results):
     assert "made: MSE of the baselines on the same entries" in baselines.markdown()
     renamed = of(table, "gdsc").assign(k=table["k"].map({0: 0, 2: 20, 3: 30}))
     assert "(printed 787.60, " in text(*tables.prediction(renamed, "made"))
-    figures.prediction(of(table, "gdsc"), "made").canvas.draw()
+    figures.prediction(of(table, "gdsc"), "made").draw_without_rendering()
 
 
 def test_noise(results):
