@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnmf.report.charts import percent_tick, ticks
+from bnmf.report.charts import ticks
 from bnmf.report.markup import number, of_all, percent
 
 
@@ -30,4 +30,3 @@ def test_parts_that_are_shown():
 def test_ticks_are_round():
     assert ticks(0.0, 9.7) == [0.0, 2.0, 4.0, 6.0, 8.0]
     assert ticks(-0.12, 0.31) == [-0.1, 0.0, 0.1, 0.2, 0.3]
-    assert [percent_tick(share) for share in (0.275, 1.0)] == ["27.5%", "100%"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bnmf.report.charts import histogram, percent_tick
+from bnmf.report.charts import histogram
 from bnmf.report.markup import Column, html_table, percent
 from bnmf.report.overview import Overview
 
@@ -53,7 +53,7 @@ def _values(overview: Overview) -> str:
 
 def _missing(overview: Overview) -> str:
     share = overview.column_missing / overview.data.shape[0]
-    picture = histogram(share, "missing share of a column", "columns", "Histogram of missing shares", percent_tick)
+    picture = histogram(100 * share, "missing entries of a column, %", "columns", "Histogram of missing shares")
     return (
         f"{picture}<figcaption>Missing share of each column: {percent(float(share.min()))} to "
         f"{percent(float(share.max()))}, median {percent(float(np.median(share)))}.</figcaption>"
