@@ -11,7 +11,6 @@ from benchmarks.client import Client, Contestant, PeerError
 from benchmarks.peers import PEERS, find
 from benchmarks.sections import Context, Outcome, Row
 from benchmarks.settings import QUICK
-from benchmarks.spread import exponent, ratios, spread
 
 # Peers without further requirements, and their options.
 BUNDLED = {
@@ -64,12 +63,6 @@ def fake_sections():
     return {"gdsc": {"date": "2000-01-01 00:00", "seconds": 1.0, **outcome.as_dict()}}
 
 
-def test_ratios_spread_and_exponent():
-    assert ratios([2.0, None, 9.0, 4.0], [1.0, 1.0, 3.0]) == [2.0, 3.0]
-    assert spread([3.0, None, 1.0, 2.0]) == pytest.approx((2.0, 1.2, 2.8))
-    assert exponent([2, 5, 10, 20], [n**1.5 for n in (2, 5, 10, 20)]) == pytest.approx(1.5)
-
-
 def test_a_race_rotates_the_order_and_a_failure_does_not_affect_others():
     fake = FakeClient()
     labels = {"a": "bnmf", "crashes": "bnmf", "absent": "smurff"}
@@ -80,13 +73,6 @@ def test_a_race_rotates_the_order_and_a_failure_does_not_affect_others():
     assert failures == {"absent": "no such module", "crashes": "in repeat 1: crashed"}
 
 
-def test_targets_compare_the_right_rows_in_the_right_direction():
-    found = {line[0].split(" (")[0]: line[1:] for line in tables.target_table(fake_sections(), QUICK)}
-    assert found["GDSC, K = 20: bnmf sweep / scikit-learn cd iteration"] == ["3x (2.2-3.8)", "≤ 1.4x", "", "no"]
-    assert found["GDSC, K = 20: SMURFF sweep / bnmf sweep"] == ["30x", "≥ 25x", "", "yes"]
-    assert found["GDSC, K = 20: NumPy reference sweep / bnmf sweep"] == ["", "≥ 150x", "", "not measured"]
-
-
 def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
     results = {"sections": fake_sections(), "machine": tables.machine({"bnmf": "0"})}
     tables.save(results, QUICK, tmp_path)
@@ -94,6 +80,10 @@ def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
     page = (tmp_path / "results-quick.md").read_text(encoding="utf-8")
     assert "| GDSC, K = 20 | SMURFF | 60 (36-84) s per iteration | 30x of bnmf |" in page
     assert "- Not measured: NUTS on GDSC, K = 20: not installed: no wheel" in page
+    found = {line[0].split(" (")[0]: line[1:] for line in tables.target_table(results["sections"], QUICK)}
+    assert found["GDSC, K = 20: bnmf sweep / scikit-learn cd iteration"] == ["3x (2.2-3.8)", "≤ 1.4x", "", "no"]
+    assert found["GDSC, K = 20: SMURFF sweep / bnmf sweep"] == ["30x", "≥ 25x", "", "yes"]
+    assert found["GDSC, K = 20: NumPy reference sweep / bnmf sweep"] == ["", "≥ 150x", "", "not measured"]
     tables.show(results, QUICK)
     assert "30x of bnmf" in capsys.readouterr().out
 
@@ -107,28 +97,12 @@ def test_texts_between_marks_are_replaced(tmp_path):
         pages.write(path, y="")
 
 
-@pytest.mark.parametrize(
-    ("name", "description", "complete"),
-    [
-        ("gdsc", "GDSC", False),
-        ("complete-16x25", "complete 16 x 25", True),
-        ("incomplete-10x5", "incomplete 10 x 5", False),
-        ("scattered-20x10-80", "20 x 10, 80% missing at random", False),
-        ("ratings-2000", "0.002 million ratings", False),
-        ("ratings-200-60x40", "0.0002 million ratings, 60 x 40", False),
-    ],
-)
-def test_matrices_are_created_once(name, description, complete, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["gdsc", "incomplete-10x5", "ratings-200-60x40"])
+def test_matrices_are_created_once(name, tmp_path, monkeypatch):
     monkeypatch.setenv("BNMF_DATA", str(tmp_path / "no data"))
-    made = matrices.make(name)
-    matrices.load(name, tmp_path)
+    made = matrices.entries(matrices.load(name, tmp_path))
     monkeypatch.delattr(matrices, "make")
-    loaded = matrices.load(name, tmp_path)
-    assert made.shape == loaded.shape
-    assert matrices.entries(made).nnz == matrices.entries(loaded).nnz > 0
-    assert (matrices.entries(made) != matrices.entries(loaded)).nnz == 0
-    assert matrices.is_complete(loaded) == complete
-    assert matrices.describe(name) == description
+    assert (matrices.entries(matrices.load(name, tmp_path)) != made).nnz == 0 < made.nnz
 
 
 def test_bundled_peers_measure():
@@ -171,19 +145,6 @@ def test_table_of_sweeps(tmp_path, monkeypatch):
     assert found[f"{scattered}, K = 20: bnmf sweep / sweep of {sections.NUMBA}"] == ["0.5x", "≤ 0.8x", "", "yes"]
     assert found[f"{scattered}: exponent of K, from 10 to 100"] == ["1", "≤ 1.1", "", "yes"]
     assert found["GDSC, K = 20: sweep of GL2²,∞ / sweep of GL2²"] == ["1.4x", "≤ 1.3x", "", "no"]
-
-
-def test_variants_have_code_of_their_own(tmp_path, monkeypatch):
-    (tmp_path / "source-abc").mkdir()
-    avx2, earlier = (variants.variables(tmp_path, *which) for which in (("AVX2", None), ("native", "abc")))
-    assert variants.variables(tmp_path, "native", None) == {}
-    assert avx2["BNMF_SIMD"] == "v3"
-    assert "PYTHONPATH" not in avx2
-    assert earlier["PYTHONPATH"] == str(tmp_path / "source-abc" / "src")
-    assert avx2["NUMBA_CACHE_DIR"] != earlier["NUMBA_CACHE_DIR"]
-    monkeypatch.setattr(variants.platform, "machine", lambda: "arm64")
-    with pytest.raises(variants.NotAvailable, match="arm64"):
-        variants.variables(tmp_path, "AVX2", None)
 
 
 @pytest.mark.parametrize("name", ["complete-16x25", "scattered-40x30-20"])

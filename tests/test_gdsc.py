@@ -9,9 +9,8 @@ from benchmarks.gdsc import __main__ as command
 from benchmarks.gdsc import methods, page, records, whole_numbers
 from benchmarks.gdsc.methods import Baseline, Forecast, Hidden, Model
 from benchmarks.gdsc.published import PUBLISHED
-from scipy import stats
 
-from bnmf.model.student_t import StudentTLaw
+from bnmf import BayesianNMF
 from bnmf.paper import baselines
 from tests.pages import DOCS
 
@@ -98,23 +97,14 @@ def test_scores_of_a_known_forecast():
     assert found["interval_score"] == 1.75 + 20 * 0.25  # half of the entries lie 0.5 below
 
 
-@pytest.mark.parametrize("df", [None, 4.0])
-def test_probabilities_of_all_whole_numbers_add_up_to_one(df):
-    top, rng = 6.0, np.random.default_rng(0)
-    mean, sd = rng.normal(3.0, 3.0, size=(5, 1)), rng.exponential(2.0, size=(5, 1))
-    low, high = whole_numbers.bounds(np.arange(top + 1.0), top)
-    logs = whole_numbers.log_probability(mean, sd, low, high, None if df is None else StudentTLaw(np.full(5, df)))
-    law = stats.norm if df is None else stats.t(df)
-    assert np.exp(logs).sum() == pytest.approx(1.0)
-    assert np.exp(logs[2]) == pytest.approx((law.cdf((3.0 - mean) / sd) - law.cdf((2.0 - mean) / sd)).mean())
-    assert np.exp(logs[0]) == pytest.approx(law.cdf((1.0 - mean) / sd).mean())
-
-
-def test_a_whole_number_far_in_the_tail_keeps_its_log_probability():
-    low, high = whole_numbers.bounds(np.array([50.0]), 100.0)
-    for mean in (-950.0, 1051.0):  # the nearer edge is 1000 standard deviations off
-        found = whole_numbers.log_probability(np.array([[mean]]), np.ones((1, 1)), low, high)
-        assert found == pytest.approx(stats.norm.logsf(1000.0), rel=1e-6)
+def test_probabilities_of_all_whole_numbers_add_up_to_one():
+    A, (rows, columns, _) = hidden_of(small_matrix())
+    posterior = BayesianNMF(**SHORT, random_state=0, calibrate=False).fit(A).posterior_
+    ranges = [whole_numbers.bounds(np.full(len(rows), value), 6.0) for value in np.arange(7.0)]
+    logs = [whole_numbers.log_probability(posterior, rows, columns, *ends) for ends in ranges]
+    np.testing.assert_allclose(np.exp(logs).sum(axis=0), 1.0)
+    draws = posterior.draws_of(rows, columns, noise=True)
+    np.testing.assert_allclose(np.exp(logs[2]), ((draws >= 2.0) & (draws < 3.0)).mean(axis=(0, 1)), atol=0.4)
 
 
 def test_a_model_of_the_distance_below_a_cap_predicts_the_data_themselves():
@@ -152,8 +142,3 @@ def test_the_page_shows_the_results_of_the_last_run():
     results = json.loads(command.RESULTS.read_text(encoding="utf-8"))
     written = (DOCS / "gdsc.md").read_text(encoding="utf-8")
     assert pages.replaced(written, "gdsc", page.tables(results, methods.METHODS, 5)) == written
-
-
-def test_an_unknown_model_is_an_error():
-    with pytest.raises(SystemExit, match="got nonsense"):
-        command.chosen("default,nonsense")

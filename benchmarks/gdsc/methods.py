@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from benchmarks.gdsc.whole_numbers import bounds, log_probability, log_probability_of, recorded_mean
+from benchmarks.gdsc.whole_numbers import bounds, log_probability, recorded_mean
 from bnmf import BayesianNMF, select_rank
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
 from bnmf.imputer import ANY_TABLE
+from bnmf.model.noise import Law
 from bnmf.noise import StudentT
 from bnmf.paper import baselines
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
@@ -86,7 +87,7 @@ class Model:
             seconds = time.process_time() - began
         mean, (low, high) = posterior.mean(rows, columns), posterior.interval(PROBABILITY, rows, columns)
         density = posterior.log_predictive_density(rows, columns, values)
-        probability = log_probability_of(posterior, rows, columns, at_least, below)
+        probability = log_probability(posterior, rows, columns, at_least, below)
         if self.has_limits:
             top = np.nanmax(A)
             mean = recorded_mean(posterior, rows, columns, top)
@@ -125,7 +126,7 @@ class Baseline:
         return Forecast(
             mean,
             np.asarray(stats.norm.logpdf(values, mean, sd)),
-            log_probability(mean[None], sd[None], *bounds(values, np.nanmax(A))),
+            Law().log_probability(*((end - mean) / sd for end in bounds(values, np.nanmax(A)))),
             np.maximum(mean - reach, 0.0),  # as our intervals, and as the data
             np.maximum(mean + reach, 0.0),
             ", ".join(f"{name} = {value}" for name, value in self.options[best].items()),

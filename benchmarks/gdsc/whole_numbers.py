@@ -8,9 +8,8 @@ numbers from v to v + 1, that of 0 of all below 1, and that of the cap of all fr
 import numpy as np
 from scipy.special import logsumexp
 
-from bnmf.model.noise import Law
 from bnmf.posterior.posterior import Posterior
-from bnmf.posterior.predictions import entries, tiles
+from bnmf.posterior.predictions import tiles
 from bnmf.utils.typing import Floats, Indices
 
 
@@ -20,22 +19,10 @@ def bounds(values: Floats, top: float) -> tuple[Floats, Floats]:
     return np.where(low <= 0.0, -np.inf, low), np.where(low >= np.floor(top), np.inf, low + 1.0)
 
 
-def log_probability(mean: Floats, sd: Floats, low: Floats, high: Floats, law: Law | None = None) -> Floats:
-    """Return the log probability of each range (n,), averaged over draws (S, n) of the mean, the scale and the law."""
-    terms = (law or Law()).log_probability((low - mean) / sd, (high - mean) / sd)
-    return logsumexp(terms, axis=0) - np.log(len(terms))
-
-
-def log_probability_of(posterior: Posterior, rows: Indices, columns: Indices, low: Floats, high: Floats) -> Floats:
+def log_probability(posterior: Posterior, rows: Indices, columns: Indices, low: Floats, high: Floats) -> Floats:
     """Return the log posterior predictive probability of a range for each entry."""
-    W, Z, noise = posterior.flat
-    offset = np.zeros(posterior.shape[1]) if posterior.offset is None else posterior.offset
-    out = np.empty(len(rows))
-    for part in tiles(len(rows), 64 * len(W)):
-        sd = np.sqrt(noise.at(rows[part], columns[part]))
-        mean = entries(W, Z, rows[part], columns[part]) + offset[columns[part]]
-        out[part] = log_probability(mean, sd, low[part], high[part], noise.law.at(columns[part]))
-    return out
+    terms = posterior.log_likelihood(rows, columns, np.zeros(len(rows)), lower=low, upper=high)
+    return logsumexp(terms, axis=(0, 1)) - np.log(terms.shape[0] * terms.shape[1])
 
 
 def recorded_mean(posterior: Posterior, rows: Indices, columns: Indices, top: float) -> Floats:

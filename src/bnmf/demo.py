@@ -58,11 +58,9 @@ def recognised(posterior: Posterior) -> float:
 
 def draw(checks: dict[str, TableCheck], complete: pd.DataFrame, posterior: Posterior, path: Path) -> None:
     """Draw the errors of all methods on all tables, and the hidden entries of one column with their intervals."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11.0, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.15))
     errors = pd.DataFrame({name: check.table["error"] for name, check in checks.items()}).T
     methods = [*errors.columns[1:], "bnmf"]

@@ -64,7 +64,7 @@ def headings(out):
 def test_complete_run_writes_page_figures_and_tables(command, small_run, tmp_path):
     result = command(tmp_path, "all", "--seed", "3")
     assert re.search(r"^\d+ fits, 0 of them already finished$", result.stderr, flags=re.MULTILINE)
-    assert "all done" in result.stderr
+    assert "0 s left" in result.stderr
     assert result.stdout == f"Results: {tmp_path / 'index.html'}\n"
     assert headings(tmp_path) == [
         "Agreement",
@@ -125,7 +125,7 @@ def test_an_interrupted_run_can_be_continued(command, small_run, tmp_path, monke
     assert len(again) == 7
     assert not set(again) & set(ran)
     assert "14 fits, 7 of them already finished" in result.stderr
-    assert "14/14 fits, all done" in result.stderr
+    assert "14/14 fits, 0 s left" in result.stderr
     # No number of this experiment is printed in the paper.
     assert headings(tmp_path) == ["Data", "Convergence", "Settings"]
 

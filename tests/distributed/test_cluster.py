@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import dask.array as da
 import numpy as np
@@ -60,18 +61,14 @@ def array():
 
 
 @pytest.fixture(scope="module")
-def fit(client, array):
+def fits(client, array):
+    """The same fit on the cluster and in this process."""
     with warnings.catch_warnings(action="ignore"):
-        return quick(offset="min").fit(da.from_array(array, chunks=(100, 40)))
+        return [quick(offset="min").fit(X) for X in (da.from_array(array, chunks=(100, 40)), array)]
 
 
-@pytest.fixture(scope="module")
-def local_fit(array):
-    with warnings.catch_warnings(action="ignore"):
-        return quick(offset="min").fit(array)
-
-
-def test_whole_matrix_is_refused_and_blocks_are_not(fit, local_fit, array):
+def test_whole_matrix_is_refused_and_blocks_are_not(fits, array):
+    fit, local_fit = fits
     with pytest.raises(ValueError, match="pass out= a memory map"):
         fit.impute()
     np.testing.assert_array_equal(fit.impute(out=np.empty(array.shape)), local_fit.impute())
@@ -81,7 +78,8 @@ def test_whole_matrix_is_refused_and_blocks_are_not(fit, local_fit, array):
     assert fit.reconstruction_err_ == pytest.approx(local_fit.reconstruction_err_, rel=1e-12)
 
 
-def test_fitted_model_does_without_its_cluster(fit, local_fit, array):
+def test_fitted_model_does_without_its_cluster(fits, array):
+    fit, local_fit = fits
     np.testing.assert_array_equal(fit.transform(array[:5]), local_fit.transform(array[:5]))
     assert fit.n_features_in_ == 40
     assert not hasattr(fit, "feature_names_in_")
@@ -93,15 +91,12 @@ def test_fitted_model_does_without_its_cluster(fit, local_fit, array):
         np.testing.assert_array_equal(copy.sample_more(1).posterior_.W[:, :2], local_fit.posterior_.W)
 
 
-def test_only_fit_takes_data_on_a_cluster(fit, array):
-    X = da.from_array(array)
-    for method in (fit.transform, fit.score, fit.posterior_of, fit.impute):
-        with pytest.raises(TypeError, match="takes such data"):
-            method(X)
-    with pytest.raises(TypeError, match=r"only BayesianNMF\.fit takes such data"):
-        select_rank(X, [1, 2])
-    with pytest.raises(TypeError, match=r"only BayesianNMF\.fit takes such data"):
-        NMFImputer().fit(X)
+def test_only_fit_takes_data_on_a_cluster(fits, array):
+    fit = fits[0]
+    rank = partial(select_rank, ks=[1, 2])
+    for method in (fit.transform, fit.score, fit.posterior_of, fit.impute, NMFImputer().fit, rank):
+        with pytest.raises(TypeError, match=r"only BayesianNMF\.fit takes such data"):
+            method(da.from_array(array))
 
 
 def fails():
@@ -109,6 +104,8 @@ def fails():
 
 
 EYE, ONES = [delayed(sp.eye_array)(5, format="csr")], delayed(np.ones)((3, 3))
+AT = np.arange(12_000).reshape(300, 40)
+GAPS = da.from_array(np.where(AT // 40 == 6, np.nan, low_rank(AT.shape)), chunks=(100, 30))
 
 
 @pytest.mark.parametrize(
@@ -130,9 +127,15 @@ EYE, ONES = [delayed(sp.eye_array)(5, format="csr")], delayed(np.ones)((3, 3))
         (RowBlocks([delayed(fails)()], shapes=[(3, 3)]), {}, FileNotFoundError, "part 3"),
         (da.ones((4, 3)), {"observed": np.ones((4, 3))}, ValueError, "observed is for data in memory"),
         (EYE, {"lower": np.ones((5, 5))}, ValueError, "lower of a sparse X must be sparse too, got ndarray"),
+        (GAPS, {"lower": np.ones((3, 2))}, ValueError, r"lower must have the shape of X, \(300, 40\)"),
+        (GAPS, {"lower": da.ones((3, 2))}, ValueError, r"lower on a cluster must be dense .* its shape \(300, 40\)"),
+        (GAPS, {"lower": {"a": 1.0}}, ValueError, "lower by column name needs a DataFrame"),
+        (GAPS, {"lower": da.full((300, 40), 9.0), "upper": 5.0}, ValueError, "got 9 and 5 in row 0, column 0"),
+        (GAPS, {"upper": np.where(AT == 7005, -1.0, np.inf)}, ValueError, "must be nonnegative"),
+        (GAPS, {"lower": 3.0, "upper": np.where(AT[0] == 35, 2, 9)}, ValueError, "got 3 and 2 in row 6, column 35"),
     ],
 )
-def test_wrong_data_are_refused(client, X, options, error, message):
+def test_wrong_data_and_limits_are_refused(client, X, options, error, message):
     with pytest.raises(error, match=message):
         quick().fit(X, **options)
 
@@ -140,23 +143,6 @@ def test_wrong_data_are_refused(client, X, options, error, message):
 def test_offset_of_sparse_data_is_refused(client):
     with pytest.raises(ValueError, match="offset='min' needs dense data"):
         quick(offset="min").fit(EYE)
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({"lower": np.ones((3, 2))}, r"lower must have the shape of X, \(300, 40\)"),
-        ({"lower": da.ones((3, 2))}, r"lower on a cluster must be dense as X is, and of its shape \(300, 40\)"),
-        ({"lower": {"a": 1.0}}, "lower by column name needs a DataFrame"),
-        ({"lower": da.full((300, 40), 9.0), "upper": 5.0}, "got 9 and 5 in row 0, column 0"),
-        ({"upper": np.where(np.arange(12000).reshape(300, 40) == 7005, -1.0, np.inf)}, "must be nonnegative"),
-        ({"lower": 3.0, "upper": np.where(np.arange(40) == 35, 2.0, 9.0)}, "got 3 and 2 in row 6, column 35"),
-    ],
-)
-def test_wrong_limits_are_refused(client, array, limits, message):
-    array = np.where(np.arange(300)[:, None] == 6, np.nan, array)
-    with pytest.raises(ValueError, match=message):
-        quick().fit(da.from_array(array, chunks=(100, 30)), **limits)
 
 
 def test_futures_and_empty_blocks_are_taken(client):

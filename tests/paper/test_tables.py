@@ -32,9 +32,8 @@ def test_verdicts(mean, spread, repeats, unit, expected):
 
 
 def test_coarse_printed_numbers_are_not_close():
-    assert verdicts(0.058, 0.0, 10, 0.1, 0.1) == "unclear"
-    assert verdicts(0.042, 0.0, 10, 0.0, 0.1) == "unclear"
-    assert verdicts(0.06, 0.0, 10, 0.0, 0.1) == "off"
+    found = verdicts([0.058, 0.042, 0.06], 0.0, 10, [0.1, 0.0, 0.0], 0.1)
+    assert list(found) == ["unclear", "unclear", "off"]
 
 
 def test_tables_are_joined_and_the_printed_rule_is_compared():
@@ -68,14 +67,6 @@ def test_a_cell_shows_the_printed_number_and_the_deviation():
     repeats = pd.concat([theirs.assign(repeat=r, mse=1.02 * theirs["mse"]) for r in range(5)])
     models, _ = tables.prediction(repeats, "made")
     assert "| 60% | 20 | 803.35 (printed 787.60, +2.0%) ✓ |" in models.markdown()
-
-
-def test_printed_tables_have_every_cell_once():
-    factors, prediction = printed_factors(), printed_prediction()
-    for table, keys in ((factors, ["dataset", "k", "model"]), (prediction, ["unobserved", "k", "model"])):
-        sizes = [table[key].nunique() for key in keys]
-        assert len(table) == len(table.drop_duplicates(keys)) == np.prod(sizes)
-        assert set(table["model"]) == set(PAPER_MODELS)
 
 
 def test_sums_of_the_printed_columns():

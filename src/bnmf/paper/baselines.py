@@ -5,7 +5,7 @@ Each takes a matrix with NaN for missing entries, and returns it with these fill
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -58,9 +58,9 @@ def nearest_neighbours(X: npt.ArrayLike, *, n_neighbors: int = 10) -> Floats:
 def nmf(X: npt.ArrayLike, loss: Loss, **settings: Any) -> Floats:
     """Predict by `masked_nmf`; rows and columns without observed entries by `row_column_mean`."""
     A, observed = _with_mask(X)
-    fit = masked_nmf(A, loss=loss, **settings)
+    W, Z = masked_nmf(A, loss=loss, **settings)
     learnt = observed.any(axis=1, keepdims=True) & observed.any(axis=0)
-    return np.where(observed, A, np.where(learnt, fit.W @ fit.Z, row_column_mean(A)))
+    return np.where(observed, A, np.where(learnt, W @ Z, row_column_mean(A)))
 
 
 BASELINES: dict[str, Callable[..., Floats]] = {
@@ -73,13 +73,6 @@ BASELINES: dict[str, Callable[..., Floats]] = {
 """All baselines by name."""
 
 
-class MaskedNMF(NamedTuple):
-    """A nonnegative factorisation W Z of the observed entries."""
-
-    W: Floats
-    Z: Floats
-
-
 def masked_nmf(
     X: npt.ArrayLike,
     n_components: int = 10,
@@ -87,17 +80,15 @@ def masked_nmf(
     loss: Loss = "squared",
     max_iter: int = 300,
     tol: float = 1e-5,
-    init: tuple[npt.ArrayLike, ...] | None = None,
     random_state: Any = None,
-) -> MaskedNMF:
-    """Factorise nonnegative observed entries by the multiplicative updates of Lee and Seung."""
+) -> tuple[Floats, Floats]:
+    """Return W and Z of nonnegative observed entries, by the multiplicative updates of Lee and Seung."""
     A, observed = _with_mask(X)
     if (A[observed] < 0).any():
         raise ValueError(f"X must be nonnegative for NMF, but its smallest entry is {A[observed].min()}")
-    if init is None:  # such that the mean of W Z is about that of the data
-        rng, size = np.random.default_rng(random_state), np.sqrt(A[observed].mean() / n_components)
-        init = tuple(size * rng.uniform(0.5, 1.5, n) for n in ((len(A), n_components), (n_components, A.shape[1])))
-    W, Z = (np.asarray(factor, dtype=float) for factor in init)
+    # The mean of W Z is about that of the data.
+    rng, size = np.random.default_rng(random_state), np.sqrt(A[observed].mean() / n_components)
+    W, Z = (size * rng.uniform(0.5, 1.5, n) for n in ((len(A), n_components), (n_components, A.shape[1])))
     A, mask = np.where(observed, A, 0.0), observed.astype(float)
     first = last = _objective(loss, A, mask, W @ Z)
     for _ in range(max_iter):
@@ -106,7 +97,7 @@ def masked_nmf(
         previous, last = last, _objective(loss, A, mask, W @ Z)
         if previous - last < tol * first:
             break
-    return MaskedNMF(W, Z)
+    return W, Z
 
 
 def _update(loss: Loss, A: Floats, mask: Floats, W: Floats, Z: Floats) -> Floats:

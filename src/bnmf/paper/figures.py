@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -125,7 +124,6 @@ def _panels(count: int, title: str, y_label: str, columns: int) -> tuple[Figure,
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(max(3.3 * columns, 5.5), 2.75 * rows + 1.1), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12, fontweight="bold", color="#222222")
     axes = [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
     for i, axis in enumerate(axes):

@@ -35,7 +35,7 @@ from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils import digests, files
-from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.progress import counted
 from bnmf.utils.typing import Array, Bools, Floats
 
 Result = dict[str, Array]
@@ -291,21 +291,17 @@ def run_fits(
     results = {fit: found for fit in wanted if finished is not None and (found := finished.load(fit)) is not None}
     missing = _shuffled([fit for fit in wanted if fit not in results])
     matrices = {name: np.asarray(X, dtype=float) for name, X in datasets.items()}
-    display = Silent()
     if progress:
         print(f"{len(wanted)} fits, {len(results)} of them already finished", file=sys.stderr, flush=True)
-        display = Display({"fits": len(wanted)}, {"fits": len(results)}, unit="fits")
-    rate = Rate(len(wanted), len(results))
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
     jobs = (joblib.delayed(_run)(fit, matrices[fit.dataset], os.getpid()) for fit in missing)
     try:
-        with display, _quiet_shutdown():
+        with counted(len(wanted), "fits", progress, len(results)) as show, _quiet_shutdown():
             for fit, result in parallel(jobs) if missing else ():
                 if finished is not None:
                     finished.save(fit, result)
                 results[fit] = result
-                left = "all done" if len(results) == len(wanted) else rate.left(len(results))
-                display.update("fits", len(results), left.__str__)
+                show(len(results))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"{len(results)} of {len(wanted)} fits are done") from None
     return {fit: results[fit] for fit in wanted}

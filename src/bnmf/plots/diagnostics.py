@@ -9,7 +9,6 @@ from scipy.stats import binom
 
 from bnmf.plots import look
 from bnmf.posterior import Posterior
-from bnmf.posterior.predictions import tiles
 from bnmf.selection import RankChoice
 from bnmf.utils.text import labels
 from bnmf.utils.typing import Floats
@@ -73,20 +72,16 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     variance = posterior.noise_variance
     if posterior.noise_factor is not None:  # of a column as a whole
         variance = variance.reshape(*variance.shape[:2], -1) * np.mean(posterior.noise_factor**2, axis=0)
-    sd, scale = np.sqrt(variance), look.column_scale(posterior)
-    label = f"noise ({posterior.law.spread})"
-    if scale is not None:
-        sd, label = (
-            sd.reshape(*sd.shape[:2], -1) / scale,
-            f"noise over the scale of the column\n({posterior.law.spread})",
-        )
+    sd, label = np.sqrt(variance), "noise "
+    if (scale := look.column_scale(posterior)) is not None:
+        sd, label = sd.reshape(*sd.shape[:2], -1) / scale, "noise over the scale of the column\n"
     if sd.ndim == 2 or np.allclose(sd, sd[:, :, :1]):  # common noise differs between columns by their scales only
         _densities(sd if sd.ndim == 2 else sd[:, :, 0], ax)
     else:
         low, middle, high = np.quantile(sd.reshape(-1, sd.shape[2]), [0.05, 0.5, 0.95], axis=0)
         order = np.argsort(middle, kind="stable")
         look.intervals(ax, labels(posterior.column_names, order, "column"), middle[order], low[order], high[order])
-    ax.set_xlabel(label)
+    ax.set_xlabel(f"{label}({posterior.law.spread})")
     return ax
 
 
@@ -170,7 +165,7 @@ def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     """
     values = _checked(rows, columns, values)
     ax, posterior = look.current_axes(ax), look.posterior_of(fit)
-    covered = coverage(posterior, np.asarray(rows), np.asarray(columns), values)
+    covered = coverage(posterior, rows, columns, values)
     low, high = (binom.ppf(q, len(values), PROBABILITIES) / len(values) for q in (0.025, 0.975))
     ax.fill_between(PROBABILITIES, low, high, color="#dcdcdc", linewidth=0, label="95% if calibrated")
     ax.plot([0, 1], [0, 1], color=look.ACCENT, linestyle="--", linewidth=1.0)
@@ -185,12 +180,8 @@ def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
 def coverage(posterior: Posterior, rows: Any, columns: Any, values: Floats) -> Floats:
     """Return the fraction of values inside the central predictive interval of each of `PROBABILITIES`."""
     tails = 0.5 * (1.0 - PROBABILITIES)
-    inside = np.zeros(len(PROBABILITIES))
-    for part in tiles(len(values), 32 * posterior.n_chains * posterior.n_draws):
-        ends = posterior.quantile(np.concatenate([tails, 1.0 - tails]), rows[part], columns[part], noise=True)
-        low, high = np.split(ends, 2)
-        inside += ((low <= values[part]) & (values[part] <= high)).sum(axis=1)
-    return inside / len(values)
+    low, high = np.split(posterior.quantile(np.concatenate([tails, 1.0 - tails]), rows, columns), 2)
+    return np.asarray(np.mean((low <= values) & (values <= high), axis=1))
 
 
 def _checked(rows: Any, columns: Any, values: Any) -> Floats:

@@ -45,11 +45,6 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks(low, high, 4) if tick > 0]
 
 
-def percent_tick(share: float) -> str:
-    """Return a share in percent with all of its digits."""
-    return f"{round(100 * share, 6):g}%"
-
-
 def svg(width: float, height: float, content: str, title: str, attributes: str = "") -> str:
     """Return an SVG element that is as wide as its container."""
     return (
@@ -76,7 +71,6 @@ class Chart:
         *,
         log_y: bool = False,
         counts: bool = False,
-        x_text: Callable[[float], str] = number,
     ) -> None:
         self.x, self.y, self.title = x, y, title
         self.scale: Callable[[Floats], Floats] = np.log10 if log_y else np.asarray
@@ -89,7 +83,7 @@ class Chart:
             self.parts.append(text("tick end", self.left - 7, place + 4, level))
         marks = ticks(*x)
         for mark, place in zip(marks, self.across(np.array(marks)), strict=True):
-            self.parts.append(text("tick mid", place, bottom + 17, x_text(mark)))
+            self.parts.append(text("tick mid", place, bottom + 17, number(mark)))
         self.parts.append(f'<path class="axis" d="M{self.left} {bottom}H{WIDTH - RIGHT}"/>')
         self.parts.append(text("label mid", 0.5 * (self.left + WIDTH - RIGHT), HEIGHT - 6, x_label))
         self.parts.append(text("label", 0, 13, y_label))
@@ -140,7 +134,7 @@ class Chart:
         return svg(WIDTH, HEIGHT, "".join(self.parts), self.title)
 
 
-def histogram(values: Floats, x_label: str, y_label: str, title: str, x_text: Callable[[float], str] = number) -> str:
+def histogram(values: Floats, x_label: str, y_label: str, title: str) -> str:
     """Return a histogram; extreme values that would leave the others in a corner are counted in the last bars."""
     low, high = float(values.min()), float(values.max())
     inner_low, inner_high = np.quantile(values, [0.005, 0.995])
@@ -149,9 +143,9 @@ def histogram(values: Floats, x_label: str, y_label: str, title: str, x_text: Ca
     low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
     edges = np.linspace(low, high, min(37, max(6, int(3 * np.sqrt(len(values))))))
     counts = np.histogram(np.clip(values, low, high), edges)[0]
-    chart = Chart((low, high), (0, 1.05 * counts.max()), x_label, y_label, title, counts=True, x_text=x_text)
+    chart = Chart((low, high), (0, 1.05 * counts.max()), x_label, y_label, title, counts=True)
     bars = zip(edges, edges[1:], counts, strict=False)
-    chart.bars(edges, counts.astype(float), [f"{x_text(a)} to {x_text(b)}: {count:,}" for a, b, count in bars])
+    chart.bars(edges, counts.astype(float), [f"{number(a)} to {number(b)}: {count:,}" for a, b, count in bars])
     return chart.svg()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bnmf.report.charts import histogram, percent_tick
+from bnmf.report.charts import histogram
 from bnmf.report.markup import Column, html_table, percent
 from bnmf.report.overview import Overview
 
@@ -21,7 +21,7 @@ def section(overview: Overview) -> str:
         notes.append("The table is sparse: entries that it does not store count as observed zeros.")
     if data.limits is not None:
         notes.append(
-            f"Of {len(data.limits.rows):,} observed entries only limits are known; means and figures show the middle "
+            f"Of {len(data.limits):,} observed entries only limits are known; means and figures show the middle "
             "between the limits, or the one that is finite."
         )
     counts = {kind: int((view.n_observed == 0).sum()) for kind, view in (("row", data.rows), ("column", data.columns))}
@@ -53,7 +53,7 @@ def _values(overview: Overview) -> str:
 
 def _missing(overview: Overview) -> str:
     share = overview.column_missing / overview.data.shape[0]
-    picture = histogram(share, "missing share of a column", "columns", "Histogram of missing shares", percent_tick)
+    picture = histogram(100 * share, "missing entries of a column, %", "columns", "Histogram of missing shares")
     return (
         f"{picture}<figcaption>Missing share of each column: {percent(float(share.min()))} to "
         f"{percent(float(share.max()))}, median {percent(float(np.median(share)))}.</figcaption>"

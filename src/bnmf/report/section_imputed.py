@@ -10,8 +10,7 @@ from scipy.stats import norm
 from bnmf.plots.factors import column_ranges, evenly
 from bnmf.plots.look import COLOUR_MAP, DOUBT_COLOURS
 from bnmf.posterior.components import Components
-from bnmf.posterior.predictions import tiles
-from bnmf.report.charts import heat_map, histogram, percent_tick
+from bnmf.report.charts import heat_map, histogram
 from bnmf.report.markup import HIGH, LOW, Column, html_table, json_script, number, of_all, percent, rounded
 from bnmf.report.overview import Overview
 from bnmf.utils.typing import Floats, Indices
@@ -43,10 +42,8 @@ class Imputed(NamedTuple):
 def imputed_entries(overview: Overview) -> Imputed:
     """Return the missing entries, or a sample of them, sorted by their uncertainty."""
     rows, columns = overview.missing(MAX_COMPUTED, np.random.default_rng(0))
-    posterior, (low, high) = overview.posterior, np.empty((2, len(rows)))
-    for part in tiles(len(rows), 32 * posterior.n_chains * posterior.n_draws):
-        low[part], high[part] = posterior.interval(PROBABILITY, rows[part], columns[part])
-    found = Imputed(rows, columns, posterior.mean(rows, columns), low, high, _uncertainty(overview, columns, low, high))
+    mean, (low, high) = overview.posterior.mean(rows, columns), overview.posterior.interval(PROBABILITY, rows, columns)
+    found = Imputed(rows, columns, mean, low, high, _uncertainty(overview, columns, low, high))
     return found.part(np.argsort(found.uncertainty, kind="stable"))
 
 
@@ -67,8 +64,8 @@ def section(overview: Overview, imputed: Imputed, components: Components) -> str
     n_least = min(n_listed, computed - n_listed)
     left_out = computed - n_listed - n_least
     low, middle, high = np.quantile(imputed.uncertainty, [0.1, 0.5, 0.9])
-    label, title = "width of the interval / width for the column mean", "Histogram of the uncertainty"
-    picture = histogram(imputed.uncertainty, label, "entries", title, percent_tick)
+    label = "width of the interval, % of that for the column mean"
+    picture = histogram(100 * imputed.uncertainty, label, "entries", "Histogram of the uncertainty")
     tables = _table(overview, imputed.part(slice(n_listed)), f"The most certain imputed values ({n_listed:,})")
     if n_least:
         least = imputed.part(slice(computed - 1, computed - n_least - 1, -1))

@@ -85,10 +85,10 @@ def _bars(in_notebook: bool) -> Any:
 
 
 @contextmanager
-def counted(total: int, unit: str, progress: bool) -> Iterator[Callable[[int], None]]:
+def counted(total: int, unit: str, progress: bool, done: int = 0) -> Iterator[Callable[[int], None]]:
     """Yield a function that is told how many units are done, and shows that and the time left if asked to."""
-    rate = Rate(total, 0)
-    with Display({unit: total}, unit=unit) if progress else Silent() as display:
+    rate = Rate(total, done)
+    with Display({unit: total}, {unit: done}, unit=unit) if progress else Silent() as display:
         yield lambda done: display.update(unit, done, lambda: rate.left(done))
 
 
