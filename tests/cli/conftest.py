@@ -53,7 +53,9 @@ def short(monkeypatch):
     settings = {"n_chains": 2, "burn_in": 30, "n_draws": 40, "max_time": None, "calibrate": False}
     fitted = sampling.fitted_by
     for module in (sampling, impute):
-        monkeypatch.setattr(module, "fitted_by", lambda *given, **more: fitted(*given, **{**more, **settings}))
+        monkeypatch.setattr(
+            module, "fitted_by", lambda fit, model, *more: fitted(fit, model.set_params(**settings), *more)
+        )
     return settings
 
 

@@ -12,13 +12,14 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
-from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
+from bnmf.cli.outcome import WrongUse, command, refuse_inputs
 from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
 from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
 from bnmf.utils.text import counted
 
 if TYPE_CHECKING:
+    from bnmf.estimator import BayesianNMF
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
     from bnmf.utils.typing import Floats, Indices
@@ -66,7 +67,6 @@ def impute(
     max_time: options.MaxTime = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
-    debug: Debug = False,
 ) -> None:
     """Fill the missing entries of a table.
 
@@ -89,6 +89,7 @@ def impute(
     """
     import numpy as np
 
+    from bnmf.estimator import BayesianNMF
     from bnmf.imputer import ANY_TABLE
 
     screen = Screen(to_stderr=str(out) == "-")
@@ -104,8 +105,7 @@ def impute(
     refuse_inputs(outputs, [data, *(fit.glob("*") if fit else ())])
     for path in outputs:
         _check_writable(path)
-    sampling: dict[str, Any] = {"n_components": components, "n_draws": "auto", "max_time": max_time}
-    sampling |= {"random_state": seed, "n_jobs": jobs or -1}
+    model = BayesianNMF(components, n_draws="auto", max_time=max_time, random_state=seed, n_jobs=jobs or -1)
     kinds = kinds_of(kind or ())
     if kinds and (fit or reading.triples):
         raise WrongUse(f"--kind does not go with {'--fit' if fit else '--triples'}: its columns are of numbers")
@@ -126,12 +126,12 @@ def impute(
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
         found = _numbers(posterior, rows, order[columns], limits, *asked)
     elif kinds or table.words:
-        found = _by_kinds(table, kinds, screen, sampling, (rows, columns), prob, imputations)
+        found = _by_kinds(model.set_params(**ANY_TABLE), table, kinds, screen, (rows, columns), prob, imputations)
     else:
         # Subtracting means would store every zero of a sparse table.
         ratings = options.RATINGS | {"prior": "normal"}
         settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
-        posterior = fitted(table, screen, **settings, **sampling)
+        posterior = fitted(model.set_params(**settings), table, screen)
         judge_predictions(posterior, screen, max_time)
         found = _numbers(posterior, rows, columns, limits, *asked)
     files = [(out, found.mean), *zip(ends, found.ends, strict=False), *zip(numbered, found.copies, strict=True)]
@@ -283,16 +283,16 @@ def _numbers(
 
 
 def _by_kinds(
+    model: BayesianNMF,
     table: Table,
     kinds: dict[str, Any],
     screen: Screen,
-    sampling: dict[str, Any],
     at: Any,
     prob: float | None,
     n_copies: int,
 ) -> Values:
     """Fit a table by the kinds of its columns, and return the values of entries; categories have no intervals."""
-    from bnmf.imputer import ANY_TABLE, NMFImputer
+    from bnmf.imputer import NMFImputer
 
     X = table.frame()
     limited = set() if table.limits is None else set(table.limits.columns.tolist())
@@ -305,9 +305,9 @@ def _by_kinds(
     def fit(model: Any) -> Any:
         return imputer.set_params(estimator=model).fit(X, **limits).estimator_
 
-    judge_predictions(fitted_by(fit, screen, **ANY_TABLE, **sampling), screen, sampling["max_time"])
+    judge_predictions(fitted_by(fit, model, screen), screen, model.max_time)
     ends = () if prob is None else imputer.interval(X, prob, **limits)
-    seed = sampling["random_state"]
+    seed = model.random_state
     copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
     mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
     return Values(mean, others[: len(ends)], others[len(ends) :])

@@ -10,7 +10,7 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory, component_names
-from bnmf.cli.outcome import Debug, command, refuse_inputs
+from bnmf.cli.outcome import command, refuse_inputs
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def transform(
     *,
     reading: options.Reading,
     seed: options.Seed = 0,
-    debug: Debug = False,
 ) -> None:
     """Weights of new rows in the components of a fit, with their uncertainty.
 
