@@ -118,7 +118,7 @@ def impute(
     table = _without_the_unfillable(table, kinds, screen)
     output = _output(table, out, data, cells)
     rows, columns = _fillable(table)
-    limits, asked = _limits_at(table, rows, columns), (prob, imputations, seed)
+    limits, asked = table.limits.at(rows, columns), (prob, imputations, seed)
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
         found = Values([], ([], []), [[]] * imputations)
@@ -143,7 +143,9 @@ def impute(
         n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
         screen.say(f"Filled {entries}: {out}", style="bold")
-        if n_cut := _n_cut(table):
+        of = table.limits
+        n_cut = int(np.isfinite(table.values[of.rows, of.columns]).sum()) if len(of) else 0
+        if n_cut:
             are = "is" if n_cut == 1 else "are"
             screen.say(f"{counted(n_cut, 'number')} at --capped or --floored {are} written back as recorded.")
     if ends:
@@ -221,19 +223,8 @@ def _fillable(table: Table) -> tuple[Indices, Indices]:
     """Return the entries to fill: not those of a column without any observed entry, whose values would be made up."""
     rows, columns = table.to_fill()
     known = table.counts()[1] > 0
-    if table.limits is not None:
-        known[table.limits.columns] = True
+    known[table.limits.columns] = True
     return rows[known[columns]], columns[known[columns]]
-
-
-def _n_cut(table: Table) -> int:
-    """Return how many entries with limits have a number in the table, which is written back."""
-    import numpy as np
-
-    if table.limits is None:
-        return 0
-    values = table.values[table.limits.rows, table.limits.columns]
-    return int((~np.isnan(np.asarray(values))).sum())
 
 
 # --- by what
@@ -245,14 +236,6 @@ class Values(NamedTuple):
     mean: Any
     ends: Any
     copies: Any
-
-
-def _limits_at(table: Table, rows: Indices, columns: Indices) -> tuple[Floats, Floats]:
-    """Return the limits of entries, NaN for those without."""
-    import numpy as np
-
-    none = np.full(len(rows), np.nan)
-    return (none, none) if table.limits is None else table.limits.at(rows, columns)
 
 
 def _numbers(
@@ -295,8 +278,7 @@ def _by_kinds(
     from bnmf.imputer import NMFImputer
 
     X = table.frame()
-    limited = set() if table.limits is None else set(table.limits.columns.tolist())
-    for column in set(range(X.shape[1])) - limited - table.words.keys():
+    for column in set(range(X.shape[1])) - set(table.limits.columns.tolist()) - table.words.keys():
         if not (X.iloc[:, column] % 1 > 0).any():  # numbers without limits that are all whole
             X.isetitem(column, X.iloc[:, column].astype("Int64").array)
     imputer = NMFImputer(kinds=kinds, keep_empty_features=True)
