@@ -1,6 +1,7 @@
 """What tests of commands share: a runner, a small table, and a stand-in for the report."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -11,8 +12,7 @@ from bnmf.cli import impute, sampling
 class Program:
     """Runs `bnmf` in this process."""
 
-    def __init__(self):
-        self.runner = CliRunner()
+    runner = CliRunner()
 
     def __call__(self, *arguments, code=0, **options):
         """Run a command, which must end with an exit code."""
@@ -72,9 +72,7 @@ def small():
 @pytest.fixture
 def table(small, tmp_path):
     """The same as a CSV file with names."""
-    lines = ["plant,a,b,c,d,e"]
-    for number, row in enumerate(small.tolist()):
-        lines.append(",".join([f"p{number}", *("NA" if x != x else f"{x:.3f}" for x in row)]))
     path = tmp_path / "plants.csv"
-    path.write_text("\n".join(lines) + "\n")
+    frame = pd.DataFrame(small, [f"p{number}" for number in range(12)], list("abcde"))
+    frame.to_csv(path, float_format="%.3f", na_rep="NA", index_label="plant")
     return path

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -50,15 +49,6 @@ def test_help_of_each_command_has_an_example_that_parses(command):
     assert examples
     for example in examples:
         assert set(re.findall(r"--[a-z-]+", example)) <= set(re.findall(r"--[a-z-]+", shown))
-
-
-def test_options_in_the_docs_exist():
-    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    used = re.findall(r"^\$ (?:cat \S+ \| )?bnmf (\w+)(.*)$", page, re.MULTILINE)
-    assert {command for command, _ in used} >= {"demo", "impute", "fit", "transform", "rank"}
-    for command, arguments in used:
-        shown = runner.invoke(cli.app, [command, "--help"]).stdout
-        assert set(re.findall(r"--[a-z-]+", arguments)) <= set(re.findall(r"--[a-z-]+", shown))
 
 
 def test_names_of_priors_and_noises_are_those_of_the_package():
