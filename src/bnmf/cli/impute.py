@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -91,6 +91,8 @@ def impute(
 
     from bnmf.estimator import BayesianNMF
     from bnmf.imputer import ANY_TABLE
+    from bnmf.tables import TableError
+    from bnmf.tables.files import LISTS, ending, writer
 
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
@@ -100,6 +102,8 @@ def impute(
     if str(out) == "-" and (ends or numbered):
         raise WrongUse("--interval and --imputations write more files, so -o must name a file")
     outputs = [out, *ends, *numbered, *([cells] if cells else [])]
+    if cells and ending(cells) not in LISTS:
+        raise WrongUse(f"--cells is a file of one of the kinds {', '.join(LISTS)}, got {cells}")
     if len(set(outputs)) < len(outputs):
         raise WrongUse(f"{cells} would be written twice: choose another name for --cells")
     refuse_inputs(outputs, [data, *(fit.glob("*") if fit else ())])
@@ -116,15 +120,19 @@ def impute(
     if fit is None:
         check_values(table, data, negative=True)
     table = _without_the_unfillable(table, kinds, screen)
-    output = _output(table, out, data, cells)
+    try:
+        output = writer(table, out, data)
+    except TableError as error:
+        raise WrongUse(str(error)) from None
     rows, columns = _fillable(table)
-    limits, asked = table.limits.at(rows, columns), (prob, imputations, seed)
+    limits, n_ends = table.limits.at(rows, columns), 2 * (prob is not None)
+    # Of each entry its mean, the ends of its interval, and draws.
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
-        found = Values([], ([], []), [[]] * imputations)
+        found: Sequence[Any] = [[]] * (1 + n_ends + imputations)
     elif fit is not None:
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
-        found = _numbers(posterior, rows, order[columns], limits, *asked)
+        found = _numbers(posterior, rows, order[columns], limits, prob, imputations, seed)
     elif kinds or table.words:
         found = _by_kinds(model.set_params(**ANY_TABLE), table, kinds, screen, (rows, columns), prob, imputations)
     else:
@@ -133,12 +141,12 @@ def impute(
         settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
         posterior = fitted(model.set_params(**settings), table, screen)
         judge_predictions(posterior, screen, max_time)
-        found = _numbers(posterior, rows, columns, limits, *asked)
-    files = [(out, found.mean), *zip(ends, found.ends, strict=False), *zip(numbered, found.copies, strict=True)]
-    for path, values in files:
+        found = _numbers(posterior, rows, columns, limits, prob, imputations, seed)
+    written = found if ends else [found[0], *found[1 + n_ends :]]
+    for path, values in zip([out, *ends, *numbered], written, strict=True):
         _write(path, output, rows, columns, values)
     if cells:
-        _write_cells(cells, table, rows, columns, found.mean, *found.ends)
+        _write_cells(cells, table, rows, columns, *found[: 1 + n_ends])
     if str(out) != "-":
         n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
@@ -161,8 +169,6 @@ def impute(
 
 def kinds_of(given: Sequence[str]) -> dict[str, Any]:
     """Return the kinds that COLUMN=KIND names: a word, bounds such as 0..100, or categories such as low<mid<high."""
-    if not given:
-        return {}
     from bnmf.columns import KINDS
 
     found: dict[str, Any] = {}
@@ -230,14 +236,6 @@ def _fillable(table: Table) -> tuple[Indices, Indices]:
 # --- by what
 
 
-class Values(NamedTuple):
-    """Values for the entries to fill: means, the lower and the upper ends of intervals, and draws."""
-
-    mean: Any
-    ends: Any
-    copies: Any
-
-
 def _numbers(
     posterior: Posterior,
     rows: Indices,
@@ -246,7 +244,7 @@ def _numbers(
     prob: float | None,
     n_copies: int,
     seed: int,
-) -> Values:
+) -> list[Floats]:
     """Return the values of entries of a fit of numbers; each copy is from one draw of the factors, with noise."""
     import numpy as np
 
@@ -262,7 +260,7 @@ def _numbers(
     ends = () if prob is None else values(lambda draws: number.ends(draws, prob), 2)
     chosen = rng.permutation(n_draws)[:n_copies]
     copies = values(lambda draws: number.draw(draws, rng), n_copies, chosen) if n_copies else ()
-    return Values(values(number.predict, 1)[0], ends, copies)
+    return [*values(number.predict, 1), *ends, *copies]
 
 
 def _by_kinds(
@@ -273,7 +271,7 @@ def _by_kinds(
     at: Any,
     prob: float | None,
     n_copies: int,
-) -> Values:
+) -> list[Any]:
     """Fit a table by the kinds of its columns, and return the values of entries; categories have no intervals."""
     from bnmf.imputer import NMFImputer
 
@@ -291,8 +289,7 @@ def _by_kinds(
     ends = () if prob is None else imputer.interval(X, prob, **limits)
     seed = model.random_state
     copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
-    mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
-    return Values(mean, others[: len(ends)], others[len(ends) :])
+    return [frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies)]
 
 
 # --- files
@@ -312,19 +309,6 @@ def _check_writable(out: Path) -> None:
         raise WrongUse(f"there is no directory {out.parent}")
     if not os.access(out.parent, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out))
-
-
-def _output(table: Table, out: Path, data: Path, cells: Path | None) -> Table:
-    """Return the table in the kind of file that the name of the output asks for."""
-    from bnmf.tables import TableError
-    from bnmf.tables.files import LISTS, ending, writer
-
-    try:
-        if cells is not None and ending(cells) not in LISTS:
-            raise TableError(f"--cells is a file of one of the kinds {', '.join(LISTS)}, got {cells}")
-        return writer(table, out, data)
-    except TableError as error:
-        raise WrongUse(str(error)) from None
 
 
 def _write(path: Path, table: Table, rows: Indices, columns: Indices, values: Any) -> None:
