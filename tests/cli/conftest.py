@@ -1,6 +1,7 @@
 """What tests of commands share: a runner, a small table, and a stand-in for the report."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -11,8 +12,7 @@ from bnmf.cli import impute, sampling
 class Program:
     """Runs `bnmf` in this process."""
 
-    def __init__(self):
-        self.runner = CliRunner()
+    runner = CliRunner()
 
     def __call__(self, *arguments, code=0, **options):
         """Run a command, which must end with an exit code."""
@@ -53,7 +53,9 @@ def short(monkeypatch):
     settings = {"n_chains": 2, "burn_in": 30, "n_draws": 40, "max_time": None, "calibrate": False}
     fitted = sampling.fitted_by
     for module in (sampling, impute):
-        monkeypatch.setattr(module, "fitted_by", lambda *given, **more: fitted(*given, **{**more, **settings}))
+        monkeypatch.setattr(
+            module, "fitted_by", lambda fit, model, *more: fitted(fit, model.set_params(**settings), *more)
+        )
     return settings
 
 
@@ -70,9 +72,7 @@ def small():
 @pytest.fixture
 def table(small, tmp_path):
     """The same as a CSV file with names."""
-    lines = ["plant,a,b,c,d,e"]
-    for number, row in enumerate(small.tolist()):
-        lines.append(",".join([f"p{number}", *("NA" if x != x else f"{x:.3f}" for x in row)]))
     path = tmp_path / "plants.csv"
-    path.write_text("\n".join(lines) + "\n")
+    frame = pd.DataFrame(small, [f"p{number}" for number in range(12)], list("abcde"))
+    frame.to_csv(path, float_format="%.3f", na_rep="NA", index_label="plant")
     return path

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -52,26 +51,15 @@ def test_help_of_each_command_has_an_example_that_parses(command):
         assert set(re.findall(r"--[a-z-]+", example)) <= set(re.findall(r"--[a-z-]+", shown))
 
 
-def test_options_in_the_docs_exist():
-    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    used = re.findall(r"^\$ (?:cat \S+ \| )?bnmf (\w+)(.*)$", page, re.MULTILINE)
-    assert {command for command, _ in used} >= {"demo", "impute", "fit", "transform", "rank"}
-    for command, arguments in used:
-        shown = runner.invoke(cli.app, [command, "--help"]).stdout
-        assert set(re.findall(r"--[a-z-]+", arguments)) <= set(re.findall(r"--[a-z-]+", shown))
-
-
-def test_names_of_priors_and_noises_are_those_of_the_package():
-    shown = runner.invoke(cli.app, ["fit", "--help"]).stdout
-    names = {*LEARNED, *MODELS, *Noise.by_name} - {"known"}
-    assert all(re.search(rf"\b{name}\b", shown) for name in names)
-
-
-def test_shell_completion_knows_commands_and_choices():
+def test_help_and_shell_completion_know_commands_and_choices():
     def completed(words):
         variables = {"_BNMF_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()))}
         return runner.invoke(cli.app, [], prog_name="bnmf", env=variables).stdout.split()
 
+    priors, noises = [*LEARNED, *MODELS], [name for name in Noise.by_name if name != "known"]
+    shown = runner.invoke(cli.app, ["fit", "--help"]).stdout
+    assert all(re.search(rf"\b{name}\b", shown) for name in (*priors, *noises))
     assert completed("bnmf ") == COMMANDS
-    assert completed("bnmf fit --noise ") == [name for name in Noise.by_name if name != "known"]
+    assert completed("bnmf fit --prior ") == priors
+    assert completed("bnmf fit --noise ") == noises
     assert completed("bnmf fit --offset ") == ["auto", "learned", "both", "min", "mean", "none"]

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -49,10 +50,9 @@ def test_numbers_and_conclusion_of_check_table(program, calls, table, options):
 
 
 def test_worst_columns_are_shown_by_name_in_80_columns(program, calls, tmp_path):
-    X = np.random.default_rng(0).random((80, 16)).round(3)
     names = [f"a question of a survey that has many words, number {number}" for number in range(16)]
-    lines = [",".join(f'"{name}"' for name in names), *(",".join(map(str, row)) for row in X.tolist())]
-    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    frame = pd.DataFrame(np.random.default_rng(0).random((80, 16)).round(3), columns=names)
+    frame.to_csv(tmp_path / "x.csv", index=False)
     result = program("check", tmp_path / "x.csv", "--repeats", "1", "--by-column")
     shown = result.stdout.split("columns that bnmf predicts worst")[1]
     listed = re.findall(r"^a question.*….*, number (\d+)  +(\S+) +(\d+) of (\d+)$", shown, re.MULTILINE)
@@ -83,8 +83,8 @@ def test_every_column_of_a_narrow_table_and_notes_are_shown(program, calls, tabl
 
 
 def test_triples_and_sparse_files(program, calls, small, tmp_path):
-    lines = [f"r{i},c{j},{small[i, j]}" for i, j in np.argwhere(~np.isnan(small)).tolist()]
-    (tmp_path / "t.csv").write_text("\n".join(["row,column,value", *lines]) + "\n")
+    listed = pd.DataFrame(small, columns=[f"c{j}" for j in range(5)]).stack().dropna().rename("value")
+    listed.to_csv(tmp_path / "t.csv", index_label=["row", "column"])
     program("check", tmp_path / "t.csv", "--triples", "--repeats", "1")
     assert set(calls[0][1].by_column.index) == {f"c{j}" for j in range(5)}
     sp.save_npz(tmp_path / "s.npz", sp.csr_matrix(np.nan_to_num(small)))
@@ -95,16 +95,10 @@ def test_triples_and_sparse_files(program, calls, small, tmp_path):
 
 @pytest.mark.parametrize("triples", [False, True])
 def test_limits_are_passed_on(program, calls, small, tmp_path, triples, monkeypatch):
-    given = []
-    plain = checking.check_table
-    monkeypatch.setattr(checking, "check_table", lambda X, **more: given.append(more) or plain(X, **more))
-    cells = {(i, j): "<0.2" if x < 0.2 else f"{x}" for (i, j), x in np.ndenumerate(small) if x == x}
-    lines = [f"r{i},c{j},{cell}" for (i, j), cell in cells.items()]
-    if not triples:
-        lines = [",".join(cells.get((i, j), "") for j in range(5)) for i in range(12)]
-    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    options = ("--triples",) if triples else ("--no-header",)
-    program("check", tmp_path / "t.csv", *options, "--repeats", "1")
-    np.testing.assert_array_equal(
-        np.sort(given[0]["upper"][np.isfinite(given[0]["upper"])]), [0.2] * (small < 0.2).sum()
-    )
+    given, plain = [], checking.check_table
+    monkeypatch.setattr(checking, "check_table", lambda X, **more: given.append(more["upper"]) or plain(X, **more))
+    frame = pd.DataFrame(small).astype(object).mask(small < 0.2, "<0.2")
+    frame = frame.stack().dropna().reset_index() if triples else frame
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    program("check", tmp_path / "t.csv", "--repeats", "1", *["--triples"] * triples)
+    assert given[0][np.isfinite(given[0])].tolist() == [0.2] * (small < 0.2).sum()

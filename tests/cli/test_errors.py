@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bnmf import BayesianNMF
+from bnmf.cli.outcome import one_line
 
 FILES = {
     "bad.csv": "a,b\n1,2\n3,oops\n4,5\n",
@@ -55,14 +56,8 @@ ERRORS = {
     "impute words.csv -o f.csv --kind wrong=whole": (2, "there is no column 'wrong'"),
     "impute words.csv -o f.csv --kind age": (2, "--kind is COLUMN=KIND"),
     "impute words.csv -o f.csv --kind age=0..x": (2, "--kind takes bounds as numbers"),
-    "impute words.csv -o f.csv --kind age=yes": (
-        2,
-        "--kind is number, nonnegative, whole, ordered, binary, categorical",
-    ),
-    "impute words.csv -o f.csv --kind size=ordered": (
-        2,
-        "column 'size' holds words: it is categorical, binary, or has",
-    ),
+    "impute words.csv -o f.csv --kind age=yes": (2, "--kind is number, nonnegative, whole, ordered, binary, cat"),
+    "impute words.csv -o f.csv --kind size=ordered": (2, "column 'size' holds words: it is categorical, binary, or"),
     "impute words.csv -o f.csv --ignore wrong": (1, "there is no column 'wrong'"),
     "impute words.csv -o f.csv --upper sex=1": (1, "limits are for columns of numbers, and 'sex' holds words"),
     "impute words.csv -o f.csv --kind age=whole --triples": (2, "--kind does not go with --triples"),
@@ -92,6 +87,12 @@ def test_errors_are_one_line(program, monkeypatch, table, call):
     result = program.fails(message, *shlex.split(call), code=code)
     assert "\x1b" not in result.output
     assert {name: os.stat(name).st_mtime_ns for name in os.listdir()} == before
+
+
+def test_other_errors_are_one_line():
+    unwritten = PermissionError(13, "Permission denied", "out/.W.csv.41-7.tmp")
+    assert one_line(unwritten) == "out/W.csv: Permission denied"
+    assert one_line(KeyError("x")) == "KeyError: 'x' (--debug shows where)"
 
 
 def test_debug_shows_where_an_error_came_from(program, table, tmp_path):

@@ -3,10 +3,10 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bnmf.tables import read_table
-from bnmf.tables.table import TableError
 
 SHORT = ("--chains", "2", "--burn-in", "20", "--draws", "10", "-k", "2")
 
@@ -14,36 +14,12 @@ SHORT = ("--chains", "2", "--burn-in", "20", "--draws", "10", "-k", "2")
 @pytest.fixture
 def water(small, tmp_path):
     """A table in which small entries of the first column are below 0.5, and large ones of the last above 1."""
-    lines = ["site;lead;b;c;d;iron"]
-    for number, row in enumerate(small.tolist()):
-        cells = ["NA" if x != x else f"{x:.3f}".replace(".", ",") for x in row]
-        cells[0] = "<0,5" if row[0] < 0.5 else cells[0]
-        cells[4] = "≥ 1" if row[4] > 1.0 else cells[4]
-        lines.append(";".join([f"s{number}", *cells]))
+    frame = pd.DataFrame(small, columns=["lead", "b", "c", "d", "iron"]).astype(object)
+    frame.loc[small[:, 0] < 0.5, "lead"] = "<0.5"
+    frame.loc[small[:, 4] > 1.0, "iron"] = "≥ 1"
     path = tmp_path / "water.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    frame.to_csv(path, na_rep="NA", index_label="site")
     return path
-
-
-def test_cells_with_signs_are_limits(water, small):
-    table = read_table(water)
-    below, above = small[:, 0] < 0.5, small[:, 4] > 1.0
-    assert below.any()
-    assert above.any()
-    np.testing.assert_array_equal(table.upper[below, 0], 0.5)
-    np.testing.assert_array_equal(table.lower[below, 0], -np.inf)
-    np.testing.assert_array_equal(table.lower[above, 4], 1.0)
-    assert len(table.limits.rows) == below.sum() + above.sum()
-    assert np.isnan(table.values[table.limits.rows, table.limits.columns]).all()
-    assert table.column_names == ["lead", "b", "c", "d", "iron"]
-
-
-@pytest.mark.parametrize("cell", ["<x", "< ", "<1,0", "<inf", "<<1"])
-def test_other_cells_with_signs_are_no_limits(cell, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text(f'a,b\n1,2\n3,4\n5,"{cell}"\n6,7\n')
-    with pytest.raises(TableError, match="is not a number"):
-        read_table(path)
 
 
 def test_impute_fills_limits_within_them(program, short, water, small, tmp_path):
@@ -54,6 +30,8 @@ def test_impute_fills_limits_within_them(program, short, water, small, tmp_path)
     assert f"{n_limited} limits such as" in result.stdout
     names = [out, tmp_path / "filled.lower.csv", tmp_path / "filled.upper.csv"]
     middle, low, high = (read_table(name).values for name in names)
+    assert below.any()
+    assert above.any()
     assert (low[below, 0] >= 0.0).all()
     assert (low <= middle).all()
     assert (middle <= high).all()

@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from bnmf import BayesianNMF, select_rank
+from bnmf.cli.rank import numbers_to_try
 
 SHORT = ("--draws", "20", "--burn-in", "20", "--folds", "2", "--jobs", "1")
 
@@ -26,6 +27,7 @@ def test_negative_numbers_with_an_offset(program, small, tmp_path):
 
 
 def test_numbers_suit_the_table_and_no_warning_of_python_is_shown(program, table):
+    assert [numbers_to_try(None, shape) for shape in ((500, 8), (500, 80))] == [[1, 2, 3, 4, 7], [2, 5, 10, 20]]
     result = program("rank", table, "--draws", "5", "--burn-in", "5", "--folds", "2", "--jobs", "1")
     assert re.findall(r"^(\d+) +-?\d", result.stdout, re.MULTILINE) == ["1", "2", "3", "4"]
     assert set(re.findall(r"^[A-Z]\w+|Warning", result.stderr, re.MULTILINE)) == set()

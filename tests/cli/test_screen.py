@@ -1,15 +1,15 @@
 """What commands say: advice of the verdict names their options, not the parameters of Python."""
 
 import ast
+import inspect
 import re
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import typer
 
 from bnmf import cli
 from bnmf.cli.screen import Screen, as_options
+from bnmf.posterior import notes, verdict
 from bnmf.posterior.verdict import Finding, Verdict
 
 # A fit of the command line keeps its draws.
@@ -29,8 +29,8 @@ def texts():
             for child in ast.iter_child_nodes(node):
                 visit(child)
 
-    for module in ("verdict", "notes"):
-        visit(ast.parse(Path(find_spec(f"bnmf.posterior.{module}").origin).read_text("utf-8")))
+    for module in (verdict, notes):
+        visit(ast.parse(inspect.getsource(module)))
     return sorted(text for text in found - set(FOR_PYTHON_ONLY) if " " in text)
 
 

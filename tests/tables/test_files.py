@@ -5,6 +5,7 @@ import io
 import math
 import sys
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import openpyxl
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from bnmf.tables import TableError, arrays, read_table
-from bnmf.tables.arrays import read_market, read_npy, read_npz, read_parquet, table_bytes
+from bnmf.tables.arrays import read_market, read_npy, read_npz, read_parquet, read_workbook, table_bytes
 from bnmf.tables.cells import ReadOptions
 from bnmf.tables.files import writer
 from bnmf.tables.grid import read_grid
@@ -29,20 +30,11 @@ nan = math.nan
 VALUES = np.array([[0.1, nan, 3.0], [1 / 3, 5e-324, nan]])
 
 
-def npy(values):
-    return content_of(np.save, values)
+npy, sparse_npz, market = (partial(content_of, save) for save in (np.save, sp.save_npz, scipy.io.mmwrite))
 
 
 def npz(**arrays):
     return npz_bytes(arrays)
-
-
-def sparse_npz(matrix):
-    return content_of(sp.save_npz, matrix)
-
-
-def market(matrix):
-    return content_of(scipy.io.mmwrite, matrix)
 
 
 def parquet(frame):
@@ -101,22 +93,19 @@ def test_parquet_fills_keep_index_types_and_other_columns():
     pd.testing.assert_frame_equal(back, frame.assign(b=np.array([0.5, 2.5], np.float32)))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_array_fills_keep_the_precision(dtype):
-    values = np.array([[0.1, nan]], dtype)
-    for read, content, name in ((read_npy, npy(values), None), (read_npz, npz(Y=values), "Y")):
-        back = np.load(io.BytesIO(filled(read(content, ReadOptions()), 2.0)))
-        back = back if name is None else back[name]
-        assert back.dtype == dtype
-        np.testing.assert_array_equal(back, np.array([[0.1, 2.0]], dtype))
+def test_array_fills_keep_the_precision():
+    values, expected = np.array([[0.1, nan]], np.float32), np.array([[0.1, 2.0]], np.float32)
+    back = np.load(io.BytesIO(filled(read_npy(npy(values), ReadOptions()), 2.0)))
+    np.testing.assert_array_equal(back, expected, strict=True)
+    back = np.load(io.BytesIO(filled(read_npz(npz(Y=values), ReadOptions()), 2.0)))["Y"]
+    np.testing.assert_array_equal(back, expected, strict=True)
     whole = read_npy(npy(np.array([[0, 3]])), ReadOptions(["0"]))  # real where they are filled
     np.testing.assert_array_equal(np.load(io.BytesIO(filled(whole, 1.5))), [[1.5, 3]])
 
 
-@pytest.mark.parametrize("write", [sparse_npz, market])
-def test_sparse_fills_are_stored_and_zeros_stay_unstored(write):
+@pytest.mark.parametrize(("write", "read"), [(sparse_npz, read_npz), (market, read_market)])
+def test_sparse_fills_are_stored_and_zeros_stay_unstored(write, read):
     matrix = sp.csr_array(np.array([[1.0, 0.0], [nan, 2.0]]))
-    read = read_npz if write is sparse_npz else read_market
     table = read(write(matrix), ReadOptions())
     back = read(filled(table, 0.25), ReadOptions())
     np.testing.assert_array_equal(back.values.toarray(), [[1, 0], [0.25, 2]])
@@ -224,11 +213,8 @@ def test_words_are_read_filled_and_converted(kind, to, tmp_path):
     """Words, truth values and dates of every kind of file; columns that are left out are there again."""
     source, out = tmp_path / f"t{kind}", tmp_path / f"out{to}"
     cells = [list(MIXED.columns), *MIXED.astype(object).where(MIXED.notna(), None).to_numpy().tolist()]
-    {
-        ".csv": lambda: MIXED.to_csv(source, index=False),
-        ".xlsx": lambda: source.write_bytes(workbook(cells)),
-        ".parquet": lambda: MIXED.to_parquet(source),
-    }[kind]()
+    contents = {".csv": MIXED.to_csv(index=False).encode(), ".xlsx": workbook(cells), ".parquet": parquet(MIXED)}
+    source.write_bytes(contents[kind])
     table = read_table(source, words=[], ignore=["when"])
     assert "words recur in column 'sex', so it is data: --row-names takes it as names" in table.notes
     assert table.column_names == ["sex", "age", "size", "ok"]
@@ -252,27 +238,26 @@ def test_words_are_read_filled_and_converted(kind, to, tmp_path):
             writer(table, other, source)
 
 
-def test_decimal_commas_are_kept_in_other_text(tmp_path):
-    (tmp_path / "t.tsv").write_text("a\tb\n1,50\t\n2\t3,25\n")
-    table = read_table(tmp_path / "t.tsv")
+def test_decimal_commas_are_kept_in_other_text():
+    table = read_grid("a\tb\n1,50\t\n2\t3,25\n", ReadOptions())
     assert filled(writer(table, "f.csv", "t.tsv"), 0.5) == b"a;b\n1,50;0,5\n2;3,25\n"
 
 
-@pytest.mark.parametrize("kind", ["gzip", "two members", "npz", "parquet"])
-def test_compressed_files_have_a_limit(kind, tmp_path, monkeypatch):
+def test_compressed_files_have_a_limit(tmp_path, monkeypatch):
     zeros = np.zeros((1000, 100))
-    content = {
+    contents = {
         "gzip": gzip.compress(b"0,0,0\n" * 110_000),
         "two members": gzip.compress(b"0,0,0\n" * 90_000) * 2,
         "npz": npz_bytes({"X": zeros}, compressed=True),
         "parquet": parquet(pd.DataFrame(zeros, columns=[f"c{i}" for i in range(100)])),
-    }[kind]
-    path = tmp_path / "t"
-    path.write_bytes(content)
-    assert read_table(path).n_observed
+    }
+    for kind, content in contents.items():
+        (tmp_path / kind).write_bytes(content)
+        assert read_table(tmp_path / kind).n_observed
     monkeypatch.setattr(arrays.memory, "available", lambda: 8 * 600_000)
-    with pytest.raises(TableError, match=r"uncompressed it takes more than 585.9 kB, an eighth of the free memory"):
-        read_table(path)
+    for kind in contents:
+        with pytest.raises(TableError, match=r"uncompressed it takes more than 585.9 kB, an eighth of the free memory"):
+            read_table(tmp_path / kind)
 
 
 @pytest.mark.parametrize(
@@ -303,20 +288,16 @@ def test_errors_name_the_file(content, message, tmp_path):
         read_table(path)
 
 
-def test_empty_cells_of_one_column_are_missing_entries(tmp_path):
-    path = tmp_path / "t.xlsx"
-    path.write_bytes(workbook([[None], ["a"], [1], [None], [3]]))
-    table = read_table(path)
+def test_empty_cells_of_one_column_are_missing_entries():
+    table = read_workbook(workbook([[None], ["a"], [1], [None], [3]]), ReadOptions())
     np.testing.assert_array_equal(table.values, [[1.0], [nan], [3.0]])
-    path.write_bytes(table.render(Fills(np.array([1]), np.array([0]), np.array([2.0]))))
-    np.testing.assert_array_equal(read_table(path).values, [[1.0], [2.0], [3.0]])
+    np.testing.assert_array_equal(read_workbook(filled(table, 2.0), ReadOptions()).values, [[1.0], [2.0], [3.0]])
 
 
-def test_zeros_that_may_fill_up_diagonals(tmp_path):
-    path = tmp_path / "table.npz"
-    path.write_bytes(sparse_npz(sp.dia_array(np.diag([1.0, 0.0, 2.0]))))
-    with pytest.raises(TableError, match=r"table.npz: X is of the sparse format 'dia' and stores zeros"):
-        read_table(path, unstored="missing")
+def test_zeros_that_may_fill_up_diagonals():
+    content = sparse_npz(sp.dia_array(np.diag([1.0, 0.0, 2.0])))
+    with pytest.raises(TableError, match=r"X is of the sparse format 'dia' and stores zeros"):
+        read_npz(content, ReadOptions(unstored="missing"))
 
 
 @pytest.mark.parametrize(("kind", "module"), [(".parquet", "pyarrow"), (".xlsx", "openpyxl")])
@@ -342,10 +323,8 @@ NUMBERS = st.one_of(st.just(nan), st.floats(allow_nan=False, allow_infinity=Fals
 
 @st.composite
 def tables(draw):
-    shape = draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
-    values = draw(hnp.arrays(float, shape, elements=NUMBERS))
-    rows = draw(st.lists(NAMES.map("row {}".format), min_size=shape[0], max_size=shape[0]))
-    columns = draw(st.lists(NAMES.map("column {}".format), min_size=shape[1], max_size=shape[1]))
+    values = draw(hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=NUMBERS))
+    rows, columns = ([f"{side} {draw(NAMES)}" for _ in range(n)] for side, n in zip("rc", values.shape, strict=True))
     return values, rows, columns
 
 

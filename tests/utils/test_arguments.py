@@ -99,10 +99,7 @@ def test_seeds_and_their_sources():
     assert as_seed(np.random.RandomState(3)) == np.random.RandomState(3).randint(LIMIT)
     assert as_seed(np.random.default_rng(3)) == np.random.default_rng(3).integers(LIMIT)
     for source in (np.random.RandomState(3), np.random.default_rng(3)):
-        first, second = as_seed(source), as_seed(source)
-        assert first != second  # the source advances
-        assert type(first) is int
-        assert 0 <= first < LIMIT
+        assert as_seed(source) != as_seed(source)  # the source advances
     rng = np.random.default_rng(3)
     assert as_generator(rng) is rng
     assert as_generator(11).random() == np.random.default_rng(11).random()
@@ -122,14 +119,6 @@ def test_none_takes_the_global_generator():
         np.random.set_state(state)  # noqa: NPY002
 
 
-class Derived(pd.DataFrame):
-    pass
-
-
-class DataFrame:
-    pass
-
-
 def test_data_frames():
-    found = [is_pandas(X, "DataFrame") for X in (pd.DataFrame(), Derived([[1.0]]), DataFrame(), pd.Series([1.0]))]
-    assert found == [True, True, False, False]
+    derived, other = type("Derived", (pd.DataFrame,), {}), type("DataFrame", (), {})
+    assert [is_pandas(X, "DataFrame") for X in (derived(), pd.Series([1.0]), other())] == [True, False, False]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bnmf.cli import options
-from bnmf.cli.outcome import Debug, WrongUse, command
+from bnmf.cli.outcome import WrongUse, command
 from bnmf.cli.sampling import check_values
 from bnmf.cli.screen import Screen, as_options
 
@@ -37,7 +37,6 @@ def check(
     max_time: options.MaxTime = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
-    debug: Debug = False,
 ) -> None:
     """Check whether bnmf is the right tool for a table.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bnmf.cli.outcome import Debug, command
+from bnmf.cli.outcome import command
 from bnmf.cli.sampling import fitted
 from bnmf.cli.screen import Screen
 
@@ -17,7 +17,6 @@ def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for the picture and the report.")] = Path(
         "demo"
     ),
-    debug: Debug = False,
 ) -> None:
     """Hide a fifth of three tables, fill them again, and compare with the imputers of scikit-learn.
 
@@ -57,12 +56,13 @@ def demo(
     shown = tables["breast cancer"]
     screen.say("\nThe hidden entries of breast cancer with their intervals, for the picture:")
     picture, report = out / "demo.png", out / "report.html"
-    demonstration.draw(checks, shown, fitted(demonstration.seen(shown), screen, **settings), picture)
+    posterior = fitted(BayesianNMF(**settings), demonstration.seen(shown), screen)
+    demonstration.draw(checks, shown, posterior, picture)
     table = demonstration.seen(demonstration.cultivars())
     screen.say("\nThe wines as sums of three nonnegative components, for the report:")
     options: Any = {"n_components": 3, "offset": "min", "noise": "column", "n_draws": 400}
     options |= {"random_state": 0, "n_jobs": -1}
-    posterior = fitted(table, screen, **options)
+    posterior = fitted(BayesianNMF(**options), table, screen)
     screen.judge(posterior.verdict)
     screen.explain(
         f"The largest component of a wine tells its cultivar, which the fit has not seen, for "

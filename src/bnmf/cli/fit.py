@@ -11,7 +11,7 @@ import typer
 from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
-from bnmf.cli.outcome import Debug, Interrupted, WrongUse, command
+from bnmf.cli.outcome import Interrupted, WrongUse, command
 from bnmf.cli.sampling import check_values, fitted, fitted_by, judge, longer
 from bnmf.cli.screen import Screen
 
@@ -57,7 +57,6 @@ def fit(
         ),
     ] = None,
     resume: Annotated[bool, options.option("--resume", "Resume the fit in DIR, or take more draws.")] = False,
-    debug: Debug = False,
 ) -> None:
     """Factorise a table: predictions, components, and a report.
 
@@ -95,10 +94,10 @@ def fit(
     else:
         directory.check_unused()
         settings = {"bnmf": __version__, "data": str(data), "unstored": None, **given}
-    _model(settings, directory, jobs)  # which raises errors before the table is read
+    model = _model(settings, directory, jobs)  # which raises errors before the table is read
     if scheduler is not None:
         settings |= {"scheduler": scheduler} | ({} if resume else {"triples": reading.triples})
-        posterior = _fit_parts(settings, directory, screen, jobs, how)
+        posterior = _fit_parts(model, settings, directory, screen, how)
     else:
         table = directory.table() if resume else reading.table(data)  # type: ignore[arg-type]
         if resume and data is not None and not _same(reading.table(data), table):
@@ -109,9 +108,15 @@ def fit(
         else:
             settings |= _for_triples(context, screen) if reading.triples else {}
             settings["unstored"] = table.unstored
-            _check(table, settings, _model(settings, directory, jobs))
+            model = _model(settings, directory, jobs)
+            check_values(table, settings["data"], negative=model.takes_negative)
+            if model.offset in ("min", "mean") and table.has_implicit_zeros:
+                raise ValueError(
+                    f"--offset {model.offset} would store every zero of a sparse table: leave it out, or use "
+                    "--unstored missing"
+                )
             directory.begin(table, settings)
-        posterior = fitted(table, screen, f"{KEPT} {how}", **_parameters(settings, directory, jobs))
+        posterior = fitted(model, table, screen, f"{KEPT} {how}")
     try:
         more = longer(settings["max_time"]) if settings["draws"] == "auto" else "--draws auto"
         judge(posterior, screen, f"Take more draws with: {how} {more}")
@@ -137,18 +142,19 @@ def _model(settings: dict[str, Any], directory: FitDirectory, jobs: int | None) 
     """Return the model of a fit, or raise an error about its parameters."""
     from bnmf.estimator import BayesianNMF
 
-    model = BayesianNMF(**_parameters(settings, directory, jobs))
+    model = BayesianNMF(
+        settings["components"],
+        **options.model_parameters(*(settings[name] for name in ("prior", "noise", "scale", "offset"))),
+        n_chains=settings["chains"],
+        burn_in=settings["burn_in"],
+        n_draws=settings["draws"],
+        max_time=settings["max_time"],
+        random_state=settings["seed"],
+        n_jobs=jobs or -1,
+        checkpoint=directory.checkpoint,
+    )
     model.check_parameters()
     return model
-
-
-def _check(table: Table, settings: dict[str, Any], model: BayesianNMF) -> None:
-    check_values(table, settings["data"], negative=model.takes_negative)
-    if settings["offset"] in ("min", "mean") and table.has_implicit_zeros:
-        raise ValueError(
-            f"--offset {settings['offset']} would store every zero of a sparse table: leave it out, or use --unstored "
-            "missing"
-        )
 
 
 def _changed(context: typer.Context, directory: FitDirectory, given: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +183,7 @@ def _same(a: Table, b: Table) -> bool:
 
 
 def _fit_parts(
-    settings: dict[str, Any], directory: FitDirectory, screen: Screen, jobs: int | None, how: str
+    model: BayesianNMF, settings: dict[str, Any], directory: FitDirectory, screen: Screen, how: str
 ) -> Posterior:
     """Return the posterior of a directory of Parquet parts, which are not copied, on a Dask cluster."""
     from bnmf.distributed import ClusterLost, read_blocks, read_triples
@@ -193,22 +199,8 @@ def _fit_parts(
         directory.write_settings(settings)
         screen.say(f"Connected to {settings['scheduler']}: {n_threads} threads.")
         X = read_triples(parts) if settings["triples"] else read_blocks(parts)
-        parameters = _parameters(settings, directory, jobs) | {"unstored": settings["unstored"]}
+        model.set_params(unstored=settings["unstored"])
         try:
-            return fitted_by(lambda model: model.fit(X), screen, f"{KEPT} {how}", **parameters)
+            return fitted_by(lambda model: model.fit(X), model, screen, f"{KEPT} {how}")
         except ClusterLost as error:
             raise ValueError(f"{error}. {KEPT} {how}") from None
-
-
-def _parameters(settings: dict[str, Any], directory: FitDirectory, jobs: int | None) -> dict[str, Any]:
-    """Return the parameters of BayesianNMF."""
-    return options.model_parameters(*(settings[name] for name in ("prior", "noise", "scale", "offset"))) | {
-        "n_components": settings["components"],
-        "n_chains": settings["chains"],
-        "burn_in": settings["burn_in"],
-        "n_draws": settings["draws"],
-        "max_time": settings["max_time"],
-        "random_state": settings["seed"],
-        "n_jobs": jobs or -1,
-        "checkpoint": directory.checkpoint,
-    }

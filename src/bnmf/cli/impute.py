@@ -6,19 +6,20 @@ import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
-from bnmf.cli.outcome import Debug, WrongUse, command, refuse_inputs
+from bnmf.cli.outcome import WrongUse, command, refuse_inputs
 from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
 from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
 from bnmf.utils.text import counted
 
 if TYPE_CHECKING:
+    from bnmf.estimator import BayesianNMF
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
     from bnmf.utils.typing import Floats, Indices
@@ -66,7 +67,6 @@ def impute(
     max_time: options.MaxTime = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
-    debug: Debug = False,
 ) -> None:
     """Fill the missing entries of a table.
 
@@ -89,7 +89,10 @@ def impute(
     """
     import numpy as np
 
+    from bnmf.estimator import BayesianNMF
     from bnmf.imputer import ANY_TABLE
+    from bnmf.tables import TableError
+    from bnmf.tables.files import LISTS, ending, writer
 
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
@@ -99,13 +102,14 @@ def impute(
     if str(out) == "-" and (ends or numbered):
         raise WrongUse("--interval and --imputations write more files, so -o must name a file")
     outputs = [out, *ends, *numbered, *([cells] if cells else [])]
+    if cells and ending(cells) not in LISTS:
+        raise WrongUse(f"--cells is a file of one of the kinds {', '.join(LISTS)}, got {cells}")
     if len(set(outputs)) < len(outputs):
         raise WrongUse(f"{cells} would be written twice: choose another name for --cells")
     refuse_inputs(outputs, [data, *(fit.glob("*") if fit else ())])
     for path in outputs:
         _check_writable(path)
-    sampling: dict[str, Any] = {"n_components": components, "n_draws": "auto", "max_time": max_time}
-    sampling |= {"random_state": seed, "n_jobs": jobs or -1}
+    model = BayesianNMF(components, n_draws="auto", max_time=max_time, random_state=seed, n_jobs=jobs or -1)
     kinds = kinds_of(kind or ())
     if kinds and (fit or reading.triples):
         raise WrongUse(f"--kind does not go with {'--fit' if fit else '--triples'}: its columns are of numbers")
@@ -116,34 +120,40 @@ def impute(
     if fit is None:
         check_values(table, data, negative=True)
     table = _without_the_unfillable(table, kinds, screen)
-    output = _output(table, out, data, cells)
+    try:
+        output = writer(table, out, data)
+    except TableError as error:
+        raise WrongUse(str(error)) from None
     rows, columns = _fillable(table)
-    limits, asked = _limits_at(table, rows, columns), (prob, imputations, seed)
+    limits, n_ends = table.limits.at(rows, columns), 2 * (prob is not None)
+    # Of each entry its mean, the ends of its interval, and draws.
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
-        found = Values([], ([], []), [[]] * imputations)
+        found: Sequence[Any] = [[]] * (1 + n_ends + imputations)
     elif fit is not None:
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
-        found = _numbers(posterior, rows, order[columns], limits, *asked)
+        found = _numbers(posterior, rows, order[columns], limits, prob, imputations, seed)
     elif kinds or table.words:
-        found = _by_kinds(table, kinds, screen, sampling, (rows, columns), prob, imputations)
+        found = _by_kinds(model.set_params(**ANY_TABLE), table, kinds, screen, (rows, columns), prob, imputations)
     else:
         # Subtracting means would store every zero of a sparse table.
         ratings = options.RATINGS | {"prior": "normal"}
         settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
-        posterior = fitted(table, screen, **settings, **sampling)
+        posterior = fitted(model.set_params(**settings), table, screen)
         judge_predictions(posterior, screen, max_time)
-        found = _numbers(posterior, rows, columns, limits, *asked)
-    files = [(out, found.mean), *zip(ends, found.ends, strict=False), *zip(numbered, found.copies, strict=True)]
-    for path, values in files:
+        found = _numbers(posterior, rows, columns, limits, prob, imputations, seed)
+    written = found if ends else [found[0], *found[1 + n_ends :]]
+    for path, values in zip([out, *ends, *numbered], written, strict=True):
         _write(path, output, rows, columns, values)
     if cells:
-        _write_cells(cells, table, rows, columns, found.mean, *found.ends)
+        _write_cells(cells, table, rows, columns, *found[: 1 + n_ends])
     if str(out) != "-":
         n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
         screen.say(f"Filled {entries}: {out}", style="bold")
-        if n_cut := _n_cut(table):
+        of = table.limits
+        n_cut = int(np.isfinite(table.values[of.rows, of.columns]).sum()) if len(of) else 0
+        if n_cut:
             are = "is" if n_cut == 1 else "are"
             screen.say(f"{counted(n_cut, 'number')} at --capped or --floored {are} written back as recorded.")
     if ends:
@@ -159,8 +169,6 @@ def impute(
 
 def kinds_of(given: Sequence[str]) -> dict[str, Any]:
     """Return the kinds that COLUMN=KIND names: a word, bounds such as 0..100, or categories such as low<mid<high."""
-    if not given:
-        return {}
     from bnmf.columns import KINDS
 
     found: dict[str, Any] = {}
@@ -221,38 +229,11 @@ def _fillable(table: Table) -> tuple[Indices, Indices]:
     """Return the entries to fill: not those of a column without any observed entry, whose values would be made up."""
     rows, columns = table.to_fill()
     known = table.counts()[1] > 0
-    if table.limits is not None:
-        known[table.limits.columns] = True
+    known[table.limits.columns] = True
     return rows[known[columns]], columns[known[columns]]
 
 
-def _n_cut(table: Table) -> int:
-    """Return how many entries with limits have a number in the table, which is written back."""
-    import numpy as np
-
-    if table.limits is None:
-        return 0
-    values = table.values[table.limits.rows, table.limits.columns]
-    return int((~np.isnan(np.asarray(values))).sum())
-
-
 # --- by what
-
-
-class Values(NamedTuple):
-    """Values for the entries to fill: means, the lower and the upper ends of intervals, and draws."""
-
-    mean: Any
-    ends: Any
-    copies: Any
-
-
-def _limits_at(table: Table, rows: Indices, columns: Indices) -> tuple[Floats, Floats]:
-    """Return the limits of entries, NaN for those without."""
-    import numpy as np
-
-    none = np.full(len(rows), np.nan)
-    return (none, none) if table.limits is None else table.limits.at(rows, columns)
 
 
 def _numbers(
@@ -263,7 +244,7 @@ def _numbers(
     prob: float | None,
     n_copies: int,
     seed: int,
-) -> Values:
+) -> list[Floats]:
     """Return the values of entries of a fit of numbers; each copy is from one draw of the factors, with noise."""
     import numpy as np
 
@@ -279,24 +260,23 @@ def _numbers(
     ends = () if prob is None else values(lambda draws: number.ends(draws, prob), 2)
     chosen = rng.permutation(n_draws)[:n_copies]
     copies = values(lambda draws: number.draw(draws, rng), n_copies, chosen) if n_copies else ()
-    return Values(values(number.predict, 1)[0], ends, copies)
+    return [*values(number.predict, 1), *ends, *copies]
 
 
 def _by_kinds(
+    model: BayesianNMF,
     table: Table,
     kinds: dict[str, Any],
     screen: Screen,
-    sampling: dict[str, Any],
     at: Any,
     prob: float | None,
     n_copies: int,
-) -> Values:
+) -> list[Any]:
     """Fit a table by the kinds of its columns, and return the values of entries; categories have no intervals."""
-    from bnmf.imputer import ANY_TABLE, NMFImputer
+    from bnmf.imputer import NMFImputer
 
     X = table.frame()
-    limited = set() if table.limits is None else set(table.limits.columns.tolist())
-    for column in set(range(X.shape[1])) - limited - table.words.keys():
+    for column in set(range(X.shape[1])) - set(table.limits.columns.tolist()) - table.words.keys():
         if not (X.iloc[:, column] % 1 > 0).any():  # numbers without limits that are all whole
             X.isetitem(column, X.iloc[:, column].astype("Int64").array)
     imputer = NMFImputer(kinds=kinds, keep_empty_features=True)
@@ -305,12 +285,11 @@ def _by_kinds(
     def fit(model: Any) -> Any:
         return imputer.set_params(estimator=model).fit(X, **limits).estimator_
 
-    judge_predictions(fitted_by(fit, screen, **ANY_TABLE, **sampling), screen, sampling["max_time"])
+    judge_predictions(fitted_by(fit, model, screen), screen, model.max_time)
     ends = () if prob is None else imputer.interval(X, prob, **limits)
-    seed = sampling["random_state"]
+    seed = model.random_state
     copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
-    mean, *others = (frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies))
-    return Values(mean, others[: len(ends)], others[len(ends) :])
+    return [frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies)]
 
 
 # --- files
@@ -330,19 +309,6 @@ def _check_writable(out: Path) -> None:
         raise WrongUse(f"there is no directory {out.parent}")
     if not os.access(out.parent, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out))
-
-
-def _output(table: Table, out: Path, data: Path, cells: Path | None) -> Table:
-    """Return the table in the kind of file that the name of the output asks for."""
-    from bnmf.tables import TableError
-    from bnmf.tables.files import LISTS, ending, writer
-
-    try:
-        if cells is not None and ending(cells) not in LISTS:
-            raise TableError(f"--cells is a file of one of the kinds {', '.join(LISTS)}, got {cells}")
-        return writer(table, out, data)
-    except TableError as error:
-        raise WrongUse(str(error)) from None
 
 
 def _write(path: Path, table: Table, rows: Indices, columns: Indices, values: Any) -> None:

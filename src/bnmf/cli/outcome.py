@@ -17,6 +17,7 @@ FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 """Exit codes; 0 is done."""
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.", show_default=False)]
+"""The option that every command has."""
 
 
 class WrongUse(Exception):
@@ -41,7 +42,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     parameters, groups = _expanded(function)
 
     @functools.wraps(function)
-    def run(**options: Any) -> None:
+    def run(*, debug: bool, **options: Any) -> None:
         for name, group in groups.items():
             options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         with warnings.catch_warnings():
@@ -51,12 +52,12 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
                 raise
             except KeyboardInterrupt as interrupt:
-                if options["debug"]:
+                if debug:
                     raise
                 typer.echo(f"\n{interrupt if isinstance(interrupt, Interrupted) else 'Interrupted.'}", err=True)
                 raise typer.Exit(INTERRUPTED) from None
             except Exception as error:
-                if options["debug"]:
+                if debug:
                     raise
                 typer.echo(f"Error: {one_line(error)}", err=True)
                 raise typer.Exit(WRONG_USE if isinstance(error, WrongUse) else FAILED) from None
@@ -77,10 +78,12 @@ def _expanded(function: Callable[..., None]) -> tuple[list[inspect.Parameter], d
         if is_dataclass(hints[name]):
             groups[name], members = hints[name], fields(hints[name])
             types = get_type_hints(hints[name], include_extras=True)
-        for each in members:
-            options = {"default": each.default, "annotation": types[each.name]}
-            parameters.append(inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, **options))
-    return parameters, groups
+        parameters += [_keyword(each.name, each.default, types[each.name]) for each in members]
+    return [*parameters, _keyword("debug", False, Debug)], groups
+
+
+def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def one_line(error: Exception | str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bnmf.cli import options
-from bnmf.cli.outcome import Debug, WrongUse, command
+from bnmf.cli.outcome import WrongUse, command
 from bnmf.cli.sampling import check_values
 from bnmf.cli.screen import Screen
 
@@ -50,7 +50,6 @@ def rank(
     draws: Annotated[int, typer.Option("--draws", min=1, metavar="N", help="Draws of each chain.")] = 100,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
-    debug: Debug = False,
 ) -> None:
     """Choose the number of components by how well hidden entries are predicted.
 

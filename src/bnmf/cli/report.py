@@ -8,14 +8,13 @@ from typing import Annotated
 import typer
 
 from bnmf.cli.directory import FitDirectory
-from bnmf.cli.outcome import Debug, command
+from bnmf.cli.outcome import command
 from bnmf.cli.screen import Screen
 
 
 @command
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of bnmf fit.", show_default=False)],
-    debug: Debug = False,
 ) -> None:
     """Write the report of a fit: DIR/report.html.
 

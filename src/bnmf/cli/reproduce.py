@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bnmf.cli.outcome import Debug, Interrupted, command
+from bnmf.cli.outcome import Interrupted, command
 
 
 @command
@@ -28,7 +28,6 @@ def reproduce(
         int | None, typer.Option(min=1, metavar="N", help="Number of parallel processes; by default one per core.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random seed.")] = 0,
-    debug: Debug = False,
 ) -> None:
     """Run the experiments of the paper and compare the results with its printed numbers.
 

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bnmf.cli.outcome import Interrupted
 from bnmf.cli.screen import Screen
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
     """Raise an error if a table has nothing to learn from, or negative numbers that the model does not take."""
     numbers = table.numbers()
-    if table.n_observed == 0 and table.limits is None:
+    if table.n_observed == 0 and not len(table.limits):
         raise ValueError(f"{source}: all entries are missing, so there is nothing to learn from")
     if not negative and (numbers < 0).any():
         raise ValueError(
@@ -29,22 +29,21 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
         )
 
 
-def fitted(table: Table, screen: Screen, how_to_resume: str = "", **parameters: Any) -> Posterior:
+def fitted(model: BayesianNMF, table: Table, screen: Screen, how_to_resume: str = "") -> Posterior:
     """Return the posterior of a table, with its names."""
     from bnmf.inputs import Named
 
     X, limits = Named(table.values, table.row_index, table.column_index), {"lower": table.lower, "upper": table.upper}
-    parameters["unstored"] = table.unstored
-    return fitted_by(lambda model: model.fit(X, **limits), screen, how_to_resume, **parameters)
+    model.set_params(unstored=table.unstored)
+    return fitted_by(lambda model: model.fit(X, **limits), model, screen, how_to_resume)
 
 
 def fitted_by(
-    fit: Callable[[BayesianNMF], BayesianNMF], screen: Screen, how_to_resume: str = "", **parameters: Any
+    fit: Callable[[BayesianNMF], BayesianNMF], model: BayesianNMF, screen: Screen, how_to_resume: str = ""
 ) -> Posterior:
     """Return the posterior of a model that a function fits, or raise an error that says how to resume."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from bnmf.estimator import BayesianNMF
     from bnmf.sampler.run import Ending, InterruptedRunWarning
     from bnmf.utils.text import counted, duration
 
@@ -54,7 +53,7 @@ def fitted_by(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the commands show the verdict
             warnings.simplefilter("ignore", InterruptedRunWarning)
-            model = fit(BayesianNMF(progress=True, **parameters))
+            model = fit(model.set_params(progress=True))
     except KeyboardInterrupt:
         raise interrupted from None
     except TimeoutError:

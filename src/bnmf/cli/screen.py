@@ -92,7 +92,7 @@ def facts_of(table: Table) -> list[str]:
     n_rows, n_columns = table.shape
     of_rows, of_columns = table.counts()
     numbers, n_observed = table.numbers(), int(of_rows.sum())
-    n_limited = 0 if table.limits is None else len(table.limits.rows)
+    n_limited = len(table.limits)
     n_missing = n_rows * n_columns - n_observed - n_limited
     lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
     shown = f"{counted(n_observed, 'entry')} observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
@@ -115,13 +115,11 @@ def facts_of(table: Table) -> list[str]:
     elif zeros >= MANY_ZEROS:
         lines.append(f"{zeros:.0%} of them are zero. Zeros are data: if they mean missing, use --missing 0.")
     if table.asked is not None:
-        limited = np.zeros(0) if table.limits is None else table.limits.at(*table.asked)[0]
-        n_asked = len(table.asked[0]) - int(np.sum(~np.isnan(limited)))
+        n_asked = int(np.isnan(table.limits.at(*table.asked)[0]).sum())
         if n_asked:
             lines.append(f"{counted(n_asked, 'line')} without a value, which bnmf impute fills")
-    if table.limits is not None:
-        np.add.at(of_rows, table.limits.rows, 1)
-        np.add.at(of_columns, table.limits.columns, 1)
+    np.add.at(of_rows, table.limits.rows, 1)
+    np.add.at(of_columns, table.limits.columns, 1)
     then = "a typical row is predicted", "impute leaves it empty"
     sides = ("row", of_rows, table.row_labels), ("column", of_columns, table.column_labels)
     for (what, counts, labels), consequence in zip(sides, then, strict=True):

@@ -10,7 +10,7 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory, component_names
-from bnmf.cli.outcome import Debug, command, refuse_inputs
+from bnmf.cli.outcome import command, refuse_inputs
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def transform(
     *,
     reading: options.Reading,
     seed: options.Seed = 0,
-    debug: Debug = False,
 ) -> None:
     """Weights of new rows in the components of a fit, with their uncertainty.
 
@@ -112,9 +111,8 @@ def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, In
     order = np.array([place[name] for name in table.column_names])
     values = np.full((table.shape[0], n_columns), np.nan)
     values[:, order] = as_dense(table.values, table.unstored) if table.is_sparse else table.values
-    wide = replace(table, values=values, column_names=fitted, limits=None)
-    of = table.limits
-    return wide if of is None else wide.with_limits(of.rows, order[of.columns], of.lower, of.upper), order
+    wide, of = replace(table, values=values, column_names=fitted), table.limits
+    return wide.with_limits(of.rows, order[of.columns], of.lower, of.upper), order
 
 
 def _spread(new: Posterior, interval: float | None) -> dict[str, Floats]:

@@ -116,7 +116,7 @@ class Limits:
     def at(self, rows: Array, columns: Array) -> tuple[Floats, Floats]:
         """Return lower and upper limits at paired positions, NaN where an entry is exact."""
         place = places_in(self.flat, flat(rows, columns, self.shape))
-        return tuple(np.where(place >= 0, side[place], np.nan) for side in (self.lower, self.upper))  # type: ignore[return-value]
+        return np.append(self.lower, np.nan)[place], np.append(self.upper, np.nan)[place]  # the last is of place -1
 
 
 def representatives(lower: Floats, upper: Floats) -> Floats:

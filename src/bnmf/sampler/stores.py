@@ -54,7 +54,7 @@ def stored_bytes(model: Model, schedule: Schedule, dtype: Any) -> int:
 
 
 def traced_shapes(model: Model) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each traced quantity of one draw, by its name in :class:`bnmf.posterior.draws.Draws`."""
+    """Return the shape of each traced quantity of one draw, by its name in :class:`bnmf.Posterior`."""
     none = np.empty((0, 0))
     start = State(none, none, model.noise_model.start(model.data.shape), model.starting_rates, 0.0, 0.0, 0)
     return {name: np.shape(value) for name, value in traced_values(model, start).items()}

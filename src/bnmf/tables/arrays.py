@@ -55,13 +55,10 @@ def rounded(value: Any) -> Any:
 
 def filled_values(values: Any, fills: Fills) -> Any:
     """Return a copy with the fills, in the precision of the values if that is floating."""
-    if isinstance(values, sp.csr_array):
-        return _stored(values, fills)
-    dense = values.copy()
-    if len(fills.values) and dense.dtype.kind != "f":
-        dense = dense.astype(np.float64)
-    dense[fills.rows, fills.columns] = fills.values
-    return dense
+    filled = values.astype(np.float64) if len(fills.values) and values.dtype.kind != "f" else values.copy()
+    with warnings.catch_warnings(action="ignore"):  # of SciPy, that other formats are faster for many entries
+        filled[fills.rows, fills.columns] = fills.values
+    return filled
 
 
 # --- NumPy and SciPy
@@ -94,16 +91,6 @@ def numpy_array(array: Array, ending: str = ".npy", name: str = "X") -> ArrayFil
 MARKET = ArrayFile("sparse Matrix Market file", (".mtx",))
 DENSE_MARKET = ArrayFile("dense Matrix Market file", (".mtx",))
 SPARSE = ArrayFile("sparse matrix of SciPy", (".npz",))
-
-
-def _stored(matrix: sp.csr_array, fills: Fills) -> sp.csr_array:
-    """Return a sparse matrix that stores the fills beside what it stored, but no NaN in their place."""
-    coo = matrix.tocoo()
-    flat = coo.row.astype(np.int64) * matrix.shape[1] + coo.col
-    kept = ~np.isin(flat, np.asarray(fills.rows, np.int64) * matrix.shape[1] + fills.columns)
-    rows, columns = np.concatenate([coo.row[kept], fills.rows]), np.concatenate([coo.col[kept], fills.columns])
-    values = np.concatenate([coo.data[kept], np.asarray(fills.values, float)])
-    return sp.coo_array((values, (rows, columns)), shape=matrix.shape).tocsr()
 
 
 def read_npy(content: bytes, options: ReadOptions) -> Table:
@@ -177,8 +164,8 @@ def _sparse_arrays(matrix: Any) -> dict[str, Array]:
 def table_bytes(table: Table) -> bytes:
     """Return any table as an .npz file that :func:`read_npz` reads, for keeping beside its fit."""
     arrays = _sparse_arrays(table.values) if table.is_sparse else {"X": table.values}
-    if table.limits is not None:
-        of = table.limits
+    of = table.limits
+    if len(of):
         arrays |= dict(zip(LIMIT_ARRAYS, (of.rows, of.columns, of.lower, of.upper), strict=True))
     return npz_bytes(arrays | _name_arrays(table), compressed=True)
 

@@ -146,8 +146,7 @@ def csv_text(records: Iterable[Sequence[str]], delimiter: str = ",", line_end: s
     return buffer.getvalue()
 
 
-def grid_bytes(values: Floats, row_names: Sequence[str], column_names: Sequence[str]) -> bytes:
+def grid_bytes(values: Floats, row_names: list[str], column_names: list[str]) -> bytes:
     """Return results as CSV with a header and row names, numbers with six digits."""
-    rows = zip(row_names, values.tolist(), strict=True)
-    body = ([name, *("" if x != x else written(x) for x in row)] for name, row in rows)
-    return csv_text([["", *column_names], *body]).encode()
+    frame = pd.DataFrame(values, row_names, column_names)
+    return frame.to_csv(float_format=written, lineterminator="\n").encode()

@@ -19,6 +19,7 @@ from bnmf.utils.typing import Bools, Floats, Indices
 
 # Names of columns that an error lists.
 N_LISTED_COLUMNS = 5
+NO_LIMITS = Limits((0, 0), *(np.empty(0, np.intp),) * 2, *(np.empty(0),) * 2)
 
 
 class TableError(ValueError):
@@ -66,8 +67,8 @@ class Table:
         Positions of the entries to fill, if these are not all missing ones.
     notes : list of str
         What a user may want to know about how the file was read.
-    limits : Limits, optional
-        Entries that are only known to lie between limits. Sparse values store them.
+    limits : Limits
+        Entries that are only known to lie between limits, if there are some. Sparse values store them.
     words : dict of int to Series
         Columns that hold words, dates or anything else than numbers, by their positions.
     corner : str, optional
@@ -81,7 +82,7 @@ class Table:
     unstored: str = "zero"
     asked: tuple[Indices, Indices] | None = None
     notes: list[str] = field(default_factory=list)
-    limits: Limits | None = None
+    limits: Limits = NO_LIMITS
     words: dict[int, pd.Series] = field(default_factory=dict)
     corner: str | None = None
 
@@ -109,18 +110,21 @@ class Table:
     @property
     def lower(self) -> Any:
         """Lower limits as `fit` takes them: an array with NaN for other entries, or a sparse matrix; None without."""
-        return None if self.limits is None else self._side(self.limits, self.limits.lower)
+        return self._side(self.limits.lower)
 
     @property
     def upper(self) -> Any:
         """Upper limits as `fit` takes them."""
-        return None if self.limits is None else self._side(self.limits, self.limits.upper)
+        return self._side(self.limits.upper)
 
-    def _side(self, limits: Limits, values: Floats) -> Any:
+    def _side(self, values: Floats) -> Any:
+        at = self.limits.rows, self.limits.columns
+        if not len(values):
+            return None
         if self.is_sparse:
-            return sp.coo_array((values, (limits.rows, limits.columns)), shape=self.shape).tocsr()
+            return sp.coo_array((values, at), shape=self.shape).tocsr()
         side = np.full(self.shape, np.nan)
-        side[limits.rows, limits.columns] = values
+        side[at] = values
         return side
 
     def limited(
@@ -141,10 +145,7 @@ class Table:
         coo = self.values.tocoo() if self.is_sparse else None
         rows, columns = np.indices(self.shape).reshape(2, -1) if coo is None else (coo.row, coo.col)
         stored = self.values.ravel() if coo is None else coo.data
-        low, high = np.full(len(stored), np.nan), np.full(len(stored), np.nan)
-        if self.limits is not None:
-            low, high = self.limits.at(rows, columns)
-            low, high = (np.where(np.isfinite(side), side, np.nan) for side in (low, high))
+        low, high = (np.where(np.isfinite(side), side, np.nan) for side in self.limits.at(rows, columns))
         for given, side in ((lower, low), (upper, high)):
             for name, value in given.items():
                 at = self._in_column(name, columns) & np.isnan(stored) & np.isnan(side)
@@ -162,8 +163,6 @@ class Table:
     def with_limits(self, rows: Indices, columns: Indices, low: Floats, high: Floats) -> Table:
         """Return the table with limits at positions; NaN and infinity stand for no limit."""
         some = np.isfinite(low) | np.isfinite(high)
-        if not some.any():
-            return replace(self, limits=None)
         order = np.lexsort((columns[some], rows[some]))
         low, high = np.where(np.isnan(low), -np.inf, low)[some], np.where(np.isnan(high), np.inf, high)[some]
         rows, columns = rows[some][order], columns[some][order]
@@ -202,13 +201,12 @@ class Table:
             layout=Part(self.layout.description, self.layout.endings, self, kept),
             column_names=self.column_names and [self.column_names[at] for at in kept],
             words={int(place[at]): column for at, column in self.words.items() if place[at] >= 0},
-            limits=None,
         )
         if self.asked is not None:
             rows, columns = (side[place[self.asked[1]] >= 0] for side in self.asked)
             part = replace(part, asked=(rows, place[columns]))
-        of = self.limits and self.limits.where(place[self.limits.columns] >= 0)
-        return part if of is None else part.with_limits(of.rows, place[of.columns], of.lower, of.upper)
+        of, here = self.limits, place[self.limits.columns] >= 0
+        return part.with_limits(of.rows[here], place[of.columns[here]], of.lower[here], of.upper[here])
 
     def refuse_words(self) -> None:
         """Raise an error that names the columns of words, if there are some."""
