@@ -102,7 +102,7 @@ def measure(options: argparse.Namespace) -> None:
         time.sleep(2.0)
         idle = (sent() - before) / (time.perf_counter() - began)
         assert np.array_equal(local.state.W, sharded.state.W)
-        blocks = [len(view.bounds) - 1 for view in sharded.model.data.shards]
+        blocks = [len(view.bounds) - 1 for view in (sharded.model.data.rows, sharded.model.data.columns)]
     print(f"{options.rows:,} x {options.columns:,}, {options.missing:.0%} missing, K = {k}, {blocks} blocks")
     chains = {f"{n_workers} workers of one thread": sharded, f"{n_workers} threads in process": threaded}
     for name, chain in {"one thread in process": local, **chains}.items():

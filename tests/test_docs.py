@@ -6,6 +6,8 @@ import pkgutil
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 
 import click
 import numpy as np
@@ -85,6 +87,27 @@ def test_examples_of_a_page_run(page, elsewhere):
     names = {}
     for block in blocks(read(page), "python"):
         exec(block, names)
+
+
+def test_the_example_of_the_readme_runs(elsewhere):
+    (example,) = blocks(read(ROOT / "README.md"), "python")
+    names = {}
+    exec(example, names)
+    assert (elsewhere / "report.html").exists()
+    assert names["model"].posterior_.summary().verdict.startswith("Predictions: good")
+    assert not names["imputer"].transform(names["table"]).isna().to_numpy().any()
+
+
+def test_tables_of_benchmarks_and_of_the_paper_are_current():
+    for mark, page in {
+        "comparison": "README.md",
+        "benchmarks": "docs/benchmarks.md",
+        "results": "docs/paper.md",
+    }.items():
+        # Without its marks a table would not be checked.
+        assert re.search(rf"<!-- {mark} -->\n\n.*?\| .*?\n\n<!-- /{mark} -->", read(ROOT / page), re.DOTALL)
+    command = [sys.executable, ROOT / "docs" / "update_readme.py", "--check"]
+    assert subprocess.run(command, check=False).returncode == 0
 
 
 @pytest.mark.proof  # the documentation runs them too

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from tests.reference import reference_sample
 
-from benchmarks.peers.timing import timed
+from benchmarks.peers.measures import timed
 
 
 class Reference:

@@ -9,9 +9,8 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS, init_to_value
 
-from benchmarks.peers.effective import worst_ess
+from benchmarks.peers.measures import timed, worst_ess
 from benchmarks.peers.ours import Chain, model_of
-from benchmarks.peers.timing import timed
 
 # λ of the exponential priors, as in prior="gee".
 RATE = 0.1

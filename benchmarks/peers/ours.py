@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.peers.effective import worst_ess
-from benchmarks.peers.timing import timed
+from benchmarks.peers.measures import timed, worst_ess
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
 from bnmf.sampler.gibbs import start, step

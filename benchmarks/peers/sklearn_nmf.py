@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.peers.timing import by_difference
+from benchmarks.peers.measures import by_difference
 
 
 class ScikitLearn:

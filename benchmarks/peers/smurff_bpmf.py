@@ -5,7 +5,7 @@ from typing import Any
 import smurff
 
 from benchmarks.matrices import entries, is_complete
-from benchmarks.peers.timing import timed
+from benchmarks.peers.measures import timed
 
 # Larger than any number of sweeps that is timed; the session is advanced one sweep at a time.
 N_SAMPLES = 10_000_000

@@ -45,64 +45,61 @@ def negative_with_constant_column():
     return np.round(X, 1)
 
 
-def cut(X):
-    """Return data of which two fifths were cut at limits, and these."""
+def cut(X, **options):
+    """Return data of which two fifths were cut at limits, parameters, and these limits."""
     low, high = np.nanquantile(X, [0.2, 0.8])
     X = np.clip(X, low, high)
-    return X, dict(zip(("lower", "upper"), bnmf.limits(X, floored=low, capped=high), strict=True))
+    return X, options, bnmf.limits(X, floored=low, capped=high)._asdict()
 
 
-def sparse_and_cut():
-    """Return sparse data whose largest entries were capped, and their limits."""
+def sparse_and_cut(**options):
+    """Return sparse data whose largest entries were capped, parameters, and the limits of these entries."""
     X = sparse(0.2, nan=0.1)
     cap = np.nanquantile(X.data, 0.6)
     rows, columns = X.nonzero()
     capped = X.data >= cap
-    return X, {"lower": sp.csr_array((np.full(capped.sum(), cap), (rows[capped], columns[capped])), shape=SHAPE)}
+    lower = sp.csr_array((np.full(capped.sum(), cap), (rows[capped], columns[capped])), shape=SHAPE)
+    return X, options, {"lower": lower}
 
 
 BY_ENTRY = L1(0.5 + np.random.default_rng(0).random((SHAPE[0], 3))), L1(0.5 + np.ones((3, SHAPE[1])))
 SIGNED = Normal(0.0, 1.0) + Laplace(0.5 + np.random.default_rng(1).random((3, SHAPE[1])))
-CASES = {
+# Data, parameters and limits. Of the first, each form of the data once; the others are for the proofs.
+QUICK = {
     "defaults": (low_rank(missing=0.2), {}),
     "a floor of the noise, from some of many rows": (low_rank((1300, 30), missing=0.2), {}),
     "shared patterns, max term": (shared_patterns(), {"prior": "gl22inf", "noise": "common", "scale": "matrix"}),
-    "noise by row": (shared_patterns(), {"prior": "gl12", "noise": "row", "scale": None}),
     "noise by both, offset": (negative_with_constant_column(), {"noise": "both", "offset": "min"}),
+    "listed, both": (low_rank(missing=0.7), {"noise": "both"}),
+    "sparse, zeros": (sparse(0.1, nan=0.1), {"noise": "column"}),
+    "sparse, missing": (sparse(0.2, nan=0.1), {"unstored": "missing", "noise": "row", "prior": "glinf"}),
+    "limits, gross errors": cut(low_rank(missing=0.2), noise="contaminated"),
+    "limits, offset": cut(low_rank(missing=0.2) - 2.0, prior="normal", offset="mean", noise="both"),
+    "limits, sparse, zeros": sparse_and_cut(noise="common"),
+}
+CASES = {
+    **QUICK,
+    "noise by row": (shared_patterns(), {"prior": "gl12", "noise": "row", "scale": None}),
     "prior by entry": (low_rank(missing=0.1), {"prior": BY_ENTRY, "noise": "column"}),
     "pair of priors": (low_rank(missing=0.1), {"prior": (LInf(0.3), L2Squared()), "noise": "common"}),
     "listed, offset": (low_rank(missing=0.7) - 1.0, {"noise": "column", "offset": "min", "prior": "gee"}),
-    "listed, both": (low_rank(missing=0.7), {"noise": "both"}),
     "both signs by entry, mean": (low_rank(missing=0.2) - 2.0, {"prior": (BY_ENTRY[0], SIGNED), "offset": "mean"}),
-    "sparse, zeros": (sparse(0.1, nan=0.1), {"noise": "column"}),
     "sparse, zeros, both": (sparse(0.1, nan=0.1), {"noise": "both", "prior": "gl22"}),
-    "sparse, missing": (sparse(0.2, nan=0.1), {"unstored": "missing", "noise": "row", "prior": "glinf"}),
     "sparse, mostly stored": (sparse(0.8, nan=0.1), {"unstored": "missing", "noise": "column"}),
     "gross errors, listed": (low_rank(missing=0.7), {"noise": "contaminated"}),
-    "limits": (*cut(low_rank(missing=0.2)), {}),
-    "limits, gross errors": (*cut(low_rank(missing=0.2)), {"noise": "contaminated"}),
-    "limits, offset": (
-        *cut(low_rank(missing=0.2) - 2.0), {"prior": "normal", "offset": "mean", "noise": "both"},
-    ),
-    "limits, noise by row, listed": (*cut(low_rank(missing=0.7)), {"noise": "row"}),
-    "limits, sparse, zeros": (*sparse_and_cut(), {"noise": "common"}),
-    "limits, sparse, missing": (*sparse_and_cut(), {"unstored": "missing"}),
+    "limits": cut(low_rank(missing=0.2)),
+    "limits, noise by row, listed": cut(low_rank(missing=0.7), noise="row"),
+    "limits, sparse, missing": sparse_and_cut(unstored="missing"),
     "limits of columns": (
-        low_rank(missing=0.2), {"lower": np.linspace(30.0, 40.0, SHAPE[1]), "upper": np.full((SHAPE[0], 1), 90.0)}, {},
+        low_rank(missing=0.2), {}, {"lower": np.linspace(30.0, 40.0, 600), "upper": np.full((700, 1), 90.0)},
     ),
-}  # fmt: skip
-# Each form of the data once; the others are for the proofs.
-QUICK = {
-    "defaults", "a floor of the noise, from some of many rows", "shared patterns, max term", "noise by both, offset",
-    "listed, both", "sparse, zeros", "sparse, missing", "limits, gross errors", "limits, offset",
-    "limits, sparse, zeros",
 }  # fmt: skip
 
 
 def case_of(name):
-    """Return data, their limits by name, and parameters of a case."""
-    X, *limits, options = CASES[name]
-    return X, limits[0] if limits else {}, options
+    """Return data, parameters, and limits by name."""
+    X, options, *limits = CASES[name]
+    return X, options, *(limits or [{}])
 
 
 def on_cluster(X):
@@ -126,10 +123,10 @@ def limits_on_cluster(limits):
 
 
 @pytest.mark.parametrize(
-    "case", [*sorted(QUICK), *(pytest.param(name, marks=pytest.mark.proof) for name in sorted(CASES.keys() - QUICK))]
+    "case", [*QUICK, *(pytest.param(name, marks=pytest.mark.proof) for name in CASES if name not in QUICK)]
 )
 def test_draws_are_those_of_one_process(client, case):
-    X, limits, options = case_of(case)
+    X, options, limits = case_of(case)
     model = fitted(on_cluster(X), limits_on_cluster(limits), **options)
     expected = fitted(X, limits, **options)
     assert_same_draws(model.posterior_, expected.posterior_)
@@ -148,7 +145,7 @@ def test_blocks_and_chains_do_not_matter(client, monkeypatch):
     "case", ["shared patterns, max term", "listed, both", "sparse, zeros", "sparse, mostly stored", "limits"]
 )
 def test_fingerprint_and_numbers_of_columns_are_those_of_one_process(client, case):
-    X, limits, options = case_of(case)
+    X, options, limits = case_of(case)
     unstored = options.get("unstored", "zero")
     local = ObservedMatrix.from_data(X, **limits, unstored=unstored)
     data = ShardedMatrix.from_dask(on_cluster(X), **limits_on_cluster(limits), unstored=unstored)
@@ -170,7 +167,7 @@ def test_fingerprint_and_numbers_of_columns_are_those_of_one_process(client, cas
 
 @pytest.mark.proof  # starts processes; threads send each other the same messages
 def test_a_fit_begun_in_one_process_goes_on_on_a_cluster_of_processes(client_of_processes, tmp_path):
-    X, limits = cut(low_rank((700, 300), missing=0.2))
+    X, _, limits = cut(low_rank((700, 300), missing=0.2))
     fitted(X, limits, checkpoint=tmp_path, n_draws=1)
     model = fitted(da.from_array(X, chunks=(130, 200)), limits, checkpoint=tmp_path)
     expected = fitted(X, limits, n_draws=3)

@@ -1,35 +1,61 @@
-"""The experiments on small data: the fits that they need, the tables of their results, and their figures."""
+"""The experiments on small data: the fits that they need, and the page with the tables and figures of their results."""
+
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from bnmf.paper import experiments, figures, tables
-from bnmf.paper.experiments import Settings, quick
-from bnmf.paper.fits import START_KINDS, run_fits
+from bnmf.paper.experiments import EXPERIMENTS, Settings, quick
+from bnmf.paper.fits import START_KINDS, FinishedFits, data_fingerprint, run_fits
 from bnmf.paper.methods import EXACT_MODELS, printed_factors
+from bnmf.paper.reproduce import Dataset, reproduce
 
 SMALL_RUN = Settings(
-    repeats=2,
+    repeats=1,
+    seed=3,
     n_sweeps=25,
     burn_in=10,
-    full_k=(2, 3),
+    full_k=(10, 20),  # for some of these K and fractions the paper prints numbers
     divergent_repeats=1,
-    prediction_k=(2, 3),
+    prediction_k=(20, 30),
     fractions={"gdsc": (0.5, 0.6), "methylation": (0.5,)},
     noise_k=2,
     noise_levels=(0.0, 1.0),
-    start_scenarios=((0.5, 3),),
+    start_scenarios=((0.6, 20),),
 )
 
 
 @pytest.fixture(scope="module")
-def results():
+def made():
     rng = np.random.default_rng(0)
-    large = 10 * rng.exponential(2.0, (20, 3)) @ rng.exponential(1.0, (3, 12))
+    large = 10 * rng.exponential(2.0, (36, 3)) @ rng.exponential(1.0, (3, 30))
     large[rng.random(large.shape) < 0.2] = np.nan
-    data = {"gdsc": large, "methylation": rng.uniform(0, 1, (15, 2)) @ rng.uniform(0, 5, (2, 18))}
-    return run_fits(experiments.plan(experiments.EXPERIMENTS, SMALL_RUN, np.mean(~np.isnan(large))), data)
+    small = rng.uniform(0, 1, (30, 2)) @ rng.uniform(0, 5, (2, 31))
+    return {"gdsc": Dataset(large, "made <A>", source="drawn & made"), "methylation": Dataset(small, "made B")}
+
+
+@pytest.fixture(scope="module")
+def out(made, tmp_path_factory):
+    """The directory of a small run, whose figures are drawn and not saved."""
+
+    def drawn(figure, path):
+        figure.draw_without_rendering()
+        path.with_suffix(".png").touch()
+
+    out = tmp_path_factory.mktemp("reproduction")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "save", drawn)
+        assert reproduce(EXPERIMENTS, made, SMALL_RUN, out, n_jobs=1) == out / "index.html"
+    return out
+
+
+@pytest.fixture(scope="module")
+def results(made, out):
+    data = {name: dataset.data for name, dataset in made.items()}
+    finished = FinishedFits(out / "fits", {name: data_fingerprint(X) for name, X in data.items()})
+    return run_fits(experiments.plan(EXPERIMENTS[:3], SMALL_RUN, 0.8), data, finished=finished)
 
 
 def of(table, dataset):
@@ -52,17 +78,61 @@ def test_full_run_has_the_settings_of_the_paper():
 
 
 def test_quick_is_part_of_the_full_run():
-    small, full = (set(experiments.plan(experiments.EXPERIMENTS, s, 0.8)) for s in (quick(Settings()), Settings()))
+    small, full = (set(experiments.plan(EXPERIMENTS, s, 0.8)) for s in (quick(Settings()), Settings()))
     assert small < full
     assert quick(Settings(repeats=1)).repeats == 1
 
 
-def test_convergence(results):
-    table = experiments.convergence(results)
-    assert len(table) == 2 * 2 * (6 * 2 + 1) * 25
-    assert "made: training MSE after the burn-in" in text(tables.convergence(of(table, "gdsc"), "made", 10))
-    figure = figures.convergence(of(table, "gdsc"), "made")
-    assert [axis.get_title() for axis in figure.axes] == ["K = 2", "K = 3"]
+def test_page_has_every_section_in_both_formats(out):
+    page, markdown = ((out / name).read_text(encoding="utf-8") for name in ("index.html", "README.md"))
+    headings = re.findall("<h2 .*?>(.*?)</h2>", page)
+    assert headings == re.findall("^## (.*)$", markdown, flags=re.MULTILINE)
+    assert headings == [
+        "Agreement", "Data", "Convergence", "Factors", "Scale of W", "Prediction", "Starting points of GL₁²", "Noise",
+        "Settings",
+    ]  # fmt: skip
+    shown = {path.stem for path in (out / "figures").iterdir()}
+    assert shown == {"data", "noise", *(f"{x}-{name}" for x in EXPERIMENTS[:3] for name in ("gdsc", "methylation"))}
+    assert set(re.findall(r"!\[.*?\]\(figures/(.*?)\.png\)", markdown)) == shown
+    assert page.count("data:image/png;base64,") == len(shown)
+    assert "made &lt;A&gt;: mean of W" in page
+    assert "drawn &amp; made" in page
+    assert "<A>" not in page + markdown
+    assert str(out) not in page + markdown
+
+
+def test_tables_of_the_page_compare_with_the_printed_numbers(out):
+    markdown = (out / "README.md").read_text(encoding="utf-8")
+    for found in (
+        "made &lt;A&gt;: training MSE after the burn-in",
+        "(printed 80.4, ",
+        "| 10 | printed | 0.10 (80.4%) | 0.70 (11.4%) |",
+        "(printed 787.60, ",
+        "made &lt;A&gt;: MSE of the baselines on the same entries",
+        "| 50% | 30 |",
+        "made &lt;A&gt;: GL₁², 60% unobserved, K = 20, printed 880.36",
+        "| last state of a GEE chain |",
+        "made &lt;A&gt;: against the noisy entries",
+        "| seed | 3 |",
+    ):
+        assert found in markdown
+    assert not set("✓✗?") & set(re.sub("(?s).*?## Factors", "", markdown))  # one repeat is not graded
+
+
+def test_files_with_the_numbers(out):
+    measured = {path.stem: pd.read_csv(path) for path in (out / "tables").iterdir()}
+    assert set(measured) == {*EXPERIMENTS, "starts"}
+    assert len(measured["convergence"]) == 2 * 2 * 7 * 20  # of 25 sweeps the first 20
+    assert measured["factors"]["start"].eq("prior").sum() == 2 * 2 * 7
+    assert measured["factors"]["start"].ne("prior").sum() == 2 * 4 * 4
+    half = measured["prediction"].query("dataset == 'made <A>' and unobserved == 0.5")
+    assert len(half) == 5 * 2 + 3 + 2 * 2
+    assert set(half["k"]) == {0, 20, 30}
+    assert set(measured["prediction"].query("model == 'gl22inf-published'")["unobserved"]) == {0.6}
+    assert list(measured["starts"]["start"].unique()) == ["prior", "exponential", "small", "gee"]
+    noisy = measured["noise"]["noise"] == 1
+    np.testing.assert_allclose(*measured["noise"].loc[~noisy, ["mse", "mse_clean"]].to_numpy().T)
+    assert (measured["noise"]["mse"] > measured["noise"]["mse_clean"])[noisy].all()
 
 
 def test_summary_of_convergence_by_hand():
@@ -75,6 +145,12 @@ def test_summary_of_convergence_by_hand():
     assert row["sweeps"] == 2
 
 
+def test_densities_of_W_add_up_to_one(results):
+    density = experiments.histogram(results)
+    width = density["log10_w"].diff().iloc[1]
+    np.testing.assert_allclose(density.groupby(["dataset", "k", "model"])["density"].sum() * width, 1.0)
+
+
 def test_divergent_chains_do_not_break_tables_and_figures(results):
     nothing = {"train_mse": np.full(25, np.nan), "w_mean": np.array(np.nan), "w_sparsity": np.array(np.nan)}
     diverged = {fit: found | nothing if fit.model == "glinf-published" else found for fit, found in results.items()}
@@ -85,65 +161,22 @@ def test_divergent_chains_do_not_break_tables_and_figures(results):
     figures.convergence(errors, "made").draw_without_rendering()
 
 
-def test_factors(results):
-    table = experiments.factors(results)
-    assert len(table[table["start"] == "prior"]) == 2 * 2 * 13
-    assert len(table[table["start"] != "prior"]) == 2 * 4 * 4 * 2
-    density = experiments.histogram(results)
-    width = density["log10_w"].diff().iloc[1]
-    np.testing.assert_allclose(density.groupby(["dataset", "k", "model"])["density"].sum() * width, 1.0)
-    figures.factors(of(density, "methylation"), "made").draw_without_rendering()
-
-    table = of(table, "methylation").assign(k=table["k"].map({2: 10, 3: 20}))  # for which there are printed numbers
-    assert "(printed 80.4, " in text(*tables.factors(table, "made"))
-    _, _, by_start = tables.factors_by_start(table, "made")
-    assert [row[1] for row in by_start.rows] == 2 * [*tables.START_NAMES.values(), "printed"]
-    assert "| 10 | printed | 0.10 (80.4%) | 0.70 (11.4%) |" in by_start.markdown()
-
-
 def test_the_start_nearest_to_the_paper():
     ours = printed_factors().query("dataset == 'methylation'")
     parts = [
         ours.assign(start=start, mean=ours["mean"] + i, sparsity=ours["sparsity"] + 1 + i, train_mse=1 + i / 100)
         for i, start in enumerate(reversed(START_KINDS))
     ]
-    found, table, _ = tables.factors_by_start(pd.concat(parts), "made")
+    found, table, by_start = tables.factors_by_start(pd.concat(parts), "made")
     assert found.startswith("Over all 20 printed cells the nearest start is: draw from the prior, Z updated before W.")
     assert found.endswith("differ by at most 4%.")
     assert "| draw from the prior of the model | 5.0 (4.00) | 5.0 (4.00) |" in table.markdown()
+    assert [row[1] for row in by_start.rows] == 5 * [*tables.START_NAMES.values(), "printed"]
 
 
-def test_prediction(results):
-    table = experiments.prediction(results)
-    assert len(table.query("dataset == 'gdsc' and unobserved == 0.5")) == 2 * (5 * 2 + 3 + 2 * 2)
-    assert set(table.query("model == 'gl22inf-published'")["unobserved"]) == {0.6}
-    assert (set(table["k"]), set(experiments.with_every_k(table)["k"])) == ({0, 2, 3}, {2, 3})
-    models, baselines = tables.prediction(of(table, "gdsc"), "made")
-    assert [row[:2] for row in models.rows] == [["50%", "2"], ["50%", "3"], ["60%", "2"], ["60%", "3"]]
-    assert "made: MSE of the baselines on the same entries" in baselines.markdown()
-    renamed = of(table, "gdsc").assign(k=table["k"].map({0: 0, 2: 20, 3: 30}))
-    assert "(printed 787.60, " in text(*tables.prediction(renamed, "made"))
-    figures.prediction(of(table, "gdsc"), "made").draw_without_rendering()
-
-
-def test_noise(results):
-    table = experiments.noise(results)
-    clean = table[table["noise"] == 0]
-    np.testing.assert_allclose(clean["mse"], clean["mse_clean"])
-    assert (table[table["noise"] == 1]["mse"] > table[table["noise"] == 1]["mse_clean"]).all()
-    assert "made: against the noisy entries" in text(*tables.noise(table, "made"))
-    axes = figures.noise(table, "made").axes
-    assert [len(axis.get_lines()) for axis in axes] == [5, 5]
-
-
-def test_starts(results):
-    table = experiments.starts(results, SMALL_RUN)
-    assert list(table["start"].unique()) == ["prior", "exponential", "small", "gee"]
-    assert len(table) == 4 * 2
-    shown = text(*tables.starts(table.assign(unobserved=0.6, k=20, active=1), "made")[1:])
-    assert "made: GL₁², 60% unobserved, K = 20, printed 880.36" in shown
-    assert "last state of a GEE chain" in shown
-    assert "In 8 of the 8 chains no component became active" in tables.starts(table.assign(active=0), "made")[1]
+def test_active_components(results):
     sizes = np.array([14135, 3299, 218, 198, 196, 151])
     some = {fit: result | {"contributions": sizes} for fit, result in results.items()}
-    assert set(experiments.starts(some, SMALL_RUN)["active"]) == {2}
+    found = experiments.starts(some, SMALL_RUN)
+    assert set(found["active"]) == {2}
+    assert "In 4 of the 4 chains no component became active" in tables.starts(found.assign(active=0), "made")[1]

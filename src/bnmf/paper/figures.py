@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from bnmf.paper import experiments
 from bnmf.paper.fits import SPARSITY_THRESHOLD
 from bnmf.paper.methods import METHODS, in_order
+from bnmf.plots.look import tidy
 from bnmf.utils.files import replacing
 
 
@@ -127,9 +128,7 @@ def _panels(count: int, title: str, y_label: str, columns: int) -> tuple[Figure,
     figure.suptitle(title, fontsize=12, fontweight="bold", color="#222222")
     axes = [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
     for i, axis in enumerate(axes):
-        axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
+        tidy(axis)
         axis.tick_params(labelsize=8, colors="#444444")
         axis.set_ylabel(y_label if i % columns == 0 else "")
         for label in (axis.xaxis.label, axis.yaxis.label):
