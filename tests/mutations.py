@@ -575,7 +575,7 @@ MUTATIONS = [Mutation(*row) for row in [
     ("fixed components scaled when aligned", "posterior/alignment.py",
      "scale[:, :, free], similarity[:, free] = self.scale, self.similarity", "scale[:] = self.scale[:, :, :1]",
      "tests/model/test_fixed.py::test_known_signatures_beside_an_unknown_one"),
-    ("importance weights of the wrong sign", "posterior/loo.py", "array_stats.psislw(terms[varies]",
+    ("importance weights of the wrong sign", "selection.py", "array_stats.psislw(terms[varies]",
      "array_stats.psislw(-terms[varies]",
      "tests/test_selection.py::test_leave_one_out_densities_agree_with_hidden_entries"),
     ("folds that hide whole columns", "data/folds.py", "    turn[first[loses_all]] = -1\n", "",
