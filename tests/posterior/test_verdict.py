@@ -11,7 +11,7 @@ import pytest
 from bnmf import BayesianNMF
 from bnmf.posterior import base, verdict
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.verdict import Finding, level_of, of_posterior, on_intervals, on_methods, on_repeats
+from bnmf.posterior.verdict import Finding, of_posterior, on_intervals, on_methods, on_repeats
 
 
 def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibration=None, n_draws=100, r_hat=1.0):
@@ -40,11 +40,6 @@ def hidden(inside, columns=None, error=0.5):
 
 def covered(share, n=1000, **options):
     return hidden(np.arange(n) < share * n, **options)
-
-
-@pytest.mark.parametrize(("value", "level"), [(0.1, "good"), (0.11, "usable"), (0.26, "poor"), (math.nan, "unknown")])
-def test_levels(value, level):
-    assert level_of(value, (0.1, 0.25)) == level
 
 
 @pytest.mark.parametrize(
