@@ -228,7 +228,7 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"n_components": True}, TypeError, "n_components must be a whole number, got True"),
         ({"burn_in": -1}, ValueError, r"'burn_in' parameter .* int in the range \[0, inf\). Got -1"),
         ({"n_jobs": "2"}, TypeError, "'n_jobs' parameter .* Got '2'"),
-        ({"draws_dtype": "int64"}, ValueError, "draws_dtype must be 'float32' or 'float64', got 'int64'"),
+        ({"draws_dtype": "int64"}, ValueError, "'draws_dtype' parameter .* Got 'int64'"),
         ({"progress": "no"}, TypeError, "'progress' parameter .* 'bool'.* Got 'no'"),
         ({"random_state": -1}, ValueError, "random_state must not be negative, got -1"),
         ({"random_state": "seed"}, ValueError, "random_state must be None, a whole number"),
