@@ -413,7 +413,7 @@ default="auto"
     def _set_fit(self, fit: fitting.Fit) -> None:
         """Set all attributes that come from the draws."""
         self._fit_, posterior = fit, fit.posterior
-        self.ending_, self.message_ = fit.ending, fit.message
+        self.ending_, self.message_ = fit.ending, fit.run.message(fit.ending)
         self.offset_ = fit.built.model.units.offset
         self._mean_W, self.components_ = posterior.factor_means()
         self.n_components_ = len(self.components_)
@@ -500,7 +500,6 @@ default="auto"
             Lower and upper ends. Nonnegative data are predicted as nonnegative: the predictive distribution is cut at
             zero.
         """
-        check_is_fitted(self)
         return self.posterior_.interval(prob, noise=noise)
 
     def impute(
