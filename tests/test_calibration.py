@@ -9,10 +9,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from bnmf import BayesianNMF, NMFImputer, Posterior
+from bnmf import BayesianNMF, Posterior
 from bnmf.data.folds import Fold
 from bnmf.data.observed import ObservedMatrix
-from bnmf.imputer import ANY_TABLE
 from bnmf.noise import GroupedNoise
 from bnmf.posterior import fitting
 from bnmf.posterior.calibration import measure
@@ -162,17 +161,6 @@ def test_ctrl_c_in_the_last_chain_loses_nothing(monkeypatch):
     model = quick().fit(X)
     assert model.calibration_ is None
     assert model.posterior_.W.shape[:2] == (2, 100)
-
-
-def test_a_year_is_predicted_worse_than_by_its_mean():
-    """Columns far from zero with little spread: nonnegative parts cannot describe them, and every fit says so."""
-    rng = np.random.default_rng(0)
-    X = np.column_stack([np.tile(np.arange(1935.0, 1955.0), 11), rng.gamma(1.0, 200.0, (220, 3))])
-    with pytest.warns(ConvergenceWarning, match="the fit explains column 0 worse than the mean does; .* NMFImputer"):
-        quick(n_components=4, prior="ard", burn_in=200, calibrate=False).fit(X)
-    with warnings.catch_warnings(action="ignore"):
-        table = NMFImputer(quick(n_components=4, **ANY_TABLE)).fit(X).estimator_.calibration_.by_column()
-    assert table["error"][0] < 1.2 * table["error_of_mean"][0]
 
 
 def test_entries_with_a_limit_on_one_side_are_not_compared_with_the_mean():

@@ -87,6 +87,8 @@ def test_numbers_are_cut_at_their_bounds(low, high):
     np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean), 6.0 * drawn.std(axis=0) / np.sqrt(N_DRAWS) + 1e-9)
     for end in column.ends(draws, 0.9):
         assert low <= end.min() <= end.max() <= high
+    draws.posterior.lower_bound = 0.0  # of data that cannot be negative
+    assert Number("x").draw(draws, np.random.default_rng(1)).min() == 0.0
     latent = column.encode(*all_known([0.0, 0.5, 1.0]))
     np.testing.assert_array_equal(latent.values[:, 0], [0.0, 0.5, 1.0])
     np.testing.assert_array_equal(latent.upper[:, 0], [0.0 if low == 0.0 else np.nan, np.nan, np.nan])

@@ -211,9 +211,6 @@ def test_every_method(name, scale, offset, missing):
     squares = (X[rows, columns] - posterior.draws_of(rows, columns, noise=False)) ** 2
     if scale != "column":
         np.testing.assert_allclose(posterior.train_mse[:, 8:], squares.mean(axis=2), rtol=1e-8)
-    moments = quick(**settings, keep_draws=False).fit(X, **known(name, errors))
-    np.testing.assert_allclose(moments.reconstruct(), model.reconstruct(), rtol=1e-8)
-    np.testing.assert_allclose(moments.posterior_.std(noise=True), posterior.std(noise=True), rtol=1e-8)
     half = quick(**settings, draws_dtype="float32").fit(X, **known(name, errors)).posterior_
     assert half.W.dtype == np.float32
     np.testing.assert_allclose(half.std(noise=True), posterior.std(noise=True), rtol=1e-5)

@@ -186,22 +186,6 @@ def test_results_for_the_fitted_rows(fitted):
     assert model.n_iter_ == 100
 
 
-def test_transform_of_new_rows():
-    X, complete = low_rank(rows=200, columns=30, noise=0.05)
-    model = quick(burn_in=200, n_draws=100).fit(X[:150])
-    new = X[150:].copy()
-    posterior = model.posterior_of(new)
-    hidden = np.isnan(new)
-    error = np.sqrt(np.mean((posterior.mean() - complete[150:])[hidden] ** 2))
-    assert error < 1.6 * 0.05
-    low, high = posterior.interval(0.9)
-    assert 0.85 < np.mean(((low <= complete[150:]) & (complete[150:] <= high))[hidden]) < 0.95
-    # Neither their order nor the rows beside them matter.
-    W = model.transform(new)
-    np.testing.assert_allclose(model.transform(new[::-1])[::-1], W, rtol=1e-8)
-    np.testing.assert_allclose(model.transform(new[:1]), W[:1], rtol=1e-8)
-
-
 def test_frames_in_and_out():
     X, _ = low_rank(columns=4)
     frame = pd.DataFrame(X, columns=list("abcd"), index=[f"row {i}" for i in range(len(X))])
@@ -244,7 +228,7 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
         ({"n_components": True}, TypeError, "n_components must be a whole number, got True"),
         ({"burn_in": -1}, ValueError, r"'burn_in' parameter .* int in the range \[0, inf\). Got -1"),
         ({"n_jobs": "2"}, TypeError, "'n_jobs' parameter .* Got '2'"),
-        ({"draws_dtype": "int64"}, ValueError, "draws_dtype must be 'float32' or 'float64', got 'int64'"),
+        ({"draws_dtype": "int64"}, ValueError, "'draws_dtype' parameter .* Got 'int64'"),
         ({"progress": "no"}, TypeError, "'progress' parameter .* 'bool'.* Got 'no'"),
         ({"random_state": -1}, ValueError, "random_state must not be negative, got -1"),
         ({"random_state": "seed"}, ValueError, "random_state must be None, a whole number"),

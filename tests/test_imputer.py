@@ -131,21 +131,6 @@ def test_a_frame_keeps_its_dtypes(dtype, is_mixed):
         pd.testing.assert_frame_equal(filled.where(X.notna()), X)
 
 
-def test_multiple_imputations_follow_the_law_of_intervals():
-    """Draws of missing entries are cut at zero exactly as predictive draws are: a visible part of them is zero."""
-    rng = np.random.default_rng(0)
-    X = rng.exponential(size=(40, 1)) @ rng.exponential(size=(1, 10))
-    X = np.maximum(X + 0.5 * rng.standard_normal(X.shape), 0.0)
-    X[rng.random(X.shape) < 0.2] = np.nan
-    fitted, at = imputer().fit(X), np.nonzero(np.isnan(X))
-    copies = fitted.multiple_imputations(X, n_imputations=200, random_state=0)
-    at_zero = np.mean(fitted.estimator_.posterior_.draws_of(*at) == 0.0)
-    assert at_zero > 0.05
-    assert (copies >= 0).all()
-    # Some 80 entries times 200 draws; the standard error is below 0.005 even if the draws of an entry were one in four.
-    assert np.mean(copies[:, *at] == 0.0) == pytest.approx(at_zero, abs=0.03)
-
-
 def test_arrays(fitted):
     """Observed entries are kept bit for bit; masked ones are missing, and so is a number that stands for it."""
     X, complete, model = fitted

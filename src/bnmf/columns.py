@@ -159,17 +159,14 @@ class Number:
             return self.valid(draws.mean())
         means, deviations, law = draws.at()
         low, high = (np.broadcast_to((end - means) / deviations, means.shape) for end in (self.low, self.high))
-        infinite = np.full_like(means, np.inf)
-        below, above = (
-            np.exp(law.log_probability(*ends)) if np.isfinite(bound) else np.zeros_like(means)
-            for bound, ends in ((self.low, (-infinite, low)), (self.high, (high, infinite)))
-        )
+        infinite, mean, inside = np.full_like(means, np.inf), np.zeros_like(means), np.ones_like(means)
+        for bound, ends in ((self.low, (-infinite, low)), (self.high, (high, infinite))):
+            if np.isfinite(bound):
+                mass = np.exp(law.log_probability(*ends))
+                mean, inside = mean + mass * bound, inside - mass
         with np.errstate(all="ignore"):  # where nothing is between the bounds, which then does not count
             between = np.clip(means + deviations * law.mean_between(low, high), self.low, self.high)
-        inside = np.clip(1.0 - below - above, 0.0, 1.0)
-        mean = np.where(inside > 0.0, inside * np.nan_to_num(between, posinf=0.0, neginf=0.0), 0.0)
-        for bound, mass in ((self.low, below), (self.high, above)):
-            mean += mass * bound if np.isfinite(bound) else 0.0
+        mean += np.where(inside > 0.0, inside * np.nan_to_num(between, posinf=0.0, neginf=0.0), 0.0)
         return self.valid(mean.mean(axis=0))
 
     def ends(self, draws: Draws, prob: float) -> tuple[Floats, Floats]:

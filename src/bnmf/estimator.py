@@ -184,7 +184,7 @@ default="auto"
         "unstored": [StrOptions({"zero", "missing"})],
         "checkpoint": [str, os.PathLike, None],
         "keep_draws": ["boolean"],
-        "draws_dtype": "no_validation",
+        "draws_dtype": [StrOptions({"float64", "float32"})],
         "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
         "random_state": "no_validation",
         "progress": ["boolean"],
@@ -210,7 +210,7 @@ default="auto"
         unstored: str = "zero",
         checkpoint: Any = None,
         keep_draws: bool = True,
-        draws_dtype: Any = "float64",
+        draws_dtype: str = "float64",
         n_jobs: int | None = None,
         random_state: Any = None,
         progress: bool = False,
@@ -362,12 +362,6 @@ default="auto"
     def check_parameters(self) -> None:
         """Raise an error if a parameter is not what it may be, before any data are touched."""
         self._validate_params()
-        try:
-            dtype = np.dtype(self.draws_dtype)
-        except TypeError:
-            dtype = None
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"draws_dtype must be 'float32' or 'float64', got {self.draws_dtype!r:.80}")
         if self.n_components != "auto":
             arguments.whole_number(self.n_components, "n_components", 1)
         if self.checkpoint is not None:
@@ -419,7 +413,7 @@ default="auto"
     def _set_fit(self, fit: fitting.Fit) -> None:
         """Set all attributes that come from the draws."""
         self._fit_, posterior = fit, fit.posterior
-        self.ending_, self.message_ = fit.ending, fit.message
+        self.ending_, self.message_ = fit.ending, fit.run.message(fit.ending)
         self.offset_ = fit.built.model.units.offset
         self._mean_W, self.components_ = posterior.factor_means()
         self.n_components_ = len(self.components_)
@@ -506,7 +500,6 @@ default="auto"
             Lower and upper ends. Nonnegative data are predicted as nonnegative: the predictive distribution is cut at
             zero.
         """
-        check_is_fitted(self)
         return self.posterior_.interval(prob, noise=noise)
 
     def impute(

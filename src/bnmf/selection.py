@@ -11,6 +11,7 @@ from typing import Any
 import joblib
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp
 from sklearn.base import clone
 
 from bnmf.data.folds import Fold, entries_to_score, folds
@@ -18,18 +19,24 @@ from bnmf.data.identity import fingerprint
 from bnmf.data.observed import ObservedMatrix
 from bnmf.estimator import BayesianNMF
 from bnmf.inputs import in_memory
-from bnmf.posterior.loo import leave_one_out
 from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.predictions import tiles
 from bnmf.posterior.summary import table_html
 from bnmf.sampler.run import Ending
 from bnmf.utils import arguments
 from bnmf.utils.arguments import as_seed
 from bnmf.utils.files import write_bytes
 from bnmf.utils.progress import counted
-from bnmf.utils.typing import Floats
+from bnmf.utils.typing import Bools, Floats, Indices
 
 # Observed entries at most whose leave-one-out densities are computed.
 MAX_LOO_ENTRIES = 10_000
+# Shape of the Pareto distribution of importance weights above which they are not reliable.
+MAX_SHAPE = 0.7
+# Log probability of an interval above which it counts as certain.
+MIN_DOUBT = 1e-12
+# Draws that the fit of a tail needs.
+MIN_DRAWS = 50
 
 
 @dataclass(frozen=True)
@@ -246,13 +253,45 @@ def _leave_one_out(posterior: Posterior, data: ObservedMatrix, seed: int) -> lis
     entries: tuple[Any, ...] = entries_to_score(data, rng)
     chosen = rng.permutation(len(entries[0]))[:MAX_LOO_ENTRIES]
     rows, columns, values, weights = (part[chosen] for part in entries)
-    found = leave_one_out(posterior, rows, columns, values, *data.limits_at(rows, columns))
+    loo, waic, is_unreliable = leave_one_out(posterior, rows, columns, values, *data.limits_at(rows, columns))
     out = []
-    for densities in (found.loo, found.waic):
+    for densities in (loo, waic):
         mean = np.average(densities, weights=weights)
         error = np.sqrt(np.average((densities - mean) ** 2, weights=weights) / len(densities))
         out += [float(mean), float(error)]
-    return [*out, float(np.average(found.is_unreliable, weights=weights))]
+    return [*out, float(np.average(is_unreliable, weights=weights))]
+
+
+def leave_one_out(
+    posterior: Posterior,
+    rows: Indices,
+    columns: Indices,
+    values: Floats,
+    lower: Floats | None = None,
+    upper: Floats | None = None,
+) -> tuple[Floats, Floats, Bools]:
+    """Return log densities of observed entries given all others, by importance sampling and by WAIC, and doubts."""
+    # Limits are NaN where an entry is exact. The first are not reliable where the importance weights have a heavy tail.
+    # WAIC is the log predictive density less the variance of the log likelihood over the draws.
+    from arviz_stats.base import array_stats
+
+    n_draws = posterior.n_chains * posterior.n_draws
+    if n_draws < MIN_DRAWS:
+        raise ValueError(f"leave-one-out densities need at least {MIN_DRAWS} draws in all, got {n_draws}")
+    loo, waic, shape = (np.empty(len(rows)) for _ in range(3))
+    for part in tiles(len(rows), 64 * n_draws):
+        sides = {name: None if x is None else x[part] for name, x in (("lower", lower), ("upper", upper))}
+        terms = posterior.log_likelihood(rows[part], columns[part], values[part], **sides).reshape(n_draws, -1).T
+        loo[part], shape[part] = terms.mean(axis=1), -np.inf
+        # Most draws may agree that an interval is certain: there is no tail to fit then.
+        varies = np.ptp(terms, axis=1) > 0.0
+        if lower is not None:
+            varies &= np.isnan(lower[part]) | (np.median(terms, axis=1) < -MIN_DOUBT)
+        if varies.any():
+            weights, shapes = array_stats.psislw(terms[varies], axis=-1)
+            loo[part][varies], shape[part][varies] = logsumexp(weights + terms[varies], axis=1), shapes
+        waic[part] = logsumexp(terms, axis=1) - np.log(n_draws) - terms.var(axis=1, ddof=1)
+    return loo, waic, shape > MAX_SHAPE
 
 
 def _choose(ks: list[int], densities: Floats, squares: Floats) -> RankChoice:

@@ -79,3 +79,5 @@ def test_what_needs_draws_says_so():
         model.posterior_.interval(1.5)
     with pytest.raises(ValueError, match="keep_draws=False"):
         model.transform(data(1))
+    with pytest.raises(AttributeError, match="quantile: it keeps only means and standard dev"):
+        model.posterior_.quantile(0.5)

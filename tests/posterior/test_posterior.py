@@ -110,48 +110,38 @@ def test_prediction_error_of_noise_without_a_variance(posterior):
     assert replace(apart, df=np.full((2, 50), 3.0)).prediction_error() < found
 
 
-def test_one_chain_is_compared_with_itself(posterior):
-    """Of three draws nothing is said."""
-    first = Posterior(
-        posterior.W[:1], posterior.Z[:1], posterior.noise_variance[:1], posterior.train_mse[:1], n_observed=20
-    )
+def part(posterior, n_chains, n_draws):
+    """Return the first draws of the first chains."""
+    names = ("W", "Z", "noise_variance")
+    parts = {name: getattr(posterior, name)[:n_chains, :n_draws] for name in names}
+    return replace(posterior, **parts, train_mse=posterior.train_mse[:n_chains])
+
+
+def test_few_chains_and_draws(posterior):
+    """One chain is compared with itself, and of three draws nothing is said."""
+    first, few = part(posterior, 1, 50), part(posterior, 2, 3)
     assert 0.0 < first.prediction_error() < 0.5
     assert first.summary().verdict.endswith("Use several chains.")
-    few = Posterior(
-        posterior.W[:, :3], posterior.Z[:, :3], posterior.noise_variance[:, :3], posterior.train_mse, n_observed=20
-    )
     assert np.isnan(few.prediction_error())
     assert few.problems() == []
     assert "3 draws of each chain are too few" in few.summary().verdict
-
-
-def test_repr(posterior):
     assert repr(posterior) == "<Posterior of a 6 x 5 matrix, K = 3: 2 chains of 50 draws>"
-    one = (part[:1, :1] for part in (posterior.W, posterior.Z, posterior.noise_variance, posterior.train_mse))
-    assert repr(Posterior(*one, n_observed=20)).endswith(": 1 chain of 1 draw>")
+    assert repr(part(posterior, 1, 1)).endswith(": 1 chain of 1 draw>")
 
 
 # --- alignment
 
 
-def swapped(seed=0):
-    """Return a posterior of two distinct components whose order differs between draws, and which ones are swapped."""
-    rng = np.random.default_rng(seed)
-    W = np.zeros((2, 10, 6, 2))
-    W[..., :3, 0], W[..., 3:, 1] = 1.0, 1.0
-    Z = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]) + np.zeros((2, 10, 1, 1))
-    W, Z = W + 0.1 * rng.random(W.shape), Z + 0.1 * rng.random(Z.shape)
-    rates = np.array([2.0, 50.0]) + rng.random((2, 10, 2))
-    swap = rng.random((2, 10)) < 0.5
+def test_rates_by_component_go_with_their_components():
+    """Of two distinct components, whose order differs between draws."""
+    rng = np.random.default_rng(0)
+    W = np.kron(np.eye(2), np.ones((3, 1))) + 0.1 * rng.random((2, 10, 6, 2))
+    Z = np.kron(np.eye(2), np.ones((1, 2))) + 0.1 * rng.random((2, 10, 2, 4))
+    rates, swap = np.array([2.0, 50.0]) + rng.random((2, 10, 2)), rng.random((2, 10)) < 0.5
     assert 0 < swap.sum() < 20
     for draws, axis in ((W, 2), (Z, 1), (rates, 1)):
         draws[swap] = np.flip(draws[swap], axis=axis)
     posterior = Posterior(W, Z, np.ones((2, 10)), np.ones((2, 10)), n_observed=24, rate_W=rates, rate_Z=rates[..., :1])
-    return posterior, swap
-
-
-def test_rates_by_component_go_with_their_components():
-    posterior, swap = swapped()
     aligned = posterior.align()
     np.testing.assert_array_equal(posterior.alignment.order[..., 0] != posterior.alignment.order[0, 0, 0],
                                   swap != swap[0, 0])  # fmt: skip

@@ -63,17 +63,15 @@ def posterior_with(kind, **options):
     Degrees of freedom of Student's t differ between draws, and are all above 2.
     """
     rng = np.random.default_rng(5)
-    column = rng.uniform(0.2, 3.0, size=(S, N if "column" in kind or "both" in kind else 1))
-    row = rng.uniform(0.2, 3.0, size=(S, M)) if "row" in kind or "both" in kind else np.ones((S, 1))
+    column = rng.uniform(0.2, 3.0, size=(S, N) if "column" in kind or "both" in kind else S)
+    row = rng.uniform(0.2, 3.0, size=(S, M)) if "row" in kind or "both" in kind else None
     df = rng.uniform(2.5, 9.0, size=S) if kind.startswith("t") else None
     factor = rng.uniform(0.3, 2.0, size=(1 if kind == "known by column" else M, N)) if "known" in kind else None
-    variance = np.broadcast_to(column[:, None] * row[:, :, None] * (1.0 if factor is None else factor**2), (S, M, N))
-    posterior = Posterior(
-        W.reshape(3, 3, M, K), Z.reshape(3, 3, K, N), column.reshape(3, 3, -1) if column.shape[1] > 1
-        else column.reshape(3, 3), np.ones((3, 3)), n_observed=M * N, noise_factor=factor,
-        row_noise=None if row.shape[1] == 1 else row.reshape(3, 3, M), df=None if df is None else df.reshape(3, 3),
-        **options,
-    )  # fmt: skip
+    of_draws = {"W": W, "Z": Z, "noise_variance": column, "row_noise": row, "df": df}
+    of_draws = {name: found.reshape(3, 3, *found.shape[1:]) for name, found in of_draws.items() if found is not None}
+    posterior = Posterior(**of_draws, train_mse=np.ones((3, 3)), n_observed=M * N, noise_factor=factor, **options)
+    variance = np.ones((S, M, N)) * column.reshape(S, 1, -1)
+    variance *= (1.0 if row is None else row[:, :, None]) * (1.0 if factor is None else factor**2)
     return posterior, variance, stats.norm() if df is None else stats.t(df[:, None])
 
 

@@ -11,7 +11,7 @@ import pytest
 from bnmf import BayesianNMF
 from bnmf.posterior import base, verdict
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.verdict import Finding, level_of, of_posterior, on_intervals, on_methods, on_repeats
+from bnmf.posterior.verdict import Finding, of_posterior, on_intervals, on_methods
 
 
 def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibration=None, n_draws=100, r_hat=1.0):
@@ -40,11 +40,6 @@ def hidden(inside, columns=None, error=0.5):
 
 def covered(share, n=1000, **options):
     return hidden(np.arange(n) < share * n, **options)
-
-
-@pytest.mark.parametrize(("value", "level"), [(0.1, "good"), (0.11, "usable"), (0.26, "poor"), (math.nan, "unknown")])
-def test_levels(value, level):
-    assert level_of(value, (0.1, 0.25)) == level
 
 
 @pytest.mark.parametrize(
@@ -214,11 +209,6 @@ def test_worse_than_the_mean_is_one_test():
         found = Calibration(np.arange(400) % 100, np.arange(400) % 10 > 0, own, np.ones(400))
         (intervals,), (compared,) = on_intervals(found, None), on_methods({"bnmf": own, "column mean": np.ones(400)})
         assert ("worse" in intervals.sentence) == (compared.level == "poor") == (own[7] < 100.0)
-
-
-def test_repeats_whose_chains_disagree():
-    assert on_repeats(0, 3) == []
-    assert on_repeats(1, 3)[0].sentence == "the chains' predictions disagree in 1 of 3 repeats"
 
 
 # --- all of it

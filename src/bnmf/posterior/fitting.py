@@ -38,11 +38,6 @@ class Fit:
     posterior: Any
     ending: Ending
 
-    @property
-    def message(self) -> str:
-        """A sentence on how sampling ended."""
-        return self.run.message(self.ending)
-
     def extended(self, n_draws: int, **options: Any) -> Fit:
         """Return the fit with more draws of every chain."""
         run = self.run.extended(n_draws, **options)

@@ -87,7 +87,8 @@ class SummaryTable(pd.DataFrame):
 
 def table_html(table: pd.DataFrame, *sentences: str) -> str:
     """Return a table and sentences below it as HTML."""
-    shown = table.to_html(float_format="{:.4g}".format, na_rep="")
+    with pd.option_context("display.max_colwidth", None):
+        shown = table.to_html(float_format="{:.4g}".format, na_rep="")
     return shown + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
 
 
@@ -105,17 +106,12 @@ def posterior_html(posterior: Posterior) -> str:
         "draws": f"{chains} of {posterior.n_draws:,}, after {posterior.burn_in:,} sweeps of burn-in",
         "training error": f"root mean squared error {error:.4g}, in the units of the fit",
     }
-    rows = "".join(
-        f'<tr><th scope="row" style="text-align:left">{key}</th><td style="text-align:left">{value}</td></tr>'
-        for key, value in items.items()
-        if value
-    )
-    findings = "".join(f"<p>{escape(str(finding))}</p>" for finding in posterior.verdict)
-    return f"<table><caption>Posterior</caption><tbody>{rows}</tbody></table>{findings}"
+    table = pd.DataFrame({"Posterior": {name: item for name, item in items.items() if item}})
+    return table_html(table, *map(str, posterior.verdict))
 
 
 def _names(names: pd.Index | None) -> str:
     if names is None:
         return ""
     shown = [shortened(name, NAME_WIDTH) for name in labels(names, np.arange(min(N_NAMES, len(names))), "")]
-    return escape(", ".join(shown) + (", …" if len(names) > N_NAMES else ""))
+    return ", ".join(shown) + (", …" if len(names) > N_NAMES else "")

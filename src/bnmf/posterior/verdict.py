@@ -251,13 +251,6 @@ def on_methods(errors: Mapping[str, Floats]) -> list[Finding]:
     return [*found, Finding("errors", level, sentence, "", size[own])]
 
 
-def on_repeats(n_disagreeing: int, n_repeats: int) -> list[Finding]:
-    """Judge in how many of some fits the chains' predictions disagree; nothing if in none."""
-    sentence = f"the chains' predictions disagree in {n_disagreeing} of {n_repeats} repeats"
-    advice = "more draws may lower the error of bnmf"
-    return [Finding("predictions", POOR, sentence, advice)] if n_disagreeing else []
-
-
 def _is_worse(own: Floats, others: Floats, ratio: float = WORSE_THAN_MEAN, n_tests: int = 1) -> bool:
     """Return whether absolute errors are larger than others of the same entries, in one of `n_tests` such tests."""
     # Squared errors would be those of a few entries, where columns are skewed.
