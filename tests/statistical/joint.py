@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bnmf.model.contaminated import SHARE_PRIOR, ContaminatedNoise
+from bnmf.model import contaminated
 from bnmf.model.gaussian import CommonNoise, GroupedNoise
 from bnmf.model.noise import common
 from bnmf.model.precisions import MAX_PRECISION
@@ -39,6 +39,6 @@ def draw_noise(law, shape, rng):
             if np.any(precision > MAX_PRECISION):
                 return draw_noise(law, shape, rng)  # outside of the bound: draw everything again
             sides |= {side: 1.0 / precision, f"{side}_strength": strength}
-    if isinstance(law, ContaminatedNoise):
-        sides["share"] = np.clip(rng.beta(*SHARE_PRIOR, size=shape[1]), 1e-300, 1.0 - 1e-16)
+    if isinstance(law, contaminated.ContaminatedNoise):
+        sides["share"] = np.clip(rng.beta(*contaminated.SHARE_PRIOR, size=shape[1]), 1e-300, 1.0 - 1e-16)
     return noise._replace(scale=scale, **sides)
