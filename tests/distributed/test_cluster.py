@@ -1,6 +1,7 @@
 """Where blocks go, and what cannot be had of data on a cluster."""
 
 import pickle
+import re
 import warnings
 from functools import partial
 
@@ -76,6 +77,16 @@ def test_whole_matrix_is_refused_and_blocks_are_not(fits, array):
         with pytest.raises(ValueError, match=r"posterior_\.mean"):
             getattr(fit.data_, name)()
     assert fit.reconstruction_err_ == pytest.approx(local_fit.reconstruction_err_, rel=1e-12)
+
+
+def test_report_is_that_of_the_same_data_in_one_process(fits, tmp_path):
+    pages = []
+    for fit in fits:
+        fit.report(tmp_path / "report.html", title="A report")
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        pages.append(re.sub(r'base64,[^"]*|<script type="application/json".*?</script>', "", page, flags=re.DOTALL))
+    assert pages[0] == pages[1]  # but for pictures and their numbers, whose rows are in the order of rounding
+    assert not fits[0].data_.rows.blocks._futures
 
 
 def test_fitted_model_does_without_its_cluster(fits, array):

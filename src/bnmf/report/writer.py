@@ -67,18 +67,20 @@ def write_report(
             f"the posterior of fit must be a Posterior, got {type(posterior).__name__}: a report needs the draws, "
             "which a fit with keep_draws=False does not keep"
         )
-    overview, components = Overview(data_of(fit, X, posterior), posterior), Components.of(posterior)
+    data = data_of(fit, X, posterior)
+    overview, components = Overview(data, posterior), Components.of(posterior)
     if settings is None and hasattr(fit, "get_params"):
         settings = fit.get_params()
-    imputed = section_imputed.imputed_entries(overview)
-    uncertainty = float(np.median(imputed.uncertainty)) if len(imputed.rows) else float("nan")
-    sections = {
-        "Data": section_data.section(overview),
-        "Convergence and fit": section_convergence.section(overview),
-        "Components": section_components.section(overview, components),
-        "Imputed values": section_imputed.section(overview, imputed, components),
-        "Settings": section_settings.section(posterior, settings),
-    }
+    with data.released():
+        imputed = section_imputed.imputed_entries(overview)
+        uncertainty = float(np.median(imputed.uncertainty)) if len(imputed.rows) else float("nan")
+        sections = {
+            "Data": section_data.section(overview),
+            "Convergence and fit": section_convergence.section(overview),
+            "Components": section_components.section(overview, components),
+            "Imputed values": section_imputed.section(overview, imputed, components),
+            "Settings": section_settings.section(posterior, settings),
+        }
     html = page(
         title or "Components and missing entries",
         f"bnmf report · {f'{date.today():%d %B %Y}'.lstrip('0')}",
