@@ -19,8 +19,9 @@ void set_factor(const Problem& problem, const double* given, const double* inver
     std::fill_n(Z + n_rows * side, side, 0.0);
     std::fill_n(scaled + n_rows * side, side, 0.0);
     std::fill_n(gram, side * side, 0.0);
+    const int64_t width = half_padded(n_components);
     for (int64_t begin = 0; begin < n_rows; begin += LINES_PER_CHUNK)
-        add_outer_products(1.0, Z + begin * side, std::min(LINES_PER_CHUNK, n_rows - begin), gram, side);
+        add_outer_products(1.0, Z + begin * side, std::min(LINES_PER_CHUNK, n_rows - begin), gram, side, width);
     for (int64_t k = 0; k < side; ++k)
         for (int64_t j = 0; j < k; ++j) gram[k * side + j] = gram[j * side + k];
 }

@@ -77,16 +77,18 @@ inline void add_rows(Lines x, const double* y, int64_t n, double factor, double*
     }
 }
 
-// Add factor * Σ z zᵀ over n lines to the 8 x 8 submatrices on and above the diagonal of a matrix.
-inline void add_outer_products(double factor, const double* lines, int64_t n, double* system, int64_t side) {
-    for (int64_t k = 0; k < side; k += TILE.rows)
-        add_rows({lines + k, side, 1}, lines, n, factor, system + k * side, side, k / WIDTH * WIDTH, side);
+// Add factor * Σ z zᵀ over n lines of `width` numbers, a multiple of half a vector, to the submatrices of a matrix on and
+// above the diagonal.
+inline void add_outer_products(double factor, const double* lines, int64_t n, double* system, int64_t side,
+                               int64_t width) {
+    for (int64_t k = 0; k < width; k += TILE.rows)
+        add_rows({lines + k, side, 1}, lines, n, factor, system + k * side, side, k / WIDTH * WIDTH, width);
 }
 
 // Write rows `start` to `stop` of A Z for a dense matrix.
 inline void set_dense_product(const Problem& problem, int64_t start, int64_t stop, double* product) {
     const int64_t n_columns = problem.n_columns, side = problem.side;
-    const int64_t width = (problem.n_components + HALF - 1) / HALF * HALF;
+    const int64_t width = half_padded(problem.n_components);
     for (int64_t begin = 0; begin < n_columns; begin += LINES_PER_CHUNK) {
         const int64_t n = std::min(LINES_PER_CHUNK, n_columns - begin);
         const double* z = problem.scaled + begin * side;

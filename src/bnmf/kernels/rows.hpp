@@ -20,6 +20,8 @@ enum class Entries { nonnegative, with_max_term, real };
 
 // Return `length` rounded up to a multiple of WIDTH.
 constexpr int64_t padded_length(int64_t length) { return (length + WIDTH - 1) / WIDTH * WIDTH; }
+// Return it rounded up to a multiple of half a vector, which suffices for sums over components.
+constexpr int64_t half_padded(int64_t length) { return (length + HALF - 1) / HALF * HALF; }
 
 // Numbers by row or column that may be the same for all: then the stride is 0.
 struct Strided {

@@ -17,7 +17,7 @@ constexpr int64_t ROWS_PER_CHUNK = 32;
 struct Chunk {
     double* memory;  // ROWS_PER_CHUNK * side numbers
     double* system;
-    int64_t side, n = 0;
+    int64_t side, width, n = 0;
 
     void add(double sign, const double* line) {
         std::copy_n(line, side, memory + n * side);
@@ -25,7 +25,7 @@ struct Chunk {
     }
 
     void flush(double sign) {
-        add_outer_products(sign, memory, n, system, side);
+        add_outer_products(sign, memory, n, system, side, width);
         n = 0;
     }
 };
@@ -44,7 +44,7 @@ inline bool has_cancelled(int64_t n_components, const double* gram, const double
 inline void set_system(int64_t row, const Problem& problem, double* memory, double* system) {
     const Data& data = problem.data;
     const int64_t side = problem.side;
-    Chunk chunk{memory, system, side};
+    Chunk chunk{memory, system, side, half_padded(problem.n_components)};
     std::copy_n(problem.gram, side * side, system);
     for (int64_t i = data.indptr[row]; i < data.indptr[row + 1]; ++i)
         chunk.add(-1.0, problem.Z + int64_t(data.indices[i]) * side);
