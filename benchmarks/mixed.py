@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,10 +26,10 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes t
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from benchmarks import pages
+from benchmarks.held_out import MAX_ROWS, frame_of
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.imputer import ANY_TABLE
 
-MAX_ROWS = 600
 CHAINS = {"n_chains": 2, "burn_in": 200, "n_draws": 150, "calibrate": False}
 PROBABILITY = 0.9
 NUMBERS = ("number", "nonnegative", "whole")
@@ -46,13 +45,7 @@ class Table(NamedTuple):
 
 def load(name: str) -> Table:
     """Return a table whose columns have the dtypes of their kinds."""
-    if name in ("iris", "wine", "breast_cancer", "diabetes"):
-        from sklearn import datasets
-
-        frame = getattr(datasets, f"load_{name}")(as_frame=True).frame
-    else:
-        with warnings.catch_warnings(action="ignore"):
-            frame = import_module(f"statsmodels.datasets.{name}").load_pandas().data
+    frame = frame_of(name)
     if len(frame) > 2 * MAX_ROWS:
         frame = frame.sample(MAX_ROWS, random_state=0).sort_index()
     frame = frame.drop(columns=["logpopul", "individual", "INCOMESQ"], errors="ignore").reset_index(drop=True)
