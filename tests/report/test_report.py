@@ -17,7 +17,7 @@ from bnmf.posterior.base import Moments
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.components import Components
 from bnmf.posterior.verdict import Finding
-from bnmf.report import section_convergence, section_data, section_imputed, section_settings, write_report
+from bnmf.report import section_convergence, section_data, section_imputed, write_report
 from bnmf.report.overview import Overview
 from tests.report.fits import EVIL, fake, table_of
 
@@ -227,7 +227,7 @@ def test_settings_name_the_noise():
         ({"outlier_share": np.full((2, 30, 12), 0.03)}, "of each column, and gross errors in 3.0% of the entries"),
         ({"outlier_share": np.full((2, 30, 12), 3e-4)}, "of each column, and gross errors in <0.1% of the entries"),
     ):
-        assert words in Page(section_settings.section(fake(**options), None)).text
+        assert words in Page(section_data.settings_section(fake(**options), None)).text
 
 
 CONTAINERS = {
@@ -302,7 +302,7 @@ def test_zeros_and_limits_are_explained():
         (ObservedMatrix.from_data(CONTAINERS["implicit zeros"](X)), "count as observed zeros"),
         (ObservedMatrix.from_data(X, lower=lower, upper=upper), f"Of {(X < 0.5).sum()} observed entries only limits"),
     ):
-        assert words in Page(section_data.section(Overview(data, posterior))).text
+        assert words in Page(section_data.data_section(Overview(data, posterior))).text
 
 
 def test_errors(tmp_path):
