@@ -189,8 +189,8 @@ def test_columns_without_any_entry_are_no_imputed_values():
     table.iloc[:, 5] = np.nan
     overview = overview_of(posterior, table, empty=True)
     imputed = section_imputed.imputed_entries(overview)
-    assert 5 not in imputed.columns
-    assert len(imputed.rows) == np.isnan(table.to_numpy()).sum() - 40
+    assert 5 not in set(imputed["column"])
+    assert len(imputed) == np.isnan(table.to_numpy()).sum() - 40
     text = Page(section_imputed.section(overview, imputed, Components.of(posterior))).text
     assert "Columns without any observed entry are left out here." in text
     assert "chosen at random" not in text
@@ -266,11 +266,10 @@ def test_imputed_entries_are_sorted_and_listed_once(n_missing, listed):
     X.flat[12 + np.random.default_rng(0).permutation(X.size - 12)[:n_missing]] = np.nan  # the first row is complete
     overview = overview_of(posterior, X)
     imputed = section_imputed.imputed_entries(overview)
-    assert (np.diff(imputed.uncertainty) >= 0).all()
-    np.testing.assert_allclose(imputed.mean, posterior.mean()[imputed.rows, imputed.columns])
-    np.testing.assert_allclose(
-        imputed.uncertainty, (imputed.high - imputed.low) / (3.2897 * overview.spread(imputed.columns)), rtol=1e-4
-    )
+    assert imputed["uncertainty"].is_monotonic_increasing
+    np.testing.assert_allclose(imputed["mean"], posterior.mean()[imputed["row"], imputed["column"]])
+    widths = (imputed["high"] - imputed["low"]) / (3.2897 * overview.spread(imputed["column"].to_numpy()))
+    np.testing.assert_allclose(imputed["uncertainty"], widths, rtol=1e-4)
     html = section_imputed.section(overview, imputed, Components.of(posterior))
     found = re.findall(r"<th scope=row>(row \d+)</th><td>(column \d+)</td>", html)
     assert len(found) == len(set(found)) == listed

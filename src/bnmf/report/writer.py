@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-import numpy as np
-
 from bnmf.plots.look import data_of, posterior_of
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
@@ -71,7 +69,6 @@ def write_report(
     if settings is None and hasattr(fit, "get_params"):
         settings = fit.get_params()
     imputed = section_imputed.imputed_entries(overview)
-    uncertainty = float(np.median(imputed.uncertainty)) if len(imputed.rows) else float("nan")
     sections = {
         "Data": section_data.data_section(overview),
         "Convergence and fit": section_convergence.section(overview),
@@ -83,7 +80,7 @@ def write_report(
         title or "Components and missing entries",
         f"bnmf report · {f'{date.today():%d %B %Y}'.lstrip('0')}",
         _lead(overview),
-        section_convergence.banner(posterior.verdict, uncertainty),
+        section_convergence.banner(posterior.verdict, imputed["uncertainty"].median()),
         sections,
         FOOTER,
     )
