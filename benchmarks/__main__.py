@@ -36,7 +36,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bnmf-bench-") as directory:
         try:
             for name in options.only or SECTIONS:
-                started, load = time.perf_counter(), os.getloadavg()[0]
+                started = time.perf_counter()
+                load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
                 section = Section(Path(directory), options.data_dir, settings, uninstalled, say)
                 SECTIONS[name](section)
                 sections[name] = {

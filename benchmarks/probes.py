@@ -4,7 +4,6 @@
 """
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -65,6 +64,8 @@ def peak_memory(directory: str, data: str, rank: str) -> dict[str, float]:
 
 def _peak_bytes() -> int:
     """Return the peak resident memory of this process."""
+    import resource  # not on Windows
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
