@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks import environment, results
+from benchmarks.client import Client
 from benchmarks.sections import FULL, QUICK, SECTIONS, Section
 
 
@@ -38,8 +39,9 @@ def main() -> None:
             for name in options.only or SECTIONS:
                 started = time.perf_counter()
                 load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-                section = Section(Path(directory), options.data_dir, settings, uninstalled, say)
-                SECTIONS[name](section)
+                with Client(Path(directory), options.data_dir, settings.timeout) as client:
+                    section = Section(client, settings, uninstalled, say)
+                    SECTIONS[name](section)
                 sections[name] = {
                     "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M"),
                     "seconds": time.perf_counter() - started,

@@ -30,7 +30,7 @@ class Contestant:
 
 
 class Client:
-    """The workers of a race: one process per peer, number of threads and processor, started on first use."""
+    """The workers of a section: one process per peer, number of threads and processor, started on first use."""
 
     def __init__(self, directory: Path, data_dir: Path, timeout: float) -> None:
         self.directory, self.data_dir, self.timeout = directory, data_dir, timeout
@@ -44,7 +44,7 @@ class Client:
             worker.end()
 
     def set_up(self, contestant: Contestant) -> None:
-        """Load the data and run the burn-in of a contestant."""
+        """Load the data and run the burn-in of a contestant; it takes the place of an earlier one with its label."""
         c = contestant
         self._ask(c, {"do": "set up", "peer": c.peer, "data": c.data, "rank": c.rank, "options": c.options})
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,8 +98,7 @@ class Row:
 class Section:
     """A section that is measured: what it needs to run, and its rows, notes, and reasons for failures."""
 
-    directory: Path
-    data_dir: Path
+    client: Client
     settings: Settings
     uninstalled: dict[str, str]
     say: Callable[[str], None]
@@ -133,8 +131,7 @@ class Section:
                 self.failures.append({"label": contestant.label, "reason": f"not installed: {reason}"})
             else:
                 installed.append(contestant)
-        with Client(self.directory, self.data_dir, self.settings.timeout) as client:
-            lanes, failures = race.run(installed, client, effort or self.settings.effort, self.say, n=n)
+        lanes, failures = race.run(installed, self.client, effort or self.settings.effort, self.say, n=n)
         for lane in lanes:
             c = lane.contestant
             compared_with = baseline if c.label != baseline else None
@@ -246,8 +243,9 @@ def memory(section: Section) -> None:
     data = f"ratings-{section.settings.ratings}"
     section.say(f"{describe(data)}, K = {RANK}: peak memory")
     try:
-        probes.run("-m", "benchmarks.matrices", str(section.directory), data)
-        found = probes.asked("peak_memory", str(section.directory), data, str(RANK))
+        directory = str(section.client.directory)
+        probes.run("-m", "benchmarks.matrices", directory, data)
+        found = probes.asked("peak_memory", directory, data, str(RANK))
         ratio = found["peak"] / found["input"]
         section.rows.append(Row(data, RANK, 1, OURS, "peak memory / input size", [ratio], None, found))
     except PeerError as error:

@@ -25,14 +25,8 @@ BUNDLED = {
 class FakeClient:
     """A client on which times are in proportion to K, and longer with AVX2 and with a max term."""
 
-    def __init__(self, *arguments):
+    def __init__(self):
         self.calls = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
 
     def set_up(self, contestant):
         if contestant.peer == "smurff":
@@ -66,7 +60,7 @@ def test_results_are_saved_and_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "DIRECTORY", tmp_path)
     monkeypatch.setattr(results, "versions", lambda: {"bnmf": "0"})
     assert results.load(QUICK) == {}
-    section = Section(tmp_path, tmp_path, QUICK, {}, silent)
+    section = Section(FakeClient(), QUICK, {}, silent)
     section.rows += [
         Row("gdsc", 20, 1, "bnmf", "s per iteration", [1.0, 2.0, 3.0]),
         Row("gdsc", 20, 1, "scikit-learn cd", "s per iteration", [0.5, 0.5, None], "bnmf"),
@@ -126,9 +120,8 @@ def test_workers_answer_and_report_errors(tmp_path, monkeypatch):
         assert workers.repeat(good, 3)["seconds"] > 0
 
 
-def test_table_of_sweeps(tmp_path, monkeypatch):
-    monkeypatch.setattr(sections, "Client", FakeClient)
-    section = Section(tmp_path, tmp_path, QUICK, {}, silent)
+def test_table_of_sweeps():
+    section = Section(FakeClient(), QUICK, {}, silent)
     sections.sweeps(section)
     page = results.sweeps_table(section.found()["rows"])
     assert "| GDSC | 20 | 2,000 | 2,400 | 1.20 |" in page
