@@ -2,36 +2,55 @@
 
     python -m benchmarks.defaults [--data-dir ../shared/data] [--splits 3] [--only wine,iris] [--write docs/defaults.md]
 
-In each split a fifth of the observed entries is hidden at random. The error of a method is the root mean square of its
-errors on hidden entries, each in units of its column's standard deviation, first over a column and then over columns:
-the column mean scores about 1. The log density is that of a hidden entry in the same units. Coverage is the part of the
-hidden entries within the central 90% predictive interval. Other imputers get columns of mean 0 and deviation 1, which
-helps KNNImputer most.
+The column mean has an error of about 1. Other imputers get columns of mean 0 and deviation 1, which helps KNNImputer
+most.
 """
 
 import argparse
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
+from sklearn.decomposition import NMF
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from benchmarks import pages
-from benchmarks.tables_of_packages import load_tables
+from benchmarks.held_out import error, hide, load_tables, run, uncertainty
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.imputer import ANY_TABLE
 from bnmf.noise import StudentT
 from bnmf.priors.names import allows_negative
+from bnmf.utils.typing import Floats
 
-HIDDEN_FRACTION = 0.2
+TREES = "IterativeImputer, trees"
 # Trees are fitted column by column, ten times over: wider tables would take hours.
 MAX_COLUMNS_OF_TREES = 40
 
-OTHERS = ("column mean", "KNNImputer", "IterativeImputer", "IterativeImputer, trees", "NMF on filled data")
+
+def filled_by_nmf(A: Floats) -> Floats:
+    """Fill with the column means, scaled to unit range, factorise, and take the product."""
+    low, high = np.nanmin(A, axis=0), np.nanmax(A, axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    scaled = (A - low) / width
+    scaled = np.where(np.isnan(A), np.nanmean(scaled, axis=0), scaled)
+    model = NMF(min(5, *A.shape), init="nndsvda", max_iter=1000, random_state=0)
+    return np.where(np.isnan(A), model.fit_transform(scaled) @ model.components_ * width + low, A)
+
+
+OTHERS: dict[str, Callable[[Floats], Floats]] = {
+    "column mean": SimpleImputer().fit_transform,
+    "KNNImputer": KNNImputer().fit_transform,
+    "IterativeImputer": IterativeImputer().fit_transform,
+    TREES: IterativeImputer(
+        ExtraTreesRegressor(n_estimators=30, random_state=0), max_iter=5, random_state=0
+    ).fit_transform,
+    "NMF on filled data": filled_by_nmf,
+}
 DEFAULT = "NMFImputer, default"
 CANDIDATES: dict[str, dict[str, Any]] = {
     DEFAULT: {},
@@ -53,110 +72,25 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 """Settings of the model, as changes of the defaults of NMFImputer."""
 
 
-DID_NOT_HELP = """## What did not help
-
-For `BayesianNMF` on columns that vary little far from zero:
-
-- *The minimum of such columns subtracted*, from 5, 10 or 25 deviations on: tables of 10 to 25 rows get worse.
-- *All but three deviations* of that distance subtracted: better on some tables, worse on as many.
-
-`offset="learned"` is better than both. It is a component more, so it is the default only where the number of components
-is chosen too.
-"""
-
-
-def hide(X: np.ndarray, seed: int) -> np.ndarray:
-    """Return a mask of entries to hide, which leaves every column at least two observed entries."""
-    hidden = (np.random.default_rng(seed).random(X.shape) < HIDDEN_FRACTION) & ~np.isnan(X)
-    hidden[:, (~np.isnan(X) & ~hidden).sum(axis=0) < 2] = False
-    return hidden
-
-
-def error(X: np.ndarray, hidden: np.ndarray, filled: np.ndarray) -> float:
-    """Return the error in units of the columns' standard deviations."""
-    counts = hidden.sum(axis=0)
-    squares = np.where(hidden, (filled - X) ** 2, 0.0).sum(axis=0)
-    relative = squares[counts > 0] / counts[counts > 0] / np.nanvar(X, axis=0)[counts > 0]
-    return float(np.sqrt(relative.mean()))
-
-
-def measure(X: np.ndarray, method: str, seed: int) -> dict[str, float] | None:
-    """Return error, log density, coverage, its deviation by column, and seconds of one method on one split."""
-    with warnings.catch_warnings(action="ignore"):
-        hidden = hide(X, seed)
-        A = np.where(hidden, np.nan, X)
-        began = time.perf_counter()
-        if method in OTHERS:
-            fill = _other(method, A)
-            if fill is None:
-                return None
-            mean, deviation = np.nanmean(A, axis=0), np.nanstd(A, axis=0)
-            deviation[deviation == 0.0] = 1.0
-            filled, facts = fill((A - mean) / deviation) * deviation + mean, {}
-        else:
-            settings = ANY_TABLE | CANDIDATES[method]
-            is_shifted = settings["offset"] in ("min", "mean")
-            if np.nanmin(X) < 0 and not (is_shifted or allows_negative(settings["prior"])):
-                return None
-            imputer = NMFImputer(BayesianNMF(**settings, random_state=seed)).fit(A)
-            filled = imputer.transform(A)
-            facts = _uncertainty(imputer.estimator_.posterior_, X, hidden)
-        return {"error": error(X, hidden, filled), **facts, "seconds": time.perf_counter() - began}
-
-
-def _uncertainty(posterior: Any, X: np.ndarray, hidden: np.ndarray) -> dict[str, float]:
-    rows, columns = np.nonzero(hidden)
-    values, sd = X[rows, columns], np.nanstd(X, axis=0)
-    density = posterior.log_predictive_density(rows, columns, values) + np.log(sd[columns])
-    low, high = posterior.interval(0.9, rows, columns)
-    inside = (low <= values) & (values <= high)
-    by_column = pd.Series(inside).groupby(columns).mean()
-    return {
-        "log density": float(density.mean()),
-        "coverage": float(inside.mean()),
-        "mean coverage of a column": float(by_column.mean()),
-    }
-
-
-def _other(method: str, A: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
-    from sklearn.decomposition import NMF
-    from sklearn.ensemble import ExtraTreesRegressor
-    from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
-    from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
-
-    if method == "IterativeImputer, trees":
-        if A.shape[1] > MAX_COLUMNS_OF_TREES:
+def measure(X: Floats, method: str, seed: int) -> dict[str, float] | None:
+    """Return error and seconds of a method on one split, and how good its intervals are if it has some."""
+    hidden = hide(X, seed)
+    A = np.where(hidden, np.nan, X)
+    began = time.perf_counter()
+    if method in OTHERS:
+        if method == TREES and X.shape[1] > MAX_COLUMNS_OF_TREES:
             return None
-        trees = ExtraTreesRegressor(n_estimators=30, random_state=0)
-        return IterativeImputer(trees, max_iter=5, random_state=0).fit_transform
-    if method == "NMF on filled data":
-        return lambda A: _nmf(A, NMF)
-    made = {"column mean": SimpleImputer, "KNNImputer": KNNImputer, "IterativeImputer": IterativeImputer}
-    return made[method]().fit_transform
-
-
-def _nmf(A: np.ndarray, NMF: Any) -> np.ndarray:
-    """Fill with the column means, scaled to unit range, factorise, and take the product."""
-    low, high = np.nanmin(A, axis=0), np.nanmax(A, axis=0)
-    width = np.where(high > low, high - low, 1.0)
-    scaled = (A - low) / width
-    scaled = np.where(np.isnan(A), np.nanmean(scaled, axis=0), scaled)
-    model = NMF(min(5, *A.shape), init="nndsvda", max_iter=1000, random_state=0)
-    return np.where(np.isnan(A), model.fit_transform(scaled) @ model.components_ * width + low, A)
-
-
-def run(tables: dict[str, np.ndarray], splits: int, n_jobs: int = -1) -> pd.DataFrame:
-    """Return every measurement, one row for each table, split and method."""
-    jobs = [(t, s, m) for t in tables for s in range(splits) for m in (*OTHERS, *CANDIDATES)]
-    jobs.sort(key=lambda job: -tables[job[0]].size)  # the longest first
-    parallel = joblib.Parallel(n_jobs, verbose=1, batch_size=1)
-    found = parallel(joblib.delayed(measure)(tables[t], m, s) for t, s, m in jobs)
-    rows = [
-        {"table": t, "split": s, "method": m, **facts}
-        for (t, s, m), facts in zip(jobs, found, strict=True)
-        if facts is not None
-    ]
-    return pd.DataFrame(rows)
+        mean, deviation = np.nanmean(A, axis=0), np.nanstd(A, axis=0)
+        deviation[deviation == 0.0] = 1.0
+        filled, facts = OTHERS[method]((A - mean) / deviation) * deviation + mean, {}
+    else:
+        settings = ANY_TABLE | CANDIDATES[method]
+        is_shifted = settings["offset"] in ("min", "mean")
+        if np.nanmin(X) < 0 and not (is_shifted or allows_negative(settings["prior"])):
+            return None
+        imputer = NMFImputer(BayesianNMF(**settings, random_state=seed)).fit(A)
+        filled, facts = imputer.transform(A), uncertainty(imputer.estimator_.posterior_, X, hidden)
+    return {"error": error(X, hidden, filled), **facts, "seconds": time.perf_counter() - began}
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
@@ -165,15 +99,14 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     errors = means["error"].unstack("table")
     rows = {}
     for method in (*OTHERS, *CANDIDATES):
-        own = errors.loc[method]
-        ratios = {other: own / errors.loc[other] for other in OTHERS[:4]}
+        mean, knn, iterative, trees = (errors.loc[method] / errors.loc[other] for other in list(OTHERS)[:4])
         of_method = means.loc[method]
         rows[method] = {
-            "median ratio to IterativeImputer": ratios["IterativeImputer"].median(),
-            "to the one with trees": ratios["IterativeImputer, trees"].median(),
-            "to KNNImputer": ratios["KNNImputer"].median(),
-            "worst ratio to the column mean": ratios["column mean"].max(),
-            "better than KNNImputer": (ratios["KNNImputer"] < 1).sum() / ratios["KNNImputer"].notna().sum(),
+            "median ratio to IterativeImputer": iterative.median(),
+            "to the one with trees": trees.median(),
+            "to KNNImputer": knn.median(),
+            "worst ratio to the column mean": mean.max(),
+            "better than KNNImputer": (knn < 1).sum() / knn.notna().sum(),
             "median log density": of_method["log density"].median(),
             "90% interval off by": (of_method["mean coverage of a column"] - 0.9).abs().mean(),
             "seconds": of_method["seconds"].median(),
@@ -181,38 +114,14 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def page(found: pd.DataFrame, tables: dict[str, np.ndarray], splits: int) -> str:
-    """Return the page of the docs."""
-    errors = found.groupby(["table", "method"])["error"].mean().unstack("method")
-    shown = [*OTHERS, DEFAULT]
-    sizes = {name: f"{X.shape[0]} x {X.shape[1]}" for name, X in tables.items()}
-    lines = [
-        "# How the defaults were chosen",
-        "",
-        "Made by",
-        "",
-        f"    python -m benchmarks.defaults --data-dir ../shared/data --splits {splits} --write docs/defaults.md",
-        "",
-        f"on {len(tables)} real tables, a fifth of the observed entries hidden, splits of each: {splits}. Errors are",
-        "in units of each column's standard deviation; the column mean scores about 1. The other imputers work",
-        "on columns of mean 0 and deviation 1.",
-        "",
-        "## Methods over all tables",
-        "",
-        "Ratios of errors are below 1 where a method is better. Rows below the default change one of its settings.",
-        "",
-        _markdown(summary(found)),
-        "",
-        "## Errors by table",
-        "",
-        _markdown(errors.reindex(list(tables))[shown].set_axis([f"{n} ({sizes[n]})" for n in tables]), marks_best=True),
-        "",
-        DID_NOT_HELP,
-    ]
-    return "\n".join(lines)
+def by_table(found: pd.DataFrame, tables: dict[str, Floats]) -> pd.DataFrame:
+    """Return the errors of each table, with its size."""
+    errors = found.groupby(["table", "method"])["error"].mean().unstack("method").reindex(list(tables))
+    sizes = [f"{name} ({X.shape[0]} x {X.shape[1]})" for name, X in tables.items()]
+    return errors[[*OTHERS, DEFAULT]].set_axis(sizes)
 
 
-def _markdown(frame: pd.DataFrame, *, marks_best: bool = False) -> str:
+def markdown(frame: pd.DataFrame, *, marks_best: bool = False) -> str:
     """Return a table with three digits; the smallest number of each row is bold if asked for."""
     rows = []
     for name, row in frame.iterrows():
@@ -228,15 +137,16 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, help="directory with the paper's data; without it they are left out")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--only", help="names of tables, separated by commas")
-    parser.add_argument("--write", type=Path, help="write the page of the docs")
-    arguments = parser.parse_args()
-    tables = load_tables(arguments.data_dir)
-    if arguments.only:
-        tables = {name: tables[name] for name in arguments.only.split(",")}
-    found = run(tables, arguments.splits)
-    print(summary(found).to_string(float_format="{:.3f}".format))
-    if arguments.write:
-        arguments.write.write_text(page(found, tables, arguments.splits), encoding="utf-8")
+    parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
+    options = parser.parse_args()
+    tables = load_tables(options.data_dir)
+    if options.only:
+        tables = {name: tables[name] for name in options.only.split(",")}
+    found = run(measure, tables, (*OTHERS, *CANDIDATES), options.splits)
+    methods, errors = markdown(summary(found)), markdown(by_table(found, tables), marks_best=True)
+    print(f"{methods}\n\n{errors}")
+    if options.write:
+        pages.write(options.write, methods=methods, errors=errors)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ ENVIRONMENT = ROOT / ".venv-bench"
 REQUIREMENTS = ROOT / "benchmarks" / "requirements.txt"
 CONSTRAINTS = ROOT / "constraints.txt"
 RECORD = ENVIRONMENT / "installed.json"
+# What makes bnmf and OpenBLAS choose their code for a processor.
+PROCESSORS = {"native": {}, "AVX2": {"BNMF_SIMD": "v3", "OPENBLAS_CORETYPE": "Zen"}}
 
 
 def python() -> Path:
@@ -23,7 +25,8 @@ def python() -> Path:
 
 def ensure(say: Callable[[str], None]) -> dict[str, str]:
     """Create the environment if it is missing or outdated, and return failed installs: reasons by name on PyPI."""
-    key = _key()
+    sources = (REQUIREMENTS, ROOT / "pyproject.toml", CONSTRAINTS)
+    key = hashlib.sha256(b"\0".join([sys.version.encode(), *(path.read_bytes() for path in sources)])).hexdigest()
     if RECORD.exists():
         record = json.loads(RECORD.read_text())
         if record["key"] == key:
@@ -34,7 +37,7 @@ def ensure(say: Callable[[str], None]) -> dict[str, str]:
     if reason:
         raise SystemExit(f"bnmf itself could not be installed into {ENVIRONMENT.name}: {reason}")
     failures = {}
-    for line in _lines():
+    for line in REQUIREMENTS.read_text().split():
         say(f"installing {line}")
         reason = _install(line)
         if reason:
@@ -46,46 +49,36 @@ def ensure(say: Callable[[str], None]) -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """Return the versions of the installed packages."""
-    answer = subprocess.run(
-        [python(), "-m", "pip", "list", "--format=json", "--disable-pip-version-check"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    answer = _pip("list", "--format=json")
     installed = {package["name"].lower(): package["version"] for package in json.loads(answer.stdout)}
-    wanted = ["bnmf", "numpy", "scipy", "scikit-learn", "arviz-stats", *(s.split("==")[0] for s in _lines())]
+    peers = [line.split("==")[0] for line in REQUIREMENTS.read_text().split()]
+    wanted = ["bnmf", "numpy", "scipy", "scikit-learn", "arviz-stats", *peers]
     return {name: installed[name] for name in wanted if name in installed}
 
 
-def thread_variables(n_threads: int) -> dict[str, str]:
-    """Return the environment variables that limit all thread pools to n_threads."""
-    pools = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB_MAXIMUM", "NUMEXPR")
-    variables = {f"{pool}_NUM_THREADS": str(n_threads) for pool in pools}
-    # Idle threads that spin would slow down the other processes.
-    variables["OMP_WAIT_POLICY"] = "PASSIVE"
+def variables(n_threads: int = 1, processor: str = "native") -> dict[str, str]:
+    """Return the environment variables of a process whose thread pools all have n_threads."""
+    pools = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
     eigen = "true" if n_threads > 1 else "false"
-    variables["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={eigen} intra_op_parallelism_threads={n_threads}"
-    variables["JAX_PLATFORMS"] = "cpu"
-    return variables
-
-
-def _lines() -> list[str]:
-    return [line.strip() for line in REQUIREMENTS.read_text().splitlines() if "==" in line]
-
-
-def _key() -> str:
-    parts = [REQUIREMENTS.read_bytes(), (ROOT / "pyproject.toml").read_bytes(), sys.version.encode()]
-    if CONSTRAINTS.exists():
-        parts.append(CONSTRAINTS.read_bytes())
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+    return {
+        **os.environ,
+        **{f"{pool}_NUM_THREADS": str(n_threads) for pool in pools},
+        "OMP_WAIT_POLICY": "PASSIVE",  # idle threads that spin would slow down the other processes
+        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen} intra_op_parallelism_threads={n_threads}",
+        "JAX_PLATFORMS": "cpu",
+        **PROCESSORS[processor],
+    }
 
 
 def _install(*what: str) -> str | None:
     """Install with pip, and return the reason if it failed."""
-    constraints = ["-c", str(CONSTRAINTS)] if CONSTRAINTS.exists() else []
-    command = [python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *constraints, *what]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = _pip("install", "--quiet", "-c", str(CONSTRAINTS), *what)
     if done.returncode == 0:
         return None
     errors = [line for line in done.stderr.splitlines() if line.strip().lower().startswith("error")]
-    return (errors or done.stderr.strip().splitlines() or ["pip failed without a message"])[-1].strip()
+    return (errors or ["pip failed without a message"])[-1].strip()
+
+
+def _pip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [python(), "-m", "pip", "--disable-pip-version-check", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)

@@ -1,8 +1,13 @@
-"""Matrices of the benchmarks: created once per run, saved as plain arrays, and loaded by every worker."""
+"""Matrices of the benchmarks: created once per run, saved, and loaded by every worker.
 
+``python -m benchmarks.matrices DIRECTORY NAME`` creates one, which takes more memory than loading it.
+"""
+
+import sys
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -13,13 +18,12 @@ N_USERS, N_ITEMS, N_RATINGS = 138_000, 27_000, 20_000_000
 
 def load(name: str, directory: Path) -> Any:
     """Return a matrix by name: an array with NaN as missing, or a CSR array whose unstored entries are missing."""
-    folder = directory / name
-    if not folder.exists():
-        _save(make(name), folder)
-    if (folder / "dense.npy").exists():
-        return np.load(folder / "dense.npy")
-    data, indices, indptr, shape = (np.load(folder / f"{part}.npy") for part in ("data", "indices", "indptr", "shape"))
-    return sp.csr_array((data, indices, indptr), shape=tuple(shape))
+    path = directory / f"{name}.joblib"
+    if not path.exists():
+        partial = path.with_suffix(".partial")
+        joblib.dump(make(name), partial)
+        partial.rename(path)
+    return joblib.load(path)
 
 
 def make(name: str) -> Any:
@@ -92,13 +96,5 @@ def _shape(shape: str) -> str:
     return f"{rows:,} x {columns:,}"
 
 
-def _save(X: Any, folder: Path) -> None:
-    partial = folder.with_name(folder.name + ".partial")
-    partial.mkdir(parents=True, exist_ok=True)
-    if sp.issparse(X):
-        for part in ("data", "indices", "indptr"):
-            np.save(partial / f"{part}.npy", getattr(X, part))
-        np.save(partial / "shape.npy", np.array(X.shape))
-    else:
-        np.save(partial / "dense.npy", X)
-    partial.rename(folder)
+if __name__ == "__main__":
+    load(sys.argv[2], Path(sys.argv[1]))

@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,10 +26,10 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes t
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from benchmarks import pages
+from benchmarks.held_out import MAX_ROWS, frame_of
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.imputer import ANY_TABLE
 
-MAX_ROWS = 600
 CHAINS = {"n_chains": 2, "burn_in": 200, "n_draws": 150, "calibrate": False}
 PROBABILITY = 0.9
 NUMBERS = ("number", "nonnegative", "whole")
@@ -46,13 +45,7 @@ class Table(NamedTuple):
 
 def load(name: str) -> Table:
     """Return a table whose columns have the dtypes of their kinds."""
-    if name in ("iris", "wine", "breast_cancer", "diabetes"):
-        from sklearn import datasets
-
-        frame = getattr(datasets, f"load_{name}")(as_frame=True).frame
-    else:
-        with warnings.catch_warnings(action="ignore"):
-            frame = import_module(f"statsmodels.datasets.{name}").load_pandas().data
+    frame = frame_of(name)
     if len(frame) > 2 * MAX_ROWS:
         frame = frame.sample(MAX_ROWS, random_state=0).sort_index()
     frame = frame.drop(columns=["logpopul", "individual", "INCOMESQ"], errors="ignore").reset_index(drop=True)
@@ -124,61 +117,59 @@ def ours(seen: pd.DataFrame, kinds: dict[str, str], hidden: pd.DataFrame, seed: 
 # --- imputers of numbers
 
 
-def coded(seen: pd.DataFrame, kinds: dict[str, str]) -> tuple[pd.DataFrame, dict[str, list[Any]]]:
-    """Return a table as standardised numbers, and the categories of each column that has some."""
-    parts, categories = [], {}
-    for column, kind in kinds.items():
-        if kind in NUMBERS:
-            parts.append(seen[column].astype(float))
-            continue
-        categories[column] = sorted(seen[column].dropna().unique())
-        codes = pd.Categorical(seen[column], categories=categories[column]).codes
-        if kind == "categorical":
-            zeros = {f"{column}={code}": np.where(codes < 0, np.nan, codes == code) for code in range(codes.max() + 1)}
-            parts.append(pd.DataFrame(zeros, index=seen.index))
-        else:
-            parts.append(pd.Series(np.where(codes < 0, np.nan, codes), index=seen.index, name=column))
-    return pd.concat(parts, axis=1).astype(float), categories
+def categories_of(values: pd.Series) -> list[Any]:
+    """Return the categories of a column that are seen, in order."""
+    return sorted(values.dropna().unique())
 
 
-def decoded(filled: pd.DataFrame, seen: pd.DataFrame, kinds: dict[str, str], categories: dict) -> pd.DataFrame:
+def coded(values: pd.Series, kind: str) -> pd.DataFrame:
+    """Return a column as numbers: itself, codes of its categories, or a column of zeros and ones for each of them."""
+    if kind in NUMBERS:
+        return values.astype(float).to_frame(0)
+    codes = pd.Categorical(values, categories=categories_of(values)).codes
+    numbers = np.eye(codes.max() + 1)[codes] if kind == "categorical" else codes[:, None].astype(float)
+    return pd.DataFrame(np.where(codes[:, None] < 0, np.nan, numbers), index=values.index)
+
+
+def decoded(numbers: pd.DataFrame, seen: pd.Series, kind: str) -> np.ndarray:
     """Return valid values: rounded, within the range of the column, the category with the largest number."""
-    out = {}
-    for column, kind in kinds.items():
-        if kind in NUMBERS:
-            values = filled[column].to_numpy()
-            low, high = seen[column].min(), seen[column].max()
-            out[column] = values if kind == "number" else np.clip(values, low, high)
-            out[column] = np.rint(out[column]) if kind == "whole" else out[column]
-            continue
-        names = [name for name in filled if str(name).startswith(f"{column}=")] if kind == "categorical" else [column]
-        numbers = filled[names].to_numpy()
-        last = len(categories[column]) - 1
-        codes = numbers.argmax(axis=1) if kind == "categorical" else np.clip(np.rint(numbers[:, 0]), 0, last)
-        out[column] = np.array(categories[column], object)[codes.astype(int)]
-    return pd.DataFrame(out, index=seen.index)
+    first = numbers[0].to_numpy()
+    if kind in NUMBERS:
+        values = first if kind == "number" else np.clip(first, seen.min(), seen.max())
+        return np.rint(values) if kind == "whole" else values
+    categories = np.array(categories_of(seen), object)
+    is_one_of_many = kind == "categorical"
+    codes = numbers.to_numpy().argmax(axis=1) if is_one_of_many else np.clip(np.rint(first), 0, len(categories) - 1)
+    return categories[codes.astype(int)]
 
 
-def scaled(imputer: Any) -> Callable[[pd.DataFrame, dict, int], pd.DataFrame]:
+def filled_by(fill: Callable, seen: pd.DataFrame, kinds: dict[str, str], seed: int) -> pd.DataFrame:
+    """Return a table that an imputer of numbers has filled."""
+    numbers = pd.concat({column: coded(seen[column], kind) for column, kind in kinds.items()}, axis=1)
+    found = pd.DataFrame(fill(numbers.to_numpy(), seed), index=numbers.index, columns=numbers.columns)
+    return pd.DataFrame({c: decoded(found[c], seen[c], kind) for c, kind in kinds.items()}, index=seen.index)
+
+
+def scaled(imputer: Callable[[int], Any]) -> Callable[[np.ndarray, int], np.ndarray]:
     """Return a function that fills standardised columns with an imputer of scikit-learn."""
 
-    def fill(numbers: pd.DataFrame, kinds: dict, seed: int) -> pd.DataFrame:
-        mean, deviation = numbers.mean(), numbers.std().replace(0.0, 1.0)
-        found = imputer(seed).fit_transform((numbers - mean) / deviation)
-        return pd.DataFrame(found, index=numbers.index, columns=numbers.columns) * deviation + mean
+    def fill(numbers: np.ndarray, seed: int) -> np.ndarray:
+        mean, deviation = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0, ddof=1)
+        deviation[deviation == 0.0] = 1.0
+        return imputer(seed).fit_transform((numbers - mean) / deviation) * deviation + mean
 
     return fill
 
 
-def peer(python: str, name: str) -> Callable[[pd.DataFrame, dict, int], pd.DataFrame]:
+def peer(python: str, name: str) -> Callable[[np.ndarray, int], np.ndarray]:
     """Return a function that fills a table with a library of another Python."""
 
-    def fill(numbers: pd.DataFrame, kinds: dict, seed: int) -> pd.DataFrame:
+    def fill(numbers: np.ndarray, seed: int) -> np.ndarray:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "table.csv"
-            numbers.to_csv(path, index=False)
+            pd.DataFrame(numbers).to_csv(path, index=False)
             subprocess.run([python, str(PEER), name, str(path), str(seed)], check=True, capture_output=True)
-            return pd.read_csv(path).set_index(numbers.index)
+            return pd.read_csv(path).to_numpy()
 
     return fill
 
@@ -204,11 +195,8 @@ def theirs(
     see, which are hidden for that: intervals are normal, and frequencies are the probabilities of categories.
     """
     inner = hide(seen, seed + 1000)
-    train = seen.mask(inner)
-    numbers, categories = coded(train, kinds)
-    checked = decoded(fill(numbers, kinds, seed), train, kinds, categories)
-    numbers, categories = coded(seen, kinds)
-    filled, out = decoded(fill(numbers, kinds, seed), seen, kinds, categories), {}
+    checked, filled = (filled_by(fill, table, kinds, seed) for table in (seen.mask(inner), seen))
+    out = {}
     reach = norm.ppf(0.5 + 0.5 * PROBABILITY)
     for column, kind in kinds.items():
         at, of_inner = hidden[column].to_numpy(), inner[column].to_numpy() & seen[column].notna().to_numpy()
@@ -222,14 +210,13 @@ def theirs(
                 low, high = np.rint(low.astype(float)), np.rint(high.astype(float))
             out[column] = Forecast(values.astype(float), low.astype(float), high.astype(float))
             continue
-        share = seen[column].value_counts(normalize=True).reindex(categories[column]).fillna(0.0).to_numpy()
+        categories = categories_of(seen[column])
+        share = seen[column].value_counts(normalize=True).reindex(categories).fillna(0.0).to_numpy()
         rows = []
         for value in values:
-            counts = truth[(guesses == value).to_numpy()].value_counts().reindex(categories[column]).fillna(0.0)
+            counts = truth[(guesses == value).to_numpy()].value_counts().reindex(categories).fillna(0.0)
             rows.append((counts.to_numpy(float) + 5.0 * share) / (counts.sum() + 5.0))
-        out[column] = Forecast(
-            values, probabilities=pd.DataFrame(rows, columns=pd.Index(categories[column], dtype=object))
-        )
+        out[column] = Forecast(values, probabilities=pd.DataFrame(rows, columns=pd.Index(categories, dtype=object)))
     return out
 
 

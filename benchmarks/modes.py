@@ -1,4 +1,7 @@
-"""What helps chains that sit in different modes: ``python -m benchmarks.modes --data-dir ../shared/data``.
+"""What helps chains that sit in different modes.
+
+    python -m benchmarks.modes --data-dir ../shared/data [--write docs/mixing.md]
+    python -m benchmarks.modes --lines [--write docs/mixing.md]
 
 A fifth of the entries is hidden. Four chains of default length fit the rest, and the hidden entries are predicted by
 
@@ -26,6 +29,7 @@ import numpy as np
 from scipy import special
 from sklearn import datasets as packaged
 
+from benchmarks import pages
 from bnmf import NMFImputer
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
@@ -90,7 +94,7 @@ def stacking_weights(log_density: Floats, iterations: int = 500) -> Floats:
     return weights
 
 
-def compare(name: str, X: Floats, n_components: int) -> str:
+def compare(name: str, X: Floats, n_components: int) -> list[str]:
     """Return a row of the table."""
     rng = np.random.default_rng(0)
     rows, columns = np.nonzero(~np.isnan(X))
@@ -128,7 +132,7 @@ def compare(name: str, X: Floats, n_components: int) -> str:
     for kind, weights in (("plain", stacked), ("cooled", equal), ("plain", best)):
         log_density, error = score(kind, weights)
         cells.append(f"{log_density - pooled[0]:+.3f} ({error / pooled[1]:.3f})")
-    return f"| {name}, K = {n_components} | " + " | ".join(cells) + f" | {np.round(stacked, 2)} |"
+    return [f"{name}, K = {n_components}", *cells, str(np.round(stacked, 2))]
 
 
 def line(rows: int, noise: float, seed: int) -> tuple[float, int]:
@@ -146,33 +150,32 @@ def line(rows: int, noise: float, seed: int) -> tuple[float, int]:
     return float(error / best), int((density < density.max() - 20.0).sum())
 
 
-def lines(n_seeds: int = 4) -> None:
-    """Print the table of lines."""
-    print("| rows | noise over signal | any noise | small noise |")
-    print("|---|---|---|---|")
+def lines(n_seeds: int = 4) -> Iterator[list[str]]:
+    """Yield the rows of the table of lines."""
     for rows in (15, 28):
         for noise in (0.01, 0.05, 0.2):
             cells = []
             for gibbs.WARM_UP_VARIANCE in (np.inf, 0.1):
                 ratios, stuck = zip(*(line(rows, noise, seed) for seed in range(n_seeds)), strict=True)
                 cells.append(f"{np.median(ratios):.2g} to {max(ratios):.2g} ({sum(stuck)})")
-            print(f"| {rows} | {noise:.0%} | {cells[0]} | {cells[1]} |", flush=True)
+            yield [str(rows), f"{noise:.0%}", *cells]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.modes", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=Path("../shared/data"))
     parser.add_argument("--lines", action="store_true", help="two columns on a line only")
+    parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.lines:
-        lines()
-        return
-    print("| | pooled | stacked | cooled | best chain | weights |")
-    print("|---|---|---|---|---|---|")
-    for name, X, ranks in tables(options.data_dir):
-        for n_components in ranks:
-            print(compare(name, X, n_components), flush=True)
+        mark, table = "lines", pages.table(["rows", "noise over signal", "any noise", "small noise"], lines())
+    else:
+        rows = (compare(name, X, k) for name, X, ranks in tables(options.data_dir) for k in ranks)
+        mark, table = "modes", pages.table(["", "pooled", "stacked", "cooled", "best chain", "weights"], rows)
+    print(table)
+    if options.write:
+        pages.write(options.write, **{mark: table})
 
 
 if __name__ == "__main__":

@@ -2,25 +2,23 @@
 
     python -m benchmarks.noise_floor [--splits 1] [--write docs/noise_floor.md]
 
-Some tables are simulated, with many zeros, duplicated or nearly collinear columns, or skewed ones; the others come with
-scikit-learn and statsmodels.
+Some tables are simulated, with many zeros, duplicated or nearly collinear columns, or skewed ones; the others are real.
 """
 
 import argparse
 import time
-import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from benchmarks import pages
-from benchmarks.defaults import hide
-from benchmarks.tables_of_packages import load_tables
+from benchmarks.held_out import error, hide, load_tables, run, uncertainty
 from bnmf import BayesianNMF
 from bnmf.imputer import ANY_TABLE
-from bnmf.noise import ContaminatedNoise, GroupedNoise, Noise, StudentT
+from bnmf.noise import ContaminatedNoise, GroupedNoise, StudentT
+from bnmf.utils.typing import Floats
 
 NOISES = {
     "no floor": GroupedNoise(floor=0.0),
@@ -28,42 +26,13 @@ NOISES = {
     "contaminated": ContaminatedNoise(),
     "student-t": StudentT(),
 }
-MODELS = {"BayesianNMF": {}, "NMFImputer": {name: value for name, value in ANY_TABLE.items() if name != "noise"}}
+MODELS = {"BayesianNMF": {}, "NMFImputer": ANY_TABLE}
+METHODS = {f"{model}, {noise}": (model, noise) for model, noise in product(MODELS, NOISES)}
 CHAINS = {"n_chains": 2, "burn_in": 200, "n_draws": 150, "calibrate": False}
 REAL = ("breast_cancer", "diabetes", "iris", "wine", "ccard", "fertility", "macrodata", "star98", "statecrime")
 
-INTRODUCTION = """# The noise of difficult tables
 
-Two properties of a table can make intervals and densities wrong without any warning.
-
-A component that follows one column alone cannot be told from the noise of that column (a Heywood case of factor
-analysis). Its noise could then vanish. So the standard deviation of the noise of a column is at least a fraction of
-what a linear regression on the other columns leaves unexplained: `floor=0.35`.
-
-Where columns are skewed or have outliers, a few entries are many deviations off, and the density of a normal is nearly
-zero there. So rare entries have a gross error of ten times the deviation, with a share that is learned for each column:
-`ContaminatedNoise`, which `noise="auto"` takes for tables. Made by
-
-    python -m benchmarks.noise_floor --splits {splits} --write docs/noise_floor.md
-
-with a fifth of the entries hidden ({splits} times), and {n_chains} chains of {burn_in} and {n_draws} sweeps. Each cell
-has the values for noise by column without a floor, with it (`noise="column"`), contaminated, and
-Student's t. Coverage is that of 90% intervals. Log densities are differences from those of a normal distribution with
-the mean and deviation of each column; errors are in units of those deviations. CPU seconds in the last table are
-ratios.
-"""
-
-DID_NOT_HELP = """## What did not help
-
-- *Little noise of constant columns*, in place of the rounding of the others: the shared distribution of the variances
-  widens, and columns without structure fall to their floor.
-- *Rounding of at most the whole variance* of a column, in place of a third: densities of rare values are lower.
-- *Moves of share and variance together*: within a chain they are nearly uncorrelated, and the chains of wine with K = 3
-  disagree no more about contaminated noise than about normal noise.
-"""
-
-
-def simulated() -> dict[str, np.ndarray]:
+def simulated() -> dict[str, Floats]:
     """Return tables on which the noise of a column can vanish, by name."""
     rngs = [np.random.default_rng(seed) for seed in range(1, 7)]
     rain, counts, parts, few, skewed, outlying = rngs
@@ -96,76 +65,59 @@ def simulated() -> dict[str, np.ndarray]:
     }
 
 
-def measured(X: np.ndarray, settings: dict, noise: Noise, seed: int) -> dict[str, float]:
-    """Return scores of hidden entries, in units of the standard deviation of each column."""
-    hidden = hide(X, seed)
-    seen = np.where(hidden, np.nan, X)
-    begin = time.process_time()
-    with warnings.catch_warnings(action="ignore"):
-        posterior = BayesianNMF(noise=noise, random_state=seed, n_jobs=1, **CHAINS, **settings).fit(seen).posterior_
-    seconds = time.process_time() - begin
-    rows, columns = np.nonzero(hidden)
-    values, sd = X[hidden], np.nanstd(X, axis=0)[columns]
-    low, high = posterior.interval(0.9, rows, columns)
-    inside = pd.Series((low <= values) & (values <= high))
-    by_column = inside.groupby(columns).agg(["mean", "size"])
-    normal = norm.logpdf(values, np.nanmean(seen, axis=0)[columns], np.nanstd(seen, axis=0)[columns])
-    return {
-        "coverage": inside.mean(),
-        "worst column": by_column.loc[by_column["size"] >= min(15, by_column["size"].max()), "mean"].min(),
-        "log density": float(np.mean(posterior.log_predictive_density(rows, columns, values) - normal)),
-        "seconds": seconds,
-        "error": float(np.sqrt(np.mean(((values - posterior.mean(rows, columns)) / sd) ** 2))),
-    }
+def measure(X: Floats, method: str, seed: int) -> dict[str, float] | None:
+    """Return scores of hidden entries, and seconds of the processor."""
+    model, noise = METHODS[method]
+    if model == "BayesianNMF" and np.nanmin(X) < 0:
+        return None
+    hidden, began = hide(X, seed), time.process_time()
+    settings = MODELS[model] | CHAINS | {"noise": NOISES[noise]}
+    fitted = BayesianNMF(random_state=seed, n_jobs=1, **settings).fit(np.where(hidden, np.nan, X))
+    seconds = time.process_time() - began
+    posterior = fitted.posterior_
+    scores = uncertainty(posterior, X, hidden)
+    return {"error": error(X, hidden, posterior.mean()), **scores, "seconds": seconds}
 
 
-def run(splits: int) -> pd.DataFrame:
-    """Return the scores of every table, model and noise, means over splits."""
-    tables = simulated() | {name: table for name, table in load_tables().items() if name in REAL}
+def by_table(found: pd.DataFrame) -> str:
+    """Return a row for each table and model, with the scores of all noise models in each cell."""
+    digits = {"coverage": 2, "worst column": 2, "log density, less that of a normal": 2, "error": 3}
     rows = []
-    for name, X in tables.items():
-        for model, settings in MODELS.items():
-            if model == "BayesianNMF" and np.nanmin(X) < 0:
-                continue
-            for noise, law in NOISES.items():
-                scores = pd.DataFrame([measured(X, settings, law, seed) for seed in range(splits)]).mean()
-                rows.append({"table": name, "model": model, "noise": noise, **scores})
-                print(rows[-1], flush=True)
-    return pd.DataFrame(rows)
-
-
-def page(found: pd.DataFrame, splits: int) -> str:
-    """Return the page of the documentation."""
-    by_table = []
     for (name, model), part in found.groupby(["table", "model"], sort=False):
-        digits = {"coverage": 2, "worst column": 2, "log density": 2, "error": 3}
         cells = [" / ".join(f"{value:.{n}f}" for value in part[score]) for score, n in digits.items()]
-        by_table.append([str(name), str(model), *cells])
-    summary = []
+        rows.append([str(name), str(model), *cells])
+    return pages.table(["table", "model", "coverage", "worst column", "log density", "error"], rows)
+
+
+def over_tables(found: pd.DataFrame) -> str:
+    """Return a row for each model and noise: the lowest scores over tables, and median ratios to noise by column."""
+    rows = []
     for (model, noise), part in found.groupby(["model", "noise"], sort=False):
         part = part.set_index("table")
         plain = found[(found["model"] == model) & (found["noise"] == "column")].set_index("table")
-        error, seconds = (part[["error", "seconds"]] / plain[["error", "seconds"]]).median()
-        lowest = [*part[["coverage", "worst column"]].min(), *part["log density"].nsmallest(2)]
-        summary.append([str(model), str(noise), *(f"{x:.2f}" for x in lowest), f"{error:.3f}", f"{seconds:.1f}"])
-    names = ["model", "noise", "lowest coverage", "lowest of a column", "lowest log density", "second lowest"]
-    ratios = ["error, ratio to column (median)", "seconds, ratio (median)"]
-    parts = [
-        INTRODUCTION.format(splits=splits, **CHAINS).rstrip(),
-        pages.table(["table", "model", "coverage", "worst column", "log density", "error"], by_table),
-        "## Over all tables",
-        pages.table([*names, *ratios], summary),
-        DID_NOT_HELP.rstrip(),
-    ]
-    return "\n\n".join(parts) + "\n"
+        ratios = (part[["error", "seconds"]] / plain[["error", "seconds"]]).median()
+        densities = part["log density, less that of a normal"].nsmallest(2)
+        lowest = [f"{x:.2f}" for x in (*part[["coverage", "worst column"]].min(), *densities)]
+        rows.append([str(model), str(noise), *lowest, f"{ratios['error']:.3f}", f"{ratios['seconds']:.1f}"])
+    lowest_of = ["lowest coverage", "lowest of a column", "lowest log density", "second lowest"]
+    ratios_to = ["error, ratio to column (median)", "seconds, ratio (median)"]
+    return pages.table(["model", "noise", *lowest_of, *ratios_to], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--splits", type=int, default=1, help="how often a fifth of each table is hidden")
+    parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
+    options = parser.parse_args()
+    tables = simulated() | {name: table for name, table in load_tables().items() if name in REAL}
+    found = run(measure, tables, METHODS, options.splits).drop(columns="split")
+    found = found.groupby(["table", "method"], sort=False).mean().reset_index()
+    found[["model", "noise"]] = [METHODS[method] for method in found["method"]]
+    texts = {"tables": by_table(found), "all": over_tables(found)}
+    print(*texts.values(), sep="\n\n")
+    if options.write:
+        pages.write(options.write, **texts)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--splits", type=int, default=1, help="how often a fifth of each table is hidden")
-    parser.add_argument("--write", type=Path, help="write the page of the docs")
-    arguments = parser.parse_args()
-    text = page(run(arguments.splits), arguments.splits)
-    print(text)
-    if arguments.write:
-        arguments.write.write_text(text, encoding="utf-8")
+    main()

@@ -1,22 +1,23 @@
 """Interleaved timing: the contestants of a race are measured in turn, one repeat at a time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
-from benchmarks.client import Contestant, PeerError
-from benchmarks.settings import Settings
+from benchmarks.client import Client, Contestant, PeerError
 
 # Limit on the iterations of one repeat.
 MAX_ITERATIONS = 4096
 
 
-class Track(Protocol):
-    """The part of the client that a race uses."""
+@dataclass(frozen=True)
+class Effort:
+    """How long a race takes. Times are in seconds."""
 
-    def set_up(self, contestant: Contestant) -> int: ...
-    def repeat(self, contestant: Contestant, slot: int, n: int) -> dict: ...
-    def release(self) -> None: ...
+    repeats: int
+    min_repeats: int  # even if the budget is exceeded
+    repeat_seconds: float  # approximate time of one repeat
+    budget: float  # of one contestant
 
 
 @dataclass
@@ -24,23 +25,33 @@ class Lane:
     """A contestant in a race, with the seconds per iteration of each repeat; None if the repeat gave no timing."""
 
     contestant: Contestant
-    slot: int
     n: int  # iterations per repeat
     elapsed: float  # seconds of one repeat, including overhead
-    seconds: list[float | None]
-    facts: dict
+    seconds: list[float | None] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
     spent: float = 0.0  # seconds of all repeats so far
-    n_not_positive: int = 0  # repeats in which the difference of two fits was not positive
+
+    def repeat(self, client: Client, effort: Effort) -> None:
+        """Measure one repeat, unless there are enough and the budget would be exceeded."""
+        done = sum(seconds is not None for seconds in self.seconds)
+        if done >= effort.min_repeats and self.spent + self.elapsed > effort.budget:
+            self.seconds.append(None)
+            return
+        answer = client.repeat(self.contestant, self.n)
+        self.spent += answer.pop("elapsed")
+        seconds = answer.pop("seconds")
+        # Timings by difference can be negative if the noise exceeds the difference.
+        self.seconds.append(seconds if seconds > 0 else None)
+        self.facts = answer
 
 
 def run(
     contestants: list[Contestant],
-    track: Track,
-    settings: Settings,
+    client: Client,
+    effort: Effort,
     say: Callable[[str], None],
     *,
     n: int | None = None,
-    repeats: int | None = None,
 ) -> tuple[list[Lane], dict[str, str]]:
     """Time the contestants in turn, and return the lanes of those that finished and the reasons why others did not.
 
@@ -50,53 +61,34 @@ def run(
     failures: dict[str, str] = {}
     for contestant in contestants:
         try:
-            slot = track.set_up(contestant)
-            count, elapsed = (n, 0.0) if n else _calibrate(contestant, slot, track, settings)
-            lanes.append(Lane(contestant, slot, count, elapsed, [], {}))
+            client.set_up(contestant)
+            lanes.append(Lane(contestant, n, 0.0) if n else _calibrated(contestant, client, effort))
         except PeerError as error:
             failures[contestant.label] = str(error)
             say(f"  {contestant.label}: {error}")
-    for repeat in range(repeats or settings.repeats):
+    for repeat in range(effort.repeats):
         # Each repeat starts with a different contestant, so that the order does not favour any of them.
         start = repeat % max(len(lanes), 1)
         for lane in lanes[start:] + lanes[:start]:
             if lane.contestant.label not in failures:
-                _one_repeat(lane, repeat, track, settings, failures)
-    track.release()
+                try:
+                    lane.repeat(client, effort)
+                except PeerError as error:
+                    failures[lane.contestant.label] = f"in repeat {repeat + 1}: {error}"
     for lane in lanes:
         if not any(lane.seconds):
             failures.setdefault(lane.contestant.label, "too noisy: no difference of two fits was positive")
-        elif lane.n_not_positive:
-            lane.facts["repeats without timing"] = lane.n_not_positive
     return [lane for lane in lanes if lane.contestant.label not in failures], failures
 
 
-def _calibrate(contestant: Contestant, slot: int, track: Track, settings: Settings) -> tuple[int, float]:
-    """Return a number of iterations that takes about `repeat_seconds`, and the seconds it took."""
-    n, enough = 1, settings.repeat_seconds
+def _calibrated(contestant: Contestant, client: Client, effort: Effort) -> Lane:
+    """Return a lane whose number of iterations takes about `repeat_seconds`."""
+    n, enough = 1, effort.repeat_seconds
     while True:
-        answer = track.repeat(contestant, slot, n)
+        answer = client.repeat(contestant, n)
         elapsed, iterating = answer["elapsed"], n * answer["seconds"]
         # If each repeat includes set-up that is subtracted, the iterations must take at least as long as the set-up.
         long_enough = iterating >= max(enough / 2, elapsed / 2) or elapsed >= 10 * enough
         if long_enough or n >= MAX_ITERATIONS:
-            return n, elapsed
+            return Lane(contestant, n, elapsed)
         n = min(MAX_ITERATIONS, n * (2 if elapsed > enough / 4 else 8))
-
-
-def _one_repeat(lane: Lane, repeat: int, track: Track, settings: Settings, failures: dict[str, str]) -> None:
-    done = sum(seconds is not None for seconds in lane.seconds)
-    if done >= settings.min_repeats and lane.spent + lane.elapsed > settings.budget:
-        lane.seconds.append(None)
-        return
-    try:
-        answer = track.repeat(lane.contestant, lane.slot, lane.n)
-    except PeerError as error:
-        failures[lane.contestant.label] = f"in repeat {repeat + 1}: {error}"
-        return
-    lane.spent += answer.pop("elapsed")
-    seconds = answer.pop("seconds")
-    # Timings by difference can be negative if the noise exceeds the difference.
-    lane.seconds.append(seconds if seconds > 0 else None)
-    lane.n_not_positive += seconds <= 0
-    lane.facts = answer

@@ -19,32 +19,20 @@ def serve(directory: Path, n_threads: int) -> None:
     """Answer requests until the client closes the pipe."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    slots: dict[int, Any] = {}
+    models: dict[str, Any] = {}
     for line in sys.stdin:
+        request, began = json.loads(line), time.perf_counter()
+        answer: dict[str, Any] = {}
         try:
-            answer = _answer(json.loads(line), slots, directory, n_threads)
+            if request["do"] == "set up":
+                X = load(request["data"], directory)
+                models[request["label"]] = find(request["peer"])(X, request["rank"], n_threads, **request["options"])
+            else:
+                answer = models[request["label"]].measure(request["n"])
         except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-def _answer(request: dict[str, Any], slots: dict[int, Any], directory: Path, n_threads: int) -> dict[str, Any]:
-    began = time.perf_counter()
-    if request["do"] == "set up":
-        peer = find(request["peer"])
-        X = load(request["data"], directory)
-        slots[request["slot"]] = peer(X, request["rank"], n_threads, **request["options"])
-        answer: dict[str, Any] = {}
-    elif request["do"] == "repeat":
-        answer = slots[request["slot"]].measure(request["n"])
-    elif request["do"] == "make":
-        load(request["data"], directory)
-        answer = {}
-    else:
-        slots.clear()
-        answer = {}
-    return {**answer, "elapsed": time.perf_counter() - began}
+        print(json.dumps({**answer, "elapsed": time.perf_counter() - began}), file=answers, flush=True)
 
 
 if __name__ == "__main__":

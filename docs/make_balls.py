@@ -1,16 +1,12 @@
 """Draw docs/balls.png: what each penalty makes of a row of W with two components.
 
-Run from the root of the repository: python docs/make_balls.py
+Run from the root of the repository: python -m docs.make_balls
 """
 
 from pathlib import Path
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import numpy as np
-from matplotlib import pyplot
+from matplotlib.figure import Figure
 
 from bnmf.plots.look import ACCENT, INK, SOFT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, Prior
@@ -39,7 +35,8 @@ def penalty(prior: Prior, first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def main() -> None:
     weights = np.linspace(0, END, STEPS)
     first, second = np.meshgrid(weights, weights)
-    figure, axes = pyplot.subplots(3, len(PRIORS), figsize=(10.4, 6.4), sharex=True, sharey="row", layout="constrained")
+    figure = Figure(figsize=(10.4, 6.4), layout="constrained")
+    axes = figure.subplots(3, len(PRIORS), sharex=True, sharey="row")
     for column, (title, prior) in zip(axes.T, PRIORS.items(), strict=True):
         values = penalty(prior, first, second)
         draw_balls(column[0], first, second, values)

@@ -1,6 +1,6 @@
 """Run the commands of docs/cli.md in an empty directory and replace what the page shows by what they print.
 
-python docs/make_cli.py
+python -m docs.make_cli
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Write docs/coverage.md: coverage of the predictive intervals for hidden drug responses.
+"""Replace the tables of docs/coverage.md: coverage of the predictive intervals for hidden drug responses.
 
-Run from the root of the repository: python docs/make_coverage.py --data-dir ../shared/data
+Run from the root of the repository: python -m docs.make_coverage --data-dir ../shared/data
 """
 
 import argparse
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
+from benchmarks import pages
 
 from bnmf import BayesianNMF
 from bnmf.datasets import fetch_gdsc_ic50
@@ -24,76 +24,46 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data-dir", help="directory with gdsc/ic50.txt; without it, the data are downloaded")
     data = fetch_gdsc_ic50(data_home=parser.parse_args().data_dir).data.to_numpy()
-    rng = np.random.default_rng(0)
     observed = np.flatnonzero(~np.isnan(data))
-    hidden = rng.permutation(observed)[: int(HIDDEN_FRACTION * len(observed))]
+    hidden = np.random.default_rng(0).permutation(observed)[: int(HIDDEN_FRACTION * len(observed))]
     X = data.copy()
     X.flat[hidden] = np.nan
     truth = data.flat[hidden]
 
-    lines = [HEAD, "| K | root mean squared error | " + " | ".join(f"{p:.0%}" for p in PROBABILITIES) + " |"]
-    lines.append("|---|---|" + "---|" * len(PROBABILITIES))
+    def fit(rank, noise):
+        with warnings.catch_warnings(action="ignore"):
+            return BayesianNMF(rank, noise=noise, n_jobs=2, random_state=0).fit(X)
+
+    def covered(model, probability):
+        low, high = (end.flat[hidden] for end in model.interval(probability))
+        return (low <= truth) & (truth <= high)
+
+    ranks, drugs, groups = [], [], []
     for rank in RANKS:
-        model = fit(X, rank, noise="column")
-        mean = model.reconstruct().flat[hidden]
-        covered = []
-        for probability in PROBABILITIES:
-            low, high = (end.flat[hidden] for end in model.interval(probability))
-            covered.append(np.mean((low <= truth) & (truth <= high)))
-        error = np.sqrt(np.mean((truth - mean) ** 2))
-        lines.append(f"| {rank} | {error:.1f} | " + " | ".join(f"{c:.1%}" for c in covered) + " |")
-        print(lines[-1], flush=True)
-    lines += [TRUST, "| noise | lowest | 10% of the drugs below | median | 90% of the drugs below | highest |"]
-    lines.append("|---|---|---|---|---|---|")
+        model = fit(rank, "column")
+        error = np.sqrt(np.mean((truth - model.reconstruct().flat[hidden]) ** 2))
+        shares = (f"{covered(model, probability).mean():.1%}" for probability in PROBABILITIES)
+        ranks.append([str(rank), f"{error:.1f}", *shares])
+        print(ranks[-1], flush=True)
     for noise in ("common", "column"):
-        model = fit(X, RANKS[-1], noise=noise)
-        low, high = (end.flat[hidden] for end in model.interval(0.9))
-        inside = (low <= truth) & (truth <= high)
+        model = fit(RANKS[-1], noise)
+        inside = covered(model, 0.9)
         by_drug = pd.Series(inside).groupby(hidden % data.shape[1]).agg(["mean", "size"])
-        shares = by_drug["mean"][by_drug["size"] >= 50]
-        lines.append(f"| {noise} | " + " | ".join(f"{shares.quantile(q):.1%}" for q in (0, 0.1, 0.5, 0.9, 1)) + " |")
+        quantiles = by_drug["mean"][by_drug["size"] >= 50].quantile([0, 0.1, 0.5, 0.9, 1])
+        drugs.append([noise, *(f"{share:.1%}" for share in quantiles)])
     mean, sd = model.reconstruct().flat[hidden], model.posterior_.std(noise=True).flat[hidden]
-    lines += [RELIABLE, "| predictive sd (K = 20) | entries | root mean squared error | inside the 90% interval |"]
-    lines.append("|---|---|---|---|")
     for group in np.array_split(np.argsort(sd), 5):
         error = np.sqrt(np.mean((truth - mean)[group] ** 2))
-        lines.append(f"| {sd[group].min():.1f} to {sd[group].max():.1f} | {len(group):,} | {error:.1f} | "
-                     f"{inside[group].mean():.1%} |")  # fmt: skip
-    Path(__file__).with_name("coverage.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def fit(X, rank, **settings):
-    model = BayesianNMF(rank, n_jobs=2, random_state=0, **settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X)
-
-
-HEAD = f"""# Coverage of the predictive intervals
-
-On data simulated from the model the intervals have the right coverage: in `tests/test_estimator.py`, 90% intervals
-contain 88 to 92% of the hidden entries. Real data do not follow the model. Here {HIDDEN_FRACTION:.0%} of the observed
-GDSC drug responses (values from 0 to 100, many of them exactly 0 or 100) were hidden and predicted with
-`noise="column"`, using 4 chains with 300 sweeps of burn-in and 200 draws each. The table gives the fraction of the
-hidden entries inside the central predictive interval of each probability. To update this page, run
-`python docs/make_coverage.py --data-dir ../shared/data`.
-"""
-TRUST = """
-The coverage of the 90% and 95% intervals is one to two points too high, and that of the 50% and 80% intervals more: the
-responses accumulate at both ends of their range, unlike Gaussian noise. The rank has little influence.
-
-## Drug by drug
-
-With one noise variance for all drugs, intervals would be too wide for some drugs and too narrow for others. Coverage of
-the 90% interval by drug, for drugs with at least 50 hidden responses (K = 20):
-"""
-RELIABLE = """
-## Which predictions are reliable
-
-The hidden entries are sorted by their predictive standard deviation and divided into five groups of equal size. Entries
-with a smaller predictive standard deviation have smaller errors, and the errors are as large as predicted: the noise of
-a drug that never works is learned to be small.
-"""
+        width = f"{sd[group].min():.1f} to {sd[group].max():.1f}"
+        groups.append([width, f"{len(group):,}", f"{error:.1f}", f"{inside[group].mean():.1%}"])
+    spread = ["lowest", "10% of the drugs below", "median", "90% of the drugs below", "highest"]
+    of_group = ["predictive sd (K = 20)", "entries", "root mean squared error", "inside the 90% interval"]
+    pages.write(
+        Path(__file__).with_name("coverage.md"),
+        ranks=pages.table(["K", "root mean squared error", *(f"{p:.0%}" for p in PROBABILITIES)], ranks),
+        drugs=pages.table(["noise", *spread], drugs),
+        groups=pages.table(of_group, groups),
+    )
 
 
 if __name__ == "__main__":

@@ -6,11 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from benchmarks import client, matrices, pages, profile, race, sections, tables, variants
+from benchmarks import client, matrices, pages, profile, race, results, sections, targets
 from benchmarks.client import Client, Contestant, PeerError
 from benchmarks.peers import PEERS, find
-from benchmarks.sections import Context, Outcome, Row
-from benchmarks.settings import QUICK
+from benchmarks.sections import QUICK, Row, Section
 
 # Peers without further requirements, and their options.
 BUNDLED = {
@@ -24,68 +23,62 @@ BUNDLED = {
 
 
 class FakeClient:
-    """A client on which this version takes half the time of the one with Numba, in proportion to K."""
+    """A client on which times are in proportion to K, and longer with AVX2 and with a max term."""
 
-    def __init__(self, directory=None):
-        self.directory, self.calls = directory, []
+    def __init__(self):
+        self.calls = []
 
     def set_up(self, contestant):
         if contestant.peer == "smurff":
             raise PeerError("no such module")
-        return 0
 
-    def repeat(self, contestant, slot, n):
+    def repeat(self, contestant, n):
         self.calls.append(contestant.label)
         if contestant.label == "crashes":
             raise PeerError("crashed")
         factor = 1.2 if contestant.processor == "AVX2" else 1.0
-        factor *= 2.0 if contestant.version else 1.0
         factor *= 1.4 if contestant.options.get("prior") == "gl22inf" else 1.0
         seconds = 1e-4 * contestant.rank * factor
         return {"seconds": seconds, "elapsed": n * seconds}
-
-    def release(self):
-        self.calls.append("release")
 
 
 def silent(line):
     pass
 
 
-def fake_sections():
-    rows = [
-        Row("gdsc", 20, 1, "bnmf", "s per iteration", [1.0, 2.0, 3.0]),
-        Row("gdsc", 20, 1, "scikit-learn cd", "s per iteration", [0.5, 0.5, None], "bnmf"),
-        Row("gdsc", 20, 1, "SMURFF", "s per iteration", [30.0, 60.0, 90.0], "bnmf"),
-    ]
-    failure = {"data": "gdsc", "rank": 20, "label": "NUTS", "reason": "not installed: no wheel"}
-    outcome = Outcome(rows, ["a note"], [failure])
-    return {"gdsc": {"date": "2000-01-01 00:00", "seconds": 1.0, **outcome.as_dict()}}
-
-
 def test_a_race_rotates_the_order_and_a_failure_does_not_affect_others():
-    fake = FakeClient()
-    labels = {"a": "bnmf", "crashes": "bnmf", "absent": "smurff"}
+    fake, effort = FakeClient(), dataclasses.replace(QUICK.effort, repeats=2)
+    labels = {"a": "bnmf", "crashes": "bnmf", "absent": "smurff", "b": "bnmf"}
     entered = [Contestant(label, peer, "gdsc", 20) for label, peer in labels.items()]
-    lanes, failures = race.run([*entered, Contestant("b", "bnmf", "gdsc", 20)], fake, QUICK, silent, n=1, repeats=2)
-    assert fake.calls == ["a", "crashes", "b", "b", "a", "release"]
+    lanes, failures = race.run(entered, fake, effort, silent, n=1)
+    assert fake.calls == ["a", "crashes", "b", "b", "a"]
     assert [(lane.contestant.label, lane.seconds) for lane in lanes] == [("a", [2e-3, 2e-3]), ("b", [2e-3, 2e-3])]
     assert failures == {"absent": "no such module", "crashes": "in repeat 1: crashed"}
 
 
-def test_results_are_saved_loaded_and_shown(tmp_path, capsys):
-    results = {"sections": fake_sections(), "machine": tables.machine({"bnmf": "0"})}
-    tables.save(results, QUICK, tmp_path)
-    assert tables.load(QUICK, tmp_path) == json.loads(json.dumps(results))
-    page = (tmp_path / "results-quick.md").read_text(encoding="utf-8")
-    assert "| GDSC, K = 20 | SMURFF | 60 (36-84) s per iteration | 30x of bnmf |" in page
-    assert "- Not measured: NUTS on GDSC, K = 20: not installed: no wheel" in page
-    found = {line[0].split(" (")[0]: line[1:] for line in tables.target_table(results["sections"], QUICK)}
-    assert found["GDSC, K = 20: bnmf sweep / scikit-learn cd iteration"] == ["3x (2.2-3.8)", "≤ 1.4x", "", "no"]
-    assert found["GDSC, K = 20: SMURFF sweep / bnmf sweep"] == ["30x", "≥ 25x", "", "yes"]
-    assert found["GDSC, K = 20: NumPy reference sweep / bnmf sweep"] == ["", "≥ 150x", "", "not measured"]
-    tables.show(results, QUICK)
-    assert "30x of bnmf" in capsys.readouterr().out
+def test_results_are_saved_and_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "DIRECTORY", tmp_path)
+    monkeypatch.setattr(results, "versions", lambda: {"bnmf": "0"})
+    assert results.load(QUICK) == {}
+    section = Section(FakeClient(), QUICK, {}, silent)
+    section.rows += [
+        Row("gdsc", 20, 1, "bnmf", "s per iteration", [1.0, 2.0, 3.0]),
+        Row("gdsc", 20, 1, "scikit-learn cd", "s per iteration", [0.5, 0.5, None], "bnmf"),
+        Row("gdsc", 20, 1, "SMURFF", "s per iteration", [30.0, 60.0, 90.0], "bnmf"),
+    ]
+    section.failures.append({"data": "gdsc", "rank": 20, "label": "NUTS", "reason": "not installed: no wheel"})
+    facts = {"date": "2000-01-01 00:00", "seconds": 1.0, "processor": results.machine()["processor"]}
+    found = {"sections": {"gdsc": facts | section.found()}, "machine": results.machine()}
+    page = results.save(found, QUICK)
+    assert (tmp_path / "results-quick.md").read_text(encoding="utf-8") == page
+    assert results.load(QUICK) == json.loads(json.dumps(found))["sections"]
+    for line in (
+        "| GDSC, K = 20 | SMURFF | 60 (36-84) s per iteration | 30x of bnmf |",
+        "- Not measured: NUTS on GDSC, K = 20: not installed: no wheel",
+        "| GDSC, K = 20: SMURFF sweep / bnmf sweep | 30x | ≥ 25x | yes |",
+        "| GDSC, K = 20: NumPy reference sweep / bnmf sweep |  | ≥ 150x | not measured |",
+    ):
+        assert line in page
 
 
 def test_texts_between_marks_are_replaced(tmp_path):
@@ -118,33 +111,25 @@ def test_bundled_peers_measure():
 @pytest.mark.proof  # starts processes
 def test_workers_answer_and_report_errors(tmp_path, monkeypatch):
     monkeypatch.setattr(client, "python", lambda: sys.executable)
-    workers = Client(tmp_path, tmp_path / "no data", timeout=120.0)
-    try:
+    with Client(tmp_path, tmp_path / "no data", timeout=120.0) as workers:
         good = Contestant("good", "reference", "incomplete-10x5", 2)
-        slot = workers.set_up(good)
-        assert workers.repeat(good, slot, 3)["seconds"] > 0
+        workers.set_up(good)
+        assert workers.repeat(good, 3)["seconds"] > 0
         with pytest.raises(PeerError, match=r"TypeError: .*'unknown'"):
-            workers.set_up(dataclasses.replace(good, options={"unknown": 1}))
-        assert workers.repeat(good, slot, 3)["seconds"] > 0
-        workers.release()
-        with pytest.raises(PeerError, match="KeyError"):
-            workers.repeat(good, slot, 3)
-    finally:
-        workers.close()
+            workers.set_up(dataclasses.replace(good, label="wrong", options={"unknown": 1}))
+        assert workers.repeat(good, 3)["seconds"] > 0
 
 
-def test_table_of_sweeps(tmp_path, monkeypatch):
-    monkeypatch.setattr(variants, "source_of", lambda commit, directory: directory)
-    outcome = sections.sweeps(Context(FakeClient(tmp_path), QUICK, {}, silent)).as_dict()
-    page = tables.sweeps_table(outcome["rows"])
-    assert "| GDSC | 20 | 2,000 | 0.50 | 2,400 | 0.50 | 1.20 |" in page
-    assert "| 1,000 x 400, 80% missing at random | 100 | 10,000 | 0.50 | 12,000 | 0.50 | 1.20 |" in page
+def test_table_of_sweeps():
+    section = Section(FakeClient(), QUICK, {}, silent)
+    sections.sweeps(section)
+    page = results.sweeps_table(section.found()["rows"])
+    assert "| GDSC | 20 | 2,000 | 2,400 | 1.20 |" in page
+    assert "| 1,000 x 400, 80% missing at random | 100 | 10,000 | 12,000 | 1.20 |" in page
     assert "| GL2²,∞ / GL2² | 1.40 |" in page
-    found = {line[0]: line[1:] for line in tables.target_table({"sweeps": outcome}, QUICK)}
-    scattered = "1,000 x 400, 80% missing at random"
-    assert found[f"{scattered}, K = 20: bnmf sweep / sweep of {sections.NUMBA}"] == ["0.5x", "≤ 0.8x", "", "yes"]
-    assert found[f"{scattered}: exponent of K, from 10 to 100"] == ["1", "≤ 1.1", "", "yes"]
-    assert found["GDSC, K = 20: sweep of GL2²,∞ / sweep of GL2²"] == ["1.4x", "≤ 1.3x", "", "no"]
+    lines = [target.line({"sweeps": section.found()}) for target in targets.targets(QUICK)]
+    assert ["1,000 x 400, 80% missing at random: exponent of K, from 10 to 100", "1", "≤ 1.1", "yes"] in lines
+    assert ["GDSC, K = 20: sweep of GL2²,∞ / sweep of GL2²", "1.4x", "≤ 1.3x", "no"] in lines
 
 
 @pytest.mark.parametrize("name", ["complete-16x25", "scattered-40x30-20"])

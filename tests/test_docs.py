@@ -106,8 +106,8 @@ def test_tables_of_benchmarks_and_of_the_paper_are_current():
     }.items():
         # Without its marks a table would not be checked.
         assert re.search(rf"<!-- {mark} -->\n\n.*?\| .*?\n\n<!-- /{mark} -->", read(ROOT / page), re.DOTALL)
-    command = [sys.executable, ROOT / "docs" / "update_readme.py", "--check"]
-    assert subprocess.run(command, check=False).returncode == 0
+    command = [sys.executable, "-m", "docs.update_readme", "--check"]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
 @pytest.mark.proof  # the documentation runs them too

@@ -1,6 +1,10 @@
 """The methods that are compared: one entry each, so that a further one is a line here.
 
 A method has a label and a `forecast` of hidden entries, given the matrix without them.
+
+A response is a number that was cut to a range and truncated. More than half of them are 0 or the cap, and a density may
+be as high as it likes at a value that many entries share. A probability may not: that of v is the one of all numbers
+from v to v + 1, that of 0 of all below 1, and that of the cap of all from there on.
 """
 
 import time
@@ -11,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.special import logsumexp
 
-from benchmarks.gdsc.whole_numbers import bounds, log_probability, recorded_mean
 from bnmf import BayesianNMF, select_rank
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
@@ -20,6 +24,8 @@ from bnmf.imputer import ANY_TABLE
 from bnmf.model.noise import Law
 from bnmf.noise import StudentT
 from bnmf.paper import baselines
+from bnmf.posterior.posterior import Posterior
+from bnmf.posterior.predictions import tiles
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.utils.typing import Floats, Indices
 
@@ -53,6 +59,27 @@ class Hidden(NamedTuple):
     rows: Indices
     columns: Indices
     values: Floats
+
+
+def bounds(values: Floats, top: float) -> tuple[Floats, Floats]:
+    """Return the range of numbers that each value stands for."""
+    low = np.floor(values)
+    return np.where(low <= 0.0, -np.inf, low), np.where(low >= np.floor(top), np.inf, low + 1.0)
+
+
+def log_probability(posterior: Posterior, rows: Indices, columns: Indices, low: Floats, high: Floats) -> Floats:
+    """Return the log posterior predictive probability of a range for each entry."""
+    terms = posterior.log_likelihood(rows, columns, np.zeros(len(rows)), lower=low, upper=high)
+    return logsumexp(terms, axis=(0, 1)) - np.log(terms.shape[0] * terms.shape[1])
+
+
+def recorded_mean(posterior: Posterior, rows: Indices, columns: Indices, top: float) -> Floats:
+    """Return the mean of the whole number that would be recorded of each entry."""
+    out = np.empty(len(rows))
+    for part in tiles(len(rows), 64 * posterior.n_chains * posterior.n_draws):
+        draws = posterior.draws_of(rows[part], columns[part], noise=True)
+        out[part] = np.floor(np.clip(draws, 0.0, top)).mean(axis=(0, 1))
+    return out
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.gdsc.methods import PROBABILITY, Baseline, Model
 from benchmarks.gdsc.published import PUBLISHED
-from benchmarks.gdsc.records import Record
 
+Record = dict[str, Any]
 OURS, BASELINE, THEIRS = "bnmf", "baseline", "Brouwer and Lió"
 MEASURES = ("mse", "r2", "log_density", "log_probability", "coverage", "interval_score", "seconds")
 HEADER = (
@@ -62,8 +63,7 @@ def _choices(choices: "pd.Series[str]") -> str:
 
 def tables(records: Sequence[Record], methods: dict[str, Model | Baseline], n_folds: int) -> str:
     """Return the text between the marks of the page."""
-    ours = summary(records, methods, n_folds)
-    both = pd.concat([ours, published()]).sort_values("mse")
+    both = pd.concat([summary(records, methods, n_folds), published()]).sort_values("mse")
     lines = [
         f"Means over {n_folds} folds and, for the error, standard errors of them. Intervals have probability "
         f"{PROBABILITY:.0%}; K is what was chosen in the folds, or the number of rows of KNNImputer and of columns of "
@@ -72,7 +72,7 @@ def tables(records: Sequence[Record], methods: dict[str, Model | Baseline], n_fo
         HEADER,
         *(_line(row) for _, row in both.iterrows()),
         "",
-        *_firsts(ours, both),
+        *_firsts(both),
     ]
     return "\n".join(lines)
 
@@ -85,22 +85,18 @@ def _line(row: "pd.Series[float]") -> str:
     return f"| {label} | {row['by']} | {row['choice']} | {error} | " + " | ".join(cells) + " |"
 
 
-def _firsts(ours: pd.DataFrame, both: pd.DataFrame) -> list[str]:
-    """Return who is first in each measure, in a sentence each."""
-    best = [of.iloc[0] for _, of in both.groupby("by", sort=False)]
-    error = "; ".join(_named(row, "mse", 1) for row in best)
-    lines = [f"- Smallest mean squared error of each group: {error}."]
-    for measure, title, digits in (("log_density", "log density", 2), ("log_probability", "log probability", 3)):
-        ordered = ours.sort_values(measure, ascending=False)
-        groups = [of.iloc[0] for _, of in ordered.groupby("by", sort=False)]
-        lines.append(f"- Highest {title}: {'; '.join(_named(row, measure, digits) for row in groups)}.")
-    groups = [of.iloc[0] for _, of in ours.sort_values("interval_score").groupby("by", sort=False)]
-    lines.append(f"- Smallest interval score: {'; '.join(_named(row, 'interval_score', 1) for row in groups)}.")
-    nearest = ours.iloc[(ours["coverage"] - PROBABILITY).abs().argsort().to_numpy()]
-    groups = [of.iloc[0] for _, of in nearest.groupby("by", sort=False)]
-    lines.append(f"- Coverage nearest to {PROBABILITY:.0%}: {'; '.join(_named(row, 'coverage', 3) for row in groups)}.")
+def _firsts(both: pd.DataFrame) -> list[str]:
+    """Return who is first of each group in each measure, in a sentence each."""
+    lines = []
+    for title, measure, digits, distance in (
+        ("Smallest mean squared error of each group", "mse", 1, both["mse"]),
+        ("Highest log density", "log_density", 2, -both["log_density"]),
+        ("Highest log probability", "log_probability", 3, -both["log_probability"]),
+        ("Smallest interval score", "interval_score", 1, both["interval_score"]),
+        (f"Coverage nearest to {PROBABILITY:.0%}", "coverage", 3, (both["coverage"] - PROBABILITY).abs()),
+    ):
+        ordered = both.loc[distance.dropna().sort_values().index]
+        firsts = ordered.groupby("by", sort=False).head(1)
+        best = [f"{row['label']} with {row[measure]:.{digits}f} ({row['by']})" for _, row in firsts.iterrows()]
+        lines.append(f"- {title}: {'; '.join(best)}.")
     return lines
-
-
-def _named(row: "pd.Series[float]", measure: str, digits: int) -> str:
-    return f"{row['label']} with {row[measure]:.{digits}f} ({row['by']})"

@@ -1,6 +1,6 @@
 """Implementations: classes created with a matrix, a rank and a number of threads; `measure(n)` times n iterations.
 
-A module is imported only by the worker that runs it, so a peer that is not installed does not affect the others.
+Libraries are imported only by the worker that runs them, so a peer that is not installed does not affect the others.
 """
 
 from importlib import import_module
@@ -9,13 +9,13 @@ from typing import Any
 # Module and class, and the package on PyPI that is required in addition to the dependencies of bnmf.
 PEERS = {
     "bnmf": ("ours:Sweeps", None),
-    "bnmf-fastest": ("fastest:FastestSweep", None),
+    "bnmf-fastest": ("ours:FastestSweep", None),
     "bnmf-chains": ("ours:Chains", None),
     "bnmf-ess": ("ours:Effective", None),
-    "reference": ("algorithm1:Reference", None),
-    "sklearn": ("sklearn_nmf:ScikitLearn", None),
-    "smurff": ("smurff_bpmf:Smurff", "smurff"),
-    "numpyro": ("numpyro_nuts:Nuts", "numpyro"),
+    "reference": ("others:Reference", None),
+    "sklearn": ("others:ScikitLearn", None),
+    "smurff": ("others:Smurff", "smurff"),
+    "numpyro": ("others:Nuts", "numpyro"),
 }
 
 

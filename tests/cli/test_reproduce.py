@@ -36,7 +36,6 @@ def small_run(monkeypatch):
             n_sweeps=25,
             burn_in=5,
             full_k=(10,),  # the paper prints numbers for 10
-            divergent_repeats=1,
             prediction_k=(2, 3),
             fractions={"gdsc": (0.5, 0.6), "methylation": (0.5,)},
             noise_k=2,

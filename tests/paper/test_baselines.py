@@ -6,7 +6,7 @@ from scipy.special import kl_div
 from sklearn.decomposition import NMF
 
 from bnmf.datasets import make_low_rank
-from bnmf.paper.baselines import BASELINES, column_mean, masked_nmf, nearest_neighbours, row_column_mean
+from bnmf.paper.baselines import BASELINES, column_mean, masked_nmf, row_column_mean
 
 
 @pytest.fixture
@@ -40,11 +40,6 @@ def test_row_column_mean_is_the_least_squares_fit(made):
     effects = np.linalg.lstsq(design, made.data[rows, columns], rcond=None)[0]
     expected = effects[:40, None] + effects[40:]
     np.testing.assert_allclose(row_column_mean(made.data)[~made.observed], expected[~made.observed], rtol=1e-6)
-
-
-def test_neighbours_copy_the_most_similar_row():
-    filled = nearest_neighbours([[1.0, 1, 5], [1, 1, np.nan], [9, 9, 0], [9, 9, np.nan]], n_neighbors=1)
-    assert (filled[1, 2], filled[3, 2]) == (5, 0)
 
 
 LOSSES = {

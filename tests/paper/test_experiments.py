@@ -8,7 +8,7 @@ import pytest
 
 from bnmf.paper import experiments, figures, tables
 from bnmf.paper.experiments import EXPERIMENTS, Settings, quick
-from bnmf.paper.fits import START_KINDS, FinishedFits, data_fingerprint, run_fits
+from bnmf.paper.fits import STARTS, FinishedFits, data_fingerprint, run_fits
 from bnmf.paper.methods import EXACT_MODELS, printed_factors
 from bnmf.paper.reproduce import Dataset, reproduce
 
@@ -18,7 +18,6 @@ SMALL_RUN = Settings(
     n_sweeps=25,
     burn_in=10,
     full_k=(10, 20),  # for some of these K and fractions the paper prints numbers
-    divergent_repeats=1,
     prediction_k=(20, 30),
     fractions={"gdsc": (0.5, 0.6), "methylation": (0.5,)},
     noise_k=2,
@@ -165,13 +164,13 @@ def test_the_start_nearest_to_the_paper():
     ours = printed_factors().query("dataset == 'methylation'")
     parts = [
         ours.assign(start=start, mean=ours["mean"] + i, sparsity=ours["sparsity"] + 1 + i, train_mse=1 + i / 100)
-        for i, start in enumerate(reversed(START_KINDS))
+        for i, start in enumerate(reversed(STARTS))
     ]
     found, table, by_start = tables.factors_by_start(pd.concat(parts), "made")
     assert found.startswith("Over all 20 printed cells the nearest start is: draw from the prior, Z updated before W.")
     assert found.endswith("differ by at most 4%.")
     assert "| draw from the prior of the model | 5.0 (4.00) | 5.0 (4.00) |" in table.markdown()
-    assert [row[1] for row in by_start.rows] == 5 * [*tables.START_NAMES.values(), "printed"]
+    assert [row[1] for row in by_start.rows] == 5 * [*STARTS.values(), "printed"]
 
 
 def test_active_components(results):

@@ -17,7 +17,9 @@ from bnmf.posterior.base import Moments
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.components import Components
 from bnmf.posterior.verdict import Finding
-from bnmf.report import section_convergence, section_data, section_imputed, section_settings, write_report
+from bnmf.report import section_convergence, section_data, section_imputed, write_report
+from bnmf.report.charts import ticks
+from bnmf.report.markup import number, of_all, percent
 from bnmf.report.overview import Overview
 from tests.report.fits import EVIL, fake, table_of
 
@@ -187,8 +189,8 @@ def test_columns_without_any_entry_are_no_imputed_values():
     table.iloc[:, 5] = np.nan
     overview = overview_of(posterior, table, empty=True)
     imputed = section_imputed.imputed_entries(overview)
-    assert 5 not in imputed.columns
-    assert len(imputed.rows) == np.isnan(table.to_numpy()).sum() - 40
+    assert 5 not in set(imputed["column"])
+    assert len(imputed) == np.isnan(table.to_numpy()).sum() - 40
     text = Page(section_imputed.section(overview, imputed, Components.of(posterior))).text
     assert "Columns without any observed entry are left out here." in text
     assert "chosen at random" not in text
@@ -227,7 +229,7 @@ def test_settings_name_the_noise():
         ({"outlier_share": np.full((2, 30, 12), 0.03)}, "of each column, and gross errors in 3.0% of the entries"),
         ({"outlier_share": np.full((2, 30, 12), 3e-4)}, "of each column, and gross errors in <0.1% of the entries"),
     ):
-        assert words in Page(section_settings.section(fake(**options), None)).text
+        assert words in Page(section_data.settings_section(fake(**options), None)).text
 
 
 CONTAINERS = {
@@ -264,11 +266,10 @@ def test_imputed_entries_are_sorted_and_listed_once(n_missing, listed):
     X.flat[12 + np.random.default_rng(0).permutation(X.size - 12)[:n_missing]] = np.nan  # the first row is complete
     overview = overview_of(posterior, X)
     imputed = section_imputed.imputed_entries(overview)
-    assert (np.diff(imputed.uncertainty) >= 0).all()
-    np.testing.assert_allclose(imputed.mean, posterior.mean()[imputed.rows, imputed.columns])
-    np.testing.assert_allclose(
-        imputed.uncertainty, (imputed.high - imputed.low) / (3.2897 * overview.spread(imputed.columns)), rtol=1e-4
-    )
+    assert imputed["uncertainty"].is_monotonic_increasing
+    np.testing.assert_allclose(imputed["mean"], posterior.mean()[imputed["row"], imputed["column"]])
+    widths = (imputed["high"] - imputed["low"]) / (3.2897 * overview.spread(imputed["column"].to_numpy()))
+    np.testing.assert_allclose(imputed["uncertainty"], widths, rtol=1e-4)
     html = section_imputed.section(overview, imputed, Components.of(posterior))
     found = re.findall(r"<th scope=row>(row \d+)</th><td>(column \d+)</td>", html)
     assert len(found) == len(set(found)) == listed
@@ -302,7 +303,7 @@ def test_zeros_and_limits_are_explained():
         (ObservedMatrix.from_data(CONTAINERS["implicit zeros"](X)), "count as observed zeros"),
         (ObservedMatrix.from_data(X, lower=lower, upper=upper), f"Of {(X < 0.5).sum()} observed entries only limits"),
     ):
-        assert words in Page(section_data.section(Overview(data, posterior))).text
+        assert words in Page(section_data.data_section(Overview(data, posterior))).text
 
 
 def test_errors(tmp_path):
@@ -336,3 +337,28 @@ def test_text_has_contrast_in_light_dark_and_print():
             for ground in ("paper", "tint"):
                 levels = sorted([luminance(theme[ink]), luminance(theme[ground])])
                 assert (levels[1] + 0.05) / (levels[0] + 0.05) >= 4.5, (ink, ground)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(-1.234567e6, "−1,234,567"), (0.0123, "0.0123"), (3.0, "3"), (np.nan, "–"), (1.5e9, "1.5e9")]
+)
+def test_number(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.2041, "20%"), (0.012, "1.2%"), (0.0, "0%"), (0.0001, "<0.1%"), (0.9999, ">99.9%"), (-2.486, "−249%")],
+)
+def test_percent(share, text):
+    assert percent(share) == text
+
+
+def test_parts_that_are_shown():
+    assert of_all(3, 3, "row") == "all 3 rows"
+    assert of_all(200, 3000, "column") == "200 of 3,000 columns (evenly spaced)"
+
+
+def test_ticks_are_round():
+    assert ticks(0.0, 9.7) == [0.0, 2.0, 4.0, 6.0, 8.0]
+    assert ticks(-0.12, 0.31) == [-0.1, 0.0, 0.1, 0.2, 0.3]

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from bnmf.paper.baselines import BASELINES
-from bnmf.paper.fits import BIN_EDGES, N_FACTOR_SWEEPS, START_KINDS, Fit, Result
+from bnmf.paper.fits import BIN_EDGES, N_FACTOR_SWEEPS, STARTS, Fit, Result
 from bnmf.paper.methods import EXACT_MODELS, PAPER_MODELS
 
 Results = Mapping[Fit, Result]
@@ -37,6 +37,12 @@ NOISE_HELD_OUT = 0.1
 """Fraction of the observed entries that is held out in the noise experiment."""
 FRACTIONS = {GDSC: (0.3, 0.4, 0.5, 0.6, 0.7, 0.8), METHYLATION: (0.1, 0.3, 0.5, 0.6, 0.7, 0.8)}
 """Unobserved fractions in the prediction experiment."""
+DIVERGENT_REPEATS = 3
+"""Repeats of the printed rule of GL∞."""
+FACTOR_STARTS = METHYLATION
+"""Data set on which factors are run from other starting points."""
+PRINTED_RULE_FROM = 0.6
+"""Smallest fraction at which the printed rule of GL2²,∞ is run, on GDSC."""
 ACTIVE_RATIO = 3.0
 """A component is active if ‖w_:k‖ ‖z_k:‖ is more than this multiple of the median over the components."""
 
@@ -49,20 +55,12 @@ class Settings:
     seed: int = 0
     n_sweeps: int = 500
     burn_in: int = 300
-    rate: float = 0.1
     full_k: tuple[int, ...] = (10, 20, 30, 40, 50)  # in convergence and factors
-    divergent_repeats: int = 3  # of the printed rule of GL∞
-    factor_starts: tuple[str, ...] = (METHYLATION,)  # data sets on which factors are run from other starting points
     prediction_k: tuple[int, ...] = (20, 30, 40, 50)
-    printed_rule_from: float = 0.6  # smallest fraction at which the printed rule of GL2²,∞ is run, on GDSC
     fractions: Mapping[str, tuple[float, ...]] = field(default_factory=FRACTIONS.copy)
     start_scenarios: tuple[tuple[float, int], ...] = ((0.6, 20), (0.8, 50))  # fractions and K of the starts of GL1²
     noise_k: int = 10
     noise_levels: tuple[float, ...] = (0.0, 0.1, 0.2, 0.5, 1.0)
-
-    def chain(self) -> dict[str, Any]:
-        """Return the settings that all fits share."""
-        return {"n_sweeps": self.n_sweeps, "burn_in": self.burn_in, "rate": self.rate, "seed": self.seed}
 
 
 def quick(settings: Settings) -> Settings:
@@ -71,9 +69,7 @@ def quick(settings: Settings) -> Settings:
         settings,
         repeats=min(settings.repeats, 2),
         full_k=(10, 20),
-        divergent_repeats=1,
         prediction_k=(20, 50),
-        printed_rule_from=0.8,
         fractions={GDSC: (0.6, 0.8), METHYLATION: (0.6, 0.8)},
         start_scenarios=((0.8, 50),),
         noise_levels=(0.0, 0.1, 1.0),
@@ -102,24 +98,24 @@ def plan(experiments: Sequence[str], settings: Settings, observed: float) -> lis
     return list(dict.fromkeys(fits))
 
 
-def _fits(settings: Settings, **values: Iterable[Any]) -> list[Fit]:
+def _fits(settings: Settings, **values: Any) -> list[Fit]:
     """Return a fit for every combination of some values, in the order of loops nested like the arguments."""
-    chosen = (dict(zip(values, combination, strict=True)) for combination in product(*values.values()))
-    return [Fit(**some, **settings.chain()) for some in chosen]
+    values |= {name: [getattr(settings, name)] for name in ("n_sweeps", "burn_in", "seed")}
+    return [Fit(**dict(zip(values, combination, strict=True))) for combination in product(*values.values())]
 
 
 def plan_chains(settings: Settings) -> list[Fit]:
     """Return the fits of convergence and factors: every model and K, trained on all observed entries."""
     repeats = range(settings.repeats)
     fits = _fits(settings, dataset=DATASETS, k=settings.full_k, model=FULL_MODELS, repeat=repeats)
-    return [fit for fit in fits if fit.model != "glinf-published" or fit.repeat < settings.divergent_repeats]
+    return [fit for fit in fits if fit.model != "glinf-published" or fit.repeat < DIVERGENT_REPEATS]
 
 
 def plan_factor_starts(settings: Settings) -> list[Fit]:
     """Return the fits of the factors from other starting points than the prior."""
-    starts, repeats = [start for start in START_KINDS if start != "prior"], range(settings.repeats)
-    which: dict[str, Any] = {"dataset": settings.factor_starts, "k": settings.full_k, "model": PAPER_MODELS}
-    return _fits(settings, **which, start=starts, repeat=repeats)
+    starts = [start for start in STARTS if start != "prior"]
+    which = {"dataset": [FACTOR_STARTS], "k": settings.full_k, "model": PAPER_MODELS, "start": starts}
+    return _fits(settings, **which, repeat=range(settings.repeats))
 
 
 def plan_prediction(settings: Settings) -> list[Fit]:
@@ -127,31 +123,29 @@ def plan_prediction(settings: Settings) -> list[Fit]:
     fits = []
     for dataset in DATASETS:
         for unobserved, repeat in product(settings.fractions[dataset], range(settings.repeats)):
-            has_printed_rule = dataset == GDSC and unobserved >= settings.printed_rule_from
+            has_printed_rule = dataset == GDSC and unobserved >= PRINTED_RULE_FROM
             models = (*EXACT_MODELS, "gl22inf-published") if has_printed_rule else EXACT_MODELS
+            split = {"dataset": [dataset], "unobserved": [unobserved], "repeat": [repeat]}
             for model in (*models, *BASELINES):
                 ks = (0,) if model in BASELINES_WITHOUT_K else settings.prediction_k
-                fits += _fits(
-                    settings, dataset=[dataset], model=[model], k=ks, repeat=[repeat], unobserved=[unobserved]
-                )
+                fits += _fits(settings, **split, model=[model], k=ks)
     return fits
 
 
 def plan_starts(settings: Settings) -> list[Fit]:
     """Return the fits of GL1² from all starting points; those from the prior are also fits of prediction."""
-    starts = [start for start in START_KINDS if start != "columns"]
-    which: dict[str, Any] = {"dataset": [GDSC], "model": ["gl12"], "start": starts, "repeat": range(settings.repeats)}
-    return [
-        fit
-        for unobserved, k in settings.start_scenarios
-        for fit in _fits(settings, unobserved=[unobserved], k=[k], **which)
-    ]
+    starts = [start for start in STARTS if start != "columns"]
+    fits = []
+    for unobserved, k in settings.start_scenarios:
+        scenario = {"dataset": [GDSC], "model": ["gl12"], "unobserved": [unobserved], "k": [k]}
+        fits += _fits(settings, **scenario, start=starts, repeat=range(settings.repeats))
+    return fits
 
 
 def plan_noise(settings: Settings, observed: float) -> list[Fit]:
     """Return the fits of noise; `observed` is the observed fraction of GDSC."""
     unobserved = round(1.0 - (1.0 - NOISE_HELD_OUT) * observed, 6)
-    where: dict[str, Any] = {"dataset": [GDSC], "k": [settings.noise_k], "unobserved": [unobserved]}
+    where = {"dataset": [GDSC], "k": [settings.noise_k], "unobserved": [unobserved]}
     return _fits(settings, **where, noise=settings.noise_levels, model=EXACT_MODELS, repeat=range(settings.repeats))
 
 
@@ -186,14 +180,21 @@ def convergence_summary(measured: pd.DataFrame, burn_in: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "k", "model", "final_mse", "sweeps"])
 
 
+def _by_fit(results: Results) -> pd.DataFrame:
+    """Return a row for each fit: its settings and the numbers of its result."""
+    rows = [
+        asdict(fit) | {name: float(value) for name, value in result.items() if value.ndim == 0}
+        for fit, result in results.items()
+    ]
+    return pd.DataFrame(rows)
+
+
 def factors(results: Results) -> pd.DataFrame:
     """Return `mean` and `sparsity` (percentage below 0.1) of W, and `train_mse`, in the last 20 sweeps."""
-    rows = []
-    for fit, result in results.items():
-        if fit.unobserved is None:
-            last = result["w_mean"], result["w_sparsity"], result["train_mse"][-N_FACTOR_SWEEPS:].mean()
-            rows.append((fit.dataset, fit.k, fit.model, fit.start, fit.repeat, *map(float, last)))
-    return pd.DataFrame(rows, columns=["dataset", "k", "model", "start", "repeat", "mean", "sparsity", "train_mse"])
+    chosen = {fit: result for fit, result in results.items() if fit.unobserved is None}
+    errors = [result["train_mse"][-N_FACTOR_SWEEPS:].mean() for result in chosen.values()]
+    found = _by_fit(chosen).rename(columns={"w_mean": "mean", "w_sparsity": "sparsity"}).assign(train_mse=errors)
+    return found[["dataset", "k", "model", "start", "repeat", "mean", "sparsity", "train_mse"]]
 
 
 def histogram(results: Results) -> pd.DataFrame:
@@ -213,14 +214,9 @@ def histogram(results: Results) -> pd.DataFrame:
 
 
 def _predicting(results: Results) -> pd.DataFrame:
-    """Return a row for each fit with a prediction: its settings and the numbers of its result."""
-    names = {"test_mse": "mse", "test_mse_clean": "mse_clean", "train_mse_mean": "train_mse"}
-    rows = [
-        asdict(fit) | {name: float(value) for name, value in result.items() if value.ndim == 0}
-        for fit, result in results.items()
-        if "test_mse" in result
-    ]
-    return pd.DataFrame(rows).rename(columns=names)
+    """Return a row for each fit with a prediction."""
+    found = _by_fit({fit: result for fit, result in results.items() if "test_mse" in result})
+    return found.rename(columns={"test_mse": "mse", "test_mse_clean": "mse_clean", "train_mse_mean": "train_mse"})
 
 
 def prediction(results: Results) -> pd.DataFrame:

@@ -46,8 +46,16 @@ SPARSITY_THRESHOLD = 0.1
 """Entries of W below this value count as zero in the paper's table of the factors."""
 BIN_EDGES = np.linspace(-4.0, 4.0, 161)
 """Histogram bins of log10 w. Entries outside are counted in the first or last bin."""
-START_KINDS = ("prior", "exponential", "small", "gee", "columns")
-"""Starting points of a chain: see `start_values`."""
+RATE = 0.1
+"""λ of every model."""
+STARTS = {
+    "prior": "draw from the prior of the model",
+    "exponential": "exponential, mean 10 (GEE's prior)",
+    "small": "exponential, mean 0.1",
+    "gee": "last state of a GEE chain",
+    "columns": "draw from the prior, Z updated before W",
+}
+"""Starting points of a chain, with their names in tables."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,7 @@ class Fit:
     start: str = "prior"
     n_sweeps: int = 500
     burn_in: int = 300
-    rate: float = 0.1
+    rate: float = RATE
     seed: int = 0
 
     @property
@@ -100,25 +108,15 @@ def masks(fit: Fit, X: Floats) -> tuple[Bools, Bools]:
 
 
 def training_mask(observed: Bools, unobserved: float, rng: np.random.Generator) -> Bools:
-    """Return the mask of a random training set that leaves a fraction of *all* entries out, as Brouwer et al. do."""
-    if not 0 < unobserved < 1:
-        raise ValueError(f"unobserved must be a fraction between 0 and 1, got {unobserved!r}")
-    # At least one entry stays in every row and every column that has any.
+    """Return the mask of a random training set that leaves a fraction of *all* entries out, as Brouwer et al. do.
+
+    At least one entry stays in every row and every column that has any.
+    """
     # The small constant compensates for rounding of 1 - unobserved: 100 (1 - 0.9) is 10, not 9.
     n_keep = int(observed.size * (1 - unobserved) + 1e-9)
-    if n_keep >= observed.sum():
-        raise ValueError(
-            f"unobserved={unobserved} leaves nothing to test: {1 - observed.mean():.4g} of X is missing already; take "
-            "a larger fraction"
-        )
     places = np.argwhere(observed)
     places = places[rng.permutation(len(places))]
     needed = np.union1d(*(np.unique(labels, return_index=True)[1] for labels in places.T))  # the first of each
-    if len(needed) > n_keep:
-        raise ValueError(
-            f"unobserved={unobserved} leaves {n_keep} entries for training, too few to keep one in every row and "
-            "column; take a smaller fraction"
-        )
     # The others keep their random order. If its first n_keep entries cover all rows and columns, they are the training
     # set, as with rejection sampling.
     kept = np.concatenate((needed, np.delete(np.arange(len(places)), needed)))[:n_keep]
@@ -197,20 +195,19 @@ def _chain(fit: Fit, A: Floats, train: Bools) -> tuple[Floats | None, Result]:
 
 def start_values(fit: Fit, model: Model) -> Any:
     """Return the starting point of a chain, as the argument `init` of `bnmf.sampler.gibbs.start` takes it."""
-    if fit.start == "prior":  # a draw from the prior of the model
+    if fit.start == "prior":
         return "random"
     M, N = model.data.shape
     seed = seed_of(fit.seed, "start", fit.dataset, fit.k, fit.unobserved, fit.noise, fit.repeat)
-    if fit.start == "gee":  # the last state of a GEE chain
+    if fit.start == "gee":
         gee = Model(model.data, fit.k, PRIORS["gee"](fit.rate))
         *_, state = gibbs.sample(gee, Stream(seed), n_sweeps=max(fit.burn_in, 1), moves=PLAIN)
         return state.W, state.Z
-    if fit.start == "columns":  # a draw from the prior, after which Z is updated before W
+    if fit.start == "columns":
         data = ObservedMatrix.from_data(model.data.dense_rows(np.arange(M)).T, negative=bool(fit.noise))
         transposed = Model(data, fit.k, PRIORS[fit.model](fit.rate))
         (state,) = gibbs.sample(transposed, Stream(seed), n_sweeps=1, moves=PLAIN)
         return state.Zt, state.W.T
-    # "exponential" is a draw from GEE's prior, and "small" has mean 0.1.
     rng, mean = np.random.default_rng(seed), 1.0 / fit.rate if fit.start == "exponential" else 0.1
     return rng.exponential(mean, (M, fit.k)), rng.exponential(mean, (fit.k, N))
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from bnmf.paper import experiments, figures, tables
 from bnmf.paper.experiments import GDSC, METHYLATION, Results, Settings
-from bnmf.paper.fits import FinishedFits, data_fingerprint, run_fits, sampler_fingerprint
+from bnmf.paper.fits import RATE, FinishedFits, data_fingerprint, run_fits, sampler_fingerprint
 from bnmf.paper.methods import METHODS, in_order
 from bnmf.paper.page import Part, Picture, Sections, Table, to_html, to_markdown
 from bnmf.utils.files import write_bytes
@@ -149,9 +149,9 @@ class WriteUp:
             drawn = figures.factors(density[density["dataset"] == name], f"Entries of W: {title}")
             caption = f"Distribution of the entries of W in the last 20 sweeps, {title}; dotted: 0.1."
             parts += [*tables.factors(rows, title), self._picture(drawn, f"factors-{name}", caption)]
-            if name in self.settings.factor_starts:
+            if name == experiments.FACTOR_STARTS:
                 starts += tables.factors_by_start(rows, title)
-        return {"Factors": parts} | ({"Scale of W": starts} if self.settings.factor_starts else {})
+        return {"Factors": parts, "Scale of W": starts}
 
     def prediction(self) -> Sections:
         """Return the sections on prediction and on the starting points of GL1²."""
@@ -194,10 +194,10 @@ class WriteUp:
         fingerprints = ", ".join(f"{METHODS[model].label} {sampler_fingerprint(model)}" for model in models)
         facts = {
             "chains": f"{s.n_sweeps} sweeps, {s.burn_in} of them burn-in; no rescaling move",
-            "priors": f"λ = {s.rate:g} for every model; noise variance inverse-gamma with shape 1 and scale 1",
+            "priors": f"λ = {RATE:g} for every model; noise variance inverse-gamma with shape 1 and scale 1",
             "start": "a draw from the prior of the model. All models of a scenario (data, K, fraction, repeat) share "
             "random numbers, split and noise",
-            "repeats": f"{s.repeats} ({min(s.repeats, s.divergent_repeats)} for the printed rule of GL∞)",
+            "repeats": f"{s.repeats} ({min(s.repeats, experiments.DIVERGENT_REPEATS)} for the printed rule of GL∞)",
             "seed": str(s.seed),
             **about,
             "sampler": f"fingerprints of its draws: {fingerprints}",

@@ -11,6 +11,7 @@ import pandas as pd
 
 from bnmf.paper import experiments
 from bnmf.paper.baselines import BASELINES
+from bnmf.paper.fits import STARTS
 from bnmf.paper.methods import PAPER_MODELS, PRINTED_DESCRIPTIONS, in_order, labels, printed_factors, printed_prediction
 from bnmf.paper.page import Cell, Row, Table, number
 
@@ -22,15 +23,6 @@ CLOSE_PERCENT = 3.0
 """Largest deviation from the printed number that is "close" without regard to the Monte Carlo error."""
 TELLING_PERCENT = 10.0
 """Largest deviation within the Monte Carlo error that is "close"; a larger one is "unclear"."""
-START_NAMES = {
-    "prior": "draw from the prior of the model",
-    "exponential": "exponential, mean 10 (GEE's prior)",
-    "small": "exponential, mean 0.1",
-    "gee": "last state of a GEE chain",
-    "columns": "draw from the prior, Z updated before W",
-}
-"""Names of the starting points in the tables."""
-
 _LABELS = {"k": ("K", "{}"), "unobserved": ("unobserved", "{:.0%}"), "noise": ("noise", "{:.0%}")}
 # Column of the table of factors: its caption and its decimals. The paper prints one decimal of both.
 _FACTOR_COLUMNS = {"mean": ("mean of W", 3), "sparsity": ("percentage of W below 0.1", 1)}
@@ -76,16 +68,14 @@ def _texts(numbers: pd.Series, template: str) -> pd.Series:
 
 def _by_model(cells: pd.DataFrame, keys: list[str], caption: str, digits: int = 2) -> Table:
     """Return a table of `value`, `note` and perhaps `verdict`, with a row for each key and a column for each model."""
-    models = in_order(cells["model"])
-    parts = zip(cells["value"], cells["note"], cells.get("verdict", [""] * len(cells)), strict=True)
-    shown = [Cell(number(value, digits), note, verdict) for value, note, verdict in parts]
-    wide = cells.assign(cell=np.array(shown, dtype=object)).pivot(index=keys, columns="model", values="cell")[models]
-    rows: list[Row] = [
-        [*(_LABELS[name][1].format(value) for name, value in zip(keys, key, strict=True)), *row]
-        for key, row in zip(
-            wide.index.to_frame().to_numpy(object), wide.where(wide.notna(), "").to_numpy(), strict=True
-        )
-    ]
+    models, rows = in_order(cells["model"]), []
+    for key, group in cells.groupby(keys):
+        row: Row = [_LABELS[name][1].format(value) for name, value in zip(keys, key, strict=True)]
+        found = {
+            each["model"]: Cell(number(each["value"], digits), each["note"], each.get("verdict", ""))
+            for each in group.to_dict("records")
+        }
+        rows.append(row + [found.get(model, "") for model in models])
     return Table([*(_LABELS[name][0] for name in keys), *labels(models)], rows, caption, n_labels=len(keys))
 
 
@@ -162,24 +152,24 @@ def factors_by_start(measured: pd.DataFrame, name: str) -> tuple[str, Table, Tab
     theirs = theirs[theirs["dataset"].isin(measured["dataset"]) & theirs["k"].isin(measured["k"])]
     ours = measured[measured["model"].isin(PAPER_MODELS)]
     means = pd.concat([ours, theirs]).groupby(["k", "start", "model"])[["mean", "sparsity"]].mean()
-    starts = [start for start in START_NAMES if start in set(measured["start"])]
+    starts = [start for start in STARTS if start in set(measured["start"])]
 
     wide = means.unstack("start").dropna()
     points, gaps = (wide[c][starts].sub(wide[c]["printed"], axis=0).abs() for c in ("sparsity", "mean"))
     by_model = [gap.groupby("model").mean().T[list(PAPER_MODELS)].assign(all=gap.mean()) for gap in (points, gaps)]
     nearness: list[Row] = [
-        [START_NAMES[start], *(Cell(number(x, 1), number(y)) for x, y in zip(*both, strict=True))]
+        [STARTS[start], *(Cell(number(x, 1), number(y)) for x, y in zip(*both, strict=True))]
         for start, *both in zip(starts, *(table.to_numpy() for table in by_model), strict=True)
     ]
     nearest = min(starts, key=lambda start: float(points[start].mean()))
     errors = ours.groupby(["k", "model", "start"])["train_mse"].mean().groupby(["k", "model"])
     text = (
-        f"Over all {len(wide)} printed cells the nearest start is: {START_NAMES[nearest]}. For the same K and model, "
+        f"Over all {len(wide)} printed cells the nearest start is: {STARTS[nearest]}. For the same K and model, "
         f"the training errors of the starts differ by at most {(errors.max() / errors.min() - 1.0).max():.0%}."
     )
     cells = {key: Cell(number(mean), f"{share:.1f}%") for key, mean, share in means.itertuples(name=None)}
     numbers: list[Row] = [
-        [str(k), START_NAMES.get(start, start), *(cells[k, start, model] for model in PAPER_MODELS)]
+        [str(k), STARTS.get(start, start), *(cells[k, start, model] for model in PAPER_MODELS)]
         for k in sorted(set(measured["k"]))
         for start in (*starts, "printed")
         if (k, start, PAPER_MODELS[0]) in cells
@@ -245,7 +235,7 @@ def starts(measured: pd.DataFrame, name: str) -> list[str | Table]:
     for key, scenario in measured.groupby(["unobserved", "k"]):
         rows: list[Row] = [
             [
-                START_NAMES[str(start)],
+                STARTS[str(start)],
                 number(group["mse"].mean()),
                 f"{group['mse'].min():.0f} … {group['mse'].max():.0f}",
                 number(group["train_mse"].mean()),

@@ -1,19 +1,28 @@
-"""The section on the data: sizes, missing entries, the distribution of the values, the columns."""
+"""The sections on what went into the fit: the data and their columns, and the settings with the versions."""
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Mapping
+from html import escape
+from importlib.metadata import version
+from typing import Any
+
 import numpy as np
 
+from bnmf.plots.look import column_scale
+from bnmf.posterior import Posterior
 from bnmf.report.charts import histogram
-from bnmf.report.markup import Column, html_table, percent
+from bnmf.report.markup import Column, Html, html_table, percent
 from bnmf.report.overview import Overview
 
 # Columns that are listed, those with the most missing entries first.
 MAX_LISTED_COLUMNS = 300
+LIBRARIES = ("bnmf", "numpy", "scipy", "pandas", "scikit-learn", "arviz-stats")
 
 
-def section(overview: Overview) -> str:
-    """Return the section."""
+def data_section(overview: Overview) -> str:
+    """Return the section on the data."""
     data = overview.data
     n_rows, n_columns = data.shape
     notes = []
@@ -54,10 +63,8 @@ def _values(overview: Overview) -> str:
 def _missing(overview: Overview) -> str:
     share = overview.column_missing / overview.data.shape[0]
     picture = histogram(100 * share, "missing entries of a column, %", "columns", "Histogram of missing shares")
-    return (
-        f"{picture}<figcaption>Missing share of each column: {percent(float(share.min()))} to "
-        f"{percent(float(share.max()))}, median {percent(float(np.median(share)))}.</figcaption>"
-    )
+    low, middle, high = (percent(float(np.quantile(share, q))) for q in (0, 0.5, 1))
+    return f"{picture}<figcaption>Missing share of each column: {low} to {high}, median {middle}.</figcaption>"
 
 
 def _columns(overview: Overview) -> str:
@@ -86,3 +93,41 @@ def _columns(overview: Overview) -> str:
         Column("noise sd", True, f"estimated noise, {posterior.law.spread}"),
     ]
     return html_table(caption, columns, rows)
+
+
+def settings_section(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
+    """Return the section on settings and versions."""
+    fit = {
+        "components": posterior.n_components,
+        "chains": posterior.n_chains,
+        "sweeps of burn-in": f"{posterior.burn_in:,}",
+        "draws of each chain": f"{posterior.n_draws:,}",
+        "thinning": posterior.thinning,
+        "noise": _noise(posterior),
+        "scale": "common" if column_scale(posterior) is None else "of each column",
+        "offset": "subtracted" if posterior.offset is not None else "learned" if posterior.n_fixed[1] else "none",
+    }
+    if posterior.prior_W is not None:
+        fit["prior of W"] = posterior.prior_W
+    versions = {"Python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
+    return f"""
+<p>With the same data, parameters, seed and versions a fit gives the same draws.</p>
+<div class="pair"><div>{_listed("Fit", fit)}{_listed("Versions", versions)}</div>
+{_listed("Parameters", settings) if settings else ""}</div>"""
+
+
+def _listed(caption: str, values: Mapping[str, Any]) -> str:
+    rows = [[str(name), Html(escape(str(value)))] for name, value in values.items()]  # values are never cut
+    return html_table(caption, [Column("name"), Column("value")], rows, search=False)
+
+
+def _noise(posterior: Posterior) -> str:
+    by_column = posterior.noise_variance.ndim == 3
+    words = "of each column" if by_column else "common"
+    if posterior.row_noise is not None:
+        words = "of each row and column" if by_column else "of each row"
+    if posterior.noise_factor is not None:
+        # Known noise is not learned: its variance is one in every draw, times the squares of what is known.
+        is_known = bool((posterior.noise_variance == 1.0).all())
+        words = "known of each entry" if is_known else f"{words}, times the known noise of each entry"
+    return posterior.law.describe(words)

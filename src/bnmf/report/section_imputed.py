@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import norm
 
 from bnmf.plots.factors import column_ranges, evenly
@@ -24,27 +25,13 @@ MAX_ROWS, MAX_COLUMNS = 220, 160
 PROBABILITY = 0.9
 
 
-class Imputed(NamedTuple):
-    """Missing entries (n,), the most certain first, with their predictions, intervals and uncertainty."""
-
-    rows: Indices
-    columns: Indices
-    mean: Floats
-    low: Floats
-    high: Floats
-    uncertainty: Floats
-
-    def part(self, chosen: Any) -> Imputed:
-        """Return some of the entries."""
-        return Imputed(*(values[chosen] for values in self))
-
-
-def imputed_entries(overview: Overview) -> Imputed:
-    """Return the missing entries, or a sample of them, sorted by their uncertainty."""
+def imputed_entries(overview: Overview) -> pd.DataFrame:
+    """Return the missing entries, or a sample of them, the most certain first, with their intervals."""
     rows, columns = overview.missing(MAX_COMPUTED, np.random.default_rng(0))
     mean, (low, high) = overview.posterior.mean(rows, columns), overview.posterior.interval(PROBABILITY, rows, columns)
-    found = Imputed(rows, columns, mean, low, high, _uncertainty(overview, columns, low, high))
-    return found.part(np.argsort(found.uncertainty, kind="stable"))
+    uncertainty = _uncertainty(overview, columns, low, high)
+    found = {"row": rows, "column": columns, "mean": mean, "low": low, "high": high, "uncertainty": uncertainty}
+    return pd.DataFrame(found).sort_values("uncertainty", kind="stable", ignore_index=True)
 
 
 def _uncertainty(overview: Overview, columns: Indices, low: Floats, high: Floats) -> Floats:
@@ -52,9 +39,9 @@ def _uncertainty(overview: Overview, columns: Indices, low: Floats, high: Floats
     return np.asarray((high - low) / (2.0 * norm.ppf(0.5 + 0.5 * PROBABILITY) * overview.spread(columns)))
 
 
-def section(overview: Overview, imputed: Imputed, components: Components) -> str:
+def section(overview: Overview, imputed: pd.DataFrame, components: Components) -> str:
     """Return the section."""
-    computed, n_known = len(imputed.rows), int(overview.column_missing[overview.is_known].sum())
+    computed, n_known = len(imputed), int(overview.column_missing[overview.is_known].sum())
     empty = "" if n_known == overview.n_missing else " Columns without any observed entry are left out here."
     if not computed:
         why = "Only columns without any observed entry have missing entries." if empty else "No entry was missing."
@@ -63,12 +50,13 @@ def section(overview: Overview, imputed: Imputed, components: Components) -> str
     n_listed = min(N_LISTED, -(-computed // 2))
     n_least = min(n_listed, computed - n_listed)
     left_out = computed - n_listed - n_least
-    low, middle, high = np.quantile(imputed.uncertainty, [0.1, 0.5, 0.9])
+    uncertainty = imputed["uncertainty"].to_numpy()
+    low, middle, high = np.quantile(uncertainty, [0.1, 0.5, 0.9])
     label = "width of the interval, % of that for the column mean"
-    picture = histogram(100 * imputed.uncertainty, label, "entries", "Histogram of the uncertainty")
-    tables = _table(overview, imputed.part(slice(n_listed)), f"The most certain imputed values ({n_listed:,})")
+    picture = histogram(100 * uncertainty, label, "entries", "Histogram of the uncertainty")
+    tables = _table(overview, imputed[:n_listed], f"The most certain imputed values ({n_listed:,})")
     if n_least:
-        least = imputed.part(slice(computed - 1, computed - n_least - 1, -1))
+        least = imputed[computed - n_least :][::-1]
         tables += _table(overview, least, f"The least certain imputed values ({n_least:,})")
     between = f"The {left_out:,} entries between the two tables are not listed. " if left_out else ""
     return f"""
@@ -80,7 +68,7 @@ that the column mean is better.{"" if computed == n_known else sample}{empty}</p
 <figure>{picture}<figcaption>Uncertainty of the imputed values.</figcaption></figure>
 <div><dl class="facts"><div><dt>{middle:.0%}</dt><dd>median uncertainty of an imputed value</dd></div>
 <div><dt>{low:.0%} – {high:.0%}</dt><dd>range of the middle 80%</dd></div>
-<div><dt>{percent(float(np.mean(imputed.uncertainty >= 0.95)))}</dt><dd>hardly better than the column mean (95% or
+<div><dt>{percent(float(np.mean(uncertainty >= 0.95)))}</dt><dd>hardly better than the column mean (95% or
 more)</dd></div></dl></div>
 </div>
 {_heat_maps(overview, components)}
@@ -88,9 +76,10 @@ more)</dd></div></dl></div>
 <p class="note">{between}<code>model.interval(0.9)</code> gives the interval of every entry.</p>"""
 
 
-def _table(overview: Overview, shown: Imputed, caption: str) -> str:
-    names = overview.names("row", shown.rows), overview.names("column", shown.columns)
-    numbers = shown.mean, shown.low, shown.high, [(share, f"{share:.0%}") for share in shown.uncertainty]
+def _table(overview: Overview, shown: pd.DataFrame, caption: str) -> str:
+    names = (overview.names(kind, shown[kind].to_numpy()) for kind in ("row", "column"))
+    numbers = (shown[name] for name in ("mean", "low", "high"))
+    shares = [(share, f"{share:.0%}") for share in shown["uncertainty"]]
     columns = [
         Column("row"),
         Column("column"),
@@ -99,7 +88,7 @@ def _table(overview: Overview, shown: Imputed, caption: str) -> str:
         HIGH,
         Column("uncertainty", True, "width of the interval over that of the column mean ± 1.64 standard deviations"),
     ]
-    return html_table(caption, columns, [*zip(*names, *numbers, strict=True)])
+    return html_table(caption, columns, [*zip(*names, *numbers, shares, strict=True)])
 
 
 def _heat_maps(overview: Overview, components: Components) -> str:

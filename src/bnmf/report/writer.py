@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-import numpy as np
-
 from bnmf.plots.look import data_of, posterior_of
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
-from bnmf.report import section_components, section_convergence, section_data, section_imputed, section_settings
+from bnmf.report import section_components, section_convergence, section_data, section_imputed
 from bnmf.report.markup import page, percent
 from bnmf.report.overview import Overview
 from bnmf.utils import arguments
@@ -73,19 +71,18 @@ def write_report(
         settings = fit.get_params()
     with data.released():
         imputed = section_imputed.imputed_entries(overview)
-        uncertainty = float(np.median(imputed.uncertainty)) if len(imputed.rows) else float("nan")
         sections = {
-            "Data": section_data.section(overview),
+            "Data": section_data.data_section(overview),
             "Convergence and fit": section_convergence.section(overview),
             "Components": section_components.section(overview, components),
             "Imputed values": section_imputed.section(overview, imputed, components),
-            "Settings": section_settings.section(posterior, settings),
+            "Settings": section_data.settings_section(posterior, settings),
         }
     html = page(
         title or "Components and missing entries",
         f"bnmf report · {f'{date.today():%d %B %Y}'.lstrip('0')}",
         _lead(overview),
-        section_convergence.banner(posterior.verdict, uncertainty),
+        section_convergence.banner(posterior.verdict, imputed["uncertainty"].median()),
         sections,
         FOOTER,
     )
