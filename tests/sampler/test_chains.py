@@ -13,10 +13,11 @@ import pytest
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.sampler import chains
-from bnmf.sampler.chains import largest_block, run
+from bnmf.sampler.chains import run
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.moves import PLAIN
-from bnmf.sampler.stores import DrawStore, Schedule, Store
+from bnmf.sampler.run import Run
+from bnmf.sampler.stores import Schedule, Store
 from bnmf.sampler.streams import Stream
 
 SEED = 5
@@ -38,14 +39,16 @@ def states_of(model, chain, schedule=SCHEDULE, **options):
 def assert_holds(store, chain, states):
     """Assert that a store holds the draws of a chain with these states."""
     kept = [state for state in states if store.schedule.keeps(state.sweep)]
-    np.testing.assert_array_equal(store.W[chain, : len(kept)], np.array([state.W for state in kept], store.dtype))
-    np.testing.assert_array_equal(store.Z[chain, : len(kept)], np.array([state.Zt.T for state in kept], store.dtype))
-    np.testing.assert_array_equal(store.traces["noise_variance"][chain, : len(kept)], [state.sigma2 for state in kept])
+    expected = {"W": [state.W for state in kept], "Z": [state.Z for state in kept]}
+    expected["noise_variance"] = [state.sigma2 for state in kept]
+    for name, values in expected.items():
+        found = store.arrays[name][chain, : len(kept)]
+        np.testing.assert_array_equal(found, np.array(values, found.dtype))
     mse = [state.squared_error / 45 for state in states]
-    np.testing.assert_array_equal(store.train_mse[chain, states[0].sweep - 1 : states[-1].sweep], mse)
+    np.testing.assert_array_equal(store.arrays["train_mse"][chain, states[0].sweep - 1 : states[-1].sweep], mse)
 
 
-class Continued(DrawStore):
+class Continued(Store):
     """A store whose chains go on from given states, and that remembers what it was told."""
 
     def __init__(self, model, schedule, starts=None):
@@ -77,12 +80,12 @@ class Nothing(Store):
 @pytest.mark.parametrize("options", [{}, {"moves": PLAIN, "init": (np.full((8, 2), 0.5), np.full((2, 6), 1.5))}])
 @pytest.mark.parametrize(("n_jobs", "dtype"), [(1, np.float64), (7, np.float32)])
 def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs, dtype, options):
-    store = DrawStore(model, SCHEDULE, dtype)
-    assert store.W.dtype == store.Z.dtype == dtype
-    assert run(model, SCHEDULE, store, SEED, n_jobs=n_jobs, **options) == [4, 4, 4]
+    store = Store(model, SCHEDULE, dtype)
+    assert store.arrays["W"].dtype == store.arrays["Z"].dtype == dtype
+    assert run(store, SEED, n_jobs=n_jobs, **options) == [4, 4, 4]
     for chain in range(3):
         assert_holds(store, chain, states_of(model, chain, **options))
-    assert not np.array_equal(store.W[0], store.W[1])
+    assert not np.array_equal(store.arrays["W"][0], store.arrays["W"][1])
 
 
 # --- resuming
@@ -92,12 +95,12 @@ def test_chains_resume_from_their_states(model):
     """One chain is new, one is in the middle, one has finished and is longer than the schedule."""
     longer = replace(SCHEDULE, n_draws=9)
     store = Continued(model, SCHEDULE, {1: states_of(model, 1)[4], 2: states_of(model, 2, longer)[-1]})
-    assert run(model, SCHEDULE, store, SEED) == [4, 4, 4]
+    assert run(store, SEED) == [4, 4, 4]
     assert_holds(store, 0, states_of(model, 0))
     assert [sweep for kind, chain, sweep in store.events if (kind, chain) == ("record", 1)] == [6, 7, 8, 9, 10]
-    np.testing.assert_array_equal(store.W[1, 0], 0.0)  # drawn before
+    np.testing.assert_array_equal(store.arrays["W"][1, 0], 0.0)  # drawn before
     for draw, sweep in ((1, 6), (2, 8), (3, 10)):
-        np.testing.assert_array_equal(store.W[1, draw], states_of(model, 1)[sweep - 1].W)
+        np.testing.assert_array_equal(store.arrays["W"][1, draw], states_of(model, 1)[sweep - 1].W)
     assert not [event for event in store.events if event[:2] == ("record", 2)]
 
 
@@ -105,7 +108,7 @@ def test_chains_resume_from_their_states(model):
 def test_checkpoints_come_after_their_sweep_and_at_the_end(model, monkeypatch, seconds, sweeps):
     monkeypatch.setattr(chains, "SECONDS_BETWEEN_CHECKPOINTS", seconds)
     store = Continued(model, SCHEDULE)
-    run(model, SCHEDULE, store, SEED)
+    run(store, SEED)
     for chain in range(3):
         events = [(kind, sweep) for kind, of, sweep in store.events if of == chain]
         assert [sweep for kind, sweep in events if kind == "checkpoint"] == sweeps
@@ -116,7 +119,7 @@ def test_checkpoints_come_after_their_sweep_and_at_the_end(model, monkeypatch, s
 
 def test_the_deadline_stops_all_chains(model):
     schedule = Schedule(n_chains=2, burn_in=0, n_draws=100_000)  # without a stop this would take minutes
-    counts = run(model, schedule, Nothing(model, schedule), SEED, n_jobs=2, deadline=time.monotonic() + 0.3)
+    counts = run(Nothing(model, schedule), SEED, n_jobs=2, deadline=time.monotonic() + 0.3)
     assert all(0 < count < 100_000 for count in counts)
 
 
@@ -132,21 +135,22 @@ def test_threads_go_to_chains_first(model, monkeypatch, n_jobs, n_chains, at_onc
     monkeypatch.setattr(chains, "ThreadPoolExecutor", pools)
     monkeypatch.setattr(chains.gibbs, "Workers", workers)
     schedule = Schedule(n_chains, burn_in=0, n_draws=1)
-    run(model, schedule, Nothing(model, schedule), SEED, n_jobs=n_jobs)
+    run(Nothing(model, schedule), SEED, n_jobs=n_jobs)
     assert pools.call_args_list == [call(at_once)]
     assert workers.call_args_list == [call(threads_each)] * n_chains
 
 
 def test_progress(model, capsys):
-    store = DrawStore(model, SCHEDULE)
-    run(model, SCHEDULE, store, SEED)
+    store = Store(model, SCHEDULE)
+    run(store, SEED)
     assert capsys.readouterr().err == ""
-    run(model, SCHEDULE, DrawStore(model, SCHEDULE), SEED, progress=True)
+    run(Store(model, SCHEDULE), SEED, progress=True)
     lines = capsys.readouterr().err.splitlines()
     for chain in range(3):
         last = [line for line in lines if line.startswith(f"chain {chain}: ")][-1]
         assert last.startswith(f"chain {chain}: 10/10 sweeps, ")
-        assert last.endswith(f"training MSE {store.train_mse[chain, -1]:.4g}")
+        mse = store.arrays["train_mse"][chain, -1]
+        assert last.endswith(f"training MSE {mse:.4g}")
 
 
 # --- errors and interruption
@@ -176,8 +180,8 @@ def test_an_error_in_one_chain_stops_the_others_and_is_raised(model, monkeypatch
 
     change_step(monkeypatch, change)
     with pytest.raises(RuntimeError, match="broken on purpose"):
-        run(model, schedule, store, SEED, n_jobs=n_jobs)
-    assert np.isfinite(store.train_mse).sum(axis=1).max() < 100_000
+        run(store, SEED, n_jobs=n_jobs)
+    assert np.count_nonzero(store.arrays["train_mse"], axis=1).max() < 100_000
 
 
 @pytest.mark.parametrize(("name", "value"), [("squared_error", np.inf), ("W", np.nan), ("Zt", np.inf), ("Zt", np.nan)])
@@ -192,7 +196,7 @@ def test_a_chain_that_is_not_finite_is_an_error(model, monkeypatch, name, value)
     change_step(monkeypatch, change)
     store = Continued(model, SCHEDULE)
     with pytest.raises(FloatingPointError, match="range of floating-point numbers in sweep 4"):
-        run(model, SCHEDULE, store, SEED)
+        run(store, SEED)
     assert ("record", 1, 3) in store.events
     assert not [event for event in store.events if event[1] == 1 and event[2] > 3]  # neither recorded nor checkpointed
 
@@ -205,7 +209,7 @@ def test_a_variance_that_is_not_finite_is_an_error(model, monkeypatch, variance)
 
     change_step(monkeypatch, change)
     with pytest.raises(FloatingPointError, match="range of floating-point numbers in sweep 4"):
-        run(model, SCHEDULE, Continued(model, SCHEDULE), SEED)
+        run(Continued(model, SCHEDULE), SEED)
 
 
 def test_an_interruption_keeps_the_counts_of_a_resumed_run(model, monkeypatch):
@@ -218,15 +222,15 @@ def test_an_interruption_keeps_the_counts_of_a_resumed_run(model, monkeypatch):
 
     monkeypatch.setattr(chains, "ThreadPoolExecutor", Refusing)
     store = Continued(model, schedule, {1: states_of(model, 1)[8]})
-    assert run(model, schedule, store, SEED) == [0, 3]
+    assert run(store, SEED) == [0, 3]
 
 
 # --- what is kept of an interrupted run
 
 
-def test_largest_block_is_the_largest():
+def test_what_is_kept_is_largest(model):
     for counts in product(range(5), repeat=4):
-        kept, n_draws = largest_block(list(counts))
+        kept, n_draws = Run(model, SEED, counts=counts).kept
         assert kept == [chain for chain in range(4) if counts[chain] >= n_draws]
         assert len(kept) * n_draws == max(n * sum(count >= n for count in counts) for n in range(5))
 
@@ -249,7 +253,7 @@ def long_run(model, monkeypatch, seconds_left, waits=(0.02,) * 20, **options):
     schedule = Schedule(n_chains=2, burn_in=0, n_draws=10)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run(model, schedule, DrawStore(model, schedule), SEED, **options)
+        run(Store(model, schedule), SEED, **options)
     return [found for found in caught if found.category is chains.LongRunWarning]
 
 

@@ -15,6 +15,7 @@ from bnmf.model.units import units_of
 from bnmf.priors import L1, L2Squared
 from bnmf.sampler import chains as sampler_chains
 from bnmf.sampler.gibbs import sample
+from bnmf.sampler.run import Run
 from bnmf.sampler.stores import Schedule
 from bnmf.sampler.streams import Stream
 from bnmf.utils import memory
@@ -63,10 +64,10 @@ def interrupt(monkeypatch, counts):
     """Let a run report that its chains have only so many draws, and forget the rest."""
     run = sampler_chains.run
 
-    def interrupted(model, schedule, store, *args, **options):
-        run(model, schedule, store, *args, **options)
+    def interrupted(store, *args, **options):
+        run(store, *args, **options)
         for chain, count in enumerate(counts):
-            store.train_mse[chain, schedule.sweeps_for(count) :] = np.nan
+            store.arrays["train_mse"][chain, store.schedule.sweeps_for(count) :] = np.nan
         return counts
 
     monkeypatch.setattr(sampler_chains, "run", interrupted)
@@ -129,17 +130,17 @@ def test_an_interruption_keeps_the_largest_block(model, monkeypatch, tmp_path, c
 def test_moments_of_an_interrupted_run(model, monkeypatch, counts):
     """Those of all draws of the chains in use, each chain with the same weight."""
 
-    def run(model, schedule, store, seed, **options):
+    def run(store, seed, **options):
         """Give the store only the states that each chain reached, as a run that is interrupted does."""
         for chain, count in enumerate(counts):
-            for state in states_of(model, chain)[: schedule.sweeps_for(count) if count else 0]:
+            for state in states_of(model, chain)[: SCHEDULE.sweeps_for(count) if count else 0]:
                 store.record(chain, state)
         return counts
 
     monkeypatch.setattr(sampler_chains, "run", run)
     with pytest.warns(UserWarning, match="interrupted"):
         moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)
-    chains, _ = sampler_chains.largest_block(counts)
+    chains, _ = Run(model, SEED, counts=counts).kept
     products = [np.array([s.W @ s.Zt.T for s in kept_of(model, chain, counts[chain])]) for chain in chains]
     means = np.array([draws.mean(axis=0) for draws in products])
     np.testing.assert_allclose(moments.mean(), means.mean(axis=0), rtol=1e-10)
@@ -163,18 +164,18 @@ def test_the_lock_of_a_checkpoint_is_released_after_an_error(model, monkeypatch,
 
 # --- memory
 
-# Chains, draws, sides, components; noise and log density of each draw; training error of each sweep; sampling.
+# Chains, draws or moments, sides, components. Noise, log density, training error of each sweep, and sampling.
 DRAW_BYTES = 3 * 5 * (8 + 6) * 2 * 8
 REST_BYTES = 8 * (3 * (5 * 2 + SCHEDULE.n_sweeps) + 4 * (8 + 6) * 2)
-MOMENT_BYTES = 3 * 2 * 8 * 6 * 8
+MOMENT_BYTES = 3 * 2 * 8 * (8 * 6 + (8 + 6) * 2)
 
 
 @pytest.mark.parametrize(
     ("options", "n_bytes", "words"),
     [
-        ({}, DRAW_BYTES + REST_BYTES, "keeping all draws in memory, and sampling, .*checkpoint=DIR.*keep_draws=False"),
+        ({}, DRAW_BYTES + REST_BYTES, "keeping all draws in memory, and sampling, .*keep_draws=False.*checkpoint=DIR"),
         ({"dtype": "float32"}, DRAW_BYTES // 2 + REST_BYTES, "keeping all draws in memory, and sampling, will take"),
-        ({"keep_draws": False}, MOMENT_BYTES, "keeping mean and variance of every entry will take 2.2 kB"),
+        ({"keep_draws": False}, MOMENT_BYTES + REST_BYTES, "keeping mean and variance of every entry in memory"),
     ],
 )
 def test_memory_warning(model, monkeypatch, tmp_path, options, n_bytes, words):

@@ -208,8 +208,8 @@ def test_ctrl_c(monkeypatch):
     calls = itertools.count()
     run = chains.run
 
-    def interrupted(model, schedule, store, *args, **options):
-        counts = run(model, schedule, store, *args, **options)
+    def interrupted(*args, **options):
+        counts = run(*args, **options)
         return counts if next(calls) == 0 else [150, 120]
 
     monkeypatch.setattr(chains, "run", interrupted)

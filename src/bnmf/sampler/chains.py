@@ -14,7 +14,7 @@ from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.stores import Schedule, Store, training_mse
+from bnmf.sampler.stores import Store, training_mse
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
 from bnmf.utils.progress import Display, Rate, Silent
@@ -31,8 +31,6 @@ SECONDS_BETWEEN_WAITS = 0.2
 
 
 def run(
-    model: Model,
-    schedule: Schedule,
     store: Store,
     seed: int,
     *,
@@ -43,9 +41,10 @@ def run(
     deadline: float | None = None,
 ) -> list[int]:
     """Sample all chains into a store, each from the state that the store has of it; `progress` may name the chains."""
+    schedule = store.schedule
     n_threads, n_warm_up = max(1, n_jobs // schedule.n_chains), int(WARM_UP_FRACTION * schedule.burn_in)
     options = {"init": init, "moves": moves, "n_threads": n_threads, "n_warm_up": n_warm_up}
-    job = _Job(model, schedule, store, seed, options, progress)
+    job = _Job(store, seed, options, progress)
     with (
         job.display,
         single_threaded_blas(),  # once and from here: in every sweep of every chain it costs more than the sweep
@@ -78,12 +77,12 @@ class LongRunWarning(UserWarning):
 
 
 class _Job:
-    """Model, store and progress that the chains of one run share."""
+    """The store and the progress that the chains of one run share."""
 
-    def __init__(
-        self, model: Model, schedule: Schedule, store: Store, seed: int, options: dict[str, Any], progress: bool | str
-    ) -> None:
-        self.model, self.schedule, self.store, self.seed, self.options = model, schedule, store, seed, options
+    def __init__(self, store: Store, seed: int, options: dict[str, Any], progress: bool | str) -> None:
+        self.store, self.seed, self.options = store, seed, options
+        self.model, self.schedule = store.model, store.schedule
+        schedule = store.schedule
         self.stop = threading.Event()
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
         self.starts = [store.resume(chain) for chain in range(schedule.n_chains)]
@@ -154,12 +153,6 @@ class _Job:
             return f"{rate.speed(state.sweep):,.0f} sweeps/s, {rate.left(state.sweep)}, training MSE {mse:.4g}"
 
         self.display.update(self.names[chain], state.sweep, facts)
-
-
-def largest_block(counts: list[int]) -> tuple[list[int], int]:
-    """Return the chains and the common number of draws that keep most draws of an interrupted run."""
-    n_draws = max(counts, key=lambda n: n * sum(count >= n for count in counts))
-    return [chain for chain, count in enumerate(counts) if count >= n_draws], n_draws
 
 
 def _check_variances(model: Model, state: gibbs.State) -> None:
