@@ -17,7 +17,7 @@ from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.stores import Store, training_mse
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
-from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.progress import Display
 from bnmf.utils.text import duration
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
@@ -82,18 +82,14 @@ class _Job:
     def __init__(self, store: Store, seed: int, options: dict[str, Any], progress: bool | str) -> None:
         self.store, self.seed, self.options = store, seed, options
         self.model, self.schedule = store.model, store.schedule
-        schedule = store.schedule
         self.stop = threading.Event()
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
-        self.starts = [store.resume(chain) for chain in range(schedule.n_chains)]
+        self.starts = [store.resume(chain) for chain in range(self.schedule.n_chains)]
         self.sweeps = [0 if state is None else state.sweep for state in self.starts]
         self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(self.sweeps), 0
-        self.display = Silent()
         kind = progress if isinstance(progress, str) else "chain"
-        self.names = [f"{kind} {chain}" for chain in range(schedule.n_chains)]
-        if progress:
-            totals = dict.fromkeys(self.names, schedule.n_sweeps)
-            self.display = Display(totals, dict(zip(self.names, self.sweeps, strict=True)), unit="sweeps")
+        self.names = [f"{kind} {chain}" for chain in range(self.schedule.n_chains)]
+        self.display = Display(dict.fromkeys(self.names, self.schedule.n_sweeps), "sweeps", is_shown=bool(progress))
 
     def run_chain(self, chain: int) -> None:
         """Sweep until the schedule is done or the run is stopped; what was drawn is in the store."""
@@ -106,7 +102,6 @@ class _Job:
             ended.set()
 
     def _sweep(self, chain: int) -> None:
-        rate: Rate | None = None
         recorded, saved = self.starts[chain], time.monotonic()
         stream, left = Stream(self.seed, chain), self.schedule.n_sweeps - self.sweeps[chain]
         try:
@@ -116,10 +111,7 @@ class _Job:
                 self.sweeps[chain] = state.sweep
                 self.store.record(chain, state)
                 recorded = state
-                if rate is None:
-                    rate = Rate(self.schedule.n_sweeps, state.sweep)
-                else:
-                    self._show(chain, state, rate)
+                self._show(chain, state)
                 if self.stop.is_set():
                     break
                 if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
@@ -147,12 +139,10 @@ class _Job:
                 stacklevel=2,
             )
 
-    def _show(self, chain: int, state: gibbs.State, rate: Rate) -> None:
-        def facts() -> str:
-            mse = training_mse(self.model, state)
-            return f"{rate.speed(state.sweep):,.0f} sweeps/s, {rate.left(state.sweep)}, training MSE {mse:.4g}"
-
-        self.display.update(self.names[chain], state.sweep, facts)
+    def _show(self, chain: int, state: gibbs.State) -> None:
+        self.display.update(
+            self.names[chain], state.sweep, lambda: f"training MSE {training_mse(self.model, state):.4g}"
+        )
 
 
 def _check_variances(model: Model, state: gibbs.State) -> None:
