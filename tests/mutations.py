@@ -207,7 +207,7 @@ MUTATIONS = [Mutation(*row) for row in [
     ("mean of an interval without its upper end", "model/noise.py", "return sides[0] - sides[1]", "return sides[0]",
      "tests/test_limits.py::test_probabilities_and_means_of_intervals"),
     # Latent values on a cluster.
-    ("latent values lost with a worker drawn from later factors", "distributed/filled.py",
+    ("latent values lost with a worker drawn from later factors", "distributed/sharded.py",
      "scaled.inputs(W.copy(), Z.copy(), None", "scaled.inputs(W, Z, None", "tests/distributed/test_losses.py::"
      "test_latent_values_are_drawn_again_from_the_factors_before_the_sweep[submit]"),
     ("latent values left out of the columns of a cluster", "distributed/blocks.py",
@@ -583,9 +583,10 @@ MUTATIONS = [Mutation(*row) for row in [
     ("folds that hide whole columns", "data/folds.py", "    turn[first[loses_all]] = -1\n", "",
      "tests/data/test_folds.py::test_columns_of_two_entries_keep_one"),
     # What keeps files and results safe.
-    ("checksum not compared", CHECKSUMS, "if self._sum(name, quantities[name], begin, end) != value:", "if False:",
+    ("checksum not compared", CHECKSUMS, "if checksum != expected:", "if False:",
      f"{CHECKPOINT}::test_a_changed_number_is_found"),
-    ("checksum of any run", CHECKSUMS, 'f"{self.identity} {name} {begin} {end}"', 'f"{name} {begin} {end}"',
+    ("checksum of any run", CHECKSUMS, 'f"{self._identity} {chain} {name} {first} {last}"',
+     'f"{name} {first} {last}"',
      "tests/sampler/test_checkpoint.py::test_files_of_other_runs_and_chains_are_found"),
     ("checksums of draws by sweeps", CHECKSUMS, "        if name != SWEEPS:\n", "        if False:\n",
      f"{CHECKPOINT}::test_another_length_draws_what_is_missing_and_loses_nothing"),
@@ -607,7 +608,7 @@ MUTATIONS = [Mutation(*row) for row in [
     ("foreign files overwritten", "sampler/checkpoint.py", "    if found:\n        raise CheckpointError(",
      "    if False:\n        raise CheckpointError(",
      f"{CHECKPOINT}::test_a_directory_with_files_of_these_names_is_refused"),
-    ("draws on disk writable", "sampler/run.py", "draws[0].flags.writeable = draws[1].flags.writeable = False", "pass",
+    ("draws on disk writable", "sampler/checkpoint.py", "array.flags.writeable = False", "pass",
      f"{CHECKPOINT}::test_a_finished_run_is_read_and_not_sampled_again"),
     ("long run not announced", "sampler/chains.py", "if left > LONG_RUN_SECONDS:", "if False:",
      "tests/sampler/test_chains.py::test_a_long_run_is_announced_once"),

@@ -19,8 +19,7 @@ from distributed.scheduler import NoValidWorkerError, NoWorkerError
 from bnmf import BayesianNMF
 from bnmf.distributed import ClusterLost, cluster
 from bnmf.distributed.cluster import Blocks, Cluster, WorkersLeft
-from bnmf.distributed.filled import ShardedFilled
-from bnmf.distributed.sharded import ShardedScaledView
+from bnmf.distributed.sharded import ShardedFilled, ShardedScaledView
 from bnmf.sampler import gibbs
 from tests.distributed.clusters import assert_same_draws, low_rank
 
@@ -152,11 +151,11 @@ def call(request, machine, losses, monkeypatch):
 
 def results(machine, call):
     """Return results of two blocks, whose worker is due to leave."""
-    workers, blocks = Cluster(), Blocks([delayed(range)(n) for n in (2, 3)])
+    blocks = Blocks(Cluster(), [delayed(range)(n) for n in (2, 3)])
     if call != "compute":
-        workers.over(blocks, scaled_sum, {0: 1, 1: 1}, 1)  # makes the blocks
+        blocks.over(scaled_sum, {0: 1, 1: 1}, 1)  # makes the blocks
     machine.is_due = True
-    return workers.over(blocks, scaled_sum, {0: 5, 1: 7}, 100)
+    return blocks.over(scaled_sum, {0: 5, 1: 7}, 100)
 
 
 def scaled_sum(block, shared, own):
@@ -271,7 +270,7 @@ def test_task_that_its_workers_did_not_survive_is_run_again(machine, losses, tmp
         raise error
 
     workers, recipes = Cluster(), [delayed(second_time)(tmp_path / "once")]
-    found = workers.over(Blocks(recipes), lambda block, *_: block) if are_blocks else workers.compute(recipes)
+    found = Blocks(workers, recipes).over(lambda block, *_: block) if are_blocks else workers.compute(recipes)
     assert (found, len(losses)) == (["value"], 1)
 
 

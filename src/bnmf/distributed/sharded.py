@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,8 +22,7 @@ from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix, every_entry
 from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
 from bnmf.distributed.blocks import BlockInput, BlockStats, Broadcast
-from bnmf.distributed.cluster import Blocks, Cluster, current_client
-from bnmf.distributed.filled import ShardedFilled
+from bnmf.distributed.cluster import LOST, Blocks, Cluster, Placed, current_client
 from bnmf.distributed.sources import Source
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.priors.base import Coefficients
@@ -37,8 +37,8 @@ BLOCKS_PER_THREAD = 2
 class ShardedView(View):
     """Rows of the data, or of its transpose, in blocks."""
 
-    def __init__(self, cluster: Cluster, blocks: Blocks, bounds: Ints, n_columns: int) -> None:
-        self.cluster, self.blocks, self.bounds = cluster, blocks, bounds
+    def __init__(self, blocks: Blocks, bounds: Ints, n_columns: int) -> None:
+        self.blocks, self.bounds = blocks, bounds
         self.n_rows, self.n_columns = int(bounds[-1]), n_columns
 
     @cached_property
@@ -46,14 +46,14 @@ class ShardedView(View):
         return self.of_rows(attrgetter("n_observed"))
 
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
-        return np.concatenate(self.cluster.over(self.blocks, lambda block, *_: function(block.view)))
+        return np.concatenate(self.blocks.over(lambda block, *_: function(block.view)))
 
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
         return ShardedScaledView(self, entry_scale, row_scale)
 
     def observed_values(self, row: int) -> Floats:
         own = self.by_block(np.array([row]))
-        return self.cluster.over(self.blocks, lambda block, _, rows: block.view.observed_values(rows[0]), own)[0]
+        return self.blocks.over(lambda block, _, rows: block.view.observed_values(rows[0]), own)[0]
 
     def by_block(self, rows: Indices) -> dict[int, Indices]:
         """Return the numbers of rows within their block, by block."""
@@ -80,14 +80,14 @@ class ShardedScaledView(ScaledView):
         **options: Any,
     ) -> Floats:
         own, given = self.inputs(W, Z, prior, row_variance, entry_variance)
-        found = self.view.cluster.over(self.view.blocks, on_workers.draw_block, own, given, stream=key, **options)
+        found = self.view.blocks.over(on_workers.draw_block, own, given, stream=key, **options)
         for rows, (drawn_W, _) in zip(self.view.slices(), found, strict=True):
             W[rows] = drawn_W
         return np.concatenate([errors for _, errors in found]) if options["needs_errors"] else np.empty(len(W))
 
     def squared_errors(self, W: Floats, Z: Floats, workers: Any = None) -> Floats:
         own, given = self.inputs(W, Z, None, np.ones(1), np.ones(1))
-        return np.concatenate(self.view.cluster.over(self.view.blocks, on_workers.errors_of_block, own, given))
+        return np.concatenate(self.view.blocks.over(on_workers.errors_of_block, own, given))
 
     def refresh(self) -> None:
         """Do nothing: blocks with new latent values are made together with their sums."""
@@ -117,9 +117,7 @@ class ShardedLimits:
     def of_rows(self, rows: Indices) -> Limits | None:
         """Return the limits of some rows, renumbered from 0; `rows` must ascend."""
         by_block = self.view.by_block(rows)
-        found = self.view.cluster.over(
-            self.view.blocks, lambda block, _, rows: block.limits and block.limits.of_rows(rows), by_block
-        )
+        found = self.view.blocks.over(lambda block, _, rows: block.limits and block.limits.of_rows(rows), by_block)
         starts = np.cumsum([0, *map(len, by_block.values())])
         parts = [replace(part, rows=part.rows + start) for part, start in zip(found, starts, strict=False) if part]
         if not parts:
@@ -186,14 +184,12 @@ class ShardedMatrix(ObservedMatrix):
         return ShardedFilled(self)
 
     def of_rows(self, function: Callable[[Any, Limits | None], Any]) -> Any:
-        return np.concatenate(self.cluster.over(self.rows.blocks, lambda block, *_: function(*block)))
+        return np.concatenate(self.rows.blocks.over(lambda block, *_: function(*block)))
 
     def every(self, step: int) -> tuple[Indices, Floats, Floats, Floats]:
         before = [int(self.rows.n_observed[: rows.start].sum()) for rows in self.rows.slices()]
         first = {number: -n % step for number, n in enumerate(before)}
-        found = self.cluster.over(
-            self.rows.blocks, lambda block, _, first: every_entry(block.view, block.limits, first, step), first
-        )
+        found = self.rows.blocks.over(lambda block, _, first: every_entry(block.view, block.limits, first, step), first)
         columns, values, lower, upper = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return columns, values, lower, upper
 
@@ -205,8 +201,8 @@ class ShardedMatrix(ObservedMatrix):
         )
 
     def dense_rows(self, rows: Indices) -> Floats:
-        found = self.cluster.over(
-            self.rows.blocks, lambda block, _, rows: block.view.select(rows).dense_with_nan(), self.rows.by_block(rows)
+        found = self.rows.blocks.over(
+            lambda block, _, rows: block.view.select(rows).dense_with_nan(), self.rows.by_block(rows)
         )
         return np.concatenate(found)
 
@@ -220,6 +216,102 @@ class ShardedMatrix(ObservedMatrix):
             yield
         finally:
             self.cluster.release()
+
+
+# --- latent values
+
+
+class FilledBlocks(Blocks):
+    """Blocks of rows (side 0) or of columns (side 1) with latent values."""
+
+    def __init__(self, like: Blocks, filled: ShardedFilled, side: int) -> None:
+        super().__init__(like.cluster, like.recipes)
+        self.filled, self.side = filled, side
+
+    def on(self, threads: Mapping[str, int]) -> tuple[Placed, Collection[str]]:
+        sides, workers = self.filled.made(threads)
+        return sides[self.side], workers
+
+
+class ShardedFilled:
+    """Rows and columns with the latent values of one chain, drawn when they are needed, and again if they were lost."""
+
+    # Those of a block of rows are drawn where it is, from the streams of its rows, and only the values that differ from
+    # the data are sent on, from worker to worker, to the blocks of columns.
+
+    def __init__(self, data: ShardedMatrix) -> None:
+        self.data, self._views = data, []
+        self._sides: tuple[Placed, ...] = ()
+        self._workers: set[str] = set()
+        for side, view in enumerate((data.rows, data.columns)):
+            _ = view.n_observed  # which does not change
+            self._views.append(copy(view))
+            self._views[-1].blocks = FilledBlocks(view.blocks, self, side)
+
+    def draw_all(
+        self,
+        scaled: ShardedScaledView,
+        key: tuple[int, int],
+        workers: Any,
+        *,
+        W: Floats,
+        Z: Floats,
+        row_variance: Floats,
+        column_variance: Floats,
+        **options: Any,
+    ) -> None:
+        """Keep what all latent values are drawn from: W and Z will have changed when columns are needed."""
+        self._given = scaled.inputs(W.copy(), Z.copy(), None, row_variance, column_variance)
+        self._options = {**options, "stream": key, "is_dense": self.data.is_mostly_observed}
+        self._sides = ()
+
+    def made(self, threads: Mapping[str, int]) -> tuple[tuple[Placed, ...], set[str]]:
+        """Return blocks of rows and of columns with latent values, and the workers that take part in making them."""
+        is_lost = any(future.status in LOST for side in self._sides for future, _ in side)
+        if self._sides and not is_lost and self._workers <= set(threads):
+            return self._sides, self._workers
+        submit, (own, given) = self.data.cluster.client.submit, self._given
+        row_blocks, bounds = self.data.rows.blocks, self.data.columns.bounds
+        (rows, _), (columns, _) = (view.blocks.on(threads) for view in (self.data.rows, self.data.columns))
+        columns_of: dict[str, list[int]] = {}
+        for number, (_, worker) in enumerate(columns):
+            columns_of.setdefault(worker, []).append(number)
+        options = {**self._options, "columns_of": columns_of, "bounds": bounds}
+        drawn, workers = row_blocks.submit(threads, on_workers.draw_latent, own, given, **options)
+        # One message from each block of rows to each worker.
+        pieces = {
+            worker: [submit(methodcaller("piece", worker), future, pure=False) for future in drawn]
+            for worker in columns_of
+        }
+        filled_rows = [
+            (submit(attrgetter("rows"), future, workers=[worker], pure=False), worker)
+            for future, (_, worker) in zip(drawn, rows, strict=True)
+        ]
+        filled_columns = []
+        for number, (block, worker) in enumerate(columns):
+            what = block, number, int(bounds[number]), pieces[worker]
+            filled_columns.append((submit(on_workers.fill_columns, *what, workers=[worker], pure=False), worker))
+        self._drawn = drawn if "log_odds" in options else []
+        self._sides, self._workers = (filled_rows, filled_columns), {*workers, *columns_of}
+        return self._sides, self._workers
+
+    def gross(self) -> Floats:
+        """Return the number of gross errors in each column, and their sum of squares in units of the model."""
+        cluster = self.data.cluster
+
+        def work(threads: Mapping[str, int]) -> list[Floats]:
+            _, workers = self.made(threads)
+            sums = [cluster.client.submit(attrgetter("gross"), future, pure=False) for future in self._drawn]
+            return cluster.results(sums, sorted(workers))
+
+        return np.concatenate(cluster.until_done(work)).sum(axis=0)
+
+    def scaled(self, rows: ScaledView, columns: ScaledView) -> tuple[ScaledView, ScaledView]:
+        """Return rows and columns with the latest values, and the factors of other views."""
+        return tuple(  # type: ignore[return-value]
+            view.scaled(like.entry_scale, like.row_scale)
+            for view, like in zip(self._views, (rows, columns), strict=True)
+        )
 
 
 # --- blocks
@@ -249,6 +341,6 @@ def views_of(
         for part, ends in zip(by_column, pairwise(column_bounds.tolist()), strict=True)
     ]
     return (
-        ShardedView(cluster, Blocks(rows), row_bounds, int(column_bounds[-1])),
-        ShardedView(cluster, Blocks(columns), column_bounds, int(row_bounds[-1])),
+        ShardedView(Blocks(cluster, rows), row_bounds, int(column_bounds[-1])),
+        ShardedView(Blocks(cluster, columns), column_bounds, int(row_bounds[-1])),
     )
