@@ -338,7 +338,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "change * (zr - zz * change)", f"{SHARED}[gee]"),
     ("sums of another pattern used", "data/half_sweeps.py",
      "(patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]]", "(tiles[rows[1:]]",
-     f"{GIBBS}::test_rows_with_the_same_pattern_share_their_sums_and_nothing_else"),
+     f"{SHARED}[gee]"),
     ("sums of another tile used", "data/half_sweeps.py", " & (tiles[rows[1:]] == tiles[rows[:-1]])", "",
      "tests/data/test_views.py::test_split_of_any_patterns"),
     # Rows that carry their residuals.
@@ -483,7 +483,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "total = total + larger(load(numbers + i) - load(numbers + i), broadcast(0.0));",
      "tests/kernels/test_finite.py::test_numbers_that_are_not_finite_are_found_wherever_they_are"),
     ("one factor not checked", "sampler/gibbs.py", "all_finite(W) and all_finite(Zt)", "all_finite(W)",
-     "tests/sampler/test_chains.py::test_a_chain_that_is_not_finite_is_an_error"),
+     "tests/sampler/test_chains.py::test_a_state_that_is_not_finite_is_an_error"),
     # The model and the sampler.
     ("missing ½ of the squared error", "model/gaussian.py", "0.5 * np.add.reduce(errors)", "np.add.reduce(errors)",
      "tests/model/test_noise.py"),
@@ -613,7 +613,7 @@ MUTATIONS = [Mutation(*row) for row in [
     ("long run not announced", "sampler/chains.py", "if left > LONG_RUN_SECONDS:", "if False:",
      "tests/sampler/test_chains.py::test_a_long_run_is_announced_once"),
     ("infinite variances accepted", "sampler/chains.py", "if not (smallest > 0.0 and largest < LARGEST_SQUARE):",
-     "if False:", "tests/sampler/test_chains.py::test_a_variance_that_is_not_finite_is_an_error"),
+     "if False:", "tests/sampler/test_chains.py::test_a_state_that_is_not_finite_is_an_error"),
     ("estimator not restored after a failed fit", "inputs.py", "        vars(estimator).update(before)\n", "",
      "tests/test_refit.py::test_a_failed_refit_changes_nothing"),
     ("data read before standard errors are checked", "estimator.py",

@@ -3,7 +3,6 @@
 import threading
 import time
 import warnings
-from dataclasses import replace
 from itertools import product
 from unittest.mock import Mock, call
 
@@ -31,9 +30,9 @@ def model():
     return Model(ObservedMatrix.from_data(X), 2)
 
 
-def states_of(model, chain, schedule=SCHEDULE, **options):
+def states_of(model, chain, **options):
     """Return the states of one chain after each sweep."""
-    return list(sample(model, Stream(SEED, chain), n_sweeps=schedule.n_sweeps, **options))
+    return list(sample(model, Stream(SEED, chain), n_sweeps=SCHEDULE.n_sweeps, **options))
 
 
 def assert_holds(store, chain, states):
@@ -46,32 +45,6 @@ def assert_holds(store, chain, states):
         np.testing.assert_array_equal(found, np.array(values, found.dtype))
     mse = [state.squared_error / 45 for state in states]
     np.testing.assert_array_equal(store.arrays["train_mse"][chain, states[0].sweep - 1 : states[-1].sweep], mse)
-
-
-class Continued(Store):
-    """A store whose chains go on from given states, and that remembers what it was told."""
-
-    def __init__(self, model, schedule, starts=None):
-        super().__init__(model, schedule)
-        self.starts = starts or {}
-        self.events = []
-
-    def resume(self, chain):
-        return self.starts.get(chain)
-
-    def record(self, chain, state):
-        super().record(chain, state)
-        self.events.append(("record", chain, state.sweep))
-
-    def checkpoint(self, chain, state):
-        self.events.append(("checkpoint", chain, state.sweep))
-
-
-class Nothing(Store):
-    """A store that keeps no factors."""
-
-    def keep(self, chain, draw, W, Z):
-        pass
 
 
 # --- the draws
@@ -88,38 +61,9 @@ def test_draws_are_those_of_single_chains_whatever_the_threads(model, n_jobs, dt
     assert not np.array_equal(store.arrays["W"][0], store.arrays["W"][1])
 
 
-# --- resuming
-
-
-def test_chains_resume_from_their_states(model):
-    """One chain is new, one is in the middle, one has finished and is longer than the schedule."""
-    longer = replace(SCHEDULE, n_draws=9)
-    store = Continued(model, SCHEDULE, {1: states_of(model, 1)[4], 2: states_of(model, 2, longer)[-1]})
-    assert run(store, SEED) == [4, 4, 4]
-    assert_holds(store, 0, states_of(model, 0))
-    assert [sweep for kind, chain, sweep in store.events if (kind, chain) == ("record", 1)] == [6, 7, 8, 9, 10]
-    np.testing.assert_array_equal(store.arrays["W"][1, 0], 0.0)  # drawn before
-    for draw, sweep in ((1, 6), (2, 8), (3, 10)):
-        np.testing.assert_array_equal(store.arrays["W"][1, draw], states_of(model, 1)[sweep - 1].W)
-    assert not [event for event in store.events if event[:2] == ("record", 2)]
-
-
-@pytest.mark.parametrize(("seconds", "sweeps"), [(-1.0, [*range(1, 11), 10]), (1e9, [10])])
-def test_checkpoints_come_after_their_sweep_and_at_the_end(model, monkeypatch, seconds, sweeps):
-    monkeypatch.setattr(chains, "SECONDS_BETWEEN_CHECKPOINTS", seconds)
-    store = Continued(model, SCHEDULE)
-    run(store, SEED)
-    for chain in range(3):
-        events = [(kind, sweep) for kind, of, sweep in store.events if of == chain]
-        assert [sweep for kind, sweep in events if kind == "checkpoint"] == sweeps
-        for place, (kind, sweep) in enumerate(events):
-            if kind == "checkpoint":
-                assert ("record", sweep) in events[:place]
-
-
 def test_the_deadline_stops_all_chains(model):
     schedule = Schedule(n_chains=2, burn_in=0, n_draws=100_000)  # without a stop this would take minutes
-    counts = run(Nothing(model, schedule), SEED, n_jobs=2, deadline=time.monotonic() + 0.3)
+    counts = run(Store(model, schedule), SEED, n_jobs=2, deadline=time.monotonic() + 0.3)
     assert all(0 < count < 100_000 for count in counts)
 
 
@@ -135,7 +79,7 @@ def test_threads_go_to_chains_first(model, monkeypatch, n_jobs, n_chains, at_onc
     monkeypatch.setattr(chains, "ThreadPoolExecutor", pools)
     monkeypatch.setattr(chains.gibbs, "Workers", workers)
     schedule = Schedule(n_chains, burn_in=0, n_draws=1)
-    run(Nothing(model, schedule), SEED, n_jobs=n_jobs)
+    run(Store(model, schedule), SEED, n_jobs=n_jobs)
     assert pools.call_args_list == [call(at_once)]
     assert workers.call_args_list == [call(threads_each)] * n_chains
 
@@ -169,7 +113,7 @@ def change_step(monkeypatch, change):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_error_in_one_chain_stops_the_others_and_is_raised(model, monkeypatch, n_jobs):
     schedule = Schedule(n_chains=2, burn_in=0, n_draws=200_000)  # without a stop this would take minutes
-    store, started = Nothing(model, schedule), threading.Event()
+    store, started = Store(model, schedule), threading.Event()
 
     def change(chain, state):
         if chain == n_jobs - 1 and state.sweep == 3:
@@ -184,32 +128,34 @@ def test_an_error_in_one_chain_stops_the_others_and_is_raised(model, monkeypatch
     assert np.count_nonzero(store.arrays["train_mse"], axis=1).max() < 100_000
 
 
-@pytest.mark.parametrize(("name", "value"), [("squared_error", np.inf), ("W", np.nan), ("Zt", np.inf), ("Zt", np.nan)])
-def test_a_chain_that_is_not_finite_is_an_error(model, monkeypatch, name, value):
-    def change(chain, state):
-        if (chain, state.sweep) != (1, 4):
-            return state
-        changed = np.array(getattr(state, name))
-        changed[(-1,) * changed.ndim] = value
-        return state._replace(**{name: changed if changed.ndim else float(changed)})
+def changed_factor(name, value):
+    def change(state):
+        factor = getattr(state, name).copy()
+        factor[-1, -1] = value
+        return state._replace(**{name: factor})
 
-    change_step(monkeypatch, change)
-    store = Continued(model, SCHEDULE)
+    return change
+
+
+def changed_variance(row, column=1.0):
+    return lambda state: state._replace(noise=state.noise._replace(row=np.full(8, row), column=np.full(6, column)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state._replace(squared_error=np.inf),
+        *(changed_factor(*at) for at in (("W", np.nan), ("Zt", np.inf), ("Zt", np.nan))),
+        *map(changed_variance, (0.0, np.inf, np.nan)),
+        changed_variance(1e200, 1e200),
+    ],
+)
+def test_a_state_that_is_not_finite_is_an_error(model, monkeypatch, change):
+    change_step(monkeypatch, lambda chain, state: change(state) if (chain, state.sweep) == (1, 4) else state)
+    store = Store(model, SCHEDULE)
     with pytest.raises(FloatingPointError, match="range of floating-point numbers in sweep 4"):
         run(store, SEED)
-    assert ("record", 1, 3) in store.events
-    assert not [event for event in store.events if event[1] == 1 and event[2] > 3]  # neither recorded nor checkpointed
-
-
-@pytest.mark.parametrize("variance", [0.0, np.inf, np.nan, 1e200])
-def test_a_variance_that_is_not_finite_is_an_error(model, monkeypatch, variance):
-    def change(chain, state):
-        noise = state.noise._replace(row=np.full(8, variance), column=np.full(6, 1e200 if variance == 1e200 else 1.0))
-        return state._replace(noise=noise) if (chain, state.sweep) == (1, 4) else state
-
-    change_step(monkeypatch, change)
-    with pytest.raises(FloatingPointError, match="range of floating-point numbers in sweep 4"):
-        run(Continued(model, SCHEDULE), SEED)
+    assert store.states[1].sweep == 3
 
 
 def test_an_interruption_keeps_the_counts_of_a_resumed_run(model, monkeypatch):
@@ -221,7 +167,8 @@ def test_an_interruption_keeps_the_counts_of_a_resumed_run(model, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(chains, "ThreadPoolExecutor", Refusing)
-    store = Continued(model, schedule, {1: states_of(model, 1)[8]})
+    store = Store(model, schedule)
+    store.states[1] = states_of(model, 1)[8]
     assert run(store, SEED) == [0, 3]
 
 

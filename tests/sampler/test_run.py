@@ -3,16 +3,12 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from tests.posteriors import sample_posterior
 
-from bnmf import Posterior
 from bnmf.data import ObservedMatrix
-from bnmf.data.identity import row_ids
 from bnmf.model import Model
 from bnmf.model.units import units_of
-from bnmf.priors import L1, L2Squared
 from bnmf.sampler import chains as sampler_chains
 from bnmf.sampler.gibbs import sample
 from bnmf.sampler.run import Run
@@ -73,25 +69,6 @@ def interrupt(monkeypatch, counts):
     monkeypatch.setattr(sampler_chains, "run", interrupted)
 
 
-# --- what is returned
-
-
-def test_what_goes_along(X):
-    frame = pd.DataFrame(X, index=[f"r{i}" for i in range(8)], columns=list("uvwxyz"))
-    data = ObservedMatrix.from_data(frame)
-    prior = L1(0.5), L2Squared(2.0)
-    posterior = sample_posterior(Model(data, 2, prior), SCHEDULE, SEED)
-    assert isinstance(posterior, Posterior)
-    assert posterior.n_observed == 46
-    assert list(posterior.row_names) == [f"r{i}" for i in range(8)]
-    assert list(posterior.column_names) == list("uvwxyz")
-    coefficients = posterior.prior_W.coefficients((8, 2))
-    np.testing.assert_array_equal(coefficients.linear, [[0.5, 0.5]])
-    np.testing.assert_array_equal(coefficients.quadratic, [[0.0, 0.0]])
-    np.testing.assert_array_equal(posterior.row_ids, row_ids(data))
-    assert posterior.lower_bound == 0.0
-
-
 @pytest.mark.parametrize("keep_draws", [True, False])
 def test_lower_bound(X, keep_draws):
     """It is that of the data themselves, not of what was allowed, and not of data without their offsets."""
@@ -146,20 +123,6 @@ def test_moments_of_an_interrupted_run(model, monkeypatch, counts):
     np.testing.assert_allclose(moments.mean(), means.mean(axis=0), rtol=1e-10)
     within = np.mean([draws.var(axis=0) for draws in products], axis=0)
     np.testing.assert_allclose(moments.std(noise=False), np.sqrt(within + means.var(axis=0)), rtol=1e-8)
-
-
-# --- checkpoints
-
-
-def test_the_lock_of_a_checkpoint_is_released_after_an_error(model, monkeypatch, tmp_path):
-    def fail(*args, **options):
-        raise RuntimeError("broken on purpose")
-
-    monkeypatch.setattr(sampler_chains, "run", fail)
-    with pytest.raises(RuntimeError, match="broken on purpose"):
-        sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path)
-    monkeypatch.undo()
-    assert_draws(sample_posterior(model, SCHEDULE, SEED, checkpoint=tmp_path), model, [0, 1, 2], 5)
 
 
 # --- memory
