@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,9 @@ def run(
             job.stop.set()  # after an error the other chains stop too
         for future in futures:
             future.result()  # re-raises the error of a chain
-    return [min(schedule.draws_after(sweep), schedule.n_draws) for sweep in job.sweeps]  # a stored chain may be longer
+    return [
+        min(schedule.draws_after(sweep), schedule.n_draws) for sweep in store.sweeps
+    ]  # a stored chain may be longer
 
 
 class LongRunWarning(UserWarning):
@@ -84,9 +87,7 @@ class _Job:
         self.model, self.schedule = store.model, store.schedule
         self.stop = threading.Event()
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
-        self.starts = [store.resume(chain) for chain in range(self.schedule.n_chains)]
-        self.sweeps = [0 if state is None else state.sweep for state in self.starts]
-        self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(self.sweeps), 0
+        self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(store.sweeps), 0
         kind = progress if isinstance(progress, str) else "chain"
         self.names = [f"{kind} {chain}" for chain in range(self.schedule.n_chains)]
         self.display = Display(dict.fromkeys(self.names, self.schedule.n_sweeps), "sweeps", is_shown=bool(progress))
@@ -102,16 +103,15 @@ class _Job:
             ended.set()
 
     def _sweep(self, chain: int) -> None:
-        recorded, saved = self.starts[chain], time.monotonic()
-        stream, left = Stream(self.seed, chain), self.schedule.n_sweeps - self.sweeps[chain]
+        recorded, saved = self.store.states.get(chain), time.monotonic()
+        stream, left = Stream(self.seed, chain), self.schedule.n_sweeps - self.store.sweeps[chain]
         try:
             for state in gibbs.sample(self.model, stream, state=recorded, n_sweeps=left, **self.options):
                 gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)
                 _check_variances(self.model, state)
-                self.sweeps[chain] = state.sweep
                 self.store.record(chain, state)
                 recorded = state
-                self._show(chain, state)
+                self.display.update(self.names[chain], state.sweep, partial(self._facts, state))
                 if self.stop.is_set():
                     break
                 if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
@@ -123,14 +123,14 @@ class _Job:
 
     def warn_if_long(self, n_parallel: int) -> None:
         """Say once, when the speed of the sweeps is known, that a run will take long."""
-        elapsed, made = time.monotonic() - self._begin, sum(self.sweeps) - self._at_begin
+        elapsed, made = time.monotonic() - self._begin, sum(self.store.sweeps) - self._at_begin
         if self._n_estimates == 2 or elapsed < SECONDS_BEFORE_ESTIMATE or made < 2 * n_parallel:
             return
         self._n_estimates += 1
         if self._n_estimates == 1:  # the first sweeps are slow: they load code and data, and wait for each other
-            self._begin, self._at_begin = time.monotonic(), sum(self.sweeps)
+            self._begin, self._at_begin = time.monotonic(), sum(self.store.sweeps)
             return
-        left = elapsed / made * (self.schedule.n_chains * self.schedule.n_sweeps - sum(self.sweeps))
+        left = elapsed / made * (self.schedule.n_sweeps_in_all - sum(self.store.sweeps))
         if left > LONG_RUN_SECONDS:
             warnings.warn(
                 f"this run will take about {duration(left)} more: progress=True shows how far it is, and with "
@@ -139,10 +139,8 @@ class _Job:
                 stacklevel=2,
             )
 
-    def _show(self, chain: int, state: gibbs.State) -> None:
-        self.display.update(
-            self.names[chain], state.sweep, lambda: f"training MSE {training_mse(self.model, state):.4g}"
-        )
+    def _facts(self, state: gibbs.State) -> str:
+        return f"training MSE {training_mse(self.model, state):.4g}"
 
 
 def _check_variances(model: Model, state: gibbs.State) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from pathlib import Path
@@ -17,7 +18,7 @@ from bnmf.priors.base import Prior
 from bnmf.priors.names import to_record
 from bnmf.sampler.gibbs import State
 from bnmf.sampler.moves import Moves
-from bnmf.sampler.stores import SWEEPS, Quantity, Schedule, Store, larger, quantities
+from bnmf.sampler.stores import SWEEPS, Quantity, Schedule, Store, larger, stored_bytes
 from bnmf.utils import digests, files
 from bnmf.utils.files import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
@@ -53,13 +54,15 @@ class DiskStore(Store):
         self._lock_directory()
         try:
             kept = {"burn_in": schedule.burn_in, "thinning": schedule.thinning, "dtype": np.dtype(dtype).name}
-            self._open({"format": FORMAT, **settings, **kept}, quantities(model, schedule, dtype))
+            self._open({"format": FORMAT, **settings, **kept}, stored_bytes(model, schedule, dtype))
             super().__init__(model, schedule, dtype)
+            for chain in range(schedule.n_chains):
+                self._load_state(chain)
         except BaseException:
             self._lock.close()
             raise
 
-    def _open(self, settings: dict[str, Any], wanted: dict[str, Quantity]) -> None:
+    def _open(self, settings: dict[str, Any], n_bytes: int) -> None:
         """Take over the directory of a run with these settings, or begin one."""
         self._identity = digests.of_json(settings)
         if (self.directory / SETTINGS_FILE).exists():
@@ -69,7 +72,6 @@ class DiskStore(Store):
                     path.unlink()
         else:
             _refuse_foreign_files(self.directory)
-            n_bytes = sum(quantity.n_bytes for quantity in wanted.values())
             with files.room_for(self._what("the draws"), n_bytes, self.directory):
                 write_bytes(self.directory / SETTINGS_FILE, json.dumps(settings, indent=2).encode())
         self._has_states = any(self.directory.glob("chain-*.npz"))
@@ -112,7 +114,7 @@ class DiskStore(Store):
             shape = larger(shape, old.shape)
             if shape == old.shape:
                 return old
-        n_bytes = wanted._replace(shape=shape).n_bytes
+        n_bytes = math.prod(shape) * wanted.dtype.itemsize
         with files.room_for(self._what(path.name), n_bytes, self.directory), replacing(path) as temporary:
             array = np.lib.format.open_memmap(temporary, mode="w+", dtype=wanted.dtype, shape=shape)
             files.reserve(temporary)
@@ -138,11 +140,11 @@ class DiskStore(Store):
     def _state_path(self, chain: int) -> Path:
         return self.directory / f"chain-{chain}.npz"
 
-    def resume(self, chain: int) -> State | None:
-        """Return the last state of the chain on disk, before which all draws are verified, or None."""
+    def _load_state(self, chain: int) -> None:
+        """Take the last state of a chain on disk, if there is one, and verify all draws before it."""
         path, self._pieces[chain] = self._state_path(chain), []
         if not path.exists():
-            return None
+            return
         again = f"remove {path.name} to draw this chain again from its start"
         try:
             with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
@@ -161,7 +163,7 @@ class DiskStore(Store):
                     damaged = f"{name}.npy, sweeps {begin + 1} to {piece.end} of chain {chain}"
                     raise CheckpointError(f"{self._what(damaged)} is damaged; {again}")
             self._pieces[chain].append(piece)
-        return state
+        self.states[chain] = state
 
     def checkpoint(self, chain: int, state: State) -> None:
         """Flush the draws, then replace the state."""
@@ -213,14 +215,18 @@ def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]
         "prior_Z": _describe_prior(model.priors[1]),
         "rates": [list(learned.factors) for learned in model.learned_rates],
         "noise": {"kind": type(model.noise_model).__name__, **vars(model.noise_model)},
-        "fixed": [None if x is None else digests.of_arrays(x) for x in (model.fixed.components, model.fixed.weights)],
-        "known_noise": None if model.entry_precision is None else digests.of_arrays(model.entry_precision),
+        "fixed": [_digest(model.fixed.components), _digest(model.fixed.weights)],
+        "known_noise": _digest(model.entry_precision),
         "units": float(scale[0]) if scale.size == 1 else digests.of_arrays(scale),
-        "offset": None if model.units.offset is None else digests.of_arrays(model.units.offset),
+        "offset": _digest(model.units.offset),
         "moves": moves._asdict(),
         "init": init if isinstance(init, str) else digests.of_arrays(*(np.asarray(x, dtype=float) for x in init)),
         "seed": str(seed),
     }
+
+
+def _digest(array: Array | None) -> str | None:
+    return None if array is None else digests.of_arrays(array)
 
 
 def _describe_prior(prior: Prior) -> list[dict[str, Any]]:

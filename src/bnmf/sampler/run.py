@@ -15,7 +15,7 @@ from bnmf.model.model import Model
 from bnmf.sampler import chains
 from bnmf.sampler.checkpoint import SETTINGS_FILE, CheckpointError, DiskStore, describe
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.stores import PREDICTION, SWEEPS, RunningMoments, Schedule, Store, quantities
+from bnmf.sampler.stores import PREDICTION, SWEEPS, RunningMoments, Schedule, Store, stored_bytes
 from bnmf.utils.arguments import checkpoint_directory, whole_number
 from bnmf.utils.memory import warn_if_large
 from bnmf.utils.text import counted, duration, size
@@ -60,7 +60,7 @@ class Run:
     keep_draws: bool = True
     checkpoint: Any = None
     store: Any = None
-    """The store of a run that was sampled."""
+    """What was drawn, of a run that was sampled."""
     counts: Sequence[int] = ()
     """Draws of each chain: after Ctrl-C a part of what was requested."""
     is_in_time: bool = True
@@ -75,10 +75,10 @@ class Run:
         """Return a run that has been sampled to the end of a schedule, without drawing again what this one has."""
         self._warn_if_large(schedule, n_jobs)
         store = self._store_for(schedule)
-        options = {"init": self.init, "moves": self.moves, "n_jobs": n_jobs, "progress": progress}
+        options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "deadline": deadline}
         began = time.monotonic()
         try:
-            counts = chains.run(store, self.seed, **options, deadline=deadline)
+            counts = chains.run(store, self.seed, init=self.init, moves=self.moves, **options)
         finally:
             store.close()
         is_in_time = deadline is None or time.monotonic() < deadline
@@ -114,15 +114,15 @@ class Run:
         """The draws that are kept, without a copy of the factors if all chains are."""
         kept, n_draws = self.kept
         choose: Any = slice(self.schedule.n_chains) if len(kept) == self.schedule.n_chains else kept
-        arrays = dict(self.store.arrays)
-        train_mse = np.array(arrays.pop(SWEEPS)[choose, : self.schedule.sweeps_for(n_draws)])
-        W, Z, prediction = (arrays.pop(name, None) for name in ("W", "Z", PREDICTION))
-        traces = {name: np.array(trace[choose, :n_draws]) for name, trace in arrays.items()}
+        traces = {name: array[choose] for name, array in self.store.arrays.items()}
+        train_mse = np.array(traces.pop(SWEEPS)[:, : self.schedule.sweeps_for(n_draws)])
+        W, Z, prediction = traces.pop("W"), traces.pop("Z"), traces.pop(PREDICTION, None)
+        traces = {name: np.array(trace[:, :n_draws]) for name, trace in traces.items()}
         if prediction is None:
-            return Drawn(W[choose, :n_draws], Z[choose, :n_draws], None, traces, train_mse)
+            return Drawn(W[:, :n_draws], Z[:, :n_draws], None, traces, train_mse)
         counts = [self.schedule.draws_after(self.store.states[chain].sweep) for chain in kept]
-        moments = RunningMoments(prediction[choose, 0], prediction[choose, 1], counts)
-        return Drawn(W[choose, 0], Z[choose, 0], moments, traces, train_mse)
+        moments = RunningMoments(prediction[:, 0], prediction[:, 1], counts)
+        return Drawn(W[:, 0], Z[:, 0], moments, traces, train_mse)
 
     @property
     def is_complete(self) -> bool:
@@ -155,7 +155,7 @@ class Run:
         if self.is_in_time:
             raise KeyboardInterrupt(f"interrupted before the first draw; {hint}")
         n_done = sum(state.sweep for state in self.store.states.values())
-        n_needed = self.schedule.n_chains * self.schedule.n_sweeps
+        n_needed = self.schedule.n_sweeps_in_all
         needed = f", and all draws need about {duration(seconds * n_needed / n_done)}" if n_done else ""
         raise TimeoutError(
             f"max_time was over before the first draw, after {n_done} of {n_needed} sweeps{needed}: allow more time, "
@@ -172,14 +172,14 @@ class Run:
         if self.checkpoint is not None:
             settings = describe(self.model, self.seed, self.init, self.moves)
             return DiskStore(self.model, schedule, self.dtype, self.checkpoint, settings)
-        needed = self._stored_bytes(schedule)
+        needed = stored_bytes(self.model, schedule, self.dtype, keep_draws=self.keep_draws)
         try:
             if needed > sys.maxsize:
                 raise MemoryError
-            if self.store is not None:
-                grown: Store = self.store.grown(schedule)
-                return grown
-            return Store(self.model, schedule, self.dtype, keep_draws=self.keep_draws)
+            if self.store is None:
+                return Store(self.model, schedule, self.dtype, keep_draws=self.keep_draws)
+            grown: Store = self.store.grown(schedule)
+            return grown
         except MemoryError:
             raise MemoryError(
                 f"what is kept of the draws takes {size(needed)}, which this machine does not give: see whether "
@@ -187,15 +187,12 @@ class Run:
                 "them on disk"
             ) from None
 
-    def _stored_bytes(self, schedule: Schedule) -> int:
-        wanted = quantities(self.model, schedule, self.dtype, keep_draws=self.keep_draws)
-        return sum(quantity.n_bytes for quantity in wanted.values())
-
     def peak_bytes(self, schedule: Schedule, n_jobs: int) -> int:
         """Return about how much memory sampling takes in addition to the data."""
         # The state of a chain and the one before it, the factor that is read in whole vectors, and what moves try.
         n_factors = 4 * min(n_jobs, schedule.n_chains)
-        return self._stored_bytes(schedule) + 8 * n_factors * sum(self.model.data.shape) * self.model.n_components
+        kept = stored_bytes(self.model, schedule, self.dtype, keep_draws=self.keep_draws)
+        return kept + 8 * n_factors * sum(self.model.data.shape) * self.model.n_components
 
     def _warn_if_large(self, schedule: Schedule, n_jobs: int) -> None:
         if self.checkpoint is None:

@@ -38,6 +38,11 @@ class Schedule:
         """Sweeps of one chain."""
         return self.sweeps_for(self.n_draws)
 
+    @property
+    def n_sweeps_in_all(self) -> int:
+        """Sweeps of all chains."""
+        return self.n_chains * self.n_sweeps
+
     def sweeps_for(self, n_draws: int) -> int:
         """Return how many sweeps a chain needs for `n_draws` draws."""
         return self.burn_in + n_draws * self.thinning
@@ -57,11 +62,6 @@ class Quantity(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    @property
-    def n_bytes(self) -> int:
-        """Size of the array, which may be too large for any machine."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
 
 def quantities(model: Model, schedule: Schedule, dtype: Any, *, keep_draws: bool = True) -> dict[str, Quantity]:
     """Return what is kept of a run, by its name in :class:`bnmf.Posterior`; `dtype` is that of draws of the factors."""
@@ -76,6 +76,12 @@ def quantities(model: Model, schedule: Schedule, dtype: Any, *, keep_draws: bool
         return found | {name: Quantity((*draws, *shape), np.dtype(dtype)) for name, shape in factors.items()}
     moments = factors | {PREDICTION: (n_rows, n_columns)}
     return found | {name: Quantity((schedule.n_chains, 2, *shape), numbers) for name, shape in moments.items()}
+
+
+def stored_bytes(model: Model, schedule: Schedule, dtype: Any, *, keep_draws: bool = True) -> int:
+    """Return the size of what is kept of a run."""
+    found = quantities(model, schedule, dtype, keep_draws=keep_draws).values()
+    return sum(math.prod(shape) * kind.itemsize for shape, kind in found)
 
 
 def traced_values(model: Model, state: State) -> dict[str, Floats | float]:
@@ -127,9 +133,11 @@ class Store:
             array[: old.shape[0], : old.shape[1]] = old
         return array
 
-    def resume(self, chain: int) -> State | None:
-        """Return the state that a chain continues from, or None for a new chain."""
-        return self.states.get(chain)
+    @property
+    def sweeps(self) -> list[int]:
+        """Sweeps of each chain so far."""
+        chains = range(self.schedule.n_chains)
+        return [self.states[chain].sweep if chain in self.states else 0 for chain in chains]
 
     def record(self, chain: int, state: State) -> None:
         """Take the state after a sweep."""
