@@ -20,8 +20,8 @@ from bnmf import BayesianNMF
 from bnmf.distributed import ClusterLost, cluster
 from bnmf.distributed.cluster import Blocks, Cluster, WorkersLeft
 from bnmf.distributed.sharded import ShardedFilled, ShardedScaledView
-from bnmf.sampler import gibbs
-from tests.distributed.clusters import assert_same_draws, low_rank
+from tests.distributed.clusters import low_rank
+from tests.posteriors import assert_same_draws
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X = low_rank((300, 40), missing=0.2)
@@ -192,16 +192,15 @@ def sharded(X):
 
 
 @pytest.mark.parametrize("call", ["scatter, data sent", "submit", "gather"], indirect=True)
-def test_fit_without_workers_stops_and_resumes(machine, call, none, monkeypatch, tmp_path):
-    step, sweeps = gibbs.step, []
+def test_fit_without_workers_stops_and_resumes(machine, call, none, before_each_sweep, tmp_path):
+    sweeps = []
 
-    def noted(model, state, *args):
+    def noted(state):
         sweeps.append(state.sweep + 1)
         machine.is_due = len(sweeps) == 2
-        return step(model, state, *args)
 
     expected = model().fit(X).posterior_
-    monkeypatch.setattr(gibbs, "step", noted)
+    before_each_sweep(noted)
     with pytest.raises(ClusterLost, match="with checkpoint=DIRECTORY resumes from here"):
         model(checkpoint=tmp_path).fit(sharded(X))
     machine.client.sync(machine.join)

@@ -185,18 +185,13 @@ def test_what_is_kept_is_largest(model):
 # --- long runs are announced
 
 
-def long_run(model, monkeypatch, seconds_left, waits=(0.02,) * 20, **options):
+def long_run(model, monkeypatch, before_each_sweep, seconds_left, waits=(0.02,) * 20, **options):
     """Run with sweeps that seem to take so long that some seconds are left, and return what was warned of."""
     monkeypatch.setattr(chains, "SECONDS_BEFORE_ESTIMATE", 0.05)
     monkeypatch.setattr(chains, "SECONDS_BETWEEN_WAITS", 0.01)
     monkeypatch.setattr(chains, "LONG_RUN_SECONDS", seconds_left)
-    step, waits = chains.gibbs.step, iter(waits)
-
-    def slow(*args, **kwargs):
-        time.sleep(next(waits, 0.0))
-        return step(*args, **kwargs)
-
-    monkeypatch.setattr(chains.gibbs, "step", slow)
+    waits = iter(waits)
+    before_each_sweep(lambda state: time.sleep(next(waits, 0.0)))
     schedule = Schedule(n_chains=2, burn_in=0, n_draws=10)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -205,8 +200,8 @@ def long_run(model, monkeypatch, seconds_left, waits=(0.02,) * 20, **options):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_long_run_is_announced_once(model, monkeypatch, n_jobs):
-    (found,) = long_run(model, monkeypatch, 0.01, n_jobs=n_jobs)
+def test_a_long_run_is_announced_once(model, monkeypatch, before_each_sweep, n_jobs):
+    (found,) = long_run(model, monkeypatch, before_each_sweep, 0.01, n_jobs=n_jobs)
     assert "this run will take about" in str(found.message)
     assert "progress=True" in str(found.message)
     assert "checkpoint=DIRECTORY" in str(found.message)
@@ -221,5 +216,5 @@ def test_a_long_run_is_announced_once(model, monkeypatch, n_jobs):
         (3.0, {"waits": (0.4, 0.4)}),  # only the first sweeps are slow
     ],
 )
-def test_other_runs_are_not_announced(model, monkeypatch, capsys, seconds, options):
-    assert long_run(model, monkeypatch, seconds, **options) == []
+def test_other_runs_are_not_announced(model, monkeypatch, before_each_sweep, capsys, seconds, options):
+    assert long_run(model, monkeypatch, before_each_sweep, seconds, **options) == []
