@@ -25,7 +25,7 @@ from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
 T = TypeVar("T")
 Placed = list[tuple[Future, str]]
-"""Blocks, and the worker of each."""
+"""Blocks or what is made of them, and the worker of each."""
 
 # Seconds without any worker, or without a connection, after which a run stops.
 MAX_SECONDS_WITHOUT_WORKERS = 60.0
@@ -84,8 +84,8 @@ class Blocks:
         self._places: list[str | None] = [None] * len(self.recipes)
         self._lock = threading.Lock()
 
-    def on(self, threads: Mapping[str, int]) -> tuple[Placed, Collection[str]]:
-        """Return each block with the worker that is to work on it, and workers that must stay until it is finished."""
+    def on(self, threads: Mapping[str, int]) -> Placed:
+        """Return each block with the worker that is to work on it, given the threads of each worker."""
         client = self.cluster.client
         self.cluster.held.add(self)
         with self._lock:  # chains run side by side
@@ -99,19 +99,20 @@ class Blocks:
                 self._places = [next(iter(held.get(future.key, ())), None) for future in self._futures]
             places = spread(self._places, threads)
             self._places = list(places)
-            return list(zip(self._futures, places, strict=True)), ()
+            return list(zip(self._futures, places, strict=True))
 
     def over(self, function: Any, own: Any = None, shared: Any = None, **options: Any) -> list[Any]:
         """Return ``function(block, shared, own, **options)`` of blocks, each computed where the block is."""
-        return self.cluster.until_done(
-            lambda threads: self.cluster.results(*self.submit(threads, function, own, shared, **options))
-        )
 
-    def submit(
-        self, threads: Mapping[str, int], function: Any, own: Any, shared: Any, **options: Any
-    ) -> tuple[list[Future], list[str]]:
-        """Return the futures of the same, and the workers that they need."""
-        placed, needed = self.on(threads)
+        def work(threads: Mapping[str, int]) -> list[Any]:
+            submitted = self.submit(threads, function, own, shared, **options)
+            return self.cluster.results([future for future, _ in submitted], threads)
+
+        return self.cluster.until_done(work)
+
+    def submit(self, threads: Mapping[str, int], function: Any, own: Any, shared: Any, **options: Any) -> Placed:
+        """Return the futures of the same, and the worker of each."""
+        placed = self.on(threads)
         own = dict.fromkeys(range(len(self.recipes))) if own is None else own
         here: dict[str, list[int]] = {}
         for number in own:
@@ -122,7 +123,7 @@ class Blocks:
             for number, other in zip(here[worker], others, strict=True):
                 block = placed[number][0]
                 futures[number] = submit(function, block, common, other, **options, workers=[worker], pure=False)
-        return [futures[number] for number in own], sorted({*here, *needed})
+        return [(futures[number], placed[number][1]) for number in own]
 
     def __reduce__(self) -> Any:
         """Keep the recipes only: blocks stay on their cluster."""
@@ -187,7 +188,7 @@ class Cluster:
         sent: dict[str, list[Future]] = self.client.sync(_scattered, self.client, loads, self._direct())
         return sent
 
-    def results(self, futures: list[Future], needed: Sequence[str] = ()) -> list[Any]:
+    def results(self, futures: list[Future], needed: Collection[str] = ()) -> list[Any]:
         """Return the values of futures whose workers must stay."""
         await_all(self.client, futures, needed)
         return self.client.sync(_gathered, self.client, futures, self._direct(), needed)
@@ -271,7 +272,7 @@ class TaskError(Exception):
     """An error of a task, its argument, which would occur again, unlike those of the cluster."""
 
 
-def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ()) -> None:
+def await_all(client: Client, futures: list[Future], needed: Collection[str] = ()) -> None:
     """Return when all futures are done, and raise an error if one has failed."""
     while True:
         try:
@@ -287,7 +288,7 @@ def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ())
             raise TaskError(error)
 
 
-def check_present(needed: Sequence[str], workers: Collection[str]) -> None:
+def check_present(needed: Collection[str], workers: Collection[str]) -> None:
     """Raise an error unless needed workers are there, and any at all."""
     if not workers or not set(needed) <= set(workers):
         raise WorkersLeft
@@ -300,12 +301,12 @@ async def _scattered(client: Client, loads: dict[str, list[Any]], direct: bool) 
     return dict(zip(loads, await _unless_lost(client, asyncio.gather(*sends), list(loads)), strict=True))
 
 
-async def _gathered(client: Client, futures: list[Future], direct: bool, needed: Sequence[str]) -> list[Any]:
+async def _gathered(client: Client, futures: list[Future], direct: bool, needed: Collection[str]) -> list[Any]:
     """Return the results of futures."""
     return await _unless_lost(client, client.gather(futures, direct=direct, asynchronous=True), needed)
 
 
-async def _unless_lost(client: Client, awaitable: Any, needed: Sequence[str]) -> Any:
+async def _unless_lost(client: Client, awaitable: Any, needed: Collection[str]) -> Any:
     """Return the awaited result, or raise an error if a needed worker is gone, for which Dask might wait forever."""
     work = asyncio.ensure_future(awaitable)
     assert client.scheduler is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -228,9 +228,8 @@ class FilledBlocks(Blocks):
         super().__init__(like.cluster, like.recipes)
         self.filled, self.side = filled, side
 
-    def on(self, threads: Mapping[str, int]) -> tuple[Placed, Collection[str]]:
-        sides, workers = self.filled.made(threads)
-        return sides[self.side], workers
+    def on(self, threads: Mapping[str, int]) -> Placed:
+        return self.filled.made(threads)[self.side]
 
 
 class ShardedFilled:
@@ -265,44 +264,43 @@ class ShardedFilled:
         self._options = {**options, "stream": key, "is_dense": self.data.is_mostly_observed}
         self._sides = ()
 
-    def made(self, threads: Mapping[str, int]) -> tuple[tuple[Placed, ...], set[str]]:
-        """Return blocks of rows and of columns with latent values, and the workers that take part in making them."""
+    def made(self, threads: Mapping[str, int]) -> tuple[Placed, ...]:
+        """Return blocks of rows and of columns with latent values."""
         is_lost = any(future.status in LOST for side in self._sides for future, _ in side)
         if self._sides and not is_lost and self._workers <= set(threads):
-            return self._sides, self._workers
+            return self._sides
         submit, (own, given) = self.data.cluster.client.submit, self._given
-        row_blocks, bounds = self.data.rows.blocks, self.data.columns.bounds
-        (rows, _), (columns, _) = (view.blocks.on(threads) for view in (self.data.rows, self.data.columns))
+        columns, bounds = self.data.columns.blocks.on(threads), self.data.columns.bounds
         columns_of: dict[str, list[int]] = {}
         for number, (_, worker) in enumerate(columns):
             columns_of.setdefault(worker, []).append(number)
         options = {**self._options, "columns_of": columns_of, "bounds": bounds}
-        drawn, workers = row_blocks.submit(threads, on_workers.draw_latent, own, given, **options)
+        drawn = self.data.rows.blocks.submit(threads, on_workers.draw_latent, own, given, **options)
+        futures = [future for future, _ in drawn]
         # One message from each block of rows to each worker.
         pieces = {
-            worker: [submit(methodcaller("piece", worker), future, pure=False) for future in drawn]
+            worker: [submit(methodcaller("piece", worker), future, pure=False) for future in futures]
             for worker in columns_of
         }
         filled_rows = [
-            (submit(attrgetter("rows"), future, workers=[worker], pure=False), worker)
-            for future, (_, worker) in zip(drawn, rows, strict=True)
+            (submit(attrgetter("rows"), future, workers=[worker], pure=False), worker) for future, worker in drawn
         ]
         filled_columns = []
         for number, (block, worker) in enumerate(columns):
             what = block, number, int(bounds[number]), pieces[worker]
             filled_columns.append((submit(on_workers.fill_columns, *what, workers=[worker], pure=False), worker))
-        self._drawn = drawn if "log_odds" in options else []
-        self._sides, self._workers = (filled_rows, filled_columns), {*workers, *columns_of}
-        return self._sides, self._workers
+        self._drawn = futures if "log_odds" in options else []  # others may be forgotten
+        self._sides, self._workers = (filled_rows, filled_columns), set(threads)
+        return self._sides
 
     def gross(self) -> Floats:
         """Return the number of gross errors in each column, and their sum of squares in units of the model."""
         cluster = self.data.cluster
 
         def work(threads: Mapping[str, int]) -> list[Floats]:
-            _, workers = self.made(threads)
+            self.made(threads)
             sums = [cluster.client.submit(attrgetter("gross"), future, pure=False) for future in self._drawn]
-            return cluster.results(sums, sorted(workers))
+            return cluster.results(sums, threads)
 
         return np.concatenate(cluster.until_done(work)).sum(axis=0)
 
