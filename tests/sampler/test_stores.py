@@ -1,4 +1,4 @@
-"""What is kept of a draw, and when. That stores hold the draws of chains is in test_chains.py and test_run.py."""
+"""What is kept of a draw, and when. That stores hold the draws of chains is in test_run.py."""
 
 import numpy as np
 import pytest
