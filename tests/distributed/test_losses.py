@@ -18,7 +18,7 @@ from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
 from bnmf import BayesianNMF
 from bnmf.distributed import ClusterLost, cluster
-from bnmf.distributed.cluster import Blocks, Cluster, WorkersLeft
+from bnmf.distributed.cluster import Blocks, Cluster
 from bnmf.distributed.sharded import ShardedFilled, ShardedScaledView
 from tests.distributed.clusters import low_rank
 from tests.posteriors import assert_same_draws
@@ -288,17 +288,3 @@ def test_closed_client(machine):
     machine.client.close()
     with pytest.raises(ClusterLost, match="the connection to it is lost"):
         Cluster(machine.client).threads()
-
-
-def test_worker_that_left_does_not_tell_whether_workers_can_be_reached(machine, monkeypatch):
-    async def left(address, arguments):
-        await machine.leave()
-        return False
-
-    workers = Cluster()
-    with monkeypatch.context() as patch:
-        patch.setattr(cluster, "_answers", left)
-        with pytest.raises(WorkersLeft):
-            workers._direct()
-    machine.client.sync(machine.join)
-    assert workers._direct()

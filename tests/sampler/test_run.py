@@ -226,7 +226,6 @@ def test_an_interruption_keeps_the_largest_block(model, monkeypatch, tmp_path, c
 @pytest.mark.parametrize("counts", [[0, 5, 5], [5, 0, 0], [5, 4, 0], [4, 5, 4], [1, 1, 1]])
 def test_moments_of_an_interrupted_run(model, monkeypatch, counts):
     """Those of all draws of the chains in use, each chain with the same weight."""
-
     interrupt(monkeypatch, counts)
     with pytest.warns(UserWarning, match="interrupted"):
         moments = sample_posterior(model, SCHEDULE, SEED, keep_draws=False)

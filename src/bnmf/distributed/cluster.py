@@ -197,10 +197,7 @@ class Cluster:
         """Return whether the client can reach the workers; otherwise everything goes through the scheduler."""
         if self._reaches_workers is None:
             address = min(self._threads())
-            reached = bool(self.client.sync(_answers, address, self.client.connection_args))
-            if not reached and address not in self._threads():
-                raise WorkersLeft
-            self._reaches_workers = reached
+            self._reaches_workers = bool(self.client.sync(_answers, address, self.client.connection_args))
         return self._reaches_workers
 
     def _threads(self) -> dict[str, int]:
