@@ -260,14 +260,12 @@ def _compare(directory: Path, settings: dict[str, Any]) -> None:
     """Raise an error that names the differences if a directory holds another run."""
     try:
         stored = json.loads((directory / SETTINGS_FILE).read_bytes())
-    except (OSError, ValueError) as error:
+        _ = stored["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} cannot be read ({error}); {AGAIN}"
+            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} is not that of a run ({error!r}): use another "
+            "directory, or remove this one to draw everything again"
         ) from error
-    if not isinstance(stored, dict) or "format" not in stored:
-        raise CheckpointError(
-            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} is not that of a run: use another directory"
-        )
     settings = json.loads(json.dumps(settings))
     different = [key for key in settings | stored if settings.get(key) != stored.get(key)]
     if different:
