@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter, methodcaller
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,7 @@ from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix, every_entry
 from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
 from bnmf.distributed.blocks import BlockInput, BlockStats, Broadcast
-from bnmf.distributed.cluster import LOST, Blocks, Cluster, Placed, current_client
+from bnmf.distributed.cluster import LOST, Blocks, Cluster, Placed
 from bnmf.distributed.sources import Source
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.priors.base import Coefficients
@@ -138,10 +138,7 @@ class ShardedMatrix(ObservedMatrix):
 
     rows: ShardedView
     columns: ShardedView
-    source: Any = None
-    kind: str = "dense"
-    unstored: str = "zero"
-    cluster: Any = None
+    layout: Any = None
     in_memory: ClassVar[bool] = False
 
     @classmethod
@@ -149,8 +146,7 @@ class ShardedMatrix(ObservedMatrix):
         cls, X: Any, *, lower: Any = None, upper: Any = None, unstored: str = "zero", negative: bool = False
     ) -> ShardedMatrix:
         """Take a matrix that is on a cluster, or that its workers can load: every block is loaded once to check it."""
-        cluster = Cluster(current_client())
-        source = Source.of(X, lower, upper, cluster)
+        cluster, source = Cluster(), Source.of(X, lower, upper)
         shape = int(source.array.shape[0]), int(source.array.shape[1])
         surveys = [delayed(on_workers.survey)(part, unstored, negative) for part in source.parts()]
         found: list[BlockStats] = cluster.compute(surveys)
@@ -163,20 +159,19 @@ class ShardedMatrix(ObservedMatrix):
         n_bytes = 8 * shape[0] * shape[1] if kind == "dense" else LISTED_BYTES * n_stored
         n_threads = sum(cluster.threads().values())
         bounds = [bounds_of(n, n_bytes, n_threads, cluster.block_bytes()) for n in shape]
-        rows, columns = views_of(source, kind, unstored, None, cluster, bounds)
+        layout = Layout(cluster, source, kind, unstored, bounds)
+        rows, columns = layout.views()
         nonnegative = min(block.lowest for block in found) >= 0
-        options: dict[str, Any] = {"source": source, "kind": kind, "unstored": unstored, "cluster": cluster}
         limits: Any = ShardedLimits(rows, n_limited) if n_limited else None
-        return cls(shape, n_observed, rows, columns, nonnegative=nonnegative, limits=limits, **options)
+        return cls(shape, n_observed, rows, columns, nonnegative=nonnegative, limits=limits, layout=layout)
 
     @property
     def has_implicit_zeros(self) -> bool:
-        return self.kind == "sparse"
+        return bool(self.layout.kind == "sparse")
 
     def shifted(self, offset: Floats) -> ShardedMatrix:
-        self.cluster.release()  # what was needed to find the offset
-        bounds = self.rows.bounds, self.columns.bounds
-        rows, columns = views_of(self.source, self.kind, self.unstored, offset, self.cluster, bounds)
+        self.layout.cluster.release()  # what was needed to find the offset
+        rows, columns = self.layout.views(offset)
         limits: Any = None if self.limits is None else ShardedLimits(rows, len(self.limits))
         return replace(self, rows=rows, columns=columns, nonnegative=False, limits=limits)
 
@@ -215,7 +210,7 @@ class ShardedMatrix(ObservedMatrix):
         try:
             yield
         finally:
-            self.cluster.release()
+            self.layout.cluster.release()
 
 
 # --- latent values
@@ -269,7 +264,7 @@ class ShardedFilled:
         is_lost = any(future.status in LOST for side in self._sides for future, _ in side)
         if self._sides and not is_lost and self._workers <= set(threads):
             return self._sides
-        submit, (own, given) = self.data.cluster.client.submit, self._given
+        submit, (own, given) = self.data.layout.cluster.client.submit, self._given
         columns, bounds = self.data.columns.blocks.on(threads), self.data.columns.bounds
         columns_of: dict[str, list[int]] = {}
         for number, (_, worker) in enumerate(columns):
@@ -295,7 +290,7 @@ class ShardedFilled:
 
     def gross(self) -> Floats:
         """Return the number of gross errors in each column, and their sum of squares in units of the model."""
-        cluster = self.data.cluster
+        cluster = self.data.layout.cluster
 
         def work(threads: Mapping[str, int]) -> list[Floats]:
             self.made(threads)
@@ -323,22 +318,30 @@ def bounds_of(n_rows: int, n_bytes: int, n_threads: int, block_bytes: int) -> In
     return np.minimum(np.arange(n_blocks + 1) * n_tiles // n_blocks * ROWS_PER_TILE, n_rows)
 
 
-def views_of(
-    source: Source, kind: str, unstored: str, offset: Floats | None, cluster: Cluster, bounds: Sequence[Ints]
-) -> tuple[ShardedView, ShardedView]:
-    """Return rows and columns of a matrix in given blocks, none of which is computed before it is needed."""
-    row_bounds, column_bounds = bounds
-    # Chunks that go through the disks of workers (the default of some clusters) are lost with a worker as a whole.
-    how: Any = {"method": "tasks", "block_size_limit": cluster.block_bytes()}
-    make = delayed(on_workers.make_block, pure=False)
-    shift = None if offset is None else delayed(offset)
-    rows = [make(part, kind, unstored, shift, "row") for part in source.parts((tuple(np.diff(row_bounds)), -1), **how)]
-    by_column = source.parts((-1, tuple(np.diff(column_bounds))), **how)
-    columns = [
-        make(part, kind, unstored, None if offset is None else offset[slice(*ends)], "column")
-        for part, ends in zip(by_column, pairwise(column_bounds.tolist()), strict=True)
-    ]
-    return (
-        ShardedView(Blocks(cluster, rows), row_bounds, int(column_bounds[-1])),
-        ShardedView(Blocks(cluster, columns), column_bounds, int(row_bounds[-1])),
-    )
+class Layout(NamedTuple):
+    """How data are cut: their source, the form of their blocks, and where blocks of rows and of columns begin."""
+
+    cluster: Cluster
+    source: Source
+    kind: str
+    unstored: str
+    bounds: Sequence[Ints]
+
+    def views(self, offset: Floats | None = None) -> tuple[ShardedView, ShardedView]:
+        """Return rows and columns less an offset, of which no block is computed before it is needed."""
+        row_bounds, column_bounds = self.bounds
+        # Chunks that go through the disks of workers (the default of some clusters) are lost with a worker as a whole.
+        how: Any = {"method": "tasks", "block_size_limit": self.cluster.block_bytes()}
+        by_row = self.source.parts((tuple(np.diff(row_bounds)), -1), **how)
+        by_column = self.source.parts((-1, tuple(np.diff(column_bounds))), **how)
+        make = delayed(on_workers.make_block, pure=False)
+        shift = None if offset is None else delayed(offset)
+        rows = [make(part, self.kind, self.unstored, shift, "row") for part in by_row]
+        columns = [
+            make(part, self.kind, self.unstored, None if offset is None else offset[slice(*ends)], "column")
+            for part, ends in zip(by_column, pairwise(column_bounds.tolist()), strict=True)
+        ]
+        return (
+            ShardedView(Blocks(self.cluster, rows), row_bounds, int(column_bounds[-1])),
+            ShardedView(Blocks(self.cluster, columns), column_bounds, int(row_bounds[-1])),
+        )

@@ -65,12 +65,12 @@ class Source(NamedTuple):
     upper: Side | None = None
 
     @classmethod
-    def of(cls, X: Any, lower: Any, upper: Any, cluster: Cluster) -> Source:
+    def of(cls, X: Any, lower: Any, upper: Any) -> Source:
         """Return the data that a user has passed to fit."""
-        array = as_dask_array(X, cluster)
+        array = as_dask_array(X)
         if lower is None and upper is None:
             return cls(array)
-        return cls(array, _limits(lower, "lower", array, cluster), _limits(upper, "upper", array, cluster))
+        return cls(array, _limits(lower, "lower", array), _limits(upper, "upper", array))
 
     def parts(self, new_chunks: Any = None, **how: Any) -> list[Part]:
         """Return the chunks as delayed objects, row by row, each with its limits and where it starts."""
@@ -97,7 +97,7 @@ def chunks_of(array: da.Array) -> list[Any]:
     return array.to_delayed(optimize_graph=False).ravel().tolist()
 
 
-def _limits(given: Any, name: str, array: da.Array, cluster: Cluster) -> Side:
+def _limits(given: Any, name: str, array: da.Array) -> Side:
     """Return limits, and whether there is one for each entry."""
     is_sparse = sp.issparse(array._meta)
     if is_sparse and sp.issparse(given):
@@ -105,7 +105,7 @@ def _limits(given: Any, name: str, array: da.Array, cluster: Cluster) -> Side:
         matrix = as_csr(given)
         given = RowBlocks([matrix[a:b] for a, b in pairwise(ends)])
     if is_on_cluster(given):
-        limits = as_dask_array(given, cluster, name)
+        limits = as_dask_array(given, name)
         if limits.shape != array.shape or sp.issparse(limits._meta) != is_sparse:
             form = "sparse" if is_sparse else "dense"
             raise ValueError(f"{name} on a cluster must be {form} as X is, and of its shape {array.shape}")
@@ -118,12 +118,12 @@ def _limits(given: Any, name: str, array: da.Array, cluster: Cluster) -> Side:
     return (da.from_array(numbers, chunks=array.chunks) if is_by_entry else np.atleast_2d(numbers)), is_by_entry
 
 
-def as_dask_array(X: Any, cluster: Cluster, name: str = "X") -> da.Array:
+def as_dask_array(X: Any, name: str = "X") -> da.Array:
     """Return X as a Dask array of two dimensions and float64."""
     if isinstance(X, (list, tuple)):
         X = RowBlocks(X)
     if isinstance(X, RowBlocks):
-        X = _joined(X, cluster, name)
+        X = _joined(X, name)
     if not isinstance(X, da.Array):
         raise TypeError(
             f"{name} must be a dask.array, a RowBlocks or a list of delayed blocks or futures, got a "
@@ -141,13 +141,13 @@ def as_dask_array(X: Any, cluster: Cluster, name: str = "X") -> da.Array:
     return da.map_blocks(convert, X, dtype=np.float64, meta=meta)
 
 
-def _joined(X: RowBlocks, cluster: Cluster, name: str) -> da.Array:
+def _joined(X: RowBlocks, name: str) -> da.Array:
     """Return blocks of rows as one Dask array."""
     if not len(X.blocks):
         raise ValueError(f"{name} must have at least one block of rows, got none")
     blocks = [delayed(block) for block in X.blocks]
     looked_at = blocks if X.shapes is None else blocks[:1]
-    found_shapes, are_sparse = zip(*cluster.compute([delayed(_shape)(block) for block in looked_at]), strict=True)
+    found_shapes, are_sparse = zip(*Cluster().compute([delayed(_shape)(block) for block in looked_at]), strict=True)
     shapes = found_shapes if X.shapes is None else X.shapes
     if len(set(are_sparse)) > 1:
         raise TypeError(f"the blocks of {name} must be all sparse or all dense, got both")
