@@ -102,7 +102,7 @@ class Blocks:
             return list(zip(self._futures, places, strict=True))
 
     def over(self, function: Any, own: Any = None, shared: Any = None, **options: Any) -> list[Any]:
-        """Return ``function(block, shared, own, **options)`` of blocks, each computed where the block is."""
+        """Return ``function(block, shared, own, **options)`` of each block, computed where the block is."""
 
         def work(threads: Mapping[str, int]) -> list[Any]:
             submitted = self.submit(threads, function, own, shared, **options)
@@ -111,7 +111,7 @@ class Blocks:
         return self.cluster.until_done(work)
 
     def submit(self, threads: Mapping[str, int], function: Any, own: Any, shared: Any, **options: Any) -> Placed:
-        """Return the futures of the same, and the worker of each."""
+        """Submit the same once, and return the futures with their workers."""
         placed = self.on(threads)
         own = dict.fromkeys(range(len(self.recipes))) if own is None else own
         here: dict[str, list[int]] = {}

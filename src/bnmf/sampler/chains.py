@@ -130,7 +130,7 @@ class _Job:
         if self._n_estimates == 1:  # the first sweeps are slow: they load code and data, and wait for each other
             self._begin, self._at_begin = time.monotonic(), sum(self.store.sweeps)
             return
-        left = elapsed / made * (self.schedule.n_sweeps_in_all - sum(self.store.sweeps))
+        left = elapsed / made * (self.schedule.total_sweeps - sum(self.store.sweeps))
         if left > LONG_RUN_SECONDS:
             warnings.warn(
                 f"this run will take about {duration(left)} more: progress=True shows how far it is, and with "

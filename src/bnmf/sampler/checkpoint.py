@@ -98,7 +98,7 @@ class DiskStore(Store):
             raise CheckpointError(f"another process is sampling into checkpoint={str(self.directory)!r}") from None
 
     def close(self) -> None:
-        """Release the lock, and let the files stay as their checksums say."""
+        """Release the lock, and make the arrays read-only: the files must stay as their checksums say."""
         self._lock.close()
         for array in self.arrays.values():
             array.flags.writeable = False

@@ -155,7 +155,7 @@ class Run:
         if self.is_in_time:
             raise KeyboardInterrupt(f"interrupted before the first draw; {hint}")
         n_done = sum(state.sweep for state in self.store.states.values())
-        n_needed = self.schedule.n_sweeps_in_all
+        n_needed = self.schedule.total_sweeps
         needed = f", and all draws need about {duration(seconds * n_needed / n_done)}" if n_done else ""
         raise TimeoutError(
             f"max_time was over before the first draw, after {n_done} of {n_needed} sweeps{needed}: allow more time, "

@@ -39,7 +39,7 @@ class Schedule:
         return self.sweeps_for(self.n_draws)
 
     @property
-    def n_sweeps_in_all(self) -> int:
+    def total_sweeps(self) -> int:
         """Sweeps of all chains."""
         return self.n_chains * self.n_sweeps
 
