@@ -114,15 +114,15 @@ class Run:
         """The draws that are kept, without a copy of the factors if all chains are."""
         kept, n_draws = self.kept
         choose: Any = slice(self.schedule.n_chains) if len(kept) == self.schedule.n_chains else kept
-        traces = {name: array[choose] for name, array in self.store.arrays.items()}
-        train_mse = np.array(traces.pop(SWEEPS)[:, : self.schedule.sweeps_for(n_draws)])
-        W, Z, prediction = traces.pop("W"), traces.pop("Z"), traces.pop(PREDICTION, None)
-        traces = {name: np.array(trace[:, :n_draws]) for name, trace in traces.items()}
+        arrays = dict(self.store.arrays)
+        train_mse = np.array(arrays.pop(SWEEPS)[choose, : self.schedule.sweeps_for(n_draws)])
+        W, Z, prediction = arrays.pop("W"), arrays.pop("Z"), arrays.pop(PREDICTION, None)
+        traces = {name: np.array(array[choose, :n_draws]) for name, array in arrays.items()}
         if prediction is None:
-            return Drawn(W[:, :n_draws], Z[:, :n_draws], None, traces, train_mse)
+            return Drawn(W[choose, :n_draws], Z[choose, :n_draws], None, traces, train_mse)
         counts = [self.schedule.draws_after(self.store.states[chain].sweep) for chain in kept]
-        moments = RunningMoments(prediction[:, 0], prediction[:, 1], counts)
-        return Drawn(W[:, 0], Z[:, 0], moments, traces, train_mse)
+        moments = RunningMoments(prediction[choose, 0], prediction[choose, 1], counts)
+        return Drawn(W[choose, 0], Z[choose, 0], moments, traces, train_mse)
 
     @property
     def is_complete(self) -> bool:
