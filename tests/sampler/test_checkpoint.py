@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import time
@@ -195,6 +196,7 @@ def test_ctrl_c_with_a_checkpoint_goes_on_with_more_threads(tmp_path, monkeypatc
     with pytest.warns(UserWarning, match="interrupted.* call fit again with checkpoint="):
         first = fit(n_draws=50, checkpoint=tmp_path)
     assert first.posterior_.n_draws < 50
+    assert_same(pickle.loads(pickle.dumps(first)), first)
     monkeypatch.undo()
     assert_same(fit(n_draws=50, checkpoint=tmp_path, n_jobs=2), fit(n_draws=50))
 

@@ -104,8 +104,12 @@ class DiskStore(Store):
             array.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the lock, which belongs to a process."""
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        """Leave out the lock, which belongs to a process, and the room for draws that were not taken."""
+        content = {name: value for name, value in vars(self).items() if name != "_lock"}
+        last = min(max(self.sweeps), self.schedule.n_sweeps)
+        ends = dict.fromkeys(self.arrays, self.schedule.draws_after(last)) | {SWEEPS: last}
+        content["arrays"] = {name: array[: self.schedule.n_chains, : ends[name]] for name, array in self.arrays.items()}
+        return content
 
     def _allocated(self, name: str, wanted: Quantity) -> Array:
         """Return a memory map of the file of a quantity, which is made or made larger if need be."""
