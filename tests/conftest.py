@@ -1,4 +1,4 @@
-"""What several tests share: the real data, what Ctrl-C does, and other draws for all tests."""
+"""What several tests share: the real data, calls before sweeps, what Ctrl-C does, and other draws for all tests."""
 
 import os
 import signal
@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bnmf.sampler import gibbs
 from bnmf.sampler.streams import Stream
 
 GDSC = Path(__file__).resolve().parents[2] / "shared" / "data" / "gdsc" / "ic50.txt"
@@ -24,6 +25,22 @@ if salt := int(os.environ.get("BNMF_TEST_SALT", "0")):
         self._seed_words = self._seed_words[0] ^ salt, self._seed_words[1]
 
     Stream.__init__ = salted  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def before_each_sweep(monkeypatch):
+    """Return a function that has another one called with the state of a chain before each of its sweeps."""
+
+    def plan(call):
+        step = gibbs.step
+
+        def planned(model, state, *args):
+            call(state)
+            return step(model, state, *args)
+
+        monkeypatch.setattr(gibbs, "step", planned)
+
+    return plan
 
 
 @pytest.fixture(scope="session")

@@ -22,16 +22,3 @@ def low_rank(shape=(700, 600), missing=0.0, seed=0):
     X = rng.exponential(size=(shape[0], 3)) @ rng.exponential(size=(3, shape[1])) + 0.1 * rng.random(shape)
     X[rng.random(shape) < missing] = np.nan
     return X
-
-
-def assert_same_draws(posterior, expected):
-    """Compare everything that is drawn or derived from the data, bit for bit."""
-    names = "W Z noise_variance log_density train_mse row_noise outlier_share rate_W rate_Z offset"
-    for name in names.split():
-        found, wanted = getattr(posterior, name), getattr(expected, name)
-        assert (found is None) == (wanted is None), name
-        if wanted is not None:
-            np.testing.assert_array_equal(found, wanted, err_msg=name)
-    np.testing.assert_array_equal(posterior.row_ids, expected.row_ids)
-    assert posterior.n_observed == expected.n_observed
-    assert posterior.lower_bound == expected.lower_bound

@@ -10,7 +10,8 @@ from distributed import Client
 
 from bnmf import BayesianNMF
 from bnmf.distributed import cluster
-from tests.distributed.clusters import assert_same_draws, low_rank, start_cluster
+from tests.distributed.clusters import low_rank, start_cluster
+from tests.posteriors import assert_same_draws
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X = low_rank((700, 300), missing=0.2)

@@ -18,11 +18,10 @@ from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
 from bnmf import BayesianNMF
 from bnmf.distributed import ClusterLost, cluster
-from bnmf.distributed.cluster import Blocks, Cluster, WorkersLeft
-from bnmf.distributed.filled import ShardedFilled
-from bnmf.distributed.sharded import ShardedScaledView
-from bnmf.sampler import gibbs
-from tests.distributed.clusters import assert_same_draws, low_rank
+from bnmf.distributed.cluster import Blocks, Cluster
+from bnmf.distributed.sharded import ShardedFilled, ShardedScaledView
+from tests.distributed.clusters import low_rank
+from tests.posteriors import assert_same_draws
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X = low_rank((300, 40), missing=0.2)
@@ -152,11 +151,11 @@ def call(request, machine, losses, monkeypatch):
 
 def results(machine, call):
     """Return results of two blocks, whose worker is due to leave."""
-    workers, blocks = Cluster(), Blocks([delayed(range)(n) for n in (2, 3)])
+    blocks = Blocks(Cluster(), [delayed(range)(n) for n in (2, 3)])
     if call != "compute":
-        workers.over(blocks, scaled_sum, {0: 1, 1: 1}, 1)  # makes the blocks
+        blocks.over(scaled_sum, {0: 1, 1: 1}, 1)  # makes the blocks
     machine.is_due = True
-    return workers.over(blocks, scaled_sum, {0: 5, 1: 7}, 100)
+    return blocks.over(scaled_sum, {0: 5, 1: 7}, 100)
 
 
 def scaled_sum(block, shared, own):
@@ -193,16 +192,15 @@ def sharded(X):
 
 
 @pytest.mark.parametrize("call", ["scatter, data sent", "submit", "gather"], indirect=True)
-def test_fit_without_workers_stops_and_resumes(machine, call, none, monkeypatch, tmp_path):
-    step, sweeps = gibbs.step, []
+def test_fit_without_workers_stops_and_resumes(machine, call, none, before_each_sweep, tmp_path):
+    sweeps = []
 
-    def noted(model, state, *args):
+    def noted(state):
         sweeps.append(state.sweep + 1)
         machine.is_due = len(sweeps) == 2
-        return step(model, state, *args)
 
     expected = model().fit(X).posterior_
-    monkeypatch.setattr(gibbs, "step", noted)
+    before_each_sweep(noted)
     with pytest.raises(ClusterLost, match="with checkpoint=DIRECTORY resumes from here"):
         model(checkpoint=tmp_path).fit(sharded(X))
     machine.client.sync(machine.join)
@@ -271,7 +269,7 @@ def test_task_that_its_workers_did_not_survive_is_run_again(machine, losses, tmp
         raise error
 
     workers, recipes = Cluster(), [delayed(second_time)(tmp_path / "once")]
-    found = workers.over(Blocks(recipes), lambda block, *_: block) if are_blocks else workers.compute(recipes)
+    found = Blocks(workers, recipes).over(lambda block, *_: block) if are_blocks else workers.compute(recipes)
     assert (found, len(losses)) == (["value"], 1)
 
 
@@ -290,17 +288,3 @@ def test_closed_client(machine):
     machine.client.close()
     with pytest.raises(ClusterLost, match="the connection to it is lost"):
         Cluster(machine.client).threads()
-
-
-def test_worker_that_left_does_not_tell_whether_workers_can_be_reached(machine, monkeypatch):
-    async def left(address, arguments):
-        await machine.leave()
-        return False
-
-    workers = Cluster()
-    with monkeypatch.context() as patch:
-        patch.setattr(cluster, "_answers", left)
-        with pytest.raises(WorkersLeft):
-            workers._direct()
-    machine.client.sync(machine.join)
-    assert workers._direct()

@@ -13,7 +13,8 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.distributed import RowBlocks, sharded
 from bnmf.distributed.sharded import ShardedMatrix
 from bnmf.priors import L1, L2Squared, Laplace, LInf, Normal
-from tests.distributed.clusters import assert_same_draws, low_rank
+from tests.distributed.clusters import low_rank
+from tests.posteriors import assert_same_draws
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -2,15 +2,16 @@
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import time
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 
 import numpy as np
 import pytest
+from tests.posteriors import assert_same_draws
 
 from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
@@ -37,13 +38,7 @@ def fit(data=X, *, given=None, **settings):
 
 
 def assert_same(a, b):
-    """Assert that all arrays of two fits are equal."""
-    for item in fields(a.posterior_):
-        found, expected = getattr(a.posterior_, item.name), getattr(b.posterior_, item.name)
-        assert isinstance(found, np.ndarray) == isinstance(expected, np.ndarray), item.name
-        if isinstance(expected, np.ndarray):
-            np.testing.assert_array_equal(found, expected, err_msg=item.name)
-    np.testing.assert_array_equal(a.components_, b.components_)
+    assert_same_draws(a.posterior_, b.posterior_)
 
 
 @pytest.fixture(scope="module")
@@ -66,21 +61,20 @@ def directory(finished, tmp_path):
 
 
 @pytest.fixture
-def sweeps(monkeypatch):
+def sweeps(before_each_sweep):
     """A list that gets an element for each sweep, and raises an error when it has as many as `limit`."""
 
     class Count(list):
         limit = None
 
-    step, count = chains.gibbs.step, Count()
+    count = Count()
 
-    def counting(*args):
+    def counting(state):
         if len(count) == count.limit:
             raise RuntimeError("broken on purpose")
         count.append(1)
-        return step(*args)
 
-    monkeypatch.setattr(chains.gibbs, "step", counting)
+    before_each_sweep(counting)
     return count
 
 
@@ -176,20 +170,6 @@ def test_without_a_seed_the_stored_one_is_used(tmp_path):
 # --- Ctrl-C
 
 
-def interrupt_after(monkeypatch, n_sweeps):
-    """Press Ctrl-C after `n_sweeps` sweeps of all chains together."""
-    step, count = chains.gibbs.step, iter(range(10**9))
-
-    def counting(*args):
-        if next(count) == n_sweeps:
-            time.sleep(0.2)  # until the main thread has left the pool's own code, which loses a thread that it starts
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.5)
-        return step(*args)
-
-    monkeypatch.setattr(chains.gibbs, "step", counting)
-
-
 def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
     class Interrupted(ThreadPoolExecutor):
         def submit(self, *args, **kwargs):
@@ -203,11 +183,20 @@ def test_ctrl_c_while_a_chain_is_being_started(monkeypatch):
     assert 1 < model.posterior_.n_draws < 10**5
 
 
-def test_ctrl_c_with_a_checkpoint_goes_on_with_more_threads(tmp_path, monkeypatch):
-    interrupt_after(monkeypatch, 30)
+def test_ctrl_c_with_a_checkpoint_goes_on_with_more_threads(tmp_path, monkeypatch, before_each_sweep):
+    count = iter(range(10**9))
+
+    def press(state):
+        if next(count) == 30:
+            time.sleep(0.2)  # until the main thread has left the pool's own code, which loses a thread that it starts
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+
+    before_each_sweep(press)
     with pytest.warns(UserWarning, match="interrupted.* call fit again with checkpoint="):
         first = fit(n_draws=50, checkpoint=tmp_path)
     assert first.posterior_.n_draws < 50
+    assert_same(pickle.loads(pickle.dumps(first)), first)
     monkeypatch.undo()
     assert_same(fit(n_draws=50, checkpoint=tmp_path, n_jobs=2), fit(n_draws=50))
 

@@ -11,17 +11,15 @@ from tests.statistical.prior_pairs import NAMES, pairs
 
 from bnmf import limits
 from bnmf.data import latent
-from bnmf.data.half_sweeps import min_sharing
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Dense, Listed, Sparse
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.model import Model
-from bnmf.model.noise import common
 from bnmf.model.units import Units, units_of
 from bnmf.noise import CommonNoise, StudentT
 from bnmf.priors import L1, L1Squared, L2Squared, LInf
 from bnmf.sampler import gibbs
-from bnmf.sampler.gibbs import State, sample, start, step
+from bnmf.sampler.gibbs import sample, start, step
 from bnmf.sampler.moves import PLAIN
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import Workers
@@ -292,55 +290,6 @@ def test_factors_of_gdsc_are_those_of_the_paper(K, name, gdsc):
     mean, below = TABLE[K, name]
     assert last.mean() == pytest.approx(mean, rel=0.1)
     assert 100 * (last < 0.1).mean() == pytest.approx(below, abs=2.0)
-
-
-def test_component_that_is_large_only_where_a_row_is_missing():
-    """Full sums minus those over missing entries would cancel; the row is summed over its observed entries instead."""
-    rng = np.random.default_rng(0)
-    X = rng.poisson(0.2, size=(40, 30)).astype(float)
-    X[5, :10] = np.nan
-    few = np.vstack([X, np.full((60, 30), np.nan)])  # mostly missing: every row lists its observed entries
-    stored = {
-        "dense": ObservedMatrix.from_data(X),
-        "zeros": ObservedMatrix.from_data(sp.csr_array(X)),
-        "lists": ObservedMatrix.from_data(few),
-    }
-    assert isinstance(stored["zeros"].rows, Sparse)
-    assert isinstance(stored["lists"].rows, Listed)
-    W, Zt = rng.exponential(size=(100, 3)), rng.exponential(size=(30, 3))
-    Zt[:, 1] = 1e-3
-    Zt[:10, 1] = 1e12
-    drawn = {}
-    for name, data in stored.items():
-        state = State(W[: data.shape[0]].copy(), Zt.copy(), common(1.0), (), 1.0, 0.0, 0)
-        drawn[name] = step(Model(data, 3, "gee"), state, Stream(0), moves=PLAIN).W[5]
-    np.testing.assert_allclose(drawn["dense"], drawn["lists"], rtol=1e-6)
-    np.testing.assert_allclose(drawn["zeros"], drawn["lists"], rtol=1e-6)
-
-
-def test_rows_with_the_same_pattern_share_their_sums_and_nothing_else():
-    """Entries missing in blocks, more rows than a tile: each row is drawn as if it were alone."""
-    rng = np.random.default_rng(0)
-    X = rng.exponential(size=(ROWS_PER_TILE + 90, 30))
-    kinds = rng.integers(4, size=len(X))
-    for kind, missing in enumerate((slice(0, 0), slice(0, 5), slice(3, 12), slice(20, 30))):
-        X[kinds == kind, missing] = np.nan
-    data = ObservedMatrix.from_data(X)
-    split = data.rows.split(min_sharing(4))
-    np.testing.assert_array_equal(split.n_sharing, [ROWS_PER_TILE, len(X) - ROWS_PER_TILE])
-    np.testing.assert_array_equal(np.sort(split.rows[:ROWS_PER_TILE]), np.arange(ROWS_PER_TILE))
-    np.testing.assert_array_equal(np.sort(split.rows), np.arange(len(X)))
-    few = ObservedMatrix.from_data(
-        np.vstack([X, np.full((2 * len(X), 30), np.nan)])
-    )  # every row lists its observed entries
-    assert isinstance(few.rows, Listed)
-    W, Zt = rng.exponential(size=(3 * len(X), 4)), rng.exponential(size=(30, 4))
-    states = [State(W[: d.shape[0]], Zt, common(1.0), (), 1.0, 0.0, 0) for d in (data, few)]
-    drawn = [
-        step(Model(d, 4, "gl22inf"), state, Stream(0), moves=PLAIN).W[: len(X)]
-        for d, state in zip((data, few), states, strict=True)
-    ]
-    np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-8)
 
 
 # --- entries with precisions of their own

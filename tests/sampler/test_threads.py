@@ -62,24 +62,6 @@ def test_caller_does_not_wait_for_a_helper_that_has_nothing():
             blocked.set()
 
 
-# --- memory for the kernels
-
-
-def test_every_thread_has_memory_that_is_used_again():
-    workers = Workers()
-    assert workers.memory is workers.memory
-    assert Workers().memory is not workers.memory
-    meeting, found = threading.Barrier(2, timeout=30), []
-
-    def work(first, last):
-        meeting.wait()
-        found.append(workers.memory)
-
-    with Workers(2) as workers:
-        workers.over_tiles(work, 2 * ROWS_PER_TILE)
-    assert found[0] is not found[1]
-
-
 def blas_threads():
     np.ones((2, 2)) @ np.ones((2, 2))
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]

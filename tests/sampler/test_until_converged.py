@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from tests.posteriors import assert_same_draws
 
 from bnmf import BayesianNMF
 from bnmf.posterior import fitting, posterior
@@ -39,10 +40,7 @@ def fixed(model, **settings):
 
 
 def assert_same(a, b):
-    np.testing.assert_array_equal(a.posterior_.W, b.posterior_.W)
-    np.testing.assert_array_equal(a.posterior_.Z, b.posterior_.Z)
-    np.testing.assert_array_equal(a.posterior_.train_mse, b.posterior_.train_mse)
-    np.testing.assert_array_equal(a.components_, b.components_)
+    assert_same_draws(a.posterior_, b.posterior_)
 
 
 def let_errors_be(monkeypatch, *errors):
@@ -86,20 +84,19 @@ def test_chains_are_doubled_in_length_or_in_number_until_predictions_are_good(mo
     assert_same(model, fixed(model, thinning=2))
 
 
-def test_time_is_up_in_the_middle(monkeypatch):
+def test_time_is_up_in_the_middle(monkeypatch, before_each_sweep):
     """By a clock that jumps: what there is is returned, without a warning, and no Ctrl-C is reported."""
     let_errors_be(monkeypatch, 0.2)
     choose(monkeypatch, False)
-    step, count, now = chains.gibbs.step, itertools.count(), [0.0]
+    count, now = itertools.count(), [0.0]
 
-    def stopping(*args):
+    def stopping(state):
         now[0] += 0.01
         if next(count) == 2 * 120 + 50:  # in the middle of the second hundred of the first chain
             now[0] = 100.0
             time.sleep(0.6)  # until that is noticed
-        return step(*args)
 
-    monkeypatch.setattr(chains.gibbs, "step", stopping)
+    before_each_sweep(stopping)
     monkeypatch.setattr(until_converged.time, "monotonic", lambda: now[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -122,9 +119,9 @@ def test_not_yet_is_a_warning(monkeypatch):
 
 
 @pytest.mark.parametrize("n_draws", ["auto", 80])
-def test_time_is_up_in_the_burn_in(monkeypatch, tmp_path, n_draws):
+def test_time_is_up_in_the_burn_in(monkeypatch, before_each_sweep, tmp_path, n_draws):
     """Nothing was drawn, which is an error that says what to do; a checkpoint keeps the sweeps."""
-    slow_down(monkeypatch, 20)
+    before_each_sweep(lambda state: time.sleep(0.1 * (state.sweep >= 20)))
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"before the first draw, after \d+ of .* call fit again with checkpoint="):
         auto(burn_in=40, n_draws=n_draws, max_time=0.3, checkpoint=tmp_path).fit(data())
@@ -143,20 +140,8 @@ def test_the_first_draws_are_taken_in_any_case_if_the_user_sets_no_limit(monkeyp
     assert model.posterior_.n_draws == until_converged.N_FIRST_DRAWS
 
 
-def slow_down(monkeypatch, sweep):
-    """Let all sweeps from some sweep on take 0.1 s."""
-    step = chains.gibbs.step
-
-    def slow(model, state, *args):
-        if state.sweep >= sweep:
-            time.sleep(0.1)
-        return step(model, state, *args)
-
-    monkeypatch.setattr(chains.gibbs, "step", slow)
-
-
-def test_time_is_up_with_a_number_of_draws(monkeypatch):
-    slow_down(monkeypatch, 25)
+def test_time_is_up_with_a_number_of_draws(monkeypatch, before_each_sweep):
+    before_each_sweep(lambda state: time.sleep(0.1 * (state.sweep >= 25)))
     model = auto(n_draws=1000, max_time=0.5).fit(data())
     assert model.ending_ == "max_time"
     n_chains, n_draws = model.posterior_.W.shape[:2]
@@ -167,16 +152,14 @@ def test_time_is_up_with_a_number_of_draws(monkeypatch):
 
 
 @pytest.mark.parametrize("adds", [True, False])
-def test_no_more_is_begun_than_there_is_time_for(monkeypatch, adds):
+def test_no_more_is_begun_than_there_is_time_for(monkeypatch, before_each_sweep, adds):
     """A clock by which every sweep takes a hundredth of a second: 2.4 s for the first draws, 1.6 s are left."""
     now = [0.0]
 
-    def slow(*args):
+    def slow(state):
         now[0] += 0.01
-        return step(*args)
 
-    step = chains.gibbs.step
-    monkeypatch.setattr(chains.gibbs, "step", slow)
+    before_each_sweep(slow)
     monkeypatch.setattr(until_converged.time, "monotonic", lambda: now[0])
     let_errors_be(monkeypatch, 0.2)
     choose(monkeypatch, adds)
@@ -208,8 +191,8 @@ def test_ctrl_c(monkeypatch):
     calls = itertools.count()
     run = chains.run
 
-    def interrupted(model, schedule, store, *args, **options):
-        counts = run(model, schedule, store, *args, **options)
+    def interrupted(*args, **options):
+        counts = run(*args, **options)
         return counts if next(calls) == 0 else [150, 120]
 
     monkeypatch.setattr(chains, "run", interrupted)

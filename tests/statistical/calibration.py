@@ -29,8 +29,7 @@ from bnmf.sampler.moves import MIXING, Moves
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
 from tests.statistical.checks import assert_same
-from tests.statistical.coarse import coarsened
-from tests.statistical.joint import draw_noise
+from tests.statistical.joint import coarsened, draw_noise
 
 NOISE = CommonNoise(5.0, 5.0)  # the default of (1, 1) has no mean
 OF_FACTORS = "Σ max W", "Σ W", "Σ W²", "Σ max Z", "Σ Z", "Σ Z²", "prediction"

@@ -1,8 +1,4 @@
-"""Draws against distributions: what every statistical test here asserts, and how sure it has to be.
-
-The suite computes some 600 p-values. Each of them must be above 1e-7, so a right program fails less than once in
-10,000 runs, had the seeds been random. Where a wrong rule must be caught, its p-value must be below.
-"""
+"""Draws against distributions: what every statistical test asserts, and how sure it has to be (CONTRIBUTING.md)."""
 
 from collections.abc import Callable
 from typing import Any

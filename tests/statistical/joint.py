@@ -1,12 +1,16 @@
-"""What the sampler samples from, in plain NumPy: the joint density of a model, and the priors of the noise."""
+"""What the sampler samples from, in plain NumPy: the joint density, priors of the noise, and limits of coarse data."""
 
 import numpy as np
 
 from bnmf.model import contaminated
+from bnmf.model.contaminated import ContaminatedNoise
 from bnmf.model.gaussian import CommonNoise, GroupedNoise
 from bnmf.model.noise import common
 from bnmf.model.precisions import MAX_PRECISION
 from bnmf.model.student_t import StudentT
+
+# Caps, detection limits, rounding and signs: each is a fixed function of the value.
+CAP, FLOOR, STEP, CUT = 1.2, 0.3, 0.5, 0.8
 
 
 def log_joint(model, W, Zt, noise):
@@ -39,6 +43,24 @@ def draw_noise(law, shape, rng):
             if np.any(precision > MAX_PRECISION):
                 return draw_noise(law, shape, rng)  # outside of the bound: draw everything again
             sides |= {side: 1.0 / precision, f"{side}_strength": strength}
-    if isinstance(law, contaminated.ContaminatedNoise):
+    if isinstance(law, ContaminatedNoise):
         sides["share"] = np.clip(rng.beta(*contaminated.SHARE_PRIOR, size=shape[1]), 1e-300, 1.0 - 1e-16)
     return noise._replace(scale=scale, **sides)
+
+
+def coarsened(A: np.ndarray, scale: np.ndarray | float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the limits of what is recorded of each entry: by its position exact, cut, rounded or only a side."""
+    x = A / scale
+    kind = np.arange(A.size).reshape(A.shape) % 5
+    step = np.floor(x / STEP) * STEP
+    lower = np.select(
+        [kind == 1, kind == 2, kind == 3, kind == 4],
+        [np.minimum(x, CAP), np.where(x <= FLOOR, -np.inf, x), step, np.where(x > CUT, CUT, -np.inf)],
+        x,
+    )
+    upper = np.select(
+        [kind == 1, kind == 2, kind == 3, kind == 4],
+        [np.where(x >= CAP, np.inf, x), np.maximum(x, FLOOR), step + STEP, np.where(x > CUT, np.inf, CUT)],
+        x,
+    )
+    return lower * scale, upper * scale

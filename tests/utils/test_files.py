@@ -77,14 +77,6 @@ def test_two_threads_at_once(tmp_path):
     assert os.listdir(tmp_path) == ["file.bin"]
 
 
-def test_room_is_looked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2048))
-    files.require_room(tmp_path, 2048, "it")
-    with pytest.raises(OSError, match=r"the draws needs 3.0 kB, and 2.0 kB are free. Make room") as caught:
-        files.require_room(tmp_path, 3072, "the draws")
-    assert caught.value.errno == errno.ENOSPC
-
-
 @pytest.mark.skipif(os.name != "posix", reason="needs the number of blocks of a file")
 @pytest.mark.parametrize("has_help", [True, False])
 def test_reserved_room_is_taken(tmp_path, monkeypatch, has_help):
@@ -101,11 +93,21 @@ def test_reserved_room_is_taken(tmp_path, monkeypatch, has_help):
     assert path.read_bytes() == b"begin".ljust(2**20, b"\0")
 
 
+def test_room_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2048))
+    with files.room_for("it", 2048, tmp_path):
+        pass
+    words = "the draws needs 3.0 kB, and 2.0 kB are free. Make room"
+    with pytest.raises(OSError, match=words) as caught, files.room_for("the draws", 3072, tmp_path):
+        raise AssertionError("this is not reached")
+    assert caught.value.errno == errno.ENOSPC
+
+
 @pytest.mark.parametrize("number", [*files.NO_ROOM, errno.EACCES])
 def test_errors_of_a_full_disk_are_explained(tmp_path, number):
-    words = "no room on disk: W.npy needs 1.0 MB, and .* are free. Make room" if number in files.NO_ROOM else "^.*$"
+    words = "no room on disk: W.npy needs 1.0 kB, and .* are free. Make room" if number in files.NO_ROOM else "^.*$"
     error = OSError(number, os.strerror(number))
-    with pytest.raises(OSError, match=words) as caught, files.explain_full_disk(2**20, "W.npy", tmp_path):
+    with pytest.raises(OSError, match=words) as caught, files.room_for("W.npy", 1024, tmp_path):
         raise error
     assert caught.value.errno == number
     assert (caught.value is error) == (number == errno.EACCES)  # others are left alone

@@ -11,25 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bnmf.distributed.cluster import ClusterLost
-    from bnmf.distributed.parquet import read_blocks, read_triples
     from bnmf.distributed.sharded import ShardedMatrix
-    from bnmf.distributed.sources import RowBlocks
+    from bnmf.distributed.sources import RowBlocks, read_blocks, read_triples
 
 __all__ = ["ClusterLost", "RowBlocks", "read_blocks", "read_triples"]
 
-# Loaded on first use: workers, which may have little memory, need no more than `blocks`.
-_MODULES = {
-    "ClusterLost": "cluster",
-    "RowBlocks": "sources",
-    "read_blocks": "parquet",
-    "read_triples": "parquet",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    """Load a public name on first use: workers, which may have little memory, need no more than `blocks`."""
+    if name not in __all__:
         raise AttributeError(f"module 'bnmf.distributed' has no attribute {name!r}")
-    return getattr(import_module(f"bnmf.distributed.{_MODULES[name]}"), name)
+    module = "cluster" if name == "ClusterLost" else "sources"
+    return getattr(import_module(f"bnmf.distributed.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,8 @@ from distributed.comm import connect
 from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
 T = TypeVar("T")
+Placed = list[tuple[Future, str]]
+"""Blocks or what is made of them, and the worker of each."""
 
 # Seconds without any worker, or without a connection, after which a run stops.
 MAX_SECONDS_WITHOUT_WORKERS = 60.0
@@ -72,11 +74,8 @@ class ClusterLost(RuntimeError):
 class Blocks:
     """Blocks of rows on the workers, made when they are needed first and made again when they were lost."""
 
-    sources: Collection[str] = ()
-    """Workers whose loss would leave a block unfinished, in addition to that which is to work on it."""
-
-    def __init__(self, recipes: list[Delayed]) -> None:
-        self.recipes = recipes
+    def __init__(self, cluster: Cluster, recipes: list[Delayed]) -> None:
+        self.cluster, self.recipes = cluster, recipes
         self.release()
 
     def release(self) -> None:
@@ -85,10 +84,10 @@ class Blocks:
         self._places: list[str | None] = [None] * len(self.recipes)
         self._lock = threading.Lock()
 
-    def on(self, cluster: Cluster, threads: Mapping[str, int]) -> list[tuple[Future, str]]:
-        """Return each block and the worker that is to work on it, given the threads of each worker."""
-        client = cluster.client
-        cluster.held.add(self)
+    def on(self, threads: Mapping[str, int]) -> Placed:
+        """Return each block with the worker that is to work on it, given the threads of each worker."""
+        client = self.cluster.client
+        self.cluster.held.add(self)
         with self._lock:  # chains run side by side
             if any(future.status in LOST for future in self._futures):
                 self._futures = []
@@ -102,28 +101,49 @@ class Blocks:
             self._places = list(places)
             return list(zip(self._futures, places, strict=True))
 
-    def __len__(self) -> int:
-        return len(self.recipes)
+    def over(self, function: Any, own: Any = None, shared: Any = None, **options: Any) -> list[Any]:
+        """Return ``function(block, shared, own, **options)`` of each block, computed where the block is."""
+
+        def work(threads: Mapping[str, int]) -> list[Any]:
+            submitted = self.submit(threads, function, own, shared, **options)
+            return self.cluster.results([future for future, _ in submitted], threads)
+
+        return self.cluster.until_done(work)
+
+    def submit(self, threads: Mapping[str, int], function: Any, own: Any, shared: Any, **options: Any) -> Placed:
+        """Submit the same once, and return the futures with their workers."""
+        placed = self.on(threads)
+        own = dict.fromkeys(range(len(self.recipes))) if own is None else own
+        here: dict[str, list[int]] = {}
+        for number in own:
+            here.setdefault(placed[number][1], []).append(number)
+        loads = {worker: [shared, *(own[number] for number in numbers)] for worker, numbers in here.items()}
+        submit, futures = self.cluster.client.submit, {}
+        for worker, (common, *others) in self.cluster.scattered(loads).items():
+            for number, other in zip(here[worker], others, strict=True):
+                block = placed[number][0]
+                futures[number] = submit(function, block, common, other, **options, workers=[worker], pure=False)
+        return [(futures[number], placed[number][1]) for number in own]
 
     def __reduce__(self) -> Any:
         """Keep the recipes only: blocks stay on their cluster."""
-        return Blocks, (self.recipes,)
+        return Blocks, (self.cluster, self.recipes)
 
 
 def spread(held: Sequence[str | None], threads: Mapping[str, int]) -> list[str]:
     """Return a worker for each block: the one that holds it, as long as it has no more than its share."""
     total = sum(threads.values())
     share = {worker: math.ceil(len(held) * n / total) for worker, n in threads.items()}
-    load: Counter[str] = Counter()
+    load: Counter[str | None] = Counter()
     places: list[Any] = []
     for worker in held:
         stays = worker is not None and load[worker] < share.get(worker, 0)
         places.append(worker if stays else None)
-        load.update(places[-1:] if stays else [])
+        load[worker] += stays
     for number, place in enumerate(places):
         if place is None:
             places[number] = min(threads, key=lambda name: ((load[name] + 1) / threads[name], name))
-            load.update([places[number]])
+            load[places[number]] += 1
     return places
 
 
@@ -162,35 +182,13 @@ class Cluster:
         """Return the values of delayed objects, in order."""
         return self.until_done(lambda _: self.results(self.client.compute(recipes)))
 
-    def over(self, blocks: Blocks, function: Any, own: Any = None, shared: Any = None, **options: Any) -> list[Any]:
-        """Return ``function(block, shared, own, **options)`` of blocks, each computed where the block is."""
-        return self.until_done(
-            lambda threads: self.results(*self.submit(threads, blocks, function, own, shared, **options))
-        )
-
-    def submit(
-        self, threads: Mapping[str, int], blocks: Blocks, function: Any, own: Any, shared: Any, **options: Any
-    ) -> tuple[list[Future], list[str]]:
-        """Return the futures of the same, and the workers that they need."""
-        client, placed = self.client, blocks.on(self, threads)
-        own = dict.fromkeys(range(len(blocks))) if own is None else own
-        place_of = {number: placed[number][1] for number in own}
-        used = sorted(set(place_of.values()))
-        here = {worker: [number for number in own if place_of[number] == worker] for worker in used}
+    def scattered(self, loads: dict[str, list[Any]]) -> dict[str, list[Future]]:
+        """Send a list of objects to each worker, and return what they are there."""
         # One message for each worker. Dask's own broadcast would wait forever for a worker that is killed meanwhile.
-        loads = {worker: [shared, *(own[number] for number in numbers)] for worker, numbers in here.items()}
-        sent: dict[str, list[Future]] = client.sync(_scattered, client, loads, self._direct())
-        own_of = {number: sent[worker][1 + i] for worker in used for i, number in enumerate(here[worker])}
-        futures = [
-            client.submit(
-                function, placed[number][0], sent[place_of[number]][0], own_of[number], **options,
-                workers=[place_of[number]], pure=False,
-            )
-            for number in own
-        ]  # fmt: skip
-        return futures, sorted({*used, *blocks.sources})
+        sent: dict[str, list[Future]] = self.client.sync(_scattered, self.client, loads, self._direct())
+        return sent
 
-    def results(self, futures: list[Future], needed: Sequence[str] = ()) -> list[Any]:
+    def results(self, futures: list[Future], needed: Collection[str] = ()) -> list[Any]:
         """Return the values of futures whose workers must stay."""
         await_all(self.client, futures, needed)
         return self.client.sync(_gathered, self.client, futures, self._direct(), needed)
@@ -199,10 +197,7 @@ class Cluster:
         """Return whether the client can reach the workers; otherwise everything goes through the scheduler."""
         if self._reaches_workers is None:
             address = min(self._threads())
-            reached = bool(self.client.sync(_answers, address, self.client.connection_args))
-            if not reached and address not in self._threads():
-                raise WorkersLeft
-            self._reaches_workers = reached
+            self._reaches_workers = bool(self.client.sync(_answers, address, self.client.connection_args))
         return self._reaches_workers
 
     def _threads(self) -> dict[str, int]:
@@ -274,7 +269,7 @@ class TaskError(Exception):
     """An error of a task, its argument, which would occur again, unlike those of the cluster."""
 
 
-def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ()) -> None:
+def await_all(client: Client, futures: list[Future], needed: Collection[str] = ()) -> None:
     """Return when all futures are done, and raise an error if one has failed."""
     while True:
         try:
@@ -290,7 +285,7 @@ def await_all(client: Client, futures: list[Future], needed: Sequence[str] = ())
             raise TaskError(error)
 
 
-def check_present(needed: Sequence[str], workers: Collection[str]) -> None:
+def check_present(needed: Collection[str], workers: Collection[str]) -> None:
     """Raise an error unless needed workers are there, and any at all."""
     if not workers or not set(needed) <= set(workers):
         raise WorkersLeft
@@ -303,12 +298,12 @@ async def _scattered(client: Client, loads: dict[str, list[Any]], direct: bool) 
     return dict(zip(loads, await _unless_lost(client, asyncio.gather(*sends), list(loads)), strict=True))
 
 
-async def _gathered(client: Client, futures: list[Future], direct: bool, needed: Sequence[str]) -> list[Any]:
+async def _gathered(client: Client, futures: list[Future], direct: bool, needed: Collection[str]) -> list[Any]:
     """Return the results of futures."""
     return await _unless_lost(client, client.gather(futures, direct=direct, asynchronous=True), needed)
 
 
-async def _unless_lost(client: Client, awaitable: Any, needed: Sequence[str]) -> Any:
+async def _unless_lost(client: Client, awaitable: Any, needed: Collection[str]) -> Any:
     """Return the awaited result, or raise an error if a needed worker is gone, for which Dask might wait forever."""
     work = asyncio.ensure_future(awaitable)
     assert client.scheduler is not None

@@ -162,12 +162,12 @@ class Moments(BasePosterior):
     log_density: Floats
     scale: Floats
 
-    def __init__(self, W: RunningMoments, Z: RunningMoments, prediction: RunningMoments, **fields: Any) -> None:
+    def __init__(self, W: Floats, Z: Floats, prediction: RunningMoments, **fields: Any) -> None:
         vars(self).update(fields)
         self._prediction = prediction
         # Components are not matched between chains, so the factors are those of the chain that fits best.
         best = int(np.argmax(self.log_density.mean(axis=1)))
-        mean_W, mean_Z = W.mean[best], Z.mean[best]
+        mean_W, mean_Z = W[best], Z[best]
         free = slice(self.n_fixed[0], len(mean_Z) - self.n_fixed[1])
         order, unit = np.arange(len(mean_Z)), np.ones(len(mean_Z))
         order[free] = free.start + np.argsort(-sizes(mean_W[:, free], mean_Z[free], self.scale), kind="stable")

@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs
 from bnmf.sampler.moves import MIXING, Moves
-from bnmf.sampler.stores import Schedule, Store, training_mse
+from bnmf.sampler.stores import Store, training_mse
 from bnmf.sampler.streams import Stream
 from bnmf.sampler.threads import single_threaded_blas
-from bnmf.utils.progress import Display, Rate, Silent
+from bnmf.utils.progress import Display
 from bnmf.utils.text import duration
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
@@ -31,8 +32,6 @@ SECONDS_BETWEEN_WAITS = 0.2
 
 
 def run(
-    model: Model,
-    schedule: Schedule,
     store: Store,
     seed: int,
     *,
@@ -43,9 +42,10 @@ def run(
     deadline: float | None = None,
 ) -> list[int]:
     """Sample all chains into a store, each from the state that the store has of it; `progress` may name the chains."""
+    schedule = store.schedule
     n_threads, n_warm_up = max(1, n_jobs // schedule.n_chains), int(WARM_UP_FRACTION * schedule.burn_in)
     options = {"init": init, "moves": moves, "n_threads": n_threads, "n_warm_up": n_warm_up}
-    job = _Job(model, schedule, store, seed, options, progress)
+    job = _Job(store, seed, options, progress)
     with (
         job.display,
         single_threaded_blas(),  # once and from here: in every sweep of every chain it costs more than the sweep
@@ -70,7 +70,9 @@ def run(
             job.stop.set()  # after an error the other chains stop too
         for future in futures:
             future.result()  # re-raises the error of a chain
-    return [min(schedule.draws_after(sweep), schedule.n_draws) for sweep in job.sweeps]  # a stored chain may be longer
+    return [
+        min(schedule.draws_after(sweep), schedule.n_draws) for sweep in store.sweeps
+    ]  # a stored chain may be longer
 
 
 class LongRunWarning(UserWarning):
@@ -78,23 +80,17 @@ class LongRunWarning(UserWarning):
 
 
 class _Job:
-    """Model, store and progress that the chains of one run share."""
+    """The store and the progress that the chains of one run share."""
 
-    def __init__(
-        self, model: Model, schedule: Schedule, store: Store, seed: int, options: dict[str, Any], progress: bool | str
-    ) -> None:
-        self.model, self.schedule, self.store, self.seed, self.options = model, schedule, store, seed, options
+    def __init__(self, store: Store, seed: int, options: dict[str, Any], progress: bool | str) -> None:
+        self.store, self.seed, self.options = store, seed, options
+        self.model, self.schedule = store.model, store.schedule
         self.stop = threading.Event()
         self.ended: list[threading.Event] = []  # one for each chain that was started, set when it ends
-        self.starts = [store.resume(chain) for chain in range(schedule.n_chains)]
-        self.sweeps = [0 if state is None else state.sweep for state in self.starts]
-        self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(self.sweeps), 0
-        self.display = Silent()
+        self._begin, self._at_begin, self._n_estimates = time.monotonic(), sum(store.sweeps), 0
         kind = progress if isinstance(progress, str) else "chain"
-        self.names = [f"{kind} {chain}" for chain in range(schedule.n_chains)]
-        if progress:
-            totals = dict.fromkeys(self.names, schedule.n_sweeps)
-            self.display = Display(totals, dict(zip(self.names, self.sweeps, strict=True)), unit="sweeps")
+        self.names = [f"{kind} {chain}" for chain in range(self.schedule.n_chains)]
+        self.display = Display(dict.fromkeys(self.names, self.schedule.n_sweeps), "sweeps", is_shown=bool(progress))
 
     def run_chain(self, chain: int) -> None:
         """Sweep until the schedule is done or the run is stopped; what was drawn is in the store."""
@@ -107,20 +103,15 @@ class _Job:
             ended.set()
 
     def _sweep(self, chain: int) -> None:
-        rate: Rate | None = None
-        recorded, saved = self.starts[chain], time.monotonic()
-        stream, left = Stream(self.seed, chain), self.schedule.n_sweeps - self.sweeps[chain]
+        recorded, saved = self.store.states.get(chain), time.monotonic()
+        stream, left = Stream(self.seed, chain), self.schedule.n_sweeps - self.store.sweeps[chain]
         try:
             for state in gibbs.sample(self.model, stream, state=recorded, n_sweeps=left, **self.options):
                 gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)
                 _check_variances(self.model, state)
-                self.sweeps[chain] = state.sweep
                 self.store.record(chain, state)
                 recorded = state
-                if rate is None:
-                    rate = Rate(self.schedule.n_sweeps, state.sweep)
-                else:
-                    self._show(chain, state, rate)
+                self.display.update(self.names[chain], state.sweep, partial(self._facts, state))
                 if self.stop.is_set():
                     break
                 if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
@@ -132,14 +123,14 @@ class _Job:
 
     def warn_if_long(self, n_parallel: int) -> None:
         """Say once, when the speed of the sweeps is known, that a run will take long."""
-        elapsed, made = time.monotonic() - self._begin, sum(self.sweeps) - self._at_begin
+        elapsed, made = time.monotonic() - self._begin, sum(self.store.sweeps) - self._at_begin
         if self._n_estimates == 2 or elapsed < SECONDS_BEFORE_ESTIMATE or made < 2 * n_parallel:
             return
         self._n_estimates += 1
         if self._n_estimates == 1:  # the first sweeps are slow: they load code and data, and wait for each other
-            self._begin, self._at_begin = time.monotonic(), sum(self.sweeps)
+            self._begin, self._at_begin = time.monotonic(), sum(self.store.sweeps)
             return
-        left = elapsed / made * (self.schedule.n_chains * self.schedule.n_sweeps - sum(self.sweeps))
+        left = elapsed / made * (self.schedule.total_sweeps - sum(self.store.sweeps))
         if left > LONG_RUN_SECONDS:
             warnings.warn(
                 f"this run will take about {duration(left)} more: progress=True shows how far it is, and with "
@@ -148,18 +139,8 @@ class _Job:
                 stacklevel=2,
             )
 
-    def _show(self, chain: int, state: gibbs.State, rate: Rate) -> None:
-        def facts() -> str:
-            mse = training_mse(self.model, state)
-            return f"{rate.speed(state.sweep):,.0f} sweeps/s, {rate.left(state.sweep)}, training MSE {mse:.4g}"
-
-        self.display.update(self.names[chain], state.sweep, facts)
-
-
-def largest_block(counts: list[int]) -> tuple[list[int], int]:
-    """Return the chains and the common number of draws that keep most draws of an interrupted run."""
-    n_draws = max(counts, key=lambda n: n * sum(count >= n for count in counts))
-    return [chain for chain, count in enumerate(counts) if count >= n_draws], n_draws
+    def _facts(self, state: gibbs.State) -> str:
+        return f"training MSE {training_mse(self.model, state):.4g}"
 
 
 def _check_variances(model: Model, state: gibbs.State) -> None:

@@ -6,9 +6,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,53 +18,53 @@ from bnmf.priors.base import Prior
 from bnmf.priors.names import to_record
 from bnmf.sampler.gibbs import State
 from bnmf.sampler.moves import Moves
-from bnmf.sampler.stores import DrawStore, Schedule, stored_bytes
+from bnmf.sampler.stores import SWEEPS, Quantity, Schedule, Store, larger, stored_bytes
 from bnmf.utils import digests, files
 from bnmf.utils.files import npz_bytes, replacing, write_bytes
 from bnmf.utils.typing import Array
 
-FORMAT = 5
-NUMBERS = ("scale", "row_strength", "column_strength", "df", "squared_error", "log_likelihood", "sweep")
-"""Numbers of a state, in the order in which its file holds them."""
-ARRAYS = ("row", "column", "entry", "share")
-"""Arrays of the noise of a state."""
+FORMAT = 6
+OF_STATE = ("W", "Zt", "squared_error", "log_likelihood", "sweep")
+"""What a file holds of a state in addition to its noise and rates."""
 SETTINGS_FILE = "settings.json"
 OWN_FILES = (SETTINGS_FILE, "*.npy", "chain-*.npz")
 """Names of the files of a checkpoint, except its lock."""
 ABANDONED = re.compile(r"\.(settings\.json|\w+\.npy|chain-\d+\.npz)\.\d+-\d+\.tmp")
 """Names of unfinished files of a process that was killed."""
 AGAIN = "remove the directory to draw everything again"
-SWEEPS = "train_mse"
-"""The quantity that has a value for each sweep; all others have one for each kept draw."""
 
 
 class CheckpointError(ValueError):
     """A checkpoint directory belongs to another run, is in use, or is damaged."""
 
 
-class DiskStore(DrawStore):
+class DiskStore(Store):
     """Keeps draws and states in a directory."""
 
     # Draws are plain .npy files, mapped into memory and filled in place. The state of each chain is a small file that
-    # is replaced atomically after the draws before it are on disk, and holds their checksums. Whatever a killed process
-    # wrote after its last state is drawn again, with the same result. A run takes the first chains and draws of what is
-    # there, and draws what is not: files that are too small are replaced by larger copies, one after the other.
-    # `settings` are everything else that determines the draws, from `describe`.
+    # is replaced atomically after the draws before it are on disk, and holds their checksums: one for each quantity and
+    # each piece of the run between two checkpoints. Whatever a killed process wrote after its last state is drawn
+    # again, with the same result. A run takes the first chains and draws of what is there, and draws what is not: files
+    # that are too small are replaced by larger copies, one after the other. `settings` are everything else that
+    # determines the draws, from `describe`.
 
-    def __init__(
-        self, model: Model, schedule: Schedule, dtype: Any, directory: str | os.PathLike[str], settings: dict[str, Any]
-    ) -> None:
-        self.directory = Path(directory)
+    def __init__(self, model: Model, schedule: Schedule, dtype: Any, directory: Path, settings: dict[str, Any]) -> None:
+        self.directory = directory
+        self._pieces: dict[int, list[Piece]] = {}
         self._lock_directory()
         try:
-            self._open(model, schedule, dtype, settings)
+            kept = {"burn_in": schedule.burn_in, "thinning": schedule.thinning, "dtype": np.dtype(dtype).name}
+            self._open({"format": FORMAT, **settings, **kept}, stored_bytes(model, schedule, dtype))
+            super().__init__(model, schedule, dtype)
+            for chain in range(schedule.n_chains):
+                self._load_state(chain)
         except BaseException:
-            self.close()
+            self._lock.close()
             raise
 
-    def _open(self, model: Model, schedule: Schedule, dtype: Any, settings: dict[str, Any]) -> None:
-        kept = {"burn_in": schedule.burn_in, "thinning": schedule.thinning, "dtype": np.dtype(dtype).name}
-        settings = {"format": FORMAT, **settings, **kept}
+    def _open(self, settings: dict[str, Any], n_bytes: int) -> None:
+        """Take over the directory of a run with these settings, or begin one."""
+        self._identity = digests.of_json(settings)
         if (self.directory / SETTINGS_FILE).exists():
             _compare(self.directory, settings)
             for path in self.directory.iterdir():
@@ -73,14 +72,9 @@ class DiskStore(DrawStore):
                     path.unlink()
         else:
             _refuse_foreign_files(self.directory)
-            files.require_room(self.directory, stored_bytes(model, schedule, dtype), self._what("the draws"))
-            content = json.dumps(settings, indent=2).encode()
-            with files.explain_full_disk(len(content), self._what(SETTINGS_FILE), self.directory):
-                write_bytes(self.directory / SETTINGS_FILE, content)
+            with files.room_for(self._what("the draws"), n_bytes, self.directory):
+                write_bytes(self.directory / SETTINGS_FILE, json.dumps(settings, indent=2).encode())
         self._has_states = any(self.directory.glob("chain-*.npz"))
-        self._checksums: dict[int, Checksums] = {}
-        self._identity = digests.of_json(settings)
-        super().__init__(model, schedule, dtype)
 
     def _what(self, what: str) -> str:
         return f"{what} in checkpoint={str(self.directory)!r}"
@@ -104,11 +98,37 @@ class DiskStore(DrawStore):
             raise CheckpointError(f"another process is sampling into checkpoint={str(self.directory)!r}") from None
 
     def close(self) -> None:
-        """Release the lock."""
+        """Release the lock, and make the arrays read-only: the files must stay as their checksums say."""
         self._lock.close()
+        for array in self.arrays.values():
+            array.flags.writeable = False
 
-    def _existing(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array | None:
-        """Return a memory map of the file of a quantity, None in a new directory."""
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the lock, which belongs to a process, and the room for draws that were not taken."""
+        content = {name: value for name, value in vars(self).items() if name != "_lock"}
+        last = min(max(self.sweeps), self.schedule.n_sweeps)
+        ends = dict.fromkeys(self.arrays, self.schedule.draws_after(last)) | {SWEEPS: last}
+        content["arrays"] = {name: array[: self.schedule.n_chains, : ends[name]] for name, array in self.arrays.items()}
+        return content
+
+    def _allocated(self, name: str, wanted: Quantity) -> Array:
+        """Return a memory map of the file of a quantity, which is made or made larger if need be."""
+        path, old, shape = self.directory / f"{name}.npy", self._recorded(name, wanted), wanted.shape
+        if old is not None:
+            shape = larger(shape, old.shape)
+            if shape == old.shape:
+                return old
+        n_bytes = math.prod(shape) * wanted.dtype.itemsize
+        with files.room_for(self._what(path.name), n_bytes, self.directory), replacing(path) as temporary:
+            array = np.lib.format.open_memmap(temporary, mode="w+", dtype=wanted.dtype, shape=shape)
+            files.reserve(temporary)
+            if old is not None:
+                array[: old.shape[0], : old.shape[1]] = old
+            array.flush()
+        return np.lib.format.open_memmap(path, mode="r+")
+
+    def _recorded(self, name: str, wanted: Quantity) -> Array | None:
+        """Return a memory map of a file that is there, None in a new directory."""
         path = self.directory / f"{name}.npy"
         if not path.exists() and not self._has_states:
             return None
@@ -117,105 +137,76 @@ class DiskStore(DrawStore):
             array = np.lib.format.open_memmap(path, mode="r+")
         except Exception as error:  # a damaged header can raise almost anything
             raise CheckpointError(f"{self._what(path.name)} cannot be read ({error}); {AGAIN}") from error
-        if array.ndim != len(shape) or array.shape[2:] != shape[2:] or array.dtype != dtype:
+        if array.ndim != len(wanted.shape) or array.shape[2:] != wanted.shape[2:] or array.dtype != wanted.dtype:
             raise CheckpointError(f"{self._what(path.name)} does not belong to this run; {AGAIN}")
         return array
-
-    def _create(self, name: str, shape: tuple[int, ...], dtype: Any, fill: float, old: Array | None = None) -> Array:
-        """Write a file with room for all draws, and those of an old one in it, and return a memory map of it."""
-        path, n_bytes = self.directory / f"{name}.npy", math.prod(shape) * np.dtype(dtype).itemsize
-        with files.explain_full_disk(n_bytes, self._what(path.name), self.directory), replacing(path) as temporary:
-            array = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
-            files.reserve(temporary)
-            if fill:  # a new file holds zeros
-                array[...] = fill
-            if old is not None:
-                array[: old.shape[0], : old.shape[1]] = old
-            array.flush()
-        return np.lib.format.open_memmap(path, mode="r+")
 
     def _state_path(self, chain: int) -> Path:
         return self.directory / f"chain-{chain}.npz"
 
-    def resume(self, chain: int) -> State | None:
-        """Return the last state of the chain on disk, before which all draws are verified, or None."""
-        path = self._state_path(chain)
+    def _load_state(self, chain: int) -> None:
+        """Take the last state of a chain on disk, if there is one, and verify all draws before it."""
+        path, self._pieces[chain] = self._state_path(chain), []
         if not path.exists():
-            self._checksums[chain] = Checksums(f"{self._identity} {chain}", self.schedule)
-            return None
+            return
         again = f"remove {path.name} to draw this chain again from its start"
         try:
             with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
-                numbers = dict(zip(NUMBERS, file["numbers"].tolist(), strict=True))
-                noise = NoiseState(**{name: file[name] for name in ARRAYS}, **{n: numbers[n] for n in NUMBERS[:4]})
-                rates = tuple(file[f"rate_{i}"] for i in range(len(self.model.learned_rates)))
-                errors = numbers["squared_error"], numbers["log_likelihood"], int(numbers["sweep"])
-                state = State(file["W"], file["Zt"], noise, rates, *errors)
-                checksums = Checksums(f"{self._identity} {chain}", self.schedule, file["ends"], file["checksums"])
+                values = {name: array if array.ndim else array.item() for name, array in file.items()}
+            noise = NoiseState(*(values[name] for name in NoiseState._fields))
+            rates = tuple(values[f"rate_{i}"] for i in range(len(self.model.learned_rates)))
+            state = State(noise=noise, rates=rates, **{name: values[name] for name in OF_STATE})
+            pieces = [Piece(*row) for row in zip(values["ends"].tolist(), values["checksums"].tolist(), strict=True)]
         except Exception as error:
             raise CheckpointError(f"{self._what(path.name)} cannot be read ({error}); {again}") from error
-        damaged = checksums.damaged(self._of_chain(chain))
-        if damaged:
-            raise CheckpointError(f"{self._what(f'{damaged} of chain {chain}')} is damaged; {again}")
-        self._checksums[chain] = checksums
-        return state
-
-    def _of_chain(self, chain: int) -> dict[str, Array]:
-        return {name: array[chain] for name, array in self._arrays.items()}
+        for piece in pieces:
+            begin = self._end(chain)
+            found = self._checksums(chain, begin, piece.end)
+            for name, checksum, expected in zip(sorted(self.arrays), found, piece.checksums, strict=True):
+                if checksum != expected:
+                    damaged = f"{name}.npy, sweeps {begin + 1} to {piece.end} of chain {chain}"
+                    raise CheckpointError(f"{self._what(damaged)} is damaged; {again}")
+            self._pieces[chain].append(piece)
+        self.states[chain] = state
 
     def checkpoint(self, chain: int, state: State) -> None:
         """Flush the draws, then replace the state."""
-        if state.sweep == self._checksums[chain].end:  # nothing new
+        begin, pieces = self._end(chain), self._pieces[chain]
+        if state.sweep == begin:  # nothing new
             return
-        for array in self._arrays.values():
+        for array in self.arrays.values():
             array.flush()  # type: ignore[attr-defined]
-        self._checksums[chain].add(self._of_chain(chain), state.sweep)
-        noise = state.noise
-        arrays = {"W": state.W, "Zt": state.Zt} | {name: getattr(noise, name) for name in ARRAYS}
-        arrays |= {f"rate_{i}": rate for i, rate in enumerate(state.rates)} | self._checksums[chain].arrays()
-        numbers = [getattr(noise if name in NoiseState._fields else state, name) for name in NUMBERS]
-        content = npz_bytes({**arrays, "numbers": np.array(numbers, float)})
-        with files.explain_full_disk(len(content), self._what(self._state_path(chain).name)):
-            write_bytes(self._state_path(chain), content)
+        pieces.append(Piece(state.sweep, self._checksums(chain, begin, state.sweep)))
+        values = {name: getattr(state, name) for name in OF_STATE} | state.noise._asdict()
+        values |= {f"rate_{i}": rate for i, rate in enumerate(state.rates)}
+        values["ends"] = [piece.end for piece in pieces]
+        values["checksums"] = np.array([piece.checksums for piece in pieces], np.uint64)
+        content, path = npz_bytes(values), self._state_path(chain)
+        with files.room_for(self._what(path.name), len(content), self.directory):
+            write_bytes(path, content)
+
+    def _end(self, chain: int) -> int:
+        """Return the sweep up to which there are checksums."""
+        return self._pieces[chain][-1].end if self._pieces[chain] else 0
+
+    def _checksums(self, chain: int, begin: int, end: int) -> list[int]:
+        """Return checksums of what a chain has drawn between two sweeps, so that files of others cannot be mixed in."""
+        sums = []
+        for name in sorted(self.arrays):
+            first, last = begin, end
+            if name != SWEEPS:
+                first, last = self.schedule.draws_after(begin), self.schedule.draws_after(end)
+            label = np.frombuffer(f"{self._identity} {chain} {name} {first} {last}".encode(), np.uint8)
+            content = np.asarray(self.arrays[name][chain, first:last])
+            sums.append(int(digests.of_arrays(label, content)[:16], 16))
+        return sums
 
 
-class Checksums:
-    """Checksums of the draws of a chain: one for each quantity and each piece of the run between two checkpoints."""
+class Piece(NamedTuple):
+    """The sweep at which a piece of a chain ends, and a checksum of each quantity in it."""
 
-    # They depend on `identity`, so that files of different runs and chains cannot be mixed.
-
-    def __init__(self, identity: str, schedule: Schedule, ends: Array | None = None, sums: Array | None = None) -> None:
-        self.identity, self.schedule = identity, schedule
-        self._ends: list[int] = [] if ends is None else [int(end) for end in ends]
-        self._sums: list[list[int]] = [] if sums is None else [[int(value) for value in row] for row in sums]
-
-    @property
-    def end(self) -> int:
-        """The sweep up to which there are checksums."""
-        return self._ends[-1] if self._ends else 0
-
-    def add(self, quantities: Mapping[str, Array], sweep: int) -> None:
-        """Add the piece from the last one to a sweep."""
-        self._sums.append([self._sum(name, quantities[name], self.end, sweep) for name in sorted(quantities)])
-        self._ends.append(sweep)
-
-    def damaged(self, quantities: Mapping[str, Array]) -> str:
-        """Return where the first damage is, or an empty string."""
-        for begin, end, expected in zip([0, *self._ends], self._ends, self._sums, strict=False):
-            for name, value in zip(sorted(quantities), expected, strict=True):
-                if self._sum(name, quantities[name], begin, end) != value:
-                    return f"{name}.npy, sweeps {begin + 1} to {end}"
-        return ""
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the arrays that a file holds of these checksums."""
-        return {"ends": np.array(self._ends, np.int64), "checksums": np.array(self._sums, np.uint64)}
-
-    def _sum(self, name: str, array: Array, begin: int, end: int) -> int:
-        if name != SWEEPS:
-            begin, end = self.schedule.draws_after(begin), self.schedule.draws_after(end)
-        label = np.frombuffer(f"{self.identity} {name} {begin} {end}".encode(), np.uint8)
-        return int(digests.of_arrays(label, np.asarray(array[begin:end]))[:16], 16)
+    end: int
+    checksums: list[int]
 
 
 def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]:
@@ -228,14 +219,18 @@ def describe(model: Model, seed: int, init: Any, moves: Moves) -> dict[str, Any]
         "prior_Z": _describe_prior(model.priors[1]),
         "rates": [list(learned.factors) for learned in model.learned_rates],
         "noise": {"kind": type(model.noise_model).__name__, **vars(model.noise_model)},
-        "fixed": [None if x is None else digests.of_arrays(x) for x in (model.fixed.components, model.fixed.weights)],
-        "known_noise": None if model.entry_precision is None else digests.of_arrays(model.entry_precision),
+        "fixed": [_digest(model.fixed.components), _digest(model.fixed.weights)],
+        "known_noise": _digest(model.entry_precision),
         "units": float(scale[0]) if scale.size == 1 else digests.of_arrays(scale),
-        "offset": None if model.units.offset is None else digests.of_arrays(model.units.offset),
+        "offset": _digest(model.units.offset),
         "moves": moves._asdict(),
         "init": init if isinstance(init, str) else digests.of_arrays(*(np.asarray(x, dtype=float) for x in init)),
         "seed": str(seed),
     }
+
+
+def _digest(array: Array | None) -> str | None:
+    return None if array is None else digests.of_arrays(array)
 
 
 def _describe_prior(prior: Prior) -> list[dict[str, Any]]:
@@ -269,14 +264,12 @@ def _compare(directory: Path, settings: dict[str, Any]) -> None:
     """Raise an error that names the differences if a directory holds another run."""
     try:
         stored = json.loads((directory / SETTINGS_FILE).read_bytes())
-    except (OSError, ValueError) as error:
+        _ = stored["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} cannot be read ({error}); {AGAIN}"
+            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} is not that of a run ({error!r}): use another "
+            "directory, or remove this one to draw everything again"
         ) from error
-    if not isinstance(stored, dict) or "format" not in stored:
-        raise CheckpointError(
-            f"{SETTINGS_FILE} in checkpoint={str(directory)!r} is not that of a run: use another directory"
-        )
     settings = json.loads(json.dumps(settings))
     different = [key for key in settings | stored if settings.get(key) != stored.get(key)]
     if different:

@@ -86,16 +86,12 @@ class Workers:
         for helper in started:
             helper.result()  # re-raises an error of the helper
 
-    def close(self) -> None:
-        """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *args: object) -> None:
-        self.close()
+        if self._pool is not None:
+            self._pool.shutdown()
 
 
 _lock = threading.Lock()

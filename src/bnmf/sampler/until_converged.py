@@ -42,7 +42,7 @@ def sample_until_converged(
     # case with `always_first`.
     began = time.monotonic()
     run = run.sampled(schedule, n_jobs=n_jobs, progress=progress, deadline=None if always_first else deadline)
-    speed = _n_sweeps(schedule) / _seconds_since(began)
+    speed = schedule.total_sweeps / _seconds_since(began)
     deadline -= reserve
     while run.is_complete and monte_carlo_error(draws := predictions(run)) > max_error:
         now, before = time.monotonic(), run.schedule
@@ -53,7 +53,7 @@ def sample_until_converged(
         if run.peak_bytes(longer, n_jobs) > memory.WARNING_FRACTION * free:
             return run, Ending.MEMORY
         run = run.sampled(longer, n_jobs=n_jobs, progress=progress, deadline=deadline)
-        speed = (_n_sweeps(longer) - _n_sweeps(before)) / _seconds_since(now)
+        speed = (longer.total_sweeps - before.total_sweeps) / _seconds_since(now)
     return run, run.ending
 
 
@@ -71,17 +71,13 @@ def standard_error(means: Floats) -> float:
     return float(np.sqrt(np.mean(between**2)))
 
 
-def _n_sweeps(schedule: Schedule) -> int:
-    return schedule.n_chains * schedule.n_sweeps
-
-
 def _seconds_since(moment: float) -> float:
     return max(time.monotonic() - moment, 1e-9)  # clocks may stand still for a moment
 
 
 def _longer(schedule: Schedule, draws: Floats, n_affordable: float) -> Schedule:
     """Return a schedule with up to twice the chains or draws, as far as there is time for it; else the same."""
-    n_affordable = min(max(n_affordable, 0.0), _n_sweeps(schedule))  # a number, also if the time has no limit
+    n_affordable = min(max(n_affordable, 0.0), schedule.total_sweeps)  # a number, also if the time has no limit
     if more_chains_help(draws, schedule):
         n_chains = min(schedule.n_chains, int(n_affordable / schedule.n_sweeps))
         return replace(schedule, n_chains=schedule.n_chains + n_chains)

@@ -70,12 +70,6 @@ def npz_bytes(arrays: Mapping[str, Array], *, compressed: bool = False) -> bytes
     return content_of(np.savez_compressed if compressed else np.savez, **arrays)
 
 
-def require_room(directory: Path, needed: int, what: str) -> None:
-    """Raise an error if a disk has less room than is needed."""
-    if shutil.disk_usage(directory).free < needed:
-        raise _no_room(errno.ENOSPC, directory, needed, what)
-
-
 def reserve(path: Path) -> None:
     """Take the room on disk of a file that has holes, so that a full disk cannot end a process that maps it."""
     with open(path, "rb+") as file:
@@ -91,20 +85,18 @@ def reserve(path: Path) -> None:
 
 
 @contextmanager
-def explain_full_disk(needed: int, what: str, directory: Path | None = None) -> Iterator[None]:
-    """Turn the error of a full disk into one that says what was to be written and what to do."""
+def room_for(what: str, needed: int, directory: Path) -> Iterator[None]:
+    """Raise an error that says what to do if a disk has not the room for what the block writes."""
     try:
+        if shutil.disk_usage(directory).free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         yield
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        raise _no_room(error.errno, directory, needed, what) from error
-
-
-def _no_room(number: int | None, directory: Path | None, needed: int, what: str) -> OSError:
-    free = "" if directory is None else f", and {size(shutil.disk_usage(directory).free)} are free"
-    return OSError(
-        number,
-        f"no room on disk: {what} needs {size(needed)}{free}. Make room and call again to continue, or use another "
-        "disk or fewer draws",
-    )
+        free = size(shutil.disk_usage(directory).free)
+        raise OSError(
+            error.errno,
+            f"no room on disk: {what} needs {size(needed)}, and {free} are free. Make room and call again to continue, "
+            "or use another disk or fewer draws",
+        ) from error

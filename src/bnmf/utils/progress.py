@@ -18,32 +18,19 @@ SECONDS_BETWEEN_FRAMES = 0.1
 WIDE = 110
 
 
-class Silent:
-    """Shows nothing."""
+class Display:
+    """Shows how far each of several tasks is, and how long it will take; nothing unless `is_shown`."""
 
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def update(self, task: str, done: int, facts: Callable[[], str]) -> None:
-        """Report that `done` units of a task are finished."""
-
-
-class Display(Silent):
-    """Shows how far each of several tasks is."""
-
-    def __init__(self, totals: Mapping[str, int], done: Mapping[str, int] | None = None, *, unit: str) -> None:
-        self._totals, self._unit = dict(totals), unit
+    def __init__(self, totals: Mapping[str, int], unit: str, *, is_shown: bool = True) -> None:
+        self._totals, self._unit, self._is_shown = totals, unit, is_shown
+        self._begun: dict[str, tuple[int, float]] = {}
         self._shown = dict.fromkeys(totals, time.monotonic())
         self._lock = threading.Lock()
         in_notebook = "ipykernel" in sys.modules
-        self._bars = _bars(in_notebook) if sys.stderr.isatty() or in_notebook else None
+        self._bars = _bars(in_notebook) if is_shown and (sys.stderr.isatty() or in_notebook) else None
         self._seconds_between = SECONDS_BETWEEN_LINES if self._bars is None else SECONDS_BETWEEN_FRAMES
         if self._bars is not None:
-            at, add = done or {}, self._bars.add_task
-            self._tasks = {name: add(name, total=n, completed=at.get(name, 0), facts="") for name, n in totals.items()}
+            self._tasks = {name: self._bars.add_task(name, total=n, facts="") for name, n in totals.items()}
 
     def __enter__(self) -> Display:
         if self._bars is not None:
@@ -54,18 +41,28 @@ class Display(Silent):
         if self._bars is not None:
             self._bars.stop()
 
-    def update(self, task: str, done: int, facts: Callable[[], str]) -> None:
+    def update(self, task: str, done: int, facts: Callable[[], str] | None = None) -> None:
         """Report progress; it is shown if enough time has passed since the last update, or if it is the last one."""
-        now = time.monotonic()
-        if now - self._shown[task] < self._seconds_between and done < self._totals[task]:
+        # The first update only starts the clock: the time before it may include what is prepared once.
+        now, total = time.monotonic(), self._totals[task]
+        first, began = self._begun.setdefault(task, (done, now))
+        is_due = now - self._shown[task] >= self._seconds_between or done >= total
+        if not self._is_shown or done == first or not is_due:
             return
         self._shown[task] = now
+        speed = (done - first) / max(now - began, 1e-9)
+        is_known = done >= min(first + 2, total)
+        parts = [f"{duration((total - done) / speed)} left" if is_known else "time left not known yet"]
+        if speed >= 1.0:
+            parts.insert(0, f"{speed:,.0f} {self._unit}/s")
+        if facts is not None:
+            parts.append(facts())
         with self._lock:
             if self._bars is not None:
-                self._bars.update(self._tasks[task], completed=done, facts=facts())
+                self._bars.update(self._tasks[task], completed=done, facts=", ".join(parts))
             else:
                 name = "" if task == self._unit else f"{task}: "
-                print(f"{name}{done}/{self._totals[task]} {self._unit}, {facts()}", file=sys.stderr, flush=True)
+                print(f"{name}{done}/{total} {self._unit}, {', '.join(parts)}", file=sys.stderr, flush=True)
 
 
 def _bars(in_notebook: bool) -> Any:
@@ -87,23 +84,6 @@ def _bars(in_notebook: bool) -> Any:
 @contextmanager
 def counted(total: int, unit: str, progress: bool, done: int = 0) -> Iterator[Callable[[int], None]]:
     """Yield a function that is told how many units are done, and shows that and the time left if asked to."""
-    rate = Rate(total, done)
-    with Display({unit: total}, {unit: done}, unit=unit) if progress else Silent() as display:
-        yield lambda done: display.update(unit, done, lambda: rate.left(done))
-
-
-class Rate:
-    """Speed and time left of one task; create it after the first unit, which may include what is prepared once."""
-
-    def __init__(self, total: int, done: int) -> None:
-        self._total, self._first, self._began = total, done, time.monotonic()
-
-    def speed(self, done: int) -> float:
-        """Return units per second."""
-        return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
-
-    def left(self, done: int) -> str:
-        """Return the time left as text, once two units have shown how long one takes."""
-        if self._total > done < self._first + 2:
-            return "time left not known yet"
-        return f"{duration((self._total - done) / max(self.speed(done), 1e-9))} left"
+    with Display({unit: total}, unit, is_shown=progress) as display:
+        display.update(unit, done)
+        yield lambda done: display.update(unit, done)
