@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks.environment import ROOT, python, variables
+from benchmarks.environment import ROOT, python, source_of, variables
 
 
 class PeerError(Exception):
@@ -27,14 +27,15 @@ class Contestant:
     threads: int = 1
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     processor: str = "native"  # key of benchmarks.environment.PROCESSORS
+    version: str | None = None  # commit of bnmf, this version by default
 
 
 class Client:
-    """The workers of a section: one process per peer, number of threads and processor, started on first use."""
+    """The workers of a section, started on first use: one process per peer, threads, processor and version."""
 
     def __init__(self, directory: Path, data_dir: Path, timeout: float) -> None:
         self.directory, self.data_dir, self.timeout = directory, data_dir, timeout
-        self._workers: dict[tuple[str, int, str], _Worker] = {}
+        self._workers: dict[tuple[str, int, str, str | None], _Worker] = {}
 
     def __enter__(self) -> "Client":
         return self
@@ -53,7 +54,7 @@ class Client:
         return self._ask(contestant, {"do": "repeat", "n": n})
 
     def _ask(self, contestant: Contestant, request: dict[str, Any]) -> dict[str, Any]:
-        key = contestant.peer, contestant.threads, contestant.processor
+        key = contestant.peer, contestant.threads, contestant.processor, contestant.version
         if key not in self._workers:
             self._workers[key] = _Worker(self.directory, self.data_dir, *key)
         try:
@@ -69,13 +70,19 @@ class Client:
 class _Worker:
     """One worker process."""
 
-    def __init__(self, directory: Path, data_dir: Path, peer: str, threads: int, processor: str) -> None:
-        self._log = directory / f"{peer}-{threads}-{processor}.log"
+    def __init__(
+        self, directory: Path, data_dir: Path, peer: str, threads: int, processor: str, version: str | None
+    ) -> None:
+        self._log = directory / f"{peer}-{threads}-{processor}-{version}.log"
+        own = {"BNMF_DATA": str(data_dir)}
+        if version:
+            compiled = directory / f"compiled-{processor}"
+            own |= {"PYTHONPATH": str(source_of(version, directory)), "NUMBA_CACHE_DIR": str(compiled)}
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 [python(), "-m", "benchmarks.worker", str(directory), str(threads)],
                 cwd=ROOT,
-                env=variables(threads, processor) | {"BNMF_DATA": str(data_dir)},
+                env=variables(threads, processor) | own,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -1,10 +1,13 @@
 """Virtual environment of the peers. Each is installed separately, so that a failure does not affect the others."""
 
 import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
+import tomllib
 import venv
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +17,16 @@ ENVIRONMENT = ROOT / ".venv-bench"
 REQUIREMENTS = ROOT / "benchmarks" / "requirements.txt"
 CONSTRAINTS = ROOT / "constraints.txt"
 RECORD = ENVIRONMENT / "installed.json"
-# What makes bnmf and OpenBLAS choose their code for a processor.
-PROCESSORS = {"native": {}, "AVX2": {"BNMF_SIMD": "v3", "OPENBLAS_CORETYPE": "Zen"}}
+# What makes bnmf, Numba in earlier versions of it, and OpenBLAS choose their code for a processor.
+PROCESSORS = {
+    "native": {},
+    "AVX2": {
+        "BNMF_SIMD": "v3",
+        "NUMBA_CPU_NAME": "znver3",
+        "NUMBA_CPU_FEATURES": "+avx2,+fma,+avx,+bmi,+bmi2,+popcnt,-avx512f",
+        "OPENBLAS_CORETYPE": "Zen",
+    },
+}
 
 
 def python() -> Path:
@@ -33,9 +44,12 @@ def ensure(say: Callable[[str], None]) -> dict[str, str]:
             return record["failures"]
     say(f"creating {ENVIRONMENT.name}: takes a few minutes, once")
     venv.create(ENVIRONMENT, with_pip=True)
-    reason = _install("-e", str(ROOT))
+    # bnmf itself is imported from its sources, with the kernels that are compiled there.
+    reason = _install(*tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
     if reason:
-        raise SystemExit(f"bnmf itself could not be installed into {ENVIRONMENT.name}: {reason}")
+        raise SystemExit(f"the dependencies of bnmf could not be installed into {ENVIRONMENT.name}: {reason}")
+    packages = next(ENVIRONMENT.glob("[Ll]ib/**/site-packages"))
+    (packages / "bnmf.pth").write_text(f"{ROOT / 'src'}\n")
     failures = {}
     for line in REQUIREMENTS.read_text().split():
         say(f"installing {line}")
@@ -52,13 +66,25 @@ def versions() -> dict[str, str]:
     answer = _pip("list", "--format=json")
     installed = {package["name"].lower(): package["version"] for package in json.loads(answer.stdout)}
     peers = [line.split("==")[0] for line in REQUIREMENTS.read_text().split()]
-    wanted = ["bnmf", "numpy", "scipy", "scikit-learn", "arviz-stats", *peers]
+    wanted = ["numpy", "scipy", "scikit-learn", "arviz-stats", *peers]
     return {name: installed[name] for name in wanted if name in installed}
+
+
+def source_of(commit: str, directory: Path) -> Path:
+    """Return the folder with the package of an earlier commit, which is extracted into a directory on first use."""
+    folder = directory / f"source-{commit}"
+    if not folder.exists():
+        archive = subprocess.run(["git", "archive", "--format=tar", commit, "src"], cwd=ROOT, capture_output=True)
+        if archive.returncode:
+            raise ValueError(f"commit {commit} is not in the history: a shallow clone has only the last ones")
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as content:
+            content.extractall(folder, filter="data")
+    return folder / "src"
 
 
 def variables(n_threads: int = 1, processor: str = "native") -> dict[str, str]:
     """Return the environment variables of a process whose thread pools all have n_threads."""
-    pools = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
+    pools = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB_MAXIMUM", "NUMEXPR")
     eigen = "true" if n_threads > 1 else "false"
     return {
         **os.environ,

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks import pages
 from benchmarks.environment import ROOT, versions
 from benchmarks.matrices import describe
-from benchmarks.sections import AVX2, COMMON_NOISE, HALF_NORMAL, OURS, SECTIONS, Settings
+from benchmarks.sections import AVX2, COMMON_NOISE, HALF_NORMAL, NUMBA, OURS, SECTIONS, Settings
 from benchmarks.targets import ratios, spread, targets
 
 DIRECTORY = ROOT / "benchmarks" / "results"
@@ -97,19 +97,21 @@ def _line(row: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
 
 
 def sweeps_table(rows: list[dict[str, Any]]) -> str:
-    """Return the fastest sweeps on both processors, and ratios of priors and noise models."""
+    """Return the fastest sweeps on both processors, beside Numba's, and ratios of priors and noise models."""
     fastest = {(row["data"], row["rank"], row["label"]): min(filter(None, row["values"])) for row in rows}
     lines = []
     for data, rank in dict.fromkeys(key[:2] for key in fastest if key[2] == OURS):
-        native, older = fastest[data, rank, OURS], fastest.get((data, rank, OURS + AVX2))
-        cells = [f"{native * 1e6:,.0f}", *([f"{older * 1e6:,.0f}", f"{older / native:.2f}"] if older else ["", ""])]
+        cells = []
+        for ending in ("", AVX2):
+            ours, numba = (fastest.get((data, rank, label + ending)) for label in (OURS, f"{NUMBA}, Numba"))
+            cells += [f"{ours * 1e6:,.0f}" if ours else "", f"{ours / numba:.2f}" if ours and numba else ""]
         lines.append([describe(data), str(rank), *cells])
     others = [
         [f"{row['label']} / {row['baseline']}", f"{fastest[key] / fastest[*key[:2], row['baseline']]:.2f}"]
         for row, key in zip(rows, fastest, strict=True)
         if row["baseline"] in (COMMON_NOISE, HALF_NORMAL)
     ]
-    first = pages.table(["matrix", "K", "native, µs", "AVX2, µs", "AVX2 / native"], lines)
+    first = pages.table(["matrix", "K", "bnmf, µs", "bnmf / Numba", "AVX2: bnmf, µs", "AVX2: bnmf / Numba"], lines)
     return f"{first}\n\n{pages.table(['GDSC, K = 20: time of a sweep', 'ratio'], others)}"
 
 

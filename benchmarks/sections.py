@@ -15,6 +15,7 @@ from benchmarks.race import Effort
 OURS = "bnmf"
 COMPLETE_SMALL, COMPLETE_LARGE, INCOMPLETE = "complete-160x254", "complete-5000x2000", "incomplete-100x50"
 SCATTERED = "scattered-1000x400-80"
+NUMBA = "5c6f095"  # the last version of bnmf whose kernels were compiled by Numba
 AVX2 = ", AVX2"  # ends the label of a contestant on that processor
 COMMON_NOISE, HALF_NORMAL, WITH_MAX_TERM, LAPLACE = "common noise", "GL2²", "GL2²,∞", "Laplace"
 DEFAULT_MOVES = "default moves"
@@ -159,7 +160,7 @@ def complete(section: Section) -> None:
 
 
 def sweeps(section: Section) -> None:
-    """Fastest sweeps on this processor and without AVX-512.
+    """Fastest sweeps of this version and of the last with Numba, on this processor and without AVX-512.
 
     Also of the priors and noise models that cost more, and the growth with K where entries are missing at random.
     """
@@ -172,9 +173,9 @@ def sweeps(section: Section) -> None:
         return section.ours(data, rank, label=label, peer="bnmf-fastest", **{"burn_in": burn_in, **options})
 
     for data, rank in section.settings.sweeps:
-        native = fastest(data, rank)
-        older = replace(native, label=OURS + AVX2, processor="AVX2")
-        section.compete([native, older], OURS, unit, effort=effort)
+        native = [fastest(data, rank), replace(fastest(data, rank, f"{NUMBA}, Numba"), version=NUMBA)]
+        older = [replace(c, label=c.label + AVX2, processor="AVX2") for c in native]
+        section.compete(native + older, OURS, unit, effort=effort)
     for label in (OURS, OURS + AVX2):
         rows = [row for row in section.rows if (row.data, row.label) == (SCATTERED, label)]
         if len(rows) > 1:

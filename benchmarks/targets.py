@@ -16,6 +16,7 @@ from benchmarks.sections import (
     HALF_NORMAL,
     INCOMPLETE,
     LAPLACE,
+    NUMBA,
     OURS,
     SCATTERED,
     WITH_MAX_TERM,
@@ -102,6 +103,12 @@ def targets(settings: Settings) -> list[Target]:
     def start(label: str) -> Key:
         return "startup", "", 0, 1, label
 
+    def over_numba(data: str, rank: int, most: float) -> Target:
+        return Target(
+            f"{describe(data)}, K = {rank}: bnmf sweep / sweep of {NUMBA}, Numba",
+            row("sweeps", data, rank=rank), row("sweeps", data, f"{NUMBA}, Numba", rank), most=most,
+        )  # fmt: skip
+
     gdsc, one = row("gdsc", "gdsc"), row("threads", COMPLETE_LARGE, "1 chain, 1 thread")
     half_normal = row("sweeps", "gdsc", HALF_NORMAL)
     return [
@@ -117,6 +124,8 @@ def targets(settings: Settings) -> list[Target]:
             "complete 160 x 254, K = 20: bnmf sweep / scikit-learn cd iteration",
             row("complete", COMPLETE_SMALL), row("complete", COMPLETE_SMALL, "scikit-learn cd"), most=2.5,
         ),
+        over_numba(SCATTERED, 20, 0.8),
+        over_numba("scattered-100x50-20", 5, 0.4),
         Target(
             f"{describe(SCATTERED)}: exponent of K, from 10 to 100",
             row("sweeps", SCATTERED, EXPONENT, rank=100), most=1.1, unit="",

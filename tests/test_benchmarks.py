@@ -23,7 +23,7 @@ BUNDLED = {
 
 
 class FakeClient:
-    """A client on which times are in proportion to K, and longer with AVX2 and with a max term."""
+    """A client on which times are in proportion to K, and longer with AVX2, a max term and an earlier version."""
 
     def __init__(self):
         self.calls = []
@@ -37,6 +37,7 @@ class FakeClient:
         if contestant.label == "crashes":
             raise PeerError("crashed")
         factor = 1.2 if contestant.processor == "AVX2" else 1.0
+        factor *= 2.0 if contestant.version else 1.0
         factor *= 1.4 if contestant.options.get("prior") == "gl22inf" else 1.0
         seconds = 1e-4 * contestant.rank * factor
         return {"seconds": seconds, "elapsed": n * seconds}
@@ -124,11 +125,13 @@ def test_table_of_sweeps():
     section = Section(FakeClient(), QUICK, {}, silent)
     sections.sweeps(section)
     page = results.sweeps_table(section.found()["rows"])
-    assert "| GDSC | 20 | 2,000 | 2,400 | 1.20 |" in page
-    assert "| 1,000 x 400, 80% missing at random | 100 | 10,000 | 12,000 | 1.20 |" in page
+    assert "| GDSC | 20 | 2,000 | 0.50 | 2,400 | 0.50 |" in page
+    assert "| 1,000 x 400, 80% missing at random | 100 | 10,000 | 0.50 | 12,000 | 0.50 |" in page
     assert "| GL2²,∞ / GL2² | 1.40 |" in page
     lines = [target.line({"sweeps": section.found()}) for target in targets.targets(QUICK)]
     assert ["1,000 x 400, 80% missing at random: exponent of K, from 10 to 100", "1", "≤ 1.1", "yes"] in lines
+    numba = "1,000 x 400, 80% missing at random, K = 20: bnmf sweep / sweep of 5c6f095, Numba"
+    assert [numba, "0.5x", "≤ 0.8x", "yes"] in lines
     assert ["GDSC, K = 20: sweep of GL2²,∞ / sweep of GL2²", "1.4x", "≤ 1.3x", "no"] in lines
 
 
