@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from bnmf.model.noise import Law
-from bnmf.posterior import predictions, verdict
+from bnmf.posterior import verdict
 from bnmf.posterior.alignment import column_sizes
 from bnmf.posterior.components import sizes
 from bnmf.posterior.predictions import NoiseDraws
@@ -198,7 +198,7 @@ class Moments(BasePosterior):
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows."""
-        return predictions.cut(self._prediction.mean[:, rows].mean(axis=0) + self._offset(), self.lower_bound)
+        return np.maximum(self._prediction.mean[:, rows].mean(axis=0) + self._offset(), self.lower_bound)
 
     def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
         """Return the posterior mean of W Z, cut at the limits: the mean of a value between them needs the draws."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +16,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, components, inference_data, new_rows, predictions
 from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.base import TRACES, BasePosterior
-from bnmf.posterior.predictions import Flat, NoisyFlat
+from bnmf.posterior.predictions import Entries, NoiseDraws, tiles
 from bnmf.posterior.summary import MIN_DRAWS, posterior_html
 from bnmf.priors.base import Prior
 from bnmf.sampler.until_converged import monte_carlo_error
@@ -129,27 +130,22 @@ class Posterior(BasePosterior):
         return self.W.shape[3]
 
     @property
-    def flat(self) -> NoisyFlat:
+    def flat(self) -> tuple[Array, Array, NoiseDraws]:
         """W, Z and the noise with the draws of all chains along the first axis."""
         return self.W.reshape(-1, *self.W.shape[2:]), self.Z.reshape(-1, *self.Z.shape[2:]), self.noise
 
     def subset(self, rows: Indices, columns: Indices) -> Self:
         """Return the posterior of the entries in some rows and columns, for their predictions."""
-
-        def of(numbers: Any, chosen: Indices) -> Any:
-            return None if numbers is None else numbers[..., chosen]
-
-        factor, scale, variance = self.noise_factor, self.scale, self.noise_variance
         return replace(
             self,
-            W=self.W[:, :, rows],
-            Z=of(self.Z, columns),
-            noise_variance=of(variance, columns) if variance.ndim == 3 else variance,
-            row_noise=of(self.row_noise, rows),
-            noise_factor=of(factor if factor is None or len(factor) == 1 else factor[rows], columns),
-            outlier_share=of(self.outlier_share, columns),
-            offset=of(self.offset, columns),
-            scale=scale if scale is None or len(scale) == 1 else scale[columns],
+            W=_taken(self.W, rows, 2),
+            Z=_taken(self.Z, columns, 3),
+            noise_variance=_taken(self.noise_variance, columns, 2),
+            row_noise=_taken(self.row_noise, rows, 2),
+            noise_factor=_taken(_taken(self.noise_factor, rows, 0), columns, 1),
+            outlier_share=_taken(self.outlier_share, columns, 2),
+            offset=_taken(self.offset, columns, 0),
+            scale=_taken(self.scale, columns, 0),
             row_names=None if self.row_names is None else self.row_names[rows],
             column_names=None if self.column_names is None else self.column_names[columns],
             prior_W=None,
@@ -254,27 +250,14 @@ class Posterior(BasePosterior):
         if rows is None and columns is None:
             self._require_room(1)
             return self.mean_of_rows(slice(None))
-        W, Z, _ = self.flat
-        rows, columns = self._positions(rows, columns)
-        return predictions.cut(predictions.entry_mean(W, Z, rows, columns) + self._offset(columns), self.lower_bound)
+        return self._of_entries(Entries.mean, rows, columns)
 
     def mean_of_rows(self, rows: slice) -> Floats:
-        """Return the posterior mean of W Z for a range of rows.
-
-        Parameters
-        ----------
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (number of rows, columns)
-            The means.
-        """
+        """Return the posterior mean of W Z for a range of rows, of shape (number of rows, columns)."""
         if not isinstance(rows, slice):
             raise TypeError(f"rows must be a slice, got {rows!r:.80}")
         W, Z, _ = self.flat
-        return predictions.cut(predictions.mean(W[:, rows], Z) + self._offset(), self.lower_bound)
+        return np.maximum(predictions.mean(W[:, rows], Z) + self._offset(), self.lower_bound)
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = True) -> Floats:
         """Return the standard deviation of new data at each entry, or of W Z without `noise`.
@@ -291,11 +274,11 @@ class Posterior(BasePosterior):
         ndarray of shape (rows, columns) or (n,)
             The standard deviations.
         """
-        draws = self._flat(noise)
+        chosen = self.noise if arguments.flag(noise, "noise") else None
         if rows is None and columns is None:
             self._require_room(2)
-            return predictions.std(draws)
-        return predictions.entry_std(draws, *self._positions(rows, columns))
+            return predictions.std(*self.flat[:2], chosen)
+        return np.sqrt(self._of_entries(Entries.variance, rows, columns, noise=chosen))
 
     def quantile(
         self, q: Any, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
@@ -324,18 +307,15 @@ class Posterior(BasePosterior):
         ndarray of shape (len(q), rows, columns) or (len(q), n)
             The quantiles; without the leading axis if q is a number.
         """
-        probabilities = arguments.probabilities(q, "q")
-        draws, rng = self._flat(noise), as_generator(random_state)
+        probabilities, rng = arguments.probabilities(q, "q"), as_generator(random_state)
+        chosen = self.noise if arguments.flag(noise, "noise") else None
         if rows is None and columns is None:
             self._require_room(len(probabilities))
-            out = predictions.quantiles(draws, probabilities, self._offset(), self.lower_bound, rng)
+            W, Z, _ = self.flat
+            found = predictions.quantiles(W, Z, chosen, probabilities, self._offset(), self.lower_bound, rng)
         else:
-            rows, columns = self._positions(rows, columns)
-            out = np.empty((len(probabilities), len(rows)))
-            for part in predictions.tiles(len(rows), 16 * self.n_chains * self.n_draws):
-                drawn = self.draws_of(rows[part], columns[part], noise=noise, random_state=rng)
-                out[:, part] = predictions.quantiles_of(drawn.reshape(-1, drawn.shape[2]), probabilities)
-        return out[0] if np.ndim(q) == 0 else out
+            found = self._of_entries(lambda some: some.quantiles(probabilities, rng), rows, columns, noise=chosen)
+        return found[0] if np.ndim(q) == 0 else found
 
     def interval(
         self, prob: float = 0.9, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
@@ -354,8 +334,8 @@ class Posterior(BasePosterior):
         tuple of ndarray
             Lower and upper ends.
         """
-        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
-        low, high = self.quantile([tail, 1.0 - tail], rows, columns, noise=noise, random_state=random_state)
+        ends = _ends(arguments.probability(prob, "prob"))
+        low, high = self.quantile(ends, rows, columns, noise=noise, random_state=random_state)
         return low, high
 
     def draws_of(self, rows: Any, columns: Any, *, noise: bool = True, random_state: Any = 0) -> Floats:
@@ -373,12 +353,10 @@ class Posterior(BasePosterior):
         ndarray of shape (chain, draw, n)
             The draws.
         """
-        W, Z, law = self._flat(noise)
-        rows, columns = self._positions(rows, columns)
-        draws = predictions.entries(W, Z, rows, columns) + self._offset(columns)
-        if law is not None:
-            draws = predictions.add_noise(draws, law, rows, columns, self.lower_bound, as_generator(random_state))
-        return draws.reshape(*self.W.shape[:2], -1)
+        rows, columns = arguments.positions(rows, columns, self.shape)
+        chosen = self.noise if arguments.flag(noise, "noise") else None
+        draws = self.entries(rows, columns, chosen).draw(as_generator(random_state))
+        return draws.reshape(self.n_chains, self.n_draws, -1)
 
     def log_likelihood(self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None) -> Floats:
         """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
@@ -397,8 +375,9 @@ class Posterior(BasePosterior):
         ndarray of shape (chain, draw, n)
             Log densities, and log probabilities of intervals.
         """
-        given = self._given(rows, columns, values=values, lower=lower, upper=upper)
-        return predictions.log_likelihood(self.flat, *given).reshape(*self.W.shape[:2], -1)
+        rows, columns = arguments.positions(rows, columns, self.shape)
+        given = _given(len(rows), values, lower, upper)
+        return self.entries(rows, columns, self.noise).log_density(*given).reshape(self.n_chains, self.n_draws, -1)
 
     def log_predictive_density(
         self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None
@@ -415,27 +394,59 @@ class Posterior(BasePosterior):
         ndarray of shape (n,)
             Log densities, and log probabilities of intervals.
         """
-        given = self._given(rows, columns, values=values, lower=lower, upper=upper)
-        return predictions.log_predictive_density(self.flat, *given)
+        given = _given(np.size(rows), values, lower, upper)
+        return self._of_entries(Entries.log_predictive_density, rows, columns, *given, noise=self.noise, n_arrays=8)
 
-    # --- fitted entries that are only known to lie between limits
-
-    def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
+    def mean_between(self, rows: Any, columns: Any, lower: Floats, upper: Floats) -> Floats:
         """Return the means (n,) of fitted entries that lie between limits, one of which may be infinite."""
-        rows, columns, low, high = self._given(rows, columns, lower=lower, upper=upper)
-        offset = self._offset(columns)
-        lowest = np.broadcast_to(self.lower_bound - offset, low.shape)  # the data may not be negative
-        return predictions.mean_between(self.flat, rows, columns, low, high, lowest) + offset
+        return self._of_entries(Entries.mean_between, rows, columns, lower, upper, noise=self.noise, n_arrays=8)
 
-    def interval_between(self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any) -> tuple[Floats, Floats]:
+    def interval_between(
+        self, prob: float, rows: Any, columns: Any, lower: Floats, upper: Floats
+    ) -> tuple[Floats, Floats]:
         """Return the central intervals of fitted entries that lie between limits, one of which may be infinite."""
-        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
-        rows, columns, lower, upper = self._given(rows, columns, lower=lower, upper=upper)
-        rng, probabilities = np.random.default_rng(0), np.array([tail, 1.0 - tail])
-        low, high = predictions.quantiles_between(self.flat, rows, columns, probabilities, lower, upper, rng)
-        offset = self._offset(columns)
-        lowest = np.clip(self.lower_bound, lower + offset, upper + offset)  # the data may not be negative
-        return np.maximum(low + offset, lowest), np.maximum(high + offset, lowest)
+        rng = np.random.default_rng(0)
+
+        def ends(some: Entries, *limits: Floats) -> Floats:
+            return some.quantiles(_ends(prob), rng, *limits)
+
+        low, high = self._of_entries(ends, rows, columns, lower, upper, noise=self.noise, n_arrays=8)
+        return low, high
+
+    def entries(self, rows: Indices, columns: Indices, noise: NoiseDraws | None) -> Entries:
+        """Return the draws of the entries at paired positions, with or without the noise around them."""
+        W, Z, _ = self.flat
+        offset = np.zeros(len(rows)) if self.offset is None else self.offset[columns]
+        found = Entries(predictions.products(W, Z, rows, columns), offset, self.lower_bound)
+        if noise is None:
+            return found
+        return found._replace(deviations=np.sqrt(noise.at(rows, columns)), law=noise.law.at(columns))
+
+    def _of_entries(
+        self,
+        function: Callable[..., Floats],
+        rows: Any,
+        columns: Any,
+        *numbers: Floats,
+        noise: NoiseDraws | None = None,
+        n_arrays: int = 2,
+    ) -> Floats:
+        """Return what a function gives for entries and their numbers, for so many at a time that their draws fit."""
+        rows, columns = arguments.positions(rows, columns, self.shape)
+        found = []
+        for part in list(tiles(len(rows), 8 * n_arrays * self.n_chains * self.n_draws)) or [slice(0)]:
+            entries = self.entries(rows[part], columns[part], noise)
+            found.append(function(entries, *(each[part] for each in numbers)))
+        return np.concatenate(found, axis=-1)
+
+    def _require_room(self, n_matrices: int) -> None:
+        """Raise an error if so many matrices of the shape of the data do not fit into memory."""
+        memory.require(
+            8 * n_matrices * self.shape[0] * self.shape[1],
+            f"a result for all {self.shape[0]:,} x {self.shape[1]:,} entries",
+            "ask for the entries that you need with rows and columns, or for blocks of rows with mean_of_rows; "
+            "BayesianNMF.impute(out=...) fills a memory map",
+        )
 
     # --- components
 
@@ -529,9 +540,8 @@ class Posterior(BasePosterior):
 
     def monitored_predictions(self) -> Floats:
         """Return draws (chain, draw, n) of the monitored entries in units of their predictive standard deviations."""
-        W, Z, _ = self.flat
-        spread = predictions.entry_std((W, Z, self.noise_of_finite_variance), *self.monitored)
-        return np.asarray(self.draws_of(*self.monitored, noise=False) / spread)
+        entries = self.entries(*self.monitored, self.noise_of_finite_variance)
+        return (entries.means / np.sqrt(entries.variance())).reshape(self.n_chains, self.n_draws, -1)
 
     def prediction_error(self) -> float:
         """Return the Monte Carlo error of a prediction, in units of its predictive standard deviation.
@@ -620,35 +630,27 @@ class Posterior(BasePosterior):
         memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "take fewer of them with `after`")
         return inference_data.convert(self, data, max_entries)
 
-    # --- arguments
 
-    def _flat(self, noise: Any) -> Flat:
-        """Return the draws, those of the noise only if it is asked for."""
-        W, Z, law = self.flat
-        return (W, Z, law) if arguments.flag(noise, "noise") else (W, Z, None)
+def _ends(prob: float) -> Floats:
+    """Return the probabilities of the ends of a central interval."""
+    tail = 0.5 * (1.0 - prob)
+    return np.array([tail, 1.0 - tail])
 
-    def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
-        return arguments.positions(rows, columns, self.shape)
 
-    def _given(self, rows: Any, columns: Any, **numbers: Any) -> tuple[Any, ...]:
-        """Return positions, and values and limits there without the offsets of their columns."""
-        if (numbers["lower"] is None) != (numbers["upper"] is None):
-            raise ValueError("lower and upper must be given together")
-        rows, columns = self._positions(rows, columns)
-        found = {
-            name: None if given is None and name != "values" else arguments.floats(given, name)
-            for name, given in numbers.items()
-        }
-        for name, given in found.items():
-            if given is not None and given.shape != columns.shape:
-                raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {given.shape}")
-        return rows, columns, *(None if given is None else given - self._offset(columns) for given in found.values())
+def _given(n_entries: int, values: Any, lower: Any, upper: Any) -> list[Floats]:
+    """Return values and limits of entries, NaN where there are no limits."""
+    if (lower is None) != (upper is None):
+        raise ValueError("lower and upper must be given together")
+    found = {"values": arguments.floats(values, "values")}
+    for name, limits in (("lower", lower), ("upper", upper)):
+        found[name] = np.full(n_entries, np.nan) if limits is None else arguments.floats(limits, name)
+    for name, numbers in found.items():
+        if numbers.shape != (n_entries,):
+            raise ValueError(f"{name} must be as many as rows and columns, {n_entries}, got shape {numbers.shape}")
+    return list(found.values())
 
-    def _require_room(self, n_matrices: int) -> None:
-        """Raise an error if so many matrices of the shape of the data do not fit into memory."""
-        memory.require(
-            8 * n_matrices * self.shape[0] * self.shape[1],
-            f"a result for all {self.shape[0]:,} x {self.shape[1]:,} entries",
-            "ask for the entries that you need with rows and columns, or for blocks of rows with mean_of_rows; "
-            "BayesianNMF.impute(out=...) fills a memory map",
-        )
+
+def _taken(array: Any, chosen: Indices, axis: int) -> Any:
+    """Return a part of an array along an axis; one without that axis, or of length 1 there, is the same for all."""
+    is_common = array is None or array.ndim <= axis or array.shape[axis] == 1
+    return array if is_common else np.take(array, chosen, axis)
