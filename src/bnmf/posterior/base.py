@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from scipy.stats import norm
 
+from bnmf.data.observed import ObservedMatrix
+from bnmf.data.views import places_in
 from bnmf.model.noise import Law
 from bnmf.posterior import verdict
 from bnmf.posterior.alignment import column_sizes
@@ -18,7 +21,7 @@ from bnmf.posterior.predictions import NoiseDraws
 from bnmf.posterior.summary import MIN_DRAWS, SummaryTable, diagnostics
 from bnmf.sampler.stores import RunningMoments
 from bnmf.sampler.until_converged import standard_error
-from bnmf.utils import arguments
+from bnmf.utils import arguments, memory
 from bnmf.utils.typing import Array, Bools, Floats, Indices
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ TRACES = (
 
 
 class BasePosterior:
-    """Noise and convergence of a posterior, with draws or without; :class:`bnmf.Posterior` describes the fields."""
+    """What posteriors with draws and without have in common; :class:`bnmf.Posterior` describes the fields."""
 
     noise_variance: Floats
     log_density: Floats | None
@@ -131,29 +134,71 @@ class BasePosterior:
         return verdict.of_posterior(self)
 
     def problems(self) -> list[str]:
-        """Return a sentence, with what to do, for each finding of the verdict that is worth a warning.
-
-        Returns
-        -------
-        list of str
-            Empty if there is no sign of a problem.
-        """
+        """Return a sentence, with what to do, for each finding of the verdict that is worth a warning."""
         return verdict.on_use(self).problems()
 
     def summary(self) -> SummaryTable:
-        """Return a table of noise, fit, predictions and factors with R-hat and effective sample sizes.
+        """Return a table of noise, fit, predictions and factors with R-hat and effective sample sizes, a DataFrame.
 
         For predictions and for entries of the aligned factors, the worst R-hat and the smallest effective sample size
         are shown. The table ends with the verdict on the fit, which is also its attribute `verdict`.
-
-        Returns
-        -------
-        SummaryTable
-            A pandas DataFrame.
         """
         table = SummaryTable(self.diagnostics)
         table.verdict = str(self.verdict)
         return table
+
+    # --- the data with missing entries, and entries between limits, replaced by their means
+
+    def mean(self, rows: Any = None, columns: Any = None) -> Floats:
+        """Return the posterior mean of W Z."""
+        raise NotImplementedError
+
+    def mean_of_rows(self, rows: slice) -> Floats:
+        """Return the posterior mean of W Z for a range of rows."""
+        raise NotImplementedError
+
+    def mean_between(self, rows: Any, columns: Any, lower: Floats, upper: Floats) -> Floats:
+        """Return the means (n,) of fitted entries that lie between limits."""
+        raise NotImplementedError
+
+    def completed(self, data: ObservedMatrix, out: Any = None) -> Any:
+        """Return the completed matrix: `out` if it is given, else a DataFrame if the rows have names, else an array."""
+        if out is None and not data.in_memory:
+            raise ValueError(
+                "impute() of data on a cluster would bring them all to this machine: pass out= a memory map, or ask "
+                "posterior_.mean(rows, columns) for the entries that you need"
+            )
+        if out is None:
+            memory.require(
+                8 * data.shape[0] * data.shape[1],
+                f"the completed matrix of {data.shape[0]:,} x {data.shape[1]:,} entries",
+                "pass out= a memory map, or ask posterior_.mean(rows, columns) for the entries that you need",
+            )
+        elif not isinstance(out, np.ndarray) or out.shape != data.shape or out.dtype.kind != "f":
+            raise ValueError(f"out must be an array of floats of shape {data.shape}, got {type(out).__name__}")
+        elif not out.flags.writeable:
+            raise ValueError("out must be an array that can be written to")
+        filled = np.empty(data.shape) if out is None else out
+        for rows, block in data.blocks():
+            filled[rows] = np.where(np.isnan(block), self.mean_of_rows(rows), block)
+            if (limits := data.limits_of(rows)) is not None:
+                at = rows.start + limits.rows, limits.columns
+                filled[at] = self.mean_between(*at, limits.lower, limits.upper)
+        if data.row_names is None or out is not None:
+            return filled
+        return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
+
+    def completed_sparse(self, data: ObservedMatrix) -> sp.csr_array:
+        """Return sparse data with their stored missing and limited entries filled."""
+        if not data.has_implicit_zeros:
+            return sp.csr_array(self.completed(data))
+        rows, columns, values = data.stored_entries()
+        missing = np.isnan(values)
+        values[missing] = self.mean(rows[missing], columns[missing])
+        if (limits := data.limits) is not None:
+            means = self.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)
+            values[places_in(data.flat(rows, columns), limits.flat)] = means
+        return sp.coo_array((values, (rows, columns)), shape=data.shape).tocsr()
 
 
 class Moments(BasePosterior):
@@ -164,15 +209,7 @@ class Moments(BasePosterior):
 
     def __init__(self, W: RunningMoments, Z: RunningMoments, prediction: RunningMoments, **fields: Any) -> None:
         vars(self).update(fields)
-        self._prediction = prediction
-        # Components are not matched between chains, so the factors are those of the chain that fits best.
-        best = int(np.argmax(self.log_density.mean(axis=1)))
-        mean_W, mean_Z = W.mean[best], Z.mean[best]
-        free = slice(self.n_fixed[0], len(mean_Z) - self.n_fixed[1])
-        order, unit = np.arange(len(mean_Z)), np.ones(len(mean_Z))
-        order[free] = free.start + np.argsort(-sizes(mean_W[:, free], mean_Z[free], self.scale), kind="stable")
-        unit[free] = column_sizes(mean_W[:, order[free]], self.signed[0])
-        self._factors = mean_W[:, order] / unit, mean_Z[order] * unit[:, None]
+        self._means, self._prediction = (W.mean, Z.mean), prediction
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -190,7 +227,13 @@ class Moments(BasePosterior):
 
     def factor_means(self) -> tuple[Floats, Floats]:
         """Return the means of W (rows, K) and Z (K, columns) in the chain that fits best, in order and scale."""
-        return self._factors
+        # Components are not matched between chains.
+        W, Z = (means[np.argmax(self.log_density.mean(axis=1))] for means in self._means)
+        free = slice(self.n_fixed[0], len(Z) - self.n_fixed[1])
+        order, unit = np.arange(len(Z)), np.ones(len(Z))
+        order[free] = free.start + np.argsort(-sizes(W[:, free], Z[free], self.scale), kind="stable")
+        unit[free] = column_sizes(W[:, order[free]], self.signed[0])
+        return W[:, order] / unit, Z[order] * unit[:, None]
 
     def mean(self, rows: Any = None, columns: Any = None) -> Floats:
         """Return the posterior mean of W Z, or 0 where it is negative and the data are not."""

@@ -42,10 +42,8 @@ class Posterior(BasePosterior):
 
     Parameters
     ----------
-    W : ndarray of shape (chain, draw, rows, K)
-        Draws of the left factor.
-    Z : ndarray of shape (chain, draw, K, columns)
-        Draws of the right factor.
+    W, Z : ndarray of shape (chain, draw, rows, K) and (chain, draw, K, columns)
+        Draws of the factors.
     noise_variance : ndarray of shape (chain, draw) or (chain, draw, columns)
         Draws of the variance of the noise, common or of each column.
     train_mse : ndarray of shape (chain, sweep)
@@ -172,7 +170,7 @@ class Posterior(BasePosterior):
         Parameters
         ----------
         sweep : int
-            Draws up to this sweep, counted from the start of the chains with their burn-in, are left out.
+            Draws up to this sweep, counted from the start of the chains, are left out.
 
         Returns
         -------
@@ -221,16 +219,13 @@ class Posterior(BasePosterior):
         Posterior
             With the same Z, and W of these rows.
         """
-        data = self._as_data(X, observed, lower, upper, unstored, empty=True)
+        data = self._as_data(X, observed=observed, lower=lower, upper=upper, unstored=unstored, empty=True)
         return new_rows.posterior_of(self, data, as_seed(random_state))
 
-    def _as_data(
-        self, X: Any, observed: Any, lower: Any, upper: Any, unstored: str, empty: bool = False
-    ) -> ObservedMatrix:
-        """Return data with the columns of the fit; rows may be empty if `empty`."""
+    def _as_data(self, X: Any, **options: Any) -> ObservedMatrix:
+        """Return data with the columns of the fit."""
         negative = self.lower_bound < 0 or self.offset is not None
-        limits = {"lower": lower, "upper": upper, "names": self.column_names}
-        return ObservedMatrix.from_data(X, observed, **limits, unstored=unstored, negative=negative, empty=empty)
+        return ObservedMatrix.from_data(X, names=self.column_names, negative=negative, **options)
 
     # --- predictions
 
@@ -465,14 +460,11 @@ class Posterior(BasePosterior):
         return found.among(self.n_components, free) if any(self.n_fixed) else found
 
     def factor_means(self) -> tuple[Floats, Floats]:
-        """Return the posterior means of the aligned factors.
+        """Return the posterior means of the aligned factors, of shape (rows, K) and (K, columns).
 
-        Returns
-        -------
-        tuple of ndarray of shape (rows, K) and (K, columns)
-            Means over the chains that agree on a component, scaled so that columns of the fitted W have mean 1, or a
-            mean square of 1 if they may be negative. Components are numbered by size, the largest first; fixed ones
-            keep their places.
+        They are means over the chains that agree on a component, scaled so that columns of the fitted W have mean 1, or
+        a mean square of 1 if they may be negative. Components are numbered by size, the largest first; fixed ones keep
+        their places.
         """
         return self.alignment.means(self.W, self.Z)
 
@@ -482,11 +474,6 @@ class Posterior(BasePosterior):
         With ``prior="ard"`` superfluous components shrink, and what is left of them fits noise. The others are counted:
         those that are at least twice as strong as the strongest one that pure noise is expected to have, in most draws
         of the chain that fits best.
-
-        Returns
-        -------
-        int
-            The number of :attr:`active_components`.
 
         Examples
         --------
@@ -514,10 +501,7 @@ class Posterior(BasePosterior):
     def align(self) -> Posterior:
         """Return this posterior with the components of all draws in one order and scale.
 
-        Returns
-        -------
-        Posterior
-            The same predictions, with factors whose means and intervals are meaningful.
+        The predictions are the same, and means and intervals of the factors are meaningful.
         """
         W, Z = self.alignment.apply_W(self.W), self.alignment.apply_Z(self.Z)
         rate_W, rate_Z = (
@@ -547,13 +531,8 @@ class Posterior(BasePosterior):
         """Return the Monte Carlo error of a prediction, in units of its predictive standard deviation.
 
         It is the spread of the chains' means over the root of the number of chains (of the two halves of one chain),
-        root mean square over some entries: the cost of chains that do not agree. The verdict
-        judges it.
-
-        Returns
-        -------
-        float
-            NaN if there are fewer than four draws.
+        root mean square over some entries: the cost of chains that do not agree. The verdict judges it. It is NaN if
+        there are fewer than four draws.
         """
         return float("nan") if self.n_draws < MIN_DRAWS else monte_carlo_error(self.monitored_predictions())
 
@@ -571,18 +550,7 @@ class Posterior(BasePosterior):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
-        """Read a posterior that :meth:`save` wrote. Nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : path-like
-            File name.
-
-        Returns
-        -------
-        Posterior
-            The posterior.
-        """
+        """Read a posterior from a file that :meth:`save` wrote. Nothing in the file is executed."""
         return cls(**archive.load(arguments.path(path, "path")))
 
     def to_inference_data(
@@ -619,7 +587,7 @@ class Posterior(BasePosterior):
             arguments.whole_number(max_entries, "max_entries", 1)
         data = None
         if X is not None:
-            data = self._as_data(X, observed, lower, upper, unstored)
+            data = self._as_data(X, observed=observed, lower=lower, upper=upper, unstored=unstored)
             if data.shape != self.shape:
                 raise ValueError(f"X must have the shape of the fitted data, {self.shape}, got {data.shape}")
             if self.row_ids is not None and (n := np.count_nonzero(row_ids(data, self.scale) != self.row_ids)):
