@@ -15,8 +15,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import places_in
 from bnmf.model.noise import Law
 from bnmf.posterior import verdict
-from bnmf.posterior.alignment import column_sizes
-from bnmf.posterior.components import sizes
+from bnmf.posterior.components import column_sizes, sizes
 from bnmf.posterior.predictions import NoiseDraws
 from bnmf.posterior.summary import MIN_DRAWS, SummaryTable, diagnostics
 from bnmf.sampler.stores import RunningMoments

@@ -14,8 +14,8 @@ import pandas as pd
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, components, inference_data, new_rows, predictions
-from bnmf.posterior.alignment import Alignment, align
 from bnmf.posterior.base import TRACES, BasePosterior
+from bnmf.posterior.components import Alignment
 from bnmf.posterior.predictions import Entries, NoiseDraws, tiles
 from bnmf.posterior.summary import MIN_DRAWS, posterior_html
 from bnmf.priors.base import Prior
@@ -170,12 +170,7 @@ class Posterior(BasePosterior):
         Parameters
         ----------
         sweep : int
-            Draws up to this sweep, counted from the start of the chains, are left out.
-
-        Returns
-        -------
-        Posterior
-            The later draws; `train_mse` still begins with the first sweep.
+            Draws up to this sweep, counted from the start of the chains, are left out; `train_mse` is kept.
         """
         n_sweeps = self.train_mse.shape[1]
         if not arguments.whole_number(sweep, "sweep", 0) < n_sweeps:
@@ -213,11 +208,6 @@ class Posterior(BasePosterior):
             Meaning of the entries that a sparse X does not store.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the draws. Repeated calls agree by default; None takes other numbers each time.
-
-        Returns
-        -------
-        Posterior
-            With the same Z, and W of these rows.
         """
         data = self._as_data(X, observed=observed, lower=lower, upper=upper, unstored=unstored, empty=True)
         return new_rows.posterior_of(self, data, as_seed(random_state))
@@ -235,12 +225,7 @@ class Posterior(BasePosterior):
         Parameters
         ----------
         rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
-
-        Returns
-        -------
-        ndarray of shape (rows, columns) or (n,)
-            The means.
+            Paired positions of n entries; by default the result is a matrix of all entries.
         """
         if rows is None and columns is None:
             self._require_room(1)
@@ -260,14 +245,9 @@ class Posterior(BasePosterior):
         Parameters
         ----------
         rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
+            As in :meth:`mean`.
         noise : bool, default=True
             Include the variance of the noise (before the cut at the lower bound of the data).
-
-        Returns
-        -------
-        ndarray of shape (rows, columns) or (n,)
-            The standard deviations.
         """
         chosen = self.noise if arguments.flag(noise, "noise") else None
         if rows is None and columns is None:
@@ -291,7 +271,7 @@ class Posterior(BasePosterior):
         q : float or array-like
             Probabilities.
         rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
+            As in :meth:`mean`.
         noise : bool, default=True
             Include the noise.
         random_state : int, RandomState, Generator or None, default=0
@@ -315,7 +295,7 @@ class Posterior(BasePosterior):
     def interval(
         self, prob: float = 0.9, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
     ) -> tuple[Floats, Floats]:
-        """Return the central interval of new data at each entry, or of W Z without `noise`.
+        """Return lower and upper ends of the central interval of new data at each entry, or of W Z without `noise`.
 
         Parameters
         ----------
@@ -323,18 +303,13 @@ class Posterior(BasePosterior):
             Probability of the interval.
         rows, columns, noise, random_state : optional
             As in :meth:`quantile`.
-
-        Returns
-        -------
-        tuple of ndarray
-            Lower and upper ends.
         """
         ends = _ends(arguments.probability(prob, "prob"))
         low, high = self.quantile(ends, rows, columns, noise=noise, random_state=random_state)
         return low, high
 
     def draws_of(self, rows: Any, columns: Any, *, noise: bool = True, random_state: Any = 0) -> Floats:
-        """Return draws of new data at some entries (posterior predictive draws), or of W Z without `noise`.
+        """Return posterior predictive draws (chain, draw, n) of some entries, or draws of W Z without `noise`.
 
         Parameters
         ----------
@@ -342,11 +317,6 @@ class Posterior(BasePosterior):
             Paired positions.
         noise, random_state : optional
             As in :meth:`quantile`.
-
-        Returns
-        -------
-        ndarray of shape (chain, draw, n)
-            The draws.
         """
         rows, columns = arguments.positions(rows, columns, self.shape)
         chosen = self.noise if arguments.flag(noise, "noise") else None
@@ -354,7 +324,9 @@ class Posterior(BasePosterior):
         return draws.reshape(self.n_chains, self.n_draws, -1)
 
     def log_likelihood(self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None) -> Floats:
-        """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
+        """Return the log likelihood (chain, draw, n) of each entry under each draw, as LOO and WAIC need it.
+
+        It is the log density of a value, and the log probability of the interval of an entry between limits.
 
         Parameters
         ----------
@@ -364,11 +336,6 @@ class Posterior(BasePosterior):
             The data there.
         lower, upper : array-like, optional
             Limits of entries that are only known to lie between them, whose value does not count; NaN for others.
-
-        Returns
-        -------
-        ndarray of shape (chain, draw, n)
-            Log densities, and log probabilities of intervals.
         """
         rows, columns = arguments.positions(rows, columns, self.shape)
         given = _given(len(rows), values, lower, upper)
@@ -377,17 +344,12 @@ class Posterior(BasePosterior):
     def log_predictive_density(
         self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None
     ) -> Floats:
-        """Return the log posterior predictive density of each entry.
+        """Return the log posterior predictive density (n,) of each entry, or log probability of its interval.
 
         Parameters
         ----------
         rows, columns, values, lower, upper : array-like
             As in :meth:`log_likelihood`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Log densities, and log probabilities of intervals.
         """
         given = _given(np.size(rows), values, lower, upper)
         return self._of_entries(Entries.log_predictive_density, rows, columns, *given, noise=self.noise, n_arrays=8)
@@ -448,16 +410,7 @@ class Posterior(BasePosterior):
     @cached_property
     def alignment(self) -> Alignment:
         """Order and scale of the components of each draw: matched with the chain that fits best, the largest first."""
-        if self.fitted is not None:
-            return self.fitted.alignment
-        fit = [mse[np.isfinite(mse)][-self.n_draws :].mean() for mse in self.train_mse]
-        # Components are compared in the units of the fit, so that no column dominates by its unit.
-        free = slice(self.n_fixed[0], self.n_components - self.n_fixed[1])
-        scale = 1.0 if self.scale is None else self.scale
-        W, Z = self.W[..., free], self.Z[:, :, free]
-        found = align(W, Z, int(np.argmin(fit)), scale, self.signed)
-        found = found.reordered(np.argsort(-components.sizes(*found.means(W, Z), scale), kind="stable"))
-        return found.among(self.n_components, free) if any(self.n_fixed) else found
+        return components.alignment_of(self) if self.fitted is None else self.fitted.alignment
 
     def factor_means(self) -> tuple[Floats, Floats]:
         """Return the posterior means of the aligned factors, of shape (rows, K) and (K, columns).
