@@ -124,7 +124,7 @@ def test_few_chains_and_draws(posterior):
     assert first.summary().verdict.endswith("Use several chains.")
     assert np.isnan(few.prediction_error())
     assert few.problems() == []
-    assert "3 draws of each chain are too few" in few.summary().verdict
+    assert "3 draws of each chain cannot tell whether the chains agree" in few.summary().verdict
     assert repr(posterior) == "<Posterior of a 6 x 5 matrix, K = 3: 2 chains of 50 draws>"
     assert repr(part(posterior, 1, 1)).endswith(": 1 chain of 1 draw>")
 

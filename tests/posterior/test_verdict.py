@@ -48,7 +48,7 @@ def covered(share, n=1000, **options):
         (0.05, "good", "the chains' predictions agree (Monte Carlo error 5% of the predictive standard deviation)", ""),
         (0.2, "usable", "the chains' predictions nearly agree (Monte Carlo error 20%", "more draws make them more"),
         (0.4, "poor", "the chains' predictions disagree (Monte Carlo error 40%", "continue with `sample_more`"),
-        (math.nan, "unknown", "3 draws of each chain are too few", "take at least 100"),
+        (math.nan, "unknown", "3 draws of each chain cannot tell whether", "take at least 100"),
     ],
 )
 def test_predictions(error, level, words, advice):
@@ -64,15 +64,14 @@ def test_predictions(error, level, words, advice):
     ("agrees", "active", "level", "sentence"),
     [
         ([[1, 1, 1], [1, 0, 1]], (1, 1, 1), "usable", "both chains find 2 of 3 components"),
-        ([[1, 1], [1, 1], [1, 1]], (1, 1), "good", "all 3 chains find all 2 components"),
-        ([[1, 1, 1], [1, 1, 0]], (1, 1, 0), "good", "2 of 3 components stand out from the noise; both chains find th"),
+        ([[1, 1], [1, 1], [1, 1]], (1, 1), "good", "all 3 chains find 2 of 2 components"),
+        ([[1, 1, 1], [1, 1, 0]], (1, 1, 0), "good", "2 of 3 components stand out from the noise; both chains find 2 of"),
         ([[1, 1, 1], [1, 0, 0]], (1, 1, 0), "usable", "2 of 3 components stand out from the noise; both chains find 1"),
         ([[1, 1], [0, 0]], (1, 1), "poor", "both chains find 0 of 2 components"),
-        ([[1, 1], [1, 1]], (0, 0), "poor", "none of 2 components stands out from the noise"),
-        ([[1, 1], [1, 0]], (1, 0), "good", "1 of 2 components stands out from the noise; both chains find it"),
-        ([[1, 1], [0, 1]], (1, 0), "poor", "1 of 2 components stands out from the noise; not both chains find it"),
-        ([[1], [1]], (1,), "good", "both chains find the one component"),
-        ([[1], [1]], (0,), "poor", "the one component does not stand out from the noise"),
+        ([[1, 1], [1, 1]], (0, 0), "poor", "no component stands out from the noise"),
+        ([[1, 1], [1, 0]], (1, 0), "good", "1 of 2 components stands out from the noise; both chains find 1 of these"),
+        ([[1, 1], [0, 1]], (1, 0), "poor", "1 of 2 components stands out from the noise; both chains find 0 of these"),
+        ([[1], [1]], (1,), "good", "both chains find 1 of 1 component"),
         ([[1, 1]], (1, 1), "unknown", "one chain cannot tell"),
     ],
 )  # fmt: skip
