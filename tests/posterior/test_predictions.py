@@ -126,16 +126,14 @@ def test_new_data(tile_bytes, kind, offset):
         np.testing.assert_allclose(found[:, part], quantiles_of(np.maximum(drawn, 0.5)), rtol=2e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_new_data_follow_their_distribution(kind):
-    """At one entry, many times: the law of its noise around each draw of its mean. Also with some of the draws."""
-    posterior, variance, law = posterior_with(kind)
-    rows, columns, chosen = np.full(2000, 3), np.full(2000, 2), np.array([8, 0, 3, 3])
-    found = posterior.entries(rows, columns, posterior.noise).choose(chosen)
-    found = found._replace(products=np.zeros((4, 2000)), lower_bound=-np.inf).draw(np.random.default_rng(6))
-    for draws, draw in zip(found, chosen, strict=True):
-        cdf = law.cdf if posterior.df is None else stats.t(posterior.df.ravel()[draw]).cdf
-        assert_follows(draws / np.sqrt(variance[draw, 3, 2]), cdf)
+def test_new_data_of_some_of_the_draws():
+    """Those of multiple imputations: each has its own mean, variance and degrees of freedom."""
+    posterior, _, _ = posterior_with("t by both, known", lower_bound=0.5)
+    entries, chosen = posterior.entries(ROWS, COLUMNS, posterior.noise), np.array([8, 0, 3, 3])
+    found = entries.choose(chosen).draw(np.random.default_rng(6))
+    noise = np.random.default_rng(6).standard_t(posterior.df.reshape(S, 1)[chosen], size=found.shape)
+    expected = np.maximum((entries.means[chosen] + entries.deviations[chosen] * noise), 0.5)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
