@@ -31,10 +31,24 @@ if TYPE_CHECKING:
 N_MONITORED_PREDICTIONS = 100
 N_MONITORED_COLUMNS = 100
 
-TRACES = (
-    "noise_variance", "log_density", "row_noise", "row_strength", "df", "outlier_share", "rate_W", "rate_Z",
-)  # fmt: skip
-"""Fields with draws of everything but the factors; those that a model does not have are None."""
+AXES = {
+    "W": ("chain", "draw", "row", "component"),
+    "Z": ("chain", "draw", "component", "column"),
+    "noise_variance": ("chain", "draw", "column"),
+    "row_noise": ("chain", "draw", "row"),
+    "row_strength": ("chain", "draw"),
+    "df": ("chain", "draw"),
+    "outlier_share": ("chain", "draw", "column"),
+    "rate_W": ("chain", "draw", "component"),
+    "rate_Z": ("chain", "draw", "component"),
+    "log_density": ("chain", "draw"),
+    "train_mse": ("chain", "sweep"),
+    "noise_factor": ("row", "column"),
+    "offset": ("column",),
+    "scale": ("column",),
+    "row_ids": ("row",),
+}
+"""Axes of the fields that are arrays or None. The last one may be absent, and have length 1 for what all share."""
 
 
 class BasePosterior:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -44,44 +44,34 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
         data = data.shifted(fitted.offset)
     where = find_fitted(ids, fitted.row_ids)
     new = np.flatnonzero(where < 0)
-    W, row_noise, factor = fitted.W, fitted.row_noise, fitted.noise_factor
-    if not np.array_equal(where, np.arange(fitted.shape[0])):  # the fitted rows need no copy
+    fields: dict[str, Any] = {"row_ids": None, "log_density": None}
+    if not np.array_equal(where, np.arange(fitted.shape[0])):  # else the draws need no copy
         memory.warn_if_large(
             8 * fitted.n_chains * fitted.n_draws * data.shape[0] * fitted.n_components,
             f"the draws of W for {data.shape[0]:,} rows",
             "pass fewer rows at a time",
         )
-        W = np.take(W, where, axis=2).astype(np.float64, copy=False)  # new rows follow below
-        row_noise = None if row_noise is None else np.take(row_noise, where, axis=2)
-    if factor is not None and len(factor) > 1:
-        is_new = (where < 0)[:, None]
-        factor = np.where(is_new, np.median(factor, axis=0), factor[where])  # that of a new row is not known
-    if len(new):
+        fields = fitted.taken(where)
+    fields |= {"n_observed": data.n_observed, "row_names": data.row_names, "prior_W": None}
+    result = replace(fitted, **fields)
+    result.fitted = fitted
+    if len(new):  # they have draws of another row so far
         if fitted.prior_W is None:
             raise ValueError("this posterior does not hold the prior of W, which new rows need")
         if fitted.prior_W.is_by_entry:
             raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
         if fitted.n_fixed[1] and np.ptp(fitted.W[0, 0, :, -fitted.n_fixed[1] :], axis=0).any():
             raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
-        of_new = factor if factor is None or len(factor) == 1 else factor[new]
-        given = replace(fitted, noise_factor=of_new)
+        given = fitted
+        if fitted.noise_factor is not None and len(fitted.noise_factor) > 1:  # that of a new row is not known
+            given = replace(fitted, noise_factor=np.median(fitted.noise_factor, axis=0, keepdims=True))
+            fields["noise_factor"][new] = given.noise_factor
         rows = (data.listed() if _is_weighted(given) else data).selected(new)
         limits = None if data.limits is None else data.limits.of_rows(new)
-        W[:, :, new], variances = draw(rows, ids[new], given, seed, limits)
-        if row_noise is not None:
-            row_noise[:, :, new] = variances
-    result = replace(
-        fitted,
-        W=W,
-        row_noise=row_noise,
-        noise_factor=factor,
-        n_observed=data.n_observed,
-        row_names=data.row_names,
-        prior_W=None,
-        row_ids=None,
-        log_density=None,
-    )
-    result.fitted = fitted
+        result.W = result.W.astype(np.float64, copy=False)
+        result.W[:, :, new], variances = draw(rows, ids[new], given, seed, limits)
+        if result.row_noise is not None:
+            result.row_noise[:, :, new] = variances
     return result
 
 

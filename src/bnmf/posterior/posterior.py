@@ -14,7 +14,7 @@ import pandas as pd
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, components, inference_data, new_rows, predictions
-from bnmf.posterior.base import TRACES, BasePosterior
+from bnmf.posterior.base import AXES, BasePosterior
 from bnmf.posterior.components import Alignment
 from bnmf.posterior.predictions import Entries, NoiseDraws, tiles
 from bnmf.posterior.summary import MIN_DRAWS, posterior_html
@@ -134,22 +134,23 @@ class Posterior(BasePosterior):
 
     def subset(self, rows: Indices, columns: Indices) -> Self:
         """Return the posterior of the entries in some rows and columns, for their predictions."""
-        return replace(
-            self,
-            W=_taken(self.W, rows, 2),
-            Z=_taken(self.Z, columns, 3),
-            noise_variance=_taken(self.noise_variance, columns, 2),
-            row_noise=_taken(self.row_noise, rows, 2),
-            noise_factor=_taken(_taken(self.noise_factor, rows, 0), columns, 1),
-            outlier_share=_taken(self.outlier_share, columns, 2),
-            offset=_taken(self.offset, columns, 0),
-            scale=_taken(self.scale, columns, 0),
-            row_names=None if self.row_names is None else self.row_names[rows],
-            column_names=None if self.column_names is None else self.column_names[columns],
-            prior_W=None,
-            row_ids=None,
-            log_density=None,
-        )
+        parts = self.taken(rows, columns) | {"prior_W": None}
+        for name, chosen in (("row_names", rows), ("column_names", columns)):
+            names = getattr(self, name)
+            parts[name] = None if names is None else names[chosen]
+        return replace(self, **parts)
+
+    def taken(self, rows: Indices, columns: Indices | None = None) -> dict[str, Any]:
+        """Return the fields that are arrays for some rows and columns, without what belongs to all rows."""
+        found: dict[str, Any] = {"row_ids": None, "log_density": None}
+        for name, axes in AXES.items():
+            part = found.get(name, getattr(self, name))
+            for kind, chosen, size in (("row", rows, self.shape[0]), ("column", columns, self.shape[1])):
+                axis = axes.index(kind) if kind in axes else len(axes)
+                if part is not None and chosen is not None and part.shape[axis : axis + 1] == (size,):
+                    part = np.take(part, chosen, axis)
+            found[name] = part
+        return found
 
     def __repr__(self) -> str:
         return (
@@ -176,7 +177,7 @@ class Posterior(BasePosterior):
         if not arguments.whole_number(sweep, "sweep", 0) < n_sweeps:
             raise ValueError(f"sweep must be at least 0 and less than the number of sweeps, {n_sweeps}, got {sweep}")
         first = self.n_draws - min((n_sweeps - int(sweep) - 1) // self.thinning + 1, self.n_draws)
-        drawn = {name: getattr(self, name) for name in ("W", "Z", *TRACES)}
+        drawn = {name: getattr(self, name) for name, axes in AXES.items() if "draw" in axes}
         later = {name: draws[:, first:] for name, draws in drawn.items() if draws is not None}
         result = replace(self, **later)
         result.fitted = None if self.fitted is None else self.fitted.after(sweep)
@@ -569,9 +570,3 @@ def _given(n_entries: int, values: Any, lower: Any, upper: Any) -> list[Floats]:
         if numbers.shape != (n_entries,):
             raise ValueError(f"{name} must be as many as rows and columns, {n_entries}, got shape {numbers.shape}")
     return list(found.values())
-
-
-def _taken(array: Any, chosen: Indices, axis: int) -> Any:
-    """Return a part of an array along an axis; one without that axis, or of length 1 there, is the same for all."""
-    is_common = array is None or array.ndim <= axis or array.shape[axis] == 1
-    return array if is_common else np.take(array, chosen, axis)
