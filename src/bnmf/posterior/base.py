@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -57,18 +58,20 @@ class BasePosterior:
     noise_variance: Floats
     log_density: Floats | None
     train_mse: Floats
-    n_observed: int
     column_names: pd.Index | None
     offset: Floats | None
     lower_bound: float
-    scale: Floats | None
     n_fixed: tuple[int, int]
-    signed: tuple[bool, bool]
     notes: tuple[Finding, ...] = ()
     thinning: int
     calibration: Calibration | None
     row_noise: Floats | None = None
     noise_factor: Floats | None = None
+    # Methods of both:
+    mean: Callable[..., Floats]
+    mean_of_rows: Callable[[slice], Floats]
+    mean_between: Callable[..., Floats]
+    prediction_error: Callable[[], float]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -108,11 +111,10 @@ class BasePosterior:
         noise = self.noise
         return noise if np.isfinite(noise.law.variance).all() else replace(noise, law=Law())
 
-    def _offset(self, columns: Indices | None = None) -> Any:
-        """Return the offset added to W Z, in all columns or at some positions."""
-        if self.offset is None:
-            return 0.0
-        return self.offset if columns is None else self.offset[columns]
+    @property
+    def _offset(self) -> Floats | float:
+        """What is added to W Z in each column."""
+        return 0.0 if self.offset is None else self.offset
 
     @cached_property
     def monitored(self) -> tuple[Indices, Indices]:
@@ -121,10 +123,6 @@ class BasePosterior:
         entries = np.random.default_rng(0).choice(self.shape[0] * self.shape[1], size, replace=False)
         rows, columns = np.divmod(np.sort(entries), self.shape[1])
         return rows, columns
-
-    def prediction_error(self) -> float:
-        """Return the Monte Carlo error of predictions."""
-        raise NotImplementedError
 
     def component_matches(self) -> tuple[Bools, Bools] | None:
         """Return which components are active, and on which all chains agree; None without draws."""
@@ -161,18 +159,6 @@ class BasePosterior:
         return table
 
     # --- the data with missing entries, and entries between limits, replaced by their means
-
-    def mean(self, rows: Any = None, columns: Any = None) -> Floats:
-        """Return the posterior mean of W Z."""
-        raise NotImplementedError
-
-    def mean_of_rows(self, rows: slice) -> Floats:
-        """Return the posterior mean of W Z for a range of rows."""
-        raise NotImplementedError
-
-    def mean_between(self, rows: Any, columns: Any, lower: Floats, upper: Floats) -> Floats:
-        """Return the means (n,) of fitted entries that lie between limits."""
-        raise NotImplementedError
 
     def completed(self, data: ObservedMatrix, out: Any = None) -> Any:
         """Return the completed matrix: `out` if it is given, else a DataFrame if the rows have names, else an array."""
@@ -219,6 +205,7 @@ class Moments(BasePosterior):
 
     log_density: Floats
     scale: Floats
+    signed: tuple[bool, bool]
 
     def __init__(self, W: RunningMoments, Z: RunningMoments, prediction: RunningMoments, **fields: Any) -> None:
         vars(self).update(fields)
@@ -254,7 +241,7 @@ class Moments(BasePosterior):
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows."""
-        return np.maximum(self._prediction.mean[:, rows].mean(axis=0) + self._offset(), self.lower_bound)
+        return np.maximum(self._prediction.mean[:, rows].mean(axis=0) + self._offset, self.lower_bound)
 
     def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
         """Return the posterior mean of W Z, cut at the limits: the mean of a value between them needs the draws."""
@@ -277,7 +264,7 @@ class Moments(BasePosterior):
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
         """Return the central interval of each entry in the normal approximation: only two moments are known."""
         half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(noise=noise)
-        mean = self._prediction.mean.mean(axis=0) + self._offset()
+        mean = self._prediction.mean.mean(axis=0) + self._offset
         return np.maximum(mean - half, self.lower_bound), np.maximum(mean + half, self.lower_bound)
 
     def prediction_error(self) -> float:

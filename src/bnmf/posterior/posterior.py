@@ -238,7 +238,7 @@ class Posterior(BasePosterior):
         if not isinstance(rows, slice):
             raise TypeError(f"rows must be a slice, got {rows!r:.80}")
         W, Z, _ = self.flat
-        return np.maximum(predictions.mean(W[:, rows], Z) + self._offset(), self.lower_bound)
+        return np.maximum(predictions.mean(W[:, rows], Z) + self._offset, self.lower_bound)
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = True) -> Floats:
         """Return the standard deviation of new data at each entry, or of W Z without `noise`.
@@ -288,7 +288,7 @@ class Posterior(BasePosterior):
         if rows is None and columns is None:
             self._require_room(len(probabilities))
             W, Z, _ = self.flat
-            found = predictions.quantiles(W, Z, chosen, probabilities, self._offset(), self.lower_bound, rng)
+            found = predictions.quantiles(W, Z, chosen, probabilities, self._offset, self.lower_bound, rng)
         else:
             found = self._of_entries(lambda some: some.quantiles(probabilities, rng), rows, columns, noise=chosen)
         return found[0] if np.ndim(q) == 0 else found
@@ -374,7 +374,7 @@ class Posterior(BasePosterior):
     def entries(self, rows: Indices, columns: Indices, noise: NoiseDraws | None) -> Entries:
         """Return the draws of the entries at paired positions, with or without the noise around them."""
         W, Z, _ = self.flat
-        offset = np.zeros(len(rows)) if self.offset is None else self.offset[columns]
+        offset = np.broadcast_to(self._offset, self.shape[1])[columns]
         found = Entries(predictions.products(W, Z, rows, columns), offset, self.lower_bound)
         if noise is None:
             return found
