@@ -188,24 +188,6 @@ def test_rows_of_the_fit_keep_their_draws_noise_and_factors(posterior):
     np.testing.assert_array_equal(same.noise_factor, factor[:1])
 
 
-@pytest.mark.parametrize("df", [None, 4.0])
-def test_new_rows_have_the_noise_that_is_known(posterior, df):
-    """A factor of 3 for all entries is a variance 9 times as large, draw for draw; a column may have its own."""
-    X = np.random.default_rng(4).exponential(size=(4, 5))
-    X[1, 2] = X[2] = np.nan
-    given = replace(posterior, prior_W=L1(1.0), df=None if df is None else np.full((2, 50), df))
-    variance = given.noise_variance
-    factor = np.array([[0.2, 3.0, 1.0, 0.7, 5.0]])
-    for known, other in ((np.full((1, 5), 3.0), 9.0 * variance), (factor, variance[:, :, None] * factor[0] ** 2)):
-        found = replace(given, noise_factor=known).posterior_of(X)
-        # Variances by column enter in the same form as factors of entries, if that form is asked for.
-        expected = replace(given, noise_variance=other, noise_factor=np.ones((1, 5))).posterior_of(X)
-        np.testing.assert_allclose(found.W, expected.W, rtol=1e-8)
-        np.testing.assert_allclose(found.std(noise=True), expected.std(noise=True), rtol=1e-8)
-    plain = given.posterior_of(X)
-    assert not np.allclose(found.W[:, :, 0], plain.W[:, :, 0], rtol=1e-3)
-
-
 # --- burn-in chosen afterwards
 
 
