@@ -52,6 +52,18 @@ AXES = {
 """Axes of the fields that are arrays or None. The last one may be absent, and have length 1 for what all share."""
 
 
+def taken(posterior: Any, rows: Indices, columns: Indices | None = None) -> dict[str, Any]:
+    """Return the arrays of a posterior for some rows and columns, without those that belong to all rows."""
+    chosen, found = {"row": (rows, posterior.shape[0]), "column": (columns, posterior.shape[1])}, {}
+    for name, axes in AXES.items():
+        found[name] = getattr(posterior, name)
+        for axis, kind in enumerate(axes[: np.ndim(found[name])]):
+            indices, size = chosen.get(kind, (None, 0))
+            if indices is not None and found[name].shape[axis] == size:
+                found[name] = np.take(found[name], indices, axis)
+    return found | {"row_ids": None, "log_density": None}
+
+
 class BasePosterior:
     """What posteriors with draws and without have in common; :class:`bnmf.Posterior` describes the fields."""
 
@@ -110,6 +122,10 @@ class BasePosterior:
         """The noise, or that of its scale where the variance is infinite, so that errors in its unit are not zero."""
         noise = self.noise
         return noise if np.isfinite(noise.law.variance).all() else replace(noise, law=Law())
+
+    def _noise_if(self, wanted: Any) -> NoiseDraws | None:
+        """Return the noise if it is wanted."""
+        return self.noise if arguments.flag(wanted, "noise") else None
 
     @property
     def _offset(self) -> Floats | float:
@@ -249,7 +265,7 @@ class Moments(BasePosterior):
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = True) -> Floats:
         """Return the standard deviation of new data at each entry, or of W Z without `noise`."""
-        return self._at(self._std(self.noise if arguments.flag(noise, "noise") else None), rows, columns)
+        return self._at(self._std(self._noise_if(noise)), rows, columns)
 
     def _at(self, numbers: Floats, rows: Any, columns: Any) -> Floats:
         """Return the numbers at paired positions, all by default."""

@@ -17,7 +17,7 @@ from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
 from bnmf.model.noise import Law, NoiseState
-from bnmf.posterior.base import Moments
+from bnmf.posterior.base import Moments, taken
 from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, Stream
 from bnmf.sampler.threads import Workers
 from bnmf.utils import memory
@@ -51,7 +51,7 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
             f"the draws of W for {data.shape[0]:,} rows",
             "pass fewer rows at a time",
         )
-        fields = fitted.taken(where)
+        fields = taken(fitted, where)
     fields |= {"n_observed": data.n_observed, "row_names": data.row_names, "prior_W": None}
     result = replace(fitted, **fields)
     result.fitted = fitted

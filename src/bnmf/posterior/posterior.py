@@ -14,7 +14,7 @@ import pandas as pd
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, components, inference_data, new_rows, predictions
-from bnmf.posterior.base import AXES, BasePosterior
+from bnmf.posterior.base import AXES, BasePosterior, taken
 from bnmf.posterior.components import Alignment
 from bnmf.posterior.predictions import Entries, NoiseDraws, tiles
 from bnmf.posterior.summary import MIN_DRAWS, posterior_html
@@ -134,23 +134,11 @@ class Posterior(BasePosterior):
 
     def subset(self, rows: Indices, columns: Indices) -> Self:
         """Return the posterior of the entries in some rows and columns, for their predictions."""
-        parts = self.taken(rows, columns) | {"prior_W": None}
+        parts = taken(self, rows, columns) | {"prior_W": None}
         for name, chosen in (("row_names", rows), ("column_names", columns)):
             names = getattr(self, name)
             parts[name] = None if names is None else names[chosen]
         return replace(self, **parts)
-
-    def taken(self, rows: Indices, columns: Indices | None = None) -> dict[str, Any]:
-        """Return the fields that are arrays for some rows and columns, without what belongs to all rows."""
-        found: dict[str, Any] = {"row_ids": None, "log_density": None}
-        for name, axes in AXES.items():
-            part = found.get(name, getattr(self, name))
-            for kind, chosen, size in (("row", rows, self.shape[0]), ("column", columns, self.shape[1])):
-                axis = axes.index(kind) if kind in axes else len(axes)
-                if part is not None and chosen is not None and part.shape[axis : axis + 1] == (size,):
-                    part = np.take(part, chosen, axis)
-            found[name] = part
-        return found
 
     def __repr__(self) -> str:
         return (
@@ -250,7 +238,7 @@ class Posterior(BasePosterior):
         noise : bool, default=True
             Include the variance of the noise (before the cut at the lower bound of the data).
         """
-        chosen = self.noise if arguments.flag(noise, "noise") else None
+        chosen = self._noise_if(noise)
         if rows is None and columns is None:
             self._require_room(2)
             return predictions.std(*self.flat[:2], chosen)
@@ -284,7 +272,7 @@ class Posterior(BasePosterior):
             The quantiles; without the leading axis if q is a number.
         """
         probabilities, rng = arguments.probabilities(q, "q"), as_generator(random_state)
-        chosen = self.noise if arguments.flag(noise, "noise") else None
+        chosen = self._noise_if(noise)
         if rows is None and columns is None:
             self._require_room(len(probabilities))
             W, Z, _ = self.flat
@@ -320,7 +308,7 @@ class Posterior(BasePosterior):
             As in :meth:`quantile`.
         """
         rows, columns = arguments.positions(rows, columns, self.shape)
-        chosen = self.noise if arguments.flag(noise, "noise") else None
+        chosen = self._noise_if(noise)
         draws = self.entries(rows, columns, chosen).draw(as_generator(random_state))
         return draws.reshape(self.n_chains, self.n_draws, -1)
 
@@ -371,9 +359,9 @@ class Posterior(BasePosterior):
         low, high = self._of_entries(ends, rows, columns, lower, upper, noise=self.noise, n_arrays=8)
         return low, high
 
-    def entries(self, rows: Indices, columns: Indices, noise: NoiseDraws | None) -> Entries:
+    def entries(self, rows: Indices, columns: Indices, noise: NoiseDraws | None, flat: Any = None) -> Entries:
         """Return the draws of the entries at paired positions, with or without the noise around them."""
-        W, Z, _ = self.flat
+        W, Z, _ = self.flat if flat is None else flat
         offset = np.broadcast_to(self._offset, self.shape[1])[columns]
         found = Entries(predictions.products(W, Z, rows, columns), offset, self.lower_bound)
         if noise is None:
@@ -391,9 +379,11 @@ class Posterior(BasePosterior):
     ) -> Floats:
         """Return what a function gives for entries and their numbers, for so many at a time that their draws fit."""
         rows, columns = arguments.positions(rows, columns, self.shape)
+        flat = self.flat  # a copy if draws were cut off
         found = []
-        for part in list(tiles(len(rows), 8 * n_arrays * self.n_chains * self.n_draws)) or [slice(0)]:
-            entries = self.entries(rows[part], columns[part], noise)
+        parts = list(tiles(len(rows), 8 * n_arrays * self.n_chains * self.n_draws))
+        for part in parts or [slice(0)]:  # an empty part of no entries
+            entries = self.entries(rows[part], columns[part], noise, flat)
             found.append(function(entries, *(each[part] for each in numbers)))
         return np.concatenate(found, axis=-1)
 
