@@ -22,7 +22,7 @@ from pandas.api import types
 from scipy.special import ndtri
 
 from bnmf.posterior.posterior import Posterior
-from bnmf.posterior.predictions import Entries, tiles
+from bnmf.posterior.predictions import Entries, quantiles_of, tiles
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
 
 KINDS = ("number", "nonnegative", "whole", "ordered", "binary", "categorical")
@@ -58,23 +58,18 @@ class Draws:
 
     def mean(self) -> Floats:
         """Return the mean (n,) of the first latent column."""
-        at = self.rows, self._columns()
-        return self.posterior.mean(*at) if self.limits is None else self.posterior.mean_between(*at, *self.limits)
+        return self.at().mean() if self.limits is None else self.at().mean_between(*self.limits)
 
     def interval(self, prob: float) -> tuple[Floats, Floats]:
         """Return the central interval (n,) of the first latent column, noise included."""
-        at = self.rows, self._columns()
-        if self.limits is None:
-            return self.posterior.interval(prob, *at)
-        return self.posterior.interval_between(prob, *at, *self.limits)
-
-    def _columns(self, latent: int = 0) -> Indices:
-        return np.full(len(self.rows), self.first + latent)
+        tail = 0.5 * (1.0 - prob)
+        low, high = quantiles_of(self.drawn(np.random.default_rng(0)), np.array([tail, 1.0 - tail]))
+        return low, high
 
     def at(self, latent: int = 0) -> Entries:
         """Return the draws of a latent column."""
-        posterior = self.posterior
-        return posterior.entries(self.rows, self._columns(latent), posterior.noise).choose(self.chosen)
+        columns = np.full(len(self.rows), self.first + latent)
+        return self.posterior.entries(self.rows, columns, self.posterior.noise).choose(self.chosen)
 
     def below(self, cuts: Floats, latent: int = 0) -> Iterator[Floats]:
         """Yield the probability (S, n) that a latent number is below each cut point."""

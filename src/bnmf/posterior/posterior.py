@@ -16,7 +16,7 @@ from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, components, inference_data, new_rows, predictions
 from bnmf.posterior.base import AXES, BasePosterior, taken
 from bnmf.posterior.components import Alignment
-from bnmf.posterior.predictions import Entries, NoiseDraws, tiles
+from bnmf.posterior.predictions import Entries, NoiseDraws, quantiles_of, tiles
 from bnmf.posterior.summary import MIN_DRAWS, posterior_html
 from bnmf.priors.base import Prior
 from bnmf.sampler.until_converged import monte_carlo_error
@@ -278,7 +278,11 @@ class Posterior(BasePosterior):
             W, Z, _ = self.flat
             found = predictions.quantiles(W, Z, chosen, probabilities, self._offset, self.lower_bound, rng)
         else:
-            found = self._of_entries(lambda some: some.quantiles(probabilities, rng), rows, columns, noise=chosen)
+
+            def of_part(entries: Entries) -> Floats:
+                return quantiles_of(entries.draw(rng), probabilities)
+
+            found = self._of_entries(of_part, rows, columns, noise=chosen)
         return found[0] if np.ndim(q) == 0 else found
 
     def interval(
@@ -293,8 +297,8 @@ class Posterior(BasePosterior):
         rows, columns, noise, random_state : optional
             As in :meth:`quantile`.
         """
-        ends = _ends(arguments.probability(prob, "prob"))
-        low, high = self.quantile(ends, rows, columns, noise=noise, random_state=random_state)
+        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
+        low, high = self.quantile([tail, 1.0 - tail], rows, columns, noise=noise, random_state=random_state)
         return low, high
 
     def draws_of(self, rows: Any, columns: Any, *, noise: bool = True, random_state: Any = 0) -> Floats:
@@ -346,18 +350,6 @@ class Posterior(BasePosterior):
     def mean_between(self, rows: Any, columns: Any, lower: Floats, upper: Floats) -> Floats:
         """Return the means (n,) of fitted entries that lie between limits, one of which may be infinite."""
         return self._of_entries(Entries.mean_between, rows, columns, lower, upper, noise=self.noise, n_arrays=8)
-
-    def interval_between(
-        self, prob: float, rows: Any, columns: Any, lower: Floats, upper: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return the central intervals of fitted entries that lie between limits, one of which may be infinite."""
-        rng = np.random.default_rng(0)
-
-        def ends(some: Entries, *limits: Floats) -> Floats:
-            return some.quantiles(_ends(prob), rng, *limits)
-
-        low, high = self._of_entries(ends, rows, columns, lower, upper, noise=self.noise, n_arrays=8)
-        return low, high
 
     def entries(self, rows: Indices, columns: Indices, noise: NoiseDraws | None, flat: Any = None) -> Entries:
         """Return the draws of the entries at paired positions, with or without the noise around them."""
@@ -541,12 +533,6 @@ class Posterior(BasePosterior):
                 )
         memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "take fewer of them with `after`")
         return inference_data.convert(self, data, max_entries)
-
-
-def _ends(prob: float) -> Floats:
-    """Return the probabilities of the ends of a central interval."""
-    tail = 0.5 * (1.0 - prob)
-    return np.array([tail, 1.0 - tail])
 
 
 def _given(n_entries: int, values: Any, lower: Any, upper: Any) -> list[Floats]:

@@ -219,10 +219,6 @@ class Entries(NamedTuple):
         drawn = self.means + self.deviations * self.law.draw_between(low, high, rng)
         return np.clip(np.maximum(drawn, self.lower_bound), *limits)
 
-    def quantiles(self, probabilities: Floats, rng: np.random.Generator, *limits: Floats) -> Floats:
-        """Return quantiles (probability, n) of new data, which may be known to lie between limits."""
-        return quantiles_of(self.draw(rng, *limits), probabilities)
-
     def mean_between(self, lower: Floats, upper: Floats) -> Floats:
         """Return the mean (n,) of new data that are known to lie between limits."""
         start = np.clip(self.lower_bound, lower, upper)
