@@ -207,7 +207,9 @@ class Entries(NamedTuple):
     def variance(self) -> Floats:
         """Return the variance (n,) over the draws, and of the noise."""
         variance = self.products.var(axis=0)
-        return variance if self.deviations is None else variance + (self.deviations**2 * self.law.variance).mean(axis=0)
+        if self.deviations is not None:
+            variance += (self.deviations**2 * self.law.variance).mean(axis=0)
+        return variance
 
     def draw(self, rng: np.random.Generator, *limits: Floats) -> Floats:
         """Draw new data (S, n), which may be known to lie between a lower and an upper limit."""
