@@ -10,7 +10,6 @@ from scipy import stats
 from bnmf import BayesianNMF, NMFImputer, Posterior
 from bnmf.columns import Categorical, Draws, Number, Ordered, kind_of, learn
 from bnmf.imputer import ANY_TABLE
-from bnmf.model.noise import Law
 from tests.statistical.checks import P_VALUE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -47,7 +46,7 @@ def test_ordered_categories_are_intervals_between_cut_points(df):
     column = Ordered.learn("c", categories, *all_known(["mid", "low", "mid", "high"] * 25))
     np.testing.assert_allclose(stats.norm.cdf(column.cuts), [0.25, 0.75], atol=0.01)
     draws = draws_of([[-1.0], [0.2], [1.5]], df=df)
-    found, (means, _, _) = column.probabilities(draws), draws.at()
+    found, means = column.probabilities(draws), draws.at().means
     law = stats.norm if df is None else stats.t(df)
     below = np.stack([law.cdf((cut - means) / 0.7).mean(axis=0) for cut in column.cuts], axis=1)
     np.testing.assert_allclose(found, np.diff(np.pad(below, ((0, 0), (1, 1)), constant_values=(0, 1))), atol=1e-12)
@@ -72,7 +71,7 @@ def test_categories_without_an_order_are_decided_one_after_the_other():
     draws = draws_of([[0.8, 0.0], [-0.5, 1.0], [-0.5, -1.5]])
     found = column.probabilities(draws)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
-    yes = stats.norm.sf((first - draws.at(0)[0]) / 0.7).mean(axis=0)
+    yes = stats.norm.sf((first - draws.at(0).means) / 0.7).mean(axis=0)
     np.testing.assert_allclose(found[:, 0], yes, atol=1e-12)
     assert column.predict(draws).tolist() == ["a", "b", "c"]
     assert_same_law(column.draw(draws, np.random.default_rng(1)), column.categories, found)
@@ -123,9 +122,8 @@ def test_any_latent_number_between_the_limits_is_the_value(column):
         for toward in (1e-9, 0.5, 1.0 - 1e-9):
             low, high = np.maximum(latent.lower, -9.0), np.minimum(latent.upper, 9.0)
             inside = np.where(np.isnan(low), 9.0, low + toward * (high - low))
-            draws = draws_of(inside)
-            draws.at = lambda at=0, inside=inside: (inside[:, at][None], np.full((1, 1), 1e-300), Law())
-            draws.shape = 1, len(values)
+            draws = draws_of(inside, deviation=1e-150)
+            draws.posterior.W, draws.chosen = np.broadcast_to(inside, draws.posterior.W.shape), slice(1)
             np.testing.assert_array_equal(learned.draw(draws, np.random.default_rng(0))[0].tolist(), values)
 
 

@@ -13,7 +13,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,9 +21,8 @@ import pandas as pd
 from pandas.api import types
 from scipy.special import ndtri
 
-from bnmf.model.noise import Law
 from bnmf.posterior.posterior import Posterior
-from bnmf.posterior.predictions import tiles
+from bnmf.posterior.predictions import Entries, quantiles_of, tiles
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints
 
 KINDS = ("number", "nonnegative", "whole", "ordered", "binary", "categorical")
@@ -52,51 +50,36 @@ class Draws:
     chosen: Any = ...  # all draws
     limits: tuple[Floats, Floats] | None = None  # between which the numbers lie; one of a pair may be infinite
 
-    @cached_property
-    def _noise(self) -> Any:
-        return self.posterior.flat[2].choose(self.chosen)
-
-    @cached_property
+    @property
     def shape(self) -> tuple[int, int]:
         """Number of draws, and of rows."""
-        return len(self._noise.column), len(self.rows)
+        n_draws = self.posterior.n_chains * self.posterior.n_draws
+        return len(np.arange(n_draws)[self.chosen]), len(self.rows)
 
     def mean(self) -> Floats:
         """Return the mean (n,) of the first latent column."""
-        at = self.rows, self._columns()
-        return self.posterior.mean(*at) if self.limits is None else self.posterior.mean_between(*at, *self.limits)
+        return self.at().mean() if self.limits is None else self.at().mean_between(*self.limits)
 
     def interval(self, prob: float) -> tuple[Floats, Floats]:
         """Return the central interval (n,) of the first latent column, noise included."""
-        at = self.rows, self._columns()
-        if self.limits is None:
-            return self.posterior.interval(prob, *at)
-        return self.posterior.interval_between(prob, *at, *self.limits)
+        tail = 0.5 * (1.0 - prob)
+        low, high = quantiles_of(self.drawn(np.random.default_rng(0)), np.array([tail, 1.0 - tail]))
+        return low, high
 
-    def _columns(self, latent: int = 0) -> Indices:
-        return np.full(len(self.rows), self.first + latent)
-
-    def at(self, latent: int = 0) -> tuple[Floats, Floats, Law]:
-        """Return means (S, n), standard deviations (S, 1 or n) and the law of the noise of a latent column."""
-        at = self.rows, self._columns(latent)
-        means = self.posterior.draws_of(*at, noise=False).reshape(-1, len(self.rows))
-        return means[self.chosen], np.sqrt(self._noise.at(*at)), self._noise.law.at(at[1])
+    def at(self, latent: int = 0) -> Entries:
+        """Return the draws of a latent column."""
+        columns = np.full(len(self.rows), self.first + latent)
+        return self.posterior.entries(self.rows, columns, self.posterior.noise).choose(self.chosen)
 
     def below(self, cuts: Floats, latent: int = 0) -> Iterator[Floats]:
         """Yield the probability (S, n) that a latent number is below each cut point."""
-        means, deviations, law = self.at(latent)
+        entries = self.at(latent)
         for cut in cuts:
-            high = (cut - means) / deviations
-            yield np.exp(law.log_probability(np.full_like(high, -np.inf), high))
+            yield np.exp(entries.log_probability(-np.inf, cut))
 
     def drawn(self, rng: np.random.Generator, latent: int = 0) -> Floats:
         """Draw latent numbers (S, n) with their noise, between the limits if there are any."""
-        means, deviations, law = self.at(latent)
-        if self.limits is None:
-            return np.maximum(means + deviations * law.draw(means.shape, rng), self.posterior.lower_bound)
-        low, high = ((limit - means) / deviations for limit in self.limits)
-        drawn = means + deviations * law.draw_between(low, high, rng)
-        return np.clip(np.maximum(drawn, self.posterior.lower_bound), *self.limits)
+        return self.at(latent).draw(rng, *(self.limits or ()))
 
 
 def bytes_of_draws(posterior: Posterior) -> int:
@@ -157,7 +140,8 @@ class Number:
         """Return the mean of the values."""
         if draws.limits is not None or (self.low == -np.inf and self.high == np.inf):
             return self.valid(draws.mean())
-        means, deviations, law = draws.at()
+        entries = draws.at()
+        means, deviations, law = entries.means, entries.deviations, entries.law
         low, high = (np.broadcast_to((end - means) / deviations, means.shape) for end in (self.low, self.high))
         infinite, mean, inside = np.full_like(means, np.inf), np.zeros_like(means), np.ones_like(means)
         for bound, ends in ((self.low, (-infinite, low)), (self.high, (high, infinite))):

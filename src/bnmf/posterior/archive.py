@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bnmf.posterior.base import TRACES
+from bnmf.posterior.base import AXES
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.verdict import Finding
 from bnmf.priors.names import from_record, to_record
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior
 
 KIND, FORMAT = "bnmf posterior", 8
-ARRAYS = ("W", "Z", "train_mse", *TRACES, "noise_factor", "offset", "scale", "row_ids")
-"""Fields that are arrays, or None."""
 
 
 class PosteriorFileError(ValueError):
@@ -36,7 +34,7 @@ class PosteriorFileError(ValueError):
 
 def save(path: str | os.PathLike[str], draws: Posterior) -> None:
     """Write draws to a file, replacing an existing one only when the new one is complete."""
-    arrays = {name: np.asarray(getattr(draws, name)) for name in ARRAYS if getattr(draws, name) is not None}
+    arrays = {name: np.asarray(getattr(draws, name)) for name in AXES if getattr(draws, name) is not None}
     if draws.calibration is not None:
         arrays["calibration"] = draws.calibration.to_array()
     header = {

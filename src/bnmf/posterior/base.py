@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from scipy.stats import norm
 
+from bnmf.data.observed import ObservedMatrix
+from bnmf.data.views import places_in
 from bnmf.model.noise import Law
-from bnmf.posterior import predictions, verdict
-from bnmf.posterior.alignment import column_sizes
-from bnmf.posterior.components import sizes
+from bnmf.posterior import verdict
+from bnmf.posterior.components import column_sizes, sizes
 from bnmf.posterior.predictions import NoiseDraws
 from bnmf.posterior.summary import MIN_DRAWS, SummaryTable, diagnostics
 from bnmf.sampler.stores import RunningMoments
 from bnmf.sampler.until_converged import standard_error
-from bnmf.utils import arguments
+from bnmf.utils import arguments, memory
 from bnmf.utils.typing import Array, Bools, Floats, Indices
 
 if TYPE_CHECKING:
@@ -29,30 +32,58 @@ if TYPE_CHECKING:
 N_MONITORED_PREDICTIONS = 100
 N_MONITORED_COLUMNS = 100
 
-TRACES = (
-    "noise_variance", "log_density", "row_noise", "row_strength", "df", "outlier_share", "rate_W", "rate_Z",
-)  # fmt: skip
-"""Fields with draws of everything but the factors; those that a model does not have are None."""
+AXES = {
+    "W": ("chain", "draw", "row", "component"),
+    "Z": ("chain", "draw", "component", "column"),
+    "noise_variance": ("chain", "draw", "column"),
+    "row_noise": ("chain", "draw", "row"),
+    "row_strength": ("chain", "draw"),
+    "df": ("chain", "draw"),
+    "outlier_share": ("chain", "draw", "column"),
+    "rate_W": ("chain", "draw", "component"),
+    "rate_Z": ("chain", "draw", "component"),
+    "log_density": ("chain", "draw"),
+    "train_mse": ("chain", "sweep"),
+    "noise_factor": ("row", "column"),
+    "offset": ("column",),
+    "scale": ("column",),
+    "row_ids": ("row",),
+}
+"""Axes of the fields that are arrays or None. The last one may be absent, and have length 1 for what all share."""
+
+
+def taken(posterior: Any, rows: Indices, columns: Indices | None = None) -> dict[str, Any]:
+    """Return the arrays of a posterior for some rows and columns, without those that belong to all rows."""
+    chosen, found = {"row": (rows, posterior.shape[0]), "column": (columns, posterior.shape[1])}, {}
+    for name, axes in AXES.items():
+        found[name] = getattr(posterior, name)
+        for axis, kind in enumerate(axes[: np.ndim(found[name])]):
+            indices, size = chosen.get(kind, (None, 0))
+            if indices is not None and found[name].shape[axis] == size:
+                found[name] = np.take(found[name], indices, axis)
+    return found | {"row_ids": None, "log_density": None}
 
 
 class BasePosterior:
-    """Noise and convergence of a posterior, with draws or without; :class:`bnmf.Posterior` describes the fields."""
+    """What posteriors with draws and without have in common; :class:`bnmf.Posterior` describes the fields."""
 
     noise_variance: Floats
     log_density: Floats | None
     train_mse: Floats
-    n_observed: int
     column_names: pd.Index | None
     offset: Floats | None
     lower_bound: float
-    scale: Floats | None
     n_fixed: tuple[int, int]
-    signed: tuple[bool, bool]
     notes: tuple[Finding, ...] = ()
     thinning: int
     calibration: Calibration | None
     row_noise: Floats | None = None
     noise_factor: Floats | None = None
+    # Methods of both:
+    mean: Callable[..., Floats]
+    mean_of_rows: Callable[[slice], Floats]
+    mean_between: Callable[..., Floats]
+    prediction_error: Callable[[], float]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -92,11 +123,14 @@ class BasePosterior:
         noise = self.noise
         return noise if np.isfinite(noise.law.variance).all() else replace(noise, law=Law())
 
-    def _offset(self, columns: Indices | None = None) -> Any:
-        """Return the offset added to W Z, in all columns or at some positions."""
-        if self.offset is None:
-            return 0.0
-        return self.offset if columns is None else self.offset[columns]
+    def _noise_if(self, wanted: Any) -> NoiseDraws | None:
+        """Return the noise if it is wanted."""
+        return self.noise if arguments.flag(wanted, "noise") else None
+
+    @property
+    def _offset(self) -> Floats | float:
+        """What is added to W Z in each column."""
+        return 0.0 if self.offset is None else self.offset
 
     @cached_property
     def monitored(self) -> tuple[Indices, Indices]:
@@ -105,10 +139,6 @@ class BasePosterior:
         entries = np.random.default_rng(0).choice(self.shape[0] * self.shape[1], size, replace=False)
         rows, columns = np.divmod(np.sort(entries), self.shape[1])
         return rows, columns
-
-    def prediction_error(self) -> float:
-        """Return the Monte Carlo error of predictions."""
-        raise NotImplementedError
 
     def component_matches(self) -> tuple[Bools, Bools] | None:
         """Return which components are active, and on which all chains agree; None without draws."""
@@ -131,29 +161,59 @@ class BasePosterior:
         return verdict.of_posterior(self)
 
     def problems(self) -> list[str]:
-        """Return a sentence, with what to do, for each finding of the verdict that is worth a warning.
-
-        Returns
-        -------
-        list of str
-            Empty if there is no sign of a problem.
-        """
+        """Return a sentence, with what to do, for each finding of the verdict that is worth a warning."""
         return verdict.on_use(self).problems()
 
     def summary(self) -> SummaryTable:
-        """Return a table of noise, fit, predictions and factors with R-hat and effective sample sizes.
+        """Return a table of noise, fit, predictions and factors with R-hat and effective sample sizes, a DataFrame.
 
         For predictions and for entries of the aligned factors, the worst R-hat and the smallest effective sample size
         are shown. The table ends with the verdict on the fit, which is also its attribute `verdict`.
-
-        Returns
-        -------
-        SummaryTable
-            A pandas DataFrame.
         """
         table = SummaryTable(self.diagnostics)
         table.verdict = str(self.verdict)
         return table
+
+    # --- the data with missing entries, and entries between limits, replaced by their means
+
+    def completed(self, data: ObservedMatrix, out: Any = None) -> Any:
+        """Return the completed matrix: `out` if it is given, else a DataFrame if the rows have names, else an array."""
+        if out is None and not data.in_memory:
+            raise ValueError(
+                "impute() of data on a cluster would bring them all to this machine: pass out= a memory map, or ask "
+                "posterior_.mean(rows, columns) for the entries that you need"
+            )
+        if out is None:
+            memory.require(
+                8 * data.shape[0] * data.shape[1],
+                f"the completed matrix of {data.shape[0]:,} x {data.shape[1]:,} entries",
+                "pass out= a memory map, or ask posterior_.mean(rows, columns) for the entries that you need",
+            )
+        elif not isinstance(out, np.ndarray) or out.shape != data.shape or out.dtype.kind != "f":
+            raise ValueError(f"out must be an array of floats of shape {data.shape}, got {type(out).__name__}")
+        elif not out.flags.writeable:
+            raise ValueError("out must be an array that can be written to")
+        filled = np.empty(data.shape) if out is None else out
+        for rows, block in data.blocks():
+            filled[rows] = np.where(np.isnan(block), self.mean_of_rows(rows), block)
+            if (limits := data.limits_of(rows)) is not None:
+                at = rows.start + limits.rows, limits.columns
+                filled[at] = self.mean_between(*at, limits.lower, limits.upper)
+        if data.row_names is None or out is not None:
+            return filled
+        return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
+
+    def completed_sparse(self, data: ObservedMatrix) -> sp.csr_array:
+        """Return sparse data with their stored missing and limited entries filled."""
+        if not data.has_implicit_zeros:
+            return sp.csr_array(self.completed(data))
+        rows, columns, values = data.stored_entries()
+        missing = np.isnan(values)
+        values[missing] = self.mean(rows[missing], columns[missing])
+        if (limits := data.limits) is not None:
+            means = self.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)
+            values[places_in(data.flat(rows, columns), limits.flat)] = means
+        return sp.coo_array((values, (rows, columns)), shape=data.shape).tocsr()
 
 
 class Moments(BasePosterior):
@@ -161,6 +221,7 @@ class Moments(BasePosterior):
 
     log_density: Floats
     scale: Floats
+    signed: tuple[bool, bool]
 
     def __init__(self, W: Floats, Z: Floats, prediction: RunningMoments, **fields: Any) -> None:
         vars(self).update(fields)
@@ -198,7 +259,7 @@ class Moments(BasePosterior):
 
     def mean_of_rows(self, rows: slice) -> Floats:
         """Return the posterior mean of W Z for a range of rows."""
-        return predictions.cut(self._prediction.mean[:, rows].mean(axis=0) + self._offset(), self.lower_bound)
+        return np.maximum(self._prediction.mean[:, rows].mean(axis=0) + self._offset, self.lower_bound)
 
     def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
         """Return the posterior mean of W Z, cut at the limits: the mean of a value between them needs the draws."""
@@ -206,7 +267,7 @@ class Moments(BasePosterior):
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = True) -> Floats:
         """Return the standard deviation of new data at each entry, or of W Z without `noise`."""
-        return self._at(self._std(self.noise if arguments.flag(noise, "noise") else None), rows, columns)
+        return self._at(self._std(self._noise_if(noise)), rows, columns)
 
     def _at(self, numbers: Floats, rows: Any, columns: Any) -> Floats:
         """Return the numbers at paired positions, all by default."""
@@ -221,7 +282,7 @@ class Moments(BasePosterior):
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
         """Return the central interval of each entry in the normal approximation: only two moments are known."""
         half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(noise=noise)
-        mean = self._prediction.mean.mean(axis=0) + self._offset()
+        mean = self._prediction.mean.mean(axis=0) + self._offset
         return np.maximum(mean - half, self.lower_bound), np.maximum(mean + half, self.lower_bound)
 
     def prediction_error(self) -> float:

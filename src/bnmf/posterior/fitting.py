@@ -21,7 +21,6 @@ from bnmf.posterior.verdict import PREDICTION_ERRORS, Finding
 from bnmf.sampler.run import Ending, Run
 from bnmf.sampler.stores import Schedule
 from bnmf.sampler.until_converged import MAX_TIME, N_FIRST_DRAWS, sample_until_converged
-from bnmf.utils.typing import Floats
 
 # Calibration: one of so many folds of the entries is hidden, at most so many entries, in this share of the time.
 N_FOLDS, MAX_HIDDEN, CALIBRATION_TIME = 10, 20_000, 0.25
@@ -73,15 +72,15 @@ def fit(
     built = build(data, **parameters)
     run, calibration = Run(built.model, seed, **settings), None
     if limit is not None and until_converged:
-
-        def predictions(run: Run) -> Floats:
-            posterior = from_run(run, built, notes=())
-            assert isinstance(posterior, Posterior)
-            return posterior.monitored_predictions()
-
         reserve = CALIBRATION_TIME * limit if calibrates and math.isfinite(limit) else 0.0
         run, ending = sample_until_converged(
-            run, schedule, predictions, PREDICTION_ERRORS[0], reserve=reserve, always_first=max_time is None, **options
+            run,
+            schedule,
+            lambda run: from_run(run, built, notes=()).monitored_predictions(),
+            PREDICTION_ERRORS[0],
+            reserve=reserve,
+            always_first=max_time is None,
+            **options,
         )
     else:
         run = run.sampled(schedule, **options)
@@ -93,7 +92,7 @@ def fit(
 
 def from_run(
     run: Run, built: Built, notes: tuple[Finding, ...] | None = None, calibration: Calibration | None = None
-) -> Posterior | Moments:
+) -> Any:
     """Return the posterior of a run of a model, which shares its draws; notes are found in the data by default."""
     drawn, model, data = run.drawn, run.model, built.data
     common: dict[str, Any] = {
@@ -110,18 +109,13 @@ def from_run(
         "thinning": run.schedule.thinning,
         "calibration": calibration,
     }
-    posterior: Posterior | Moments
+    posterior: Any
     if drawn.prediction is not None:
         posterior = Moments(drawn.W, drawn.Z, drawn.prediction, **common)
     else:
-        posterior = Posterior(
-            drawn.W,
-            drawn.Z,
-            **common,
-            row_names=model.data.row_names,
-            prior_W=model.priors[0],
-            row_ids=row_ids(data, model.units.scale),
-        )
+        ids = row_ids(data, model.units.scale)
+        common |= {"row_names": model.data.row_names, "prior_W": model.priors[0], "row_ids": ids}
+        posterior = Posterior(drawn.W, drawn.Z, **common)
     posterior.notes = notes_of.of_fit(posterior, data, model) if notes is None else notes
     return posterior
 
@@ -143,6 +137,4 @@ def calibrate(
         return None
     if run.ending == Ending.TIME:
         return None
-    posterior = from_run(run, built, notes=())
-    assert isinstance(posterior, Posterior)
-    return measure(posterior, fold)
+    return measure(from_run(run, built, notes=()), fold)

@@ -7,23 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bnmf.data.observed import ObservedMatrix
+from bnmf.posterior.base import AXES
 from bnmf.posterior.predictions import tiles
 from bnmf.utils import memory
 
 if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior
-
-# Dimensions after chain and draw; a variable with fewer dimensions, like common noise, has none.
-DIMS = {
-    "W": ["row", "component"],
-    "Z": ["component", "column"],
-    "noise_variance": ["column"],
-    "row_noise": ["row"],
-    "df": [],
-    "outlier_share": ["column"],
-    "rate_W": ["component"],
-    "rate_Z": ["component"],
-}
 
 
 def convert(posterior: Posterior, data: ObservedMatrix | None = None, max_entries: int | None = None) -> Any:
@@ -39,11 +28,12 @@ def convert(posterior: Posterior, data: ObservedMatrix | None = None, max_entrie
         )
     }
     draws = posterior.align()
-    variables = {name: getattr(draws, name) for name in DIMS if getattr(draws, name) is not None}
+    drawn = (name for name, axes in AXES.items() if "draw" in axes and name != "log_density")
+    variables = {name: getattr(draws, name) for name in drawn if getattr(draws, name) is not None}
     for name in ("rate_W", "rate_Z"):
         if name in variables and variables[name].shape[2] == 1:
             variables[name] = variables[name][:, :, 0]
-    dims = {name: DIMS[name][: found.ndim - 2] for name, found in variables.items()}
+    dims = {name: list(AXES[name][2 : found.ndim]) for name, found in variables.items()}
     groups: dict[str, Any] = {"posterior": variables}
     if posterior.log_density is not None:
         groups["sample_stats"] = {"log_density": posterior.log_density}

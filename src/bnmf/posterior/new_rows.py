@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from bnmf.data.containers import LARGEST_SQUARE
 from bnmf.data.identity import row_ids, scramble
@@ -16,12 +17,11 @@ from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import Stored
 from bnmf.model.noise import Law, NoiseState
-from bnmf.posterior.base import Moments
-from bnmf.sampler import gibbs
+from bnmf.posterior.base import Moments, taken
 from bnmf.sampler.streams import DRAW_W, ENTRIES, LATENT, NOISE, Stream
 from bnmf.sampler.threads import Workers
 from bnmf.utils import memory
-from bnmf.utils.typing import Bools, Floats, Indices, Words
+from bnmf.utils.typing import Floats, Indices, Words
 
 if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior
@@ -42,118 +42,118 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
     ids = row_ids(data, fitted.scale)
     if fitted.offset is not None:
         data = data.shifted(fitted.offset)
-    is_fitted, where = find_fitted(ids, fitted.row_ids)
-    W, row_noise = fitted.W, fitted.row_noise
-    if fitted.row_ids is None or not np.array_equal(ids, fitted.row_ids):  # the fitted rows need no copy
+    where = find_fitted(ids, fitted.row_ids)
+    new = np.flatnonzero(where < 0)
+    fields: dict[str, Any] = {"row_ids": None, "log_density": None}
+    if not np.array_equal(where, np.arange(fitted.shape[0])):  # else the draws need no copy
         memory.warn_if_large(
             8 * fitted.n_chains * fitted.n_draws * data.shape[0] * fitted.n_components,
             f"the draws of W for {data.shape[0]:,} rows",
             "pass fewer rows at a time",
         )
-        W = np.empty((fitted.n_chains, fitted.n_draws, data.shape[0], fitted.n_components))
-        W[:, :, is_fitted] = fitted.W[:, :, where]
-        if fitted.row_noise is not None:
-            row_noise = np.empty(W.shape[:3])
-            row_noise[:, :, is_fitted] = fitted.row_noise[:, :, where]
-    known = factor = fitted.noise_factor
-    if known is not None and len(known) > 1:  # that of a new row is not known
-        factor = np.repeat(np.median(known, axis=0, keepdims=True), len(ids), axis=0)
-        factor[is_fitted] = known[where]
-    new = np.flatnonzero(~is_fitted)
-    if len(new):
+        fields = taken(fitted, where)
+    fields |= {"n_observed": data.n_observed, "row_names": data.row_names, "prior_W": None}
+    result = replace(fitted, **fields)
+    result.fitted = fitted
+    if len(new):  # they have draws of another row so far
         if fitted.prior_W is None:
             raise ValueError("this posterior does not hold the prior of W, which new rows need")
         if fitted.prior_W.is_by_entry:
             raise ValueError("the prior of W has a rate for each fitted entry, and none for new rows")
         if fitted.n_fixed[1] and np.ptp(fitted.W[0, 0, :, -fitted.n_fixed[1] :], axis=0).any():
             raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
-        weighted = fitted.law.has_entries or factor is not None
-        rows = (data.listed() if weighted else data).selected(new)
+        given = fitted
+        if fitted.noise_factor is not None and len(fitted.noise_factor) > 1:  # that of a new row is not known
+            given = replace(fitted, noise_factor=np.median(fitted.noise_factor, axis=0, keepdims=True))
+            fields["noise_factor"][new] = given.noise_factor
+        rows = (data.listed() if _is_weighted(given) else data).selected(new)
         limits = None if data.limits is None else data.limits.of_rows(new)
-        of_new = factor if factor is None or len(factor) == 1 else factor[new]
-        weights, variances = draw(rows, ids[new], replace(fitted, noise_factor=of_new), seed, limits)
-        spread = 1.0 if variances is None else float(variances.max())
-        # Numbers of Python: their product is infinite without a warning.
-        is_finite = float(np.max(fitted.noise_variance)) * spread < LARGEST_SQUARE
-        if not (is_finite and np.isfinite(weights).all()):
-            raise FloatingPointError(
-                "X has rows so much larger than the fitted ones that their weights or noise leave the range of "
-                "floating-point numbers: see whether they are in the same unit"
-            )
-        W[:, :, new] = weights
-        if row_noise is not None:
-            row_noise[:, :, new] = variances
-    result = replace(
-        fitted,
-        W=W,
-        row_noise=row_noise,
-        noise_factor=factor,
-        n_observed=data.n_observed,
-        row_names=data.row_names,
-        prior_W=None,
-        row_ids=None,
-        log_density=None,
-    )
-    result.fitted = fitted
+        result.W = result.W.astype(np.float64, copy=False)
+        result.W[:, :, new], variances = draw(rows, ids[new], given, seed, limits)
+        if result.row_noise is not None:
+            result.row_noise[:, :, new] = variances
     return result
 
 
-def draw(
-    view: Stored, ids: Words, fitted: Posterior, seed: int, limits: Limits | None = None
-) -> tuple[Floats, Floats | None]:
+def find_fitted(ids: Words, fitted: Words | None) -> Indices:
+    """Return the number of each row among the fitted rows, -1 for those that were not fitted."""
+    if fitted is None:
+        return np.full(len(ids), -1)
+    if np.array_equal(ids, fitted):  # the fitted data themselves, in which rows may be equal
+        return np.arange(len(ids))
+    distinct, first = np.unique(fitted, return_index=True)
+    place = pd.Index(distinct).get_indexer(pd.Index(ids))
+    return np.where(place < 0, -1, first[place])
+
+
+def _is_weighted(fitted: Posterior) -> bool:
+    """Return whether entries differ in their precisions, so that all that was observed must be listed."""
+    return fitted.law.has_entries or fitted.noise_factor is not None
+
+
+def draw(view: Stored, ids: Words, fitted: Posterior, seed: int, limits: Limits | None = None) -> tuple[Floats, Floats]:
     """Draw W (chain, draw, rows, K) and row noise of new rows under every draw of Z, each row by its content alone."""
-    W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
-    row_noise = None if fitted.row_noise is None else np.empty(W.shape[:3])
-    law, prior, rates = fitted.law, fitted.prior_W, fitted.rate_W
-    assert prior is not None
-    learned = prior.learned
+    shape = fitted.n_chains, fitted.n_draws, view.n_rows
+    W, row_noise = np.empty((*shape, fitted.n_components)), np.ones(shape)
     filled = None if limits is None else Filled(limits, view)
+    with Workers() as workers:
+        for chain in range(fitted.n_chains):
+            drawn = _chain(view, ids, fitted, Stream(seed, chain), filled, workers)
+            for number, (weights, variance) in enumerate(drawn):
+                # Numbers of Python: their product is infinite without a warning.
+                largest = float(np.max(fitted.noise_variance[chain, number])) * float(variance.max())
+                if not (largest < LARGEST_SQUARE and np.isfinite(weights).all()):
+                    raise FloatingPointError(
+                        "X has rows so much larger than the fitted ones that their weights or noise leave the range "
+                        "of floating-point numbers: see whether they are in the same unit"
+                    )
+                W[chain, number], row_noise[chain, number] = weights, variance
+    return W, row_noise
+
+
+def _chain(
+    view: Stored, ids: Words, fitted: Posterior, stream: Stream, filled: Filled | None, workers: Workers
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield weights and noise of new rows for each draw of a chain."""
+    chain, law, prior, rates = stream.chain, fitted.law, fitted.prior_W, fitted.rate_W
+    assert prior is not None
     rows = (view if filled is None else filled.rows).scaled()
-    is_weighted = law.has_entries or fitted.noise_factor is not None
-    known, row_of = np.ones(1), view.listed_rows
+    strengths, is_weighted = fitted.row_strength, _is_weighted(fitted)
+    row_of, known = view.listed_rows, np.ones(1)
     if fitted.noise_factor is not None:
         factor = np.broadcast_to(fitted.noise_factor, (view.n_rows, fitted.shape[1]))
         known = 1.0 / factor[row_of, view.indices] ** 2
-    with Workers() as workers:
-        for chain in range(fitted.n_chains):
-            stream = Stream(seed, chain)
-            weights = np.repeat(fitted.W[chain, 0].mean(axis=0, dtype=np.float64)[None], view.n_rows, axis=0)
-            variance = np.ones(1 if row_noise is None else view.n_rows)
-            sweep, entry = 0, np.ones(len(view.indices))
-            for draw in range(fitted.n_draws):
-                Zt = np.ascontiguousarray(fitted.Z[chain, draw].T, dtype=np.float64)
-                of_draw = learned.with_rate(rates[chain, draw]) if learned and rates is not None else prior
-                coefficients = of_draw.coefficients(weights.shape)
-                noise = np.atleast_1d(fitted.noise_variance[chain, draw])
-                n_sweeps = BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW
-                for turn in range(n_sweeps):
-                    sweep += 1
-                    if filled is not None:
-                        weight = (entry * known)[filled.listed] if is_weighted else None
-                        filled.draw_all(
-                            rows, stream.key(sweep, LATENT), workers, ids, W=weights, Z=Zt, row_variance=variance,
-                            column_variance=noise, weight=weight,
-                        )  # fmt: skip
-                        rows.refresh()
-                    key = stream.key(sweep, DRAW_W)
-                    errors = rows.half_sweep(
-                        weights, Zt, coefficients, variance, noise, key, workers, ids,
-                        drawn=(0, fitted.n_components - fitted.n_fixed[1]), needs_errors=row_noise is not None,
-                        roots=np.sqrt(entry * known) if is_weighted else None,
-                    )  # fmt: skip
-                    if row_noise is not None and fitted.row_strength is not None:
-                        strength = float(fitted.row_strength[chain, draw])
-                        variance = _draw_row_noise(strength, errors, view, stream, sweep, ids)
-                    # Weights that have not yet followed a new Z would make gross errors of all entries.
-                    if law.has_entries and (not law.has_outliers or n_sweeps // 2 <= turn < n_sweeps - 1):
-                        squares = rows.listed_residuals(weights, Zt) ** 2 * known
-                        squares /= NoiseState(variance, noise).variance_at(row_of, view.indices)
-                        entry = _draw_entries(law, chain * fitted.n_draws + draw, squares, view, stream, sweep, ids)
-                gibbs.check_range("new rows", weights, Zt)
-                W[chain, draw] = weights
-                if row_noise is not None:
-                    row_noise[chain, draw] = variance
-    return W, row_noise
+    weights = np.repeat(fitted.W[chain, 0].mean(axis=0, dtype=np.float64)[None], view.n_rows, axis=0)
+    variance = np.ones(1 if strengths is None else view.n_rows)
+    sweep, entry = 0, np.ones(len(view.indices))
+    for draw in range(fitted.n_draws):
+        Zt = np.ascontiguousarray(fitted.Z[chain, draw].T, dtype=np.float64)
+        of_draw = prior.learned.with_rate(rates[chain, draw]) if prior.learned and rates is not None else prior
+        coefficients = of_draw.coefficients(weights.shape)
+        noise = np.atleast_1d(fitted.noise_variance[chain, draw])
+        n_sweeps = BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW
+        for turn in range(n_sweeps):
+            sweep += 1
+            if filled is not None:
+                weight = (entry * known)[filled.listed] if is_weighted else None
+                filled.draw_all(
+                    rows, stream.key(sweep, LATENT), workers, ids, W=weights, Z=Zt, row_variance=variance,
+                    column_variance=noise, weight=weight,
+                )  # fmt: skip
+                rows.refresh()
+            errors = rows.half_sweep(
+                weights, Zt, coefficients, variance, noise, stream.key(sweep, DRAW_W), workers, ids,
+                drawn=(0, fitted.n_components - fitted.n_fixed[1]), needs_errors=strengths is not None,
+                roots=np.sqrt(entry * known) if is_weighted else None,
+            )  # fmt: skip
+            if strengths is not None:
+                variance = _draw_row_noise(strengths[chain, draw], errors, view, stream, sweep, ids)
+            # Weights that have not yet followed a new Z would make gross errors of all entries.
+            if law.has_entries and (not law.has_outliers or n_sweeps // 2 <= turn < n_sweeps - 1):
+                squares = rows.listed_residuals(weights, Zt) ** 2 * known
+                squares /= NoiseState(variance, noise).variance_at(row_of, view.indices)
+                entry = _draw_entries(law, chain * fitted.n_draws + draw, squares, view, stream, sweep, ids)
+        yield weights, variance
 
 
 def _generators(stream: Stream, key: tuple[int, int], ids: Words) -> Iterator[np.random.Generator]:
@@ -185,15 +185,3 @@ def _uniforms(first: Words, second: Words) -> Floats:
     """Return a uniform number for each pair of words: a generator for each row would take ten times as long."""
     words = scramble(scramble(first) + second * np.uint64(0x9E3779B97F4A7C15))
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def find_fitted(ids: Words, fitted: Words | None) -> tuple[Bools, Indices]:
-    """Return which rows were fitted, and the number of each of those among the fitted rows."""
-    if fitted is None or not len(fitted):
-        return np.zeros(len(ids), bool), np.empty(0, np.intp)
-    if np.array_equal(ids, fitted):  # the fitted data themselves, in which rows may be equal
-        return np.ones(len(ids), bool), np.arange(len(ids))
-    order = np.argsort(fitted, kind="stable")
-    place = np.minimum(np.searchsorted(fitted[order], ids), len(fitted) - 1)
-    known = fitted[order][place] == ids
-    return known, order[place[known]]

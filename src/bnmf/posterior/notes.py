@@ -29,11 +29,11 @@ MIN_ENTRIES_OF_COLUMN, MIN_DISTINCT = 20, 5
 
 def of_fit(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[Finding, ...]:
     """Return a finding for each thing that is wrong, or worth a question."""
-    found = (_explains_nothing(posterior, data, model), _too_many_components(model), _outlier(model), _at_its_end(data))
-    return tuple(finding for finding in found if finding)
+    found = _unexplained(posterior, data, model), _too_many_components(model), _outlier(model), _at_its_end(data)
+    return tuple(Finding("fit", *finding) for finding in found if finding)
 
 
-def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Finding | None:
+def _unexplained(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[str, str, str] | None:
     """Compare the posterior mean at some observed entries with the means of their columns."""
     rows, columns, values = _sample_entries(data)
     centre = model.data.columns.sums() / np.maximum(model.data.columns.n_observed, 1)
@@ -58,21 +58,15 @@ def _explains_nothing(posterior: Any, data: ObservedMatrix, model: Model) -> Fin
     # Entries that count little may be explained badly.
     worse = np.flatnonzero(is_worse & (model.entry_precision is None))
     if error[is_exact].sum() > WORSE * trivial[is_exact].sum():
-        return Finding(
-            "fit",
-            POOR,
-            "the fit explains the observed entries worse than the mean of each column does",
-            "try another `n_components`, `prior` or `offset`, or see whether the data have a low-rank structure at all",
+        advice = (
+            "try another `n_components`, `prior` or `offset`, or see whether the data have a low-rank structure at all"
         )
+        return POOR, "the fit explains the observed entries worse than the mean of each column does", advice
     if len(worse):
-        return Finding(
-            "fit",
-            POOR,
-            f"the fit explains {named(worse, data.column_names)} worse than the mean does",
-            'columns that vary little far from zero need offset="learned" or NMFImputer'
-            if model.units.offset is None and not any(model.fixed.counts)
-            else "try fewer components or more draws",
-        )
+        advice = "try fewer components or more draws"
+        if model.units.offset is None and not any(model.fixed.counts):
+            advice = 'columns that vary little far from zero need offset="learned" or NMFImputer'
+        return POOR, f"the fit explains {named(worse, data.column_names)} worse than the mean does", advice
     return None
 
 
@@ -92,22 +86,20 @@ def _sample_entries(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
     return np.concatenate(at), np.concatenate(to), np.concatenate(values)
 
 
-def _too_many_components(model: Model) -> Finding | None:
+def _too_many_components(model: Model) -> tuple[str, str, str] | None:
     """Compare the number of parameters with that of observed entries, unless superfluous components vanish."""
     n_parameters = model.n_components * sum(model.data.shape)
     learns_size = any(learned.term.is_by_component for learned in model.learned_rates)
     if learns_size or n_parameters <= model.data.n_observed:
         return None
-    return Finding(
-        "fit",
-        POOR,
+    sentence = (
         f"{model.n_components} components have {n_parameters:,} parameters for {model.data.n_observed:,} observed "
-        "entries, so predictions rest on the prior",
-        'take a smaller `n_components` or prior="ard"',
+        "entries, so predictions rest on the prior"
     )
+    return POOR, sentence, 'take a smaller `n_components` or prior="ard"'
 
 
-def _outlier(model: Model) -> Finding | None:
+def _outlier(model: Model) -> tuple[str, str, str] | None:
     """Find columns with entries that are far off, in their centre and unit unless the noise has room for them."""
     gaps = model.data.columns.gaps()
     found = np.flatnonzero(gaps > WIDEST_GAP)
@@ -120,11 +112,11 @@ def _outlier(model: Model) -> Finding | None:
         f"others{others}"
     )
     if model.noise_model.is_heavy_tailed:
-        return Finding("fit", USABLE, sentence, "make sure that they are right")
-    return Finding("fit", POOR, sentence, 'make sure that they are right, or use noise="student-t"')
+        return USABLE, sentence, "make sure that they are right"
+    return POOR, sentence, 'make sure that they are right, or use noise="student-t"'
 
 
-def _at_its_end(data: ObservedMatrix) -> Finding | None:
+def _at_its_end(data: ObservedMatrix) -> tuple[str, str, str] | None:
     """Find columns of which many exact entries are equal to the smallest or the largest one."""
     if not data.in_memory or data.has_implicit_zeros:
         return None
@@ -146,12 +138,9 @@ def _at_its_end(data: ObservedMatrix) -> Finding | None:
     name, n_columns = named([column], data.column_names), len({at for _, at, _, _ in found})
     others = f" (and {n_columns - 1} other columns are like it)" if n_columns > 1 else ""
     which = "smallest" if option == "floored" else "largest"
-    return Finding(
-        "fit",
-        USABLE,  # a question: values may pile up there for other reasons
-        f"{share:.0%} of the entries of {name} are exactly {end:g}, its {which} value{others}",
-        f"if they were cut there, say so with bnmf.limits(X, {option}={end:g})",
-    )
+    sentence = f"{share:.0%} of the entries of {name} are exactly {end:g}, its {which} value{others}"
+    # A question: values may pile up there for other reasons.
+    return USABLE, sentence, f"if they were cut there, say so with bnmf.limits(X, {option}={end:g})"
 
 
 def _without(values: Floats, others: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -13,9 +14,9 @@ import pandas as pd
 from bnmf.data.identity import row_ids
 from bnmf.data.observed import ObservedMatrix
 from bnmf.posterior import archive, components, inference_data, new_rows, predictions
-from bnmf.posterior.alignment import Alignment, align
-from bnmf.posterior.base import TRACES, BasePosterior
-from bnmf.posterior.predictions import Flat, NoisyFlat
+from bnmf.posterior.base import AXES, BasePosterior, taken
+from bnmf.posterior.components import Alignment
+from bnmf.posterior.predictions import Entries, NoiseDraws, quantiles_of, tiles
 from bnmf.posterior.summary import MIN_DRAWS, posterior_html
 from bnmf.priors.base import Prior
 from bnmf.sampler.until_converged import monte_carlo_error
@@ -41,10 +42,8 @@ class Posterior(BasePosterior):
 
     Parameters
     ----------
-    W : ndarray of shape (chain, draw, rows, K)
-        Draws of the left factor.
-    Z : ndarray of shape (chain, draw, K, columns)
-        Draws of the right factor.
+    W, Z : ndarray of shape (chain, draw, rows, K) and (chain, draw, K, columns)
+        Draws of the factors.
     noise_variance : ndarray of shape (chain, draw) or (chain, draw, columns)
         Draws of the variance of the noise, common or of each column.
     train_mse : ndarray of shape (chain, sweep)
@@ -129,33 +128,17 @@ class Posterior(BasePosterior):
         return self.W.shape[3]
 
     @property
-    def flat(self) -> NoisyFlat:
+    def flat(self) -> tuple[Array, Array, NoiseDraws]:
         """W, Z and the noise with the draws of all chains along the first axis."""
         return self.W.reshape(-1, *self.W.shape[2:]), self.Z.reshape(-1, *self.Z.shape[2:]), self.noise
 
     def subset(self, rows: Indices, columns: Indices) -> Self:
         """Return the posterior of the entries in some rows and columns, for their predictions."""
-
-        def of(numbers: Any, chosen: Indices) -> Any:
-            return None if numbers is None else numbers[..., chosen]
-
-        factor, scale, variance = self.noise_factor, self.scale, self.noise_variance
-        return replace(
-            self,
-            W=self.W[:, :, rows],
-            Z=of(self.Z, columns),
-            noise_variance=of(variance, columns) if variance.ndim == 3 else variance,
-            row_noise=of(self.row_noise, rows),
-            noise_factor=of(factor if factor is None or len(factor) == 1 else factor[rows], columns),
-            outlier_share=of(self.outlier_share, columns),
-            offset=of(self.offset, columns),
-            scale=scale if scale is None or len(scale) == 1 else scale[columns],
-            row_names=None if self.row_names is None else self.row_names[rows],
-            column_names=None if self.column_names is None else self.column_names[columns],
-            prior_W=None,
-            row_ids=None,
-            log_density=None,
-        )
+        parts = taken(self, rows, columns) | {"prior_W": None}
+        for name, chosen in (("row_names", rows), ("column_names", columns)):
+            names = getattr(self, name)
+            parts[name] = None if names is None else names[chosen]
+        return replace(self, **parts)
 
     def __repr__(self) -> str:
         return (
@@ -176,18 +159,13 @@ class Posterior(BasePosterior):
         Parameters
         ----------
         sweep : int
-            Draws up to this sweep, counted from the start of the chains with their burn-in, are left out.
-
-        Returns
-        -------
-        Posterior
-            The later draws; `train_mse` still begins with the first sweep.
+            Draws up to this sweep, counted from the start of the chains, are left out; `train_mse` is kept.
         """
         n_sweeps = self.train_mse.shape[1]
         if not arguments.whole_number(sweep, "sweep", 0) < n_sweeps:
             raise ValueError(f"sweep must be at least 0 and less than the number of sweeps, {n_sweeps}, got {sweep}")
         first = self.n_draws - min((n_sweeps - int(sweep) - 1) // self.thinning + 1, self.n_draws)
-        drawn = {name: getattr(self, name) for name in ("W", "Z", *TRACES)}
+        drawn = {name: getattr(self, name) for name, axes in AXES.items() if "draw" in axes}
         later = {name: draws[:, first:] for name, draws in drawn.items() if draws is not None}
         result = replace(self, **later)
         result.fitted = None if self.fitted is None else self.fitted.after(sweep)
@@ -219,22 +197,14 @@ class Posterior(BasePosterior):
             Meaning of the entries that a sparse X does not store.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the draws. Repeated calls agree by default; None takes other numbers each time.
-
-        Returns
-        -------
-        Posterior
-            With the same Z, and W of these rows.
         """
-        data = self._as_data(X, observed, lower, upper, unstored, empty=True)
+        data = self._as_data(X, observed=observed, lower=lower, upper=upper, unstored=unstored, empty=True)
         return new_rows.posterior_of(self, data, as_seed(random_state))
 
-    def _as_data(
-        self, X: Any, observed: Any, lower: Any, upper: Any, unstored: str, empty: bool = False
-    ) -> ObservedMatrix:
-        """Return data with the columns of the fit; rows may be empty if `empty`."""
+    def _as_data(self, X: Any, **options: Any) -> ObservedMatrix:
+        """Return data with the columns of the fit."""
         negative = self.lower_bound < 0 or self.offset is not None
-        limits = {"lower": lower, "upper": upper, "names": self.column_names}
-        return ObservedMatrix.from_data(X, observed, **limits, unstored=unstored, negative=negative, empty=empty)
+        return ObservedMatrix.from_data(X, names=self.column_names, negative=negative, **options)
 
     # --- predictions
 
@@ -244,37 +214,19 @@ class Posterior(BasePosterior):
         Parameters
         ----------
         rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
-
-        Returns
-        -------
-        ndarray of shape (rows, columns) or (n,)
-            The means.
+            Paired positions of n entries; by default the result is a matrix of all entries.
         """
         if rows is None and columns is None:
             self._require_room(1)
             return self.mean_of_rows(slice(None))
-        W, Z, _ = self.flat
-        rows, columns = self._positions(rows, columns)
-        return predictions.cut(predictions.entry_mean(W, Z, rows, columns) + self._offset(columns), self.lower_bound)
+        return self._of_entries(Entries.mean, rows, columns)
 
     def mean_of_rows(self, rows: slice) -> Floats:
-        """Return the posterior mean of W Z for a range of rows.
-
-        Parameters
-        ----------
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (number of rows, columns)
-            The means.
-        """
+        """Return the posterior mean of W Z for a range of rows, of shape (number of rows, columns)."""
         if not isinstance(rows, slice):
             raise TypeError(f"rows must be a slice, got {rows!r:.80}")
         W, Z, _ = self.flat
-        return predictions.cut(predictions.mean(W[:, rows], Z) + self._offset(), self.lower_bound)
+        return np.maximum(predictions.mean(W[:, rows], Z) + self._offset, self.lower_bound)
 
     def std(self, rows: Any = None, columns: Any = None, *, noise: bool = True) -> Floats:
         """Return the standard deviation of new data at each entry, or of W Z without `noise`.
@@ -282,20 +234,15 @@ class Posterior(BasePosterior):
         Parameters
         ----------
         rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
+            As in :meth:`mean`.
         noise : bool, default=True
             Include the variance of the noise (before the cut at the lower bound of the data).
-
-        Returns
-        -------
-        ndarray of shape (rows, columns) or (n,)
-            The standard deviations.
         """
-        draws = self._flat(noise)
+        chosen = self._noise_if(noise)
         if rows is None and columns is None:
             self._require_room(2)
-            return predictions.std(draws)
-        return predictions.entry_std(draws, *self._positions(rows, columns))
+            return predictions.std(*self.flat[:2], chosen)
+        return np.sqrt(self._of_entries(Entries.variance, rows, columns, noise=chosen))
 
     def quantile(
         self, q: Any, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
@@ -313,7 +260,7 @@ class Posterior(BasePosterior):
         q : float or array-like
             Probabilities.
         rows, columns : array-like of int, optional
-            Paired positions of the requested entries; all entries by default.
+            As in :meth:`mean`.
         noise : bool, default=True
             Include the noise.
         random_state : int, RandomState, Generator or None, default=0
@@ -324,23 +271,24 @@ class Posterior(BasePosterior):
         ndarray of shape (len(q), rows, columns) or (len(q), n)
             The quantiles; without the leading axis if q is a number.
         """
-        probabilities = arguments.probabilities(q, "q")
-        draws, rng = self._flat(noise), as_generator(random_state)
+        probabilities, rng = arguments.probabilities(q, "q"), as_generator(random_state)
+        chosen = self._noise_if(noise)
         if rows is None and columns is None:
             self._require_room(len(probabilities))
-            out = predictions.quantiles(draws, probabilities, self._offset(), self.lower_bound, rng)
+            W, Z, _ = self.flat
+            found = predictions.quantiles(W, Z, chosen, probabilities, self._offset, self.lower_bound, rng)
         else:
-            rows, columns = self._positions(rows, columns)
-            out = np.empty((len(probabilities), len(rows)))
-            for part in predictions.tiles(len(rows), 16 * self.n_chains * self.n_draws):
-                drawn = self.draws_of(rows[part], columns[part], noise=noise, random_state=rng)
-                out[:, part] = predictions.quantiles_of(drawn.reshape(-1, drawn.shape[2]), probabilities)
-        return out[0] if np.ndim(q) == 0 else out
+
+            def of_part(entries: Entries) -> Floats:
+                return quantiles_of(entries.draw(rng), probabilities)
+
+            found = self._of_entries(of_part, rows, columns, noise=chosen)
+        return found[0] if np.ndim(q) == 0 else found
 
     def interval(
         self, prob: float = 0.9, rows: Any = None, columns: Any = None, *, noise: bool = True, random_state: Any = 0
     ) -> tuple[Floats, Floats]:
-        """Return the central interval of new data at each entry, or of W Z without `noise`.
+        """Return lower and upper ends of the central interval of new data at each entry, or of W Z without `noise`.
 
         Parameters
         ----------
@@ -348,18 +296,13 @@ class Posterior(BasePosterior):
             Probability of the interval.
         rows, columns, noise, random_state : optional
             As in :meth:`quantile`.
-
-        Returns
-        -------
-        tuple of ndarray
-            Lower and upper ends.
         """
         tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
         low, high = self.quantile([tail, 1.0 - tail], rows, columns, noise=noise, random_state=random_state)
         return low, high
 
     def draws_of(self, rows: Any, columns: Any, *, noise: bool = True, random_state: Any = 0) -> Floats:
-        """Return draws of new data at some entries (posterior predictive draws), or of W Z without `noise`.
+        """Return posterior predictive draws (chain, draw, n) of some entries, or draws of W Z without `noise`.
 
         Parameters
         ----------
@@ -367,21 +310,16 @@ class Posterior(BasePosterior):
             Paired positions.
         noise, random_state : optional
             As in :meth:`quantile`.
-
-        Returns
-        -------
-        ndarray of shape (chain, draw, n)
-            The draws.
         """
-        W, Z, law = self._flat(noise)
-        rows, columns = self._positions(rows, columns)
-        draws = predictions.entries(W, Z, rows, columns) + self._offset(columns)
-        if law is not None:
-            draws = predictions.add_noise(draws, law, rows, columns, self.lower_bound, as_generator(random_state))
-        return draws.reshape(*self.W.shape[:2], -1)
+        rows, columns = arguments.positions(rows, columns, self.shape)
+        chosen = self._noise_if(noise)
+        draws = self.entries(rows, columns, chosen).draw(as_generator(random_state))
+        return draws.reshape(self.n_chains, self.n_draws, -1)
 
     def log_likelihood(self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None) -> Floats:
-        """Return the log likelihood of each entry under each draw, as LOO and WAIC need it.
+        """Return the log likelihood (chain, draw, n) of each entry under each draw, as LOO and WAIC need it.
+
+        It is the log density of a value, and the log probability of the interval of an entry between limits.
 
         Parameters
         ----------
@@ -391,77 +329,78 @@ class Posterior(BasePosterior):
             The data there.
         lower, upper : array-like, optional
             Limits of entries that are only known to lie between them, whose value does not count; NaN for others.
-
-        Returns
-        -------
-        ndarray of shape (chain, draw, n)
-            Log densities, and log probabilities of intervals.
         """
-        given = self._given(rows, columns, values=values, lower=lower, upper=upper)
-        return predictions.log_likelihood(self.flat, *given).reshape(*self.W.shape[:2], -1)
+        rows, columns = arguments.positions(rows, columns, self.shape)
+        given = _given(len(rows), values, lower, upper)
+        return self.entries(rows, columns, self.noise).log_density(*given).reshape(self.n_chains, self.n_draws, -1)
 
     def log_predictive_density(
         self, rows: Any, columns: Any, values: Any, *, lower: Any = None, upper: Any = None
     ) -> Floats:
-        """Return the log posterior predictive density of each entry.
+        """Return the log posterior predictive density (n,) of each entry, or log probability of its interval.
 
         Parameters
         ----------
         rows, columns, values, lower, upper : array-like
             As in :meth:`log_likelihood`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Log densities, and log probabilities of intervals.
         """
-        given = self._given(rows, columns, values=values, lower=lower, upper=upper)
-        return predictions.log_predictive_density(self.flat, *given)
+        given = _given(np.size(rows), values, lower, upper)
+        return self._of_entries(Entries.log_predictive_density, rows, columns, *given, noise=self.noise, n_arrays=8)
 
-    # --- fitted entries that are only known to lie between limits
-
-    def mean_between(self, rows: Any, columns: Any, lower: Any, upper: Any) -> Floats:
+    def mean_between(self, rows: Any, columns: Any, lower: Floats, upper: Floats) -> Floats:
         """Return the means (n,) of fitted entries that lie between limits, one of which may be infinite."""
-        rows, columns, low, high = self._given(rows, columns, lower=lower, upper=upper)
-        offset = self._offset(columns)
-        lowest = np.broadcast_to(self.lower_bound - offset, low.shape)  # the data may not be negative
-        return predictions.mean_between(self.flat, rows, columns, low, high, lowest) + offset
+        return self._of_entries(Entries.mean_between, rows, columns, lower, upper, noise=self.noise, n_arrays=8)
 
-    def interval_between(self, prob: float, rows: Any, columns: Any, lower: Any, upper: Any) -> tuple[Floats, Floats]:
-        """Return the central intervals of fitted entries that lie between limits, one of which may be infinite."""
-        tail = 0.5 * (1.0 - arguments.probability(prob, "prob"))
-        rows, columns, lower, upper = self._given(rows, columns, lower=lower, upper=upper)
-        rng, probabilities = np.random.default_rng(0), np.array([tail, 1.0 - tail])
-        low, high = predictions.quantiles_between(self.flat, rows, columns, probabilities, lower, upper, rng)
-        offset = self._offset(columns)
-        lowest = np.clip(self.lower_bound, lower + offset, upper + offset)  # the data may not be negative
-        return np.maximum(low + offset, lowest), np.maximum(high + offset, lowest)
+    def entries(self, rows: Indices, columns: Indices, noise: NoiseDraws | None, flat: Any = None) -> Entries:
+        """Return the draws of the entries at paired positions, with or without the noise around them."""
+        W, Z, _ = self.flat if flat is None else flat
+        offset = np.broadcast_to(self._offset, self.shape[1])[columns]
+        found = Entries(predictions.products(W, Z, rows, columns), offset, self.lower_bound)
+        if noise is None:
+            return found
+        return found._replace(deviations=np.sqrt(noise.at(rows, columns)), law=noise.law.at(columns))
+
+    def _of_entries(
+        self,
+        function: Callable[..., Floats],
+        rows: Any,
+        columns: Any,
+        *numbers: Floats,
+        noise: NoiseDraws | None = None,
+        n_arrays: int = 2,
+    ) -> Floats:
+        """Return what a function gives for entries and their numbers, for so many at a time that their draws fit."""
+        rows, columns = arguments.positions(rows, columns, self.shape)
+        flat = self.flat  # a copy if draws were cut off
+        found = []
+        parts = list(tiles(len(rows), 8 * n_arrays * self.n_chains * self.n_draws))
+        for part in parts or [slice(0)]:  # an empty part of no entries
+            entries = self.entries(rows[part], columns[part], noise, flat)
+            found.append(function(entries, *(each[part] for each in numbers)))
+        return np.concatenate(found, axis=-1)
+
+    def _require_room(self, n_matrices: int) -> None:
+        """Raise an error if so many matrices of the shape of the data do not fit into memory."""
+        memory.require(
+            8 * n_matrices * self.shape[0] * self.shape[1],
+            f"a result for all {self.shape[0]:,} x {self.shape[1]:,} entries",
+            "ask for the entries that you need with rows and columns, or for blocks of rows with mean_of_rows; "
+            "BayesianNMF.impute(out=...) fills a memory map",
+        )
 
     # --- components
 
     @cached_property
     def alignment(self) -> Alignment:
         """Order and scale of the components of each draw: matched with the chain that fits best, the largest first."""
-        if self.fitted is not None:
-            return self.fitted.alignment
-        fit = [mse[np.isfinite(mse)][-self.n_draws :].mean() for mse in self.train_mse]
-        # Components are compared in the units of the fit, so that no column dominates by its unit.
-        free = slice(self.n_fixed[0], self.n_components - self.n_fixed[1])
-        scale = 1.0 if self.scale is None else self.scale
-        W, Z = self.W[..., free], self.Z[:, :, free]
-        found = align(W, Z, int(np.argmin(fit)), scale, self.signed)
-        found = found.reordered(np.argsort(-components.sizes(*found.means(W, Z), scale), kind="stable"))
-        return found.among(self.n_components, free) if any(self.n_fixed) else found
+        return components.alignment_of(self) if self.fitted is None else self.fitted.alignment
 
     def factor_means(self) -> tuple[Floats, Floats]:
-        """Return the posterior means of the aligned factors.
+        """Return the posterior means of the aligned factors, of shape (rows, K) and (K, columns).
 
-        Returns
-        -------
-        tuple of ndarray of shape (rows, K) and (K, columns)
-            Means over the chains that agree on a component, scaled so that columns of the fitted W have mean 1, or a
-            mean square of 1 if they may be negative. Components are numbered by size, the largest first; fixed ones
-            keep their places.
+        They are means over the chains that agree on a component, scaled so that columns of the fitted W have mean 1, or
+        a mean square of 1 if they may be negative. Components are numbered by size, the largest first; fixed ones keep
+        their places.
         """
         return self.alignment.means(self.W, self.Z)
 
@@ -471,11 +410,6 @@ class Posterior(BasePosterior):
         With ``prior="ard"`` superfluous components shrink, and what is left of them fits noise. The others are counted:
         those that are at least twice as strong as the strongest one that pure noise is expected to have, in most draws
         of the chain that fits best.
-
-        Returns
-        -------
-        int
-            The number of :attr:`active_components`.
 
         Examples
         --------
@@ -503,10 +437,7 @@ class Posterior(BasePosterior):
     def align(self) -> Posterior:
         """Return this posterior with the components of all draws in one order and scale.
 
-        Returns
-        -------
-        Posterior
-            The same predictions, with factors whose means and intervals are meaningful.
+        The predictions are the same, and means and intervals of the factors are meaningful.
         """
         W, Z = self.alignment.apply_W(self.W), self.alignment.apply_Z(self.Z)
         rate_W, rate_Z = (
@@ -529,21 +460,15 @@ class Posterior(BasePosterior):
 
     def monitored_predictions(self) -> Floats:
         """Return draws (chain, draw, n) of the monitored entries in units of their predictive standard deviations."""
-        W, Z, _ = self.flat
-        spread = predictions.entry_std((W, Z, self.noise_of_finite_variance), *self.monitored)
-        return np.asarray(self.draws_of(*self.monitored, noise=False) / spread)
+        entries = self.entries(*self.monitored, self.noise_of_finite_variance)
+        return (entries.means / np.sqrt(entries.variance())).reshape(self.n_chains, self.n_draws, -1)
 
     def prediction_error(self) -> float:
         """Return the Monte Carlo error of a prediction, in units of its predictive standard deviation.
 
         It is the spread of the chains' means over the root of the number of chains (of the two halves of one chain),
-        root mean square over some entries: the cost of chains that do not agree. The verdict
-        judges it.
-
-        Returns
-        -------
-        float
-            NaN if there are fewer than four draws.
+        root mean square over some entries: the cost of chains that do not agree. The verdict judges it. It is NaN if
+        there are fewer than four draws.
         """
         return float("nan") if self.n_draws < MIN_DRAWS else monte_carlo_error(self.monitored_predictions())
 
@@ -561,18 +486,7 @@ class Posterior(BasePosterior):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
-        """Read a posterior that :meth:`save` wrote. Nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : path-like
-            File name.
-
-        Returns
-        -------
-        Posterior
-            The posterior.
-        """
+        """Read a posterior from a file that :meth:`save` wrote. Nothing in the file is executed."""
         return cls(**archive.load(arguments.path(path, "path")))
 
     def to_inference_data(
@@ -609,7 +523,7 @@ class Posterior(BasePosterior):
             arguments.whole_number(max_entries, "max_entries", 1)
         data = None
         if X is not None:
-            data = self._as_data(X, observed, lower, upper, unstored)
+            data = self._as_data(X, observed=observed, lower=lower, upper=upper, unstored=unstored)
             if data.shape != self.shape:
                 raise ValueError(f"X must have the shape of the fitted data, {self.shape}, got {data.shape}")
             if self.row_ids is not None and (n := np.count_nonzero(row_ids(data, self.scale) != self.row_ids)):
@@ -620,35 +534,15 @@ class Posterior(BasePosterior):
         memory.warn_if_large(self.W.nbytes + self.Z.nbytes, "a copy of the draws", "take fewer of them with `after`")
         return inference_data.convert(self, data, max_entries)
 
-    # --- arguments
 
-    def _flat(self, noise: Any) -> Flat:
-        """Return the draws, those of the noise only if it is asked for."""
-        W, Z, law = self.flat
-        return (W, Z, law) if arguments.flag(noise, "noise") else (W, Z, None)
-
-    def _positions(self, rows: Any, columns: Any) -> tuple[Indices, Indices]:
-        return arguments.positions(rows, columns, self.shape)
-
-    def _given(self, rows: Any, columns: Any, **numbers: Any) -> tuple[Any, ...]:
-        """Return positions, and values and limits there without the offsets of their columns."""
-        if (numbers["lower"] is None) != (numbers["upper"] is None):
-            raise ValueError("lower and upper must be given together")
-        rows, columns = self._positions(rows, columns)
-        found = {
-            name: None if given is None and name != "values" else arguments.floats(given, name)
-            for name, given in numbers.items()
-        }
-        for name, given in found.items():
-            if given is not None and given.shape != columns.shape:
-                raise ValueError(f"{name} must be as many as rows and columns, {columns.size}, got shape {given.shape}")
-        return rows, columns, *(None if given is None else given - self._offset(columns) for given in found.values())
-
-    def _require_room(self, n_matrices: int) -> None:
-        """Raise an error if so many matrices of the shape of the data do not fit into memory."""
-        memory.require(
-            8 * n_matrices * self.shape[0] * self.shape[1],
-            f"a result for all {self.shape[0]:,} x {self.shape[1]:,} entries",
-            "ask for the entries that you need with rows and columns, or for blocks of rows with mean_of_rows; "
-            "BayesianNMF.impute(out=...) fills a memory map",
-        )
+def _given(n_entries: int, values: Any, lower: Any, upper: Any) -> list[Floats]:
+    """Return values and limits of entries, NaN where there are no limits."""
+    if (lower is None) != (upper is None):
+        raise ValueError("lower and upper must be given together")
+    found = {"values": arguments.floats(values, "values")}
+    for name, limits in (("lower", lower), ("upper", upper)):
+        found[name] = np.full(n_entries, np.nan) if limits is None else arguments.floats(limits, name)
+    for name, numbers in found.items():
+        if numbers.shape != (n_entries,):
+            raise ValueError(f"{name} must be as many as rows and columns, {n_entries}, got shape {numbers.shape}")
+    return list(found.values())

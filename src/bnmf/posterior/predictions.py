@@ -4,8 +4,7 @@ Everything works on tiles of rows, or of entries, whose draws fit into `TILE_BYT
 
 The predictive law of new data at an entry is y = max(lower bound, w z + ε) with noise ε of the law of the fit: data
 that cannot be negative are cut at zero. Intervals, predictive draws and multiple imputations all use it
-(:func:`add_noise`).
-Log densities are those of w z + ε, the likelihood of the model.
+(:meth:`Entries.draw`). Log densities are those of w z + ε, the likelihood of the model.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -63,20 +62,10 @@ class NoiseDraws:
         """Return the squared known factors of some rows, (1 or rows, columns), or 1 if there are none."""
         return 1.0 if self.factor is None else (self.factor if len(self.factor) == 1 else self.factor[rows]) ** 2
 
-    def choose(self, draws: Any) -> NoiseDraws:
-        """Return some of the draws."""
-        row = self.row if len(self.row) == 1 else self.row[draws]
-        return NoiseDraws(self.column[draws], row, self.law.choose(draws), self.factor)
-
 
 def _at(sizes: Floats, chosen: Any) -> Floats:
     """Return some of sizes (S, n), or what is the same for all (S, 1)."""
     return sizes if sizes.shape[1] == 1 else sizes[:, chosen]
-
-
-NoisyFlat = tuple[Array, Array, NoiseDraws]
-Flat = NoisyFlat | tuple[Array, Array, None]
-"""Draws of W (S, rows, K) and Z (S, K, columns), and of the noise, without which predictions are of W Z alone."""
 
 
 def tiles(length: int, bytes_each: int) -> Iterator[slice]:
@@ -102,11 +91,11 @@ def mean(W: Array, Z: Array) -> Floats:
     return out / n_draws
 
 
-def std(draws: Flat) -> Floats:
+def std(W: Array, Z: Array, noise: NoiseDraws | None) -> Floats:
     """Return the standard deviation of each entry over the draws."""
-    W, Z, noise = draws
     centre = mean(W, Z)
     variance = np.zeros_like(centre)
+    # Draw by draw, which is faster than the variance over the draws of a tile, as these do not fit into the cache.
     for rows in tiles(len(centre), 8 * centre.shape[1]):
         for draw in range(len(W)):
             variance[rows] += (W[draw, rows] @ Z[draw] - centre[rows]) ** 2
@@ -117,10 +106,15 @@ def std(draws: Flat) -> Floats:
 
 
 def quantiles(
-    draws: Flat, probabilities: Floats, offset: Floats | float, lower_bound: float, rng: np.random.Generator
+    W: Array,
+    Z: Array,
+    noise: NoiseDraws | None,
+    probabilities: Floats,
+    offset: Floats | float,
+    lower_bound: float,
+    rng: np.random.Generator,
 ) -> Floats:
     """Return quantiles (probability, rows, columns) of all entries."""
-    W, Z, noise = draws
     n_draws, n_rows, _ = W.shape
     out = np.empty((len(probabilities), n_rows, Z.shape[2]))
     # In units of components and columns, single precision has more digits than any number of draws can give.
@@ -172,127 +166,98 @@ def quantiles_of(draws: Array, probabilities: Floats) -> Floats:
     return low + (position - below)[:, None] * (high - low)
 
 
-def add_noise(
-    draws: Floats, noise: NoiseDraws, rows: Indices, columns: Indices, lower_bound: float, rng: np.random.Generator
-) -> Floats:
-    """Return draws (S, n) of new data at paired positions, given draws of their means and of the noise."""
-    drawn = noise.law.at(columns).draw(draws.shape, rng)
-    return np.maximum(draws + np.sqrt(noise.at(rows, columns)) * drawn, lower_bound)
-
-
 # --- entries at paired positions
 
 
-def entries(W: Array, Z: Array, rows: Indices, columns: Indices) -> Floats:
+def products(W: Array, Z: Array, rows: Indices, columns: Indices) -> Floats:
     """Return draws (S, n) of the entries of W Z at paired rows and columns."""
     out = np.empty((len(W), len(rows)))
     products_of_pairs(W, Z, np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(columns, np.int64), out)
     return out
 
 
-def entry_mean(W: Array, Z: Array, rows: Indices, columns: Indices) -> Floats:
-    """Return the mean (n,) of the entries of W Z at paired rows and columns."""
-    out = np.empty(len(rows))
-    for part in tiles(len(rows), 8 * len(W)):
-        out[part] = entries(W, Z, rows[part], columns[part]).mean(axis=0)
-    return out
+class Entries(NamedTuple):
+    """Draws of entries at paired positions: of W Z, and of the noise around them."""
 
+    products: Floats  # (S, n)
+    offset: Floats  # of their columns, (n,)
+    lower_bound: float  # of the data
+    deviations: Any = None  # of the noise, (S, 1 or n); without it, predictions are of W Z alone
+    law: Law = Law()
 
-def entry_std(draws: Flat, rows: Indices, columns: Indices) -> Floats:
-    """Return the standard deviation (n,) of entries at paired positions."""
-    W, Z, noise = draws
-    variance = np.empty(len(rows))
-    for part in tiles(len(rows), 16 * len(W)):
-        variance[part] = entries(W, Z, rows[part], columns[part]).var(axis=0)
-        if noise is not None:
-            of_noise = noise.at(rows[part], columns[part]) * noise.law.at(columns[part]).variance
-            variance[part] += of_noise.T.mean(axis=1)
-    return np.sqrt(variance)
+    @property
+    def means(self) -> Floats:
+        """Draws (S, n) of the means of new data."""
+        return self.products + self.offset
 
+    def choose(self, draws: Any) -> Entries:
+        """Return some of the draws."""
+        deviations, law = self.deviations[draws], self.law.choose(draws)
+        return self._replace(products=self.products[draws], deviations=deviations, law=law)
 
-def _log_densities(
-    means: Floats, variance: Floats, law: Law, values: Floats, lower: Floats | None, upper: Floats | None
-) -> Floats:
-    """Return log densities of values, or log probabilities of intervals where there are limits, given draws (S, n)."""
-    terms = law.log_density((values - means) ** 2 / variance) - 0.5 * np.log(variance)
-    if lower is None or upper is None:
+    def at(self, some: Indices) -> Entries:
+        """Return some of the entries."""
+        deviations, law = _at(self.deviations, some), self.law.at(some)
+        return Entries(self.products[:, some], self.offset[some], self.lower_bound, deviations, law)
+
+    def mean(self) -> Floats:
+        """Return the mean (n,) over the draws."""
+        return np.maximum(self.products.mean(axis=0) + self.offset, self.lower_bound)
+
+    def variance(self) -> Floats:
+        """Return the variance (n,) over the draws, and of the noise."""
+        variance = self.products.var(axis=0)
+        if self.deviations is not None:
+            variance += (self.deviations**2 * self.law.variance).mean(axis=0)
+        return variance
+
+    def draw(self, rng: np.random.Generator, *limits: Floats) -> Floats:
+        """Draw new data (S, n), which may be known to lie between a lower and an upper limit."""
+        if self.deviations is None:
+            return self.means
+        if not limits:
+            return np.maximum(self.means + self.deviations * self.law.draw(self.products.shape, rng), self.lower_bound)
+        low, high = map(self._standardised, limits)
+        drawn = self.means + self.deviations * self.law.draw_between(low, high, rng)
+        return np.clip(np.maximum(drawn, self.lower_bound), *limits)
+
+    def mean_between(self, lower: Floats, upper: Floats) -> Floats:
+        """Return the mean (n,) of new data that are known to lie between limits."""
+        start = np.clip(self.lower_bound, lower, upper)
+        low, high = map(self._standardised, (start, upper))
+        with np.errstate(all="ignore"):  # where nothing between the limits is above the bound of the data
+            drawn = self.means + self.deviations * self.law.mean_between(low, high)
+        drawn = np.clip(drawn, start, upper)
+        cut = np.flatnonzero((lower < start) & (start < upper))
+        entries = self.at(cut)
+        share = np.exp(
+            entries.log_probability(start[cut], upper[cut]) - entries.log_probability(lower[cut], upper[cut])
+        )
+        drawn[:, cut] = start[cut] + share * (drawn[:, cut] - start[cut])
+        return np.where(start < upper, drawn.mean(axis=0), upper)
+
+    def log_probability(self, lower: Floats | float, upper: Floats | float) -> Floats:
+        """Return the log probability (S, n) that new data lie between limits."""
+        return self.law.log_probability(self._standardised(lower), self._standardised(upper))
+
+    def log_density(self, values: Floats, lower: Floats, upper: Floats) -> Floats:
+        """Return log densities (S, n) of values, or log probabilities of intervals where limits are not NaN."""
+        terms = self.law.log_density(self._standardised(values) ** 2) - np.log(self.deviations)
+        limited = np.flatnonzero(~np.isnan(lower))
+        terms[:, limited] = self.at(limited).log_probability(lower[limited], upper[limited])
         return terms
-    at = np.flatnonzero(~np.isnan(lower))
-    deviation = np.sqrt(np.broadcast_to(variance, terms.shape)[:, at])
-    low, high = ((side[at] - means[:, at]) / deviation for side in (lower, upper))
-    terms[:, at] = law.at(at).log_probability(low, high)
-    return terms
 
+    def log_predictive_density(self, values: Floats, lower: Floats, upper: Floats) -> Floats:
+        """Return the log of the mean likelihood (n,) over the draws, smoothed."""
+        # Where the noise is small compared with the spread of w z over the draws, the mean of S narrow peaks is no
+        # estimate of the density between them: each variance is enlarged by the square of Silverman's bandwidth of w z.
+        enlarged = np.sqrt(self.deviations**2 + bandwidths(self.products) ** 2)
+        terms = self._replace(deviations=enlarged).log_density(values, lower, upper)
+        return logsumexp(terms, axis=0) - np.log(len(terms))
 
-def log_likelihood(
-    draws: NoisyFlat, rows: Indices, columns: Indices, values: Floats, lower: Any = None, upper: Any = None
-) -> Floats:
-    """Return the log density of each entry given w z and the noise, (S, n), or the log probability of its interval."""
-    W, Z, noise = draws
-    variance, law = noise.at(rows, columns), noise.law.at(columns)
-    return _log_densities(entries(W, Z, rows, columns), variance, law, values, lower, upper)
-
-
-def _between(
-    draws: NoisyFlat, rows: Indices, columns: Indices, lower: Floats, upper: Floats
-) -> Iterator[tuple[slice, Floats, Floats, Law, Floats, Floats]]:
-    """Yield parts of entries with means and deviations of their draws, the law, and limits in units of the noise."""
-    W, Z, noise = draws
-    for part in tiles(len(rows), 64 * len(W)):
-        means = entries(W, Z, rows[part], columns[part])
-        deviation = np.sqrt(noise.at(rows[part], columns[part]))
-        low, high = ((side[part] - means) / deviation for side in (lower, upper))
-        yield part, means, deviation, noise.law.at(columns[part]), low, high
-
-
-def mean_between(
-    draws: NoisyFlat, rows: Indices, columns: Indices, lower: Floats, upper: Floats, lowest: Floats
-) -> Floats:
-    """Return the mean (n,) of values that are known to lie between limits, of which those below `lowest` are cut."""
-    out, is_cut = np.array(upper), (lower < lowest) & (lowest < upper)
-    above = np.flatnonzero(lowest < upper)
-    start = np.maximum(lower, lowest)
-    for part, means, deviation, law, low, high in _between(
-        draws, rows[above], columns[above], start[above], upper[above]
-    ):
-        at = above[part]
-        drawn = np.clip(means + deviation * law.mean_between(low, high), start[at], upper[at])
-        cut = np.flatnonzero(is_cut[at])
-        if cut.size:
-            scale, law = np.broadcast_to(deviation, means.shape)[:, cut], law.at(cut)
-            whole = law.log_probability((lower[at[cut]] - means[:, cut]) / scale, high[:, cut])
-            share = np.exp(law.log_probability(low[:, cut], high[:, cut]) - whole)
-            drawn[:, cut] = start[at[cut]] + share * (drawn[:, cut] - start[at[cut]])
-        out[at] = drawn.mean(axis=0)
-    return out
-
-
-def quantiles_between(
-    draws: NoisyFlat, rows: Indices, columns: Indices, q: Floats, lower: Floats, upper: Floats, rng: np.random.Generator
-) -> Floats:
-    """Return quantiles (probability, n) of values that are known to lie between limits."""
-    out = np.empty((len(q), len(rows)))
-    for part, means, deviation, law, low, high in _between(draws, rows, columns, lower, upper):
-        drawn = np.clip(means + deviation * law.draw_between(low, high, rng), lower[part], upper[part])
-        out[:, part] = quantiles_of(drawn, q)
-    return out
-
-
-def log_predictive_density(
-    draws: NoisyFlat, rows: Indices, columns: Indices, values: Floats, lower: Any = None, upper: Any = None
-) -> Floats:
-    """Return the log predictive density of each entry, (n,): the mean likelihood over the draws, smoothed."""
-    W, Z, noise = draws
-    out = np.empty(len(rows))
-    # Where the noise is small compared with the spread of w z over the draws, the mean of S narrow peaks is no estimate
-    # of the density between them: the variance of each is enlarged by the square of Silverman's bandwidth of w z.
-    for part in tiles(len(rows), 48 * len(W)):
-        means = entries(W, Z, rows[part], columns[part])
-        variance = noise.at(rows[part], columns[part]) + bandwidths(means) ** 2
-        limits = (None if side is None else side[part] for side in (lower, upper))
-        terms = _log_densities(means, variance, noise.law.at(columns[part]), values[part], *limits)
-        out[part] = logsumexp(terms, axis=0) - np.log(len(W))
-    return out
+    def _standardised(self, values: Floats | float) -> Floats:
+        """Return values in units of the noise around the means."""
+        return (values - self.means) / self.deviations
 
 
 def bandwidths(draws: Floats) -> Floats:

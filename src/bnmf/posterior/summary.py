@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from bnmf.utils.text import counted, labels, shortened
+from bnmf.utils.text import counted
 from bnmf.utils.typing import Array
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 # Draws of each chain below which nothing is said about convergence.
 MIN_DRAWS = 4
-# Names, and characters of a name, that are shown.
-N_NAMES = 4
-NAME_WIDTH = 24
 
 
 def diagnostics(quantities: dict[str, Array]) -> pd.DataFrame:
@@ -100,18 +97,8 @@ def posterior_html(posterior: Posterior) -> str:
     chains = counted(posterior.n_chains, "chain")
     items = {
         "data": f"{n_rows:,} x {n_columns:,}, {share:.1%} observed",
-        "rows": _names(posterior.row_names),
-        "columns": _names(posterior.column_names),
         "components": f"{posterior.n_components}",
         "draws": f"{chains} of {posterior.n_draws:,}, after {posterior.burn_in:,} sweeps of burn-in",
         "training error": f"root mean squared error {error:.4g}, in the units of the fit",
     }
-    table = pd.DataFrame({"Posterior": {name: item for name, item in items.items() if item}})
-    return table_html(table, *map(str, posterior.verdict))
-
-
-def _names(names: pd.Index | None) -> str:
-    if names is None:
-        return ""
-    shown = [shortened(name, NAME_WIDTH) for name in labels(names, np.arange(min(N_NAMES, len(names))), "")]
-    return ", ".join(shown) + (", …" if len(names) > N_NAMES else "")
+    return table_html(pd.DataFrame({"Posterior": items}), *map(str, posterior.verdict))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,101 +154,95 @@ def _on_predictions(posterior: BasePosterior) -> Finding:
     error = posterior.prediction_error()
     level = level_of(error, PREDICTION_ERRORS)
     if level == UNKNOWN and posterior.n_draws < MIN_DRAWS:
-        draws, are = counted(posterior.n_draws, "draw"), "is" if posterior.n_draws == 1 else "are"
-        sentence = f"{draws} of each chain {are} too few to tell whether the chains agree"
+        sentence = f"{counted(posterior.n_draws, 'draw')} of each chain cannot tell whether the chains agree"
         return Finding("predictions", UNKNOWN, sentence, "take at least 100")
     if level == UNKNOWN:
         return Finding("predictions", UNKNOWN, "one chain without its draws cannot be compared", "use several chains")
-    whose = "the chains' predictions" if posterior.n_chains > 1 else "the predictions of the chain's two halves"
-    how = {GOOD: "agree", USABLE: "nearly agree", POOR: "disagree"}[level]
-    sentence = f"{whose} {how} (Monte Carlo error {error:.0%} of the predictive standard deviation)"
-    advice = {
-        GOOD: "",
-        USABLE: "more draws make them more exact",
-        POOR: 'continue with `sample_more`, or fit with n_draws="auto"',
+    how, advice = {
+        GOOD: ("agree", ""),
+        USABLE: ("nearly agree", "more draws make them more exact"),
+        POOR: ("disagree", 'continue with `sample_more`, or fit with n_draws="auto"'),
     }[level]
+    whose = "the chains' predictions" if posterior.n_chains > 1 else "the predictions of the chain's two halves"
+    sentence = f"{whose} {how} (Monte Carlo error {error:.0%} of the predictive standard deviation)"
     return Finding("predictions", level, sentence, advice, error)
 
 
-def on_coverage(calibration: Calibration, names: pd.Index | None) -> Finding:
-    """Judge how many of the entries that were hidden are inside their intervals."""
-    n, coverage = calibration.n_entries, calibration.coverage
+def on_intervals(calibration: Calibration | None, names: pd.Index | None, *, has_offset: bool = False) -> list[Finding]:
+    """Judge the coverage and the errors of the entries that were hidden; nothing if there were none."""
+    if calibration is None:
+        return []
+    n, coverage, table = calibration.n_entries, calibration.coverage, calibration.by_column()
     sentence = f"of {n:,} entries hidden for this purpose {coverage:.0%} are inside their {PROB:.0%} intervals"
     # Entries of a row or column are not independent: twice the binomial standard error, and twice that.
     chance = 4.0 * math.sqrt(PROB * (1.0 - PROB) / n)
-    level = level_of(abs(coverage - PROB) - chance, COVERAGE_ERRORS)
-    advice = ""
-    if level != GOOD:
+    level, advice = level_of(abs(coverage - PROB) - chance, COVERAGE_ERRORS), ""
+    if level != GOOD and coverage > PROB:  # wider than necessary, but no value is missed
+        level, advice = USABLE, "the intervals are too wide"
+    elif level != GOOD:
         advice = 'the intervals are too narrow: try noise="student-t" or fewer components'
-        if coverage > PROB:  # wider than necessary, but no value is missed
-            level, advice = USABLE, "the intervals are too wide"
-    table = calibration.by_column()
-    table = table[table["n"] >= MIN_HIDDEN]
-    p_values = binom.cdf((table["coverage"] * table["n"]).round(), table["n"], PROB) * len(table)
-    narrow = table[(table["coverage"] < MIN_COLUMN_COVERAGE) & (p_values < CHANCE)]
+    large = table[table["n"] >= MIN_HIDDEN]
+    p_values = binom.cdf((large["coverage"] * large["n"]).round(), large["n"], PROB) * len(large)
+    narrow = large.index[(large["coverage"] < MIN_COLUMN_COVERAGE) & (p_values < CHANCE)]
     if len(narrow):
-        level = POOR
-        sentence += f", but far fewer in {named(narrow.index, names)}"
-        advice = advice or 'for these columns try noise="student-t" or fewer components'
-    return Finding("intervals", level, sentence, advice, coverage)
-
-
-def on_intervals(calibration: Calibration | None, names: pd.Index | None, *, has_offset: bool = False) -> list[Finding]:
-    """Judge the coverage and the error of the entries that were hidden; nothing if there were none."""
-    if calibration is None:
-        return []
-    finding, table = on_coverage(calibration, names), calibration.by_column()
-    compared, is_compared = table.index[table["n_compared"] >= MIN_HIDDEN], ~np.isnan(calibration.errors)
-    chosen = {at: is_compared & (calibration.columns == at) for at in compared}
-    own, of_mean = np.abs(calibration.errors), np.abs(calibration.errors_of_mean)
-    worse = [at for at in compared if _is_worse(own[chosen[at]], of_mean[chosen[at]], WORSE_COLUMN, len(compared))]
+        level, advice = POOR, advice or 'for these columns try noise="student-t" or fewer components'
+        sentence += f", but far fewer in {named(narrow, names)}"
+    worse = _worse_than_mean(calibration, table.index[table["n_compared"] >= MIN_HIDDEN], names)
     if worse:
-        where = f"the mean in {named(worse, names)}"
-    elif is_compared.sum() >= MIN_TO_COMPARE and _is_worse(own[is_compared], of_mean[is_compared]):
-        where = "the means of the columns"
-    else:
-        return [finding]
-    sentence = f"{finding.sentence}, and predictions are worse than {where}"
-    return [replace(finding, level=POOR, sentence=sentence, advice=BETTER_WITH_OFFSET if has_offset else BETTER_ERRORS)]
+        level, advice = POOR, BETTER_WITH_OFFSET if has_offset else BETTER_ERRORS
+        sentence += f", and predictions are worse than {worse}"
+    return [Finding("intervals", level, sentence, advice, coverage)]
+
+
+def _worse_than_mean(calibration: Calibration, columns: pd.Index, names: pd.Index | None) -> str:
+    """Return which means predict the hidden entries better, those of some columns or of all; nothing if none do."""
+    own, of_mean = np.abs(calibration.errors), np.abs(calibration.errors_of_mean)
+    chosen = {column: (calibration.columns == column) & ~np.isnan(own) for column in columns}
+    worse = [at for at, some in chosen.items() if _is_worse(own[some], of_mean[some], WORSE_COLUMN, len(columns))]
+    if worse:
+        return f"the mean in {named(worse, names)}"
+    known = ~np.isnan(own)
+    is_worse = known.sum() >= MIN_TO_COMPARE and _is_worse(own[known], of_mean[known])
+    return "the means of the columns" if is_worse else ""
 
 
 def on_methods(errors: Mapping[str, Floats]) -> list[Finding]:
     """Compare the absolute errors of methods at the same hidden entries: of bnmf, of the column mean, and of others."""
     own, mean, *others = errors
     size = {method: float(of_entries.mean()) for method, of_entries in errors.items()}
-    share = (
-        {method: f"{size[method] / size[mean]:.0%}" for method in errors} if size[mean] else dict.fromkeys(errors, "?")
-    )
     rival, n = min(others, key=size.__getitem__, default=None), len(errors[own])
-    few = f"only {counted(n, 'entry')} {'was' if n == 1 else 'were'} hidden, so this is no more than a hint"
-    found = [Finding("errors", UNKNOWN, few)] if n < MIN_TO_COMPARE else []
-    better = "hidden entries are predicted {} by bnmf than by the column mean"
+
+    def share(method: str) -> str:
+        return f"{size[method] / size[mean]:.0%}" if size[mean] else "?"
 
     def is_worse(method: str, than: str) -> bool:
         return n > 1 and _is_worse(errors[method], errors[than])
 
+    of_mean, advice = "of the absolute error of the column mean", ""
     if not is_worse(mean, own):
         level, how = (POOR, "worse") if is_worse(own, mean) else (USABLE, "no better")
+        words = f"{how} by bnmf than by the column mean"
         if rival and is_worse(mean, rival):
-            sentence = f"{better.format(how)}, but better by {rival}, with {share[rival]} of its absolute error"
-            return [*found, Finding("errors", level, sentence, f"use {rival} here", size[own])]
-        also = ", and no better by the others" if rival and level == USABLE else ""
-        advice = (
-            f"as far as can be told from {n:,} of them, the columns of this table say little about each other, and the "
-            "column mean will do"
-        )
-        return [*found, Finding("errors", level, better.format(how) + also, advice, size[own])]
-    of_mean = "of the absolute error of the column mean"
-    if rival is None or is_worse(rival, own):
-        level, sentence = GOOD, f"hidden entries are predicted best by bnmf, with {share[own]} {of_mean}"
+            words += f", but better by {rival}, with {share(rival)} of its absolute error"
+            advice = f"use {rival} here"
+        else:
+            words += ", and no better by the others" if rival and level == USABLE else ""
+            advice = (
+                f"as far as can be told from {n:,} of them, the columns of this table say little about each other, and "
+                "the column mean will do"
+            )
+    elif rival is None or is_worse(rival, own):
+        level, words = GOOD, f"best by bnmf, with {share(own)} {of_mean}"
     elif is_worse(own, rival):
-        sentence = f"hidden entries are predicted best by {rival}, with {share[rival]} {of_mean}"
+        level, words = USABLE, f"best by {rival}, with {share(rival)} {of_mean}, and by bnmf with {share(own)}"
         advice = f"use {rival} if you need no intervals"
-        return [*found, Finding("errors", USABLE, f"{sentence}, and by bnmf with {share[own]}", advice, size[own])]
     else:
-        level, of_both = GOOD, f"{share[own]} and {share[rival]} {of_mean}"
-        sentence = f"hidden entries are predicted about equally well by bnmf and {rival}, with {of_both}"
-    return [*found, Finding("errors", level, sentence, "", size[own])]
+        level, words = GOOD, f"about equally well by bnmf and {rival}, with {share(own)} and {share(rival)} {of_mean}"
+    found = [Finding("errors", level, f"hidden entries are predicted {words}", advice, size[own])]
+    if n >= MIN_TO_COMPARE:
+        return found
+    few = f"only {counted(n, 'entry')} {'was' if n == 1 else 'were'} hidden, so this is no more than a hint"
+    return [Finding("errors", UNKNOWN, few), *found]
 
 
 def _is_worse(own: Floats, others: Floats, ratio: float = WORSE_THAN_MEAN, n_tests: int = 1) -> bool:
@@ -269,8 +263,8 @@ def named(columns: Any, names: pd.Index | None) -> str:
 def _on_noise(posterior: BasePosterior) -> Finding:
     """Judge R-hat of the noise and of the log likelihood."""
     table = posterior.diagnostics
-    named = [name for name in ("noise variance", "log likelihood") if name in table.index]
-    r_hat = float(table.loc[named, "r_hat"].max(skipna=False))
+    judged = [name for name in ("noise variance", "log likelihood") if name in table.index]
+    r_hat = float(table.loc[judged, "r_hat"].max(skipna=False))
     level = level_of(r_hat, RHAT_LIMITS)
     sentence = {
         GOOD: "the chains agree on the noise and the fit",
@@ -294,23 +288,16 @@ def _on_components(posterior: BasePosterior) -> Finding:
     if posterior.n_draws < MIN_DRAWS:
         return Finding("components", UNKNOWN, "there are too few draws to compare components", "take at least 100")
     active, agrees = found
-    n_active, total = int(active.sum()), len(active)
-    stands = "stands" if n_active == 1 else "stand"
-    of_these = "" if n_active == total else f"{n_active} of {total} components {stands} out from the noise; "
+    n_active, total, shared = int(active.sum()), len(active), int(np.count_nonzero(agrees & active))
+    stand = "stands" if n_active == 1 else "stand"
+    of_these = "" if n_active == total else f"{n_active} of {total} components {stand} out from the noise; "
     if posterior.n_chains == 1:
         sentence = f"{of_these}one chain cannot tell whether another would find the same components"
         return Finding("components", UNKNOWN, sentence, "use several chains")
-    chains = "both chains" if posterior.n_chains == 2 else f"all {posterior.n_chains} chains"
-    shared = int(np.count_nonzero(agrees & active))
     if n_active == 0:
-        none = f"none of {total} components stands" if total > 1 else "the one component does not stand"
-        return Finding("components", POOR, f"{none} out from the noise", "", 0.0)
+        return Finding("components", POOR, "no component stands out from the noise", "", 0.0)
+    chains = "both chains" if posterior.n_chains == 2 else f"all {posterior.n_chains} chains"
     level = GOOD if shared == n_active else USABLE if shared else POOR
-    if n_active == 1:
-        sentence = f"{of_these}{'' if shared else 'not '}{chains} find {'it' if of_these else 'the one component'}"
-    elif shared == n_active:
-        sentence = f"{of_these}{chains} find {'them' if of_these else f'all {total} components'}"
-    else:
-        sentence = f"{of_these}{chains} find {shared} of {'these' if of_these else f'{total} components'}"
+    sentence = f"{of_these}{chains} find {shared} of {'these' if of_these else counted(total, 'component')}"
     advice = "" if level == GOOD else "interpret only components that all chains find; fewer are often more stable"
     return Finding("components", level, sentence, advice, shared / n_active)
