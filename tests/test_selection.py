@@ -76,7 +76,7 @@ def test_a_smaller_rank_wins_within_one_standard_error():
     densities, squares = np.array([[-2.0, -2.0, -2.0], [-1.05, -0.9, -1.0], [-1.0, -0.9, -0.98]]), np.ones((3, 3))
     best = _choose([1, 2, 3], densities, squares)
     assert best.best_k == 3
-    assert best.sentence.startswith("K = 3 predicts hidden entries best (log density -0.96); every smaller K")
+    assert best.sentence.startswith("K = 3 predicts hidden entries best (log density -0.96). It")
     assert best.sentence.endswith("It is the largest that was tried: try larger ones too.")
     densities[1] = [-1.0, -0.95, -0.94]
     within = _choose([1, 2, 3], densities, squares)

@@ -29,8 +29,8 @@ from bnmf.posterior.summary import table_html
 from bnmf.posterior.verdict import POOR, Verdict, on_intervals, on_methods, on_use
 from bnmf.sampler.chains import LongRunWarning
 from bnmf.sampler.run import Ending, InterruptedRunWarning
+from bnmf.selection import model_of_many_fits
 from bnmf.utils import arguments
-from bnmf.utils.arguments import as_seed
 from bnmf.utils.progress import counted
 from bnmf.utils.typing import Bools, Floats, Indices
 
@@ -159,13 +159,8 @@ def check_table(
             f"n_repeats times fraction must be at most 1, because no entry is hidden twice, got {n_repeats} times "
             f"{fraction:g}"
         )
-    if estimator is None:
-        estimator = BayesianNMF(**ANY_TABLE)
-    elif not isinstance(estimator, BayesianNMF):
-        raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
-    estimator.check_parameters()
     arguments.flag(progress, "progress")
-    seed = as_seed(estimator.random_state if random_state is None else random_state)
+    model = model_of_many_fits(BayesianNMF(**ANY_TABLE) if estimator is None else estimator, random_state)
     names = X.columns if isinstance(X, pd.DataFrame) else None
     array = _dense(X)
     array, _, limited = with_limits(array, ~np.isnan(array), None, lower, upper, names, negative=True)
@@ -181,9 +176,7 @@ def check_table(
     limits = {name: side[:, known] for name, side in limits.items()}
     is_constant = np.nanmin(used, axis=0) == np.nanmax(used, axis=0)
     scale = np.where(is_constant, 0.0, np.nanstd(used, axis=0))
-    repeats = _hidden_parts(used, ~is_constant, n_repeats, fraction, np.random.default_rng(seed))
-    needed = {"keep_draws": True, "checkpoint": None, "calibrate": False, "random_state": seed, "progress": False}
-    model = clone(estimator).set_params(**needed)
+    repeats = _hidden_parts(used, ~is_constant, n_repeats, fraction, np.random.default_rng(model.random_state))
     others, notes = _others(used.shape, stand_ins)
     methods: dict[str, Predict] = {BNMF: partial(_predict, model, progress, limits), **others}
     entries, seconds = _run(methods, repeats, scale, progress)

@@ -307,12 +307,8 @@ class Categorical:
 # --- which kind a column has
 
 
-def learn(
-    name: Any, column: pd.Series, known: Bools, kind: Any, is_limited: bool = False
-) -> Number | Ordered | Categorical:
-    """Return the column of a kind, which is None for the one that its dtype says; one with limits is of numbers."""
-    if kind is None:
-        kind = kind_of(column[known])
+def check_kind(name: Any, kind: Any) -> None:
+    """Raise an error if what a user gives as the kind of a column is none."""
     if not isinstance(kind, (tuple, list)) and kind not in KINDS:
         words = ", ".join(map(repr, KINDS))
         raise ValueError(f"kinds[{name!r}] must be {words}, a pair of bounds or a list of {_ORDER}, got {kind!r}")
@@ -323,6 +319,15 @@ def learn(
         twice = [category for place, category in enumerate(kind) if category in kind[:place]]
         if twice:
             raise ValueError(f"kinds[{name!r}] must name each category once, got {twice[0]!r} twice")
+
+
+def learn(
+    name: Any, column: pd.Series, known: Bools, kind: Any, is_limited: bool = False
+) -> Number | Ordered | Categorical:
+    """Return the column of a kind, which is None for the one that its dtype says; one with limits is of numbers."""
+    if kind is None:
+        kind = kind_of(column[known])
+    if isinstance(kind, list):
         return Ordered.learn(name, _array(kind), column, known)
     if kind == "categorical":
         return Categorical.learn(name, column, known)

@@ -1,13 +1,15 @@
-"""Data whose missing entries, and entries between limits, are filled with their posterior means."""
+"""Data and their posterior means: missing and limited entries filled with them, and their squared error."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils import memory
 
@@ -55,3 +57,19 @@ def completed_sparse(data: ObservedMatrix, posterior: Any) -> sp.csr_array:
         means = posterior.mean_between(limits.rows, limits.columns, limits.lower, limits.upper)
         values[order[np.searchsorted(flat[order], limits.flat)]] = means
     return sp.coo_array((values, (rows, columns)), shape=data.shape).tocsr()
+
+
+def root_squared_error(data: ObservedMatrix, posterior: Any) -> float:
+    """Return the root of the squared error of the observed entries; of a limited one the distance to its interval."""
+    if data.in_memory and not data.has_implicit_zeros:
+        rows, columns, values = data.observed_entries()
+        mean = posterior.mean(rows, columns)
+        return float(np.linalg.norm(nearest(values, *data.limits_at(rows, columns), mean) - mean))
+    total = 0.0
+    for some, block in data.blocks():
+        mean = posterior.mean_of_rows(some)
+        if (limits := data.limits_of(some)) is not None:
+            at = limits.rows, limits.columns
+            block[at] = np.clip(mean[at], limits.lower, limits.upper)
+        total += np.nansum((block - mean) ** 2)
+    return math.sqrt(total)
