@@ -29,13 +29,8 @@ def plot_convergence(fit: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     n_chains, n_sweeps = posterior.train_mse.shape
@@ -60,13 +55,8 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     variance = posterior.noise_variance
@@ -106,17 +96,12 @@ def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
     rows, columns : array-like of int
         Paired positions of the held-out entries.
     values : array-like
         Their values.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     values = _checked(rows, columns, values)
     ax, posterior = look.current_axes(ax), look.posterior_of(fit)
@@ -151,17 +136,12 @@ def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
     rows, columns : array-like of int
         Paired positions of the held-out entries.
     values : array-like
         Their values.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     values = _checked(rows, columns, values)
     ax, posterior = look.current_axes(ax), look.posterior_of(fit)
@@ -207,10 +187,6 @@ def plot_rank(choice: RankChoice, ax: Axes | None = None) -> Axes:
         The result of :func:`bnmf.select_rank`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     ax, table, best_k = look.current_axes(ax), choice.table, choice.best_k
     density, error = table["log_density"], table["below_best_se"]

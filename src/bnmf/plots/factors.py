@@ -32,15 +32,10 @@ def plot_factor(fit: Any, factor: str = "W", ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
     factor : {"W", "Z"}, default="W"
         Rows of the data by component, or columns of the data by component.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     if factor not in ("W", "Z"):
         raise ValueError(f"factor must be 'W' or 'Z', got {factor!r}")
@@ -67,7 +62,6 @@ def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None,
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
     component : int
         Number of the component, as in ``BayesianNMF.components_``.
     axes : sequence of two matplotlib.axes.Axes, optional
@@ -116,13 +110,8 @@ def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     ax, posterior = look.current_axes(ax), look.posterior_of(fit)
     last = posterior.W[:, -LAST_DRAWS:]
@@ -151,7 +140,6 @@ def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) 
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
     X : array-like, DataFrame or sparse matrix, optional
         The fitted data. A model knows them; a `Posterior` does not.
     axes : sequence of three matplotlib.axes.Axes, optional
