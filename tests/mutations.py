@@ -617,7 +617,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "tests/test_refit.py::test_a_failed_refit_changes_nothing"),
     ("data read before standard errors are checked", "estimator.py",
      "        check_known_noise(self.noise, noise_scale, sample_weight)\n", "",
-     "tests/test_estimator.py::test_bad_noise_and_weights_are_found_before_the_data_are_touched"),
+     "tests/test_estimator.py::test_wrong_arguments_are_found_before_the_data_are_touched"),
     ("seed of the estimator ignored in a selection", "selection.py",
      "as_seed(estimator.random_state if random_state is None else random_state)", "as_seed(random_state)",
      "tests/test_selection.py::test_random_state_and_progress"),

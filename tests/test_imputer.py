@@ -117,7 +117,9 @@ def test_a_frame_for_a_frame():
 DTYPES = ["Float64", "Float32", "float16", "float32", "double[pyarrow]"]
 
 
-@pytest.mark.parametrize(("dtype", "is_mixed"), [*product(DTYPES, (False, True)), ("Sparse[float64]", False), ("Sparse[float64]", True)])
+@pytest.mark.parametrize(
+    ("dtype", "is_mixed"), [*product(DTYPES, (False, True)), ("Sparse[float64]", False), ("Sparse[float64]", True)]
+)
 def test_a_frame_keeps_its_dtypes(dtype, is_mixed):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
