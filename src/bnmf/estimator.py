@@ -286,19 +286,10 @@ default="auto"
         return self
 
     def sample_more(self, n_draws: int) -> BayesianNMF:
-        """Continue the chains of the fit: the result is that of one longer fit, draw for draw.
+        """Take `n_draws` more draws of each chain: the result is that of one longer fit, draw for draw.
 
-        Everything but `n_jobs`, `max_time` and `progress` is as it was in :meth:`fit`, whatever was set since.
-
-        Parameters
-        ----------
-        n_draws : int
-            Draws of each chain in addition to those that there are. Chains that Ctrl-C cut off catch up.
-
-        Returns
-        -------
-        BayesianNMF
-            This estimator, with all draws in `posterior_`.
+        Chains that Ctrl-C cut off catch up. Everything but `n_jobs`, `max_time` and `progress` is as it was in
+        :meth:`fit`, whatever was set since.
         """
         check_is_fitted(self)
         options: dict[str, Any] = {"n_jobs": self._n_jobs(self.data_), "progress": bool(self.progress)}
@@ -443,43 +434,21 @@ default="auto"
         return self.posterior_.mean()
 
     def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
-        """Return a central interval for every entry of the fitted rows.
+        """Return the lower and upper ends of a central interval of probability `prob` for every entry.
 
-        Parameters
-        ----------
-        prob : float, default=0.9
-            Probability of the interval.
-        noise : bool, default=True
-            Of new data at the entry (predictive interval); if False, of W Z.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n_samples, n_features)
-            Lower and upper ends, which are not negative if the data are not.
+        They are those of new data at the entry (a predictive interval), or with ``noise=False`` of W Z.
         """
         return self.posterior_.interval(prob, noise=noise)
 
     def impute(
         self, X: Any = None, *, observed: Any = None, lower: Any = None, upper: Any = None, out: Any = None
     ) -> Any:
-        """Return X with missing entries replaced by their posterior mean; observed entries are unchanged.
+        """Return X, or the fitted data, with missing entries replaced by their posterior mean.
 
-        An entry that is only known to lie between limits is replaced by the mean of its value, which is between them.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features), optional
-            The fitted data by default. Other rows are drawn given the fitted Z.
-        observed, lower, upper : array-like, optional
-            As for :meth:`fit`.
-        out : ndarray of float of shape (n_samples, n_features), optional
-            Where to write the completed matrix and what is then returned, for instance a memory map
-            (``numpy.lib.format.open_memmap``) of a matrix that does not fit into memory.
-
-        Returns
-        -------
-        ndarray, DataFrame or csr_array of shape (n_samples, n_features)
-            The completed matrix: a DataFrame if X is one, and sparse if X is sparse and its unstored entries are zeros.
+        Observed entries are unchanged. An entry that is only known to lie between limits is replaced by the mean of its
+        value, which is between them. Arguments are those of :meth:`fit`, and `out`, an array of floats to write to and
+        to return, for instance a memory map (``numpy.lib.format.open_memmap``) of a matrix that does not fit into
+        memory. The result is a DataFrame if X is one, and sparse if X is sparse and its unstored entries are zeros.
         """
         check_is_fitted(self)
         data = self.data_ if X is None else in_memory(self, X, observed, lower, upper)
@@ -489,7 +458,7 @@ default="auto"
             return completed_sparse(data, posterior)
         return completed(data, posterior, out)
 
-    # --- scikit-learn's methods; `observed`, `lower` and `upper` are as for `fit`
+    # --- scikit-learn's methods
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:
         """Fit, and return the weights of the fitted rows as :meth:`transform` does."""
@@ -498,35 +467,16 @@ default="auto"
     def transform(self, X: Any, *, observed: Any = None, lower: Any = None, upper: Any = None) -> Floats:
         """Return the posterior mean of W for rows of X, integrating over the draws of Z.
 
-        A row that was fitted gets its fitted weights. Entries may be missing; a row without observed entries gets the
-        mean of the prior. For the uncertainty use :meth:`posterior_of`.
-
-        Parameters
-        ----------
-        X, observed, lower, upper : array-like, optional
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components_)
-            Weights of the components, aligned with `components_`.
+        A row that was fitted gets its fitted weights, and a row without observed entries the mean of the prior. Columns
+        are those of `components_`. For the uncertainty use :meth:`posterior_of`. Arguments are those of :meth:`fit`.
         """
         return self.posterior_of(X, observed=observed, lower=lower, upper=upper).factor_means()[0]
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return weights times `components_`, plus the offset. For predictions use :meth:`reconstruct` instead.
 
-        A prediction is the mean of the products of the draws, which is not the product of the means.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components_)
-            Weights, as from :meth:`transform`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Their product with `components_`, plus `offset_`.
+        X are weights as from :meth:`transform`. A prediction is the mean of the products of the draws, which is not the
+        product of the means.
         """
         check_is_fitted(self)
         weights = arguments.floats(X, "X")
@@ -535,17 +485,9 @@ default="auto"
         return weights @ self.components_ + (0.0 if self.offset_ is None else self.offset_)
 
     def posterior_of(self, X: Any, *, observed: Any = None, lower: Any = None, upper: Any = None) -> Posterior:
-        """Return the posterior of other rows: their weights, predictions and intervals.
+        """Return the posterior of other rows: the fitted draws of Z, and draws of W for these rows.
 
-        Parameters
-        ----------
-        X, observed, lower, upper : array-like, optional
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        Posterior
-            With the fitted draws of Z, and draws of W for these rows.
+        Arguments are those of :meth:`fit`.
         """
         check_is_fitted(self)
         return self._posterior_of(in_memory(self, X, observed, lower, upper))
@@ -559,16 +501,7 @@ default="auto"
         Each entry is predicted from others of its row: the observed entries are hidden in five turns. So more
         components score higher only if they predict better, and `GridSearchCV` can choose their number. Of sparse data
         with implicit zeros all other entries and a sample of the zeros are scored. An entry that is only known to lie
-        between limits is scored by the log probability of its interval.
-
-        Parameters
-        ----------
-        X, y, observed, lower, upper : array-like, optional
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        float
+        between limits is scored by the log probability of its interval. Arguments are those of :meth:`fit`.
         """
         check_is_fitted(self)
         data = in_memory(self, X, observed, lower, upper)
@@ -583,15 +516,7 @@ default="auto"
         return float(total / weight)
 
     def report(self, path: Any, *, title: str | None = None) -> None:
-        """Write an HTML page on the fit: what was fitted, whether it can be used, components and imputed entries.
-
-        Parameters
-        ----------
-        path : path-like
-            File name, usually ending in ``.html``.
-        title : str, optional
-            Title of the page.
-        """
+        """Write an HTML page on the fit: what was fitted, whether it can be used, components and imputed entries."""
         from bnmf.report import write_report
 
         check_is_fitted(self)

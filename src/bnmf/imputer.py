@@ -36,6 +36,9 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     A DataFrame may also have columns of whole numbers, yes or no, categories and text. Their kinds come from the dtypes
     or from `kinds`, predictions are valid values of them, and the result has the same dtypes.
 
+    Methods take the fitted rows or others, and limits of their entries as :meth:`fit` does. They return DataFrames for
+    a DataFrame and arrays otherwise.
+
     Parameters
     ----------
     estimator : BayesianNMF, optional
@@ -186,22 +189,10 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return given, self.estimator_.posterior_of(values if names else values.to_numpy(), lower=low, upper=high)
 
     def transform(self, X: Any, *, lower: Any = None, upper: Any = None) -> Any:
-        """Return X with its missing entries filled by their posterior mean.
+        """Return X with its missing entries filled by their posterior mean, and indicator columns if asked for.
 
         Entries that are only known to lie between limits are filled by the mean of their value, which is between them.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows of the fitted data, or others.
-        lower, upper : array-like, DataFrame, mapping or float, optional
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        ndarray or DataFrame of shape (n_samples, n_features [+ indicator columns])
-            The completed rows; observed entries are returned bit for bit. A DataFrame is returned for a DataFrame,
-            unless ``set_output`` asks for another container.
+        Observed entries are returned bit for bit.
         """
         given, posterior = self._read(X, lower, upper)
         (filled,) = self._table.filled(given, posterior, lambda column, draws: column.predict(draws))
@@ -212,22 +203,10 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return _like(X, filled)
 
     def interval(self, X: Any, prob: float = 0.9, *, lower: Any = None, upper: Any = None) -> tuple[Any, Any]:
-        """Return the ends of the central intervals of the missing entries, and of those between limits.
+        """Return the lower and upper ends of central intervals of probability `prob`.
 
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows of the fitted data, or others.
-        prob : float, default=0.9
-            Probability that an entry is inside.
-        lower, upper : array-like, DataFrame, mapping or float, optional
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        tuple of ndarray or DataFrame of shape (n_samples, n_features)
-            Lower and upper ends; both are the entry itself where it was observed. Categories without an order have no
-            interval, so their ends are missing: see :meth:`probabilities`.
+        They are those of missing entries and of those between limits; both are the entry itself where it was observed.
+        Categories without an order have no interval, so their ends are missing: see :meth:`probabilities`.
         """
         probability(prob, "prob")
         given, posterior = self._read(X, lower, upper)
@@ -235,45 +214,21 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return _like(X, low), _like(X, high)
 
     def probabilities(self, X: Any) -> dict[Any, pd.DataFrame]:
-        """Return the probabilities of the categories of each column of categories.
+        """Return the probabilities of the categories of each column of categories, ordered, binary or not, by its name.
 
-        Parameters
-        ----------
-        X : DataFrame of shape (n_samples, n_features)
-            Rows of the fitted data, or others.
-
-        Returns
-        -------
-        dict of DataFrame
-            For each column of categories, ordered, binary or not: a row for each row of X, a column for each category.
-            Where X was observed they are 0 and 1, or NaN for a category that was not there in :meth:`fit`.
+        A table has a row for each row of X, and a column for each category. Where X was observed there are 0 and 1, or
+        NaN for a category that was not there in :meth:`fit`.
         """
         return self._table.probabilities(*self._read(X))
 
     def multiple_imputations(
         self, X: Any, n_imputations: int = 5, *, lower: Any = None, upper: Any = None, random_state: Any = None
     ) -> Any:
-        """Return several completed copies of X, each with its own draw of the missing entries.
+        """Return a list of DataFrames, or an array of completed copies of X, each with other draws of missing entries.
 
         Each copy uses one draw of the factors and of the noise, so the differences between copies show the whole
         uncertainty, as Rubin's rules require (:func:`bnmf.pool_estimates`). The draws follow the predictive law of
-        :meth:`Posterior.quantile` with noise: they are cut at zero.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows of the fitted data, or others.
-        n_imputations : int, default=5
-            Number of copies.
-        lower, upper : array-like, DataFrame, mapping or float, optional
-            As for :meth:`fit`.
-        random_state : int, RandomState, Generator or None, default=None
-            An integer makes the choice of draws and the noise reproducible.
-
-        Returns
-        -------
-        ndarray of shape (n_imputations, n_samples, n_features) or list of DataFrame
-            The copies, DataFrames if X is one.
+        :meth:`Posterior.quantile` with noise: they are cut at zero. An integer `random_state` makes them reproducible.
         """
         check_is_fitted(self)
         n_draws = self.estimator_.posterior_.n_chains * self.estimator_.posterior_.n_draws
@@ -300,18 +255,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return model.set_params(**given)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the columns that :meth:`transform` gives.
-
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names of the columns of X; those seen in fit by default.
-
-        Returns
-        -------
-        ndarray of str
-            Those that are filled, and those of the indicator columns.
-        """
+        """Return the names of the columns that :meth:`transform` gives: those filled, and those of the indicator."""
         names = super().get_feature_names_out(input_features)
         of_indicator = [] if self.indicator_ is None else self.indicator_.get_feature_names_out(names)
         return np.concatenate([names[self._table.is_kept], of_indicator])
@@ -347,18 +291,7 @@ class PooledEstimate(NamedTuple):
     missing_information: Array
 
     def interval(self, prob: float = 0.95) -> tuple[Array, Array]:
-        """Return the ends of the confidence interval.
-
-        Parameters
-        ----------
-        prob : float, default=0.95
-            Probability of the interval.
-
-        Returns
-        -------
-        tuple of ndarray
-            Lower and upper ends.
-        """
+        """Return the lower and upper ends of the confidence interval of probability `prob`."""
         width = stats.t.ppf(0.5 + 0.5 * probability(prob, "prob"), self.df) * self.standard_error
         return self.estimate - width, self.estimate + width
 
