@@ -164,20 +164,22 @@ def check_table(
     names = X.columns if isinstance(X, pd.DataFrame) else None
     array = _dense(X)
     array, _, limited = with_limits(array, ~np.isnan(array), None, lower, upper, names, negative=True)
-    stand_ins, limits = np.full(array.shape, np.nan), {}
-    if limited is not None:  # only what is exact is hidden
+    limits, is_exact = {}, ~np.isnan(array)
+    if limited is not None:  # whose entries have a number that stands for them
         at = limited.rows, limited.columns
-        stand_ins[at], array[at] = array[at], np.nan
+        is_exact[at] = False
         for name in ("lower", "upper"):
             limits[name] = np.full(array.shape, np.nan)
             limits[name][at] = getattr(limited, name)
-    known = np.flatnonzero(~np.isnan(array).all(axis=0))
-    used, stand_ins = array[:, known], stand_ins[:, known]
+    known = np.flatnonzero(is_exact.any(axis=0))
+    used, is_exact = array[:, known], is_exact[:, known]
     limits = {name: side[:, known] for name, side in limits.items()}
-    is_constant = np.nanmin(used, axis=0) == np.nanmax(used, axis=0)
-    scale = np.where(is_constant, 0.0, np.nanstd(used, axis=0))
-    repeats = _hidden_parts(used, ~is_constant, n_repeats, fraction, np.random.default_rng(model.random_state))
-    others, notes = _others(used.shape, stand_ins)
+    exact = np.where(is_exact, used, np.nan)
+    is_constant = np.nanmin(exact, axis=0) == np.nanmax(exact, axis=0)
+    scale = np.where(is_constant, 0.0, np.nanstd(exact, axis=0))
+    rng = np.random.default_rng(model.random_state)
+    repeats = _hidden_parts(used, is_exact & ~is_constant, n_repeats, fraction, rng)
+    others, notes = _others(used.shape)
     methods: dict[str, Predict] = {BNMF: partial(_predict, model, progress, limits), **others}
     entries, seconds = _run(methods, repeats, scale, progress)
     n_failed = int(entries.groupby("repeat")["disagree"].first().sum())
@@ -214,7 +216,7 @@ def _dense(X: Any) -> Floats:
 def _hidden_parts(
     array: Floats, may_hide: Bools, n_repeats: int, fraction: float, rng: np.random.Generator
 ) -> list[_Repeat]:
-    """Return disjoint parts of the observed entries of some columns, which leave something of each row and column."""
+    """Return disjoint parts of the entries that may be hidden, which leave something of each row and column."""
     if not may_hide.any():
         raise ValueError("X has no column whose observed entries differ: there is nothing to predict")
     seen = ~np.isnan(array)
@@ -263,17 +265,16 @@ def _predict(model: BayesianNMF, hides_length: bool, limits: dict[str, Floats], 
     }
 
 
-def _impute(imputer: Any, stand_ins: Floats, repeat: _Repeat) -> dict[str, Any]:
+def _impute(imputer: Any, repeat: _Repeat) -> dict[str, Any]:
     """Return the values of another imputer after scaling."""
     scaler = StandardScaler()
-    rest = np.where(np.isnan(stand_ins), repeat.rest, stand_ins)
     # Their regressions are so small that threads cost more than they save.
     with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
-        filled = scaler.inverse_transform(clone(imputer).fit_transform(scaler.fit_transform(rest)))
+        filled = scaler.inverse_transform(clone(imputer).fit_transform(scaler.fit_transform(repeat.rest)))
     return {"values": filled[repeat.rows, repeat.columns]}
 
 
-def _others(shape: tuple[int, ...], stand_ins: Floats) -> tuple[dict[str, Predict], list[str]]:
+def _others(shape: tuple[int, ...]) -> tuple[dict[str, Predict], list[str]]:
     """Return the methods to compare with, and which of them are limited because they would take too long."""
     n_rows, n_columns = shape
     imputers, notes = {COLUMN_MEAN: SimpleImputer()}, []
@@ -289,7 +290,7 @@ def _others(shape: tuple[int, ...], stand_ins: Floats) -> tuple[dict[str, Predic
             notes.append(f"{ITERATIVE} predicts each of {n_columns} columns from {n_nearest} others, to save time")
     else:
         notes.append(f"{ITERATIVE} is left out: with {n_columns:,} columns it would take too long")
-    return {method: partial(_impute, imputer, stand_ins) for method, imputer in imputers.items()}, notes
+    return {method: partial(_impute, imputer) for method, imputer in imputers.items()}, notes
 
 
 def _run(

@@ -29,6 +29,7 @@ def plot_convergence(fit: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
     """
@@ -55,6 +56,7 @@ def plot_noise(fit: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
     """
@@ -96,6 +98,7 @@ def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     rows, columns : array-like of int
         Paired positions of the held-out entries.
     values : array-like
@@ -136,6 +139,7 @@ def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     rows, columns : array-like of int
         Paired positions of the held-out entries.
     values : array-like

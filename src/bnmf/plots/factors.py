@@ -32,6 +32,7 @@ def plot_factor(fit: Any, factor: str = "W", ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     factor : {"W", "Z"}, default="W"
         Rows of the data by component, or columns of the data by component.
     ax : matplotlib.axes.Axes, optional
@@ -62,6 +63,7 @@ def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None,
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     component : int
         Number of the component, as in ``BayesianNMF.components_``.
     axes : sequence of two matplotlib.axes.Axes, optional
@@ -110,6 +112,7 @@ def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
     """
@@ -140,6 +143,7 @@ def plot_completed(fit: Any, X: Any = None, axes: Sequence[Axes] | None = None) 
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
+        The fit.
     X : array-like, DataFrame or sparse matrix, optional
         The fitted data. A model knows them; a `Posterior` does not.
     axes : sequence of three matplotlib.axes.Axes, optional
