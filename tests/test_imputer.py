@@ -1,7 +1,6 @@
 """NMFImputer: what was observed stays, what was not is filled, once or several times."""
 
 import warnings
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -114,22 +113,15 @@ def test_a_frame_for_a_frame():
         np.testing.assert_array_equal(copy.to_numpy(), array)
 
 
-DTYPES = ["Float64", "Float32", "float16", "float32", "double[pyarrow]"]
-
-
-@pytest.mark.parametrize(
-    ("dtype", "is_mixed"), [*product(DTYPES, (False, True)), ("Sparse[float64]", False), ("Sparse[float64]", True)]
-)
-def test_a_frame_keeps_its_dtypes(dtype, is_mixed):
+@pytest.mark.parametrize("dtype", ["Float64", "Float32", "float16", "float32", "Sparse[float64]", "double[pyarrow]"])
+def test_a_frame_keeps_its_dtypes(dtype):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
     X = pd.DataFrame(example()[0][:, :4].astype(np.float16), columns=list("abcd")).astype(dtype)
-    if is_mixed:
-        X["word"] = ["u", "v", "u", None] * 25
-    fitted = quick().set_params(estimator__offset="mean", estimator__prior=("ard", "normal")).fit(X)
+    fitted = quick().fit(X)
     for filled in (fitted.transform(X), *fitted.interval(X), *fitted.multiple_imputations(X, 2, random_state=0)):
         pd.testing.assert_series_equal(filled.dtypes, X.dtypes)
-        assert filled[list("abcd")].notna().all(axis=None)
+        assert filled.notna().all(axis=None)
         pd.testing.assert_frame_equal(filled.where(X.notna()), X)
 
 
