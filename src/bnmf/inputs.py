@@ -87,7 +87,7 @@ def in_memory(
         model, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
     )
     negative = model.takes_negative
-    if not negative and observed is None and np.any((array.data if sp.issparse(array) else array) < 0):
+    if not negative and observed is None and np.any((array if isinstance(array, np.ndarray) else array.data) < 0):
         raise ValueError(  # in the words that scikit-learn expects
             f"Negative values in data passed to {type(model).__name__}: X must be nonnegative unless offset='min' or "
             "factors may be negative too, as with prior='normal'"

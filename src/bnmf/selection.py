@@ -205,6 +205,14 @@ def model_of_many_fits(estimator: BayesianNMF, random_state: Any) -> BayesianNMF
     )
 
 
+def complete_fit(model: BayesianNMF, data: ObservedMatrix) -> Posterior:
+    """Return the posterior of a fit; one that Ctrl-C cut off ends the whole comparison."""
+    fitted = clone(model).fit_observed(data, model.random_state)
+    if fitted.ending_ == Ending.INTERRUPTED:
+        raise KeyboardInterrupt
+    return fitted.posterior_
+
+
 def _numbers_of_components(ks: Any) -> list[int]:
     if isinstance(ks, (str, bytes)) or not isinstance(ks, (Sequence, np.ndarray, set)):
         raise TypeError(f"ks must be a sequence of numbers of components, got {ks!r}")
@@ -228,12 +236,10 @@ def _result(model: BayesianNMF, part: ObservedMatrix | Fold, path: Path | None) 
             return [float(number) for number in json.loads(path.read_bytes())]
         except (ValueError, TypeError):
             pass  # damaged: fit again
-    seed: int = model.random_state
-    fitted = model.fit_observed(part.rest if isinstance(part, Fold) else part, seed)
-    if fitted.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but the choice needs all
-        raise KeyboardInterrupt
-    posterior = fitted.posterior_
-    result = _score(posterior, part) if isinstance(part, Fold) else _leave_one_out(posterior, part, seed)
+    if isinstance(part, Fold):
+        result = _score(complete_fit(model, part.rest), part)
+    else:
+        result = _leave_one_out(complete_fit(model, part), part, model.random_state)
     if path is not None:
         write_bytes(path, json.dumps(result).encode())
     return result
