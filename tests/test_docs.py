@@ -1,6 +1,7 @@
 """The documentation: its pages are listed, its links lead somewhere, its code runs and its commands exist."""
 
 import importlib
+import inspect
 import os
 import pkgutil
 import re
@@ -15,6 +16,7 @@ import pytest
 import typer
 from docs.make_cli import write_tables
 from matplotlib import pyplot
+from numpydoc.validate import validate
 from typer.testing import CliRunner
 
 import bnmf
@@ -162,11 +164,24 @@ def public_names():
     return {name for name in found if not name.rpartition(".")[2].startswith("_")}
 
 
+def named_in_the_reference():
+    return re.findall(r"^   (bnmf\.[\w.]+)$", read(DOCS / "api.md"), re.MULTILINE)
+
+
 def test_the_reference_lists_all_public_names_once():
     """It also lists what users meet as arguments or results."""
-    listed = re.findall(r"^   (bnmf\.[\w.]+)$", read(DOCS / "api.md"), re.MULTILINE)
+    listed = named_in_the_reference()
     assert len(listed) == len(set(listed))
     assert public_names() <= set(listed)
-    for name in listed:
-        module, _, attribute = name.rpartition(".")
-        assert getattr(importlib.import_module(module), attribute).__doc__
+
+
+@pytest.mark.parametrize("name", named_in_the_reference())
+def test_docstrings_are_numpydoc_and_agree_with_signatures(name):
+    module, _, attribute = name.rpartition(".")
+    thing = getattr(importlib.import_module(module), attribute)
+    own = [method for method, value in vars(thing).items() if inspect.isfunction(value) and value.__doc__]
+    for full in [name, *(f"{name}.{method}" for method in own if method[0] != "_")]:
+        described = validate(full)
+        # Unknown parameters, their order, and a summary that ends with a full stop. Where some are documented, all are.
+        checked = {"PR02", "PR03", "SS03", "GL08"} | ({"PR01"} if "Parameters\n" in described["docstring"] else set())
+        assert [text for code, text in described["errors"] if code in checked] == []

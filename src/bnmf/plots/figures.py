@@ -147,10 +147,8 @@ def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
         The fit.
-    rows, columns : array-like of int
-        Paired positions of the held-out entries.
-    values : array-like
-        Their values.
+    rows, columns, values : array-like
+        As for :func:`plot_predictions`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
     """
