@@ -330,7 +330,7 @@ WRONG = [
     ({"when": [pd.Timestamp("2024"), pd.NaT] * 2}, {"kinds": {"when": "number"}}, "'when' (of dtype datetime64"),
     ({"name": [f"n{i}" for i in range(4)] * 5}, {"kinds": {"nme": "number"}}, "kinds names a column that X does not"),
     ({"name": [f"n{i}" for i in range(20)]}, {}, "'name' (20 categories in 20 entries)"),
-    ({"a": [1, 2]}, {"ignore": ["a"]}, "ignore names all columns of X: there is nothing to learn from"),
+    ({"a": [1, 2]}, {"ignore": ["a"]}, "X has no observed entry outside of ignored columns"),
     ({"a": [1, 2]}, {"ignore": ["b"]}, "ignore names a column that X does not have: 'b'"),
     ({"a": [1, 2]}, {"kinds": {"a": "yesno"}}, "kinds['a'] must be 'number', 'nonnegative'"),
     ({"a": [1, 2, 3]}, {"kinds": {"a": "binary"}}, "kinds['a'] is 'binary', but the column has 3 values"),

@@ -100,10 +100,9 @@ class LearnedTable:
         has_limits = ~np.isnan(given.lower)
         is_learned = (known | has_limits).any(axis=0) & ~self.is_ignored
         self.is_kept = is_learned | self.is_ignored | keeps_empty
-        if self.is_ignored.all():
-            raise ValueError("ignore names all columns of X: there is nothing to learn from")
         if not is_learned.any():
-            raise ValueError("X has no observed entry at all: there is nothing to learn from")
+            where = "outside of ignored columns" if self.is_ignored.any() else "at all"
+            raise ValueError(f"X has no observed entry {where}: there is nothing to learn from")
         self.dtypes = list(X.dtypes)
         self.columns: list[Number | Ordered | Categorical | None] = []
         for at, name in enumerate(X.columns):
@@ -117,9 +116,7 @@ class LearnedTable:
     @property
     def is_of_numbers(self) -> bool:
         """Whether all columns that were learned are of numbers."""
-        return not self.is_ignored.any() and all(
-            column is None or isinstance(column, Number) for column in self.columns
-        )
+        return all(column is None or isinstance(column, Number) for column in self.columns)
 
     def encode(self, given: GivenTable) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
         """Return a table as latent columns with names, and their limits."""
