@@ -316,26 +316,16 @@ def short(**settings):
     return quick(**{"burn_in": 8, "n_draws": 8, "prior": "gl22", "noise": "common", "scale": None} | settings)
 
 
-def predictions_of(model, X, new, monkeypatch):
-    """Return what a user gets in the units of X, of fitted and of new rows: values and standard deviations.
-
-    The random stream of a new row is keyed by its content in units of the fit, which is rounded, so here by its number.
-    """
-
-    def by_number(data, scale):
-        return np.arange(data.shape[0], dtype=np.uint64) + 77
-
+def predictions_of(model, X, new):
+    """Return what a user gets in the units of X: values and standard deviations of fitted rows, and of new ones."""
     fitted = model.fit(X)
     seen = ~np.isnan(X)
     assert np.array_equal(fitted.impute()[seen], X[seen])
     values = [fitted.reconstruct(), *fitted.interval(), *fitted.interval(noise=False), fitted.impute()]
     spreads = [fitted.posterior_.std(), fitted.posterior_.std(noise=False)]
-    with monkeypatch.context() as patch:
-        patch.setattr("bnmf.posterior.new_rows.row_ids", by_number)
-        posterior = fitted.posterior_of(new)
-        values += [posterior.mean(), *posterior.interval(), fitted.impute(new)]
-        spreads += [posterior.std(noise=True), fitted.transform(new) @ fitted.components_]
-    return values, spreads
+    posterior = fitted.posterior_of(new)
+    of_new = [posterior.mean(), *posterior.interval(), fitted.impute(new)]
+    return values, spreads, of_new, [posterior.std(noise=True), fitted.transform(new) @ fitted.components_]
 
 
 @pytest.mark.parametrize(
@@ -347,30 +337,21 @@ def predictions_of(model, X, new, monkeypatch):
         ("column", "both", 0.7, "gl22"),
     ],
 )
-def test_any_unit_gives_the_same_predictions_and_a_power_of_two_the_same_bits(
-    monkeypatch, scale, noise, missing, prior
-):
+def test_any_unit_gives_the_same_predictions_and_a_power_of_two_the_same_bits(scale, noise, missing, prior):
     X, _ = low_rank(rows=15, columns=8, missing=missing)
     new, _ = low_rank(rows=4, columns=8, missing=missing, seed=1)
     powers = [2.0**20, 2.0**-20]
     if scale == "column":
         powers.append(2.0 ** np.random.default_rng(0).integers(-20, 20, size=8))
     model = short(scale=scale, noise=noise, prior=prior)
-    reference = [*chain(*predictions_of(model, X, new, monkeypatch))]
-    for unit, is_exact in (*((power, True) for power in powers), (3.7, False), (1e140, False), (1e-140, False)):
-        changed = chain(*predictions_of(model, unit * X, unit * new, monkeypatch))
-        for found, expected in zip(changed, reference, strict=True):
-            if is_exact:
-                np.testing.assert_array_equal(found, unit * expected)
-            else:
-                np.testing.assert_allclose(found / unit, expected, rtol=1e-5, atol=1e-6)  # intervals: single precision
-
-
-def test_new_rows_are_the_same_in_units_of_a_power_of_two():
-    X, _ = low_rank(rows=60)
-    c = 2.0**40
-    predicted = [quick(n_draws=5).fit(f * X[:50]).posterior_of(f * X[50:]).mean() for f in (1.0, c)]
-    np.testing.assert_array_equal(predicted[1], c * predicted[0])
+    reference = [*chain(*predictions_of(model, X, new))]
+    for power in powers:
+        for found, expected in zip(chain(*predictions_of(model, power * X, power * new)), reference, strict=True):
+            np.testing.assert_array_equal(found, power * expected)
+    for unit in (3.7, 1e140, 1e-140):  # new rows have the random streams of their rounded content
+        values, spreads, *_ = predictions_of(model, unit * X, unit * new)
+        for found, expected in zip(chain(values, spreads), reference, strict=False):
+            np.testing.assert_allclose(found / unit, expected, rtol=1e-5, atol=1e-6)  # intervals: single precision
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -406,11 +387,14 @@ def test_shifting_a_column_shifts_its_predictions(monkeypatch, noise, scale, mis
     shift = np.array([0.0, 100.0, -7.0, 0.0, 3.0, 0.0, 0.0, -50.0])
     assert np.nanmin(X) < 0
     model = short(noise=noise, scale=scale, offset="min")
-    before, after = (predictions_of(model, X + by, new + by, monkeypatch) for by in (0.0, shift))
-    for found, expected in zip(after[0], before[0], strict=True):
-        np.testing.assert_allclose(found, expected + shift, rtol=1e-10, atol=1e-10)
-    for found, expected in zip(after[1], before[1], strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    # The random streams of new rows follow their content, so here their number.
+    monkeypatch.setattr(
+        "bnmf.posterior.new_rows.row_ids", lambda data, scale: np.arange(data.shape[0], dtype=np.uint64)
+    )
+    before, after = (predictions_of(model, X + by, new + by) for by in (0.0, shift))
+    for by, *parts in zip((shift, 0.0, shift, 0.0), after, before, strict=True):
+        for found, expected in zip(*parts, strict=True):
+            np.testing.assert_allclose(found, expected + by, rtol=1e-10, atol=1e-10)
 
 
 def test_offset_is_the_smallest_observed_entry():
