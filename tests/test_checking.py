@@ -193,7 +193,7 @@ def test_ctrl_c_ends_the_check(monkeypatch):
         (np.full((9, 4), np.nan), {}, ValueError, "no observed entry at all"),
         (np.arange(6.0).reshape(3, 2), {}, ValueError, "X is too small to be checked"),
         (np.where(np.eye(30) > 0, np.arange(30.0), np.nan), {}, ValueError, "X is too small to be checked"),
-        (np.ones((30, 4)), {}, ValueError, "fraction=0.1 of its entries are none that differ from others"),
+        (np.ones((30, 4)), {}, ValueError, "a part of 0.1 of them has none to compare"),
         (np.array([[1.0, np.inf], [2.0, 3.0]]), {}, ValueError, "finite"),
         (pd.DataFrame({"a": ["x", "y"]}), {}, TypeError, "not: a"),
         (None, {"fraction": 0.4}, ValueError, "at most 1, .* got 3 times 0.4"),

@@ -218,7 +218,7 @@ def test_a_problem_is_a_warning_of_scikit_learn_that_points_at_the_caller(monkey
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"n_components": 0}, r"'n_components' parameter .* int in the range \[1, inf\) .* Got 0"),
+        ({"n_components": "all"}, "'n_components' parameter of BayesianNMF must be .* Got 'all'"),
         ({"n_components": True}, "n_components must be a whole number, got True"),
         ({"n_chains": True}, "n_chains must be a whole number, got True"),
         ({"progress": "no"}, "'progress' parameter .* 'bool'.* Got 'no'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -187,21 +188,17 @@ def _parts(
     data: ObservedMatrix, scale: Floats, n_repeats: int, fraction: float, rng: np.random.Generator
 ) -> list[Fold]:
     """Return parts of the entries to hide in turn, with those of them to compare: exact, in columns with a scale."""
-    too_small = ValueError(
-        f"X is too small to be checked: fraction={fraction:g} of its entries are none that differ from others of their "
-        "column, and are not alone in a row or column"
-    )
-    try:
-        parts = list(islice(folds(data, round(1.0 / fraction), rng, balanced=True), n_repeats))
-    except ValueError:  # of too many folds
-        raise too_small from None
     found = []
-    for part in parts:
-        is_exact = True if part.lower is None else np.isnan(part.lower)
-        at = np.flatnonzero(is_exact & ~np.isnan(scale[part.columns]))
-        found.append(Fold(part.rest, part.rows[at], part.columns[at], part.values[at], part.weights[at]))
-        if not len(at):
-            raise too_small
+    with suppress(ValueError):  # of too many folds
+        for part in islice(folds(data, round(1.0 / fraction), rng, balanced=True), n_repeats):
+            is_exact = True if part.lower is None else np.isnan(part.lower)
+            at = np.flatnonzero(is_exact & ~np.isnan(scale[part.columns]))
+            found.append(Fold(part.rest, part.rows[at], part.columns[at], part.values[at], part.weights[at]))
+    if fraction * data.n_observed < 1.0 or not found or not all(len(part.rows) for part in found):
+        raise ValueError(
+            f"X is too small to be checked: it has {data.n_observed:,} observed entries, and a part of {fraction:g} of "
+            "them has none to compare, in a column that is not constant and not alone in its row or column"
+        )
     return found
 
 

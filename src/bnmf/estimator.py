@@ -159,17 +159,12 @@ default="auto"
 
     _fit_: fitting.Fit
 
-    # scikit-learn checks these when fitting; what it cannot express is checked where it is used.
+    # scikit-learn checks these when fitting; the others are checked where they are used.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "prior": "no_validation",
-        "noise": "no_validation",
+        "n_components": [Integral, StrOptions({"auto"})],
+        "n_draws": [Integral, StrOptions({"auto"})],
         "scale": [StrOptions({"column", "matrix"}), None],
         "offset": [StrOptions({"auto", "learned", "both", "min", "mean"}), None],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "burn_in": [Interval(Integral, 0, None, closed="left")],
-        "n_draws": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "thinning": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"random"}), tuple, list],
         "fixed_components": ["array-like", None],
         "fixed_weights": ["array-like", None],
@@ -178,7 +173,6 @@ default="auto"
         "keep_draws": ["boolean"],
         "draws_dtype": [StrOptions({"float64", "float32"})],
         "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
-        "random_state": "no_validation",
         "progress": ["boolean"],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
         "calibrate": ["boolean", StrOptions({"auto"})],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ import pandas as pd
 from scipy import stats
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.columns import check_kind
@@ -89,14 +88,11 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [BayesianNMF, None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "kinds": [Mapping, None],
         "ignore": ["array-like", None],
         "missing_values": [Real, None],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": "no_validation",
     }
 
     def __init__(
