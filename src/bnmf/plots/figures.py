@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binom
 
 from bnmf.plots import look
@@ -389,13 +390,10 @@ def evenly(order: Indices, limit: int) -> Indices:
 
 def column_ranges(observed: Floats, completed: Floats) -> tuple[Floats, Floats]:
     """Return the smallest value of each column and its range, of what was observed if that is a range at all."""
-    low, high = completed.min(axis=0), completed.max(axis=0)
-    seen = ~np.isnan(observed)
-    lowest = np.where(seen, observed, np.inf).min(axis=0)
-    highest = np.where(seen, observed, -np.inf).max(axis=0)
-    enough = highest > lowest
-    low, high = np.where(enough, lowest, low), np.where(enough, highest, high)
-    return low, np.where(high > low, high - low, 1.0)
+    seen, whole = pd.DataFrame(observed), pd.DataFrame(completed)
+    is_range = seen.max() > seen.min()
+    low, high = seen.min().where(is_range, whole.min()), seen.max().where(is_range, whole.max())
+    return low.to_numpy(), (high - low).where(high > low, 1.0).to_numpy()
 
 
 def _matrix(ax: Axes, values: Floats, title: str, unit: str, limits: tuple[float, float]) -> None:
