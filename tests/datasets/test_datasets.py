@@ -214,16 +214,12 @@ def marginal_statistics(data):
     within = np.nanvar(data, axis=0) * observed.sum(axis=0)
     return {
         "observed": observed.mean(),
-        "mean": values.mean() / 100,
         "standard deviation": values.std() / 100,
         "standard deviation within a drug": np.sqrt(within.sum() / observed.sum()) / 100,
         "zeros": (values == 0).mean(),
-        "at most 5": (values <= 5).mean(),
         "at the cap": (values == 100).mean(),
         "drugs observed, lower quarter": np.quantile(observed.mean(axis=0), 0.25),
-        "drugs observed, median": np.median(observed.mean(axis=0)),
         "cell lines less than two thirds observed": (observed.mean(axis=1) < 2 / 3).mean(),
-        "cell lines observed, median": np.median(observed.mean(axis=1)),
         "cell line means, lower tenth": np.quantile(np.nanmean(data, axis=1), 0.1) / 100,
         "cell line means, upper tenth": np.quantile(np.nanmean(data, axis=1), 0.9) / 100,
     }
