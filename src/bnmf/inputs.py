@@ -86,17 +86,11 @@ def in_memory(
     array: Any = checked(
         model, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
     )
-    negative = model.takes_negative
-    if not negative and observed is None and np.any((array if isinstance(array, np.ndarray) else array.data) < 0):
-        raise ValueError(  # in the words that scikit-learn expects
-            f"Negative values in data passed to {type(model).__name__}: X must be nonnegative unless offset='min' or "
-            "factors may be negative too, as with prior='normal'"
-        )
     columns = pd.Index(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     if given is not None:
         names, columns = given.row_names, given.column_names
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
-    options: dict[str, Any] = {"unstored": model.unstored, "negative": negative, "empty": not reset}
+    options: dict[str, Any] = {"unstored": model.unstored, "negative": model.takes_negative, "empty": not reset}
     return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)
 
 
