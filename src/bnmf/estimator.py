@@ -122,8 +122,6 @@ default="auto"
         The fitted data, in the form of the sampler.
     components_ : ndarray of shape (n_components_, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
-    calibration_ : Calibration or None
-        Error and coverage of entries that were hidden for this purpose.
     n_components_ : int
         Number of components, effects of rows and columns included.
     offset_ : ndarray of shape (n_features,) or None
@@ -131,9 +129,6 @@ default="auto"
     noise_variance_ : float or ndarray of shape (n_features,)
         Posterior mean of the noise variance, of each column if it differs between columns. With Student's t this is the
         squared scale; with `noise_scale` it multiplies the squares of those, relative ones unless ``noise="known"``.
-    reconstruction_err_ : float
-        Root of the squared error of the posterior mean on the observed entries; that of a limited entry is the distance
-        to its interval.
     n_iter_ : int
         Sweeps of each chain.
     ending_ : {"complete", "interrupted", "max_time", "memory"}
@@ -410,7 +405,7 @@ default="auto"
 
     @property
     def reconstruction_err_(self) -> float:
-        """Root of the squared error of the posterior mean on the observed entries."""
+        """Root of the squared error of the posterior mean on observed entries; of limited ones, to their interval."""
         check_is_fitted(self)
         return root_squared_error(self.data_, self.posterior_)
 
