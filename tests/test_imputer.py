@@ -83,6 +83,7 @@ def test_in_a_pipeline_with_parameters_of_the_model():
         (lambda _: imputer().fit(np.array([[1.0, -1.0], [2.0, 3.0]])), "Negative values"),
         (lambda _: NMFImputer(n_components=0).fit(None), "n_components must be at least 1, got 0"),
         (lambda _: NMFImputer(BayesianNMF(n_draws=0)).fit(None), "n_draws must be at least 1, got 0"),
+        (lambda _: quick(kinds={"a": "yesno"}).fit(None), r"kinds\['a'\] must be 'number', 'nonnegative'"),
         (lambda fitted: fitted.multiple_imputations(None, 0), "n_imputations must be at least 1, got 0"),
         (lambda fitted: fitted.multiple_imputations(None, 201), "n_imputations must be at most the 200 draws, got 201"),
         (lambda _: pool_estimates([1.0], [1.0]), "at least two"),
