@@ -103,6 +103,7 @@ def test_a_frame_for_a_frame():
     frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(20)], index=[f"r{i}" for i in range(100)])
     fitted, of_array = quick(add_indicator=True).set_output(transform="pandas").fit(frame), quick().fit(X)
     filled = fitted.transform(frame)
+    assert list(fitted.estimator_.posterior_.row_names) == list(frame.index)
     assert isinstance(filled, pd.DataFrame)
     pd.testing.assert_index_equal(filled.index, frame.index)
     assert filled.columns.tolist() == [*frame.columns, *(f"missingindicator_{name}" for name in frame.columns[1:])]

@@ -135,7 +135,7 @@ class LearnedTable:
             parts.append((values, *bounds))
             names += column.latent_names
         values, lower, upper = (np.hstack(sides) for sides in zip(*parts, strict=True))
-        frame = pd.DataFrame(values, columns=names)
+        frame = pd.DataFrame(values, index=given.frame.index, columns=names)
         return (frame, None, None) if np.isnan([lower, upper]).all() else (frame, lower, upper)
 
     def probabilities(self, given: GivenTable, posterior: Posterior) -> dict[Any, pd.DataFrame]:
