@@ -144,7 +144,7 @@ def check_table(
     True
     """
     arguments.whole_number(n_repeats, "n_repeats", 1)
-    if not 0.0 < arguments.probability(fraction, "fraction") <= min(0.5, (1.0 + 1e-9) / n_repeats):
+    if arguments.probability(fraction, "fraction") > min(0.5, (1.0 + 1e-9) / n_repeats):
         raise ValueError(
             "fraction must be at most 0.5, and n_repeats times fraction at most 1, because no entry is hidden twice, "
             f"got {n_repeats} times {fraction:g}"
