@@ -31,7 +31,7 @@ def draws_of(means, deviation=0.7, df=None):
     noise = np.full((1, N_DRAWS, m), deviation**2)
     df = None if df is None else np.full((1, N_DRAWS), df)
     posterior = Posterior(W, Z, noise, np.ones((1, N_DRAWS)), n_observed=n, lower_bound=-np.inf, df=df)
-    return Draws(posterior, np.arange(n), 0)
+    return Draws(posterior, np.arange(n), np.zeros(n, np.intp))
 
 
 def assert_same_law(drawn, categories, probabilities):

@@ -48,7 +48,7 @@ class Draws:
 
     posterior: Posterior
     rows: Indices
-    first: int | Indices  # first latent column of each entry, or of all
+    first: Indices  # first latent column of each entry
     chosen: Any = ...  # all draws
     limits: tuple[Floats, Floats] | None = None  # between which the numbers lie; one of a pair may be infinite
 
@@ -63,22 +63,19 @@ class Draws:
 
     def mean(self) -> Floats:
         """Return the mean (n,) of the first latent column."""
-        at = self.rows, self._columns()
+        at = self.rows, self.first
         return self.posterior.mean(*at) if self.limits is None else self.posterior.mean_between(*at, *self.limits)
 
     def interval(self, prob: float) -> tuple[Floats, Floats]:
         """Return the central interval (n,) of the first latent column, noise included."""
-        at = self.rows, self._columns()
+        at = self.rows, self.first
         if self.limits is None:
             return self.posterior.interval(prob, *at)
         return self.posterior.interval_between(prob, *at, *self.limits)
 
-    def _columns(self, latent: int = 0) -> Indices:
-        return np.full(len(self.rows), self.first + latent)
-
     def at(self, latent: int = 0) -> tuple[Floats, Floats, Law]:
         """Return means (S, n), standard deviations (S, 1 or n) and the law of the noise of a latent column."""
-        at = self.rows, self._columns(latent)
+        at = self.rows, self.first + latent
         means = self.posterior.draws_of(*at, noise=False).reshape(-1, len(self.rows))
         return means[self.chosen], np.sqrt(self._noise.at(*at)), self._noise.law.at(at[1])
 
@@ -107,7 +104,7 @@ def bytes_of_draws(posterior: Posterior) -> int:
 def values_of_entries(
     posterior: Posterior,
     rows: Indices,
-    first: int | Indices,
+    first: Indices,
     limits: tuple[Floats, Floats],
     values_of: Callable[[Draws], Any],
     n_copies: int = 1,
@@ -122,7 +119,7 @@ def values_of_entries(
         for part in tiles(len(places), bytes_of_draws(posterior)):
             at = places[part]
             between = (low[at], high[at]) if is_limited else None
-            found[:, at] = values_of(Draws(posterior, rows[at], np.broadcast_to(first, len(rows))[at], chosen, between))
+            found[:, at] = values_of(Draws(posterior, rows[at], first[at], chosen, between))
     return found
 
 

@@ -148,8 +148,9 @@ class LearnedTable:
             codes = codes_of(X.iloc[:, at], ~missing, column.categories, column.name, unseen="ignore")
             table = np.where(codes < 0, np.nan, np.arange(len(column.categories))[:, None] == codes).T
             rows = np.flatnonzero(missing)
+            first = np.full(len(rows), self._first[at])
             for part in tiles(len(rows), bytes_of_draws(posterior)):
-                table[rows[part]] = column.probabilities(Draws(posterior, rows[part], int(self._first[at])))
+                table[rows[part]] = column.probabilities(Draws(posterior, rows[part], first[part]))
             out[column.name] = pd.DataFrame(table, index=X.index, columns=pd.Index(column.categories, dtype=object))
         return out
 
@@ -167,7 +168,7 @@ class LearnedTable:
         for at in map(int, np.flatnonzero(self.is_kept)):
             column, original, rows = self.columns[at], X.iloc[:, at], np.flatnonzero(to_fill[:, at])
             if column is not None:
-                limits, first = (given.lower[rows, at], given.upper[rows, at]), int(self._first[at])
+                limits, first = (given.lower[rows, at], given.upper[rows, at]), np.full(len(rows), self._first[at])
                 of_column = partial(values_of, column)
                 values = values_of_entries(posterior, rows, first, limits, of_column, n_copies, chosen)
             else:
