@@ -1,5 +1,7 @@
 """Checking a table: what is hidden, the numbers by hand, and what is concluded from them."""
 
+from itertools import islice
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,8 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes t
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from bnmf import BayesianNMF, NMFImputer, check_table, checking, limits
-from bnmf.checking import _hidden_parts
+from bnmf.data.folds import folds
+from bnmf.data.observed import ObservedMatrix
 from bnmf.imputer import ANY_TABLE
 from bnmf.posterior import verdict
 from bnmf.posterior.verdict import Finding, Verdict
@@ -30,67 +33,25 @@ def check(X, **settings):
     return check_table(X, **{"estimator": SHORTEST, "n_repeats": 1, "random_state": 0} | settings)
 
 
-def parts_of(X, n_repeats=3, fraction=0.1, seed=0):
-    varies = np.nanmax(X, axis=0) > np.nanmin(X, axis=0)
-    return _hidden_parts(X, varies, n_repeats, fraction, np.random.default_rng(seed))
-
-
-def test_limited_entries_are_not_hidden_and_other_imputers_get_the_limit(monkeypatch):
+def test_limited_entries_are_not_compared_and_other_imputers_get_the_limit(monkeypatch):
     """Entries whose limits are equal are exact."""
     X, seen = example(), []
     cap = np.nanquantile(X[:, 2], 0.4)
     capped = pd.DataFrame(X).clip(upper={**dict.fromkeys(range(6), np.inf), 2: cap})
-    is_capped = X[:, 2] >= cap
-    fit, impute = NMFImputer.fit, checking._impute
+    is_capped, impute = X[:, 2] >= cap, checking._impute
 
-    def fitting(self, rest, **limits):
-        seen.append((rest, limits["lower"]))
-        return fit(self, rest, **limits)
+    def imputing(imputer, part):
+        seen.append(part.rest.dense_rows(np.arange(60))[is_capped, 2])
+        return impute(imputer, part)
 
-    def imputing(imputer, stand_ins, repeat):
-        seen.append((np.where(np.isnan(stand_ins), repeat.rest, stand_ins), None))
-        return impute(imputer, stand_ins, repeat)
-
-    monkeypatch.setattr(NMFImputer, "fit", fitting)
     monkeypatch.setattr(checking, "_impute", imputing)
     found = check(capped, **limits(capped, capped={2: cap})._asdict(), fraction=0.5)
-    (rest, lower), *others = seen
-    assert (lower[is_capped, 2] == cap).all()
-    assert np.isnan(rest[is_capped, 2]).all()
     assert 0 < found.by_column["hidden"].iloc[2] <= np.sum(X[:, 2] < cap)
-    assert len(others) == 3
-    for table, _ in others:
-        assert (table[is_capped, 2] == cap).all()
+    assert len(seen) == 3
+    for table in seen:
+        assert 0 < np.sum(table == cap) == np.sum(~np.isnan(table))
     with pytest.raises(ValueError, match="upper must have the shape of X"):
         check(X, upper=X[:, 1:])
-
-
-# --- what is hidden
-
-
-@pytest.mark.parametrize(("n_repeats", "fraction"), [(3, 0.1), (2, 0.5), (1, 0.9)])
-def test_hidden_entries_were_observed_and_leave_something_of_every_row_and_column(n_repeats, fraction):
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(15, 6))
-        X[rng.random(X.shape) < 0.6] = np.nan
-        X[0], X[1] = np.nan, [np.nan, 1.0, *np.full(4, np.nan)]  # a row without entries, and one with a single entry
-        X[2] = rng.normal(size=6)  # so that all columns have entries
-        X[~np.isnan(X[:, 5]), 5] = 7.0
-        seen, times_hidden = ~np.isnan(X), np.zeros(X.shape, int)
-        for part in parts_of(X, n_repeats, fraction, seed):
-            hidden = np.zeros(X.shape, bool)
-            hidden[part.rows, part.columns] = True
-            assert 0 < hidden.sum() == len(part.values) <= fraction * seen[:, :5].sum()
-            assert seen[hidden].all()
-            assert not hidden[:, 5].any()  # constant
-            np.testing.assert_array_equal(part.values, X[part.rows, part.columns])
-            np.testing.assert_array_equal(part.rest, np.where(hidden, np.nan, X))
-            left = seen & ~hidden
-            assert left.any(axis=0).all()
-            np.testing.assert_array_equal(left.any(axis=1), seen.any(axis=1))
-            times_hidden += hidden
-        assert times_hidden.max() == 1
 
 
 # --- the numbers
@@ -111,13 +72,16 @@ def test_numbers_by_hand():
     errors = {method: [] for method in check.table.index}
     squares, inside = np.zeros(X.shape), np.zeros(X.shape)
     hidden = np.zeros(X.shape)
-    for part in parts_of(X, 2, 0.2, seed=3):
-        model = NMFImputer(clone(estimator).set_params(random_state=3)).fit(part.rest).estimator_
+    data = ObservedMatrix.from_data(X, negative=True)
+    for part in islice(folds(data, 5, np.random.default_rng(3), balanced=True), 2):
+        rest = part.rest.dense_rows(np.arange(60))
+        assert np.isnan(rest[part.rows, part.columns]).all()
+        model = NMFImputer(clone(estimator).set_params(random_state=3)).fit(rest).estimator_
         filled = {
             "bnmf": model.impute(),
-            "column mean": np.broadcast_to(np.nanmean(part.rest, axis=0), X.shape),
-            "KNNImputer": scaled(KNNImputer(), part.rest),
-            "IterativeImputer": scaled(IterativeImputer(random_state=0), part.rest),
+            "column mean": np.broadcast_to(np.nanmean(rest, axis=0), X.shape),
+            "KNNImputer": scaled(KNNImputer(), rest),
+            "IterativeImputer": scaled(IterativeImputer(random_state=0), rest),
         }
         low, high = model.posterior_.interval(0.9, part.rows, part.columns)
         for method, predicted in filled.items():
@@ -143,14 +107,12 @@ def test_numbers_by_hand():
 
 
 def test_units_containers_and_columns_that_are_not_scored():
-    """Columns without variation or entries are not; the others do not depend on them."""
     X = example()
-    wider = pd.DataFrame(np.column_stack([np.full(60, np.nan), X * 2.0**-400, np.full(60, 0.1)]))
+    wider = pd.DataFrame(np.column_stack([np.full(60, np.nan), X, np.full(60, 0.1)]))
     wider.columns = ["empty", "a", "a", *"cdef", "constant"]
-    plain, masked, found = map(check, (X, np.ma.masked_invalid(X), wider))
-    np.testing.assert_allclose(masked.table.drop(columns="seconds"), plain.table.drop(columns="seconds"), rtol=1e-6)
-    of_mean = [each.table.loc["column mean", "error"] for each in (plain, found)]
-    np.testing.assert_allclose(*of_mean, rtol=1e-6)
+    plain, masked, scaled, found = map(check, (X, np.ma.masked_invalid(X), X * 2.0**-400, wider))
+    for other in (masked, scaled):
+        np.testing.assert_allclose(other.table.drop(columns="seconds"), plain.table.drop(columns="seconds"), rtol=1e-6)
     found = found.by_column
     assert found.index.tolist() == wider.columns.tolist()
     assert (found["hidden"] > 0).tolist() == [False, *6 * [True], False]
@@ -229,16 +191,16 @@ def test_ctrl_c_ends_the_check(monkeypatch):
     [
         (sp.csr_array(np.eye(9)), {}, TypeError, "for dense tables .* got a sparse matrix .csr_array"),
         (np.full((9, 4), np.nan), {}, ValueError, "no observed entry at all"),
-        (np.arange(6.0).reshape(3, 2), {}, ValueError, "too small to be checked: it has 6 observed entries"),
-        (np.arange(99.0).reshape(99, 1), {}, ValueError, "it has 0 observed entries that can be hidden"),
-        (np.where(np.eye(30) > 0, np.arange(30.0), np.nan), {}, ValueError, "no column whose observed entries differ"),
+        (np.arange(6.0).reshape(3, 2), {}, ValueError, "X is too small to be checked"),
+        (np.where(np.eye(30) > 0, np.arange(30.0), np.nan), {}, ValueError, "X is too small to be checked"),
+        (np.ones((30, 4)), {}, ValueError, "a part of 0.1 of them has none to compare"),
         (np.array([[1.0, np.inf], [2.0, 3.0]]), {}, ValueError, "finite"),
         (pd.DataFrame({"a": ["x", "y"]}), {}, TypeError, "not: a"),
         (None, {"fraction": 0.4}, ValueError, "at most 1, .* got 3 times 0.4"),
-        (None, {"fraction": 1.5}, ValueError, "fraction must be a number between 0 and 1"),
-        (None, {"n_repeats": 0}, ValueError, "n_repeats must be at least 1"),
+        (None, {"fraction": 0.6, "n_repeats": 1}, ValueError, "fraction must be at most 0.5"),
+        (None, {"estimator": BayesianNMF(noise="known")}, ValueError, "noise='known' needs noise_scale"),
         (None, {"estimator": NMFImputer()}, TypeError, "estimator must be a BayesianNMF"),
-        (example(), {"estimator": BayesianNMF()}, ValueError, "Negative values"),
+        (example(), {"estimator": BayesianNMF()}, ValueError, "X must be nonnegative"),
         (None, {"progress": 1}, TypeError, "progress must be True or False"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_smaller_rank_wins_within_one_standard_error():
     densities, squares = np.array([[-2.0, -2.0, -2.0], [-1.05, -0.9, -1.0], [-1.0, -0.9, -0.98]]), np.ones((3, 3))
     best = _choose([1, 2, 3], densities, squares)
     assert best.best_k == 3
-    assert best.sentence.startswith("K = 3 predicts hidden entries best (log density -0.96); every smaller K")
+    assert best.sentence.startswith("K = 3 predicts hidden entries best (log density -0.96). It")
     assert best.sentence.endswith("It is the largest that was tried: try larger ones too.")
     densities[1] = [-1.0, -0.95, -0.94]
     within = _choose([1, 2, 3], densities, squares)
@@ -92,13 +92,6 @@ def test_ctrl_c_during_a_fit_ends_the_selection(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         select(np.ones((6, 4)), [1, 2])
     assert len({id(run.model) for run in fits}) == 1
-
-
-def test_negative_data_need_an_offset():
-    X = np.random.default_rng(0).normal(size=(12, 5))
-    with pytest.raises(ValueError, match="nonnegative"):
-        select(X, [1])
-    assert select(X, [1, 2], estimator=clone(SHORTEST).set_params(offset="min")).best_k in (1, 2)
 
 
 @pytest.mark.proof
@@ -173,14 +166,12 @@ def test_fits_side_by_side_give_the_same():
     ("settings", "error", "words"),
     [
         ({"ks": 3}, TypeError, "ks must be a sequence of numbers of components, got 3"),
-        ({"ks": "23"}, TypeError, "ks must be a sequence"),
         ({"ks": []}, ValueError, "ks must name"),
         ({"ks": [1], "n_folds": 1}, ValueError, "n_folds must be at least 2"),
-        ({"ks": [0]}, ValueError, "every number in ks must be at least 1, got 0"),
         ({"ks": [1.5]}, TypeError, "every number in ks must be a whole number, got 1.5"),
-        ({"ks": [1], "n_repeats": 0}, ValueError, "n_repeats must be at least 1"),
         ({"ks": [1], "estimator": "gee"}, TypeError, "estimator must be a BayesianNMF"),
-        ({"ks": [1], "estimator": BayesianNMF(n_draws=0)}, ValueError, "'n_draws' parameter .* Got 0"),
+        ({"ks": [1], "estimator": BayesianNMF(n_draws=0)}, ValueError, "n_draws must be at least 1, got 0"),
+        ({"ks": [1], "estimator": BayesianNMF(noise="known")}, ValueError, "noise='known' needs noise_scale"),
         ({"ks": [1], "random_state": -1}, ValueError, "random_state must not be negative"),
         ({"ks": [1], "checkpoint": ""}, ValueError, "checkpoint must be the name of a directory"),
         ({"ks": [1], "loo": "yes"}, TypeError, "loo must be True or False"),

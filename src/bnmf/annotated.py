@@ -11,7 +11,7 @@ from bnmf.posterior import Posterior
 def fit_anndata(
     adata: Any, estimator: BayesianNMF | None = None, *, layer: str | None = None, key_added: str = "bnmf"
 ) -> BayesianNMF:
-    """Fit the matrix of an AnnData, and keep the results in it.
+    """Fit the matrix of an AnnData (``pip install 'bnmf[anndata]'``), and keep the results in it.
 
     Rows are observations and columns are variables. What a sparse matrix does not store are zeros, unless the estimator
     has ``unstored="missing"``.
@@ -32,13 +32,6 @@ def fit_anndata(
     -------
     BayesianNMF
         The estimator, fitted.
-
-    Examples
-    --------
-    With the package anndata (``pip install 'bnmf[anndata]'``)::
-
-        model = fit_anndata(adata, BayesianNMF(10, random_state=0), layer="normalised")
-        adata.obsm["X_bnmf"]  # (observations, 10)
     """
     model = BayesianNMF() if estimator is None else estimator
     if layer is not None and layer not in adata.layers:

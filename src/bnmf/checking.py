@@ -5,34 +5,34 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes the import below possible)
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from bnmf.data.containers import as_floats, check_values
-from bnmf.data.limits import with_limits
+from bnmf.data.folds import Fold, folds
+from bnmf.data.observed import ObservedMatrix
 from bnmf.distributed import refuse_cluster
 from bnmf.estimator import BayesianNMF
-from bnmf.imputer import ANY_TABLE, NMFImputer
+from bnmf.imputer import ANY_TABLE
 from bnmf.posterior.calibration import PROB, Calibration
 from bnmf.posterior.summary import table_html
 from bnmf.posterior.verdict import POOR, Verdict, on_intervals, on_methods, on_use
 from bnmf.sampler.chains import LongRunWarning
-from bnmf.sampler.run import Ending, InterruptedRunWarning
+from bnmf.selection import complete_fit, model_of_many_fits
 from bnmf.utils import arguments
-from bnmf.utils.arguments import as_seed
 from bnmf.utils.progress import counted
-from bnmf.utils.typing import Bools, Floats, Indices
+from bnmf.utils.typing import Floats
 
 BNMF, COLUMN_MEAN, KNN, ITERATIVE = "bnmf", "column mean", "KNNImputer", "IterativeImputer"
 
@@ -86,16 +86,7 @@ class TableCheck:
         return table_html(self.table, self.conclusion, *(f"Note: {note}" for note in self.notes))
 
 
-class _Repeat(NamedTuple):
-    """A table with some entries hidden: the rest with NaN in their place, their positions and values."""
-
-    rest: Floats
-    rows: Indices
-    columns: Indices
-    values: Floats
-
-
-Predict = Callable[[_Repeat], dict[str, Any]]
+Predict = Callable[[Fold], dict[str, Any]]
 """A method: `values` of hidden entries; of bnmf also which are `inside` intervals, and whether chains `disagree`."""
 
 
@@ -112,26 +103,25 @@ def check_table(
 ) -> TableCheck:
     """Hide a part of a table a few times, and see how well it is predicted.
 
-    Each repeat hides other entries, at random, so that every row and column keeps at least one. They are predicted from
-    the rest by :class:`NMFImputer`, by the mean of their column, and by scikit-learn's KNNImputer and IterativeImputer
-    after scaling. This tells whether bnmf is the right tool for a table, as far as its missing entries are like
-    the observed ones.
+    The entries are divided at random into parts, so that no part has all entries of a row or column. Each repeat hides
+    another part, which is predicted from the rest by the model of :class:`NMFImputer`, by the mean of its column, and
+    by scikit-learn's KNNImputer and IterativeImputer after scaling. This tells whether bnmf is the right tool for a
+    table, as far as its missing entries are like the observed ones.
 
     Parameters
     ----------
     X : array-like or DataFrame of shape (n_samples, n_features)
-        A dense table; NaN is missing. Columns that are constant are not hidden, and those without an observed entry
-        are left out.
+        A dense table; NaN is missing. Entries of constant columns are not compared.
     estimator : BayesianNMF, optional
         The model; by default that of :class:`NMFImputer`.
     lower, upper : array-like, DataFrame, mapping or float, optional
-        Limits of entries, as in :meth:`BayesianNMF.fit`. Limited entries are not hidden, and the other imputers get the
-        limit in their place, or the middle of both.
+        Limits of entries, as in :meth:`BayesianNMF.fit`. Limited entries are not compared, and the other imputers get
+        the limit in their place, or the middle of both.
     n_repeats : int, default=3
         How often a part is hidden.
     fraction : float, default=0.1
-        Part of the observed entries that each repeat hides. No entry is hidden twice, so `n_repeats` times `fraction`
-        is at most 1.
+        The share of each part in the observed entries, at most 0.5, to which it is as near as equal parts can be. No
+        entry is hidden twice, so `n_repeats` times `fraction` is at most 1.
     random_state : int, RandomState, Generator or None, default=None
         An integer makes the choice of hidden entries and the fits reproducible. None takes that of the estimator.
     progress : bool, default=False
@@ -154,39 +144,29 @@ def check_table(
     True
     """
     arguments.whole_number(n_repeats, "n_repeats", 1)
-    if n_repeats * arguments.probability(fraction, "fraction") > 1.0 + 1e-9:
+    if arguments.probability(fraction, "fraction") > min(0.5, (1.0 + 1e-9) / n_repeats):
         raise ValueError(
-            f"n_repeats times fraction must be at most 1, because no entry is hidden twice, got {n_repeats} times "
-            f"{fraction:g}"
+            "fraction must be at most 0.5, and n_repeats times fraction at most 1, because no entry is hidden twice, "
+            f"got {n_repeats} times {fraction:g}"
         )
-    if estimator is None:
-        estimator = BayesianNMF(**ANY_TABLE)
-    elif not isinstance(estimator, BayesianNMF):
-        raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
-    estimator.check_parameters()
     arguments.flag(progress, "progress")
-    seed = as_seed(estimator.random_state if random_state is None else random_state)
-    names = X.columns if isinstance(X, pd.DataFrame) else None
-    array = _dense(X)
-    array, _, limited = with_limits(array, ~np.isnan(array), None, lower, upper, names, negative=True)
-    stand_ins, limits = np.full(array.shape, np.nan), {}
-    if limited is not None:  # only what is exact is hidden
-        at = limited.rows, limited.columns
-        stand_ins[at], array[at] = array[at], np.nan
-        for name in ("lower", "upper"):
-            limits[name] = np.full(array.shape, np.nan)
-            limits[name][at] = getattr(limited, name)
-    known = np.flatnonzero(~np.isnan(array).all(axis=0))
-    used, stand_ins = array[:, known], stand_ins[:, known]
-    limits = {name: side[:, known] for name, side in limits.items()}
-    is_constant = np.nanmin(used, axis=0) == np.nanmax(used, axis=0)
-    scale = np.where(is_constant, 0.0, np.nanstd(used, axis=0))
-    repeats = _hidden_parts(used, ~is_constant, n_repeats, fraction, np.random.default_rng(seed))
-    needed = {"keep_draws": True, "checkpoint": None, "calibrate": False, "random_state": seed, "progress": False}
-    model = clone(estimator).set_params(**needed)
-    others, notes = _others(used.shape, stand_ins)
-    methods: dict[str, Predict] = {BNMF: partial(_predict, model, progress, limits), **others}
-    entries, seconds = _run(methods, repeats, scale, progress)
+    model = model_of_many_fits(BayesianNMF(**ANY_TABLE) if estimator is None else estimator, random_state)
+    refuse_cluster(X)
+    if sp.issparse(X):
+        raise TypeError(
+            "check_table is for dense tables with NaN for missing entries, because the imputers that it compares with "
+            f"are: got a sparse matrix ({type(X).__name__})"
+        )
+    data = ObservedMatrix.from_data(X, lower=lower, upper=upper, negative=model.takes_negative)
+    exact = data.dense_rows(np.arange(data.shape[0]))
+    if data.limits is not None:
+        exact[data.limits.rows, data.limits.columns] = np.nan
+    columns = pd.DataFrame(exact)
+    scale = columns.std(ddof=0).where(columns.nunique() > 1).to_numpy()
+    parts = _parts(data, scale, n_repeats, fraction, np.random.default_rng(model.random_state))
+    others, notes = _others(data.shape)
+    methods: dict[str, Predict] = {BNMF: partial(_predict, model, progress), **others}
+    entries, seconds = _run(methods, parts, scale, progress)
     n_failed = int(entries.groupby("repeat")["disagree"].first().sum())
     if n_failed:
         notes.append(
@@ -194,93 +174,62 @@ def check_table(
             "bnmf"
         )
     errors = {method: np.sqrt(entries[method].to_numpy()) for method in methods}
-    hidden = Calibration(known[entries["column"]], entries["inside"].to_numpy(), errors[BNMF], errors[COLUMN_MEAN])
+    at = entries["column"].to_numpy()
+    hidden = Calibration(at, entries["inside"].to_numpy(), errors[BNMF], errors[COLUMN_MEAN])
     # NMFImputer has an offset.
-    verdict = Verdict((*on_methods(errors), *on_intervals(hidden, names, has_offset=True)))
-    by_column = hidden.by_column().reindex(range(array.shape[1]))
+    verdict = Verdict((*on_methods(errors), *on_intervals(hidden, data.column_names, has_offset=True)))
+    by_column = hidden.by_column().reindex(range(data.shape[1]))
     by_column = by_column.assign(hidden=by_column["n"].fillna(0).astype(int))[["hidden", "error", "coverage"]]
-    by_column.index = pd.RangeIndex(array.shape[1]) if names is None else names
+    by_column.index = pd.RangeIndex(data.shape[1]) if data.column_names is None else data.column_names
     return TableCheck(_table(entries, seconds), by_column, verdict, tuple(notes))
 
 
-def _dense(X: Any) -> Floats:
-    """Return X as an array with NaN for missing entries, or raise an error."""
-    refuse_cluster(X)
-    if sp.issparse(X):
-        raise TypeError(
-            "check_table is for dense tables with NaN for missing entries, because the imputers that it compares with "
-            f"are: got a sparse matrix ({type(X).__name__})"
-        )
-    array = as_floats(X)
-    if np.isnan(array).all():
-        raise ValueError("X has no observed entry at all: there is nothing to hide")
-    check_values(array[~np.isnan(array)], negative=True)
-    return array
-
-
-def _hidden_parts(
-    array: Floats, may_hide: Bools, n_repeats: int, fraction: float, rng: np.random.Generator
-) -> list[_Repeat]:
-    """Return disjoint parts of the observed entries of some columns, which leave something of each row and column."""
-    if not may_hide.any():
-        raise ValueError("X has no column whose observed entries differ: there is nothing to predict")
-    seen = ~np.isnan(array)
-    is_alone = (seen.sum(axis=1, keepdims=True) == 1) | (seen.sum(axis=0) == 1)
-    rows, columns = np.nonzero(seen & may_hide & ~is_alone)
-    order = rng.permutation(len(rows))
-    n_hidden = int(fraction * len(rows) + 1e-9)
-    if n_hidden == 0:
+def _parts(
+    data: ObservedMatrix, scale: Floats, n_repeats: int, fraction: float, rng: np.random.Generator
+) -> list[Fold]:
+    """Return parts of the entries to hide in turn, with those of them to compare: exact, in columns with a scale."""
+    found = []
+    with suppress(ValueError):  # of too many folds
+        for part in islice(folds(data, round(1.0 / fraction), rng, balanced=True), n_repeats):
+            is_exact = True if part.lower is None else np.isnan(part.lower)
+            at = np.flatnonzero(is_exact & ~np.isnan(scale[part.columns]))
+            found.append(Fold(part.rest, part.rows[at], part.columns[at], part.values[at], part.weights[at]))
+    if fraction * data.n_observed < 1.0 or not found or not all(len(part.rows) for part in found):
         raise ValueError(
-            f"X is too small to be checked: it has {len(rows)} observed entries that can be hidden (in columns that "
-            f"are not constant, and not alone in a row or column), and fraction={fraction:g} of them is less than one"
+            f"X is too small to be checked: it has {data.n_observed:,} observed entries, and a part of {fraction:g} of "
+            "them has none to compare, in a column that is not constant and not alone in its row or column"
         )
-    repeats = []
-    for number in range(n_repeats):
-        chosen = order[number * n_hidden : (number + 1) * n_hidden]
-        hidden = np.zeros(array.shape, bool)
-        hidden[rows[chosen], columns[chosen]] = True
-        lost = np.flatnonzero((hidden == seen).all(axis=1) & seen.any(axis=1))
-        hidden[lost, hidden[lost].argmax(axis=1)] = False
-        lost = np.flatnonzero((hidden == seen).all(axis=0))
-        hidden[hidden[:, lost].argmax(axis=0), lost] = False
-        at_rows, at_columns = np.nonzero(hidden)
-        repeats.append(_Repeat(np.where(hidden, np.nan, array), at_rows, at_columns, array[hidden]))
-    return repeats
+    return found
 
 
 # --- methods
 
 
-def _predict(model: BayesianNMF, hides_length: bool, limits: dict[str, Floats], repeat: _Repeat) -> dict[str, Any]:
-    """Return the values of `bnmf impute`, and whether its intervals contain the hidden entries."""
+def _predict(model: BayesianNMF, hides_length: bool, fold: Fold) -> dict[str, Any]:
+    """Return the values of bnmf, and whether its intervals contain the hidden entries."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it becomes a note
-        warnings.simplefilter("ignore", InterruptedRunWarning)
         if hides_length:
             warnings.simplefilter("ignore", LongRunWarning)
-        fitted = NMFImputer(model).fit(repeat.rest, **limits).estimator_
-    if fitted.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but a comparison needs all
-        raise KeyboardInterrupt
-    posterior, at = fitted.posterior_, (repeat.rows, repeat.columns)
-    low, high = posterior.interval(PROB, *at)
+        posterior = complete_fit(model, fold.rest)
+    low, high = posterior.interval(PROB, fold.rows, fold.columns)
     return {
-        "values": posterior.mean(*at),
-        "inside": (low <= repeat.values) & (repeat.values <= high),
+        "values": posterior.mean(fold.rows, fold.columns),
+        "inside": (low <= fold.values) & (fold.values <= high),
         "disagree": on_use(posterior)["predictions"].level == POOR,
     }
 
 
-def _impute(imputer: Any, stand_ins: Floats, repeat: _Repeat) -> dict[str, Any]:
+def _impute(imputer: Any, fold: Fold) -> dict[str, Any]:
     """Return the values of another imputer after scaling."""
-    scaler = StandardScaler()
-    rest = np.where(np.isnan(stand_ins), repeat.rest, stand_ins)
+    scaler, rest = StandardScaler(), fold.rest.dense_rows(np.arange(fold.rest.shape[0]))
+    known = fold.rest.columns.n_observed > 0  # the imputers drop the other columns
     # Their regressions are so small that threads cost more than they save.
     with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
-        filled = scaler.inverse_transform(clone(imputer).fit_transform(scaler.fit_transform(rest)))
-    return {"values": filled[repeat.rows, repeat.columns]}
+        rest[:, known] = scaler.inverse_transform(clone(imputer).fit_transform(scaler.fit_transform(rest[:, known])))
+    return {"values": rest[fold.rows, fold.columns]}
 
 
-def _others(shape: tuple[int, ...], stand_ins: Floats) -> tuple[dict[str, Predict], list[str]]:
+def _others(shape: tuple[int, ...]) -> tuple[dict[str, Predict], list[str]]:
     """Return the methods to compare with, and which of them are limited because they would take too long."""
     n_rows, n_columns = shape
     imputers, notes = {COLUMN_MEAN: SimpleImputer()}, []
@@ -296,29 +245,29 @@ def _others(shape: tuple[int, ...], stand_ins: Floats) -> tuple[dict[str, Predic
             notes.append(f"{ITERATIVE} predicts each of {n_columns} columns from {n_nearest} others, to save time")
     else:
         notes.append(f"{ITERATIVE} is left out: with {n_columns:,} columns it would take too long")
-    return {method: partial(_impute, imputer, stand_ins) for method, imputer in imputers.items()}, notes
+    return {method: partial(_impute, imputer) for method, imputer in imputers.items()}, notes
 
 
 def _run(
-    methods: dict[str, Predict], repeats: list[_Repeat], scale: Floats, progress: bool
+    methods: dict[str, Predict], parts: list[Fold], scale: Floats, progress: bool
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Return the hidden entries with squared errors of each method, and the median seconds of each."""
-    parts = []
+    tables = []
     seconds: dict[str, list[float]] = {method: [] for method in methods}
-    with counted(len(methods) * len(repeats), "fits", progress) as show:
-        for number, repeat in enumerate(repeats):
-            part = pd.DataFrame({"repeat": number, "column": repeat.columns})
+    with counted(len(methods) * len(parts), "fits", progress) as show:
+        for number, part in enumerate(parts):
+            table = pd.DataFrame({"repeat": number, "column": part.columns})
             for method, predict in methods.items():
                 began = time.perf_counter()
-                found = predict(repeat)
+                found = predict(part)
                 seconds[method].append(time.perf_counter() - began)
-                part[method] = ((found.pop("values") - repeat.values) / scale[repeat.columns]) ** 2
-                part = part.assign(**found)
+                table[method] = ((found.pop("values") - part.values) / scale[part.columns]) ** 2
+                table = table.assign(**found)
                 show(sum(map(len, seconds.values())))
-            parts.append(part)
+            tables.append(table)
     # The first fit may include what is loaded once, so not the mean.
     medians = {method: float(np.median(times)) for method, times in seconds.items()}
-    return pd.concat(parts, ignore_index=True), medians
+    return pd.concat(tables, ignore_index=True), medians
 
 
 # --- what came out

@@ -46,7 +46,7 @@ class Draws:
 
     posterior: Posterior
     rows: Indices
-    first: int | Indices  # first latent column of each entry, or of all
+    first: Indices  # first latent column of each entry
     chosen: Any = ...  # all draws
     limits: tuple[Floats, Floats] | None = None  # between which the numbers lie; one of a pair may be infinite
 
@@ -68,8 +68,7 @@ class Draws:
 
     def at(self, latent: int = 0) -> Entries:
         """Return the draws of a latent column."""
-        columns = np.full(len(self.rows), self.first + latent)
-        return self.posterior.entries(self.rows, columns, self.posterior.noise).choose(self.chosen)
+        return self.posterior.entries(self.rows, self.first + latent, self.posterior.noise).choose(self.chosen)
 
     def below(self, cuts: Floats, latent: int = 0) -> Iterator[Floats]:
         """Yield the probability (S, n) that a latent number is below each cut point."""
@@ -90,7 +89,7 @@ def bytes_of_draws(posterior: Posterior) -> int:
 def values_of_entries(
     posterior: Posterior,
     rows: Indices,
-    first: int | Indices,
+    first: Indices,
     limits: tuple[Floats, Floats],
     values_of: Callable[[Draws], Any],
     n_copies: int = 1,
@@ -105,7 +104,7 @@ def values_of_entries(
         for part in tiles(len(places), bytes_of_draws(posterior)):
             at = places[part]
             between = (low[at], high[at]) if is_limited else None
-            found[:, at] = values_of(Draws(posterior, rows[at], np.broadcast_to(first, len(rows))[at], chosen, between))
+            found[:, at] = values_of(Draws(posterior, rows[at], first[at], chosen, between))
     return found
 
 
@@ -291,12 +290,8 @@ class Categorical:
 # --- which kind a column has
 
 
-def learn(
-    name: Any, column: pd.Series, known: Bools, kind: Any, is_limited: bool = False
-) -> Number | Ordered | Categorical:
-    """Return the column of a kind, which is None for the one that its dtype says; one with limits is of numbers."""
-    if kind is None:
-        kind = kind_of(column[known])
+def check_kind(name: Any, kind: Any) -> None:
+    """Raise an error if what a user gives as the kind of a column is none."""
     if not isinstance(kind, (tuple, list)) and kind not in KINDS:
         words = ", ".join(map(repr, KINDS))
         raise ValueError(f"kinds[{name!r}] must be {words}, a pair of bounds or a list of {_ORDER}, got {kind!r}")
@@ -307,6 +302,15 @@ def learn(
         twice = [category for place, category in enumerate(kind) if category in kind[:place]]
         if twice:
             raise ValueError(f"kinds[{name!r}] must name each category once, got {twice[0]!r} twice")
+
+
+def learn(
+    name: Any, column: pd.Series, known: Bools, kind: Any, is_limited: bool = False
+) -> Number | Ordered | Categorical:
+    """Return the column of a kind, which is None for the one that its dtype says; one with limits is of numbers."""
+    if kind is None:
+        kind = kind_of(column[known])
+    if isinstance(kind, list):
         return Ordered.learn(name, _array(kind), column, known)
     if kind == "categorical":
         return Categorical.learn(name, column, known)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_float_dtype
 from scipy import stats
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.impute import MissingIndicator
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from bnmf.columns import check_kind
 from bnmf.estimator import BayesianNMF
-from bnmf.inputs import all_or_nothing, checked, refuse_negative, refuse_repeated
-from bnmf.mixed import MixedTable, is_mixed
+from bnmf.inputs import all_or_nothing, checked, refuse_repeated
+from bnmf.mixed import GivenTable, LearnedTable
 from bnmf.utils.arguments import as_generator, numbers, probability, whole_number
-from bnmf.utils.typing import Array, Floats
+from bnmf.utils.typing import Array
 
 ANY_TABLE: dict[str, Any] = {"prior": ("ard", "normal"), "offset": "mean"}
 """Settings for tables of unlike columns, by ``python -m benchmarks.defaults``."""
@@ -35,6 +34,9 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     A DataFrame may also have columns of whole numbers, yes or no, categories and text. Their kinds come from the dtypes
     or from `kinds`, predictions are valid values of them, and the result has the same dtypes.
+
+    Methods take the fitted rows or others, and limits of their entries as :meth:`fit` does. They return DataFrames for
+    a DataFrame and arrays otherwise.
 
     Parameters
     ----------
@@ -86,14 +88,11 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [BayesianNMF, None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "kinds": [Mapping, None],
         "ignore": ["array-like", None],
         "missing_values": [Real, None],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": "no_validation",
     }
 
     def __init__(
@@ -137,176 +136,111 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             This imputer, fitted.
         """
         self._validate_params()
-        model = self._model()
+        model, kinds = self._model(), dict(self.kinds or {})
         model.check_parameters()
+        for name, kind in kinds.items():
+            check_kind(name, kind)
+        ignored = [] if self.ignore is None else list(self.ignore)
+        if (kinds or ignored) and not isinstance(X, pd.DataFrame):
+            name = "kinds" if kinds else "ignore"
+            raise TypeError(f"{name} needs a DataFrame, whose columns have names, got {type(X).__name__}")
         with all_or_nothing(self):
             frame = self._frame(X, reset=True)
-            if self._is_mixed and not model.takes_negative:
+            given = GivenTable.of(frame, self.missing_values, lower, upper)
+            self._table = LearnedTable(given, kinds, ignored, self.keep_empty_features)
+            if not self._table.is_of_numbers and not model.takes_negative:
                 raise ValueError(
                     "estimator must take negative numbers, as with offset='mean', if X has other columns than numbers: "
                     "categories are intervals of latent numbers of both signs"
                 )
-            self._table = MixedTable(frame, self, lower, upper)
-            values, low, high = self._table.encode(frame, self._table.limits(frame, lower, upper))
-            latent = values if isinstance(X, pd.DataFrame) else values.to_numpy(values.dtypes.iloc[0])
-            self.estimator_ = model.fit(latent, lower=low, upper=high)
+            values, low, high = self._table.encode(given)
+            self.estimator_ = model.fit(
+                values if isinstance(X, pd.DataFrame) else values.to_numpy(), lower=low, upper=high
+            )
             self.indicator_ = None
             if self.add_indicator:
-                self.indicator_ = MissingIndicator(features="missing-only").fit(self._gaps(frame))
+                self.indicator_ = MissingIndicator(features="missing-only").fit(given.gaps)
         return self
 
     def _frame(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
-        """Return X as a DataFrame, after scikit-learn's checks; of numbers unless the fitted one had other columns."""
-        if reset:
-            self._is_mixed = is_mixed(X, self.kinds, self.ignore)
-        if self._is_mixed:
-            if not isinstance(X, pd.DataFrame):
-                raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
+        """Return X as a DataFrame, after scikit-learn's checks."""
+        if isinstance(X, pd.DataFrame):
             refuse_repeated(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        index, columns = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, None)
-        array = checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-        frame = pd.DataFrame(array, index=index, columns=columns)
-        if self.missing_values is not None and not np.isnan(self.missing_values):
-            frame = frame.mask(frame == self.missing_values)
-        if not self._model().takes_negative:
-            refuse_negative(self, frame)
-        return frame
+        if not reset and not self._table.is_of_numbers:
+            raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
+        return pd.DataFrame(
+            checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        )
 
-    def _read(self, X: Any, lower: Any = None, upper: Any = None) -> tuple[pd.DataFrame, Any, Any]:
-        """Return X as a DataFrame, its limits, and the posterior of its rows."""
+    def _read(self, X: Any, lower: Any = None, upper: Any = None) -> tuple[GivenTable, Any]:
+        """Return a table with what is known of its entries, and the posterior of its rows."""
         check_is_fitted(self)
-        frame = self._frame(X)
-        limits = self._table.limits(frame, lower, upper)
-        values, low, high = self._table.encode(frame, limits)
-        if not (self._table.missing(frame) | ~np.isnan(limits[0])).any():  # there is nothing to fill
-            return frame, limits, self.estimator_.posterior_
+        given = GivenTable.of(self._frame(X), self.missing_values, lower, upper)
+        values, low, high = self._table.encode(given)
+        if not given.to_fill.any():
+            return given, self.estimator_.posterior_
         names = hasattr(self.estimator_, "feature_names_in_")
-        posterior = self.estimator_.posterior_of(values if names else values.to_numpy(), lower=low, upper=high)
-        return frame, limits, posterior
-
-    def _gaps(self, frame: pd.DataFrame) -> Floats:
-        """Return NaN where a table is missing, as scikit-learn's indicator takes it."""
-        return np.where(self._table.missing(frame), np.nan, 0.0)
+        return given, self.estimator_.posterior_of(values if names else values.to_numpy(), lower=low, upper=high)
 
     def transform(self, X: Any, *, lower: Any = None, upper: Any = None) -> Any:
-        """Return X with its missing entries filled by their posterior mean.
+        """Return X with its missing entries filled by their posterior mean, and indicator columns if asked for.
 
         Entries that are only known to lie between limits are filled by the mean of their value, which is between them.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows of the fitted data, or others.
-        lower, upper : array-like, DataFrame, mapping or float, optional
-            Limits of entries, as in :meth:`BayesianNMF.fit`.
-
-        Returns
-        -------
-        ndarray or DataFrame of shape (n_samples, n_features [+ indicator columns])
-            The completed rows; observed entries are returned bit for bit. A DataFrame is returned for a DataFrame,
-            unless ``set_output`` asks for another container.
+        Observed entries are returned bit for bit.
         """
-        frame, limits, posterior = self._read(X, lower, upper)
-        (filled,) = self._table.filled(frame, posterior, limits, lambda column, draws: column.predict(draws))
+        given, posterior = self._read(X, lower, upper)
+        (filled,) = self._table.filled(given, posterior, lambda column, draws: column.predict(draws))
         if self.indicator_ is not None:
-            shown = self.indicator_.transform(self._gaps(frame))
+            shown = self.indicator_.transform(given.gaps)
             names = self.get_feature_names_out()[filled.shape[1] :]
-            filled = pd.concat([filled, pd.DataFrame(shown, index=frame.index, columns=names)], axis=1)
-        return self._like(X, filled)
+            filled = pd.concat([filled, pd.DataFrame(shown, index=filled.index, columns=names)], axis=1)
+        return _like(X, filled)
 
     def interval(self, X: Any, prob: float = 0.9, *, lower: Any = None, upper: Any = None) -> tuple[Any, Any]:
-        """Return the ends of the central intervals of the missing entries, and of those between limits.
+        """Return the lower and upper ends of central intervals of probability `prob`.
 
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows of the fitted data, or others.
-        prob : float, default=0.9
-            Probability that an entry is inside.
-        lower, upper : array-like, DataFrame, mapping or float, optional
-            Limits of entries, as in :meth:`BayesianNMF.fit`.
-
-        Returns
-        -------
-        tuple of ndarray or DataFrame of shape (n_samples, n_features)
-            Lower and upper ends; both are the entry itself where it was observed. Categories without an order have no
-            interval, so their ends are missing: see :meth:`probabilities`.
+        They are those of missing entries and of those between limits; both are the entry itself where it was observed.
+        Categories without an order have no interval, so their ends are missing: see :meth:`probabilities`.
         """
         probability(prob, "prob")
-        frame, limits, posterior = self._read(X, lower, upper)
-        low, high = self._table.filled(frame, posterior, limits, lambda column, draws: column.ends(draws, prob), 2)
-        return self._like(X, low), self._like(X, high)
+        given, posterior = self._read(X, lower, upper)
+        low, high = self._table.filled(given, posterior, lambda column, draws: column.ends(draws, prob), 2)
+        return _like(X, low), _like(X, high)
 
     def probabilities(self, X: Any) -> dict[Any, pd.DataFrame]:
-        """Return the probabilities of the categories of each column of categories.
+        """Return the probabilities of the categories of each column of categories, ordered, binary or not, by its name.
 
-        Parameters
-        ----------
-        X : DataFrame of shape (n_samples, n_features)
-            Rows of the fitted data, or others.
-
-        Returns
-        -------
-        dict of DataFrame
-            For each column of categories, ordered, binary or not: a row for each row of X, a column for each category.
-            Where X was observed they are 0 and 1, or NaN for a category that was not there in :meth:`fit`.
+        A table has a row for each row of X, and a column for each category. Where X was observed there are 0 and 1, or
+        NaN for a category that was not there in :meth:`fit`.
         """
-        frame, _, posterior = self._read(X)
-        return self._table.probabilities(frame, posterior)
+        return self._table.probabilities(*self._read(X))
 
     def multiple_imputations(
         self, X: Any, n_imputations: int = 5, *, lower: Any = None, upper: Any = None, random_state: Any = None
     ) -> Any:
-        """Return several completed copies of X, each with its own draw of the missing entries.
+        """Return a list of DataFrames, or an array of completed copies of X, each with other draws of missing entries.
 
         Each copy uses one draw of the factors and of the noise, so the differences between copies show the whole
         uncertainty, as Rubin's rules require (:func:`bnmf.pool_estimates`). The draws follow the predictive law of
-        :meth:`Posterior.quantile` with noise: they are cut at zero.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows of the fitted data, or others.
-        n_imputations : int, default=5
-            Number of copies.
-        lower, upper : array-like, DataFrame, mapping or float, optional
-            Limits of entries, as in :meth:`BayesianNMF.fit`, between which they are drawn.
-        random_state : int, RandomState, Generator or None, default=None
-            An integer makes the choice of draws and the noise reproducible.
-
-        Returns
-        -------
-        ndarray of shape (n_imputations, n_samples, n_features) or list of DataFrame
-            The copies, DataFrames if X is one.
+        :meth:`Posterior.quantile` with noise: they are cut at zero. An integer `random_state` makes them reproducible.
         """
         check_is_fitted(self)
         n_draws = self.estimator_.posterior_.n_chains * self.estimator_.posterior_.n_draws
         if whole_number(n_imputations, "n_imputations", 1) > n_draws:
             raise ValueError(f"n_imputations must be at most the {n_draws} draws, got {n_imputations}")
         rng = as_generator(random_state)
-        frame, limits, posterior = self._read(X, lower, upper)
+        given, posterior = self._read(X, lower, upper)
         chosen = rng.permutation(n_draws)[:n_imputations]
         copies = self._table.filled(
-            frame, posterior, limits, lambda column, draws: column.draw(draws, rng), n_imputations, chosen
+            given, posterior, lambda column, draws: column.draw(draws, rng), n_imputations, chosen
         )
-        found = [self._like(X, copy) for copy in copies]
+        found = [_like(X, copy) for copy in copies]
         return found if isinstance(X, pd.DataFrame) else np.stack(found)
 
     def fit_transform(self, X: Any, y: Any = None, **limits: Any) -> Any:
-        """Fit the model, and return X with its missing and limited entries filled.
-
-        Parameters
-        ----------
-        X, y, **limits : array-like, optional
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        ndarray or DataFrame
-            As from :meth:`transform`.
-        """
+        """Fit the model, and return X with its missing and limited entries filled as :meth:`transform` does."""
         return self.fit(X, **limits).transform(X, **limits)
 
     def _model(self) -> BayesianNMF:
@@ -316,29 +250,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return model.set_params(**given)
 
-    def _like(self, X: Any, frame: pd.DataFrame) -> Any:
-        """Return an array of numbers, or a DataFrame with the dtypes of X if that is one."""
-        if not isinstance(X, pd.DataFrame):
-            return frame.to_numpy(frame.dtypes.iloc[0])
-        if self._is_mixed:  # whose columns have them already
-            return frame
-        return frame.astype(
-            {name: dtype for name, dtype in X.dtypes.items() if name in frame and is_float_dtype(dtype)}
-        )
-
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the columns that :meth:`transform` gives.
-
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names of the columns of X; those seen in fit by default.
-
-        Returns
-        -------
-        ndarray of str
-            Those that are filled, and those of the indicator columns.
-        """
+        """Return the names of the columns that :meth:`transform` gives: those filled, and those of the indicator."""
         names = super().get_feature_names_out(input_features)
         of_indicator = [] if self.indicator_ is None else self.indicator_.get_feature_names_out(names)
         return np.concatenate([names[self._table.is_kept], of_indicator])
@@ -348,6 +261,11 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.positive_only = not self._model().takes_negative
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _like(X: Any, filled: pd.DataFrame) -> Any:
+    """Return a completed table as a DataFrame if X is one, and as an array otherwise."""
+    return filled if isinstance(X, pd.DataFrame) else filled.to_numpy(filled.dtypes.iloc[0])
 
 
 class PooledEstimate(NamedTuple):
@@ -369,18 +287,7 @@ class PooledEstimate(NamedTuple):
     missing_information: Array
 
     def interval(self, prob: float = 0.95) -> tuple[Array, Array]:
-        """Return the ends of the confidence interval.
-
-        Parameters
-        ----------
-        prob : float, default=0.95
-            Probability of the interval.
-
-        Returns
-        -------
-        tuple of ndarray
-            Lower and upper ends.
-        """
+        """Return the lower and upper ends of the confidence interval of probability `prob`."""
         width = stats.t.ppf(0.5 + 0.5 * probability(prob, "prob"), self.df) * self.standard_error
         return self.estimate - width, self.estimate + width
 

@@ -68,15 +68,6 @@ def refuse_repeated(X: pd.DataFrame) -> None:
         raise ValueError(f"X must have a different name for each column, got {twice[0]!r} more than once")
 
 
-def refuse_negative(estimator: BaseEstimator, values: Any) -> None:
-    """Raise an error if a value is negative, with the words that scikit-learn expects."""
-    if np.any(values < 0):
-        raise ValueError(
-            f"Negative values in data passed to {type(estimator).__name__}: X must be nonnegative unless offset='min' "
-            "or factors may be negative too, as with prior='normal'"
-        )
-
-
 def in_memory(
     model: BayesianNMF, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool = False
 ) -> ObservedMatrix:
@@ -95,14 +86,11 @@ def in_memory(
     array: Any = checked(
         model, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
     )
-    negative = model.takes_negative
-    if not negative and observed is None:
-        refuse_negative(model, array if isinstance(array, np.ndarray) else array.data)
     columns = pd.Index(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     if given is not None:
         names, columns = given.row_names, given.column_names
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
-    options: dict[str, Any] = {"unstored": model.unstored, "negative": negative, "empty": not reset}
+    options: dict[str, Any] = {"unstored": model.unstored, "negative": model.takes_negative, "empty": not reset}
     return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,77 +36,29 @@ LARGEST_WHOLE = 2**53
 # Kinds of columns that are numbers to the model.
 NUMBERS = ("number", "nonnegative", "whole", "pair")
 
-# Limits of every entry of a table, NaN where nothing is said of it.
-Sides = tuple[Floats, Floats]
 
+@dataclass(frozen=True, eq=False)
+class GivenTable:
+    """A DataFrame, where it is missing, and the limits of its entries: NaN without any, equal where they are exact."""
 
-def is_mixed(X: Any, kinds: Any, ignore: Any) -> bool:
-    """Return whether a table has columns of other kinds than numbers."""
-    if not isinstance(X, pd.DataFrame):
-        for given, name in ((kinds, "kinds"), (ignore, "ignore")):
-            if given is not None:
-                raise TypeError(f"{name} needs a DataFrame, whose columns have names, got {type(X).__name__}")
-        return False
-    return bool(kinds or (ignore is not None and len(ignore)) or not all(map(types.is_float_dtype, X.dtypes)))
+    frame: pd.DataFrame
+    missing: Bools
+    lower: Floats
+    upper: Floats
+    is_limited: Bools  # of columns
 
-
-def _is_number(dtype: Any) -> bool:
-    return types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype)
-
-
-class MixedTable:
-    """The columns of a DataFrame, as they were learned from the fitted one, with the parameters of an NMFImputer."""
-
-    def __init__(self, X: pd.DataFrame, imputer: Any, lower: Any, upper: Any) -> None:
-        kinds, ignored = dict(imputer.kinds or {}), set([] if imputer.ignore is None else imputer.ignore)
-        for given, name in ((kinds, "kinds"), (ignored, "ignore")):
-            unknown = [column for column in given if column not in X.columns]
-            if unknown:
-                raise ValueError(f"{name} names a column that X does not have: {unknown[0]!r}")
-        self.missing_values, self.dtypes = imputer.missing_values, list(X.dtypes)
-        self.columns: list[Number | Ordered | Categorical | None] = []
-        self.is_ignored = np.array([name in ignored for name in X.columns])
-        known = ~self.missing(X)
-        wrong = unfillable(X, known, kinds, ignored)
-        if wrong:
-            listed = ", ".join(f"{name!r} ({reason})" for name, reason in wrong.items())
-            raise ValueError(
-                f"X has columns that cannot be filled: {listed}. Leave them as they are with ignore={list(wrong)!r}"
-            )
-        is_limited = ~np.isnan(self.limits(X, lower, upper)[0])
-        self.is_learned = (known | is_limited).any(axis=0) & ~self.is_ignored
-        self.is_kept = self.is_learned | self.is_ignored | imputer.keep_empty_features
-        if self.is_ignored.all():
-            raise ValueError("ignore names all columns of X: there is nothing to learn from")
-        if not self.is_learned.any():
-            raise ValueError("X has no observed entry at all: there is nothing to learn from")
-        for at, name in enumerate(X.columns):
-            self.columns.append(
-                learn(name, X.iloc[:, at], known[:, at], kinds.get(name), bool(is_limited[:, at].any()))
-                if self.is_learned[at]
-                else None
-            )
-        sizes = [0 if column is None else len(column.latent_names) for column in self.columns]
-        self._first = np.cumsum([0, *sizes])
-        if not self._first[-1]:
-            raise ValueError("X has no column with two different values: there is nothing to learn from")
-
-    def missing(self, X: pd.DataFrame) -> Bools:
-        """Return where X is missing."""
-        missing = X.isna().to_numpy(copy=True)
-        if self.missing_values is not None and not np.isnan(self.missing_values):
-            for at in (at for at, dtype in enumerate(X.dtypes) if _is_number(dtype)):
-                missing[:, at] |= (X.iloc[:, at] == self.missing_values).fillna(False).to_numpy(bool)
-        return missing
-
-    def limits(self, X: pd.DataFrame, lower: Any, upper: Any) -> Sides:
-        """Return the limits of every entry, both equal where they say what it is, and NaN where nothing is said."""
+    @classmethod
+    def of(cls, X: pd.DataFrame, missing_values: float | None, lower: Any, upper: Any) -> GivenTable:
+        """Return a table in which a number may stand for a missing entry, and the limits that a user gives."""
+        missing, values = X.isna().to_numpy(copy=True), np.full(X.shape, np.nan)
+        for at, dtype in enumerate(X.dtypes):
+            if types.is_any_real_numeric_dtype(dtype):
+                values[:, at] = X.iloc[:, at].to_numpy(np.float64, na_value=np.nan)
+        if missing_values is not None:
+            missing |= values == missing_values
         low, high = np.full(X.shape, np.nan), np.full(X.shape, np.nan)
         if lower is None and upper is None:
-            return low, high
-        missing, values = self.missing(X), np.full(X.shape, np.nan)
-        for at in (at for at, dtype in enumerate(X.dtypes) if _is_number(dtype)):
-            values[:, at] = X.iloc[:, at].to_numpy(np.float64, na_value=np.nan)
+            return cls(X, missing, low, high, np.zeros(X.shape[1], bool))
         values[missing] = np.nan
         stated, _, found = with_limits(values, ~missing, None, lower, upper, X.columns, negative=True)
         is_exact = ~np.isnan(stated) & (stated != values)
@@ -113,71 +66,113 @@ class MixedTable:
         if found is not None:
             low[found.rows, found.columns], high[found.rows, found.columns] = found.lower, found.upper
         named = [name for given in (lower, upper) if is_named(given) for name in dict(given)]
-        is_limited = X.columns.isin(named) | ~np.isnan(low).all(axis=0)
-        for at, column in enumerate(self.columns):
-            if is_limited[at] and not isinstance(column, Number):
-                raise ValueError(f"lower and upper are for columns of numbers, and {X.columns[at]!r} is not one")
-        return low, high
+        return cls(X, missing, low, high, X.columns.isin(named) | ~np.isnan(low).all(axis=0))
 
-    def encode(self, X: pd.DataFrame, limits: Sides) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
-        """Return X as latent columns with names, and their limits; `limits` hold for columns of numbers."""
-        known = ~self.missing(X)
+    @property
+    def to_fill(self) -> Bools:
+        """Which entries are missing, or have limits."""
+        return self.missing | ~np.isnan(self.lower)
+
+    @property
+    def gaps(self) -> Floats:
+        """NaN where the table is missing, as scikit-learn's indicator takes it."""
+        return np.where(self.missing, np.nan, 0.0)
+
+
+class LearnedTable:
+    """The columns of a table, as they were learned from the fitted one."""
+
+    def __init__(
+        self, given: GivenTable, kinds: Mapping[Any, Any], ignored: Collection[Any], keeps_empty: bool
+    ) -> None:
+        X, known = given.frame, ~given.missing
+        for name, names in (("kinds", kinds), ("ignore", ignored)):
+            unknown = [column for column in names if column not in X.columns]
+            if unknown:
+                raise ValueError(f"{name} names a column that X does not have: {unknown[0]!r}")
+        wrong = unfillable(X, known, kinds, ignored)
+        if wrong:
+            listed = ", ".join(f"{name!r} ({reason})" for name, reason in wrong.items())
+            raise ValueError(
+                f"X has columns that cannot be filled: {listed}. Leave them as they are with ignore={list(wrong)!r}"
+            )
+        self.is_ignored = np.array([name in ignored for name in X.columns])
+        has_limits = ~np.isnan(given.lower)
+        is_learned = (known | has_limits).any(axis=0) & ~self.is_ignored
+        self.is_kept = is_learned | self.is_ignored | keeps_empty
+        if not is_learned.any():
+            where = "outside of ignored columns" if self.is_ignored.any() else "at all"
+            raise ValueError(f"X has no observed entry {where}: there is nothing to learn from")
+        self.dtypes = list(X.dtypes)
+        self.columns: list[Number | Ordered | Categorical | None] = []
+        for at, name in enumerate(X.columns):
+            column = X.iloc[:, at], known[:, at], kinds.get(name), bool(has_limits[:, at].any())
+            self.columns.append(learn(name, *column) if is_learned[at] else None)
+        sizes = [0 if column is None else len(column.latent_names) for column in self.columns]
+        self._first = np.cumsum([0, *sizes])
+        if not self._first[-1]:
+            raise ValueError("X has no column with two different values: there is nothing to learn from")
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether all columns that were learned are of numbers."""
+        return all(column is None or isinstance(column, Number) for column in self.columns)
+
+    def encode(self, given: GivenTable) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
+        """Return a table as latent columns with names, and their limits."""
         parts, names = [], []
         for at, column in enumerate(self.columns):
+            if given.is_limited[at] and not isinstance(column, Number):
+                raise ValueError(
+                    f"lower and upper are for columns of numbers, and {given.frame.columns[at]!r} is not one"
+                )
             if column is None:
                 continue
-            values, *bounds = column.encode(X.iloc[:, at], known[:, at])
+            values, *bounds = column.encode(given.frame.iloc[:, at], ~given.missing[:, at])
             if isinstance(column, Number):
-                given = [side[:, [at]] for side in limits]
-                bounds = [np.where(np.isnan(side), bound, side) for side, bound in zip(given, bounds, strict=True)]
+                stated = given.lower[:, [at]], given.upper[:, [at]]
+                bounds = [np.where(np.isnan(side), bound, side) for side, bound in zip(stated, bounds, strict=True)]
             parts.append((values, *bounds))
             names += column.latent_names
         values, lower, upper = (np.hstack(sides) for sides in zip(*parts, strict=True))
-        frame = pd.DataFrame(values, columns=names)
+        frame = pd.DataFrame(values, index=given.frame.index, columns=names)
         return (frame, None, None) if np.isnan([lower, upper]).all() else (frame, lower, upper)
 
-    def probabilities(self, X: pd.DataFrame, posterior: Posterior) -> dict[Any, pd.DataFrame]:
+    def probabilities(self, given: GivenTable, posterior: Posterior) -> dict[Any, pd.DataFrame]:
         """Return the probabilities of the categories of each column that has some, 0 and 1 where it was observed."""
-        missing, out = self.missing(X), {}
+        X, out = given.frame, {}
         for at, column in enumerate(self.columns):
             if column is None or isinstance(column, Number) or column.is_whole:
                 continue
-            codes = codes_of(X.iloc[:, at], ~missing[:, at], column.categories, column.name, unseen="ignore")
+            missing = given.missing[:, at]
+            codes = codes_of(X.iloc[:, at], ~missing, column.categories, column.name, unseen="ignore")
             table = np.where(codes < 0, np.nan, np.arange(len(column.categories))[:, None] == codes).T
-            rows = np.flatnonzero(missing[:, at])
+            rows = np.flatnonzero(missing)
+            first = np.full(len(rows), self._first[at])
             for part in tiles(len(rows), bytes_of_draws(posterior)):
-                table[rows[part]] = column.probabilities(Draws(posterior, rows[part], int(self._first[at])))
+                table[rows[part]] = column.probabilities(Draws(posterior, rows[part], first[part]))
             out[column.name] = pd.DataFrame(table, index=X.index, columns=pd.Index(column.categories, dtype=object))
         return out
 
     def filled(
         self,
-        X: pd.DataFrame,
+        given: GivenTable,
         posterior: Any,
-        limits: Sides,
         values_of: Callable[[Any, Draws], Sequence[Array]],
         n_copies: int = 1,
         chosen: Any = slice(None),
     ) -> list[pd.DataFrame]:
         """Return copies of X with missing and limited entries replaced by the values of a function of their column."""
-        missing = self.missing(X)
+        X, to_fill = given.frame, given.to_fill
         series: list[list[pd.Series]] = [[] for _ in range(n_copies)]
         for at in map(int, np.flatnonzero(self.is_kept)):
-            column, original = self.columns[at], X.iloc[:, at]
-            low, high = (side[:, at] for side in limits)
-            rows = np.flatnonzero(missing[:, at] | ~np.isnan(low))
+            column, original, rows = self.columns[at], X.iloc[:, at], np.flatnonzero(to_fill[:, at])
             if column is not None:
-                values = values_of_entries(
-                    posterior,
-                    rows,
-                    int(self._first[at]),
-                    (low[rows], high[rows]),
-                    partial(values_of, column),
-                    n_copies,
-                    chosen,
-                )
+                limits, first = (given.lower[rows, at], given.upper[rows, at]), np.full(len(rows), self._first[at])
+                of_column = partial(values_of, column)
+                values = values_of_entries(posterior, rows, first, limits, of_column, n_copies, chosen)
             else:
-                rows = rows if not self.is_ignored[at] and _is_number(original.dtype) else rows[:0]
+                rows = rows if not self.is_ignored[at] and types.is_any_real_numeric_dtype(original.dtype) else rows[:0]
                 values = np.zeros((n_copies, len(rows)))
             for copy, each in zip(series, values, strict=True):
                 copy.append(self._put(original, at, rows, each))

@@ -67,10 +67,7 @@ class RankChoice:
             return f"K = {top} is the only number of components that was tried."
         edge = " It is the largest that was tried: try larger ones too." if self.best_k == ks[-1] else ""
         if self.best_k == top:
-            smaller = (
-                "; every smaller K that was tried is worse by more than one standard error" if top != ks[0] else ""
-            )
-            return f"K = {top} predicts hidden entries best (log density {best:.4g}){smaller}.{edge}"
+            return f"K = {top} predicts hidden entries best (log density {best:.4g}).{edge}"
         gap, error = self.table.loc[self.best_k, ["below_best", "below_best_se"]].to_numpy(float)
         return (
             f"K = {self.best_k} is the smallest number of components within one standard error of the best: its log "
@@ -116,11 +113,9 @@ def select_rank(
     estimator : BayesianNMF, optional
         The model, whose `n_components` is replaced by each K; by default a BayesianNMF with 2 chains of 200 sweeps of
         burn-in and 100 draws.
-    observed : array-like of bool, optional
-        True where X was observed.
-    lower, upper : array-like, DataFrame, sparse matrix, mapping or float, optional
-        Limits of entries, as in :meth:`BayesianNMF.fit`. A hidden entry that is only known to lie between limits is
-        scored by the probability of its interval.
+    observed, lower, upper : array-like, optional
+        As for :meth:`BayesianNMF.fit`. A hidden entry that is only known to lie between limits is scored by the
+        probability of its interval.
     n_folds : int, default=5
         Number of folds.
     n_repeats : int, default=1
@@ -153,29 +148,23 @@ def select_rank(
     ks = _numbers_of_components(ks)
     arguments.whole_number(n_folds, "n_folds", 2)
     arguments.whole_number(n_repeats, "n_repeats", 1)
-    if estimator is None:
-        estimator = BayesianNMF(n_chains=2, burn_in=200, n_draws=100)
-    elif not isinstance(estimator, BayesianNMF):
-        raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
-    estimator.check_parameters()
     n_held_out = len(ks) * n_folds * n_repeats
     n_fits = n_held_out + len(ks) * arguments.flag(loo, "loo")
     arguments.flag(progress, "progress")
-    random_state = estimator.random_state if random_state is None else random_state
-    seed = as_seed(random_state)
     directory = None if checkpoint is None else arguments.checkpoint_directory(checkpoint)
-    data = in_memory(clone(estimator), X, observed, lower, upper, reset=True)
+    estimator = BayesianNMF(n_chains=2, burn_in=200, n_draws=100) if estimator is None else estimator
+    model = model_of_many_fits(estimator, random_state)
+    data = in_memory(clone(model), X, observed, lower, upper, reset=True)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-        if random_state is None:
-            seed = _stored_seed(directory / "seed.json", seed)
-    needed = {"keep_draws": True, "checkpoint": None, "random_state": seed, "progress": False}
+        if random_state is None and estimator.random_state is None:
+            model.set_params(random_state=_stored_seed(directory / "seed.json", model.random_state))
     if n_jobs not in (None, 1):
-        needed["n_jobs"] = 1
-    models = [clone(estimator).set_params(n_components=k, **needed) for k in ks]
-    settings = [fingerprint(data), n_folds, seed]
+        model.set_params(n_jobs=1)
+    seed, models = model.random_state, [clone(model).set_params(n_components=k) for k in ks]
+    digest = fingerprint(data)
 
     def parts() -> Iterator[tuple[tuple[Any, ...], ObservedMatrix | Fold]]:
         """Yield a name and the data of each fold, and all data for leave-one-out densities."""
@@ -190,8 +179,8 @@ def select_rank(
         """Yield what fits each model to each part, or reads its result from a file."""
         for where, part in parts():
             for model in models:
-                name = f"{joblib.hash([settings, model.get_params(), where])}.json"
-                yield joblib.delayed(_result)(model, part, directory and directory / name, seed)
+                name = f"{joblib.hash([digest, n_folds, model.get_params(), where])}.json"
+                yield joblib.delayed(_result)(model, part, directory and directory / name)
 
     results: list[list[float]] = []
     with counted(n_fits, "fits", progress) as show:
@@ -203,6 +192,25 @@ def select_rank(
     if loo:
         choice.table[["loo", "loo_se", "waic", "waic_se", "loo_unreliable"]] = np.array(results[n_held_out:])
     return choice
+
+
+def model_of_many_fits(estimator: BayesianNMF, random_state: Any) -> BayesianNMF:
+    """Return a checked copy of an estimator with a seed, and without what cannot work for many fits."""
+    if not isinstance(estimator, BayesianNMF):
+        raise TypeError(f"estimator must be a BayesianNMF, got {estimator!r}")
+    estimator.check_parameters()
+    seed = as_seed(estimator.random_state if random_state is None else random_state)
+    return clone(estimator).set_params(
+        random_state=seed, keep_draws=True, checkpoint=None, calibrate=False, progress=False
+    )
+
+
+def complete_fit(model: BayesianNMF, data: ObservedMatrix) -> Posterior:
+    """Return the posterior of a fit; one that Ctrl-C cut off ends the whole comparison."""
+    fitted = clone(model).fit_observed(data, model.random_state)
+    if fitted.ending_ == Ending.INTERRUPTED:
+        raise KeyboardInterrupt
+    return fitted.posterior_
 
 
 def _numbers_of_components(ks: Any) -> list[int]:
@@ -221,18 +229,17 @@ def _stored_seed(path: Path, seed: int) -> int:
     return int(json.loads(path.read_bytes()))
 
 
-def _result(model: BayesianNMF, part: ObservedMatrix | Fold, path: Path | None, seed: int) -> list[float]:
+def _result(model: BayesianNMF, part: ObservedMatrix | Fold, path: Path | None) -> list[float]:
     """Return the scores of a fit, from its file if it was finished before."""
     if path is not None and path.exists():
         try:
             return [float(number) for number in json.loads(path.read_bytes())]
         except (ValueError, TypeError):
             pass  # damaged: fit again
-    fitted = model.fit_observed(part.rest if isinstance(part, Fold) else part, seed)
-    if fitted.ending_ == Ending.INTERRUPTED:  # a fit keeps what it has, but the choice needs all
-        raise KeyboardInterrupt
-    posterior = fitted.posterior_
-    result = _score(posterior, part) if isinstance(part, Fold) else _leave_one_out(posterior, part, seed)
+    if isinstance(part, Fold):
+        result = _score(complete_fit(model, part.rest), part)
+    else:
+        result = _leave_one_out(complete_fit(model, part), part, model.random_state)
     if path is not None:
         write_bytes(path, json.dumps(result).encode())
     return result

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tests.report.fits import fake, table_of
 
 from bnmf import BayesianNMF, plots
-from bnmf.plots import diagnostics, factors
+from bnmf.plots import figures
 from bnmf.plots.look import NAME_WIDTH
 from bnmf.selection import RankChoice
 
@@ -55,7 +55,7 @@ def test_every_figure_is_drawn_at_any_size(n_rows, n_columns, names):
         assert len(texts) < 80
         assert all(len(text.replace(r"\$", "$")) <= NAME_WIDTH for text in texts if "mathdefault" not in text)
     if names:
-        assert panels[0].images[0].get_array().shape == (factors.MAX_DRAWN, 30)
+        assert panels[0].images[0].get_array().shape == (figures.MAX_DRAWN, 30)
         assert panels[0].get_ylabel() == "400 of 450 rows"
         shown = [label.get_text() for label in panels[0].get_yticklabels()]
         assert len(set(shown)) == len(shown)  # without the words that they share
@@ -139,9 +139,9 @@ def test_coverage_of_draws_from_the_model_is_right():
     rows, columns = (part.ravel() for part in np.indices((60, 40)))
     draws = posterior.draws_of(rows, columns, noise=True, random_state=1).reshape(60, -1)
     values = draws[np.random.default_rng(2).integers(60, size=draws.shape[1]), np.arange(draws.shape[1])]
-    probabilities = diagnostics.PROBABILITIES
-    np.testing.assert_allclose(diagnostics.coverage(posterior, rows, columns, values), probabilities, atol=0.04)
-    wide = diagnostics.coverage(posterior, rows, columns, posterior.mean(rows, columns))
+    probabilities = figures.PROBABILITIES
+    np.testing.assert_allclose(figures.coverage(posterior, rows, columns, values), probabilities, atol=0.04)
+    wide = figures.coverage(posterior, rows, columns, posterior.mean(rows, columns))
     assert (wide > probabilities + 0.04).all()
 
 

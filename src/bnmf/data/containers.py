@@ -150,7 +150,7 @@ def check_values(values: Floats, *, negative: bool) -> float:
         )
     if lowest < 0 and not negative:
         raise ValueError(
-            f"X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest {lowest:g}: use "
-            "offset='min', or a prior of factors that may be negative too, such as 'normal'"
+            f"Negative values in data: X must be nonnegative, got {(values < 0).sum()} negative entries, the lowest "
+            f"{lowest:g}, unless offset='min' or factors may be negative too, as with prior='normal'"
         )
     return lowest

@@ -12,8 +12,13 @@ Examples
 ((6, 4), 18)
 """
 
-from bnmf.datasets.published import fetch_gdsc_ic50, fetch_gene_body_methylation, fetch_movielens_100k
-from bnmf.datasets.remote import DatasetError, data_directory
+from bnmf.datasets.published import (
+    DatasetError,
+    data_directory,
+    fetch_gdsc_ic50,
+    fetch_gene_body_methylation,
+    fetch_movielens_100k,
+)
 from bnmf.datasets.synthetic import make_drug_response, make_low_rank, make_ratings
 
 __all__ = [

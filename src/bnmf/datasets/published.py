@@ -1,24 +1,65 @@
-"""Published data sets, with the names of their rows and columns."""
+"""Published data sets with the names of their rows and columns: their files, in a local directory or downloaded."""
 
 import io
+import logging
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from bnmf.datasets.remote import URLS, DatasetError, data_directory, dataset_error, obtain
+from bnmf.utils import digests
 
-_CELL_LINE_FIELDS = ["normalised_name", "name", "cosmic_id", "cancer_type", "tissue"]
-_DRUG_FIELDS = ["normalised_name", "name"]
+
+class DatasetError(OSError):
+    """A file of a data set is not available, or is not the expected file.
+
+    The message states the address of the file and the path where it can be saved by hand.
+    """
+
+
+_BROUWER = "https://raw.githubusercontent.com/ThomasBrouwer/BMF_Priors"
+_GDSC_DATA = f"{_BROUWER}/15b20537eefd36347ed84617882eeea1c453e162/data/drug_sensitivity/GDSC/processed_all"
+_METHYLATION_DATA = f"{_BROUWER}/55852aad3cf8875c6658f93538c96839d2ed0ef5/experiments/noise/methylation_gm/data"
+_MOVIELENS_DATA = "https://files.grouplens.org/datasets/movielens"
+# Address and SHA-256. Lists of names are pinned by the commit in their address; their hashes could not be confirmed.
+_FILES = {
+    "gdsc/ic50.txt": (_GDSC_DATA, "4af989ab5b1ae963df637d9a6d9e7335a092e790e67acc45876f7bbc7e1f2a08"),
+    "gdsc/cell_lines.txt": (_GDSC_DATA, None),
+    "gdsc/drugs.txt": (_GDSC_DATA, None),
+    "methylation/R_0.txt": (_METHYLATION_DATA, "06ad74125c8847d8d0db8a625a01facd31add16c951f982608dc5346dee787b5"),
+    "movielens/ml-100k.zip": (_MOVIELENS_DATA, "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"),
+}
+URLS = {name: f"{address}/{name.rpartition('/')[2]}" for name, (address, _) in _FILES.items()}
+REGISTRY = {name: sha256 for name, (_, sha256) in _FILES.items()}
+
+
+def data_directory(data_home: str | os.PathLike[str] | None = None) -> Path:
+    """Return the data directory.
+
+    Parameters
+    ----------
+    data_home : path-like, optional
+        The directory. Defaults to the environment variable ``BNMF_DATA`` if it is set, and to the user's cache
+        directory otherwise.
+
+    Returns
+    -------
+    pathlib.Path
+        The directory, which may not exist yet.
+    """
+    chosen = data_home if data_home is not None else os.environ.get("BNMF_DATA")
+    return Path(chosen).expanduser() if chosen else Path(_pooch().os_cache("bnmf"))
+
 
 _GDSC = """Drug response of cancer cell lines (Genomics of Drug Sensitivity in Cancer, IC50).
 
-Rows are cell lines and columns are drugs. An entry is the concentration that halves the growth, capped at 100, or NaN
-if it was not measured. {prepared}{names}
+Rows are cell lines and columns are drugs. An entry is the concentration that halves the growth, capped at 100 and, if
+prepared, truncated to a whole number; NaN if it was not measured.
 """
 
 _METHYLATION = """Gene body methylation of 160 breast cancer driver genes in 254 samples (TCGA).
@@ -45,7 +86,7 @@ def fetch_gdsc_ic50(
     Parameters
     ----------
     data_home : path-like, optional
-        Directory of ``gdsc/ic50.txt``, ``gdsc/cell_lines.txt`` and ``gdsc/drugs.txt``; by default `data_directory`.
+        Directory of ``gdsc/ic50.txt``, ``gdsc/cell_lines.txt`` and ``gdsc/drugs.txt``; see :func:`data_directory`.
     prepared : bool, default=True
         Truncate to whole numbers, as published experiments do. False returns the values as measured (and capped).
     download_if_missing : bool, default=True
@@ -61,32 +102,25 @@ def fetch_gdsc_ic50(
 
     Examples
     --------
-    >>> gdsc = fetch_gdsc_ic50()  # doctest: +SKIP
-    >>> gdsc.data.shape  # doctest: +SKIP
-    (707, 139)
-
     If a file is missing, the message states where it can be saved by hand:
 
     >>> fetch_gdsc_ic50(data_home="nowhere", download_if_missing=False)
     Traceback (most recent call last):
         ...
-    bnmf.datasets.remote.DatasetError: gdsc/ic50.txt is not in nowhere and download_if_missing is False...
+    bnmf.datasets.published.DatasetError: gdsc/ic50.txt is not in nowhere and download_if_missing is False...
     """
     home = data_directory(data_home)
     path = obtain("gdsc/ic50.txt", home, download=download_if_missing)
     data = pd.DataFrame(np.loadtxt(path, delimiter="\t", ndmin=2))
-    row_info = _names("gdsc/cell_lines.txt", _CELL_LINE_FIELDS, home, len(data), download_if_missing)
-    column_info = _names("gdsc/drugs.txt", _DRUG_FIELDS, home, data.shape[1], download_if_missing)
+    fields = ["normalised_name", "name", "cosmic_id", "cancer_type", "tissue"]
+    row_info = _names("gdsc/cell_lines.txt", fields, home, len(data), download_if_missing)
+    column_info = _names("gdsc/drugs.txt", fields[:2], home, data.shape[1], download_if_missing)
     data.index, data.columns = row_info.index, column_info.index
-    named = row_info.shape[1] > 0 and column_info.shape[1] > 0
     return Bunch(
         data=np.trunc(data) if prepared else data,
         row_info=row_info,
         column_info=column_info,
-        DESCR=_GDSC.format(
-            prepared="The values are truncated to whole numbers." if prepared else "The values are as measured.",
-            names="" if named else " The lists of names were not available, so rows and columns are numbered.",
-        ),
+        DESCR=_GDSC,
         source=URLS["gdsc/ic50.txt"],
     )
 
@@ -99,7 +133,7 @@ def fetch_gene_body_methylation(
     Parameters
     ----------
     data_home : path-like, optional
-        Directory of ``methylation/R_0.txt``; by default `data_directory`.
+        Directory of ``methylation/R_0.txt``; see :func:`data_directory`.
     download_if_missing : bool, default=True
         Download the file if it is missing.
 
@@ -119,7 +153,7 @@ def fetch_movielens_100k(*, data_home: str | os.PathLike[str] | None = None, dow
     Parameters
     ----------
     data_home : path-like, optional
-        Directory of ``movielens/ml-100k.zip``; by default `data_directory`.
+        Directory of ``movielens/ml-100k.zip``; see :func:`data_directory`.
     download_if_missing : bool, default=True
         Download the file if it is missing.
 
@@ -144,6 +178,48 @@ def fetch_movielens_100k(*, data_home: str | os.PathLike[str] | None = None, dow
         DESCR=_MOVIELENS,
         source=URLS["movielens/ml-100k.zip"],
     )
+
+
+# --- files
+
+
+def obtain(name: str, home: Path, *, download: bool = True) -> Path:
+    """Return the path of a checked file in the data directory; a missing one is downloaded, none is overwritten."""
+    target, expected = home / name, REGISTRY[name]
+    if target.exists():
+        found = digests.of_bytes(target.read_bytes())
+        if expected not in (None, found):
+            problem = f"{target} is not the expected file: its SHA-256 is {found}, not {expected}. Remove or replace it"
+            raise dataset_error(problem, name, home)
+        return target
+    if not download:
+        raise dataset_error(f"{name} is not in {home} and download_if_missing is False", name, home)
+    try:
+        return Path(_pooch().create(home, base_url="", registry=REGISTRY, urls=URLS).fetch(name))
+    except (OSError, ValueError) as error:  # of the network library, and of pooch for a wrong hash
+        raise dataset_error(f"{name} could not be downloaded ({error})", name, home) from error
+
+
+def dataset_error(problem: str, name: str, home: Path) -> DatasetError:
+    """Return an error that states the problem and what the user can do."""
+    return DatasetError(
+        f"{problem}.\n"
+        f"The file {name.rpartition('/')[2]} is at the address {URLS[name]}\n"
+        f"To provide it by hand, save it as {home / name}"
+    )
+
+
+def _pooch() -> Any:
+    """Import pooch, which is needed only for downloads and for the location of the cache directory."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            "downloading data requires the package pooch: pip install 'bnmf[data]'. To use local files instead, set "
+            "data_home (or the environment variable BNMF_DATA) to their directory."
+        ) from error
+    pooch.get_logger().setLevel(logging.WARNING)
+    return pooch
 
 
 def _names(name: str, fields: list[str], home: Path, length: int, download: bool) -> pd.DataFrame:

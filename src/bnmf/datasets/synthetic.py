@@ -40,12 +40,6 @@ def make_low_rank(
     -------
     sklearn.utils.Bunch
         `data` (array with NaN where hidden), `observed` (mask of the others), `W`, `Z` and `mean` = W Z.
-
-    Examples
-    --------
-    >>> made = make_low_rank(30, 20, 3, noise=0.0, missing=0.1, random_state=0)
-    >>> made.W.shape, made.Z.shape, int(np.isnan(made.data).sum())
-    ((30, 3), (3, 20), 60)
     """
     _check_counts(n_rows=n_rows, n_columns=n_columns, n_components=n_components)
     for name, value, end in (("noise", noise, np.inf), ("missing", missing, 1)):

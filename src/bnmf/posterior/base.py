@@ -12,6 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.stats import norm
 
+from bnmf.data.limits import nearest
 from bnmf.data.observed import ObservedMatrix
 from bnmf.data.views import places_in
 from bnmf.model.noise import Law
@@ -202,6 +203,21 @@ class BasePosterior:
         if data.row_names is None or out is not None:
             return filled
         return pd.DataFrame(filled, index=data.row_names, columns=data.column_names)
+
+    def root_squared_error(self, data: ObservedMatrix) -> float:
+        """Return the root of the summed squared errors of the data; the error of an interval is the distance to it."""
+        if data.in_memory and not data.has_implicit_zeros:
+            rows, columns, values = data.observed_entries()
+            mean = self.mean(rows, columns)
+            return float(np.linalg.norm(nearest(values, *data.limits_at(rows, columns), mean) - mean))
+        total = 0.0
+        for some, block in data.blocks():
+            mean = self.mean_of_rows(some)
+            if (limits := data.limits_of(some)) is not None:
+                at = limits.rows, limits.columns
+                block[at] = np.clip(mean[at], limits.lower, limits.upper)
+            total += np.nansum((block - mean) ** 2)
+        return float(np.sqrt(total))
 
     def completed_sparse(self, data: ObservedMatrix) -> sp.csr_array:
         """Return sparse data with their stored missing and limited entries filled."""

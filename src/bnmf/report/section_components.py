@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bnmf.plots.factors import evenly, over, shares_of
+from bnmf.plots.figures import evenly, over, shares_of
 from bnmf.plots.look import COLOUR_MAP
 from bnmf.posterior.components import MIN_SHARE, Components, TopEntries
 from bnmf.posterior.verdict import level_of_component

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from bnmf.plots.factors import column_ranges, evenly
+from bnmf.plots.figures import column_ranges, evenly
 from bnmf.plots.look import COLOUR_MAP, DOUBT_COLOURS
 from bnmf.posterior.components import Components
 from bnmf.report.charts import heat_map, histogram
