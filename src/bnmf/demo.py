@@ -13,8 +13,7 @@ from bnmf.checking import TableCheck
 from bnmf.plots import plot_predictions
 from bnmf.plots.look import INK, SOFT, legend, tidy
 from bnmf.posterior import Posterior
-from bnmf.tables.arrays import numpy_array
-from bnmf.tables.table import Table
+from bnmf.tables.table import Layout, Table
 from bnmf.utils.files import replacing
 from bnmf.utils.typing import Bools
 
@@ -46,7 +45,7 @@ def hidden(complete: pd.DataFrame) -> Bools:
 def seen(complete: pd.DataFrame) -> Table:
     """Return a table as the model sees it, with names."""
     values = complete.mask(hidden(complete)).to_numpy()
-    return Table(values, numpy_array(values), [*map(str, complete.index)], [*complete.columns])
+    return Table(values, Layout("demonstration", ()), [*map(str, complete.index)], [*complete.columns])
 
 
 def recognised(posterior: Posterior) -> float:

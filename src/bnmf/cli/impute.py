@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,8 @@ from bnmf.cli.transform import rows_of_fit
 from bnmf.utils.text import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bnmf.estimator import BayesianNMF
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 # The probability of the intervals that --cells lists.
 CELLS_INTERVAL = 0.9
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}( .*)?")
 
 
 @command
@@ -211,11 +215,10 @@ def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen)
     if not table.words:
         return table
     from bnmf.mixed import unfillable
-    from bnmf.tables.cells import holds_dates
 
     X, left = table.frame(), {}
     for name, column in ((table.column_labels[at], column) for at, column in table.words.items()):
-        if name not in kinds and holds_dates(column):
+        if name not in kinds and _holds_dates(column):
             left[name] = "dates"
         elif name not in kinds and column.nunique() == 1 and column.hasnans:  # a comment here and there
             left[name] = f"{column.dropna().iloc[0]!r}, or nothing"
@@ -223,6 +226,12 @@ def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen)
     for name, reason in left.items():
         screen.say(f"  Not filled, and written back as it is: column {name!r} ({reason})")
     return table.without([*left])
+
+
+def _holds_dates(column: pd.Series) -> bool:
+    """Return whether everything in a column that is not missing is a date."""
+    seen = column.dropna()
+    return column.dtype.kind == "M" or (len(seen) > 0 and all(DATE.fullmatch(str(cell)) for cell in seen))
 
 
 def _fillable(table: Table) -> tuple[Indices, Indices]:
@@ -330,8 +339,6 @@ def _write_cells(path: Path, table: Table, rows: Indices, columns: Indices, *val
     from bnmf.tables.files import list_bytes, write_content
 
     of_rows, of_columns = table.row_labels, table.column_labels
-    cells = [
-        [of_rows[i], of_columns[j], *(None if pd.isna(value) else value for value in each)]
-        for i, j, *each in zip(rows.tolist(), columns.tolist(), *values, strict=True)
-    ]
-    write_content(path, list_bytes(path, ["row", "column", "value", "lower", "upper"], cells))
+    cells = {"row": [of_rows[at] for at in rows], "column": [of_columns[at] for at in columns]}
+    cells |= dict(zip(("value", "lower", "upper"), values, strict=True))
+    write_content(path, list_bytes(path, pd.DataFrame(cells, dtype=object)))

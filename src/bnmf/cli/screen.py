@@ -86,7 +86,7 @@ def facts_of(table: Table) -> list[str]:
     """Return the contents of a table in a few lines."""
     import numpy as np
 
-    from bnmf.tables.cells import are_almost_numbers, number
+    from bnmf.tables.cells import number
     from bnmf.tables.table import repeated
 
     n_rows, n_columns = table.shape
@@ -102,7 +102,8 @@ def facts_of(table: Table) -> list[str]:
         of_words = [table.column_labels[at] for at in table.words]
         lines.append(f"{counted(len(of_words), 'column')} of words: {_listed(of_words)}")
         for name, column in zip(of_words, table.words.values(), strict=True):
-            if are_almost_numbers(column):
+            cells = column.dropna().astype(str)
+            if all(number(re.sub(r"[%$€£¥,' ]", "", cell)) is not None for cell in cells):
                 lines.append(
                     f"Note: column {name!r} is taken as words, such as {column.dropna().iloc[0]!r}: numbers have no "
                     "signs of units or thousands."

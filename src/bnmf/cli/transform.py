@@ -51,8 +51,8 @@ def transform(
     """
     import numpy as np
 
-    from bnmf.tables.cells import grid_bytes
     from bnmf.tables.files import write_content
+    from bnmf.tables.frames import grid_bytes
 
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,20 +13,12 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from bnmf.tables.table import TableError
 from bnmf.utils.typing import Floats
 
 # In any case of letters; "nan" is a number for `float`, and so is not listed.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "null", "none"})
 LIMIT = re.compile(r"\s*(?P<sign><=|>=|[<>≤≥])\s*(?P<value>\S+)\s*")
-DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}( .*)?")
-
-
-class NotANumber(ValueError):
-    """A cell is neither a number nor missing; `place` is its position in the row."""
-
-    def __init__(self, place: int) -> None:
-        super().__init__(place)
-        self.place = place
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,7 @@ def number(cell: str, decimal: str = ".") -> float | None:
         if "." in cell:  # it separates thousands, or the file is mixed
             return None
         cell = cell.replace(",", ".")
-    if "_" in cell:  # which Python allows in numbers
+    if not cell or "_" in cell:  # which Python allows in numbers
         return None
     try:
         return float(cell)
@@ -97,38 +87,35 @@ def limit(cell: str, decimal: str = ".") -> tuple[float, float] | None:
 
 
 def numbers_of(
-    cells: list[str], decimal: str, options: ReadOptions, limits: list[tuple[int, float, float]]
-) -> list[float]:
-    """Return the numbers of a row of cells, NaN where a cell is missing or a limit; limits are appended to `limits`."""
-    if decimal == "." and "_" not in "".join(cells):
-        try:
-            return list(map(float, cells))
-        except ValueError:
-            pass  # some are missing or wrong
-    found = []
-    for place, cell in enumerate(cells):
-        value = number(cell, decimal) if cell else None
-        if value is None and not options.is_missing(cell):
-            between = limit(cell, decimal)
-            if between is None:
-                raise NotANumber(place)
-            limits.append((place, *between))
-        found.append(math.nan if value is None else value)
-    return found
+    cells: Sequence[str], decimal: str, options: ReadOptions, where: Callable[[int], str]
+) -> tuple[Floats, dict[int, tuple[float, float]]]:
+    """Return the numbers of cells, NaN where one is missing or a limit, and limits by place; `where` is for errors."""
+    numbers = options.hide(np.array([number(cell, decimal) for cell in cells], float))
+    limits = {}
+    for place in np.flatnonzero(~np.isfinite(numbers)).tolist():
+        cell = cells[place].strip()
+        if np.isinf(numbers[place]):
+            raise TableError(f"{where(place)}: the number is infinite")
+        if options.is_missing(cell) or number(cell, decimal) is not None:
+            continue
+        between = limit(cell, decimal)
+        if between is None and decimal == "," and "." in cell:
+            raise TableError(f"{where(place)}: {cell!r} has a point, but other cells have decimal commas")
+        if between is None:
+            raise TableError(f"{where(place)}: {cell!r} is not a number (if it means missing, use --missing {cell!r})")
+        limits[place] = between
+    return numbers, limits
 
 
-def holds_dates(column: pd.Series) -> bool:
-    """Return whether everything in a column that is not missing is a date."""
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return True
-    seen = column.dropna().tolist()
-    return bool(seen) and all(isinstance(cell, str) and DATE.fullmatch(cell) for cell in seen)
+def is_text(cell: str, decimal: str) -> bool:
+    """Return whether a cell is neither a number nor a limit."""
+    return number(cell, decimal) is None and limit(cell, decimal) is None
 
 
-def are_almost_numbers(column: pd.Series) -> bool:
-    """Return whether everything in a column of words is a number with a sign of a unit or of thousands."""
-    seen = column.dropna().astype(str).tolist()
-    return bool(seen) and all(number(re.sub(r"[%$€£¥,' ]", "", cell)) is not None for cell in seen)
+def is_mostly_text(cells: Sequence[str], decimal: str, options: ReadOptions) -> bool:
+    """Return whether most of the cells that are not missing are text."""
+    seen = [cell for cell in cells if not options.is_missing(cell)]
+    return 2 * sum(is_text(cell, decimal) for cell in seen) > len(seen)
 
 
 def written(value: Any, decimal: str = ".") -> str:
@@ -139,14 +126,6 @@ def written(value: Any, decimal: str = ".") -> str:
     return text.replace(".", decimal)
 
 
-def csv_text(records: Iterable[Sequence[str]], delimiter: str = ",", line_end: str = "\n") -> str:
-    """Return records as delimited text, with quotes where a cell needs them."""
-    buffer = io.StringIO(newline="")
-    csv.writer(buffer, delimiter=delimiter, lineterminator=line_end).writerows(records)
-    return buffer.getvalue()
-
-
-def grid_bytes(values: Floats, row_names: list[str], column_names: list[str]) -> bytes:
-    """Return results as CSV with a header and row names, numbers with six digits."""
-    frame = pd.DataFrame(values, row_names, column_names)
-    return frame.to_csv(float_format=written, lineterminator="\n").encode()
+def rounded(value: Any) -> Any:
+    """Return a number with the digits that are written, and everything else as it is."""
+    return value if isinstance(value, str | bool) or value is None else float(written(value))

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
-from bnmf.tables.cells import are_almost_numbers, holds_dates
 from bnmf.utils.typing import Bools, Floats, Indices
 
 # Names of columns that an error lists.
@@ -38,13 +37,14 @@ class Fills(NamedTuple):
         return zip(*(part.tolist() for part in self), strict=True)
 
 
+@dataclass(frozen=True)
 class Layout:
     """How a table was stored: the kind of file in a few words, and how names of such files end."""
 
     description: str
     endings: tuple[str, ...]
 
-    def render(self, table: Table, fills: Fills) -> bytes:
+    def render(self, fills: Fills) -> bytes:
         """Return the content of such a file with values in place of some missing entries and all else as it was."""
         raise NotImplementedError
 
@@ -216,12 +216,11 @@ class Table:
         shown, column = names[:N_LISTED_COLUMNS], next(iter(self.words.values()))
         listed = ", ".join(map(repr, shown)) + ", ..." * (len(names) > len(shown))
         what, them = (f"columns {listed} hold", "them") if len(names) > 1 else (f"column {listed} holds", "it")
-        kind, example = "dates" if holds_dates(column) else "text", next(iter(column.dropna().astype(str)), "")
+        example = next(iter(column.dropna().astype(str)), "")
         ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in shown)
-        hint = "; numbers have no signs of units or thousands" if are_almost_numbers(column) else ""
         raise TableError(
-            f"{what} {kind}, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, which fills "
-            f"text as categories{hint}"
+            f"{what} text, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, which fills text "
+            "as categories"
         )
 
     def frame(self) -> pd.DataFrame:
@@ -293,19 +292,17 @@ class Table:
 
     def render(self, fills: Fills) -> bytes:
         """Return the content of a file of the same kind with values in place of some missing entries."""
-        return self.layout.render(self, fills)
+        return self.layout.render(fills)
 
 
 @dataclass(frozen=True)
 class Part(Layout):
     """Some columns of a table, whose other columns are written back as they are."""
 
-    description: str
-    endings: tuple[str, ...]
     whole: Table
     columns: Indices
 
-    def render(self, table: Table, fills: Fills) -> bytes:
+    def render(self, fills: Fills) -> bytes:
         return self.whole.render(fills._replace(columns=self.columns[fills.columns]))
 
 

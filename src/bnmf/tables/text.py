@@ -7,12 +7,12 @@ import csv
 import io
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
-from bnmf.tables.cells import LIMIT, ReadOptions, csv_text, limit, number, written
-from bnmf.tables.table import Fills, Layout, Table, TableError
+from bnmf.tables.cells import LIMIT, ReadOptions, is_mostly_text, is_text, number, written
+from bnmf.tables.table import Fills, Layout, TableError
 
 BYTE_ORDER_MARK = "\ufeff"
 DELIMITERS = ("\t", ";", "|", ",", " ")
@@ -25,6 +25,8 @@ DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 YEARS = (1800, 2100)
 ID = re.compile(r"(^|[\W_])id$", re.IGNORECASE)
 """Names of a first column of numbers that name rows: id, ID, sample_id."""
+MAX_RECURRING = 100
+"""Values in a first column of words that are categories, rather than names, if they recur."""
 
 Record = tuple[int, list[str]]
 """The number of a line, and its cells."""
@@ -61,24 +63,23 @@ class Dialect:
 class TextFile(Layout):
     """The records of a text, and a function of row and column for the line and the cell that hold an entry."""
 
-    description: str
-    endings: tuple[str, ...]
     dialect: Dialect
-    records: Callable[[], Iterator[Record]]
+    records: Callable[[], Iterable[Record]]
     cell_of: Callable[[int, int], tuple[int, int]]
 
-    def render(self, table: Table, fills: Fills) -> bytes:
+    def render(self, fills: Fills) -> bytes:
         filled: dict[int, dict[int, str]] = defaultdict(dict)
         for row, column, value in fills.entries():
             line, place = self.cell_of(row, column)
             filled[line][place] = written(value, self.dialect.decimal)
-        cells = (_replaced(cells, filled[line]) if line in filled else cells for line, cells in self.records())
-        return (self.dialect.preamble + csv_text(cells, self.dialect.delimiter, self.dialect.line_end)).encode()
-
-
-def _replaced(cells: list[str], new: dict[int, str]) -> list[str]:
-    """Return a record with other cells at some places, which may be after its end."""
-    return [new.get(at, cells[at] if at < len(cells) else "") for at in range(max(len(cells), max(new) + 1))]
+        buffer = io.StringIO(newline="")
+        writer = csv.writer(buffer, delimiter=self.dialect.delimiter, lineterminator=self.dialect.line_end)
+        for line, cells in self.records():
+            for place, text in filled.get(line, {}).items():
+                cells = cells + [""] * (place + 1 - len(cells))  # a line may end before its value
+                cells[place] = text
+            writer.writerow(cells)
+        return (self.dialect.preamble + buffer.getvalue()).encode()
 
 
 # --- records
@@ -139,107 +140,119 @@ def records(text: str, dialect: Dialect) -> Iterator[Record]:
                 blank = []
 
 
-def first_of(found: Iterator[Record]) -> list[Record]:
-    """Return the first records, up to one that is torn: reading that will say where."""
-    first = []
-    with contextlib.suppress(TableError):
-        for record in islice(found, N_SAMPLE_RECORDS):
-            first.append(record)  # noqa: PERF402
-    return first
-
-
 # --- what is recognised
 
 
 def recognise(text: str, options: ReadOptions) -> Dialect:
-    """Return the dialect of a text, judged by its first records."""
+    """Return the delimiter of a text, judged by its first records, its line ending, and the comments above it."""
     comments = re.match(f"{BYTE_ORDER_MARK}?(?:#(?!N/?A\\b)[^\r\n]*(?:\r\n|\r|\n|$))*", text)
     preamble = comments[0] if comments is not None else ""
     body = text[len(preamble) : len(preamble) + N_SAMPLE_CHARACTERS]
     if len(text) - len(preamble) > len(body) and "\n" in body:
         body = body[: body.rindex("\n") + 1]
-
-    def sample(delimiter: str) -> list[list[str]]:
-        return [cells for _, cells in first_of(records(body, Dialect(delimiter)))]
-
-    delimiter = options.delimiter
-    if delimiter is None:
-        consistency = {sign: _consistency(sample(sign)) for sign in DELIMITERS}
-        best = max(DELIMITERS, key=consistency.__getitem__)  # the first of equals
-        delimiter = best if consistency[best] else ","
-    found, dialect = sample(delimiter), Dialect(delimiter, line_end=line_end_of(text), preamble=preamble)
     if re.match(r"\s*(<(!|\?|html\b)|[\[{]\s*[\[{\"])", body, re.IGNORECASE):
         raise TableError("this is HTML, XML or JSON, not a table")
-    if not found:
-        next(records(text, dialect), None)  # perhaps the first record is torn
-        raise TableError("the file is empty")
-    dialect = judged(found, dialect, options)
-    last = preamble.removeprefix(BYTE_ORDER_MARK).strip().rpartition("\n")[2].lstrip("#").strip()
-    names = [cell.strip() for cell in next(csv.reader([last], delimiter=delimiter), [])]
-    if "#" not in preamble:
-        return dialect
-    notes = [*dialect.notes, "lines that begin with # are comments"]
-    if options.header is None and not dialect.header and len(names) == len(found[0]) > 1:
-        notes = [*dialect.notes[1:], "column names are taken from the comment above the numbers"]
-        dialect = replace(dialect, commented=names)
-    return replace(dialect, notes=tuple(notes))
+    delimiter = options.delimiter
+    if delimiter is None:
+        consistency = {sign: _consistency(body, sign) for sign in DELIMITERS}
+        best = max(DELIMITERS, key=consistency.__getitem__)  # the first of equals
+        delimiter = best if consistency[best] else ","
+    return Dialect(delimiter, line_end=line_end_of(text), preamble=preamble)
 
 
-def judged(found: list[list[str]], dialect: Dialect, options: ReadOptions) -> Dialect:
-    """Return a dialect with the decimal sign, and whether the first records and cells are names."""
-    cells = [cell.strip() for record in found for cell in record]
+def _consistency(body: str, delimiter: str) -> float:
+    """Return the fraction of records with the most common number of cells and no torn quotes, 0 if that is one."""
+    widths = []
+    with contextlib.suppress(TableError):  # of a torn record; reading all of them will say where
+        for _, cells in islice(records(body, Dialect(delimiter)), N_SAMPLE_RECORDS):
+            widths.append(len(cells) if all(cell.count('"') % 2 == 0 for cell in cells) else 0)
+    if not widths:
+        return 0.0
+    ((width, _),) = Counter(widths[1:] or widths).most_common(1)
+    fitting = sum(each == width for each in widths[1:]) + (widths[0] in (width, width - 1))
+    return fitting / len(widths) if width > 1 else 0.0
+
+
+def decimal_of(rows: Sequence[Record], delimiter: str) -> str:
+    """Return the decimal sign of records: a comma if some numbers have one, and none has a point."""
+    cells = [cell.strip() for _, record in rows for cell in record]
     cells = [cell if (of := LIMIT.fullmatch(cell)) is None else of["value"] for cell in cells]
-    has_comma = dialect.delimiter != "," and any(map(DECIMAL_COMMA.fullmatch, cells))
+    has_comma = delimiter != "," and any(map(DECIMAL_COMMA.fullmatch, cells))
     has_point = any("." in cell and number(cell) is not None for cell in cells)
-    decimal = "," if has_comma and not has_point else "."
+    return "," if has_comma and not has_point else "."
+
+
+def judged(rows: list[Record], dialect: Dialect, options: ReadOptions) -> Dialect:
+    """Return a dialect with the decimal sign, and whether the first record and the first column are names."""
+    if not rows:
+        raise TableError("the file is empty")
+    sample = [cells for _, cells in rows[:N_SAMPLE_RECORDS]]
+    decimal = decimal_of(rows[:N_SAMPLE_RECORDS], dialect.delimiter)
+    first, others = sample[0], sample[1:]
+    notes = []
 
     def mostly_text(cells: list[str]) -> bool:
         return is_mostly_text(cells, decimal, options)
 
-    first, others = found[0], found[1:]
-    header, row_names, notes = options.header, options.row_names, []
     leading = [record[0] for record in others]
     corner = not first[0].strip() and bool(others) and all(cell.strip() for cell in leading)
     lacks_corner = bool(others) and len(first) == len(others[0]) - 1
+    header = options.header
     if header is None:
         is_word = first[0].strip() and not any(map(str.isdigit, first[0])) and not options.is_missing(first[0])
         above_numbers = bool(others) and is_word and is_text(first[0], decimal) and not mostly_text(leading)
         header = bool(corner or lacks_corner or mostly_text(first[1:] or first) or above_numbers)
-        numbers = [record[1:] if mostly_text(leading) else record for record in found]
-        if not header and len(others) > 1 and is_numbering(numbers[0]) and not any(map(is_numbering, numbers[1:])):
-            are_years = int(numbers[0][0]) > 1
-            header = are_years or not any(map(by_one, numbers[1:]))
-            what = "holds years" if are_years else "only counts"
-            if header:
+        if not header and others:
+            numbers = [record[1:] if mostly_text(leading) else record for record in sample]
+            what = numbering(numbers[0])
+            are_like_it = by_one if what == "only counts" else numbering
+            if what and len(others) > 1 and not any(map(are_like_it, numbers[1:])):
+                header = True
                 notes.append(f"the first line {what}, and is taken as column names: --no-header takes it as data")
         if not header:
             notes.append("the first line is all numbers, and is taken as data: --header takes it as column names")
+    commented = None
+    if "#" in dialect.preamble:
+        last = dialect.preamble.removeprefix(BYTE_ORDER_MARK).strip().rpartition("\n")[2].lstrip("#").strip()
+        names = [cell.strip() for cell in next(csv.reader([last], delimiter=dialect.delimiter), [])]
+        if options.header is None and not header and len(names) == len(first) > 1:
+            commented = names
+            notes = ["column names are taken from the comment above the numbers"]
+        notes.append("lines that begin with # are comments")
+
+    row_names = options.row_names
     if row_names is None:
-        unnamed = corner or first[0] == "Unnamed: 0"
-        leading = [record[0] for record in (others if header else found)]
-        wide = max(map(len, found)) > 1
-        row_names = (header and (unnamed or lacks_corner)) or (wide and mostly_text(leading))
-        is_id = header and ID.search(first[0].strip()) is not None and are_ids(leading)
-        counts = is_numbering(leading)
-        if not row_names and wide and len(leading) > 3 and (is_id or counts):
-            row_names = True
-            name = f"column {first[0].strip()!r}" if header else "the first column"
-            what = "holds identifiers"
-            if counts:
-                what = "holds years" if int(leading[0]) > 1 else "only counts the rows"
-            notes.append(f"{name} {what}, and is taken as row names: --no-row-names takes it as data")
-    return replace(dialect, decimal=decimal, header=header, row_names=row_names, notes=tuple(notes))
+        leading = [cells[0].strip() for _, cells in rows[int(header) :]]
+        wide = max(map(len, sample)) > 1
+        is_unnamed = header and (corner or lacks_corner or first[0] == "Unnamed: 0")
+        name = first[0].strip() if header and not is_unnamed else None
+        row_names = bool(is_unnamed or (wide and mostly_text(leading[:N_SAMPLE_RECORDS])))
+        if row_names and options.words is not None and not is_unnamed:
+            reason = reason_for_data(leading, name)
+            row_names = name not in options.words and reason is None
+            notes += [reason] if reason is not None and name not in options.words else []
+        elif not row_names and wide and len(leading) > 3:
+            is_id = name is not None and ID.search(name) is not None and are_ids(leading)
+            what = numbering(leading) or ("holds identifiers" if is_id else None)
+            if what:
+                row_names = True
+                where = "the first column" if name is None else f"column {name!r}"
+                of_rows = what.replace("counts", "counts the rows")
+                notes.append(f"{where} {of_rows}, and is taken as row names: --no-row-names takes it as data")
+    found = {"decimal": decimal, "header": header, "row_names": row_names}
+    return replace(dialect, **found, commented=commented, notes=tuple(notes))  # type: ignore[arg-type]
 
 
-def is_text(cell: str, decimal: str) -> bool:
-    """Return whether a cell is neither a number nor a limit."""
-    return number(cell, decimal) is None and limit(cell, decimal) is None
-
-
-def is_mostly_text(cells: Iterable[str], decimal: str, options: ReadOptions) -> bool:
-    """Return whether most of the cells that are not missing are text."""
-    seen = [cell for cell in cells if not options.is_missing(cell)]
-    return 2 * sum(is_text(cell, decimal) for cell in seen) > len(seen)
+def reason_for_data(names: list[str], name: str | None) -> str | None:
+    """Return why a first column of words is data rather than names: few of them recur, or some are empty."""
+    given = [each for each in names if each]
+    if name is not None and len(set(given)) <= min(MAX_RECURRING, len(given) // 2):
+        why = f"words recur in column {name!r}"
+    elif len(given) < len(names):
+        why = f"{'the first column' if name is None else f'column {name!r}'} has empty cells"
+    else:
+        return None
+    return f"{why}, so it is data: --row-names takes it as names"
 
 
 def are_ids(cells: list[str]) -> bool:
@@ -252,22 +265,12 @@ def by_one(cells: list[str]) -> bool:
     return len(cells) > 1 and are_ids(cells) and all(int(after) - int(before) == 1 for before, after in pairwise(cells))
 
 
-def is_numbering(cells: list[str]) -> bool:
-    """Return whether cells count from 0 or 1 on, or are years in order."""
+def numbering(cells: list[str]) -> str | None:
+    """Return what cells do that number rows or columns: count from 0 or 1 on, or hold years in order."""
     if len(cells) < 2 or not are_ids(cells):
-        return False
+        return None
     numbers = [int(cell) for cell in cells]
     if numbers[0] <= 1:
-        return len(cells) > 2 and by_one(cells)
-    return YEARS[0] <= numbers[0] and numbers[-1] <= YEARS[1] and numbers == sorted(numbers)
-
-
-def _consistency(found: list[list[str]]) -> float:
-    """Return the fraction of records with the most common number of cells and no torn quotes, 0 if that is one."""
-    counts = Counter(map(len, found[1:] or found))
-    if not counts:
-        return 0.0
-    width, _ = counts.most_common(1)[0]
-    widths = [len(cells) if all(cell.count('"') % 2 == 0 for cell in cells) else 0 for cells in found]
-    fitting = sum(each == width for each in widths[1:]) + (widths[0] in (width, width - 1))
-    return fitting / len(found) if width > 1 else 0.0
+        return "only counts" if len(cells) > 2 and by_one(cells) else None
+    are_years = YEARS[0] <= numbers[0] and numbers[-1] <= YEARS[1] and numbers == sorted(numbers)
+    return "holds years" if are_years else None
