@@ -238,7 +238,6 @@ def _fillable(table: Table) -> tuple[Indices, Indices]:
     """Return the entries to fill: not those of a column without any observed entry, whose values would be made up."""
     rows, columns = table.to_fill()
     known = table.counts()[1] > 0
-    known[table.limits.columns] = True
     return rows[known[columns]], columns[known[columns]]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
     """Raise an error if a table has nothing to learn from, or negative numbers that the model does not take."""
     numbers = table.numbers()
-    if table.n_observed == 0 and not len(table.limits):
+    if table.n_observed == 0:
         raise ValueError(f"{source}: all entries are missing, so there is nothing to learn from")
     if not negative and (numbers < 0).any():
         raise ValueError(

@@ -91,8 +91,8 @@ def facts_of(table: Table) -> list[str]:
 
     n_rows, n_columns = table.shape
     of_rows, of_columns = table.counts()
-    numbers, n_observed = table.numbers(), int(of_rows.sum())
-    n_limited = len(table.limits)
+    numbers, n_limited = table.numbers(), len(table.limits)
+    n_observed = int(of_rows.sum()) - n_limited
     n_missing = n_rows * n_columns - n_observed - n_limited
     lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
     shown = f"{counted(n_observed, 'entry')} observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
@@ -119,8 +119,6 @@ def facts_of(table: Table) -> list[str]:
         n_asked = int(np.isnan(table.limits.at(*table.asked)[0]).sum())
         if n_asked:
             lines.append(f"{counted(n_asked, 'line')} without a value, which bnmf impute fills")
-    np.add.at(of_rows, table.limits.rows, 1)
-    np.add.at(of_columns, table.limits.columns, 1)
     then = "a typical row is predicted", "impute leaves it empty"
     sides = ("row", of_rows, table.row_labels), ("column", of_columns, table.column_labels)
     for (what, counts, labels), consequence in zip(sides, then, strict=True):

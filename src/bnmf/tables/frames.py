@@ -15,7 +15,7 @@ from bnmf.tables.arrays import check_size, library, table_of
 from bnmf.tables.cells import ReadOptions, rounded, written
 from bnmf.tables.grid import grid_of
 from bnmf.tables.table import Fills, Layout, Table, TableError
-from bnmf.tables.text import Dialect, Record, TextFile, judged, reason_for_data
+from bnmf.tables.text import Dialect, Record, TextFile, judge_words, judged
 from bnmf.utils.files import content_of
 from bnmf.utils.typing import Array, Floats, Indices
 
@@ -91,14 +91,12 @@ def read_parquet(content: bytes, options: ReadOptions) -> Table:
     facts = read_metadata(io.BytesIO(content))
     check_size(8 * facts.num_rows * facts.num_columns)
     frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
-    labels, words, row_names, notes = _texts(frame.columns), options.words, options.row_names, []
+    labels, words, row_names, notes = _texts(frame.columns), options.words, options.row_names, list[str]()
     has_index = not isinstance(frame.index, pd.RangeIndex)
     if row_names is None:
         row_names = not has_index and len(labels) > 1 and _as_numbers(frame.iloc[:, 0]) is None
-        if row_names and words is not None:
-            reason = reason_for_data(_texts(pd.Index(frame.iloc[:, 0])), labels[0])
-            row_names = labels[0] not in words and reason is None
-            notes += [reason] if reason is not None and labels[0] not in words else []
+        if row_names:
+            row_names, notes = judge_words(_texts(pd.Index(frame.iloc[:, 0])), labels[0], options)
     n_names = int(row_names and not has_index)
     numbers: list[Any] = []
     of_words: dict[int, pd.Series] = {}

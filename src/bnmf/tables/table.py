@@ -259,21 +259,17 @@ class Table:
         return seen
 
     def counts(self) -> tuple[Indices, Indices]:
-        """Return the number of observed entries of each row and of each column."""
-        if not self.is_sparse:
-            seen = self._seen()
-            return seen.sum(axis=1), seen.sum(axis=0)
-        coo = self.values.tocoo()
-        is_missing = np.isnan(coo.data)
-        listed = is_missing if self.has_implicit_zeros else ~is_missing
-        counts = [np.bincount(at[listed], minlength=n) for at, n in zip((coo.row, coo.col), self.shape, strict=True)]
-        if self.has_implicit_zeros:
-            return self.shape[1] - counts[0], self.shape[0] - counts[1]
-        return counts[0], counts[1]
+        """Return the number of observed entries of each row and of each column, limits among them."""
+        if self.is_sparse:
+            data = self.observed()
+            return data.rows.n_observed, data.columns.n_observed
+        seen = self._seen()
+        seen[self.limits.rows, self.limits.columns] = True
+        return seen.sum(axis=1), seen.sum(axis=0)
 
     @property
     def n_observed(self) -> int:
-        """Number of observed entries."""
+        """Number of observed entries, limits among them."""
         return int(self.counts()[0].sum())
 
     def to_fill(self) -> tuple[Indices, Indices]:

@@ -189,70 +189,77 @@ def judged(rows: list[Record], dialect: Dialect, options: ReadOptions) -> Dialec
     sample = [cells for _, cells in rows[:N_SAMPLE_RECORDS]]
     decimal = decimal_of(rows[:N_SAMPLE_RECORDS], dialect.delimiter)
     first, others = sample[0], sample[1:]
-    notes = []
-
-    def mostly_text(cells: list[str]) -> bool:
-        return is_mostly_text(cells, decimal, options)
-
-    leading = [record[0] for record in others]
-    corner = not first[0].strip() and bool(others) and all(cell.strip() for cell in leading)
+    has_corner = bool(others) and not first[0].strip() and all(record[0].strip() for record in others)
     lacks_corner = bool(others) and len(first) == len(others[0]) - 1
-    header = options.header
-    if header is None:
-        is_word = first[0].strip() and not any(map(str.isdigit, first[0])) and not options.is_missing(first[0])
-        above_numbers = bool(others) and is_word and is_text(first[0], decimal) and not mostly_text(leading)
-        header = bool(corner or lacks_corner or mostly_text(first[1:] or first) or above_numbers)
-        if not header and others:
-            numbers = [record[1:] if mostly_text(leading) else record for record in sample]
-            what = numbering(numbers[0])
-            are_like_it = by_one if what == "only counts" else numbering
-            if what and len(others) > 1 and not any(map(are_like_it, numbers[1:])):
-                header = True
-                notes.append(f"the first line {what}, and is taken as column names: --no-header takes it as data")
-        if not header:
-            notes.append("the first line is all numbers, and is taken as data: --header takes it as column names")
+    header, notes = options.header, list[str]()
+    if header is None and (has_corner or lacks_corner):
+        header = True
+    elif header is None:
+        header, notes = _judge_header(sample, decimal, options)
     commented = None
     if "#" in dialect.preamble:
         last = dialect.preamble.removeprefix(BYTE_ORDER_MARK).strip().rpartition("\n")[2].lstrip("#").strip()
         names = [cell.strip() for cell in next(csv.reader([last], delimiter=dialect.delimiter), [])]
         if options.header is None and not header and len(names) == len(first) > 1:
-            commented = names
-            notes = ["column names are taken from the comment above the numbers"]
+            commented, notes = names, ["column names are taken from the comment above the numbers"]
         notes.append("lines that begin with # are comments")
-
     row_names = options.row_names
-    if row_names is None:
+    if row_names is None and header and (has_corner or lacks_corner or first[0] == "Unnamed: 0"):
+        row_names = True
+    elif row_names is None:
         leading = [cells[0].strip() for _, cells in rows[int(header) :]]
-        wide = max(map(len, sample)) > 1
-        is_unnamed = header and (corner or lacks_corner or first[0] == "Unnamed: 0")
-        name = first[0].strip() if header and not is_unnamed else None
-        row_names = bool(is_unnamed or (wide and mostly_text(leading[:N_SAMPLE_RECORDS])))
-        if row_names and options.words is not None and not is_unnamed:
-            reason = reason_for_data(leading, name)
-            row_names = name not in options.words and reason is None
-            notes += [reason] if reason is not None and name not in options.words else []
-        elif not row_names and wide and len(leading) > 3:
-            is_id = name is not None and ID.search(name) is not None and are_ids(leading)
-            what = numbering(leading) or ("holds identifiers" if is_id else None)
-            if what:
-                row_names = True
-                where = "the first column" if name is None else f"column {name!r}"
-                of_rows = what.replace("counts", "counts the rows")
-                notes.append(f"{where} {of_rows}, and is taken as row names: --no-row-names takes it as data")
-    found = {"decimal": decimal, "header": header, "row_names": row_names}
-    return replace(dialect, **found, commented=commented, notes=tuple(notes))  # type: ignore[arg-type]
+        name, is_wide = first[0].strip() if header else None, max(map(len, sample)) > 1
+        row_names, more = _judge_first_column(leading, name, decimal, options) if is_wide else (False, [])
+        notes += more
+    return replace(
+        dialect, decimal=decimal, header=header, row_names=row_names, commented=commented, notes=tuple(notes)
+    )
 
 
-def reason_for_data(names: list[str], name: str | None) -> str | None:
-    """Return why a first column of words is data rather than names: few of them recur, or some are empty."""
-    given = [each for each in names if each]
+def _judge_header(sample: list[list[str]], decimal: str, options: ReadOptions) -> tuple[bool, list[str]]:
+    """Return whether the first record holds names, and a note about it if it holds numbers only."""
+    first, others = sample[0], sample[1:]
+    has_names = is_mostly_text([record[0] for record in others], decimal, options)
+    is_word = first[0].strip() and not any(map(str.isdigit, first[0])) and not options.is_missing(first[0])
+    is_above_numbers = bool(others) and is_word and is_text(first[0], decimal) and not has_names
+    if is_mostly_text(first[1:] or first, decimal, options) or is_above_numbers:
+        return True, []
+    numbers = [record[1:] if has_names else record for record in sample]
+    what = numbering(numbers[0])
+    is_like_it = by_one if what == "only counts" else numbering
+    if what and len(others) > 1 and not any(map(is_like_it, numbers[1:])):
+        return True, [f"the first line {what}, and is taken as column names: --no-header takes it as data"]
+    return False, ["the first line is all numbers, and is taken as data: --header takes it as column names"]
+
+
+def _judge_first_column(
+    cells: list[str], name: str | None, decimal: str, options: ReadOptions
+) -> tuple[bool, list[str]]:
+    """Return whether a first column of text or numbers holds names, and a note about it if that could be wrong."""
+    if is_mostly_text(cells[:N_SAMPLE_RECORDS], decimal, options):
+        return judge_words(cells, name, options)
+    what = numbering(cells)
+    if what is None and name is not None and ID.search(name) is not None and are_ids(cells):
+        what = "holds identifiers"
+    if what is None or len(cells) <= 3:
+        return False, []
+    where = "the first column" if name is None else f"column {name!r}"
+    what = what.replace("counts", "counts the rows")
+    return True, [f"{where} {what}, and is taken as row names: --no-row-names takes it as data"]
+
+
+def judge_words(cells: list[str], name: str | None, options: ReadOptions) -> tuple[bool, list[str]]:
+    """Return whether a first column of words holds names, rather than few that recur, or gaps, and why it does not."""
+    if options.words is None or name in options.words:
+        return options.words is None, []
+    given = [cell for cell in cells if cell]
     if name is not None and len(set(given)) <= min(MAX_RECURRING, len(given) // 2):
         why = f"words recur in column {name!r}"
-    elif len(given) < len(names):
+    elif len(given) < len(cells):
         why = f"{'the first column' if name is None else f'column {name!r}'} has empty cells"
     else:
-        return None
-    return f"{why}, so it is data: --row-names takes it as names"
+        return True, []
+    return False, [f"{why}, so it is data: --row-names takes it as names"]
 
 
 def are_ids(cells: list[str]) -> bool:
