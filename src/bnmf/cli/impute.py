@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +11,7 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
-from bnmf.cli.outcome import WrongUse, command, refuse_inputs
+from bnmf.cli.outcome import WrongUse, check_outputs, command
 from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
 from bnmf.cli.screen import Screen
 from bnmf.cli.transform import rows_of_fit
@@ -101,18 +99,13 @@ def impute(
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
     prob = (interval or CELLS_INTERVAL) if interval or cells else None
-    numbered = [beside(out, str(number)) for number in range(1, imputations + 1)]
-    ends = [beside(out, "lower"), beside(out, "upper")] if interval else []
-    if str(out) == "-" and (ends or numbered):
+    further = [*(["lower", "upper"] if interval else []), *map(str, range(1, imputations + 1))]
+    if further and str(out) == "-":
         raise WrongUse("--interval and --imputations write more files, so -o must name a file")
-    outputs = [out, *ends, *numbered, *([cells] if cells else [])]
     if cells and ending(cells) not in LISTS:
         raise WrongUse(f"--cells is a file of one of the kinds {', '.join(LISTS)}, got {cells}")
-    if len(set(outputs)) < len(outputs):
-        raise WrongUse(f"{cells} would be written twice: choose another name for --cells")
-    refuse_inputs(outputs, [data, *(fit.glob("*") if fit else ())])
-    for path in outputs:
-        _check_writable(path)
+    outputs = {"": out} | {word: beside(out, word) for word in further}
+    check_outputs([*outputs.values(), *([cells] if cells else [])], [data, *(fit.glob("*") if fit else ())])
     model = BayesianNMF(components, n_draws="auto", max_time=max_time, random_state=seed, n_jobs=jobs or -1)
     kinds = kinds_of(kind or ())
     if kinds and (fit or reading.triples):
@@ -129,28 +122,26 @@ def impute(
     except TableError as error:
         raise WrongUse(str(error)) from None
     rows, columns = _fillable(table)
-    limits, n_ends = table.limits.at(rows, columns), 2 * (prob is not None)
-    # Of each entry its mean, the ends of its interval, and draws.
+    limits = table.limits.at(rows, columns)
+    found: dict[str, Any] = dict.fromkeys(["", "lower", "upper", *further], ())
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
-        found: Sequence[Any] = [[]] * (1 + n_ends + imputations)
     elif fit is not None:
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
-        found = _numbers(posterior, rows, order[columns], limits, prob, imputations, seed)
+        found |= _numbers(posterior, rows, order[columns], limits, prob, imputations, seed)
     elif kinds or table.words:
-        found = _by_kinds(model.set_params(**ANY_TABLE), table, kinds, screen, (rows, columns), prob, imputations)
+        found |= _by_kinds(model.set_params(**ANY_TABLE), table, kinds, screen, (rows, columns), prob, imputations)
     else:
         # Subtracting means would store every zero of a sparse table.
         ratings = options.RATINGS | {"prior": "normal"}
         settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
         posterior = fitted(model.set_params(**settings), table, screen)
         judge_predictions(posterior, screen, max_time)
-        found = _numbers(posterior, rows, columns, limits, prob, imputations, seed)
-    written = found if ends else [found[0], *found[1 + n_ends :]]
-    for path, values in zip([out, *ends, *numbered], written, strict=True):
-        _write(path, output, rows, columns, values)
+        found |= _numbers(posterior, rows, columns, limits, prob, imputations, seed)
+    for word, path in outputs.items():
+        _write(path, output, rows, columns, found[word])
     if cells:
-        _write_cells(cells, table, rows, columns, *found[: 1 + n_ends])
+        _write_cells(cells, table, rows, columns, found)
     if str(out) != "-":
         n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
@@ -160,10 +151,11 @@ def impute(
         if n_cut:
             are = "is" if n_cut == 1 else "are"
             screen.say(f"{counted(n_cut, 'number')} at --capped or --floored {are} written back as recorded.")
-    if ends:
-        screen.say(f"{interval:.0%} intervals: {ends[0]} and {ends[1]}")
-    if numbered:
-        screen.say(f"Multiple imputations: {numbered[0]}{f' to {numbered[-1]}' if imputations > 1 else ''}")
+    if interval:
+        screen.say(f"{interval:.0%} intervals: {outputs['lower']} and {outputs['upper']}")
+    if imputations:
+        last = f" to {outputs[str(imputations)]}" if imputations > 1 else ""
+        screen.say(f"Multiple imputations: {outputs['1']}{last}")
     if cells:
         screen.say(f"What was filled, with {prob:.0%} intervals: {cells}")
 
@@ -197,10 +189,9 @@ def _check_kinds(table: Table, kinds: dict[str, Any], data: Path) -> None:
     if kinds and table.is_sparse:
         raise WrongUse(f"{data} is sparse, and --kind is for dense tables")
     for name, kind in kinds.items():
-        if name == table.corner and name not in table.column_labels:
-            raise WrongUse(f"{data}: column {name!r} is taken as row names: --no-row-names takes it as data")
         if name not in table.column_labels:
-            raise WrongUse(f"{data}: there is no column {name!r}")
+            hint = ", but row names: --no-row-names takes them as data" if name == table.corner else ""
+            raise WrongUse(f"{data}: there is no column {name!r}{hint}")
         words = table.words.get(table.column_labels.index(name))
         has_order = getattr(getattr(words, "dtype", None), "ordered", False)
         if words is not None and not (has_order or kind in ("categorical", "binary") or isinstance(kind, list)):
@@ -252,8 +243,8 @@ def _numbers(
     prob: float | None,
     n_copies: int,
     seed: int,
-) -> list[Floats]:
-    """Return the values of entries of a fit of numbers; each copy is from one draw of the factors, with noise."""
+) -> dict[str, Floats]:
+    """Return the values of entries of a fit by names of outputs; each copy is from one draw, with noise."""
     import numpy as np
 
     from bnmf.columns import Number, values_of_entries
@@ -265,10 +256,14 @@ def _numbers(
     def values(of_draws: Any, number: int, chosen: Any = slice(None)) -> Floats:
         return values_of_entries(posterior, rows, columns, limits, of_draws, number, chosen).astype(float)
 
-    ends = () if prob is None else values(lambda draws: number.ends(draws, prob), 2)
-    chosen = rng.permutation(n_draws)[:n_copies]
-    copies = values(lambda draws: number.draw(draws, rng), n_copies, chosen) if n_copies else ()
-    return [*values(number.predict, 1), *ends, *copies]
+    found = {"": values(number.predict, 1)[0]}
+    if prob is not None:
+        found["lower"], found["upper"] = values(lambda draws: number.ends(draws, prob), 2)
+    if n_copies:
+        chosen = rng.permutation(n_draws)[:n_copies]
+        copies = values(lambda draws: number.draw(draws, rng), n_copies, chosen)
+        found |= {str(at): copy for at, copy in enumerate(copies, start=1)}
+    return found
 
 
 def _by_kinds(
@@ -279,8 +274,8 @@ def _by_kinds(
     at: Any,
     prob: float | None,
     n_copies: int,
-) -> list[Any]:
-    """Fit a table by the kinds of its columns, and return the values of entries; categories have no intervals."""
+) -> dict[str, Any]:
+    """Fit a table by the kinds of its columns, and return the values of entries by names of outputs."""
     from bnmf.imputer import NMFImputer
 
     X = table.frame()
@@ -294,10 +289,13 @@ def _by_kinds(
         return imputer.set_params(estimator=model).fit(X, **limits).estimator_
 
     judge_predictions(fitted_by(fit, model, screen), screen, model.max_time)
-    ends = () if prob is None else imputer.interval(X, prob, **limits)
-    seed = model.random_state
-    copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
-    return [frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies)]
+    frames = {"": imputer.transform(X, **limits)}
+    if prob is not None:  # categories have none
+        frames["lower"], frames["upper"] = imputer.interval(X, prob, **limits)
+    if n_copies:
+        copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=model.random_state)
+        frames |= {str(number): copy for number, copy in enumerate(copies, start=1)}
+    return {word: frame.astype(object).to_numpy()[at] for word, frame in frames.items()}
 
 
 # --- files
@@ -307,16 +305,6 @@ def beside(out: Path, word: str) -> Path:
     """Return a name with a word before its ending."""
     stem, dot, rest = out.name.partition(".")
     return out.with_name(f"{stem}.{word}{dot}{rest}")
-
-
-def _check_writable(out: Path) -> None:
-    """Raise an error if an output cannot be written: better now than after the fit."""
-    if str(out) == "-":
-        return
-    if not out.parent.is_dir():
-        raise WrongUse(f"there is no directory {out.parent}")
-    if not os.access(out.parent, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out))
 
 
 def _write(path: Path, table: Table, rows: Indices, columns: Indices, values: Any) -> None:
@@ -331,7 +319,7 @@ def _write(path: Path, table: Table, rows: Indices, columns: Indices, values: An
     write_content(path, table.render(Fills(rows[some], columns[some], values[some])))
 
 
-def _write_cells(path: Path, table: Table, rows: Indices, columns: Indices, *values: Any) -> None:
+def _write_cells(path: Path, table: Table, rows: Indices, columns: Indices, found: dict[str, Any]) -> None:
     """Write a line for each entry that was filled."""
     import pandas as pd
 
@@ -339,5 +327,5 @@ def _write_cells(path: Path, table: Table, rows: Indices, columns: Indices, *val
 
     of_rows, of_columns = table.row_labels, table.column_labels
     cells = {"row": [of_rows[at] for at in rows], "column": [of_columns[at] for at in columns]}
-    cells |= dict(zip(("value", "lower", "upper"), values, strict=True))
+    cells |= {"value": found[""], "lower": found["lower"], "upper": found["upper"]}
     write_content(path, list_bytes(path, pd.DataFrame(cells, dtype=object)))

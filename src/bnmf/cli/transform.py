@@ -10,7 +10,7 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory, component_names
-from bnmf.cli.outcome import command, refuse_inputs
+from bnmf.cli.outcome import check_outputs, command
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def transform(
 
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
-    refuse_inputs([out], [rows, *directory.glob("*")])
+    check_outputs([out], [rows, *directory.glob("*")])
     posterior = FitDirectory(directory).posterior()
     table = reading.table(rows)
     screen.describe(table, rows)
