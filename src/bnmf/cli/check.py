@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from bnmf.cli import options
 from bnmf.cli.outcome import WrongUse, command
 from bnmf.cli.sampling import check_values
@@ -26,11 +24,9 @@ NAME_WIDTH = 40
 def check(
     data: options.Data,
     by_column: Annotated[
-        bool, typer.Option("--by-column", help="Show the columns that bnmf predicts worst, too.", show_default=False)
+        bool, options.option("Show the columns that bnmf predicts worst, too.", None, "--by-column")
     ] = False,
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, max=10, metavar="N", help="How often a tenth is hidden.")
-    ] = 3,
+    repeats: Annotated[int, options.option("How often a tenth is hidden.", "N", min=1, max=10)] = 3,
     *,
     reading: options.Reading,
     components: options.Components = "auto",

@@ -30,7 +30,7 @@ CHANGEABLE = ("chains", "draws", "max_time")
 @command
 def fit(
     context: typer.Context,
-    out: Annotated[Path, options.option("--out", "Directory for the results.", "DIR")],
+    out: Annotated[Path, options.option("Directory for the results.", "DIR")],
     data: Annotated[
         Path | None,
         typer.Argument(metavar="DATA", help="The table; - for standard input. Not needed with --resume."),
@@ -51,12 +51,11 @@ def fit(
     scheduler: Annotated[
         str | None,
         options.option(
-            "--scheduler",
             "Fit on a Dask cluster; DATA is then a directory of Parquet parts that all workers see.",
             "ADDRESS",
         ),
     ] = None,
-    resume: Annotated[bool, options.option("--resume", "Resume the fit in DIR, or take more draws.")] = False,
+    resume: Annotated[bool, options.option("Resume the fit in DIR, or take more draws.", None, "--resume")] = False,
 ) -> None:
     """Factorise a table: predictions, components, and a report.
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import WrongUse, check_outputs, command
@@ -33,32 +31,24 @@ DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}
 @command
 def impute(
     data: options.Data,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The filled table; - for standard output.")],
+    out: Annotated[Path, options.option("The filled table; - for standard output.", "FILE", "-o", "--out")],
     fit: Annotated[
-        Path | None, options.option("--fit", "Fill rows by a fit that bnmf fit made, in place of a new fit.", "DIR")
+        Path | None, options.option("Fill rows by a fit that bnmf fit made, in place of a new fit.", "DIR")
     ] = None,
     interval: Annotated[
         float | None,
-        options.option("--interval", "Also write FILE.lower and FILE.upper: intervals of probability P.", "P"),
+        options.option("Also write FILE.lower and FILE.upper: intervals of probability P.", "P"),
     ] = None,
     cells: Annotated[
         Path | None,
-        options.option("--cells", "Also list what was filled: row, column, value, and interval (of 0.9 or P).", "FILE"),
+        options.option("Also list what was filled: row, column, value, and interval (of 0.9 or P).", "FILE"),
     ] = None,
     imputations: Annotated[
-        int,
-        typer.Option(
-            "--imputations",
-            min=0,
-            metavar="N",
-            help="Also write FILE.1 to FILE.N: draws in place of means.",
-            show_default=False,
-        ),
+        int, options.option("Also write FILE.1 to FILE.N: draws in place of means.", "N", min=0)
     ] = 0,
     kind: Annotated[
-        list[str] | None,
+        options.Texts,
         options.several(
-            "--kind",
             "COLUMN=KIND",
             "Kind of a column: number, nonnegative, 0..100, whole, ordered, low<mid<high, binary or categorical.",
         ),

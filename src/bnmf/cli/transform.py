@@ -23,16 +23,14 @@ N_SHOWN = 5
 
 @command
 def transform(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of bnmf fit.", show_default=False)],
-    rows: Annotated[
-        Path, typer.Argument(metavar="NEW_ROWS", help="A table; - for standard input.", show_default=False)
-    ],
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="FILE", help="CSV with the weights; - for standard output.")
-    ] = Path("-"),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of bnmf fit.")],
+    rows: Annotated[Path, typer.Argument(metavar="NEW_ROWS", help="A table; - for standard input.")],
+    out: Annotated[Path, options.option("CSV with the weights; - for standard output.", "FILE", "-o", "--out")] = Path(
+        "-"
+    ),
     interval: Annotated[
         float | None,
-        typer.Option("--interval", metavar="P", help="Intervals of probability P in place of standard deviations."),
+        options.option("Intervals of probability P in place of standard deviations.", "P"),
     ] = None,
     *,
     reading: options.Reading,
