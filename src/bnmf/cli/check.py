@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from bnmf.cli import options
 from bnmf.cli.outcome import WrongUse, command
@@ -13,7 +12,6 @@ from bnmf.cli.screen import Screen, as_options
 
 if TYPE_CHECKING:
     from bnmf.checking import TableCheck
-    from bnmf.tables import Table
 
 # Columns with the largest error that --by-column shows, and as many with the lowest coverage.
 N_WORST = 5
@@ -54,7 +52,14 @@ def check(
     screen.describe(table, data)
     check_values(table, data, negative=True)
     model = BayesianNMF(n_components=components, **ANY_TABLE, n_draws="auto", max_time=max_time, n_jobs=jobs or -1)
-    X, limits = _dense(table, data)
+    if table.has_implicit_zeros:
+        raise WrongUse(
+            f"{data} is sparse, and bnmf check is for dense tables: if what is not stored is missing, use --unstored "
+            "missing"
+        )
+    table = table.dense()
+    X, limits = table.frame(), {"lower": table.lower, "upper": table.upper}
+    X = X if table.column_names else X.add_prefix("column ")
     found = check_table(X, estimator=model, **limits, n_repeats=repeats, random_state=seed, progress=True)
     _show(found, screen)
     if by_column:
@@ -63,26 +68,6 @@ def check(
     screen.explain(" ".join(finding.text for finding in findings), style="bold")
     for note in found.notes:
         screen.explain(f"Note: {note}.")
-
-
-def _dense(table: Table, source: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the numbers with the names of their columns, and limits, if entries that are not stored are missing."""
-    import pandas as pd
-
-    from bnmf.data.containers import as_dense
-    from bnmf.utils import memory
-
-    if table.has_implicit_zeros:
-        raise WrongUse(
-            f"{source} is sparse, and bnmf check is for dense tables: if what is not stored is missing, use --unstored "
-            "missing"
-        )
-    if table.is_sparse:
-        n_rows, n_columns = table.shape
-        memory.require(8 * n_rows * n_columns, f"a dense table of {n_rows:,} x {n_columns:,}", "check a part of it")
-        table = replace(table, values=as_dense(table.values, table.unstored))
-    names = table.column_names or [f"column {label}" for label in table.column_labels]
-    return pd.DataFrame(table.values, columns=names), {"lower": table.lower, "upper": table.upper}
 
 
 def _show(found: TableCheck, screen: Screen) -> None:

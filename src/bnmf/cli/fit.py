@@ -12,7 +12,7 @@ from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Interrupted, WrongUse, command
-from bnmf.cli.sampling import check_values, fitted, fitted_by, judge, longer
+from bnmf.cli.sampling import check_values, fitted, fitted_by, longer
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def fit(
         posterior = fitted(model, table, screen, f"{KEPT} {how}")
     try:
         more = longer(settings["max_time"]) if settings["draws"] == "auto" else "--draws auto"
-        judge(posterior, screen, f"Take more draws with: {how} {more}")
+        screen.judge(posterior.verdict, f"Take more draws with: {how} {more}")
         directory.finish(posterior)
         if scheduler is None:
             screen.say(f"Report to open: {directory.report(posterior)}", style="bold")

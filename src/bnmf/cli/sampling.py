@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,21 +70,11 @@ def fitted_by(
     return posterior
 
 
-def judge(posterior: Posterior, screen: Screen, advice: str, purposes: Collection[str] | None = None) -> None:
-    """Show the verdict on a fit, or what it says about some purposes, and an advice if predictions are not usable."""
-    from bnmf.posterior.verdict import Verdict
-
-    verdict = posterior.verdict
-    screen.judge(Verdict(tuple(finding for finding in verdict if purposes is None or finding.purpose in purposes)))
-    if not verdict["predictions"].is_usable:
-        screen.say(advice)
-
-
 def judge_predictions(posterior: Posterior, screen: Screen, max_time: float | None) -> None:
     """Show what the predictions of a fit are worth."""
     from bnmf.posterior.verdict import WARNED
 
-    judge(posterior, screen, f"Give it more time with: {longer(max_time)}", WARNED)
+    screen.judge(posterior.verdict, f"Give it more time with: {longer(max_time)}", WARNED)
 
 
 def longer(max_time: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,11 +56,14 @@ class Screen:
             lines.add_row(*map(printable, row))
         self.console.print("", lines, "", sep="\n")
 
-    def judge(self, verdict: Verdict) -> None:
-        """Show the verdict on a fit, a paragraph for each finding; how to take more draws is for the command to say."""
+    def judge(self, verdict: Verdict, more: str = "", purposes: Collection[str] | None = None) -> None:
+        """Show what a verdict finds, of some purposes or all, and how to take more draws if predictions need them."""
         for finding in verdict:
-            advice = "" if finding.purpose == "predictions" else as_options(finding.advice)
-            self.explain(str(replace(finding, advice=advice)), style="bold" if finding.level == "poor" else None)
+            if purposes is None or finding.purpose in purposes:
+                advice = "" if finding.purpose == "predictions" else as_options(finding.advice)
+                self.explain(str(replace(finding, advice=advice)), style="bold" if finding.level == "poor" else None)
+        if more and not verdict["predictions"].is_usable:
+            self.say(more)
 
     def describe(self, table: Table, source: Path | str) -> None:
         """Say what a table holds before it is used: shape, names, observed, missing, range."""

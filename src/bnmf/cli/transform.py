@@ -87,8 +87,8 @@ def rows_of_fit(
 def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, Indices]:
     """Return new rows with the columns of a fit, in its order, and the place of each column there."""
     import numpy as np
+    import pandas as pd
 
-    from bnmf.data.containers import as_dense
     from bnmf.tables.table import repeated
 
     n_columns = posterior.shape[1]
@@ -97,18 +97,16 @@ def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, In
         if table.shape[1] != n_columns:
             raise ValueError(f"{source}: the fit has {n_columns} columns, these rows have {table.shape[1]}")
         return table, np.arange(n_columns)
-    unknown = [name for name in table.column_names if name not in set(fitted)]
-    if unknown:
-        more = f" and {len(unknown) - N_SHOWN} more" if len(unknown) > N_SHOWN else ""
-        listed = ", ".join(map(repr, unknown[:N_SHOWN]))
-        raise ValueError(f"{source}: the fit has no column {listed}{more}: leave out what is not of it with --ignore")
     twice = repeated(fitted) or repeated(table.column_names)
     if twice:
         raise ValueError(f"{source}: columns are matched by name, but {twice[0]!r} occurs more than once")
-    place = {name: number for number, name in enumerate(fitted)}
-    order = np.array([place[name] for name in table.column_names])
+    order = pd.Index(fitted).get_indexer(pd.Index(table.column_names))
+    unknown = [repr(name) for name, place in zip(table.column_names, order, strict=True) if place < 0]
+    if unknown:
+        listed = ", ".join(unknown[:N_SHOWN])
+        raise ValueError(f"{source}: the fit has no column {listed}: leave out what is not of it with --ignore")
     values = np.full((table.shape[0], n_columns), np.nan)
-    values[:, order] = as_dense(table.values, table.unstored) if table.is_sparse else table.values
+    values[:, order] = table.dense().values
     wide, of = replace(table, values=values, column_names=fitted), table.limits
     return wide.with_limits(of.rows, order[of.columns], of.lower, of.upper), order
 

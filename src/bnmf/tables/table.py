@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from bnmf.data.containers import as_dense
 from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
+from bnmf.utils import memory
 from bnmf.utils.typing import Bools, Floats, Indices
 
 # Names of columns that an error lists.
@@ -222,6 +224,14 @@ class Table:
             f"{what} text, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, which fills text "
             "as categories"
         )
+
+    def dense(self) -> Table:
+        """Return the table with dense values, if these fit into memory."""
+        if not self.is_sparse:
+            return self
+        n_rows, n_columns = self.shape
+        memory.require(8 * n_rows * n_columns, f"a dense table of {n_rows:,} x {n_columns:,}", "take a part of it")
+        return replace(self, values=as_dense(self.values, self.unstored))
 
     def frame(self) -> pd.DataFrame:
         """Return a dense table as pandas has it."""
