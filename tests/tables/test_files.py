@@ -22,7 +22,7 @@ from bnmf.tables.arrays import read_market, read_npy, read_npz, table_bytes
 from bnmf.tables.cells import ReadOptions
 from bnmf.tables.files import writer
 from bnmf.tables.frames import read_parquet, read_workbook
-from bnmf.tables.grid import read_grid, read_triples
+from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills
 from bnmf.utils.files import content_of, npz_bytes
 
@@ -368,20 +368,3 @@ def test_other_files_give_back_the_same_table(table):
             np.testing.assert_array_equal(dense(found), values)
             assert (found.row_names, found.column_names) == ((rows, columns) if at in (1, 4) else (None, None))
         np.testing.assert_array_equal(dense(read_npz(table_bytes(found), ReadOptions())), values)
-
-
-@PROPERTY
-@given(tables())
-def test_triples_give_back_the_same_table(table):
-    values, rows, columns = table
-    rows, columns = ([f"{n} {name}" for n, name in enumerate(names)] for names in (rows, columns))
-    lines = ["row,column,value"]
-    for i, row in enumerate(values.tolist()):
-        lines += [f"{quoted(rows[i])},{quoted(columns[j])},{'' if x != x else repr(x)}" for j, x in enumerate(row)]
-    found = read_triples("\n".join(lines) + "\n", ReadOptions())
-    back = np.full(found.shape, nan)
-    coo = found.values.tocoo()
-    back[coo.row, coo.col] = coo.data
-    np.testing.assert_array_equal(back, values)
-    assert (found.row_names, found.column_names) == (rows, columns)
-    assert len(found.to_fill()[0]) == np.isnan(values).sum()

@@ -193,7 +193,7 @@ def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[
         layout = ArrayFile(f"{wanted} file", (wanted,), table.values, names=name_arrays(table))
     else:
         frame = table.frame().rename_axis(table.corner)
-        if table.column_names is None:
+        if table.column_names is None and wanted not in PARQUET:  # whose columns have names
             frame = frame.set_axis(range(table.shape[1]), axis=1)
         layout = FrameFile(f"{wanted} file", (wanted,), frame)
     return replace(table, layout=layout)

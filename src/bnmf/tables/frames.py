@@ -56,7 +56,7 @@ def frame_bytes(frame: pd.DataFrame, ending: str) -> bytes:
     """Return a table of pandas as a file, with the names that it has; numbers of a text have all of their digits."""
     if ending in PARQUET:
         library("pyarrow", "Parquet files", "parquet")
-        return content_of(frame.rename(columns=str).to_parquet, engine="pyarrow")
+        return content_of(frame.to_parquet, engine="pyarrow")
     names: dict[str, Any] = {
         "index": not isinstance(frame.index, pd.RangeIndex),
         "header": not isinstance(frame.columns, pd.RangeIndex),
