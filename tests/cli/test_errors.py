@@ -37,7 +37,10 @@ ERRORS = {
     "impute gaps.csv -o f.csv": (1, "gaps.csv: all entries are missing"),
     "fit bad.csv --out o --offset mean": (1, "leaves entries below zero, which factors that are not negative"),
     "rank bad.csv --offset mean": (1, "leaves entries below zero, which factors that are not negative"),
-    "fit words.csv --out o": (1, "column 'size' holds text, such as 'S': leave it out with --ignore size"),
+    "fit words.csv --out o": (
+        1,
+        "column 'size' holds text, such as 'S': leave it out with --ignore size",
+    ),
     "fit bad.csv --out o --scheduler tcp://127.0.0.1:1": (2, "--scheduler takes a directory of Parquet parts"),
     "fit . --out o --scheduler a:1 --capped 3": (2, "--capped is for a table in a file, and cannot be combined with"),
     "impute plants.csv -o plants.csv": (2, "plants.csv is an input, which would be replaced"),

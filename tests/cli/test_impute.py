@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from bnmf import BayesianNMF, NMFImputer, Posterior
-from bnmf.cli import impute
+from bnmf.cli.screen import Screen
 from bnmf.imputer import ANY_TABLE
 from bnmf.posterior import predictions
 from bnmf.tables import read_table
@@ -129,7 +129,8 @@ def test_tables_of_any_form(program, short, tmp_path, form):
 
 def test_findings_name_columns(program, short, table, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(impute, "judge_predictions", lambda posterior, *rest: seen.append(posterior))
+    fitted = Screen.fitted
+    monkeypatch.setattr(Screen, "fitted", lambda *given: seen.append(fitted(*given)) or seen[-1])
     program("impute", table, "-o", tmp_path / "y.csv")
     assert seen[0].column_names.tolist() == ["a", "b", "c", "d", "e"]
     rows = [f"u{i},film {j},{min(1 + i * j % 7, 5)}" for i in range(30) for j in range(4)]

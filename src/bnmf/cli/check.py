@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from bnmf.cli import options
 from bnmf.cli.outcome import WrongUse, command
-from bnmf.cli.sampling import check_values
-from bnmf.cli.screen import Screen, as_options
+from bnmf.cli.screen import Screen, as_options, check_values
 
 if TYPE_CHECKING:
     from bnmf.checking import TableCheck
 
-# Columns with the largest error that --by-column shows, and as many with the lowest coverage.
-N_WORST = 5
+# Columns that --by-column shows.
+N_WORST = 10
 NAME_WIDTH = 40
 
 
@@ -84,17 +83,14 @@ def _show(found: TableCheck, screen: Screen) -> None:
 
 
 def _show_columns(found: TableCheck, screen: Screen) -> None:
-    """Show the columns with the largest errors and those with the lowest coverage, by error."""
+    """Show the columns with the largest errors."""
     import numpy as np
 
     from bnmf.utils.text import labels, shortened
 
     counts, error, coverage = found.by_column.to_numpy(float).T
     hidden = np.flatnonzero(counts)
-    chosen = hidden[np.argsort(-error[hidden], kind="stable")]
-    if len(chosen) > 2 * N_WORST:
-        lowest = chosen[np.argsort(coverage[chosen], kind="stable")][:N_WORST]
-        chosen = chosen[np.isin(chosen, [*chosen[:N_WORST], *lowest])]
+    chosen = hidden[np.argsort(-error[hidden], kind="stable")][:N_WORST]
     names = labels(found.by_column.index, chosen, "column")
     heading = "columns that bnmf predicts worst" if len(chosen) < len(hidden) else "bnmf by column"
     rows = [

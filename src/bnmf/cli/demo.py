@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from bnmf.cli.outcome import command
-from bnmf.cli.sampling import fitted_by
 from bnmf.cli.screen import Screen
 
 
@@ -56,13 +55,13 @@ def demo(
     shown = tables["breast cancer"]
     screen.say("\nThe hidden entries of breast cancer with their intervals, for the picture:")
     picture, report = out / "demo.png", out / "report.html"
-    posterior = fitted_by(lambda model: model.fit(demonstration.seen(shown)), BayesianNMF(**settings), screen)
+    posterior = screen.fitted(lambda model: model.fit(demonstration.seen(shown)), BayesianNMF(**settings))
     demonstration.draw(checks, shown, posterior, picture)
     table = demonstration.seen(demonstration.cultivars())
     screen.say("\nThe wines as sums of three nonnegative components, for the report:")
     options: Any = {"n_components": 3, "offset": "min", "noise": "column", "n_draws": 400}
     options |= {"random_state": 0, "n_jobs": -1}
-    posterior = fitted_by(lambda model: model.fit(table), BayesianNMF(**options), screen)
+    posterior = screen.fitted(lambda model: model.fit(table), BayesianNMF(**options))
     screen.judge(posterior.verdict)
     screen.explain(
         f"The largest component of a wine tells its cultivar, which the fit has not seen, for "

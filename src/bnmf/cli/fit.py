@@ -1,8 +1,10 @@
-"""``bnmf fit``: sample the posterior of a table and keep everything in a directory."""
+"""``bnmf fit``: sample the posterior of a table and keep everything in a directory; ``bnmf report``: its report."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +14,13 @@ from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Interrupted, WrongUse, command
-from bnmf.cli.sampling import check_values, fitted, fitted_by, longer
-from bnmf.cli.screen import Screen
+from bnmf.cli.screen import Screen, check_values, longer
 
 if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
 
-KEPT = "What was drawn is kept; resume with:"
 FIXED = ("components", "prior", "noise", "scale", "offset", "burn_in", "seed")
 """Settings that a fit keeps when it is resumed."""
 CHANGEABLE = ("chains", "draws", "max_time")
@@ -115,17 +115,30 @@ def fit(
                     "--unstored missing"
                 )
             directory.begin(table, settings)
-        posterior = fitted(model, table, screen, f"{KEPT} {how}")
-    try:
+        with _resumable(how):
+            posterior = screen.fitted(table.fit, model)
+    with _resumable(how):
         more = longer(settings["max_time"]) if settings["draws"] == "auto" else "--draws auto"
         screen.judge(posterior.verdict, f"Take more draws with: {how} {more}")
         directory.finish(posterior)
         if scheduler is None:
             screen.say(f"Report to open: {directory.report(posterior)}", style="bold")
-    except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted. {KEPT} {how}") from None
     files = "W.csv, Z.csv, posterior.npz, " + ("data.npz, settings.json" if scheduler is None else "settings.json")
     screen.say(f"{'Also in' if scheduler is None else 'In'} {directory.path}: {files}")
+
+
+@contextmanager
+def _resumable(how: str) -> Iterator[None]:
+    """Say how to resume a fit that is interrupted, by Ctrl-C or by a cluster that is lost, or runs out of time."""
+    from bnmf.distributed import ClusterLost
+
+    kept = f"What was drawn is kept; resume with: {how}"
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted. {kept}") from None
+    except (ClusterLost, TimeoutError) as error:
+        raise ValueError(f"{error}. {kept}") from None
 
 
 def _for_triples(context: typer.Context, screen: Screen) -> dict[str, Any]:
@@ -185,7 +198,7 @@ def _fit_parts(
     model: BayesianNMF, settings: dict[str, Any], directory: FitDirectory, screen: Screen, how: str
 ) -> Posterior:
     """Return the posterior of a directory of Parquet parts, which are not copied, on a Dask cluster."""
-    from bnmf.distributed import ClusterLost, read_blocks, read_triples
+    from bnmf.distributed import read_blocks, read_triples
     from bnmf.distributed.cluster import connected
 
     parts = Path(settings["data"])
@@ -199,7 +212,24 @@ def _fit_parts(
         screen.say(f"Connected to {settings['scheduler']}: {n_threads} threads.")
         X = read_triples(parts) if settings["triples"] else read_blocks(parts)
         model.set_params(unstored=settings["unstored"])
-        try:
-            return fitted_by(lambda model: model.fit(X), model, screen, f"{KEPT} {how}")
-        except ClusterLost as error:
-            raise ValueError(f"{error}. {KEPT} {how}") from None
+        with _resumable(how):
+            return screen.fitted(lambda model: model.fit(X), model)
+
+
+@command
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of bnmf fit.")],
+) -> None:
+    """Write the report of a fit: DIR/report.html.
+
+    bnmf fit writes it too; this command writes it again from the posterior and the data in DIR.
+
+    \b
+    Example:
+      bnmf report ratings
+    """
+    screen, results = Screen(), FitDirectory(directory)
+    posterior = results.posterior()
+    screen.say(f"{posterior.shape[0]:,} rows x {posterior.shape[1]:,} columns, K = {posterior.n_components}")
+    screen.judge(posterior.verdict)
+    screen.say(f"Report to open: {results.report(posterior)}", style="bold")

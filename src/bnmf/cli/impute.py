@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import WrongUse, check_outputs, command
-from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
-from bnmf.cli.screen import Screen
+from bnmf.cli.screen import Screen, check_values
 from bnmf.cli.transform import rows_of_fit
 from bnmf.utils.text import counted
 
@@ -125,8 +124,8 @@ def impute(
         # Subtracting means would store every zero of a sparse table.
         ratings = options.RATINGS | {"prior": "normal"}
         settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
-        posterior = fitted(model.set_params(**settings), table, screen)
-        judge_predictions(posterior, screen, max_time)
+        posterior = screen.fitted(table.fit, model.set_params(**settings))
+        screen.judge_predictions(posterior.verdict, max_time)
         found |= _numbers(posterior, rows, columns, limits, prob, imputations, seed)
     for word, path in outputs.items():
         _write(path, output, rows, columns, found[word])
@@ -136,11 +135,6 @@ def impute(
         n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
         screen.say(f"Filled {entries}: {out}", style="bold")
-        of = table.limits
-        n_cut = int(np.isfinite(table.values[of.rows, of.columns]).sum()) if len(of) else 0
-        if n_cut:
-            are = "is" if n_cut == 1 else "are"
-            screen.say(f"{counted(n_cut, 'number')} at --capped or --floored {are} written back as recorded.")
     if interval:
         screen.say(f"{interval:.0%} intervals: {outputs['lower']} and {outputs['upper']}")
     if imputations:
@@ -278,7 +272,7 @@ def _by_kinds(
     def fit(model: Any) -> Any:
         return imputer.set_params(estimator=model).fit(X, **limits).estimator_
 
-    judge_predictions(fitted_by(fit, model, screen), screen, model.max_time)
+    screen.judge_predictions(screen.fitted(fit, model).verdict, model.max_time)
     frames = {"": imputer.transform(X, **limits)}
     if prob is not None:  # categories have none
         frames["lower"], frames["upper"] = imputer.interval(X, prob, **limits)

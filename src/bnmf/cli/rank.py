@@ -7,8 +7,7 @@ from typing import Annotated
 
 from bnmf.cli import options
 from bnmf.cli.outcome import WrongUse, command
-from bnmf.cli.sampling import check_values
-from bnmf.cli.screen import Screen
+from bnmf.cli.screen import Screen, check_values
 
 
 def numbers_to_try(text: str | None, shape: tuple[int, int]) -> list[int]:

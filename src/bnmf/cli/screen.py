@@ -1,17 +1,21 @@
-"""Output of commands: plain lines, with colour only in a terminal."""
+"""What commands say, in plain lines with colour only in a terminal: about a table, a fit and its verdict."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection
+import time
+import warnings
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bnmf.utils.text import counted, printable, shortened
+from bnmf.utils.text import counted, duration, printable, shortened
 
 if TYPE_CHECKING:
+    from bnmf.estimator import BayesianNMF
+    from bnmf.posterior import Posterior
     from bnmf.posterior.verdict import Verdict
     from bnmf.tables import Table
 
@@ -65,6 +69,37 @@ class Screen:
         if more and not verdict["predictions"].is_usable:
             self.say(more)
 
+    def judge_predictions(self, verdict: Verdict, max_time: float | None) -> None:
+        """Show what a verdict says about predictions."""
+        from bnmf.posterior.verdict import WARNED
+
+        self.judge(verdict, f"Give it more time with: {longer(max_time)}", WARNED)
+
+    def fitted(self, fit: Callable[[BayesianNMF], BayesianNMF], model: BayesianNMF) -> Posterior:
+        """Return the posterior of a model that a function fits, and say how long it took."""
+        from sklearn.exceptions import ConvergenceWarning
+
+        from bnmf.sampler.run import Ending, InterruptedRunWarning
+
+        begin = time.monotonic()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the commands show the verdict
+                warnings.simplefilter("ignore", InterruptedRunWarning)
+                model = fit(model.set_params(progress=True))
+        except TimeoutError:
+            raise TimeoutError("--max-time was over before the first draw: allow more") from None
+        if model.ending_ == Ending.INTERRUPTED:
+            raise KeyboardInterrupt
+        posterior = model.posterior_
+        endings = {"max_time": "; the time was up", "memory": "; more would not fit into memory"}
+        drawn = f"{counted(posterior.n_chains, 'chain')} of {counted(posterior.n_draws, 'draw')}"
+        self.say(
+            f"Sampled in {duration(time.monotonic() - begin)}: {drawn}, "
+            f"K = {posterior.n_components}{endings.get(model.ending_, '')}."
+        )
+        return posterior
+
     def describe(self, table: Table, source: Path | str) -> None:
         """Say what a table holds before it is used: shape, names, observed, missing, range."""
         name = "standard input" if str(source) == "-" else str(source)
@@ -72,6 +107,23 @@ class Screen:
         width = min(self.console.width, MAX_WIDTH) if self.console.is_terminal else 10_000
         for line in [*facts_of(table), *(f"Note: {note}." for note in table.notes)]:
             self.say(textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+
+
+def longer(max_time: float | None) -> str:
+    """Return the option that allows ten times as long."""
+    return f"--max-time {10 * (max_time or 60.0):g}"
+
+
+def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
+    """Raise an error if a table has nothing to learn from, or negative numbers that the model does not take."""
+    numbers = table.numbers()
+    if table.n_observed == 0:
+        raise ValueError(f"{source}: all entries are missing, so there is nothing to learn from")
+    if not negative and (numbers < 0).any():
+        raise ValueError(
+            f"{source}: the lowest entry is {numbers.min():g}, and the model takes nonnegative numbers: use --offset "
+            "min, which subtracts the minimum of each column first, or --prior normal"
+        )
 
 
 def as_options(text: str) -> str:

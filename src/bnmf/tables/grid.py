@@ -45,7 +45,7 @@ def grid_of(
     n_meta: tuple[int, int] = (0, 0),
 ) -> Table:
     """Return the table of records, which `again` returns too, with `n_meta` rows and columns before the numbers."""
-    header = [cell.strip() for cell in rows[0][1]] if dialect.header else dialect.commented
+    header = [cell.strip() for cell in rows[0][1]] if dialect.header else None
     rows = rows[int(dialect.header) + n_meta[0] :]
     width = next((len(cells) for _, cells in rows if not cells[0].startswith("#")), len(header or ()))
 

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils import memory
 from bnmf.utils.typing import Bools, Floats, Indices
+
+if TYPE_CHECKING:
+    from bnmf.estimator import BayesianNMF
 
 # Names of columns that an error lists.
 N_LISTED_COLUMNS = 5
@@ -108,6 +111,13 @@ class Table:
         options: dict[str, Any] = {"unstored": self.unstored, "negative": True, "empty": True}
         data = ObservedMatrix.from_data(self.values, lower=self.lower, upper=self.upper, **options)
         return data.named(self.row_index, self.column_index)
+
+    def fit(self, model: BayesianNMF) -> BayesianNMF:
+        """Fit a model to the table, with its names and limits."""
+        from bnmf.inputs import Named
+
+        X = Named(self.values, self.row_index, self.column_index)
+        return model.set_params(unstored=self.unstored).fit(X, lower=self.lower, upper=self.upper)
 
     @property
     def lower(self) -> Any:
@@ -215,14 +225,13 @@ class Table:
         if not self.words:
             return
         names = [self.column_labels[at] for at in self.words]
-        shown, column = names[:N_LISTED_COLUMNS], next(iter(self.words.values()))
-        listed = ", ".join(map(repr, shown)) + ", ..." * (len(names) > len(shown))
-        what, them = (f"columns {listed} hold", "them") if len(names) > 1 else (f"column {listed} holds", "it")
-        example = next(iter(column.dropna().astype(str)), "")
+        shown, more = names[:N_LISTED_COLUMNS], ", ..." * (len(names) > N_LISTED_COLUMNS)
+        columns = f"column {names[0]!r} holds" if len(names) == 1 else f"columns {str(shown)[1:-1]}{more} hold"
+        example = next(iter(next(iter(self.words.values())).dropna().astype(str)), "")
         ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in shown)
         raise TableError(
-            f"{what} text, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, which fills text "
-            "as categories"
+            f"{columns} text, such as {example!r}: leave it out with {ignored}, or use bnmf impute, "
+            "which fills text as categories"
         )
 
     def dense(self) -> Table:

@@ -43,8 +43,6 @@ class Dialect:
     line_end: str = "\n"
     preamble: str = ""
     """Byte order mark and comments before the first record, which are written back."""
-    commented: list[str] | None = None
-    """Names of columns in the last of these comments."""
     notes: tuple[str, ...] = ()
     """How names were told from data, where that could be wrong."""
 
@@ -196,12 +194,7 @@ def judged(rows: list[Record], dialect: Dialect, options: ReadOptions) -> Dialec
         header = True
     elif header is None:
         header, notes = _judge_header(sample, decimal, options)
-    commented = None
     if "#" in dialect.preamble:
-        last = dialect.preamble.removeprefix(BYTE_ORDER_MARK).strip().rpartition("\n")[2].lstrip("#").strip()
-        names = [cell.strip() for cell in next(csv.reader([last], delimiter=dialect.delimiter), [])]
-        if options.header is None and not header and len(names) == len(first) > 1:
-            commented, notes = names, ["column names are taken from the comment above the numbers"]
         notes.append("lines that begin with # are comments")
     row_names = options.row_names
     if row_names is None and header and (has_corner or lacks_corner or first[0] == "Unnamed: 0"):
@@ -211,9 +204,7 @@ def judged(rows: list[Record], dialect: Dialect, options: ReadOptions) -> Dialec
         name, is_wide = first[0].strip() if header else None, max(map(len, sample)) > 1
         row_names, more = _judge_first_column(leading, name, decimal, options) if is_wide else (False, [])
         notes += more
-    return replace(
-        dialect, decimal=decimal, header=header, row_names=row_names, commented=commented, notes=tuple(notes)
-    )
+    return replace(dialect, decimal=decimal, header=header, row_names=row_names, notes=tuple(notes))
 
 
 def _judge_header(sample: list[list[str]], decimal: str, options: ReadOptions) -> tuple[bool, list[str]]:
