@@ -102,6 +102,10 @@ FORMS = {  # a table, with @ before what is filled, and what is said
         "a\x1b[31m,=1+2,-5,c\n1,2,3,4\n2,3,4,5\n3,4,@,6\n",
         [r"(a\x1b[31m, =1+2, -5, ...)", "1 column name, such as '=1+2', may be run as a formula by a spreadsheet."],
     ),
+    "names that recur": (
+        "id,a,a\nx,1,2\ny,@,3\nz,3,4\n",
+        ["Note: column names that occur more than once: a."],
+    ),
     "words that need a look": (
         f"id,a,comment,share\n{COMMENTS}y,@,,1%\n",
         [

@@ -8,9 +8,10 @@ import pytest
 import typer
 
 from bnmf import cli
-from bnmf.cli.screen import Screen, as_options
+from bnmf.cli.screen import Screen, as_options, facts_of
 from bnmf.posterior import notes, verdict
 from bnmf.posterior.verdict import Finding, Verdict
+from bnmf.tables import read_table
 
 # A fit of the command line keeps its draws.
 FOR_PYTHON_ONLY = ("fit with keep_draws=True",)
@@ -60,3 +61,8 @@ def test_as_options(text, shown):
 def test_names_in_the_data_stay_as_they_are(capsys):
     Screen().judge(Verdict((Finding("fit", "poor", "column 'a=b' is far off", 'try offset="learned"'),)))
     assert capsys.readouterr().out == "Column 'a=b' is far off. Try --offset learned.\n"
+
+
+def test_a_column_of_words_without_any_is_described(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,\n2,\n")
+    assert "1 column of words: b" in facts_of(read_table(tmp_path / "x.csv", words=["b"]))

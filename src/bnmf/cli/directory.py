@@ -64,10 +64,10 @@ class FitDirectory:
             settings = json.loads((self.path / "settings.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             raise WrongUse(f"{self.path} holds no fit: there is no settings.json") from None
-        except ValueError as error:
-            raise ValueError(f"{self.path / 'settings.json'} is damaged ({error})") from None
+        except ValueError:
+            settings = None
         if not isinstance(settings, dict) or "data" not in settings:
-            raise WrongUse(f"{self.path} holds no fit: its settings.json is not one of bnmf")
+            raise WrongUse(f"{self.path} holds no fit: its settings.json is damaged, or not one of bnmf")
         return settings
 
     def table(self) -> Table:

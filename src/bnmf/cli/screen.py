@@ -159,10 +159,10 @@ def facts_of(table: Table) -> list[str]:
         lines.append(f"{counted(len(of_words), 'column')} of words: {_listed(of_words)}")
         for name, column in zip(of_words, table.words.values(), strict=True):
             cells = column.dropna().astype(str)
-            if all(number(re.sub(r"[%$€£¥,' ]", "", cell)) is not None for cell in cells):
+            if len(cells) and all(number(re.sub(r"[%$€£¥,' ]", "", cell)) is not None for cell in cells):
                 lines.append(
-                    f"Note: column {name!r} is taken as words, such as {column.dropna().iloc[0]!r}: numbers have no "
-                    "signs of units or thousands."
+                    f"Note: column {name!r} is taken as words, such as {cells.iloc[0]!r}: numbers have no signs of "
+                    "units or thousands."
                 )
     zeros = float(np.mean(numbers == 0)) if numbers.size else 0.0
     if table.has_implicit_zeros:
@@ -175,17 +175,18 @@ def facts_of(table: Table) -> list[str]:
         n_asked = int(np.isnan(table.limits.at(*table.asked)[0]).sum())
         if n_asked:
             lines.append(f"{counted(n_asked, 'line')} without a value, which bnmf impute fills")
-    then = "a typical row is predicted", "impute leaves it empty"
-    sides = ("row", of_rows, table.row_labels), ("column", of_columns, table.column_labels)
-    for (what, counts, labels), consequence in zip(sides, then, strict=True):
+    sides = (
+        ("row", of_rows, table.row_labels, "a typical row is predicted"),
+        ("column", of_columns, table.column_labels, "impute leaves it empty"),
+    )
+    for what, counts, labels, consequence in sides:
         empty = [labels[at] for at in np.flatnonzero(counts == 0)]
         if empty and counts.any():
             lines.append(f"No observed entry in {counted(len(empty), what)} ({_listed(empty)}): {consequence}.")
     for what, names in (("row name", table.row_names), ("column name", table.column_names)):
         twice = repeated(names)
         if twice:
-            occurs = "occurs" if len(twice) == 1 else "occur"
-            lines.append(f"Note: {counted(len(twice), what)} {occurs} more than once, such as {twice[0]!r}.")
+            lines.append(f"Note: {what}s that occur more than once: {_listed(twice)}.")
         formulas = [name for name in names or () if name[:1] in ("=", "+", "-", "@") and number(name) is None]
         if formulas:
             count = counted(len(formulas), what)

@@ -43,13 +43,11 @@ class FrameFile(Layout):
 def put(column: pd.Series, rows: Indices, values: Any) -> pd.Series:
     """Return a column with some values, in its precision if they are numbers."""
     numbers = _as_numbers(column)
-    if numbers is None or pd.api.types.is_bool_dtype(column.dtype):
-        column = column.copy()
-        column.iloc[rows] = values
-        return column
-    numbers = numbers.copy()
-    numbers[rows] = values
-    return pd.Series(numbers, column.index, column.dtype if column.dtype.kind == "f" else np.float64)
+    if numbers is not None and not pd.api.types.is_bool_dtype(column.dtype):
+        column = pd.Series(numbers, column.index, column.dtype if column.dtype.kind == "f" else np.float64)
+    column = column.copy()
+    column.iloc[rows] = values
+    return column
 
 
 def frame_bytes(frame: pd.DataFrame, ending: str) -> bytes:
