@@ -182,10 +182,9 @@ def test_the_name_of_the_output_says_its_kind(kind, to, tmp_path):
 @pytest.mark.parametrize(
     ("content", "options", "out", "message"),
     [
-        (KINDS[".csv"], {}, "f.npy", "no names of rows and columns; name it .npz or .csv"),
-        (KINDS[".csv"], {}, "f.xls", "this table is written as .csv, .txt, .dat, .tsv, .*"),
-        (CONTENT["sparse"], {}, "f.csv", "a sparse table is written as .npz or .mtx"),
-        (b"a,x,1\nb,y,\n", {"triples": True}, "f.npz", "triples are written as .csv or .tsv"),
+        (KINDS[".csv"], {}, "f.npy", "this table is written as .csv, .txt, .dat, .tsv, .xlsx, .parquet, .pq, .npz$"),
+        (CONTENT["sparse"], {}, "f.csv", "this table is written as .npz, .mtx$"),
+        (b"a,x,1\nb,y,\n", {"triples": True}, "f.npz", "this table is written as .csv, .txt, .dat, .tsv$"),
     ],
 )
 def test_other_names_are_refused(content, options, out, message, tmp_path):
@@ -234,7 +233,7 @@ def test_words_are_read_filled_and_converted(kind, to, tmp_path):
         expected = MIXED.drop(columns="age").dtypes
         pd.testing.assert_series_equal(pd.read_parquet(out).drop(columns="age").dtypes, expected)
     for other in ("f.npz", "f.npy"):
-        with pytest.raises(TableError, match="holds numbers only, and this table has words"):
+        with pytest.raises(TableError, match=r"this table is written as (?!.*\.np)"):
             writer(table, other, source)
 
 

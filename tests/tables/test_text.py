@@ -134,10 +134,10 @@ def test_a_quote_that_is_never_closed_is_named_soon():
     for line, size in ((30_001, 40_000), (4, 400)):
         broken = [*lines[: line - 1], '"' + lines[line - 1], *lines[line:size]]
         begin = time.process_time()
-        with pytest.raises(TableError, match=rf"line {line}: its quote is (never|not) closed"):
+        with pytest.raises(TableError, match=rf"line {line}: its quote is never closed"):
             grid("\n".join(broken))
         assert time.process_time() - begin < 5.0
-    with pytest.raises(TableError, match=r"line 3 has 4 cells, .* a quote in it is closed only in another line"):
+    with pytest.raises(TableError, match="line 3 has 4 cells"):
         grid('a,b\n1,2\n"3,4\n5,"6,7,8,9"\n1,2\n')
     assert grid('pipe,a\n5" wide,1\n6" wide,2\n').row_names == ['5" wide', '6" wide']
 
@@ -195,7 +195,7 @@ def test_gct(text):
         ("a,b\n1,1_000\n2,3\n4,5\n", "'1_000' is not a number"),
         *((f'a,b\n1,2\n3,4\n5,"{cell}"\n6,7\n', "is not a number") for cell in ("<x", "< ", "<1,0", "<inf", "<<1")),
         ("a,b\n1,inf\n2,3\n", "line 2, column 'b': the number is infinite"),
-        ("a;b\n1.234,5;2\n3,5;4\n", "'1.234,5' has a point, but other cells have decimal commas"),
+        ("a;b\n1.234,5;2\n3,5;4\n", "'1.234,5' is not a number"),  # points separate thousands
         ("a,b\n1,#DIV/0!\n2,3\n4,5\n", "'#DIV/0!' is not a number"),
         ("a,b\nr,1,2\ns,3,x4\nt,5,6\n", "row 's' \\(line 3\\), column 'b': 'x4'"),
     ],

@@ -99,8 +99,6 @@ def numbers_of(
         if options.is_missing(cell) or number(cell, decimal) is not None:
             continue
         between = limit(cell, decimal)
-        if between is None and decimal == "," and "." in cell:
-            raise TableError(f"{where(place)}: {cell!r} has a point, but other cells have decimal commas")
         if between is None:
             raise TableError(f"{where(place)}: {cell!r} is not a number (if it means missing, use --missing {cell!r})")
         limits[place] = between

@@ -51,10 +51,10 @@ BINARY: dict[bytes, Callable[[bytes, ReadOptions], Table]] = {
 """Readers of files that are not text, by the first bytes of these."""
 GZIP = b"\x1f\x8b"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
-ENDINGS = (".csv", ".tsv", ".npy", ".npz", ".mtx", ".xlsx", *PARQUET)
-"""Endings of files that any table can be written to."""
 LISTS = (".csv", ".tsv", ".xlsx", *PARQUET)
-"""Endings of files for a list of results."""
+"""Endings of files of numbers and words with names, for dense tables and lists of results."""
+ARRAYS = (".npz", ".npy", ".mtx")
+"""Endings of files of numbers."""
 
 
 def read_table(
@@ -165,31 +165,37 @@ def ending(path: str | os.PathLike[str]) -> str:
     return Path(os.fspath(path).removesuffix(".gz")).suffix.lower()
 
 
+def writable(table: Table) -> list[str]:
+    """Return the endings of files that a table can be written to, with its words and names."""
+    has_names = bool(table.row_names or table.column_names)
+    others: tuple[str, ...] = (*LISTS, *ARRAYS)
+    if table.asked is not None:
+        others = (".csv", ".tsv")
+    elif table.is_sparse:
+        others = (".npz",) if has_names else (".npz", ".mtx")
+    elif table.words:
+        others = LISTS
+    elif has_names:
+        others = (*LISTS, ".npz")
+    return list(dict.fromkeys([*table.layout.endings, *others]))
+
+
 def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[str]) -> Table:
     """Return a table whose `render` writes the kind of file that the name of the output asks for, if it says one."""
     wanted = ending(out)
     if not wanted or wanted in table.layout.endings or wanted == ending(source):  # not wanted: no ending, or "-"
         return table
-    if wanted not in ENDINGS:
-        known = dict.fromkeys([*table.layout.endings, *ENDINGS])
-        raise TableError(f"{out}: this table is written as {', '.join(known)}")
     if isinstance(table.layout, Part):
         return replace(table, layout=replace(table.layout, whole=writer(table.layout.whole, out, source)))
-    if wanted in (".csv", ".tsv") and isinstance(table.layout, TextFile):
+    if wanted not in writable(table):
+        raise TableError(f"{out}: this table is written as {', '.join(writable(table))}")
+    layout: Layout
+    if isinstance(table.layout, TextFile) and wanted in (".csv", ".tsv"):
         dialect, is_gct = table.layout.dialect, ".gct" in table.layout.endings
         sign = "\t" if wanted == ".tsv" else ";" if dialect.decimal == "," else ","
         dialect = replace(dialect, delimiter=sign, preamble="" if is_gct else dialect.preamble)
-        return replace(table, layout=replace(table.layout, dialect=dialect))
-    if table.asked is not None:
-        raise TableError(f"{out}: triples are written as .csv or .tsv")
-    if table.is_sparse and wanted not in (".npz", ".mtx"):
-        raise TableError(f"{out}: a sparse table is written as .npz or .mtx")
-    if table.words and wanted in (".npy", ".npz", ".mtx"):
-        raise TableError(f"{out}: such a file holds numbers only, and this table has words; name it .csv or .parquet")
-    if wanted in (".npy", ".mtx") and (table.row_names or table.column_names):
-        raise TableError(f"{out}: such a file has no names of rows and columns; name it .npz or .csv")
-    layout: Layout
-    if wanted in (".npy", ".npz", ".mtx"):
+        layout = replace(table.layout, dialect=dialect)
+    elif wanted in ARRAYS:
         layout = ArrayFile(f"{wanted} file", (wanted,), table.values, names=name_arrays(table))
     else:
         frame = table.frame().rename_axis(table.corner)

@@ -61,8 +61,7 @@ def grid_of(
         raise TableError(f"the header has {len(header)} cells, but line {rows[0][0]} has {width}")
     for line, cells in rows:
         if len(cells) != width:
-            hint = ": a quote in it is closed only in another line" if any("\n" in cell for cell in cells) else ""
-            raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {width}{hint}")
+            raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {width}")
     n_columns = width - skipped
     if n_columns == 0:
         raise TableError("there is a column of names and nothing beside it")

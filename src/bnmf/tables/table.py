@@ -157,11 +157,10 @@ class Table:
         coo = self.values.tocoo() if self.is_sparse else None
         rows, columns = np.indices(self.shape).reshape(2, -1) if coo is None else (coo.row, coo.col)
         stored = self.values.ravel() if coo is None else coo.data
-        low, high = (np.where(np.isfinite(side), side, np.nan) for side in self.limits.at(rows, columns))
+        low, high = self.limits.at(rows, columns)
         for given, side in ((lower, low), (upper, high)):
             for name, value in given.items():
-                at = self._in_column(name, columns) & np.isnan(stored) & np.isnan(side)
-                side[at] = value
+                side[self._in_column(name, columns) & np.isnan(stored) & ~np.isfinite(side)] = value
         for given, side, sign in ((capped, low, 1.0), (floored, high, -1.0)):
             for name, value in given.items():
                 cut = self._in_column(name, columns) & (sign * stored >= sign * value)
