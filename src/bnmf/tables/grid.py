@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,23 +45,15 @@ def grid_of(
 ) -> Table:
     """Return the table of records, which `again` returns too, with `n_meta` rows and columns before the numbers."""
     header = [cell.strip() for cell in rows[0][1]] if dialect.header else None
-    rows = rows[int(dialect.header) + n_meta[0] :]
-    width = next((len(cells) for _, cells in rows if not cells[0].startswith("#")), len(header or ()))
-
-    def is_comment(cells: list[str]) -> bool:
-        return cells[0].startswith("#") and not options.is_missing(cells[0]) and len(cells) != width
-
-    rows = [(line, cells) for line, cells in rows if not is_comment(cells)]
-    if not rows:
-        raise TableError("there is a header and nothing below it")
-    skipped = int(dialect.row_names) + n_meta[1]
+    rows = _without_comments(rows[int(dialect.header) + n_meta[0] :], header, options)
+    width, skipped = len(rows[0][1]), int(dialect.row_names) + n_meta[1]
+    n_columns = width - skipped
     lacks_corner = bool(header and skipped and len(header) == width - 1)
     if header is not None and len(header) != width and not lacks_corner:
         raise TableError(f"the header has {len(header)} cells, but line {rows[0][0]} has {width}")
     for line, cells in rows:
         if len(cells) != width:
             raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {width}")
-    n_columns = width - skipped
     if n_columns == 0:
         raise TableError("there is a column of names and nothing beside it")
     names = header and [name or f"column {at}" for at, name in enumerate(header[-n_columns:], start=1)]
@@ -84,19 +75,10 @@ def grid_of(
         values[:, at], of_column = numbers_of(cells, dialect.decimal, options, where)
         limits += [(row, at, *between) for row, between in of_column.items()]
     lines = [line for line, _ in rows]
-    decimal = ", decimal commas" if dialect.decimal == "," else ""
-    has_header = "a header" if header else "no header"
-    has_names = "row names" if dialect.row_names else "no row names"
-    layout = TextFile(
-        f"text with {dialect.delimiter_name}{decimal}, {has_header}, {has_names}",
-        dialect.endings,
-        dialect,
-        again,
-        lambda row, column: (lines[row], column + skipped),
-    )
+    description = f"text {dialect.description}, {'row names' if dialect.row_names else 'no row names'}"
     table = Table(
         values,
-        layout,
+        TextFile(description, dialect.endings, dialect, again, lambda row, column: (lines[row], column + skipped)),
         [cells[0].strip() for _, cells in rows] if dialect.row_names else None,
         names,
         notes=list(dialect.notes),
@@ -104,6 +86,19 @@ def grid_of(
         corner=header[0] or None if header and dialect.row_names and not lacks_corner else None,
     )
     return table.with_limits(*(np.array(part) for part in zip(*limits, strict=True))) if limits else table
+
+
+def _without_comments(rows: list[Record], header: list[str] | None, options: ReadOptions) -> list[Record]:
+    """Return the rows of a table: records that begin with # are rows too if they have as many cells as the others."""
+    width = next((len(cells) for _, cells in rows if not cells[0].startswith("#")), len(header or ()))
+    found = [
+        (line, cells)
+        for line, cells in rows
+        if not cells[0].startswith("#") or options.is_missing(cells[0]) or len(cells) == width
+    ]
+    if not found:
+        raise TableError("there is a header and nothing below it")
+    return found
 
 
 def _read_gct(text: str, options: ReadOptions) -> Table:
@@ -132,12 +127,12 @@ def read_triples(text: str, options: ReadOptions) -> Table:
     sample = list(islice(records(text, dialect), N_SAMPLE_RECORDS))
     if not sample:
         raise TableError("the file is empty")
-    first = sample[0][1]
-    if len(first) < 3:
-        raise TableError(f"triples need three columns (row, column, value), but the first line has {len(first)}")
+    first_record = sample[0][1]
+    if len(first_record) < 3:
+        raise TableError(f"triples need three columns (row, column, value), but the first line has {len(first_record)}")
     decimal, header = decimal_of(sample, dialect.delimiter), options.header
     if header is None:
-        header = not options.is_missing(first[2]) and is_text(first[2], decimal)
+        header = not options.is_missing(first_record[2]) and is_text(first_record[2], decimal)
     dialect = replace(dialect, decimal=decimal, header=header)
     places: tuple[dict[str, int], dict[str, int]] = ({}, {})
     entries, lines, cells = (array("q"), array("q")), array("q"), []
@@ -153,16 +148,23 @@ def read_triples(text: str, options: ReadOptions) -> Table:
         raise TableError("there is a header and nothing below it")
     rows, columns = (np.array(side, np.int64) for side in entries)
     row_names, column_names = (list(known) for known in places)
-    _refuse_repeated(rows, columns, row_names, column_names, lines)
+    again = np.flatnonzero(pd.DataFrame({"row": rows, "column": columns}).duplicated())
+    if len(again):
+        row, column = rows[again[0]], columns[again[0]]
+        first = np.flatnonzero((rows == row) & (columns == column))[0]
+        raise TableError(
+            f"row {row_names[row]!r}, column {column_names[column]!r} has values in lines {lines[first]} and "
+            f"{lines[again[0]]}: keep one of them"
+        )
     values, limits = numbers_of(cells, decimal, options, lambda at: f"line {lines[at]}")
-    missing, is_limit = np.isnan(values), np.zeros(len(values), bool)
-    is_limit[list(limits)] = True
+    missing, limited = np.isnan(values), np.array(list(limits), np.intp)
     # A pair without a value is stored only where pairs that are not listed are zeros.
-    stored = ~missing | is_limit if unstored == "missing" else np.ones(len(values), bool)
+    stored = ~missing if unstored == "missing" else np.ones(len(values), bool)
+    stored[limited] = True
     asked = rows[missing], columns[missing]
     line_of = {(rows[at], columns[at]): lines[at] for at in np.flatnonzero(missing).tolist()}
     layout = TextFile(
-        f"triples (row, column, value) with {dialect.delimiter_name}, {'a header' if header else 'no header'}",
+        f"triples (row, column, value) {dialect.description}",
         dialect.endings,
         dialect,
         lambda: records(text, dialect),
@@ -170,20 +172,7 @@ def read_triples(text: str, options: ReadOptions) -> Table:
     )
     shape = len(row_names), len(column_names)
     matrix = sp.coo_array((values[stored], (rows[stored], columns[stored])), shape=shape).tocsr()
-    notes = ["columns after the third are ignored"] if len(first) > 3 else []
+    notes = ["columns after the third are ignored"] if len(first_record) > 3 else []
     table = Table(matrix, layout, row_names, column_names, unstored, asked=asked, notes=notes)
     low, high = np.array(list(limits.values())).reshape(-1, 2).T
-    return table.with_limits(rows[is_limit], columns[is_limit], low, high)
-
-
-def _refuse_repeated(rows: Any, columns: Any, row_names: list[str], column_names: list[str], lines: Any) -> None:
-    """Raise an error if a pair of row and column occurs twice."""
-    flat = rows * len(column_names) + columns
-    order = np.argsort(flat, kind="stable")
-    again = np.flatnonzero(np.diff(flat[order]) == 0)
-    if len(again):
-        before, after = order[again[0]], order[again[0] + 1]
-        raise TableError(
-            f"row {row_names[rows[after]]!r}, column {column_names[columns[after]]!r} has values in lines "
-            f"{lines[before]} and {lines[after]}: keep one of them"
-        )
+    return table.with_limits(rows[limited], columns[limited], low, high)

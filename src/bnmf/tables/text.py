@@ -47,9 +47,11 @@ class Dialect:
     """How names were told from data, where that could be wrong."""
 
     @property
-    def delimiter_name(self) -> str:
-        """The delimiter in a word."""
-        return NAMES.get(self.delimiter, repr(self.delimiter))
+    def description(self) -> str:
+        """The delimiter, the decimal sign and the header in words."""
+        decimal = ", decimal commas" if self.decimal == "," else ""
+        header = "a header" if self.header else "no header"
+        return f"with {NAMES.get(self.delimiter, repr(self.delimiter))}{decimal}, {header}"
 
     @property
     def endings(self) -> tuple[str, ...]:
