@@ -54,8 +54,14 @@ ERRORS = {
     "impute plants.csv -o f.csv --capped b=1000": (1, "--capped 1000: no entry of column 'b' is that large"),
     "impute words.csv -o f.csv --kind wrong=whole": (2, "there is no column 'wrong'"),
     "impute words.csv -o f.csv --kind age": (2, "--kind is COLUMN=KIND"),
-    "impute words.csv -o f.csv --kind age=0..x": (2, "--kind takes bounds as numbers"),
-    "impute words.csv -o f.csv --kind age=yes": (2, "--kind is number, nonnegative, whole, ordered, binary, cat"),
+    "impute words.csv -o f.csv --kind age=0..x": (
+        2,
+        "bounds such as 0..100, or categories such as low<mid<high, got 'age=0..x'",
+    ),
+    "impute words.csv -o f.csv --kind age=yes": (
+        2,
+        "--kind is COLUMN=KIND, and KIND is number, nonnegative, whole, ord",
+    ),
     "impute words.csv -o f.csv --kind size=ordered": (2, "column 'size' holds words: it is categorical, binary, or"),
     "impute words.csv -o f.csv --kind age=whole --triples": (2, "--kind does not go with --triples"),
     "impute words.csv -o f.csv --kind age=whole --fit nowhere": (2, "--kind does not go with --fit"),

@@ -153,18 +153,18 @@ def kinds_of(given: Sequence[str]) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for text in given:
-        column, sign, kind = text.rpartition("=")
+        column, _, kind = text.rpartition("=")
         low, dots, high = kind.partition("..")
-        if not (sign and column and kind):
-            raise WrongUse(f"--kind is COLUMN=KIND, such as age=whole, got {text!r}")
         try:
-            found[column] = kind.split("<") if "<" in kind else (float(low), float(high)) if dots else kind
+            parsed: Any = kind.split("<") if "<" in kind else (float(low), float(high)) if dots else kind
         except ValueError:
-            raise WrongUse(f"--kind takes bounds as numbers, such as share=0..100, got {text!r}") from None
-        if isinstance(found[column], str) and kind not in KINDS:
+            parsed = ""
+        if not column or (isinstance(parsed, str) and parsed not in KINDS):
             raise WrongUse(
-                f"--kind is {', '.join(KINDS)}, bounds such as 0..100, or categories such as low<mid<high, got {text!r}"
+                f"--kind is COLUMN=KIND, and KIND is {', '.join(KINDS)}, bounds such as 0..100, or categories such as "
+                f"low<mid<high, got {text!r}"
             )
+        found[column] = parsed
     return found
 
 
