@@ -19,11 +19,11 @@ from hypothesis.extra import numpy as hnp
 
 from bnmf.tables import TableError, arrays, read_table
 from bnmf.tables.arrays import read_market, read_npy, read_npz, table_bytes
-from bnmf.tables.cells import ReadOptions
 from bnmf.tables.files import writer
 from bnmf.tables.frames import read_parquet, read_workbook
 from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills
+from bnmf.tables.text import ReadOptions
 from bnmf.utils.files import content_of, npz_bytes
 
 nan = math.nan

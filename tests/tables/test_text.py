@@ -6,11 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from bnmf.tables.cells import ReadOptions, written
 from bnmf.tables.frames import grid_bytes
 from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills, TableError
-from bnmf.tables.text import Dialect, decoded, judged, recognise, records
+from bnmf.tables.text import Dialect, ReadOptions, decoded, judged, recognise, records, written
 
 nan = math.nan
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bnmf.tables.arrays import read_npz, table_bytes
-from bnmf.tables.cells import ReadOptions
 from bnmf.tables.grid import read_triples
 from bnmf.tables.table import Fills, TableError
+from bnmf.tables.text import ReadOptions
 
 TEXT = "user,film,stars,time\nann,Up,4.0,11\nben,Up,,12\nann,Heat,NA,13\nben,Jaws,2,14\n"
 

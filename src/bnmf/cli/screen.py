@@ -142,8 +142,8 @@ def facts_of(table: Table) -> list[str]:
     """Return the contents of a table in a few lines."""
     import numpy as np
 
-    from bnmf.tables.cells import number
     from bnmf.tables.table import repeated
+    from bnmf.tables.text import number
 
     n_rows, n_columns = table.shape
     of_rows, of_columns = table.counts()

@@ -14,8 +14,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from bnmf.data.containers import refuse_padding
-from bnmf.tables.cells import ReadOptions
 from bnmf.tables.table import Fills, Layout, Table, TableError
+from bnmf.tables.text import ReadOptions
 from bnmf.utils import memory
 from bnmf.utils.files import content_of, npz_bytes
 from bnmf.utils.text import size

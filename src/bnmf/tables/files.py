@@ -25,11 +25,10 @@ from bnmf.tables.arrays import (
     read_npy,
     read_npz,
 )
-from bnmf.tables.cells import ReadOptions, rounded, written
 from bnmf.tables.frames import PARQUET, FrameFile, frame_bytes, read_parquet, read_workbook
 from bnmf.tables.grid import read_grid, read_triples
 from bnmf.tables.table import Layout, Part, Table, TableError
-from bnmf.tables.text import TextFile, decoded
+from bnmf.tables.text import ReadOptions, TextFile, decoded, rounded, written
 from bnmf.utils.files import write_bytes
 
 

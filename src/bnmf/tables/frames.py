@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from bnmf.tables.arrays import check_size, library, table_of
-from bnmf.tables.cells import ReadOptions, rounded, written
 from bnmf.tables.grid import grid_of
 from bnmf.tables.table import Fills, Layout, Table, TableError
-from bnmf.tables.text import Dialect, Record, TextFile, judge_words, judged
+from bnmf.tables.text import Dialect, ReadOptions, Record, TextFile, judge_words, judged, rounded, written
 from bnmf.utils.files import content_of
 from bnmf.utils.typing import Array, Floats, Indices
 

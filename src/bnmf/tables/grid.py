@@ -11,17 +11,20 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from bnmf.tables.cells import ReadOptions, is_mostly_text, is_text, numbers_of
 from bnmf.tables.table import Table, TableError
 from bnmf.tables.text import (
     BYTE_ORDER_MARK,
     N_SAMPLE_RECORDS,
     Dialect,
+    ReadOptions,
     Record,
     TextFile,
     decimal_of,
+    is_mostly_text,
+    is_text,
     judged,
     line_end_of,
+    numbers_of,
     recognise,
     records,
 )
