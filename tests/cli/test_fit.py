@@ -111,12 +111,6 @@ def test_a_fit_is_not_replaced_and_not_resumed_with_other_settings_or_data(progr
     assert before == {path: path.stat().st_mtime_ns for path in out.iterdir()}
 
 
-def test_data_from_a_pipe(program, table, tmp_path):
-    result = program("fit", "-", "--out", tmp_path / "out", *SHORT, input=table.read_bytes())
-    assert "standard input: text with commas" in result.stdout
-    assert posterior_in(tmp_path / "out").row_names[0] == "p0"
-
-
 # --- real processes
 
 PROGRAM = """
