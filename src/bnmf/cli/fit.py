@@ -85,6 +85,7 @@ def fit(
         if ignored:
             option = ignored[0].replace("_", "-")
             raise WrongUse(f"--{option} is for a table in a file, and cannot be combined with --scheduler")
+    chosen: dict[str, Any] = {}
     if resume:
         settings = _changed(context, directory, given)
         screen.say(f"Resuming the fit of {settings['data']} in {out}.")
@@ -92,29 +93,33 @@ def fit(
         raise WrongUse("name the table to fit: bnmf fit DATA --out DIR (only --resume needs none)")
     else:
         directory.check_unused()
-        settings = {"bnmf": __version__, "data": str(data), "unstored": None, **given}
+        if reading.triples and scheduler is None:
+            chosen = {name: value for name, value in options.RATINGS.items() if _is_default(context, name)}
+        settings = {"bnmf": __version__, "data": str(data), "unstored": None, **given, **chosen}
     model = _model(settings, directory, jobs)  # which raises errors before the table is read
     if scheduler is not None:
         settings |= {"scheduler": scheduler} | ({} if resume else {"triples": reading.triples})
         posterior = _fit_parts(model, settings, directory, screen, how)
     else:
-        table = directory.table() if resume else reading.table(data)  # type: ignore[arg-type]
-        if resume and data is not None and not _same(reading.table(data), table):
-            raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
-        screen.describe(table, out / "data.npz" if resume else settings["data"])
         if resume:
+            table = directory.table()
+            if data is not None and not _same(reading.table(data), table):
+                raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
+            screen.describe(table, out / "data.npz")
             directory.write_settings(settings)
         else:
-            settings |= _for_triples(context, screen) if reading.triples else {}
-            settings["unstored"] = table.unstored
-            model = _model(settings, directory, jobs)
+            table = reading.table(Path(settings["data"]))
+            screen.describe(table, settings["data"])
+            if chosen:
+                words = " ".join(f"--{name} {value}" for name, value in chosen.items())
+                screen.say(f"  Settings for triples, where you did not give others: {words}")
             check_values(table, settings["data"], negative=model.takes_negative)
             if model.offset in ("min", "mean") and table.has_implicit_zeros:
                 raise ValueError(
                     f"--offset {model.offset} would store every zero of a sparse table: leave it out, or use "
                     "--unstored missing"
                 )
-            directory.begin(table, settings)
+            directory.begin(table, settings | {"unstored": table.unstored})
         with _resumable(how):
             posterior = screen.fitted(table.fit, model)
     with _resumable(how):
@@ -139,15 +144,6 @@ def _resumable(how: str) -> Iterator[None]:
         raise Interrupted(f"Interrupted. {kept}") from None
     except (ClusterLost, TimeoutError) as error:
         raise ValueError(f"{error}. {kept}") from None
-
-
-def _for_triples(context: typer.Context, screen: Screen) -> dict[str, Any]:
-    """Return the settings for triples that the user did not choose."""
-    settings = {name: value for name, value in options.RATINGS.items() if _is_default(context, name)}
-    if settings:
-        words = " ".join(f"--{name} {value}" for name, value in settings.items())
-        screen.say(f"  Settings for triples, where you did not give others: {words}")
-    return settings
 
 
 def _model(settings: dict[str, Any], directory: FitDirectory, jobs: int | None) -> BayesianNMF:
