@@ -179,6 +179,7 @@ def test_gct(text):
         ("<!DOCTYPE html>\n<p>Not found, sorry</p>\n", "this is HTML, XML or JSON, not a table"),
         ('[{"a": 1, "b": 2}, {"a": 3}]', "this is HTML, XML or JSON, not a table"),
         ("a,b\n", "a header and nothing below it"),
+        ("#1.2\n2\t3\n", "there is nothing below line 2"),
         ("a,b\n1,2\n3,oops\n4,5\n", r"line 3, column 'b': 'oops' is not a number \(if it means missing"),
         ("n,a,b\nx,1,2\ny,3,4\nz,5,6o\n", "row 'z' \\(line 4\\), column 'b': '6o' is not a number"),
         ("1,2\n3,oops\n5,6\n", "line 2, column 2: 'oops'"),

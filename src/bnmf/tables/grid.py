@@ -23,7 +23,6 @@ from bnmf.tables.text import (
     is_mostly_text,
     is_text,
     judged,
-    line_end_of,
     numbers_of,
     recognise,
     records,
@@ -57,7 +56,7 @@ def grid_of(
     for line, cells in rows:
         if len(cells) != width:
             raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {width}")
-    if n_columns == 0:
+    if n_columns < 1:
         raise TableError("there is a column of names and nothing beside it")
     names = header and [name or f"column {at}" for at, name in enumerate(header[-n_columns:], start=1)]
     labels = names or [str(at) for at in range(1, n_columns + 1)]
@@ -112,8 +111,11 @@ def _read_gct(text: str, options: ReadOptions) -> Table:
         n_rows, n_columns, n_row_meta, n_column_meta = counts if "#1.3" in version else (*counts[:2], 1, 0)
     except ValueError:
         raise TableError(f"line 2 of a GCT file holds its numbers of rows and columns, not {sizes.strip()!r}") from None
-    dialect = Dialect("\t", ".", True, True, line_end_of(text), f"{version}\n{sizes}\n")
+    dialect = recognise(text, replace(options, delimiter="\t"))
+    dialect = replace(dialect, header=True, row_names=True, preamble=f"{version}\n{sizes}\n")
     rows = list(records(text, dialect))
+    if not rows:
+        raise TableError("there is nothing below line 2")
     again, n_meta = lambda: records(text, dialect), (n_column_meta, n_row_meta)
     table = grid_of(rows, dialect, replace(options, words=None), again, n_meta)
     if table.shape != (n_rows, n_columns):

@@ -223,11 +223,6 @@ def decoded(content: bytes) -> str:
         ) from None
 
 
-def line_end_of(text: str) -> str:
-    """Return the line ending of a text."""
-    return "\r\n" if "\r\n" in text else "\n"
-
-
 def records(text: str, dialect: Dialect) -> Iterator[Record]:
     """Yield line number and cells of each record after the preamble."""
     # Blank lines between cells of a single column are missing entries; others are skipped.
@@ -280,7 +275,7 @@ def recognise(text: str, options: ReadOptions) -> Dialect:
         consistency = {sign: _consistency(body, sign) for sign in DELIMITERS}
         best = max(DELIMITERS, key=consistency.__getitem__)  # the first of equals
         delimiter = best if consistency[best] else ","
-    return Dialect(delimiter, line_end=line_end_of(text), preamble=preamble)
+    return Dialect(delimiter, line_end="\r\n" if "\r\n" in text else "\n", preamble=preamble)
 
 
 def _consistency(body: str, delimiter: str) -> float:
