@@ -147,6 +147,8 @@ def test_comments_are_skipped_and_written_back():
     assert (table.row_names, table.column_names) == (["x", "#y"], ["a", "b"])
     assert table.notes == ["lines that begin with # are comments"]
     assert table.render(Fills(*table.to_fill(), np.array([0.5]))).decode() == text.replace("x,1,", "x,1,0.5")
+    np.testing.assert_array_equal(grid("name,0\n# one more\n1,5\n").values, [[1, 5]])
+    assert grid("c0,c1\n# one\nu,3,0\n,4,1\nu,5,2\n", words=[]).row_names == ["u", "", "u"]  # which the header lacks
     with pytest.raises(TableError, match="line 4, column 'b': 'oops'"):
         grid("# one\na,b\n1,2\n3,oops\n4,5\n")
     for text in ("#N/A,1\n2,3\n5,6\n", "#NA,1\n2,3\n5,6\n", "2,3\n#N/A,1\n5,6\n"):
@@ -179,7 +181,7 @@ def test_gct(text):
         ("<!DOCTYPE html>\n<p>Not found, sorry</p>\n", "this is HTML, XML or JSON, not a table"),
         ('[{"a": 1, "b": 2}, {"a": 3}]', "this is HTML, XML or JSON, not a table"),
         ("a,b\n", "a header and nothing below it"),
-        ("#1.2\n2\t3\n", "there is nothing below line 2"),
+        ("#1.2\n2\t3\n", "the file is empty"),
         ("a,b\n1,2\n3,oops\n4,5\n", r"line 3, column 'b': 'oops' is not a number \(if it means missing"),
         ("n,a,b\nx,1,2\ny,3,4\nz,5,6o\n", "row 'z' \\(line 4\\), column 'b': '6o' is not a number"),
         ("1,2\n3,oops\n5,6\n", "line 2, column 2: 'oops'"),

@@ -14,7 +14,16 @@ import pandas as pd
 from bnmf.tables.arrays import check_size, library, table_of
 from bnmf.tables.grid import grid_of
 from bnmf.tables.table import Fills, Layout, Table, TableError
-from bnmf.tables.text import Dialect, ReadOptions, Record, TextFile, judge_words, judged, rounded, written
+from bnmf.tables.text import (
+    Dialect,
+    ReadOptions,
+    Record,
+    TextFile,
+    judge_words,
+    judged,
+    rounded,
+    written,
+)
 from bnmf.utils.files import content_of
 from bnmf.utils.typing import Array, Floats, Indices
 

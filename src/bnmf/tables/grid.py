@@ -26,6 +26,7 @@ from bnmf.tables.text import (
     numbers_of,
     recognise,
     records,
+    without_comments,
 )
 
 
@@ -34,7 +35,7 @@ def read_grid(text: str, options: ReadOptions) -> Table:
     if text.removeprefix(BYTE_ORDER_MARK).startswith(("#1.2", "#1.3")):
         return _read_gct(text, options)
     dialect = recognise(text, options)
-    rows = list(records(text, dialect))
+    rows = without_comments(records(text, dialect), options)
     return grid_of(rows, judged(rows, dialect, options), options, lambda: records(text, dialect))
 
 
@@ -47,7 +48,9 @@ def grid_of(
 ) -> Table:
     """Return the table of records, which `again` returns too, with `n_meta` rows and columns before the numbers."""
     header = [cell.strip() for cell in rows[0][1]] if dialect.header else None
-    rows = _without_comments(rows[int(dialect.header) + n_meta[0] :], header, options)
+    rows = rows[int(dialect.header) + n_meta[0] :]
+    if not rows:
+        raise TableError("there is a header and nothing below it")
     width, skipped = len(rows[0][1]), int(dialect.row_names) + n_meta[1]
     n_columns = width - skipped
     lacks_corner = bool(header and skipped and len(header) == width - 1)
@@ -90,19 +93,6 @@ def grid_of(
     return table.with_limits(*(np.array(part) for part in zip(*limits, strict=True))) if limits else table
 
 
-def _without_comments(rows: list[Record], header: list[str] | None, options: ReadOptions) -> list[Record]:
-    """Return the rows of a table: records that begin with # are rows too if they have as many cells as the others."""
-    width = next((len(cells) for _, cells in rows if not cells[0].startswith("#")), len(header or ()))
-    found = [
-        (line, cells)
-        for line, cells in rows
-        if not cells[0].startswith("#") or options.is_missing(cells[0]) or len(cells) == width
-    ]
-    if not found:
-        raise TableError("there is a header and nothing below it")
-    return found
-
-
 def _read_gct(text: str, options: ReadOptions) -> Table:
     """Read a GCT file: version, sizes, header, and rows with a name, descriptions and numbers between tabs."""
     version, sizes = (*text.split("\n", 2), "")[:2]
@@ -113,9 +103,7 @@ def _read_gct(text: str, options: ReadOptions) -> Table:
         raise TableError(f"line 2 of a GCT file holds its numbers of rows and columns, not {sizes.strip()!r}") from None
     dialect = recognise(text, replace(options, delimiter="\t"))
     dialect = replace(dialect, header=True, row_names=True, preamble=f"{version}\n{sizes}\n")
-    rows = list(records(text, dialect))
-    if not rows:
-        raise TableError("there is nothing below line 2")
+    rows = without_comments(records(text, dialect), options)
     again, n_meta = lambda: records(text, dialect), (n_column_meta, n_row_meta)
     table = grid_of(rows, dialect, replace(options, words=None), again, n_meta)
     if table.shape != (n_rows, n_columns):

@@ -258,6 +258,21 @@ def records(text: str, dialect: Dialect) -> Iterator[Record]:
                 blank = []
 
 
+def without_comments(found: Iterable[Record], options: ReadOptions) -> list[Record]:
+    """Return records, of which those that begin with # are rows only if they have as many cells as most others."""
+    rows = list(found)
+    widths = Counter(len(cells) for _, cells in rows if not cells[0].startswith("#"))
+    ((width, _),) = widths.most_common(1) or [(0, 0)]
+    kept = [
+        (line, cells)
+        for line, cells in rows
+        if not cells[0].startswith("#") or options.is_missing(cells[0]) or len(cells) == width
+    ]
+    if not kept:
+        raise TableError("the file is empty")
+    return kept
+
+
 # --- what is recognised
 
 
@@ -283,7 +298,8 @@ def _consistency(body: str, delimiter: str) -> float:
     widths = []
     with contextlib.suppress(TableError):  # of a torn record; reading all of them will say where
         for _, cells in islice(records(body, Dialect(delimiter)), N_SAMPLE_RECORDS):
-            widths.append(len(cells) if all(cell.count('"') % 2 == 0 for cell in cells) else 0)
+            if not cells[0].startswith("#"):
+                widths.append(len(cells) if all(cell.count('"') % 2 == 0 for cell in cells) else 0)
     if not widths:
         return 0.0
     ((width, _),) = Counter(widths[1:] or widths).most_common(1)
@@ -302,8 +318,6 @@ def decimal_of(rows: Sequence[Record], delimiter: str) -> str:
 
 def judged(rows: list[Record], dialect: Dialect, options: ReadOptions) -> Dialect:
     """Return a dialect with the decimal sign, and whether the first record and the first column are names."""
-    if not rows:
-        raise TableError("the file is empty")
     sample = [cells for _, cells in rows[:N_SAMPLE_RECORDS]]
     decimal = decimal_of(rows[:N_SAMPLE_RECORDS], dialect.delimiter)
     first, others = sample[0], sample[1:]
@@ -354,15 +368,17 @@ def _judge_first_column(
         what = "holds identifiers"
     if what is None or len(cells) <= 3:
         return False, []
-    where = "the first column" if name is None else f"column {name!r}"
+    where = f"column {name!r}" if name else "the first column"
     what = what.replace("counts", "counts the rows")
     return True, [f"{where} {what}, and is taken as row names: --no-row-names takes it as data"]
 
 
 def judge_words(cells: list[str], name: str | None, options: ReadOptions) -> tuple[bool, list[str]]:
     """Return whether a first column of words holds names, rather than few that recur, or gaps, and why it does not."""
-    if options.words is None or name in options.words:
-        return options.words is None, []
+    if options.words is None or name == "":  # below a header without a name for it
+        return True, []
+    if name in options.words:
+        return False, []
     given = [cell for cell in cells if cell]
     if name is not None and len(set(given)) <= min(MAX_RECURRING, len(given) // 2):
         why = f"words recur in column {name!r}"
