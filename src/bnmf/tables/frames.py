@@ -69,6 +69,7 @@ def frame_bytes(frame: pd.DataFrame, ending: str) -> bytes:
     }
     if ending == ".xlsx":
         library("openpyxl", "Excel workbooks", "xlsx")
+        frame = frame.map(lambda cell: BOOLEANS.get(cell, cell))
         return content_of(frame.to_excel, engine="openpyxl", **names)
     sign = "\t" if ending == ".tsv" else ","
     text: str = frame.to_csv(sep=sign, float_format=_exact, lineterminator="\n", **names)
