@@ -13,8 +13,6 @@ from bnmf.checking import TableCheck
 from bnmf.plots import plot_predictions
 from bnmf.plots.look import INK, SOFT, legend, tidy
 from bnmf.posterior import Posterior
-from bnmf.tables.arrays import numpy_array
-from bnmf.tables.table import Table
 from bnmf.utils.files import replacing
 from bnmf.utils.typing import Bools
 
@@ -43,10 +41,9 @@ def hidden(complete: pd.DataFrame) -> Bools:
     return np.random.default_rng(0).random(complete.shape) < HIDDEN_FRACTION
 
 
-def seen(complete: pd.DataFrame) -> Table:
-    """Return a table as the model sees it, with names."""
-    values = complete.mask(hidden(complete)).to_numpy()
-    return Table(values, numpy_array(values), [*map(str, complete.index)], [*complete.columns])
+def seen(complete: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as the model sees it."""
+    return complete.mask(hidden(complete))
 
 
 def recognised(posterior: Posterior) -> float:

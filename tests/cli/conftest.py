@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bnmf import cli, report
-from bnmf.cli import impute, sampling
+from bnmf.cli.screen import Screen
 
 
 class Program:
@@ -51,11 +51,8 @@ def reports(monkeypatch):
 def short(monkeypatch):
     """Shorten the fits of `bnmf impute` to a few draws, and return the settings."""
     settings = {"n_chains": 2, "burn_in": 30, "n_draws": 40, "max_time": None, "calibrate": False}
-    fitted = sampling.fitted_by
-    for module in (sampling, impute):
-        monkeypatch.setattr(
-            module, "fitted_by", lambda fit, model, *more: fitted(fit, model.set_params(**settings), *more)
-        )
+    fitted = Screen.fitted
+    monkeypatch.setattr(Screen, "fitted", lambda self, fit, model: fitted(self, fit, model.set_params(**settings)))
     return settings
 
 

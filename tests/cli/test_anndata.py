@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from bnmf import BayesianNMF, fit_anndata
 from bnmf.tables import TableError, read_table
-from bnmf.tables.h5ad import with_elements
+from bnmf.tables.arrays import with_elements
 
 FEW = {"n_components": 2, "n_chains": 1, "burn_in": 20, "n_draws": 20, "random_state": 0, "calibrate": False}
 CELLS, GENES = [f"cell {i}" for i in range(8)], ["a", "b", "c", "d", "e"]

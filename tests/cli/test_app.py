@@ -35,13 +35,6 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.strip().endswith("[]")
 
 
-def test_python_m_runs_the_same_program():
-    arguments = ["fit", "--help"]
-    done = subprocess.run([sys.executable, "-m", "bnmf", *arguments], capture_output=True, text=True, check=True)
-    expected = runner.invoke(cli.app, arguments, prog_name="python -m bnmf").stdout
-    assert done.stdout.split() == expected.split()
-
-
 @pytest.mark.parametrize("command", COMMANDS[:-1])
 def test_help_of_each_command_has_an_example_that_parses(command):
     shown = runner.invoke(cli.app, [command, "--help"], prog_name="bnmf").stdout

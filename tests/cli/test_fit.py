@@ -59,24 +59,6 @@ def test_results_are_those_of_the_estimator_with_names(program, reports, table, 
     assert "\x1b" not in result.output
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        ("n,[red]a,:cat:,é\n[bold]x,1,2,3\n:smile:,3,4,5\n", (), "([bold]x, :smile:) x 3 columns ([red]a, :cat:, é)"),
-        ("a,b,c\n1,2,3\n", ("-k", "auto"), "1 row without names"),
-        ("a\n1\n2\n3\n", ("-k", "auto"), "1 column"),
-        ("n,a,b\nx,1,\ny,2,\nz,,\n", ("-k", "auto"), "2 entries observed"),
-        ("a,b\n" + "0,3\n2,0\n1,1\n" * 4, (), "33% of them are zero. Zeros are data: if they mean missing, use --mis"),
-        ("a,b\n" + "0,3\n2,0\n1,1\n" * 4, ("--missing", "0"), "16 entries observed, 8 missing"),
-    ],
-)
-def test_tables_of_any_form_are_described(program, tmp_path, text, options, words):
-    (tmp_path / "x.csv").write_text(text)
-    result = program("fit", tmp_path / "x.csv", "--out", tmp_path / "out", *SHORT, *options)
-    assert words in result.stdout
-    assert ("Zeros are data" in result.stdout) == ("Zeros are data" in words)
-
-
 def test_sparse_files_say_what_unstored_entries_are(program, tmp_path):
     path, out = tmp_path / "sparse.npz", tmp_path / "missing"
     sp.save_npz(path, sp.random_array((30, 20), density=0.2, rng=0, format="csr"))
@@ -127,12 +109,6 @@ def test_a_fit_is_not_replaced_and_not_resumed_with_other_settings_or_data(progr
     program.fails(setting, "fit", "--resume", "--out", out, "--burn-in", "9")
     program.fails("holds the fit of other data than", "fit", other, "--resume", "--out", out)
     assert before == {path: path.stat().st_mtime_ns for path in out.iterdir()}
-
-
-def test_data_from_a_pipe(program, table, tmp_path):
-    result = program("fit", "-", "--out", tmp_path / "out", *SHORT, input=table.read_bytes())
-    assert "standard input: text with commas" in result.stdout
-    assert posterior_in(tmp_path / "out").row_names[0] == "p0"
 
 
 # --- real processes

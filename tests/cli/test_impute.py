@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from bnmf import BayesianNMF, NMFImputer, Posterior
-from bnmf.cli import impute
+from bnmf.cli.screen import Screen
 from bnmf.imputer import ANY_TABLE
 from bnmf.posterior import predictions
 from bnmf.tables import read_table
@@ -72,16 +72,6 @@ def test_new_rows_are_filled_by_a_fit(program, reports, table, small, tmp_path):
     program.fails("is an input, which would be replaced", "impute", new, "--fit", fit, "-o", fit / "W.csv")
 
 
-def test_negative_numbers_and_other_units(program, short, small, tmp_path):
-    shifted = small * [1, 1000, 1e-3, 1, 1] - [5, 0, 0, 1e3, 0]
-    np.save(tmp_path / "x.npy", shifted)
-    program("impute", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
-    filled, seen = np.load(tmp_path / "y.npy"), ~np.isnan(small)
-    np.testing.assert_array_equal(filled[seen], shifted[seen])
-    back = (filled * [1, 1e-3, 1000, 1, 1] + [5, 0, 0, 1e3, 0])[~seen]
-    np.testing.assert_allclose(back, imputed(small, short)[~seen], rtol=0.2, atol=0.4)
-
-
 RATINGS = "".join(f"u{i},f{j},{(i * j) % 5 + 1}\n" for i in range(10) for j in range(6) if (i, j) != (0, 0))
 COMMENTS = "".join(f"x{i},{i},{'recheck' if i == 3 else ''},{i % 4}%\n" for i in range(12))
 FORMS = {  # a table, with @ before what is filled, and what is said
@@ -101,6 +91,10 @@ FORMS = {  # a table, with @ before what is filled, and what is said
     "escape sequences and formulas in names": (
         "a\x1b[31m,=1+2,-5,c\n1,2,3,4\n2,3,4,5\n3,4,@,6\n",
         [r"(a\x1b[31m, =1+2, -5, ...)", "1 column name, such as '=1+2', may be run as a formula by a spreadsheet."],
+    ),
+    "names that recur": (
+        "id,a,a\nx,1,2\ny,@,3\nz,3,4\n",
+        ["Note: column names that occur more than once: a."],
     ),
     "words that need a look": (
         f"id,a,comment,share\n{COMMENTS}y,@,,1%\n",
@@ -129,7 +123,8 @@ def test_tables_of_any_form(program, short, tmp_path, form):
 
 def test_findings_name_columns(program, short, table, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(impute, "judge_predictions", lambda posterior, *rest: seen.append(posterior))
+    fitted = Screen.fitted
+    monkeypatch.setattr(Screen, "fitted", lambda *given: seen.append(fitted(*given)) or seen[-1])
     program("impute", table, "-o", tmp_path / "y.csv")
     assert seen[0].column_names.tolist() == ["a", "b", "c", "d", "e"]
     rows = [f"u{i},film {j},{min(1 + i * j % 7, 5)}" for i in range(30) for j in range(4)]

@@ -20,9 +20,9 @@ def test_choice_of_select_rank(program, table, small):
     assert "4/4 fits" in result.stderr
 
 
-def test_negative_numbers_with_an_offset(program, small, tmp_path):
+def test_negative_numbers_with_an_offset_and_limits(program, small, tmp_path):
     np.save(tmp_path / "x.npy", small - 1)
-    result = program("rank", tmp_path / "x.npy", "--ks", "2", *SHORT, "--offset", "min")
+    result = program("rank", tmp_path / "x.npy", "--ks", "2", *SHORT, "--offset", "min", "--capped", "3=0.5")
     assert "K = 2 is the only number of components that was tried" in result.stdout
 
 

@@ -51,22 +51,14 @@ def command(program):
     return lambda out, *more, **code: program("reproduce", *more, "--out", out, "--quick", "--jobs", "1", **code)
 
 
-def headings(out):
-    """The headings of the page, which must be the same in both formats."""
-    page, text = ((out / name).read_text(encoding="utf-8") for name in ("index.html", "README.md"))
-    found = re.findall("<h2 .*?>(.*?)</h2>", page)
-    assert found == re.findall("^## (.*)$", text, flags=re.MULTILINE)
-    return found
-
-
 def test_one_experiment_alone(command, small_run, tmp_path):
     result = command(tmp_path, "noise", "--seed", "3")
     assert re.search(r"^\d+ fits, 0 of them already finished$", result.stderr, flags=re.MULTILINE)
     assert result.stdout == f"Results: {tmp_path / 'index.html'}\n"
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert headings(tmp_path) == ["Data", "Noise", "Settings"]
-    assert "made B" not in page
-    assert "| seed | 3 |" in (tmp_path / "README.md").read_text(encoding="utf-8")
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert re.findall("^## (.*)$", text, flags=re.MULTILINE) == ["Data", "Noise", "Settings"]
+    assert "made B" not in text
+    assert "| seed | 3 |" in text
     assert (tmp_path / "figures" / "noise.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "figures" / "noise.pdf").read_bytes().startswith(b"%PDF")
 
@@ -87,7 +79,6 @@ def test_an_interrupted_run_can_be_continued(command, small_run, tmp_path, monke
     assert f"Interrupted. 7 of 14 fits are done and kept in {tmp_path / 'fits'}." in result.stderr
     assert "Run the same command again to continue." in result.stderr
     assert result.stdout == ""
-
     again = []
     monkeypatch.setattr(fits, "run_fit", lambda fit, X: again.append(fit) or original(fit, X))
     result = command(tmp_path, "convergence")
@@ -95,16 +86,9 @@ def test_an_interrupted_run_can_be_continued(command, small_run, tmp_path, monke
     assert not set(again) & set(ran)
     assert "14 fits, 7 of them already finished" in result.stderr
     assert "14/14 fits, 0 s left" in result.stderr
-    # No number of this experiment is printed in the paper.
-    assert headings(tmp_path) == ["Data", "Convergence", "Settings"]
-
-    again.clear()
-    result = command(tmp_path, "factors")
-    assert "30 fits, 14 of them already finished" in result.stderr
-    assert {fit.start for fit in again} == {"exponential", "small", "gee", "columns"}
-    assert headings(tmp_path) == ["Agreement", "Data", "Factors", "Scale of W", "Settings"]
-    # One repeat is not graded.
-    assert not set("✓✗?") & set(re.sub("(?s).*?## Factors", "", (tmp_path / "README.md").read_text(encoding="utf-8")))
+    again.clear()  # another experiment shares them
+    assert "30 fits, 14 of them already finished" in command(tmp_path, "factors").stderr
+    assert len(again) == 16
 
 
 @pytest.mark.parametrize(

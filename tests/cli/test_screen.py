@@ -11,6 +11,7 @@ from bnmf import cli
 from bnmf.cli.screen import Screen, as_options
 from bnmf.posterior import notes, verdict
 from bnmf.posterior.verdict import Finding, Verdict
+from bnmf.tables import read_table
 
 # A fit of the command line keeps its draws.
 FOR_PYTHON_ONLY = ("fit with keep_draws=True",)
@@ -60,3 +61,25 @@ def test_as_options(text, shown):
 def test_names_in_the_data_stay_as_they_are(capsys):
     Screen().judge(Verdict((Finding("fit", "poor", "column 'a=b' is far off", 'try offset="learned"'),)))
     assert capsys.readouterr().out == "Column 'a=b' is far off. Try --offset learned.\n"
+
+
+ZEROS = "a,b\n" + "0,3\n2,0\n1,1\n" * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("n,[red]a,:cat:,é\n[bold]x,1,2,3\n:smile:,3,4,5\n", {}, "([bold]x, :smile:) x 3 columns ([red]a, :cat:, é)"),
+        ("a,b,c\n1,2,3\n", {}, "1 row without names"),
+        ("n,a,b\nx,1,\ny,2,\nz,,\n", {}, "2 entries observed"),
+        (ZEROS, {}, "33% of them are zero. Zeros are data: if they mean missing, use --missing 0."),
+        (ZEROS, {"missing": ["0"]}, "16 entries observed, 8 missing"),
+        ("a,b\n1,\n2,\n", {"words": ["b"]}, "1 column of words: b"),  # without any
+    ],
+)
+def test_tables_of_any_form_are_described(capsys, tmp_path, text, options, words):
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    Screen().describe(read_table(tmp_path / "x.csv", **options), "x.csv")
+    shown = capsys.readouterr().out
+    assert words in shown
+    assert ("Zeros are data" in shown) == ("Zeros are data" in words)

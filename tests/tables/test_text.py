@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from bnmf.tables.cells import ReadOptions, grid_bytes, written
+from bnmf.tables.frames import grid_bytes
 from bnmf.tables.grid import read_grid
 from bnmf.tables.table import Fills, TableError
-from bnmf.tables.text import Dialect, decoded, recognise, records
+from bnmf.tables.text import Dialect, ReadOptions, decoded, judged, recognise, records, written
 
 nan = math.nan
 
@@ -48,6 +48,7 @@ def grid(text, *missing, **options):
 )
 def test_dialect_is_recognised(text, delimiter, decimal, header, row_names):
     found = recognise(text, ReadOptions())
+    found = judged(list(records(text, found)), found, ReadOptions())
     assert (found.delimiter, found.decimal, found.header, found.row_names) == (delimiter, decimal, header, row_names)
 
 
@@ -77,45 +78,53 @@ def test_markers_are_words_or_any_way_to_write_a_number():
     assert "text with ':', decimal commas" in table.layout.description
 
 
+COUNTED = "id,a\n1,5\n2,5\n3,6\n4,6\n"
+NUMBERED = "Sample_ID,a\n1001,5\n1007,5\n1003,6\n1004,6\n"
+LATE = "id,a\n" + "".join(f"{row},{row % 7}\n" for row in range(250)) + "7,7\n"
+SEX = "sex,age\nm,31\nf,4\nm,5\nf,6\n"
+GENES = "gene,a\n" + "".join(f"g{row % 101},{row % 7}\n" for row in range(202))
+
+
 @pytest.mark.parametrize(
-    ("text", "names", "note"),
+    ("text", "options", "row_names", "column_names", "note"),
     [
-        ("country,1990,1991\nFrance,2,3\nSpain,4,5\n", ["1990", "1991"], "holds years"),
-        ("1990,1995,2000\n1,2,5\n3,4,6\n", ["1990", "1995", "2000"], "holds years"),
-        ("plant;0;1;2\na;1,5;2;7\nb;3;4;6\n", ["0", "1", "2"], "only counts"),
+        (
+            "place,1990,1991\nFr,2,3\nEs,4,5\n",
+            {},
+            "Fr Es",
+            "1990 1991",
+            "the first line holds years, and is taken as c",
+        ),
+        ("1990,1995,2000\n1,2,5\n3,4,6\n", {}, None, "1990 1995 2000", "the first line holds years, and is"),
+        ("p;0;1;2\na;1,5;2;7\nb;3;4;6\n", {}, "a b", "0 1 2", "the first line only counts, and is"),
+        ("place,1990,1991\nFr,2,3\nEs,4,5\n", {"header": False}, "place Fr Es", None, None),
+        ("9,2\n1,2\n3,4\n", {}, None, None, "the first line is all numbers, and is taken as data: --header takes it"),
+        (COUNTED, {}, "1 2 3 4", "a", "column 'id' only counts the rows, and is taken as row names: --no-row-names"),
+        (COUNTED, {"row_names": False}, None, "id a", None),
+        ("1990,5\n1991,5\n1995,6\n1999,6\n", {}, "1990 1991 1995 1999", None, "the first column holds years, and is"),
+        ("a,b\n1,5\n2,5\n3,6\n", {}, None, "a b", None),  # so few may count by chance
+        (NUMBERED, {}, "1001 1007 1003 1004", "a", "column 'Sample_ID' holds identifiers, and is taken as row names"),
+        (NUMBERED.replace("Sample_ID", "valid"), {}, None, "valid a", None),
+        (NUMBERED + "1001,7\n", {}, None, "Sample_ID a", None),
+        (LATE, {}, None, "id a", None),  # it does not count to the end
+        (SEX, {}, "m f m f", "age", None),
+        (
+            SEX,
+            {"words": []},
+            None,
+            "sex age",
+            "words recur in column 'sex', so it is data: --row-names takes it as names",
+        ),
+        ("id,age\nu,31\nv,4\n", {"words": ["id"]}, None, "id age", None),
+        (GENES, {"words": []}, " ".join(f"g{row % 101}" for row in range(202)), "a", None),  # so many are names
     ],
 )
-def test_years_and_numbers_of_columns_are_a_header(text, names, note):
-    table = grid(text)
-    assert table.column_names == names
-    assert table.shape[0] == 2
-    assert f"the first line {note}, and is taken as column names: --no-header takes it as data" in table.notes
-    table = grid(text, header=False)
-    assert table.shape[0] == 3
-    assert table.notes == []
-    assert "--header" in grid("9,2\n1,2\n3,4\n").notes[0]
-
-
-def test_a_column_that_counts_rows_has_their_names():
-    ids = "id,a\n1,5\n2,5\n3,6\n4,6\n"
-    table = grid(ids)
-    assert (table.row_names, table.column_names) == (["1", "2", "3", "4"], ["a"])
-    (note,) = table.notes
-    assert note == "column 'id' only counts the rows, and is taken as row names: --no-row-names takes it as data"
-    table = grid(ids, row_names=False)
-    assert (table.row_names, table.column_names, table.notes) == (None, ["id", "a"], [])
-    table = grid("1990,5\n1991,5\n1995,6\n1999,6\n")
-    assert table.row_names == ["1990", "1991", "1995", "1999"]
-    assert "the first column holds years, and is taken as row names" in table.notes[-1]
-    assert grid("a,b\n1,5\n2,5\n3,6\n").row_names is None  # so few may count by chance
-    numbers = "Sample_ID,a\n1001,5\n1007,5\n1003,6\n1004,6\n"
-    assert grid(numbers).row_names == ["1001", "1007", "1003", "1004"]
-    assert "column 'Sample_ID' holds identifiers, and is taken as row names" in grid(numbers).notes[0]
-    assert grid(numbers.replace("Sample_ID", "valid")).row_names is None
-    assert grid(numbers + "1001,7\n").row_names is None
-    later = "id,a\n" + "".join(f"{row},{row % 7}\n" for row in range(250)) + "7,7\n"
-    assert grid(later).row_names is None  # it does not count to the end
-    assert grid(later).shape == (251, 2)
+def test_names_are_told_from_data(text, options, row_names, column_names, note):
+    table = grid(text, **options)
+    assert table.row_names == (row_names and row_names.split())
+    assert table.column_names == (column_names and column_names.split())
+    assert table.shape[0] == text.count("\n") - (column_names is not None)
+    assert any(found.startswith(note) for found in table.notes) if note else table.notes == []
 
 
 def test_a_quote_that_is_never_closed_is_named_soon():
@@ -124,10 +133,10 @@ def test_a_quote_that_is_never_closed_is_named_soon():
     for line, size in ((30_001, 40_000), (4, 400)):
         broken = [*lines[: line - 1], '"' + lines[line - 1], *lines[line:size]]
         begin = time.process_time()
-        with pytest.raises(TableError, match=rf"line {line}: its quote is (never|not) closed"):
+        with pytest.raises(TableError, match=rf"line {line}: its quote is never closed"):
             grid("\n".join(broken))
         assert time.process_time() - begin < 5.0
-    with pytest.raises(TableError, match=r"line 3 has 4 cells, .* a quote in it is closed only in another line"):
+    with pytest.raises(TableError, match="line 3 has 4 cells"):
         grid('a,b\n1,2\n"3,4\n5,"6,7,8,9"\n1,2\n')
     assert grid('pipe,a\n5" wide,1\n6" wide,2\n').row_names == ['5" wide', '6" wide']
 
@@ -138,10 +147,10 @@ def test_comments_are_skipped_and_written_back():
     assert (table.row_names, table.column_names) == (["x", "#y"], ["a", "b"])
     assert table.notes == ["lines that begin with # are comments"]
     assert table.render(Fills(*table.to_fill(), np.array([0.5]))).decode() == text.replace("x,1,", "x,1,0.5")
+    np.testing.assert_array_equal(grid("name,0\n# one more\n1,5\n").values, [[1, 5]])
+    assert grid("c0,c1\n# one\nu,3,0\n,4,1\nu,5,2\n", words=[]).row_names == ["u", "", "u"]  # which the header lacks
     with pytest.raises(TableError, match="line 4, column 'b': 'oops'"):
         grid("# one\na,b\n1,2\n3,oops\n4,5\n")
-    assert grid("# a b c\n1 2 3\n4 5 9\n").column_names == ["a", "b", "c"]  # as np.savetxt writes it
-    assert "column names are taken from the comment" in grid("# a b c\n1 2 3\n4 5 9\n").notes[0]
     for text in ("#N/A,1\n2,3\n5,6\n", "#NA,1\n2,3\n5,6\n", "2,3\n#N/A,1\n5,6\n"):
         assert np.isnan(grid(text).values).sum() == 1
         assert grid(text).shape == (3, 2)
@@ -172,19 +181,23 @@ def test_gct(text):
         ("<!DOCTYPE html>\n<p>Not found, sorry</p>\n", "this is HTML, XML or JSON, not a table"),
         ('[{"a": 1, "b": 2}, {"a": 3}]', "this is HTML, XML or JSON, not a table"),
         ("a,b\n", "a header and nothing below it"),
+        ("#1.2\n2\t3\n", "the file is empty"),
         ("a,b\n1,2\n3,oops\n4,5\n", r"line 3, column 'b': 'oops' is not a number \(if it means missing"),
         ("n,a,b\nx,1,2\ny,3,4\nz,5,6o\n", "row 'z' \\(line 4\\), column 'b': '6o' is not a number"),
         ("1,2\n3,oops\n5,6\n", "line 2, column 2: 'oops'"),
         ("a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the lines above it have 2"),
         ("a,b,c,d\n1,2\n3,4\n", "the header has 4 cells, but line 2 has 2"),
-        ("i,a kind,a\n1,red,2\n2,blue,3\n", "'a kind' holds text, such as 'red': leave it out with --ignore 'a kind'"),
+        (
+            "i,a kind,a\n1,red,2\n2,blue,3\n",
+            "'a kind' holds text, such as 'red': leave it out with --ignore 'a kind'",
+        ),
         ("i,p,q,a\n1,red,x,2\n2,blue,y,3\n", "columns 'p', 'q' hold text, such as 'red': .*--ignore p --ignore q, or"),
-        ("i,p,a\n1,2024-01-31,2\n2,2024-02-01,3\n", "column 'p' holds dates, such as '2024-01-31'"),
-        ("n,a,b\nx,1,5%\ny,2,6%\n", "column 'b' holds text, such as '5%': .* no signs of units or thousands"),
+        ("i,p,a\n1,2024-01-31,2\n2,2024-02-01,3\n", "column 'p' holds text, such as '2024-01-31'"),
+        ("n,a,b\nx,1,5%\ny,2,6%\n", "column 'b' holds text, such as '5%'"),
         ("a,b\n1,1_000\n2,3\n4,5\n", "'1_000' is not a number"),
         *((f'a,b\n1,2\n3,4\n5,"{cell}"\n6,7\n', "is not a number") for cell in ("<x", "< ", "<1,0", "<inf", "<<1")),
         ("a,b\n1,inf\n2,3\n", "line 2, column 'b': the number is infinite"),
-        ("a;b\n1.234,5;2\n3,5;4\n", "'1.234,5' has a point, but other cells have decimal commas"),
+        ("a;b\n1.234,5;2\n3,5;4\n", "'1.234,5' is not a number"),  # points separate thousands
         ("a,b\n1,#DIV/0!\n2,3\n4,5\n", "'#DIV/0!' is not a number"),
         ("a,b\nr,1,2\ns,3,x4\nt,5,6\n", "row 's' \\(line 3\\), column 'b': 'x4'"),
     ],
@@ -208,19 +221,11 @@ def test_columns_of_words():
     assert [part.tolist() for part in table.counts()] == [[4, 2, 3, 2], [3, 2, 3, 3]]
     filled = table.render(Fills(np.array([2, 1]), np.array([0, 1]), np.array(["f", 35.5], object))).decode()
     assert filled == text.replace("?,40", "f,40").replace("f,,", "f,35.5,")
-    assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n", words=[]).row_names is None  # values that recur are no names
-    assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n", words=[]).notes == [
-        "words recur in column 'sex', so it is data: --row-names takes it as names"
-    ]
-    assert grid("sex,age\nm,31\nf,4\nm,5\nf,6\n").row_names == ["m", "f", "m", "f"]
-    assert grid("id,age\nu,31\nv,4\n", words=["id"]).column_names == ["id", "age"]
-    genes = "gene,a\n" + "".join(f"g{row % 101},{row % 7}\n" for row in range(202))
-    assert grid(genes, words=[]).row_names[:2] == ["g0", "g1"]  # so many are names
     with pytest.raises(TableError, match=r"line 6.*, column 'age': 'oops' is not a number"):
         grid(text + "f,oops,1,\n", "?", words=[])
 
 
-@pytest.mark.parametrize("cell", ["{}0%", "${}0", "{}0 mg", "{}_000"])
+@pytest.mark.parametrize("cell", ["{}0%", "{}_000"])
 def test_names_of_rows_have_no_gaps(cell):
     cells = [cell.format(at) for at in range(1, 9)]
     lines = [f"{'' if at == 2 else cell},{at}\n" for at, cell in enumerate(cells)]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bnmf.tables.arrays import read_npz, table_bytes
-from bnmf.tables.cells import ReadOptions
+from bnmf.tables.grid import read_triples
 from bnmf.tables.table import Fills, TableError
-from bnmf.tables.triples import read_triples
+from bnmf.tables.text import ReadOptions
 
 TEXT = "user,film,stars,time\nann,Up,4.0,11\nben,Up,,12\nann,Heat,NA,13\nben,Jaws,2,14\n"
 
@@ -69,10 +69,10 @@ def test_limits():
     [
         ("a,b\n1,2\n", "triples need three columns"),
         ("u,i,r\n", "a header and nothing below it"),
-        ("u,i,r\na,x,1\nb,x,good\n", "line 3: the value 'good' is not a number"),
+        ("u,i,r\na,x,1\nb,x,good\n", "line 3: 'good' is not a number"),
         ("u,i,r\na,x,1\n,x,2\n", "line 3 does not name a row and a column"),
         ("u,i,r\na,x,1\nb,x,2\na,x,3\n", "row 'a', column 'x' has values in lines 2 and 4"),
-        ("u,i,r\na,x,1\nb,x,inf\n", "line 3: the value is infinite"),
+        ("u,i,r\na,x,1\nb,x,inf\n", "line 3: the number is infinite"),
     ],
 )
 def test_errors_say_where(text, message):

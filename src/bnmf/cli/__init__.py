@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bnmf.cli import check, demo, fit, impute, rank, report, reproduce, transform
+from bnmf.cli import check, demo, fit, impute, rank, reproduce, transform
 
 # Plain help, because the boxes of rich take longer to import than everything else.
 app = typer.Typer(
@@ -51,6 +51,6 @@ app.command("fit", short_help="Factorise a table: predictions, components, and a
 app.command("impute", short_help="Fill the missing entries of a table.")(impute.impute)
 app.command("check", short_help="Check whether bnmf is the right tool for a table.")(check.check)
 app.command("transform", short_help="Weights of new rows in the components of a fit.")(transform.transform)
-app.command("report", short_help="Write the report of a fit again.")(report.report)
+app.command("report", short_help="Write the report of a fit again.")(fit.report)
 app.command("rank", short_help="Choose the number of components.")(rank.rank)
 app.command("reproduce", short_help="Reproduce the experiments of the paper.")(reproduce.reproduce)

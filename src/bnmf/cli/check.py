@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from bnmf.cli import options
 from bnmf.cli.outcome import WrongUse, command
-from bnmf.cli.sampling import check_values
-from bnmf.cli.screen import Screen, as_options
+from bnmf.cli.screen import Screen, as_options, check_values
 
 if TYPE_CHECKING:
     from bnmf.checking import TableCheck
-    from bnmf.tables import Table
 
-# Columns with the largest error that --by-column shows, and as many with the lowest coverage.
-N_WORST = 5
+# Columns that --by-column shows.
+N_WORST = 10
 NAME_WIDTH = 40
 
 
@@ -26,11 +21,9 @@ NAME_WIDTH = 40
 def check(
     data: options.Data,
     by_column: Annotated[
-        bool, typer.Option("--by-column", help="Show the columns that bnmf predicts worst, too.", show_default=False)
+        bool, options.option("Show the columns that bnmf predicts worst, too.", None, "--by-column")
     ] = False,
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, max=10, metavar="N", help="How often a tenth is hidden.")
-    ] = 3,
+    repeats: Annotated[int, options.option("How often a tenth is hidden.", "N", min=1, max=10)] = 3,
     *,
     reading: options.Reading,
     components: options.Components = "auto",
@@ -58,7 +51,14 @@ def check(
     screen.describe(table, data)
     check_values(table, data, negative=True)
     model = BayesianNMF(n_components=components, **ANY_TABLE, n_draws="auto", max_time=max_time, n_jobs=jobs or -1)
-    X, limits = _dense(table, data)
+    if table.has_implicit_zeros:
+        raise WrongUse(
+            f"{data} is sparse, and bnmf check is for dense tables: if what is not stored is missing, use --unstored "
+            "missing"
+        )
+    table = table.dense()
+    X, limits = table.frame(), {"lower": table.lower, "upper": table.upper}
+    X = X if table.column_names else X.add_prefix("column ")
     found = check_table(X, estimator=model, **limits, n_repeats=repeats, random_state=seed, progress=True)
     _show(found, screen)
     if by_column:
@@ -67,26 +67,6 @@ def check(
     screen.explain(" ".join(finding.text for finding in findings), style="bold")
     for note in found.notes:
         screen.explain(f"Note: {note}.")
-
-
-def _dense(table: Table, source: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the numbers with the names of their columns, and limits, if entries that are not stored are missing."""
-    import pandas as pd
-
-    from bnmf.data.containers import as_dense
-    from bnmf.utils import memory
-
-    if table.has_implicit_zeros:
-        raise WrongUse(
-            f"{source} is sparse, and bnmf check is for dense tables: if what is not stored is missing, use --unstored "
-            "missing"
-        )
-    if table.is_sparse:
-        n_rows, n_columns = table.shape
-        memory.require(8 * n_rows * n_columns, f"a dense table of {n_rows:,} x {n_columns:,}", "check a part of it")
-        table = replace(table, values=as_dense(table.values, table.unstored))
-    names = table.column_names or [f"column {label}" for label in table.column_labels]
-    return pd.DataFrame(table.values, columns=names), {"lower": table.lower, "upper": table.upper}
 
 
 def _show(found: TableCheck, screen: Screen) -> None:
@@ -103,17 +83,14 @@ def _show(found: TableCheck, screen: Screen) -> None:
 
 
 def _show_columns(found: TableCheck, screen: Screen) -> None:
-    """Show the columns with the largest errors and those with the lowest coverage, by error."""
+    """Show the columns with the largest errors."""
     import numpy as np
 
     from bnmf.utils.text import labels, shortened
 
     counts, error, coverage = found.by_column.to_numpy(float).T
     hidden = np.flatnonzero(counts)
-    chosen = hidden[np.argsort(-error[hidden], kind="stable")]
-    if len(chosen) > 2 * N_WORST:
-        lowest = chosen[np.argsort(coverage[chosen], kind="stable")][:N_WORST]
-        chosen = chosen[np.isin(chosen, [*chosen[:N_WORST], *lowest])]
+    chosen = hidden[np.argsort(-error[hidden], kind="stable")][:N_WORST]
     names = labels(found.by_column.index, chosen, "column")
     heading = "columns that bnmf predicts worst" if len(chosen) < len(hidden) else "bnmf by column"
     rows = [

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from bnmf.cli.outcome import command
-from bnmf.cli.sampling import fitted
 from bnmf.cli.screen import Screen
 
 
@@ -56,18 +55,18 @@ def demo(
     shown = tables["breast cancer"]
     screen.say("\nThe hidden entries of breast cancer with their intervals, for the picture:")
     picture, report = out / "demo.png", out / "report.html"
-    posterior = fitted(BayesianNMF(**settings), demonstration.seen(shown), screen)
+    posterior = screen.fitted(lambda model: model.fit(demonstration.seen(shown)), BayesianNMF(**settings))
     demonstration.draw(checks, shown, posterior, picture)
     table = demonstration.seen(demonstration.cultivars())
     screen.say("\nThe wines as sums of three nonnegative components, for the report:")
     options: Any = {"n_components": 3, "offset": "min", "noise": "column", "n_draws": 400}
     options |= {"random_state": 0, "n_jobs": -1}
-    posterior = fitted(BayesianNMF(**options), table, screen)
+    posterior = screen.fitted(lambda model: model.fit(table), BayesianNMF(**options))
     screen.judge(posterior.verdict)
     screen.explain(
         f"The largest component of a wine tells its cultivar, which the fit has not seen, for "
         f"{demonstration.recognised(posterior):.0%} of the wines."
     )
     title = "Wines, a fifth of the entries hidden"
-    write_report(posterior, report, table.observed(), title=title, settings=options)
+    write_report(posterior, report, table, title=title, settings=options)
     screen.say(f"Open {picture} and {report}", style="bold")

@@ -40,8 +40,7 @@ class FitDirectory:
 
     def begin(self, table: Table, settings: dict[str, Any]) -> None:
         """Create the directory with the data and the settings of a fit, the settings last."""
-        from bnmf.tables.arrays import table_bytes
-        from bnmf.tables.h5ad import AnnDataFile
+        from bnmf.tables.arrays import AnnDataFile, table_bytes
         from bnmf.utils.files import write_bytes
 
         self.path.mkdir(parents=True, exist_ok=True)
@@ -65,10 +64,10 @@ class FitDirectory:
             settings = json.loads((self.path / "settings.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             raise WrongUse(f"{self.path} holds no fit: there is no settings.json") from None
-        except ValueError as error:
-            raise ValueError(f"{self.path / 'settings.json'} is damaged ({error})") from None
+        except ValueError:
+            settings = None
         if not isinstance(settings, dict) or "data" not in settings:
-            raise WrongUse(f"{self.path} holds no fit: its settings.json is not one of bnmf")
+            raise WrongUse(f"{self.path} holds no fit: its settings.json is damaged, or not one of bnmf")
         return settings
 
     def table(self) -> Table:
@@ -90,7 +89,7 @@ class FitDirectory:
 
     def finish(self, posterior: Posterior) -> None:
         """Write the posterior, the factors with names, and the report."""
-        from bnmf.tables.cells import grid_bytes
+        from bnmf.tables.frames import grid_bytes
         from bnmf.utils.files import write_bytes
 
         posterior.save(self.path / "posterior.npz")
@@ -100,7 +99,7 @@ class FitDirectory:
         write_bytes(self.path / "Z.csv", grid_bytes(Z, names, names_of(posterior.column_names, Z.shape[1])))
         if (self.path / ANNDATA).exists():
             from bnmf.annotated import results
-            from bnmf.tables.h5ad import with_elements
+            from bnmf.tables.arrays import with_elements
 
             content = with_elements((self.path / ANNDATA).read_bytes(), results(posterior))
             write_bytes(self.path / ANNDATA, content)

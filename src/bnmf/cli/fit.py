@@ -1,8 +1,10 @@
-"""``bnmf fit``: sample the posterior of a table and keep everything in a directory."""
+"""``bnmf fit``: sample the posterior of a table and keep everything in a directory; ``bnmf report``: its report."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +14,13 @@ from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Interrupted, WrongUse, command
-from bnmf.cli.sampling import check_values, fitted, fitted_by, judge, longer
-from bnmf.cli.screen import Screen
+from bnmf.cli.screen import Screen, check_values, longer
 
 if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
 
-KEPT = "What was drawn is kept; resume with:"
 FIXED = ("components", "prior", "noise", "scale", "offset", "burn_in", "seed")
 """Settings that a fit keeps when it is resumed."""
 CHANGEABLE = ("chains", "draws", "max_time")
@@ -30,7 +30,7 @@ CHANGEABLE = ("chains", "draws", "max_time")
 @command
 def fit(
     context: typer.Context,
-    out: Annotated[Path, options.option("--out", "Directory for the results.", "DIR")],
+    out: Annotated[Path, options.option("Directory for the results.", "DIR")],
     data: Annotated[
         Path | None,
         typer.Argument(metavar="DATA", help="The table; - for standard input. Not needed with --resume."),
@@ -51,12 +51,11 @@ def fit(
     scheduler: Annotated[
         str | None,
         options.option(
-            "--scheduler",
             "Fit on a Dask cluster; DATA is then a directory of Parquet parts that all workers see.",
             "ADDRESS",
         ),
     ] = None,
-    resume: Annotated[bool, options.option("--resume", "Resume the fit in DIR, or take more draws.")] = False,
+    resume: Annotated[bool, options.option("Resume the fit in DIR, or take more draws.", None, "--resume")] = False,
 ) -> None:
     """Factorise a table: predictions, components, and a report.
 
@@ -86,6 +85,7 @@ def fit(
         if ignored:
             option = ignored[0].replace("_", "-")
             raise WrongUse(f"--{option} is for a table in a file, and cannot be combined with --scheduler")
+    chosen: dict[str, Any] = {}
     if resume:
         settings = _changed(context, directory, given)
         screen.say(f"Resuming the fit of {settings['data']} in {out}.")
@@ -93,49 +93,57 @@ def fit(
         raise WrongUse("name the table to fit: bnmf fit DATA --out DIR (only --resume needs none)")
     else:
         directory.check_unused()
-        settings = {"bnmf": __version__, "data": str(data), "unstored": None, **given}
+        if reading.triples and scheduler is None:
+            chosen = {name: value for name, value in options.RATINGS.items() if _is_default(context, name)}
+        settings = {"bnmf": __version__, "data": str(data), "unstored": None, **given, **chosen}
     model = _model(settings, directory, jobs)  # which raises errors before the table is read
     if scheduler is not None:
         settings |= {"scheduler": scheduler} | ({} if resume else {"triples": reading.triples})
         posterior = _fit_parts(model, settings, directory, screen, how)
     else:
-        table = directory.table() if resume else reading.table(data)  # type: ignore[arg-type]
-        if resume and data is not None and not _same(reading.table(data), table):
-            raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
-        screen.describe(table, out / "data.npz" if resume else settings["data"])
         if resume:
+            table = directory.table()
+            if data is not None and not _same(reading.table(data), table):
+                raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
+            screen.describe(table, out / "data.npz")
             directory.write_settings(settings)
         else:
-            settings |= _for_triples(context, screen) if reading.triples else {}
-            settings["unstored"] = table.unstored
-            model = _model(settings, directory, jobs)
+            table = reading.table(Path(settings["data"]))
+            screen.describe(table, settings["data"])
+            if chosen:
+                words = " ".join(f"--{name} {value}" for name, value in chosen.items())
+                screen.say(f"  Settings for triples, where you did not give others: {words}")
             check_values(table, settings["data"], negative=model.takes_negative)
             if model.offset in ("min", "mean") and table.has_implicit_zeros:
                 raise ValueError(
                     f"--offset {model.offset} would store every zero of a sparse table: leave it out, or use "
                     "--unstored missing"
                 )
-            directory.begin(table, settings)
-        posterior = fitted(model, table, screen, f"{KEPT} {how}")
-    try:
+            directory.begin(table, settings | {"unstored": table.unstored})
+        with _resumable(how):
+            posterior = screen.fitted(table.fit, model)
+    with _resumable(how):
         more = longer(settings["max_time"]) if settings["draws"] == "auto" else "--draws auto"
-        judge(posterior, screen, f"Take more draws with: {how} {more}")
+        screen.judge(posterior.verdict, f"Take more draws with: {how} {more}")
         directory.finish(posterior)
         if scheduler is None:
             screen.say(f"Report to open: {directory.report(posterior)}", style="bold")
-    except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted. {KEPT} {how}") from None
     files = "W.csv, Z.csv, posterior.npz, " + ("data.npz, settings.json" if scheduler is None else "settings.json")
     screen.say(f"{'Also in' if scheduler is None else 'In'} {directory.path}: {files}")
 
 
-def _for_triples(context: typer.Context, screen: Screen) -> dict[str, Any]:
-    """Return the settings for triples that the user did not choose."""
-    settings = {name: value for name, value in options.RATINGS.items() if _is_default(context, name)}
-    if settings:
-        words = " ".join(f"--{name} {value}" for name, value in settings.items())
-        screen.say(f"  Settings for triples, where you did not give others: {words}")
-    return settings
+@contextmanager
+def _resumable(how: str) -> Iterator[None]:
+    """Say how to resume a fit that is interrupted, by Ctrl-C or by a cluster that is lost, or runs out of time."""
+    from bnmf.distributed import ClusterLost
+
+    kept = f"What was drawn is kept; resume with: {how}"
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted. {kept}") from None
+    except (ClusterLost, TimeoutError) as error:
+        raise ValueError(f"{error}. {kept}") from None
 
 
 def _model(settings: dict[str, Any], directory: FitDirectory, jobs: int | None) -> BayesianNMF:
@@ -186,7 +194,7 @@ def _fit_parts(
     model: BayesianNMF, settings: dict[str, Any], directory: FitDirectory, screen: Screen, how: str
 ) -> Posterior:
     """Return the posterior of a directory of Parquet parts, which are not copied, on a Dask cluster."""
-    from bnmf.distributed import ClusterLost, read_blocks, read_triples
+    from bnmf.distributed import read_blocks, read_triples
     from bnmf.distributed.cluster import connected
 
     parts = Path(settings["data"])
@@ -200,7 +208,24 @@ def _fit_parts(
         screen.say(f"Connected to {settings['scheduler']}: {n_threads} threads.")
         X = read_triples(parts) if settings["triples"] else read_blocks(parts)
         model.set_params(unstored=settings["unstored"])
-        try:
-            return fitted_by(lambda model: model.fit(X), model, screen, f"{KEPT} {how}")
-        except ClusterLost as error:
-            raise ValueError(f"{error}. {KEPT} {how}") from None
+        with _resumable(how):
+            return screen.fitted(lambda model: model.fit(X), model)
+
+
+@command
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of bnmf fit.")],
+) -> None:
+    """Write the report of a fit: DIR/report.html.
+
+    bnmf fit writes it too; this command writes it again from the posterior and the data in DIR.
+
+    \b
+    Example:
+      bnmf report ratings
+    """
+    screen, results = Screen(), FitDirectory(directory)
+    posterior = results.posterior()
+    screen.say(f"{posterior.shape[0]:,} rows x {posterior.shape[1]:,} columns, K = {posterior.n_components}")
+    screen.judge(posterior.verdict)
+    screen.say(f"Report to open: {results.report(posterior)}", style="bold")

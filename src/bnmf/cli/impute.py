@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
-from bnmf.cli.outcome import WrongUse, command, refuse_inputs
-from bnmf.cli.sampling import check_values, fitted, fitted_by, judge_predictions
-from bnmf.cli.screen import Screen
+from bnmf.cli.outcome import WrongUse, check_outputs, command
+from bnmf.cli.screen import Screen, check_values
 from bnmf.cli.transform import rows_of_fit
 from bnmf.utils.text import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bnmf.estimator import BayesianNMF
     from bnmf.posterior import Posterior
     from bnmf.tables import Table
@@ -26,37 +24,30 @@ if TYPE_CHECKING:
 
 # The probability of the intervals that --cells lists.
 CELLS_INTERVAL = 0.9
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}( .*)?")
 
 
 @command
 def impute(
     data: options.Data,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The filled table; - for standard output.")],
+    out: Annotated[Path, options.option("The filled table; - for standard output.", "FILE", "-o", "--out")],
     fit: Annotated[
-        Path | None, options.option("--fit", "Fill rows by a fit that bnmf fit made, in place of a new fit.", "DIR")
+        Path | None, options.option("Fill rows by a fit that bnmf fit made, in place of a new fit.", "DIR")
     ] = None,
     interval: Annotated[
         float | None,
-        options.option("--interval", "Also write FILE.lower and FILE.upper: intervals of probability P.", "P"),
+        options.option("Also write FILE.lower and FILE.upper: intervals of probability P.", "P"),
     ] = None,
     cells: Annotated[
         Path | None,
-        options.option("--cells", "Also list what was filled: row, column, value, and interval (of 0.9 or P).", "FILE"),
+        options.option("Also list what was filled: row, column, value, and interval (of 0.9 or P).", "FILE"),
     ] = None,
     imputations: Annotated[
-        int,
-        typer.Option(
-            "--imputations",
-            min=0,
-            metavar="N",
-            help="Also write FILE.1 to FILE.N: draws in place of means.",
-            show_default=False,
-        ),
+        int, options.option("Also write FILE.1 to FILE.N: draws in place of means.", "N", min=0)
     ] = 0,
     kind: Annotated[
-        list[str] | None,
+        options.Texts,
         options.several(
-            "--kind",
             "COLUMN=KIND",
             "Kind of a column: number, nonnegative, 0..100, whole, ordered, low<mid<high, binary or categorical.",
         ),
@@ -97,18 +88,13 @@ def impute(
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
     prob = (interval or CELLS_INTERVAL) if interval or cells else None
-    numbered = [beside(out, str(number)) for number in range(1, imputations + 1)]
-    ends = [beside(out, "lower"), beside(out, "upper")] if interval else []
-    if str(out) == "-" and (ends or numbered):
+    further = [*(["lower", "upper"] if interval else []), *map(str, range(1, imputations + 1))]
+    if further and str(out) == "-":
         raise WrongUse("--interval and --imputations write more files, so -o must name a file")
-    outputs = [out, *ends, *numbered, *([cells] if cells else [])]
     if cells and ending(cells) not in LISTS:
         raise WrongUse(f"--cells is a file of one of the kinds {', '.join(LISTS)}, got {cells}")
-    if len(set(outputs)) < len(outputs):
-        raise WrongUse(f"{cells} would be written twice: choose another name for --cells")
-    refuse_inputs(outputs, [data, *(fit.glob("*") if fit else ())])
-    for path in outputs:
-        _check_writable(path)
+    outputs = {"": out} | {word: beside(out, word) for word in further}
+    check_outputs([*outputs.values(), *([cells] if cells else [])], [data, *(fit.glob("*") if fit else ())])
     model = BayesianNMF(components, n_draws="auto", max_time=max_time, random_state=seed, n_jobs=jobs or -1)
     kinds = kinds_of(kind or ())
     if kinds and (fit or reading.triples):
@@ -125,41 +111,35 @@ def impute(
     except TableError as error:
         raise WrongUse(str(error)) from None
     rows, columns = _fillable(table)
-    limits, n_ends = table.limits.at(rows, columns), 2 * (prob is not None)
-    # Of each entry its mean, the ends of its interval, and draws.
+    limits = table.limits.at(rows, columns)
+    found: dict[str, Any] = dict.fromkeys(["", "lower", "upper", *further], ())
     if not len(rows):
         screen.say("There is nothing to fill: the output is the input.")
-        found: Sequence[Any] = [[]] * (1 + n_ends + imputations)
     elif fit is not None:
         posterior, order = rows_of_fit(FitDirectory(fit).posterior(), table, str(data), seed, screen)
-        found = _numbers(posterior, rows, order[columns], limits, prob, imputations, seed)
+        found |= _numbers(posterior, rows, order[columns], limits, prob, imputations, seed)
     elif kinds or table.words:
-        found = _by_kinds(model.set_params(**ANY_TABLE), table, kinds, screen, (rows, columns), prob, imputations)
+        found |= _by_kinds(model.set_params(**ANY_TABLE), table, kinds, screen, (rows, columns), prob, imputations)
     else:
         # Subtracting means would store every zero of a sparse table.
         ratings = options.RATINGS | {"prior": "normal"}
         settings = {} if table.has_implicit_zeros else ratings if reading.triples else ANY_TABLE
-        posterior = fitted(model.set_params(**settings), table, screen)
-        judge_predictions(posterior, screen, max_time)
-        found = _numbers(posterior, rows, columns, limits, prob, imputations, seed)
-    written = found if ends else [found[0], *found[1 + n_ends :]]
-    for path, values in zip([out, *ends, *numbered], written, strict=True):
-        _write(path, output, rows, columns, values)
+        posterior = screen.fitted(table.fit, model.set_params(**settings))
+        screen.judge_predictions(posterior.verdict, max_time)
+        found |= _numbers(posterior, rows, columns, limits, prob, imputations, seed)
+    for word, path in outputs.items():
+        _write(path, output, rows, columns, found[word])
     if cells:
-        _write_cells(cells, table, rows, columns, *found[: 1 + n_ends])
+        _write_cells(cells, table, rows, columns, found)
     if str(out) != "-":
         n_limited = int((~np.isnan(limits[0])).sum())
         entries = counted(len(rows), "entry") + (f", {n_limited:,} of them within limits" if n_limited else "")
         screen.say(f"Filled {entries}: {out}", style="bold")
-        of = table.limits
-        n_cut = int(np.isfinite(table.values[of.rows, of.columns]).sum()) if len(of) else 0
-        if n_cut:
-            are = "is" if n_cut == 1 else "are"
-            screen.say(f"{counted(n_cut, 'number')} at --capped or --floored {are} written back as recorded.")
-    if ends:
-        screen.say(f"{interval:.0%} intervals: {ends[0]} and {ends[1]}")
-    if numbered:
-        screen.say(f"Multiple imputations: {numbered[0]}{f' to {numbered[-1]}' if imputations > 1 else ''}")
+    if interval:
+        screen.say(f"{interval:.0%} intervals: {outputs['lower']} and {outputs['upper']}")
+    if imputations:
+        last = f" to {outputs[str(imputations)]}" if imputations > 1 else ""
+        screen.say(f"Multiple imputations: {outputs['1']}{last}")
     if cells:
         screen.say(f"What was filled, with {prob:.0%} intervals: {cells}")
 
@@ -173,18 +153,18 @@ def kinds_of(given: Sequence[str]) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for text in given:
-        column, sign, kind = text.rpartition("=")
+        column, _, kind = text.rpartition("=")
         low, dots, high = kind.partition("..")
-        if not (sign and column and kind):
-            raise WrongUse(f"--kind is COLUMN=KIND, such as age=whole, got {text!r}")
         try:
-            found[column] = kind.split("<") if "<" in kind else (float(low), float(high)) if dots else kind
+            parsed: Any = kind.split("<") if "<" in kind else (float(low), float(high)) if dots else kind
         except ValueError:
-            raise WrongUse(f"--kind takes bounds as numbers, such as share=0..100, got {text!r}") from None
-        if isinstance(found[column], str) and kind not in KINDS:
+            parsed = ""
+        if not column or (isinstance(parsed, str) and parsed not in KINDS):
             raise WrongUse(
-                f"--kind is {', '.join(KINDS)}, bounds such as 0..100, or categories such as low<mid<high, got {text!r}"
+                f"--kind is COLUMN=KIND, and KIND is {', '.join(KINDS)}, bounds such as 0..100, or categories such as "
+                f"low<mid<high, got {text!r}"
             )
+        found[column] = parsed
     return found
 
 
@@ -193,10 +173,9 @@ def _check_kinds(table: Table, kinds: dict[str, Any], data: Path) -> None:
     if kinds and table.is_sparse:
         raise WrongUse(f"{data} is sparse, and --kind is for dense tables")
     for name, kind in kinds.items():
-        if name == table.corner and name not in table.column_labels:
-            raise WrongUse(f"{data}: column {name!r} is taken as row names: --no-row-names takes it as data")
         if name not in table.column_labels:
-            raise WrongUse(f"{data}: there is no column {name!r}")
+            hint = ", but row names: --no-row-names takes them as data" if name == table.corner else ""
+            raise WrongUse(f"{data}: there is no column {name!r}{hint}")
         words = table.words.get(table.column_labels.index(name))
         has_order = getattr(getattr(words, "dtype", None), "ordered", False)
         if words is not None and not (has_order or kind in ("categorical", "binary") or isinstance(kind, list)):
@@ -211,11 +190,10 @@ def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen)
     if not table.words:
         return table
     from bnmf.mixed import unfillable
-    from bnmf.tables.cells import holds_dates
 
     X, left = table.frame(), {}
     for name, column in ((table.column_labels[at], column) for at, column in table.words.items()):
-        if name not in kinds and holds_dates(column):
+        if name not in kinds and _holds_dates(column):
             left[name] = "dates"
         elif name not in kinds and column.nunique() == 1 and column.hasnans:  # a comment here and there
             left[name] = f"{column.dropna().iloc[0]!r}, or nothing"
@@ -225,11 +203,16 @@ def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen)
     return table.without([*left])
 
 
+def _holds_dates(column: pd.Series) -> bool:
+    """Return whether everything in a column that is not missing is a date."""
+    seen = column.dropna()
+    return column.dtype.kind == "M" or (len(seen) > 0 and all(DATE.fullmatch(str(cell)) for cell in seen))
+
+
 def _fillable(table: Table) -> tuple[Indices, Indices]:
     """Return the entries to fill: not those of a column without any observed entry, whose values would be made up."""
     rows, columns = table.to_fill()
     known = table.counts()[1] > 0
-    known[table.limits.columns] = True
     return rows[known[columns]], columns[known[columns]]
 
 
@@ -244,8 +227,8 @@ def _numbers(
     prob: float | None,
     n_copies: int,
     seed: int,
-) -> list[Floats]:
-    """Return the values of entries of a fit of numbers; each copy is from one draw of the factors, with noise."""
+) -> dict[str, Floats]:
+    """Return the values of entries of a fit by names of outputs; each copy is from one draw, with noise."""
     import numpy as np
 
     from bnmf.columns import Number, values_of_entries
@@ -257,10 +240,14 @@ def _numbers(
     def values(of_draws: Any, number: int, chosen: Any = slice(None)) -> Floats:
         return values_of_entries(posterior, rows, columns, limits, of_draws, number, chosen).astype(float)
 
-    ends = () if prob is None else values(lambda draws: number.ends(draws, prob), 2)
-    chosen = rng.permutation(n_draws)[:n_copies]
-    copies = values(lambda draws: number.draw(draws, rng), n_copies, chosen) if n_copies else ()
-    return [*values(number.predict, 1), *ends, *copies]
+    found = {"": values(number.predict, 1)[0]}
+    if prob is not None:
+        found["lower"], found["upper"] = values(lambda draws: number.ends(draws, prob), 2)
+    if n_copies:
+        chosen = rng.permutation(n_draws)[:n_copies]
+        copies = values(lambda draws: number.draw(draws, rng), n_copies, chosen)
+        found |= {str(at): copy for at, copy in enumerate(copies, start=1)}
+    return found
 
 
 def _by_kinds(
@@ -271,8 +258,8 @@ def _by_kinds(
     at: Any,
     prob: float | None,
     n_copies: int,
-) -> list[Any]:
-    """Fit a table by the kinds of its columns, and return the values of entries; categories have no intervals."""
+) -> dict[str, Any]:
+    """Fit a table by the kinds of its columns, and return the values of entries by names of outputs."""
     from bnmf.imputer import NMFImputer
 
     X = table.frame()
@@ -285,11 +272,14 @@ def _by_kinds(
     def fit(model: Any) -> Any:
         return imputer.set_params(estimator=model).fit(X, **limits).estimator_
 
-    judge_predictions(fitted_by(fit, model, screen), screen, model.max_time)
-    ends = () if prob is None else imputer.interval(X, prob, **limits)
-    seed = model.random_state
-    copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=seed) if n_copies else ()
-    return [frame.astype(object).to_numpy()[at] for frame in (imputer.transform(X, **limits), *ends, *copies)]
+    screen.judge_predictions(screen.fitted(fit, model).verdict, model.max_time)
+    frames = {"": imputer.transform(X, **limits)}
+    if prob is not None:  # categories have none
+        frames["lower"], frames["upper"] = imputer.interval(X, prob, **limits)
+    if n_copies:
+        copies = imputer.multiple_imputations(X, n_copies, **limits, random_state=model.random_state)
+        frames |= {str(number): copy for number, copy in enumerate(copies, start=1)}
+    return {word: frame.astype(object).to_numpy()[at] for word, frame in frames.items()}
 
 
 # --- files
@@ -299,16 +289,6 @@ def beside(out: Path, word: str) -> Path:
     """Return a name with a word before its ending."""
     stem, dot, rest = out.name.partition(".")
     return out.with_name(f"{stem}.{word}{dot}{rest}")
-
-
-def _check_writable(out: Path) -> None:
-    """Raise an error if an output cannot be written: better now than after the fit."""
-    if str(out) == "-":
-        return
-    if not out.parent.is_dir():
-        raise WrongUse(f"there is no directory {out.parent}")
-    if not os.access(out.parent, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out))
 
 
 def _write(path: Path, table: Table, rows: Indices, columns: Indices, values: Any) -> None:
@@ -323,15 +303,13 @@ def _write(path: Path, table: Table, rows: Indices, columns: Indices, values: An
     write_content(path, table.render(Fills(rows[some], columns[some], values[some])))
 
 
-def _write_cells(path: Path, table: Table, rows: Indices, columns: Indices, *values: Any) -> None:
+def _write_cells(path: Path, table: Table, rows: Indices, columns: Indices, found: dict[str, Any]) -> None:
     """Write a line for each entry that was filled."""
     import pandas as pd
 
     from bnmf.tables.files import list_bytes, write_content
 
     of_rows, of_columns = table.row_labels, table.column_labels
-    cells = [
-        [of_rows[i], of_columns[j], *(None if pd.isna(value) else value for value in each)]
-        for i, j, *each in zip(rows.tolist(), columns.tolist(), *values, strict=True)
-    ]
-    write_content(path, list_bytes(path, ["row", "column", "value", "lower", "upper"], cells))
+    cells = {"row": [of_rows[at] for at in rows], "column": [of_columns[at] for at in columns]}
+    cells |= {"value": found[""], "lower": found["lower"], "upper": found["upper"]}
+    write_content(path, list_bytes(path, pd.DataFrame(cells, dtype=object)))

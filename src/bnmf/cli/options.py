@@ -37,7 +37,17 @@ def _noises() -> list[str]:
     return [name for name, kind in Noise.by_name.items() if not kind.is_known]  # known noise is no option
 
 
-def _named(name: str, names: Callable[[], list[str]], text: str) -> Any:
+def option(text: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+    """Return an option, which has the name of its parameter unless it is a flag or has a short name too."""
+    return typer.Option(*names, help=text, metavar=metavar, **more)
+
+
+def several(metavar: str, text: str) -> Any:
+    """Return an option that may be repeated."""
+    return option(f"{text} May be repeated.", metavar)
+
+
+def _named(names: Callable[[], list[str]], text: str) -> Any:
     """Return an option that takes one of some names, which are imported when the option is given."""
 
     def parse(given: str) -> str:
@@ -48,67 +58,41 @@ def _named(name: str, names: Callable[[], list[str]], text: str) -> Any:
     def complete(incomplete: str) -> list[str]:
         return [each for each in names() if each.startswith(incomplete)]
 
-    return typer.Option(name, metavar="NAME", parser=parse, autocompletion=complete, help=text)
+    return option(text, "NAME", parser=parse, autocompletion=complete)
 
 
 # --- what is read
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="The table; - for standard input.", show_default=False)]
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="The table; - for standard input.")]
+Texts = list[str] | None
 LIMITS = ("lower", "upper", "capped", "floored")
 LIMIT = "[COLUMN=]VALUE"
-
-
-def option(name: str, text: str, metavar: str | None = None) -> Any:
-    """Return an option whose help says what its default is."""
-    return typer.Option(name, metavar=metavar, help=text, show_default=False)
-
-
-def several(name: str, metavar: str, text: str) -> Any:
-    """Return an option that may be repeated."""
-    return option(name, f"{text} May be repeated.", metavar)
 
 
 @dataclass
 class Reading:
     """How a table is read, with an option for each field in commands that have a parameter of this class."""
 
-    triples: Annotated[bool, option("--triples", "A text with a row, a column and a value in each line.")] = False
+    triples: Annotated[bool, option("A text with a row, a column and a value in each line.", None, "--triples")] = False
     missing: Annotated[
-        list[str] | None,
-        several("--missing", "VALUE", "Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?."),
+        Texts,
+        several("VALUE", "Counts as missing too, as empty cells, NA, #N/A and nan do: 0, -999 or ?."),
     ] = None
     unstored: Annotated[
         Literal["zero", "missing"] | None,
-        option("--unstored", "What sparse files do not store: zeros, or (with --triples) missing."),
+        option("What sparse files do not store: zeros, or (with --triples) missing."),
     ] = None
-    header: Annotated[
-        bool | None, option("--header/--no-header", "Whether the first line holds names; judged by default.")
-    ] = None
-    row_names: Annotated[
-        bool | None, option("--row-names/--no-row-names", "Whether the first column holds names; judged by default.")
-    ] = None
-    delimiter: Annotated[
-        str | None, option("--delimiter", "Between cells: a sign, or tab; judged by default.", "SIGN")
-    ] = None
-    layer: Annotated[str | None, option("--layer", "Layer of an AnnData file (.h5ad); by default its X.", "NAME")] = (
-        None
-    )
+    header: Annotated[bool | None, option("Whether the first line holds names; judged by default.")] = None
+    row_names: Annotated[bool | None, option("Whether the first column holds names; judged by default.")] = None
+    delimiter: Annotated[str | None, option("Between cells: a sign, or tab; judged by default.", "SIGN")] = None
+    layer: Annotated[str | None, option("Layer of an AnnData file (.h5ad); by default its X.", "NAME")] = None
     ignore: Annotated[
-        list[str] | None,
-        several("--ignore", "COLUMN", "A column that is no part of the model; impute writes it back as it is."),
+        Texts, several("COLUMN", "A column that is no part of the model; impute writes it back as it is.")
     ] = None
-    lower: Annotated[
-        list[str] | None, several("--lower", LIMIT, "Missing entries of a column, or of all, are at least VALUE.")
-    ] = None
-    upper: Annotated[
-        list[str] | None, several("--upper", LIMIT, "Missing entries of a column, or of all, are at most VALUE.")
-    ] = None
-    capped: Annotated[
-        list[str] | None, several("--capped", LIMIT, "Entries from VALUE on were capped: they are that or larger.")
-    ] = None
-    floored: Annotated[
-        list[str] | None, several("--floored", LIMIT, "Entries up to VALUE were cut there: they are that or smaller.")
-    ] = None
+    lower: Annotated[Texts, several(LIMIT, "Missing entries of a column, or of all, are at least VALUE.")] = None
+    upper: Annotated[Texts, several(LIMIT, "Missing entries of a column, or of all, are at most VALUE.")] = None
+    capped: Annotated[Texts, several(LIMIT, "Entries from VALUE on were capped: they are that or larger.")] = None
+    floored: Annotated[Texts, several(LIMIT, "Entries up to VALUE were cut there: they are that or smaller.")] = None
 
     def table(self, source: Path, *, words: Collection[str] | None = None) -> Table:
         """Return a table with the limits of its columns, or raise an error if it cannot be read."""
@@ -142,18 +126,17 @@ class Reading:
 
 Components = Annotated[
     Any,
-    typer.Option(
+    option(
+        "Number of components; auto takes up to 20, of which superfluous ones vanish.",
+        "K|auto",
         "-k",
         "--components",
-        metavar="K|auto",
         parser=_number_or_auto,
-        help="Number of components; auto takes up to 20, of which superfluous ones vanish.",
     ),
 ]
 Prior = Annotated[
     str,
     _named(
-        "--prior",
         _priors,
         "ard (exponential), half-normal, normal and laplace learn a rate for each component; the last two allow "
         "negative numbers. gee, gl12, gl22, glinf and gl22inf are models of the paper.",
@@ -162,21 +145,16 @@ Prior = Annotated[
 Noise = Annotated[
     str,
     _named(
-        "--noise",
         _noises,
         "Whose noise variances differ: those of column, row or both; common is one for all. contaminated and student-t "
         "expect gross errors, and auto takes column, contaminated or student-t.",
     ),
 ]
-Scale = Annotated[
-    Literal["column", "matrix", "none"],
-    typer.Option("--scale", help="The unit of the model: the size of each column."),
-]
+Scale = Annotated[Literal["column", "matrix", "none"], option("The unit of the model: the size of each column.")]
 Offset = Annotated[
     Literal["auto", "learned", "both", "min", "mean", "none"],
-    typer.Option(
-        "--offset",
-        help="learned learns an offset of each column, as auto does where --components is auto, and both an effect of "
+    option(
+        "learned learns an offset of each column, as auto does where --components is auto, and both an effect of "
         "each row too; min subtracts the minimum of each column, and so allows negative numbers; mean subtracts the "
         "mean, for --prior normal or laplace.",
     ),
@@ -194,29 +172,26 @@ RATINGS: dict[str, Any] = {"noise": "both", "scale": "matrix", "offset": "both"}
 
 # --- sampling
 
-Chains = Annotated[int, typer.Option("--chains", min=1, metavar="N", help="Number of chains.")]
-BurnIn = Annotated[int, typer.Option("--burn-in", min=0, metavar="N", help="Sweeps that each chain discards.")]
+Chains = Annotated[int, option("Number of chains.", "N", min=1)]
+BurnIn = Annotated[int, option("Sweeps that each chain discards.", "N", min=0)]
 Draws = Annotated[
     Any,
-    typer.Option(
-        "--draws",
-        metavar="N|auto",
+    option(
+        "Draws of each chain; auto continues until predictions are good or --max-time is over.",
+        "N|auto",
         parser=_number_or_auto,
-        help="Draws of each chain; auto continues until predictions are good or --max-time is over.",
     ),
 ]
 MaxTime = Annotated[
     float | None,
-    typer.Option(
-        "--max-time",
+    option(
+        "Time after which no more draws are taken; by default 60 s, but at least the first 100 draws.",
+        "SECONDS",
         min=0.001,
-        metavar="SECONDS",
-        help="Time after which no more draws are taken; by default 60 s, but at least the first 100 draws.",
-        show_default=False,
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same draws.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Threads; by default one for each core.")]
+Seed = Annotated[int, option("The same seed gives the same draws.", "N", min=0)]
+Jobs = Annotated[int | None, option("Threads; by default one for each core.", "N", min=1)]
 
 
 def check_interval(interval: float | None) -> None:

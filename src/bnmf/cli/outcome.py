@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterable
@@ -28,12 +30,22 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C, with what was kept and how to resume."""
 
 
-def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Raise an error if an output is one of the inputs, by whatever name or link."""
+def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise an error if an output is an input, by whatever name or link, or there twice, or cannot be written."""
     there = [path for path in inputs if path.exists()]
+    seen: set[Path] = set()
     for output in outputs:
+        if str(output) == "-":
+            continue
+        if output in seen:
+            raise WrongUse(f"{output} would be written twice: choose another name")
+        seen.add(output)
         if output.exists() and any(output.samefile(path) for path in there):
             raise WrongUse(f"{output} is an input, which would be replaced: choose another name with -o")
+        if not output.parent.is_dir():
+            raise WrongUse(f"there is no directory {output.parent}")
+        if not os.access(output.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(output))
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Annotated
 
-import typer
-
 from bnmf.cli import options
 from bnmf.cli.outcome import WrongUse, command
-from bnmf.cli.sampling import check_values
-from bnmf.cli.screen import Screen
+from bnmf.cli.screen import Screen, check_values
 
 
 def numbers_to_try(text: str | None, shape: tuple[int, int]) -> list[int]:
@@ -34,9 +31,7 @@ def rank(
     data: options.Data,
     ks: Annotated[
         str | None,
-        typer.Option(
-            "--ks", metavar="K,K,...", help="Numbers of components; 2,5,10,20, or smaller ones for few columns."
-        ),
+        options.option("Numbers of components; 2,5,10,20, or smaller ones for few columns.", "K,K,..."),
     ] = None,
     *,
     reading: options.Reading,
@@ -44,10 +39,10 @@ def rank(
     noise: options.Noise = "auto",
     scale: options.Scale = "column",
     offset: options.Offset = "auto",
-    folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Parts that are hidden in turn.")] = 5,
+    folds: Annotated[int, options.option("Parts that are hidden in turn.", "N", min=2)] = 5,
     chains: options.Chains = 2,
     burn_in: options.BurnIn = 200,
-    draws: Annotated[int, typer.Option("--draws", min=1, metavar="N", help="Draws of each chain.")] = 100,
+    draws: Annotated[int, options.option("Draws of each chain.", "N", min=1)] = 100,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
 ) -> None:

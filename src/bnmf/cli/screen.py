@@ -1,16 +1,21 @@
-"""Output of commands: plain lines, with colour only in a terminal."""
+"""What commands say, in plain lines with colour only in a terminal: about a table, a fit and its verdict."""
 
 from __future__ import annotations
 
 import re
 import textwrap
+import time
+import warnings
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bnmf.utils.text import counted, printable, shortened
+from bnmf.utils.text import counted, duration, printable, shortened
 
 if TYPE_CHECKING:
+    from bnmf.estimator import BayesianNMF
+    from bnmf.posterior import Posterior
     from bnmf.posterior.verdict import Verdict
     from bnmf.tables import Table
 
@@ -55,11 +60,45 @@ class Screen:
             lines.add_row(*map(printable, row))
         self.console.print("", lines, "", sep="\n")
 
-    def judge(self, verdict: Verdict) -> None:
-        """Show the verdict on a fit, a paragraph for each finding; how to take more draws is for the command to say."""
+    def judge(self, verdict: Verdict, more: str = "", purposes: Collection[str] | None = None) -> None:
+        """Show what a verdict finds, of some purposes or all, and how to take more draws if predictions need them."""
         for finding in verdict:
-            advice = "" if finding.purpose == "predictions" else as_options(finding.advice)
-            self.explain(str(replace(finding, advice=advice)), style="bold" if finding.level == "poor" else None)
+            if purposes is None or finding.purpose in purposes:
+                advice = "" if finding.purpose == "predictions" else as_options(finding.advice)
+                self.explain(str(replace(finding, advice=advice)), style="bold" if finding.level == "poor" else None)
+        if more and not verdict["predictions"].is_usable:
+            self.say(more)
+
+    def judge_predictions(self, verdict: Verdict, max_time: float | None) -> None:
+        """Show what a verdict says about predictions."""
+        from bnmf.posterior.verdict import WARNED
+
+        self.judge(verdict, f"Give it more time with: {longer(max_time)}", WARNED)
+
+    def fitted(self, fit: Callable[[BayesianNMF], BayesianNMF], model: BayesianNMF) -> Posterior:
+        """Return the posterior of a model that a function fits, and say how long it took."""
+        from sklearn.exceptions import ConvergenceWarning
+
+        from bnmf.sampler.run import Ending, InterruptedRunWarning
+
+        begin = time.monotonic()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the commands show the verdict
+                warnings.simplefilter("ignore", InterruptedRunWarning)
+                model = fit(model.set_params(progress=True))
+        except TimeoutError:
+            raise TimeoutError("--max-time was over before the first draw: allow more") from None
+        if model.ending_ == Ending.INTERRUPTED:
+            raise KeyboardInterrupt
+        posterior = model.posterior_
+        endings = {"max_time": "; the time was up", "memory": "; more would not fit into memory"}
+        drawn = f"{counted(posterior.n_chains, 'chain')} of {counted(posterior.n_draws, 'draw')}"
+        self.say(
+            f"Sampled in {duration(time.monotonic() - begin)}: {drawn}, "
+            f"K = {posterior.n_components}{endings.get(model.ending_, '')}."
+        )
+        return posterior
 
     def describe(self, table: Table, source: Path | str) -> None:
         """Say what a table holds before it is used: shape, names, observed, missing, range."""
@@ -68,6 +107,23 @@ class Screen:
         width = min(self.console.width, MAX_WIDTH) if self.console.is_terminal else 10_000
         for line in [*facts_of(table), *(f"Note: {note}." for note in table.notes)]:
             self.say(textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+
+
+def longer(max_time: float | None) -> str:
+    """Return the option that allows ten times as long."""
+    return f"--max-time {10 * (max_time or 60.0):g}"
+
+
+def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
+    """Raise an error if a table has nothing to learn from, or negative numbers that the model does not take."""
+    numbers = table.numbers()
+    if table.n_observed == 0:
+        raise ValueError(f"{source}: all entries are missing, so there is nothing to learn from")
+    if not negative and (numbers < 0).any():
+        raise ValueError(
+            f"{source}: the lowest entry is {numbers.min():g}, and the model takes nonnegative numbers: use --offset "
+            "min, which subtracts the minimum of each column first, or --prior normal"
+        )
 
 
 def as_options(text: str) -> str:
@@ -86,13 +142,13 @@ def facts_of(table: Table) -> list[str]:
     """Return the contents of a table in a few lines."""
     import numpy as np
 
-    from bnmf.tables.cells import are_almost_numbers, number
     from bnmf.tables.table import repeated
+    from bnmf.tables.text import number
 
     n_rows, n_columns = table.shape
     of_rows, of_columns = table.counts()
-    numbers, n_observed = table.numbers(), int(of_rows.sum())
-    n_limited = len(table.limits)
+    numbers, n_limited = table.numbers(), len(table.limits)
+    n_observed = int(of_rows.sum()) - n_limited
     n_missing = n_rows * n_columns - n_observed - n_limited
     lines = [f"{_count(n_rows, 'row', table.row_names)} x {_count(n_columns, 'column', table.column_names)}"]
     shown = f"{counted(n_observed, 'entry')} observed, {n_missing:,} missing ({n_missing / (n_rows * n_columns):.1%})"
@@ -102,10 +158,11 @@ def facts_of(table: Table) -> list[str]:
         of_words = [table.column_labels[at] for at in table.words]
         lines.append(f"{counted(len(of_words), 'column')} of words: {_listed(of_words)}")
         for name, column in zip(of_words, table.words.values(), strict=True):
-            if are_almost_numbers(column):
+            cells = column.dropna().astype(str)
+            if len(cells) and all(number(re.sub(r"[%$€£¥,' ]", "", cell)) is not None for cell in cells):
                 lines.append(
-                    f"Note: column {name!r} is taken as words, such as {column.dropna().iloc[0]!r}: numbers have no "
-                    "signs of units or thousands."
+                    f"Note: column {name!r} is taken as words, such as {cells.iloc[0]!r}: numbers have no signs of "
+                    "units or thousands."
                 )
     zeros = float(np.mean(numbers == 0)) if numbers.size else 0.0
     if table.has_implicit_zeros:
@@ -118,19 +175,18 @@ def facts_of(table: Table) -> list[str]:
         n_asked = int(np.isnan(table.limits.at(*table.asked)[0]).sum())
         if n_asked:
             lines.append(f"{counted(n_asked, 'line')} without a value, which bnmf impute fills")
-    np.add.at(of_rows, table.limits.rows, 1)
-    np.add.at(of_columns, table.limits.columns, 1)
-    then = "a typical row is predicted", "impute leaves it empty"
-    sides = ("row", of_rows, table.row_labels), ("column", of_columns, table.column_labels)
-    for (what, counts, labels), consequence in zip(sides, then, strict=True):
+    sides = (
+        ("row", of_rows, table.row_labels, "a typical row is predicted"),
+        ("column", of_columns, table.column_labels, "impute leaves it empty"),
+    )
+    for what, counts, labels, consequence in sides:
         empty = [labels[at] for at in np.flatnonzero(counts == 0)]
         if empty and counts.any():
             lines.append(f"No observed entry in {counted(len(empty), what)} ({_listed(empty)}): {consequence}.")
     for what, names in (("row name", table.row_names), ("column name", table.column_names)):
         twice = repeated(names)
         if twice:
-            occurs = "occurs" if len(twice) == 1 else "occur"
-            lines.append(f"Note: {counted(len(twice), what)} {occurs} more than once, such as {twice[0]!r}.")
+            lines.append(f"Note: {what}s that occur more than once: {_listed(twice)}.")
         formulas = [name for name in names or () if name[:1] in ("=", "+", "-", "@") and number(name) is None]
         if formulas:
             count = counted(len(formulas), what)

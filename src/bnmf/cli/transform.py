@@ -10,7 +10,7 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory, component_names
-from bnmf.cli.outcome import command, refuse_inputs
+from bnmf.cli.outcome import check_outputs, command
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -23,16 +23,14 @@ N_SHOWN = 5
 
 @command
 def transform(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of bnmf fit.", show_default=False)],
-    rows: Annotated[
-        Path, typer.Argument(metavar="NEW_ROWS", help="A table; - for standard input.", show_default=False)
-    ],
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="FILE", help="CSV with the weights; - for standard output.")
-    ] = Path("-"),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of bnmf fit.")],
+    rows: Annotated[Path, typer.Argument(metavar="NEW_ROWS", help="A table; - for standard input.")],
+    out: Annotated[Path, options.option("CSV with the weights; - for standard output.", "FILE", "-o", "--out")] = Path(
+        "-"
+    ),
     interval: Annotated[
         float | None,
-        typer.Option("--interval", metavar="P", help="Intervals of probability P in place of standard deviations."),
+        options.option("Intervals of probability P in place of standard deviations.", "P"),
     ] = None,
     *,
     reading: options.Reading,
@@ -51,12 +49,12 @@ def transform(
     """
     import numpy as np
 
-    from bnmf.tables.cells import grid_bytes
     from bnmf.tables.files import write_content
+    from bnmf.tables.frames import grid_bytes
 
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
-    refuse_inputs([out], [rows, *directory.glob("*")])
+    check_outputs([out], [rows, *directory.glob("*")])
     posterior = FitDirectory(directory).posterior()
     table = reading.table(rows)
     screen.describe(table, rows)
@@ -89,8 +87,8 @@ def rows_of_fit(
 def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, Indices]:
     """Return new rows with the columns of a fit, in its order, and the place of each column there."""
     import numpy as np
+    import pandas as pd
 
-    from bnmf.data.containers import as_dense
     from bnmf.tables.table import repeated
 
     n_columns = posterior.shape[1]
@@ -99,18 +97,16 @@ def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, In
         if table.shape[1] != n_columns:
             raise ValueError(f"{source}: the fit has {n_columns} columns, these rows have {table.shape[1]}")
         return table, np.arange(n_columns)
-    unknown = [name for name in table.column_names if name not in set(fitted)]
-    if unknown:
-        more = f" and {len(unknown) - N_SHOWN} more" if len(unknown) > N_SHOWN else ""
-        listed = ", ".join(map(repr, unknown[:N_SHOWN]))
-        raise ValueError(f"{source}: the fit has no column {listed}{more}: leave out what is not of it with --ignore")
     twice = repeated(fitted) or repeated(table.column_names)
     if twice:
         raise ValueError(f"{source}: columns are matched by name, but {twice[0]!r} occurs more than once")
-    place = {name: number for number, name in enumerate(fitted)}
-    order = np.array([place[name] for name in table.column_names])
+    order = pd.Index(fitted).get_indexer(pd.Index(table.column_names))
+    unknown = [repr(name) for name, place in zip(table.column_names, order, strict=True) if place < 0]
+    if unknown:
+        listed = ", ".join(unknown[:N_SHOWN])
+        raise ValueError(f"{source}: the fit has no column {listed}: leave out what is not of it with --ignore")
     values = np.full((table.shape[0], n_columns), np.nan)
-    values[:, order] = as_dense(table.values, table.unstored) if table.is_sparse else table.values
+    values[:, order] = table.dense().values
     wide, of = replace(table, values=values, column_names=fitted), table.limits
     return wide.with_limits(of.rows, order[of.columns], of.lower, of.upper), order
 

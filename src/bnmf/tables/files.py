@@ -6,36 +6,39 @@ import gzip
 import io
 import os
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from bnmf.tables.arrays import (
-    BOOLEANS,
+    HDF5,
     ArrayFile,
-    Parquet,
-    Workbook,
     check_size,
     largest_content,
-    parquet_bytes,
+    name_arrays,
+    read_h5ad,
     read_market,
     read_npy,
-    read_parquet,
-    read_zip,
-    rounded,
-    workbook_bytes,
+    read_npz,
 )
-from bnmf.tables.cells import ReadOptions, csv_text, written
-from bnmf.tables.grid import read_grid
-from bnmf.tables.h5ad import HDF5, read_h5ad
+from bnmf.tables.frames import PARQUET, FrameFile, frame_bytes, read_parquet, read_workbook
+from bnmf.tables.grid import read_grid, read_triples
 from bnmf.tables.table import Layout, Part, Table, TableError
-from bnmf.tables.text import Dialect, TextFile, decoded
-from bnmf.tables.triples import read_triples
+from bnmf.tables.text import ReadOptions, TextFile, decoded, rounded, written
 from bnmf.utils.files import write_bytes
+
+
+def read_zip(content: bytes, options: ReadOptions) -> Table:
+    """Read an Excel workbook or an .npz file, after a look at the size of what it holds."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        check_size(sum(info.file_size for info in file.infolist()))
+        is_workbook = "xl/workbook.xml" in file.namelist()
+    return (read_workbook if is_workbook else read_npz)(content, options)
+
 
 BINARY: dict[bytes, Callable[[bytes, ReadOptions], Table]] = {
     b"\x93NUMPY": read_npy,
@@ -47,10 +50,10 @@ BINARY: dict[bytes, Callable[[bytes, ReadOptions], Table]] = {
 """Readers of files that are not text, by the first bytes of these."""
 GZIP = b"\x1f\x8b"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
-ENDINGS = (".csv", ".tsv", ".npy", ".npz", ".mtx", ".parquet", ".pq", ".xlsx")
-"""Endings of files that any table can be written to."""
-LISTS = (".csv", ".tsv", ".parquet", ".pq", ".xlsx")
-"""Endings of files for a list of results."""
+LISTS = (".csv", ".tsv", ".xlsx", *PARQUET)
+"""Endings of files of numbers and words with names, for dense tables and lists of results."""
+ARRAYS = (".npz", ".npy", ".mtx")
+"""Endings of files of numbers."""
 
 
 def read_table(
@@ -161,76 +164,55 @@ def ending(path: str | os.PathLike[str]) -> str:
     return Path(os.fspath(path).removesuffix(".gz")).suffix.lower()
 
 
+def writable(table: Table) -> list[str]:
+    """Return the endings of files that a table can be written to, with its words and names."""
+    has_names = bool(table.row_names or table.column_names)
+    others: tuple[str, ...] = (*LISTS, *ARRAYS)
+    if table.asked is not None:
+        others = (".csv", ".tsv")
+    elif table.is_sparse:
+        others = (".npz",) if has_names else (".npz", ".mtx")
+    elif table.words:
+        others = LISTS
+    elif has_names:
+        others = (*LISTS, ".npz")
+    return list(dict.fromkeys([*table.layout.endings, *others]))
+
+
 def writer(table: Table, out: str | os.PathLike[str], source: str | os.PathLike[str]) -> Table:
     """Return a table whose `render` writes the kind of file that the name of the output asks for, if it says one."""
     wanted = ending(out)
     if not wanted or wanted in table.layout.endings or wanted == ending(source):  # not wanted: no ending, or "-"
         return table
-    if wanted not in ENDINGS:
-        known = dict.fromkeys([*table.layout.endings, *ENDINGS])
-        raise TableError(f"{out}: this table is written as {', '.join(known)}")
     if isinstance(table.layout, Part):
         return replace(table, layout=replace(table.layout, whole=writer(table.layout.whole, out, source)))
-    if wanted in (".csv", ".tsv") and isinstance(table.layout, TextFile):
+    if wanted not in writable(table):
+        raise TableError(f"{out}: this table is written as {', '.join(writable(table))}")
+    layout: Layout
+    if isinstance(table.layout, TextFile) and wanted in (".csv", ".tsv"):
         dialect, is_gct = table.layout.dialect, ".gct" in table.layout.endings
         sign = "\t" if wanted == ".tsv" else ";" if dialect.decimal == "," else ","
         dialect = replace(dialect, delimiter=sign, preamble="" if is_gct else dialect.preamble)
-        return replace(table, layout=replace(table.layout, dialect=dialect))
-    if table.asked is not None:
-        raise TableError(f"{out}: triples are written as .csv or .tsv")
-    if table.is_sparse and wanted not in (".npz", ".mtx"):
-        raise TableError(f"{out}: a sparse table is written as .npz or .mtx")
-    if table.words and wanted in (".npy", ".npz", ".mtx"):
-        raise TableError(f"{out}: such a file holds numbers only, and this table has words; name it .csv or .parquet")
-    if wanted in (".npy", ".mtx") and (table.row_names or table.column_names):
-        raise TableError(f"{out}: such a file has no names of rows and columns; name it .npz or .csv")
-    if wanted in (".npy", ".npz", ".mtx"):
-        return replace(table, layout=ArrayFile(f"{wanted} file", (wanted,)))
-    if wanted in (".parquet", ".pq"):
-        return replace(table, layout=Parquet(table.frame().rename_axis(table.corner)))
-    return replace(table, layout=_converted(table, wanted))
+        layout = replace(table.layout, dialect=dialect)
+    elif wanted in ARRAYS:
+        layout = ArrayFile(f"{wanted} file", (wanted,), table.values, names=name_arrays(table))
+    else:
+        frame = table.frame().rename_axis(table.corner)
+        if table.column_names is None and wanted not in PARQUET:  # whose columns have names
+            frame = frame.set_axis(range(table.shape[1]), axis=1)
+        layout = FrameFile(f"{wanted} file", (wanted,), frame)
+    return replace(table, layout=layout)
 
 
-def _converted(table: Table, wanted: str) -> Layout:
-    """Return how a dense table is written as text or as a workbook."""
-    frame = table.frame().astype(object)
-    cells: list[list[Any]] = frame.where(frame.notna(), None).to_numpy().tolist()
-    top, left = 1 + bool(table.column_names), int(bool(table.row_names))
-    if table.row_names:
-        cells = [[name, *row] for name, row in zip(table.row_names, cells, strict=True)]
-    if table.column_names:
-        cells = [[table.corner or ""] * left + table.column_names, *cells]
-    text = TextFile(
-        f"{wanted} file",
-        (wanted,),
-        Dialect("\t" if wanted == ".tsv" else ","),
-        lambda: enumerate(([_exact(cell) for cell in row] for row in cells), start=1),
-        lambda row, column: (row + top, column + left),
-    )
-    if wanted != ".xlsx":
-        return text
-    return Workbook(workbook_bytes([[BOOLEANS.get(cell, cell) for cell in row] for row in cells]), text)
-
-
-def _exact(cell: Any) -> str:
-    """Return a cell as text, whole numbers without a point."""
-    if not isinstance(cell, float):
-        return "" if cell is None else str(cell).removesuffix(" 00:00:00")  # of a date
-    return repr(int(cell)) if cell == int(cell) and abs(cell) < 1e15 else repr(cell)
-
-
-def list_bytes(path: str | os.PathLike[str], header: list[str], rows: list[list[Any]]) -> bytes:
+def list_bytes(path: str | os.PathLike[str], results: pd.DataFrame) -> bytes:
     """Return a list of results, with six digits, as the kind of file that its name says."""
-    if ending(path) in (".csv", ".tsv"):
-        cells = [["" if value is None else written(value) for value in row] for row in rows]
-        return csv_text([header, *cells], "\t" if ending(path) == ".tsv" else ",").encode()
-    cells = [[rounded(value) for value in row] for row in rows]
-    if ending(path) == ".xlsx":
-        return workbook_bytes([header, *cells])
-    frame = pd.DataFrame(cells, columns=header)
-    for name in frame.columns[frame.map(lambda cell: isinstance(cell, str)).any()]:  # numbers among words
-        frame[name] = [None if cell is None else written(cell) for cell in frame[name]]
-    return parquet_bytes(frame)
+    columns = {}
+    for name, column in results.items():
+        cells = [None if pd.isna(cell) else cell for cell in column]
+        # Numbers among words are text, except in a workbook, whose columns may hold both.
+        has_words = ending(path) != ".xlsx" and any(isinstance(cell, str | bool) for cell in cells)
+        columns[name] = [None if cell is None else written(cell) if has_words else rounded(cell) for cell in cells]
+    return frame_bytes(pd.DataFrame(columns), ending(path))
 
 
 def write_content(path: Path, content: bytes) -> None:

@@ -6,16 +6,20 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from bnmf.data.containers import as_dense
 from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
-from bnmf.tables.cells import are_almost_numbers, holds_dates
+from bnmf.utils import memory
 from bnmf.utils.typing import Bools, Floats, Indices
+
+if TYPE_CHECKING:
+    from bnmf.estimator import BayesianNMF
 
 # Names of columns that an error lists.
 N_LISTED_COLUMNS = 5
@@ -38,13 +42,14 @@ class Fills(NamedTuple):
         return zip(*(part.tolist() for part in self), strict=True)
 
 
+@dataclass(frozen=True)
 class Layout:
     """How a table was stored: the kind of file in a few words, and how names of such files end."""
 
     description: str
     endings: tuple[str, ...]
 
-    def render(self, table: Table, fills: Fills) -> bytes:
+    def render(self, fills: Fills) -> bytes:
         """Return the content of such a file with values in place of some missing entries and all else as it was."""
         raise NotImplementedError
 
@@ -107,6 +112,13 @@ class Table:
         data = ObservedMatrix.from_data(self.values, lower=self.lower, upper=self.upper, **options)
         return data.named(self.row_index, self.column_index)
 
+    def fit(self, model: BayesianNMF) -> BayesianNMF:
+        """Fit a model to the table, with its names and limits."""
+        from bnmf.inputs import Named
+
+        X = Named(self.values, self.row_index, self.column_index)
+        return model.set_params(unstored=self.unstored).fit(X, lower=self.lower, upper=self.upper)
+
     @property
     def lower(self) -> Any:
         """Lower limits as `fit` takes them: an array with NaN for other entries, or a sparse matrix; None without."""
@@ -145,11 +157,10 @@ class Table:
         coo = self.values.tocoo() if self.is_sparse else None
         rows, columns = np.indices(self.shape).reshape(2, -1) if coo is None else (coo.row, coo.col)
         stored = self.values.ravel() if coo is None else coo.data
-        low, high = (np.where(np.isfinite(side), side, np.nan) for side in self.limits.at(rows, columns))
+        low, high = self.limits.at(rows, columns)
         for given, side in ((lower, low), (upper, high)):
             for name, value in given.items():
-                at = self._in_column(name, columns) & np.isnan(stored) & np.isnan(side)
-                side[at] = value
+                side[self._in_column(name, columns) & np.isnan(stored) & ~np.isfinite(side)] = value
         for given, side, sign in ((capped, low, 1.0), (floored, high, -1.0)):
             for name, value in given.items():
                 cut = self._in_column(name, columns) & (sign * stored >= sign * value)
@@ -213,16 +224,22 @@ class Table:
         if not self.words:
             return
         names = [self.column_labels[at] for at in self.words]
-        shown, column = names[:N_LISTED_COLUMNS], next(iter(self.words.values()))
-        listed = ", ".join(map(repr, shown)) + ", ..." * (len(names) > len(shown))
-        what, them = (f"columns {listed} hold", "them") if len(names) > 1 else (f"column {listed} holds", "it")
-        kind, example = "dates" if holds_dates(column) else "text", next(iter(column.dropna().astype(str)), "")
+        shown, more = names[:N_LISTED_COLUMNS], ", ..." * (len(names) > N_LISTED_COLUMNS)
+        columns = f"column {names[0]!r} holds" if len(names) == 1 else f"columns {str(shown)[1:-1]}{more} hold"
+        example = next(iter(next(iter(self.words.values())).dropna().astype(str)), "")
         ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in shown)
-        hint = "; numbers have no signs of units or thousands" if are_almost_numbers(column) else ""
         raise TableError(
-            f"{what} {kind}, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, which fills "
-            f"text as categories{hint}"
+            f"{columns} text, such as {example!r}: leave it out with {ignored}, or use bnmf impute, "
+            "which fills text as categories"
         )
+
+    def dense(self) -> Table:
+        """Return the table with dense values, if these fit into memory."""
+        if not self.is_sparse:
+            return self
+        n_rows, n_columns = self.shape
+        memory.require(8 * n_rows * n_columns, f"a dense table of {n_rows:,} x {n_columns:,}", "take a part of it")
+        return replace(self, values=as_dense(self.values, self.unstored))
 
     def frame(self) -> pd.DataFrame:
         """Return a dense table as pandas has it."""
@@ -260,21 +277,17 @@ class Table:
         return seen
 
     def counts(self) -> tuple[Indices, Indices]:
-        """Return the number of observed entries of each row and of each column."""
-        if not self.is_sparse:
-            seen = self._seen()
-            return seen.sum(axis=1), seen.sum(axis=0)
-        coo = self.values.tocoo()
-        is_missing = np.isnan(coo.data)
-        listed = is_missing if self.has_implicit_zeros else ~is_missing
-        counts = [np.bincount(at[listed], minlength=n) for at, n in zip((coo.row, coo.col), self.shape, strict=True)]
-        if self.has_implicit_zeros:
-            return self.shape[1] - counts[0], self.shape[0] - counts[1]
-        return counts[0], counts[1]
+        """Return the number of observed entries of each row and of each column, limits among them."""
+        if self.is_sparse:
+            data = self.observed()
+            return data.rows.n_observed, data.columns.n_observed
+        seen = self._seen()
+        seen[self.limits.rows, self.limits.columns] = True
+        return seen.sum(axis=1), seen.sum(axis=0)
 
     @property
     def n_observed(self) -> int:
-        """Number of observed entries."""
+        """Number of observed entries, limits among them."""
         return int(self.counts()[0].sum())
 
     def to_fill(self) -> tuple[Indices, Indices]:
@@ -293,19 +306,17 @@ class Table:
 
     def render(self, fills: Fills) -> bytes:
         """Return the content of a file of the same kind with values in place of some missing entries."""
-        return self.layout.render(self, fills)
+        return self.layout.render(fills)
 
 
 @dataclass(frozen=True)
 class Part(Layout):
     """Some columns of a table, whose other columns are written back as they are."""
 
-    description: str
-    endings: tuple[str, ...]
     whole: Table
     columns: Indices
 
-    def render(self, table: Table, fills: Fills) -> bytes:
+    def render(self, fills: Fills) -> bytes:
         return self.whole.render(fills._replace(columns=self.columns[fills.columns]))
 
 
