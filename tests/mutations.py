@@ -485,9 +485,9 @@ MUTATIONS = [Mutation(*row) for row in [
     ("one factor not checked", "sampler/gibbs.py", "all_finite(W) and all_finite(Zt)", "all_finite(W)",
      "tests/sampler/test_chains.py::test_a_chain_that_is_not_finite_is_an_error"),
     # The model and the sampler.
-    ("missing ½ of the squared error", "model/gaussian.py", "0.5 * np.add.reduce(errors)", "np.add.reduce(errors)",
+    ("missing ½ of the squared error", "model/noise.py", "0.5 * np.add.reduce(errors)", "np.add.reduce(errors)",
      "tests/model/test_noise.py"),
-    ("missing ½ of the count", "model/gaussian.py", "0.5 * np.add.reduce(counts)", "np.add.reduce(counts)",
+    ("missing ½ of the count", "model/noise.py", "0.5 * np.add.reduce(counts)", "np.add.reduce(counts)",
      "tests/model/test_noise.py"),
     ("noise counted over M·N", "data/views.py", "self.n_columns - n_listed, n_listed)",
      "self.n_columns, self.n_columns)", f"{RETURN}[gee]"),

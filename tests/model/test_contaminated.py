@@ -314,7 +314,7 @@ def test_where_it_cannot_be():
     for given, has_share in ((upper, True), (np.full((6, 4), 3.0), False)):
         posterior = BayesianNMF(1, n_draws=2, burn_in=2, random_state=0).fit(X, upper=given).posterior_
         assert (posterior.outlier_share is not None) == has_share
-    with pytest.raises(ValueError, match="strength of GroupedNoise must be"):
+    with pytest.raises(ValueError, match="strength of ContaminatedNoise must be"):
         ContaminatedNoise(strength=-1.0)
 
 

@@ -12,8 +12,7 @@ from tests.statistical.checks import assert_counts, assert_follows, grid_cdf
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.gaussian import STRENGTHS
-from bnmf.model.noise import as_noise, common
+from bnmf.model.noise import STRENGTHS, as_noise, common
 from bnmf.model.precisions import max_precisions
 from bnmf.model.student_t import DEGREES_OF_FREEDOM
 from bnmf.model.units import units_of
@@ -61,12 +60,12 @@ def test_names_and_plain_arguments():
         (as_noise, ("columns", None, 1.0, CommonNoise), "noise must be one of 'common', 'column', 'row', 'both', .* "),
         (CommonNoise, (0.0, -1.0, math.inf, math.nan, "1", None), "shape of CommonNoise must be a positive finite "),
         (partial(CommonNoise, 1.0), (0.0, math.nan, "1"), "scale of CommonNoise must be a positive finite number, "),
-        (GroupedNoise, ("common",), "by of GroupedNoise must be 'column', 'row' or 'both', "),
-        (partial(GroupedNoise, "row"), (0,), "strength of GroupedNoise must be a positive finite number or None, "),
+        (GroupedNoise, ("common",), "by of GroupedNoise must be one of 'column', 'row', 'both', got "),
+        (partial(GroupedNoise, "row"), (0,), "strength of GroupedNoise must be a positive finite number, "),
         (StudentT, (0, -1.0, 0.02, math.inf, math.nan, "4"), "df of StudentT must be a finite number of at "),
-        (partial(StudentT, 4.0), ("cell",), "by of StudentT must be 'column', 'row', 'both' or 'common', "),
+        (partial(StudentT, 4.0), ("cell",), "by of StudentT must be one of 'column', 'row', 'both', 'common', "),
         (partial(StudentT, 4.0, "common"), (2.0,), "strength of StudentT is for scales that differ"),
-        (partial(StudentT, 4.0, "row"), (-1,), "strength of GroupedNoise must be a positive finite number or None, "),
+        (partial(StudentT, 4.0, "row"), (-1,), "strength of StudentT must be a positive finite number, "),
     ],
 )
 def test_wrong_arguments(make, wrong, words):

@@ -158,7 +158,7 @@ class Model:
     def log_likelihood_of(self, residuals: Floats, noise: NoiseState) -> float:
         """Return the log density of the observed entries given their residuals, without drawn factors."""
         squares, variance = self.standardised_squares(residuals, noise)
-        logs = self.noise_model.log_law(squares, noise)
+        logs = self.noise_model.law(noise).log_density(squares)
         return float(logs.sum() - 0.5 * (np.broadcast_to(np.log(variance), squares.shape)).sum())
 
     # --- priors

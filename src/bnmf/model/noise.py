@@ -1,22 +1,42 @@
-"""Base classes of noise models: a state, a law of the noise, its prior and conditional draws.
+"""Noise: its state, its law, its prior and conditional draws; and normal noise.
+
+Entry (i, j) has variance r_i c_j. Common noise has one inverse-gamma variance. Otherwise the precisions of a side share
+a gamma distribution whose scale s, and the strength α of the sharing, are learned:
+
+    1 / c_j ~ Gamma(α, α s)      so that 1 / s is their mean, and a column with few entries borrows from the others
+    s ~ Gamma(½, ½)              a half-normal standard deviation, in units of the data
+    α on a grid, each value equally likely
+
+With both, the rows have 1 / r_i ~ Gamma(α', α'), of mean 1. Precisions are bounded, so that no variance collapses to
+zero on data without noise, or where a component follows one column alone: by the rounding of recorded data
+(`max_precisions`), by a part of what the other columns leave unexplained (`unexplained_variances`), and always by
+`MAX_PRECISION`. The bound is part of the joint density, so every conditional is exact; as it depends on the data, the
+prior does too, unless ``floor=0``.
 
 A new noise model is a subclass of `Noise` in a new file, with a subclass of `Law` if its noise is not normal.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bnmf.data.limits import log_normal_mass
-from bnmf.kernels.compiled import fill_within
+from bnmf.kernels.compiled import draw_gamma, draw_variances, fill_within
+from bnmf.utils.arguments import positive
 from bnmf.utils.typing import Array, Floats, Indices, Ints, Key, Shape
 
 NO_ENTRIES, ONE = np.empty(0), np.ones(1)
+STRENGTHS: Floats = 2.0 ** np.arange(2.0, 8.0)
+"""Possible strengths α of the sharing: that of 2 α entries. With less, a column with rare large entries can take a
+component for itself, which fits them exactly, and lose its noise."""
+NOISE_FLOOR = 0.35
+"""Smallest noise of a column by default, as a fraction of what the other columns leave unexplained of it (both standard
+deviations). A component that follows one column alone cannot be told from its noise (a Heywood case), so the data do
+not say how the two share that column; with hardly any noise, intervals would depend on the prior of weights alone."""
 
 
 class NoiseState(NamedTuple):
@@ -131,13 +151,21 @@ class Law:
         return density
 
 
-class Noise(ABC):
+class Noise:
     """A noise model: its prior, its conditional draws, and what the rest of the program must know about it."""
 
     names: ClassVar[tuple[str, ...]] = ()
     """Its names, as values of the parameter `noise`."""
-    has_rows: bool = False
-    has_columns: bool = False
+    by_name: ClassVar[dict[str, type[Noise]]] = {}
+    by: str = "common"
+    """Whose variances differ: "column", "row", "both", or "common" if there is one."""
+    shape: float = 1.0
+    scale: float = 1.0
+    """Of the inverse-gamma prior of one variance."""
+    strength: float | None = None
+    """α of variances that differ, None if it is learned."""
+    floor: float = 0.0
+    """Smallest noise of a column, as a fraction of what the other columns leave unexplained."""
     has_entries: ClassVar[bool] = False
     """Whether each entry has a factor of its precision that is drawn (:meth:`update_entries`)."""
     has_outliers: ClassVar[bool] = False
@@ -146,9 +174,8 @@ class Noise(ABC):
     """Whether nothing is learned: standard errors must be given."""
     is_heavy_tailed: ClassVar[bool] = False
     """Whether single entries may be far off, so that they neither set the unit of a column nor count as a fault."""
-    floor: float = 0.0
-    """Smallest noise of a column, as a fraction of what the other columns leave unexplained."""
-    by_name: ClassVar[dict[str, type[Noise]]] = {}
+    has_rows = property(lambda self: self.by in ("row", "both"))
+    has_columns = property(lambda self: self.by in ("column", "both"))
 
     def __init_subclass__(cls) -> None:
         Noise.by_name |= dict.fromkeys(cls.names, cls)
@@ -158,33 +185,68 @@ class Noise(ABC):
         """Return the model of one of the names."""
         return cls()
 
+    def _check(self, *sides: str) -> None:
+        """Check and convert the settings of variances that differ; `sides` are what `by` may be."""
+        kind = type(self).__name__
+        if self.by not in sides:
+            raise ValueError(f"by of {kind} must be one of {', '.join(map(repr, sides))}, got {self.by!r}")
+        if not (isinstance(self.floor, (int, float, np.number)) and 0 <= self.floor <= 1):
+            raise ValueError(f"floor of {kind} must be a number from 0 to 1, got {self.floor!r}")
+        object.__setattr__(self, "floor", float(self.floor) if self.has_columns else 0.0)
+        if self.strength is not None:
+            if self.by == "common":
+                raise ValueError(f"strength of {kind} is for scales that differ: leave it None with by='common'")
+            object.__setattr__(self, "strength", positive(self.strength, f"strength of {kind}"))
+
     @property
     def halves(self) -> tuple[str, str]:
         """Order of the half-sweeps: the last one yields the errors that the variances are drawn from."""
-        return ("Z", "W") if self.has_rows and not self.has_columns else ("W", "Z")
+        return ("Z", "W") if self.by == "row" else ("W", "Z")
 
     @property
     def updated_after(self) -> tuple[str, ...]:
         """The half-sweeps after which variances are drawn."""
-        return ("W", "Z") if self.has_rows and self.has_columns else self.halves[1:]
+        return ("W", "Z") if self.by == "both" else self.halves[1:]
 
     @property
     def shared(self) -> Noise:
         """The noise of the first sweeps of a chain, whose variances are nearly equal."""
-        return self
+        return self if self.by == "common" else replace(self, strength=float(STRENGTHS[-1]))  # type: ignore[type-var]
 
-    @abstractmethod
+    @property
+    def _strengths(self) -> Floats:
+        return STRENGTHS if self.strength is None else np.array([self.strength])
+
     def start(self, shape: Shape) -> NoiseState:
-        """Return a state to start from."""
+        """Return a state to start from: the variance of the data, and a middling strength."""
+        strength, (rows, columns) = float(self._strengths[len(self._strengths) // 2]), shape
+        return NoiseState(
+            np.ones(rows if self.has_rows else 1),
+            np.ones(columns if self.has_columns else 1),
+            1.0,
+            strength if self.has_rows else 0.0,
+            strength if self.has_columns else 0.0,
+        )
 
-    @abstractmethod
     def update(
         self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
     ) -> NoiseState:
-        """Draw what a half-sweep ("W" or "Z") tells about the noise."""
+        """Draw what a half-sweep ("W" or "Z") tells about the variances, of a side with their scale and strength."""
         # `errors` are the squared errors of each row (after W) or column (after Z), divided by the variances of the
         # other side, `counts` the observed entries of each, and `bounds` their largest precisions. `key` is that of the
         # random stream to draw from.
+        if self.by == "common":
+            shape, rate = self.shape + 0.5 * np.add.reduce(counts), self.scale + 0.5 * np.add.reduce(errors)
+            return noise._replace(column=np.array([1.0 / draw_gamma(shape, rate, *key)]))
+        side = "row" if half == "W" else "column"
+        has_scale = side == "column" or self.by == "row"  # with both, the precisions of the rows have mean 1
+        strength = noise.row_strength if side == "row" else noise.column_strength
+        scale, variance = noise.scale if has_scale else 1.0, np.empty(len(errors))
+        scale, strength = draw_variances(
+            errors, counts, bounds, strength, scale, has_scale, self._strengths, *key, variance
+        )
+        drawn: dict[str, Any] = {side: variance, f"{side}_strength": strength}
+        return noise._replace(scale=scale if has_scale else noise.scale, **drawn)
 
     def update_entries(self, noise: NoiseState, squares: Floats, rng: np.random.Generator) -> NoiseState:
         """Draw the factor of each entry, given squared residuals over the variances of their rows and columns."""
@@ -202,20 +264,20 @@ class Noise(ABC):
         """Return the log density of the gross errors of the last sweep."""
         return 0.0
 
-    def log_law(self, squares: Floats, noise: NoiseState) -> Floats:
-        """Return the log density of noise of scale 1 without factors of entries, given its squares."""
-        return -0.5 * (squares + math.log(2.0 * math.pi))
+    def law(self, noise: NoiseState) -> Law:
+        """Return the law of noise of scale 1, without factors of entries."""
+        return Law()
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
         """Return the values that are kept of a draw, in the user's units, given the units of the data."""
-        by_row = self.has_rows and not self.has_columns
         # Factors of entries are their standard errors if those are known.
-        variance = np.ones(1) if self.is_known else (noise.scale if by_row else noise.column) * scale**2
+        variance = np.ones(1) if self.is_known else (noise.scale if self.by == "row" else noise.column) * scale**2
         is_by_column = not self.is_known and (self.has_columns or scale.size > 1)
         values = {"noise_variance": variance if is_by_column else float(variance[0])}
         if not self.has_rows:
             return values
-        return values | {"row_noise": noise.row / (noise.scale if by_row else 1.0), "row_strength": noise.row_strength}
+        row = noise.row / (noise.scale if self.by == "row" else 1.0)
+        return values | {"row_noise": row, "row_strength": noise.row_strength}
 
 
 def as_noise(noise: Any) -> Noise:
@@ -226,3 +288,78 @@ def as_noise(noise: Any) -> Noise:
         return Noise.by_name[noise].named(noise)
     names = ", ".join(map(repr, Noise.by_name))
     raise ValueError(f"noise must be one of {names}, or an object of bnmf.noise such as GroupedNoise(), got {noise!r}")
+
+
+# --- normal noise
+
+
+@dataclass(frozen=True)
+class CommonNoise(Noise):
+    """One variance σ² for all entries, with an inverse-gamma prior, density ∝ (σ²)^(-shape - 1) exp(-scale / σ²).
+
+    Parameters
+    ----------
+    shape, scale : float, default=1.0
+        Both positive, in units of the data.
+    """
+
+    shape: float = 1.0
+    scale: float = 1.0
+    names = ("common",)
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "scale"):
+            object.__setattr__(self, name, positive(getattr(self, name), f"{name} of CommonNoise"))
+
+
+@dataclass(frozen=True)
+class GroupedNoise(Noise):
+    """A variance for each column, for each row, or for both.
+
+    Parameters
+    ----------
+    by : {"column", "row", "both"}, default="column"
+        Whose variances differ.
+    strength : float, optional
+        α; learned by default.
+    floor : float, default=0.35
+        Smallest noise of a column, as a fraction of the standard deviation that a linear regression on the other
+        columns leaves unexplained; 0 for none. It keeps the noise of a column from vanishing where a component
+        follows that column alone. Not for variances of rows, and not for more than 500 columns.
+    """
+
+    by: str = "column"
+    strength: float | None = None
+    floor: float = NOISE_FLOOR
+    names = ("column", "row", "both")
+
+    def __post_init__(self) -> None:
+        self._check("column", "row", "both")
+
+    @classmethod
+    def named(cls, name: str) -> GroupedNoise:
+        return cls(name)
+
+
+@dataclass(frozen=True)
+class KnownNoise(Noise):
+    """Noise whose variance is given for each entry: nothing is learned."""
+
+    names = ("known",)
+    is_known = True
+
+    @property
+    def shared(self) -> GroupedNoise:
+        """Noise that is learned by column beside what is known, for the first sweeps of a chain."""
+        # Noise that is small from the start would keep a chain in a poor fit near to where it started.
+        return GroupedNoise("column", floor=0.0)
+
+    def start(self, shape: Shape) -> NoiseState:
+        """Return the only state, from which noise by column can continue."""
+        return common(1.0)._replace(column_strength=float(STRENGTHS[len(STRENGTHS) // 2]))
+
+    def update(
+        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
+    ) -> NoiseState:
+        """Return the only state, whatever the first sweeps have learned."""
+        return self.start((1, 1))

@@ -15,10 +15,6 @@ MAX_PRECISION = 1e12
 MAX_ROUNDING = 1.0 / 3.0
 # Step, in units of the data, that is taken for a column whose entries are all equal, where no other column has one.
 CONSTANT_STEP = 0.1
-# Smallest noise of a column by default, as a fraction of what the other columns leave unexplained of it (both standard
-# deviations). A component that follows one column alone cannot be told from its noise (a Heywood case), so the data do
-# not say how the two share that column; with hardly any noise, intervals would depend on the prior of weights alone.
-NOISE_FLOOR = 0.35
 # Rows that are used to regress columns on each other, and columns up to which that is done.
 MAX_REGRESSED_ROWS, MAX_REGRESSED_COLUMNS = 1000, 500
 # Rows of an identity matrix that are added to them, in units of the columns, and rounds that fill missing entries.

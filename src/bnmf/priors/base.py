@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
@@ -12,6 +11,7 @@ import numpy as np
 
 from bnmf.kernels import compiled
 from bnmf.priors import exact_draws
+from bnmf.utils.arguments import positive
 from bnmf.utils.typing import Floats, Shape
 
 
@@ -33,9 +33,7 @@ class Gamma:
 
     def __post_init__(self) -> None:
         for name, value in (("shape", self.shape), ("rate", self.rate)):
-            if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
-                raise ValueError(f"{name} of Gamma must be a positive finite number, got {value!r}")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, positive(value, f"{name} of Gamma"))
 
 
 @dataclass(frozen=True)
