@@ -10,7 +10,7 @@ from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import common
 from bnmf.noise import CommonNoise, StudentT
-from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, exact_draws
 from bnmf.utils import memory
 
 
@@ -127,7 +127,7 @@ def test_rates_start_where_predictions_have_the_size_of_scaled_data(data, prior)
     """An entry of W Z has prior mean 1 at the starting rates."""
     model = Model(data, 3, prior)
     rng = np.random.default_rng(0)
-    draws = [drawn.draw((4000, 3), rng) for drawn in model.priors_at(model.starting_rates)]
+    draws = [exact_draws.draw(prior, (4000, 3), rng) for prior in model.coefficients(model.starting_rates)]
     # 4000 products with a relative spread of about 1: five standard errors.
     assert np.mean((draws[0] * draws[1]).sum(axis=1)) == pytest.approx(1.0, abs=0.1)
 

@@ -215,18 +215,8 @@ class Model:
         """Rates to start from."""
         return tuple(learned.term.starting_rate(self.n_components) for learned in self.learned_rates)
 
-    def priors_at(self, rates: Rates) -> tuple[Prior, Prior]:
-        """Return the priors of W and of Zᵀ with given values of the learned rates."""
-        priors: list[Prior] = list(self.priors)
-        for learned, rate in zip(self.learned_rates, rates, strict=True):
-            for factor in learned.factors:
-                priors[factor] = learned.term.with_rate(rate)
-        return priors[0], priors[1]
-
     def coefficients(self, rates: Rates = ()) -> tuple[Coefficients, Coefficients]:
         """Return the coefficients of the priors of W and of Zᵀ with given values of the learned rates."""
-        if not self.learned_rates:
-            return self._unit_coefficients
         coefficients = list(self._unit_coefficients)
         for learned, rate in zip(self.learned_rates, rates, strict=True):
             for factor in learned.factors:
@@ -236,9 +226,8 @@ class Model:
     @cached_property
     def _unit_coefficients(self) -> tuple[Coefficients, Coefficients]:
         """Coefficients with learned rates of 1, to which they are proportional."""
-        ones = tuple(np.ones(1) for _ in self.learned_rates)
-        (prior_W, prior_Z), (shape_W, shape_Z) = self.priors_at(ones), self.factor_shapes
-        return prior_W.coefficients(shape_W), prior_Z.coefficients(shape_Z)
+        of_W, of_Z = (prior if prior.learned is None else prior.learned.with_rate(1.0) for prior in self.priors)
+        return of_W.coefficients(self.factor_shapes[0]), of_Z.coefficients(self.factor_shapes[1])
 
     def draw_rates(self, W: Floats, Zt: Floats, key: Key) -> Rates:
         """Draw the learned rates given the factors: λ | W ~ Gamma(a + entries / degree, b + penalty at λ = 1)."""

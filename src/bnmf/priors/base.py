@@ -50,14 +50,7 @@ class Coefficients:
     @cached_property
     def kernel_prior(self) -> compiled.Prior:
         """The coefficients in the form that the kernels read."""
-        return compiled.Prior(
-            linear=self.linear,
-            quadratic=self.quadratic,
-            pairwise=self.pairwise,
-            absolute=self.absolute,
-            max_rate=self.max_rate,
-            paper_rule=self.paper_rule,
-        )
+        return compiled.Prior(**self.__getstate__())
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: the kernels' form of them is made again where they are sent to."""
@@ -72,9 +65,8 @@ class Coefficients:
 
     def times(self, rate: Floats) -> Coefficients:
         """Return the coefficients multiplied by a rate: one number, or one for each component of a separable prior."""
-        joint, absolute = float(rate[0]), None if self.absolute is None else self.absolute * rate
-        numbers = self.pairwise * joint, self.max_rate * joint, self.paper_rule
-        return Coefficients(self.linear * rate, self.quadratic * rate, *numbers, absolute)
+        joint = float(rate[0])
+        return self.map(lambda x: x * rate, pairwise=self.pairwise * joint, max_rate=self.max_rate * joint)
 
     def of_components(self, first: int, end: int) -> Coefficients:
         """Return the coefficients of some components of a separable prior, without that of their sum or maximum."""
@@ -83,22 +75,6 @@ class Coefficients:
     def of_rows(self, rows: slice) -> Coefficients:
         """Return the coefficients of some rows."""
         return self.map(lambda x: x[rows] if len(x) > 1 else x)
-
-    def __add__(self, other: Coefficients) -> Coefficients:
-        """Return the coefficients of the sum of two penalties, of nonnegative entries if one of them is."""
-        absolute, linear = None, self.linear + other.linear
-        if self.absolute is not None and other.absolute is not None:
-            absolute = self.absolute + other.absolute
-        else:  # |w| is w
-            linear = linear + sum(part.absolute for part in (self, other) if part.absolute is not None)
-        return Coefficients(
-            linear,
-            self.quadratic + other.quadratic,
-            self.pairwise + other.pairwise,
-            self.max_rate + other.max_rate,
-            self.paper_rule or other.paper_rule,
-            absolute,
-        )
 
 
 class Prior:
@@ -151,12 +127,25 @@ class Prior:
         """
         if self.learned is not None:
             raise ValueError(f"the rate of {self} is learned: its coefficients need a value, from `with_rate`")
-        first, *others = (term.coefficients_of_term(shape) for term in self.terms)
-        total = sum(others, first)
-        slope = total.linear + total.max_rate if total.absolute is None else total.absolute - np.abs(total.linear)
-        if np.any((total.quadratic <= 0) & (slope <= 0)):
+        arrays: dict[str, Any] = {name: np.zeros((1, shape[1])) for name in ("linear", "quadratic", "absolute")}
+        numbers: dict[str, Any] = {"pairwise": 0.0, "max_rate": 0.0, "paper_rule": False}
+        for term in self.terms:
+            for name, value in term.penalty().items():
+                if name in arrays:
+                    arrays[name] = arrays[name] + term.by_entry(value, shape)
+                else:
+                    numbers[name] += value
+        linear, quadratic, absolute = arrays.values()
+        if self.is_real:
+            slope = absolute - np.abs(linear)
+        else:  # |w| is w
+            linear = linear + absolute
+            slope, absolute = linear + numbers["max_rate"], None
+        if np.any((quadratic <= 0) & (slope <= 0)):
             raise ValueError(f"improper prior: {self} gives some entries neither a positive rate nor a precision")
-        return total.map(lambda x: np.array(x, order="C"))  # the kernels read matrices by rows
+        numbers["paper_rule"] = bool(numbers["paper_rule"])
+        found = Coefficients(linear, quadratic, absolute=absolute, **numbers)
+        return found.map(np.ascontiguousarray)  # the kernels read matrices by rows
 
     def log_density(self, W: Any) -> float:
         """Return the log density of a factor W (rows, K), up to a constant that does not depend on W.
@@ -225,6 +214,12 @@ class Term(Prior):
     degree: ClassVar[int] = 0
     """The normalising constant of an entry is proportional to the rate to the power of -1 / degree; 0 if the prior has
     no such rate. That is the degree of a penalty that is homogeneous in w."""
+    by_name: ClassVar[dict[str, type[Term]]] = {}
+    """Every term that a file can hold."""
+    by = "factor"
+
+    def __init_subclass__(cls) -> None:
+        Term.by_name[cls.__name__] = cls
 
     def __post_init__(self) -> None:
         if not self.degree:
@@ -232,10 +227,9 @@ class Term(Prior):
         name, kind = self.rate_name, type(self).__name__
         rate = self.hyperprior if self._rate is None else self._rate
         object.__setattr__(self, name, rate if isinstance(rate, Gamma) else self._validated(name, rate))
-        by = getattr(self, "by", "factor")
-        if by not in ("factor", "component"):
-            raise ValueError(f"by of {kind} must be 'factor' or 'component', got {by!r}")
-        if by == "component" and not self.is_learned:
+        if self.by not in ("factor", "component"):
+            raise ValueError(f"by of {kind} must be 'factor' or 'component', got {self.by!r}")
+        if self.is_by_component and not self.is_learned:
             raise ValueError(f"by='component' of {kind} is for a learned {name}, got {name}={self._rate!r}")
 
     @property
@@ -266,7 +260,7 @@ class Term(Prior):
     @property
     def is_by_component(self) -> bool:
         """Whether each component has its own learned rate."""
-        return getattr(self, "by", "factor") == "component"
+        return self.by == "component"
 
     def with_rate(self, rate: Any) -> Term:
         """Return this prior with a given rate in place of a learned one."""
@@ -287,22 +281,15 @@ class Term(Prior):
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return replace(self, **{name: value.T for name, value in values.items() if np.ndim(value) == 2})
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the contribution of this term to the coefficients for a factor of `shape`."""
+    def penalty(self) -> dict[str, Any]:
+        """Return the coefficients of the penalty of a row, named as in :class:`Coefficients`; the others are 0."""
         raise NotImplementedError
 
-    def _coefficients(self, shape: Shape, linear: Any = 0.0, quadratic: Any = 0.0, **others: Any) -> Coefficients:
-        """Return coefficients with rates broadcast to (1 or rows, K)."""
-        return Coefficients(self._by_entry(linear, shape), self._by_entry(quadratic, shape), **others)
-
-    def _by_entry(self, value: Any, shape: Shape) -> Floats:
+    def by_entry(self, value: Any, shape: Shape) -> Floats:
+        """Return a rate in the shape (1 or rows, K)."""
         array = np.asarray(value, dtype=np.float64)
-        if array.ndim == 0:
-            return np.full((1, shape[1]), float(array))
-        if array.ndim == 1 and array.shape == (shape[1],):
-            return array[None, :].copy()
-        if array.ndim == 2 and array.shape == tuple(shape):
-            return array
+        if array.ndim == 0 or array.shape in ((shape[1],), shape):
+            return np.broadcast_to(array, shape if array.ndim == 2 else (1, shape[1]))
         raise ValueError(
             f"a rate of {type(self).__name__} has shape {array.shape}; this factor takes a number, a vector of "
             f"{shape[1]} (one for each component) or a matrix of {shape[0]} x {shape[1]} (rows or columns of the data "
