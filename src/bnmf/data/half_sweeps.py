@@ -79,7 +79,7 @@ class ScaledView:
     @cached_property
     def squares(self) -> Floats:
         """The same as the kernels read it: zeros for rows that only list their entries, which the kernels sum."""
-        return self.sums_of_squares.copy() if self.view.has_matrix else np.zeros(self.view.n_rows)
+        return np.zeros(self.view.n_rows) if self.view.form == "listed" else self.sums_of_squares.copy()
 
     @cached_property
     def trusted_errors(self) -> Floats:
@@ -90,7 +90,7 @@ class ScaledView:
         """Compute the sums again after entries of the data have changed, in the memory that the kernels read."""
         for name in ("sums_of_squares", "trusted_errors"):
             self.__dict__.pop(name, None)
-        if self.view.has_matrix:
+        if self.view.form != "listed":
             self.squares[:] = self.sums_of_squares
 
     def half_sweep(

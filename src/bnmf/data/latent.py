@@ -11,7 +11,7 @@ import numpy as np
 from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import ScaledView, Threads
 from bnmf.data.limits import Limits
-from bnmf.data.views import Dense, Listed, Sparse, Stored, flat, places_in
+from bnmf.data.views import View, flat, places_in
 from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Interwoven, Latent, Outliers
 from bnmf.priors.base import Coefficients
 from bnmf.utils.typing import Floats, Indices, Key, Words
@@ -24,13 +24,13 @@ MIN_FOLLOWING = 2 / 3
 class Filled:
     """Rows of the data, and columns if given, with the latent values of entries with limits or with gross errors."""
 
-    columns: Stored
+    columns: View
 
     def __init__(
         self,
         limits: Limits | None,
-        rows: Stored,
-        columns: Stored | None = None,
+        rows: View,
+        columns: View | None = None,
         *,
         has_outliers: bool = False,
         is_dense: bool = False,
@@ -42,7 +42,7 @@ class Filled:
             at, to = limits.rows[order], limits.columns[order]
         limited, others = slice(0, len(at)), slice(len(at), None)
         if has_outliers:
-            is_dense = is_dense and isinstance(rows, Dense)  # rows list missing entries too: all have the same columns
+            is_dense = is_dense and rows.form == "dense"  # rows list missing entries too: all have the same columns
             *recorded, values = _recorded(rows, limits, is_dense)
             at, to = (np.concatenate(pair) for pair in zip((at, to), recorded, strict=True))
         self.rows = rows.own()
@@ -78,7 +78,7 @@ class Filled:
             own |= {"lower": limits.lower[order], "upper": limits.upper[order]}
             self._kernels.append(Latent(**own, **lists(limited, targets + more)))
         self._interwoven: list[tuple[Interwoven, Indices]] = []
-        if limits is not None and columns is not None and not isinstance(rows, Sparse):
+        if limits is not None and columns is not None and rows.form != "sparse":
             self._interwoven = self._with_followers(limits, order, own.get("errors"))
 
     def _with_followers(self, limits: Limits, order: Indices, errors: Floats | None) -> list[Any]:
@@ -160,9 +160,9 @@ def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Threads) 
     workers.over_tiles(work, n_rows)
 
 
-def _recorded(view: Stored, limits: Limits | None, is_dense: bool) -> tuple[Indices, Indices, Floats]:
+def _recorded(view: View, limits: Limits | None, is_dense: bool) -> tuple[Indices, Indices, Floats]:
     """Return rows, columns and values of the entries without limits, or of all entries with NaN for the others."""
-    if isinstance(view, Listed):
+    if view.form == "listed":
         at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
         if limits is None:
             return at, to, values

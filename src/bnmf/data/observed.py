@@ -23,7 +23,7 @@ from bnmf.data.containers import (
 )
 from bnmf.data.latent import Filled
 from bnmf.data.limits import Limits, with_limits, with_sparse_limits
-from bnmf.data.views import Listed, Sparse, Stored, View
+from bnmf.data.views import View
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Positions
@@ -113,7 +113,7 @@ class ObservedMatrix:
     def listed(self) -> ObservedMatrix:
         """Return the data with lists of what was observed, the only form in which entries can differ in weight."""
         self.check_listable()
-        if isinstance(self.rows, Listed):
+        if self.rows.form == "listed":
             return self
         rows, columns = views.listed_views(views.observed_csr(self._stored.dense(), self.mask()))
         return replace(self, rows=rows, columns=columns)
@@ -143,7 +143,6 @@ class ObservedMatrix:
 
     def filled(self, has_outliers: bool) -> Any:
         """Return a copy that can hold latent values of limited entries, and of all if they may have gross errors."""
-        assert isinstance(self.columns, Stored)
         options = {"has_outliers": has_outliers, "is_dense": self.is_mostly_observed}
         return Filled(self.limits, self._stored, self.columns, **options)
 
@@ -152,7 +151,7 @@ class ObservedMatrix:
         """Whether more than half of the entries were observed."""
         return 2 * self.n_observed > self.shape[0] * self.shape[1]
 
-    def of_rows(self, function: Callable[[Stored, Limits | None], Any]) -> Any:
+    def of_rows(self, function: Callable[[View, Limits | None], Any]) -> Any:
         """Return the results of a function of stored rows and their limits, one for each row, where the rows are."""
         return function(self._stored, self.limits)
 
@@ -168,7 +167,7 @@ class ObservedMatrix:
 
     def shifted(self, offset: Floats) -> ObservedMatrix:
         """Return the data with a number subtracted from each column; new rows may then have negative entries."""
-        if isinstance(self.rows, Listed):
+        if self.rows.form == "listed":
             matrix = self.rows.csr()
             matrix.data = self.rows.values - offset[self.rows.indices]
             rows, columns = views.listed_views(matrix)
@@ -180,9 +179,9 @@ class ObservedMatrix:
     # --- which entries were observed
 
     @property
-    def _stored(self) -> Stored:
+    def _stored(self) -> View:
         """The rows in this process, for what would bring the whole matrix to one place."""
-        if not isinstance(self.rows, Stored):
+        if not isinstance(self.rows, View):
             raise ValueError(
                 "this needs all entries at once, and they may not fit into memory: go through blocks of rows "
                 "(dense_rows), or ask posterior_.mean(rows, columns) for the entries that you need"
@@ -192,7 +191,7 @@ class ObservedMatrix:
     @property
     def has_implicit_zeros(self) -> bool:
         """Whether this is a sparse matrix whose unstored entries are observed zeros."""
-        return isinstance(self.rows, Sparse)
+        return self.rows.form == "sparse"
 
     def observed_entries(self) -> tuple[Indices, Indices, Floats]:
         """Return rows, columns and values of the observed entries, row by row (not with implicit zeros)."""
@@ -230,7 +229,7 @@ class ObservedMatrix:
         """Return a context at whose end everything is forgotten that is held elsewhere: here nothing."""
         return nullcontext()
 
-    def selected(self, rows: Indices) -> Stored:
+    def selected(self, rows: Indices) -> View:
         """Return some of the rows."""
         return self._stored.select(rows)
 
@@ -276,20 +275,20 @@ class ObservedMatrix:
         return [(start, min(start + ROWS_PER_TILE, self.shape[0])) for start in starts]
 
 
-def every_entry(view: Stored, limits: Limits | None, first: int, step: int) -> tuple[Indices, Floats, Floats, Floats]:
+def every_entry(view: View, limits: Limits | None, first: int, step: int) -> tuple[Indices, Floats, Floats, Floats]:
     """Return columns, values and limits, NaN where there are none, of every so many-th entry from the first on."""
     rows, columns, values = (part[first::step] for part in view.entries())
     nothing = np.full(len(values), np.nan)
     return columns, values, *((nothing, nothing) if limits is None else limits.at(rows, columns))
 
 
-def _views_of_dense(array: Floats, mask: Bools) -> tuple[Stored, Stored]:
+def _views_of_dense(array: Floats, mask: Bools) -> tuple[View, View]:
     if mask.mean() >= DENSE_FRACTION:
         return views.dense_views(array, mask)
     return views.listed_views(views.observed_csr(array, mask))
 
 
-def _views_of_sparse(matrix: sp.csr_array, unstored: str) -> tuple[Stored, Stored]:
+def _views_of_sparse(matrix: sp.csr_array, unstored: str) -> tuple[View, View]:
     matrix = views.without_nan(matrix) if unstored == "missing" else matrix
     if matrix.nnz >= DENSE_FRACTION * matrix.shape[0] * matrix.shape[1]:
         array = as_dense(matrix, unstored)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,6 @@ from dask import delayed
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import Limits
 from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix, every_entry
-from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
 from bnmf.distributed.blocks import BlockInput, BlockStats, Broadcast
 from bnmf.distributed.cluster import Blocks, Cluster, current_client
@@ -34,24 +33,37 @@ LISTED_BYTES = 12
 BLOCKS_PER_THREAD = 2
 
 
-class ShardedView(View):
-    """Rows of the data, or of its transpose, in blocks."""
+def _over_blocks(name: str) -> Callable[[ShardedView], Floats]:
+    """Return a method of a view that computes numbers of each row where the rows are."""
+    return lambda view: view.of_rows(methodcaller(name))
+
+
+class ShardedView:
+    """Rows of the data, or of its transpose, in blocks; see :class:`bnmf.data.views.View`."""
+
+    minima, sums, root_mean_squares, resolutions, gaps = map(
+        _over_blocks, ("minima", "sums", "root_mean_squares", "resolutions", "gaps")
+    )
 
     def __init__(self, cluster: Cluster, blocks: Blocks, bounds: Ints, n_columns: int) -> None:
         self.cluster, self.blocks, self.bounds = cluster, blocks, bounds
         self.n_rows, self.n_columns = int(bounds[-1]), n_columns
 
     @cached_property
-    def n_observed(self) -> Ints:  # type: ignore[override]
+    def n_observed(self) -> Ints:
+        """Number of observed entries of each row."""
         return self.of_rows(attrgetter("n_observed"))
 
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
+        """Return the results of a function of rows, one for each, computed where the rows are."""
         return np.concatenate(self.cluster.over(self.blocks, lambda block, *_: function(block.view)))
 
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
+        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
         return ShardedScaledView(self, entry_scale, row_scale)
 
     def observed_values(self, row: int) -> Floats:
+        """Return the observed entries of a row."""
         own = self.by_block(np.array([row]))
         return self.cluster.over(self.blocks, lambda block, _, rows: block.view.observed_values(rows[0]), own)[0]
 
@@ -138,8 +150,8 @@ class ShardedLimits:
 class ShardedMatrix(ObservedMatrix):
     """A matrix of which some entries were observed, as blocks of rows and of columns on the workers of a cluster."""
 
-    rows: ShardedView
-    columns: ShardedView
+    rows: ShardedView  # type: ignore[assignment]
+    columns: ShardedView  # type: ignore[assignment]
     source: Any = None
     kind: str = "dense"
     unstored: str = "zero"
