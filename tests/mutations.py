@@ -647,8 +647,8 @@ MUTATIONS = [Mutation(*row) for row in [
      "tests/posterior/test_notes.py::test_errors_that_are_small_beside_the_column_are_not_noted"),
     ("one prediction that is far off taken for a column", "posterior/verdict.py", "and difference.mean() > chance)",
      ")", "tests/posterior/test_verdict.py::test_predictions_that_are_worse_than_the_mean_of_a_column"),
-    ("learned offsets counted among the components", "model/build.py", "n_components + n_fixed - n_given",
-     "n_components", "tests/model/test_fixed.py::test_offsets_of_columns_are_learned[2]"),
+    ("learned offsets counted among the components", "model/build.py", "n_components += n_fixed - sum(given.counts)",
+     "pass", "tests/model/test_fixed.py::test_offsets_of_columns_are_learned[2]"),
     ("a component as weak as noise called good", "posterior/verdict.py", "GOOD if is_active and n_found",
      "GOOD if n_found", "tests/report/test_report.py::test_components_are_judged_by_the_verdict_alone"),
     ("a method with hardly smaller errors called better", "posterior/verdict.py",
@@ -684,8 +684,8 @@ MUTATIONS = [Mutation(*row) for row in [
     ("known noise of new rows not squared", "posterior/new_rows.py", "factor[row_of, view.indices] ** 2",
      "factor[row_of, view.indices]",
      "tests/posterior/test_new_rows.py::test_draws_follow_the_conditional"),
-    ("standard errors in the user's units", "model/build.py", "_checked_errors(noise_scale, data) / units.scale",
-     "_checked_errors(noise_scale, data)", "tests/test_entry_noise.py::test_known_noise_is_that_of_the_predictions"),
+    ("standard errors in the user's units", "model/build.py", "_errors_of_entries(noise_scale, data) / units.scale",
+     "_errors_of_entries(noise_scale, data)", "tests/test_entry_noise.py::test_known_noise_is_that_of_the_predictions"),
 ]]  # fmt: skip
 
 

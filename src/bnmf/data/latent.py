@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.containers import pointers
-from bnmf.data.half_sweeps import ScaledView, Threads
+from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import Limits
 from bnmf.data.views import View, flat, places_in
 from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Interwoven, Latent, Outliers
@@ -108,7 +108,7 @@ class Filled:
         return kernels if any(len(chosen) for _, chosen in kernels) else []
 
     def draw_all(
-        self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, *, W: Floats, Z: Floats,
+        self, scaled: ScaledView, key: Key, workers: Any, ids: Words | None = None, *, W: Floats, Z: Floats,
         row_variance: Floats, column_variance: Floats, **options: Any,
     ) -> None:  # fmt: skip
         """Draw the latent values of all rows, with the scales of other views; see `Latent.draw`, `Outliers.draw`."""
@@ -126,7 +126,7 @@ class Filled:
         variances: tuple[Floats, Floats],
         weight: Floats | None,  # factors of the precisions of entries, as rows list them
         keys: tuple[Key, Key],
-        workers: Threads,
+        workers: Any,
     ) -> None:
         """Draw W and then Z in place together with the values that follow them; everything comes in such a pair."""
         for side, (kernel, listed) in enumerate(self._interwoven):
@@ -150,7 +150,7 @@ class Filled:
         return of_rows, of_columns
 
 
-def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Threads) -> None:
+def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Any) -> None:
     """Call functions one after the other for the rows of each tile, from `start` to `stop`."""
 
     def work(first: int, last: int) -> None:

@@ -26,7 +26,7 @@ from bnmf.data.limits import Limits, with_limits, with_sparse_limits
 from bnmf.data.views import View
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.utils.arguments import is_pandas
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Positions
+from bnmf.utils.typing import Array, Bools, Floats, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,10 +104,6 @@ class ObservedMatrix:
         shape = rows.n_rows, columns.n_rows
         return cls(shape, n_observed, rows, columns, row_names, column_names, lowest >= 0.0, limits)
 
-    def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
-        """Return the same data with names for its rows and columns."""
-        return replace(self, row_names=rows, column_names=columns)
-
     # --- entries that differ in how much they count
 
     def listed(self) -> ObservedMatrix:
@@ -131,15 +127,10 @@ class ObservedMatrix:
         """Row of each observed entry, in the order in which rows list them."""
         return self._stored.listed_rows
 
-    @property
-    def listed_columns(self) -> Positions:
-        """Column of each observed entry, in the same order."""
-        return self._stored.indices
-
     @cached_property
     def column_order(self) -> Indices:
         """Where each entry in the order in which columns list them is in the order of the rows."""
-        return np.argsort(self.listed_columns, kind="stable")
+        return np.argsort(self.rows.indices, kind="stable")
 
     def filled(self, has_outliers: bool) -> Any:
         """Return a copy that can hold latent values of limited entries, and of all if they may have gross errors."""
@@ -229,13 +220,9 @@ class ObservedMatrix:
         """Return a context at whose end everything is forgotten that is held elsewhere: here nothing."""
         return nullcontext()
 
-    def selected(self, rows: Indices) -> View:
-        """Return some of the rows."""
-        return self._stored.select(rows)
-
     def dense_rows(self, rows: Indices) -> Floats:
         """Return some rows as a dense array with NaN for missing entries."""
-        return self.selected(rows).dense_with_nan()
+        return self._stored.select(rows).dense_with_nan()
 
     def without(self, rows: Indices, columns: Indices) -> ObservedMatrix:
         """Return the data with some of the observed entries missing, given paired positions."""
@@ -251,19 +238,12 @@ class ObservedMatrix:
             at, to, values, unstored = at[kept], to[kept], values[kept], "missing"
         rest = sp.coo_array((values, (at, to)), shape=self.shape).tocsr()
         found = ObservedMatrix.from_data(rest, unstored=unstored, negative=not self.nonnegative, empty=True)
-        if self.limits is None:
-            return found
-        return replace(found, limits=self.limits.where(~np.isin(self.limits.flat, hidden)))
+        limits = None if self.limits is None else self.limits.where(~np.isin(self.limits.flat, hidden))
+        return replace(found, row_names=self.row_names, column_names=self.column_names, limits=limits)
 
     def limits_at(self, rows: Array, columns: Array) -> tuple[Floats | None, Floats | None]:
         """Return limits at paired positions, NaN where an entry is exact; None if the data have no limits."""
         return (None, None) if self.limits is None else self.limits.at(rows, columns)
-
-    def without_rows(self, rows: Indices) -> ObservedMatrix:
-        """Return the data with nothing observed in some rows (not with implicit zeros)."""
-        at, to, _ = self.observed_entries()
-        hidden = np.isin(at, rows)
-        return self.without(at[hidden], to[hidden]).named(self.row_names, self.column_names)
 
     def flat(self, rows: Any, columns: Any) -> Indices:
         """Return positions as single numbers, counted row by row."""

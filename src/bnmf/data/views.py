@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import SMALLEST, pointers, row_numbers
-from bnmf.data.half_sweeps import ScaledView, Split, number_patterns, split_rows
+from bnmf.data.half_sweeps import ScaledView, Split, split_rows
 from bnmf.kernels.compiled import ROWS_PER_TILE, Data
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Shape, Words
 
@@ -170,7 +170,12 @@ class View:
     @cached_property
     def patterns(self) -> Ints:
         """Pattern of missing entries of each row that lists them, as a number; -1 for other rows."""
-        return number_patterns(self.indptr, self.indices, np.flatnonzero(self.lists_missing))
+        numbers: dict[bytes, int] = {}
+        patterns = np.full(self.n_rows, -1)
+        for row in np.flatnonzero(self.lists_missing):
+            listed = self.indices[self.indptr[row] : self.indptr[row + 1]].tobytes()
+            patterns[row] = numbers.setdefault(listed, len(numbers))
+        return patterns
 
     @cached_property
     def _splits(self) -> dict[int, Split]:

@@ -150,7 +150,7 @@ class Model:
 
     def standardised_squares(self, residuals: Floats, noise: NoiseState) -> tuple[Floats, Floats]:
         """Return squared residuals of entries over their variances, and those variances, without drawn factors."""
-        variance = noise.variance_at(self.data.listed_rows, self.data.listed_columns)
+        variance = noise.variance_at(self.data.listed_rows, self.data.rows.indices)
         if self.entry_precision is not None:
             variance = variance / self.entry_precision
         return residuals**2 / variance, variance

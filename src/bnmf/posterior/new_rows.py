@@ -68,7 +68,7 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
         if fitted.n_fixed[1] and np.ptp(fitted.W[0, 0, :, -fitted.n_fixed[1] :], axis=0).any():
             raise ValueError("fixed_weights differ between rows, and those of new rows are not known")
         weighted = fitted.law.has_entries or factor is not None
-        rows = (data.listed() if weighted else data).selected(new)
+        rows = (data.listed() if weighted else data).rows.select(new)
         limits = None if data.limits is None else data.limits.of_rows(new)
         of_new = factor if factor is None or len(factor) == 1 else factor[new]
         weights, variances = draw(rows, ids[new], replace(fitted, noise_factor=of_new), seed, limits)
