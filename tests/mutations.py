@@ -291,10 +291,10 @@ MUTATIONS = [Mutation(*row) for row in [
      PRIOR_INVARIANT),
     ("a learned precision without the mean", GAMMAS, "w[k] + linear[k] / quadratic[k] : 0.0", "w[k] : 0.0", RATE),
     ("exact draws without a sign", "priors/exact_draws.py", "np.where(is_positive, size, -size)",
-     "np.where(is_positive, size, size)", "tests/priors/test_normals.py::test_exact_draws"),
+     "np.where(is_positive, size, size)", "tests/priors/test_exact_draws.py::test_draws_of_real_entries"),
     ("|w| of a restricted prior forgotten", "priors/base.py",
      "linear = linear + absolute", "linear = linear + 0.0",
-     "tests/priors/test_normals.py::test_a_nonnegative_term_restricts_the_sum"),
+     "tests/priors/test_norms.py::test_log_density_is_the_penalty_in_norms"),
     ("signs of components not aligned", "posterior/alignment.py", "np.where(cosines < 0.0, -1.0, 1.0)",
      "np.where(cosines < 0.0, 1.0, 1.0)", "tests/posterior/test_alignment.py::test_signs_are_those_of_the_reference"),
     # What all rows have in common.
