@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from bnmf.data import ObservedMatrix, observed, views
+from bnmf.data import ObservedMatrix, observed
 from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import split_rows
 from bnmf.data.views import listed_views
@@ -19,7 +19,7 @@ ROWS = 23
 
 
 def storages():
-    """Return the same kind of matrix in every storage: name, data and an array with NaN."""
+    """Return the same kind of matrix in every storage: name, data, an array with NaN, and which entries are stored."""
     rng = np.random.default_rng(0)
     X = rng.uniform(1.0, 2.0, size=(ROWS, 8))
     X[rng.uniform(size=X.shape) < 0.2] = 0.0
@@ -32,21 +32,18 @@ def storages():
     zeros[:, :3][~np.isnan(zeros[:, :3])] = 0.0
     zeros[np.isnan(zeros) & (rng.uniform(size=X.shape) < 0.4)] = 0.0
     zeros[11, 1:] = NAN
-    rows, columns = np.nonzero(zeros)
-    rows, columns = np.append(rows, 2), np.append(columns, 0)  # a zero that is stored
     zeros[2, 0] = 0.0
-    sparse = sp.coo_array((zeros[rows, columns], (rows, columns)), shape=X.shape)
+    stored = zeros != 0.0
+    stored[2, 0] = True  # a zero
+    sparse = sp.coo_array((zeros[stored], np.nonzero(stored)), shape=X.shape)
     return {
-        "dense": (ObservedMatrix.from_data(X), X),
-        "listed": (ObservedMatrix.from_data(few), few),
-        "sparse": (ObservedMatrix.from_data(sparse), zeros),
+        "dense": (ObservedMatrix.from_data(X), X, ~np.isnan(X)),
+        "listed": (ObservedMatrix.from_data(few), few, ~np.isnan(few)),
+        "sparse": (ObservedMatrix.from_data(sparse), zeros, stored),
     }
 
 
 STORAGES = storages()
-STORED = np.zeros((ROWS, 8), bool)
-STORED[np.nonzero(STORAGES["sparse"][1])] = True
-STORED[2, 0] = True
 
 
 @pytest.fixture(params=STORAGES)
@@ -57,14 +54,8 @@ def case(request):
 @pytest.fixture(params=["rows", "columns"])
 def view_and_array(request, case):
     """A view with the array that it shows: the data, or their transpose."""
-    data, X = case
+    data, X, _ = case
     return (data.rows, X) if request.param == "rows" else (data.columns, np.ascontiguousarray(X.T))
-
-
-@pytest.fixture
-def small_tiles(monkeypatch):
-    for module in (views, observed):
-        monkeypatch.setattr(module, "ROWS_PER_TILE", 4)
 
 
 def factors(n_rows, n_columns):
@@ -73,12 +64,11 @@ def factors(n_rows, n_columns):
 
 
 def test_storages_are_those_that_are_meant():
-    assert all(data.rows.form == data.columns.form == name for name, (data, _) in STORAGES.items())
+    assert all(data.rows.form == data.columns.form == name for name, (data, _, _) in STORAGES.items())
     for name in ("dense", "sparse"):
         data = STORAGES[name][0]
         assert data.rows.lists_missing.any()
         assert not data.rows.lists_missing.all()
-    assert STORAGES["dense"][0].rows.lists_missing.sum() == (2 * np.isnan(STORAGES["dense"][1]).sum(axis=1) < 8).sum()
 
 
 def test_a_row_of_which_half_is_missing_lists_the_same_in_every_storage():
@@ -110,7 +100,7 @@ def test_mask_squares_and_squared_errors(view_and_array):
 
 def test_select(case):
     for chosen in [[3], [11, 5, 2], [4, 4, 10, 4], [0, 1, 2], []]:
-        data, X = case
+        data, X, _ = case
         rows = np.array(chosen, np.intp)
         view, expected = data.rows.select(rows), X[rows]
         assert view.n_rows == len(rows)
@@ -153,7 +143,7 @@ def test_split_of_any_patterns(least):
 
 
 def test_sums(case):
-    data, X = case
+    data, X, _ = case
     assert data.n_observed == (~np.isnan(X)).sum()
     np.testing.assert_array_equal(data.rows.n_observed, (~np.isnan(X)).sum(axis=1))
     np.testing.assert_array_equal(data.columns.n_observed, (~np.isnan(X)).sum(axis=0))
@@ -165,23 +155,16 @@ def test_sums(case):
         np.testing.assert_array_equal(view.minima(), [x.min() if len(x) else 0.0 for x in seen])
 
 
-@pytest.mark.usefixtures("small_tiles")
-def test_sums_and_blocks_over_several_tiles(case):
-    data, X = case
-    assert data.tiles() == [(0, 4), (4, 8), (8, 12), (12, 16), (16, 20), (20, 23)]
-    found = list(data.blocks())
-    assert [(rows.start, rows.stop) for rows, _ in found] == data.tiles()
-    for rows, block in found:
-        np.testing.assert_array_equal(block, X[rows])
-
-
-def test_entries_that_are_listed(case):
+def test_blocks_and_entries_that_are_listed(case, monkeypatch):
     """Row by row: those that are missing, and those that were observed, or what is stored, zeros included."""
-    data, X = case
-    shown = STORED if data.has_implicit_zeros else ~np.isnan(X)
+    monkeypatch.setattr(observed, "ROWS_PER_TILE", 4)
+    data, X, stored = case
+    found = list(data.blocks())
+    assert [(rows.start, rows.stop) for rows, _ in found] == [(0, 4), (4, 8), (8, 12), (12, 16), (16, 20), (20, 23)]
+    np.testing.assert_array_equal(np.vstack([block for _, block in found]), X)
     rows, columns, values = data.stored_entries() if data.has_implicit_zeros else data.observed_entries()
-    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(shown))
-    np.testing.assert_array_equal(values, X[shown])
+    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(stored))
+    np.testing.assert_array_equal(values, X[stored])
     np.testing.assert_array_equal(np.stack(data.missing_entries(), axis=1), np.argwhere(np.isnan(X)))
     if data.has_implicit_zeros:
         with pytest.raises(ValueError, match="too many to list"):
@@ -189,7 +172,7 @@ def test_entries_that_are_listed(case):
 
 
 def test_without(case):
-    data, X = case
+    data, X, _ = case
     rng = np.random.default_rng(4)
     seen = np.argwhere(~np.isnan(X))
     for n_hidden in (0, 1, 20, len(seen)):
@@ -245,10 +228,10 @@ def test_data_outside_of_their_arrays_are_refused(changed, message):
         Data(**arrays(**changed))
 
 
-@pytest.mark.parametrize("changed", [{"values": np.zeros(4, np.int32)}, {"dense": np.ones((4, 3)).T}])
-def test_data_of_other_types_are_refused(changed):
-    with pytest.raises(TypeError, match=r"incompatible function arguments|values must be floats"):
-        Data(**arrays(**changed))
+def test_data_of_other_types_are_refused():
+    for changed in ({"values": np.zeros(4, np.int32)}, {"dense": np.ones((4, 3)).T}):
+        with pytest.raises(TypeError, match=r"incompatible function arguments|values must be floats"):
+            Data(**arrays(**changed))
 
 
 def test_values_are_copied_in_single_precision_where_that_is_exact():
