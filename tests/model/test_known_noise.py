@@ -74,10 +74,6 @@ def test_errors_of_missing_entries_are_medians():
     np.testing.assert_array_equal(found[:, 1], np.full(4, np.nanmedian(given)))
 
 
-def test_nothing_is_known():
-    assert factor_of(noise=GroupedNoise()) is None
-
-
 @pytest.mark.parametrize(
     ("noise_scale", "sample_weight", "words"),
     [

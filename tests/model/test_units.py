@@ -35,27 +35,19 @@ def test_scales_are_root_mean_squares(storage):
 
 
 @pytest.mark.parametrize("storage", ["dense", "listed"])
-def test_offsets_are_minima(storage):
+@pytest.mark.parametrize(
+    ("offset", "robust", "centre"),
+    [("min", False, np.nanmin), ("mean", False, np.nanmean), ("mean", True, np.nanmedian)],
+)
+def test_offsets_are_minima_means_or_medians(storage, offset, robust, centre):
     data, X = storages()[storage]
-    units, shifted = units_of(data, "column", "min")
-    lowest = np.nanmin(X, axis=0)
-    np.testing.assert_array_equal(units.offset, lowest)
-    np.testing.assert_allclose(units.scale, np.sqrt(np.nanmean((X - lowest) ** 2, axis=0)), rtol=1e-12)
-    for rows, block in shifted.blocks():
-        np.testing.assert_array_equal(block, (X - lowest)[rows])
-
-
-@pytest.mark.parametrize("storage", ["dense", "listed"])
-@pytest.mark.parametrize("robust", [False, True])
-def test_offsets_are_means_or_medians(storage, robust):
-    data, X = storages()[storage]
-    units, shifted = units_of(data, "column", "mean", robust=robust)
-    centre = np.nanmedian(X, axis=0) if robust else np.nanmean(X, axis=0)
-    np.testing.assert_allclose(units.offset, centre, rtol=1e-12)
+    units, shifted = units_of(data, "column", offset, robust=robust)
+    np.testing.assert_allclose(units.offset, centre(X, axis=0), rtol=1e-12)
     for rows, block in shifted.blocks():
         np.testing.assert_array_equal(block, (X - units.offset)[rows])
     if not robust:
-        np.testing.assert_allclose(units.scale, np.nanstd(X, axis=0), rtol=1e-12)
+        expected = np.sqrt(np.nanmean((X - units.offset) ** 2, axis=0))
+        np.testing.assert_allclose(units.scale, expected, rtol=1e-12)
 
 
 def test_equal_entries_have_no_size_after_their_mean_was_subtracted():
