@@ -25,7 +25,7 @@ from bnmf.data import half_sweeps
 from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import Split, min_sharing
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import View
+from bnmf.data.views import Stored
 from bnmf.kernels.compiled import LEVEL, ROWS_PER_TILE, HalfSweep, Memory, Prior, Rows
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs, moves
@@ -77,7 +77,7 @@ class Clock:
         self.now = {}
 
 
-def split_of(view: View, part: str, n_components: int) -> Split | None:
+def split_of(view: Stored, part: str, n_components: int) -> Split | None:
     """Return the rows that share a system, the others, or no row for the product; None if there is no such part."""
     split = view.split(min_sharing(n_components))
     shares = np.arange(view.n_rows) % ROWS_PER_TILE < np.repeat(split.n_sharing, np.diff(split.indptr))
@@ -92,7 +92,7 @@ class ClockedHalfSweep:
     """A half-sweep whose parts are drawn one after the other, each with a clock. It takes the place of `HalfSweep`."""
 
     def __init__(
-        self, clock: Clock, views: dict[int, View], rows: Rows, W: Floats, Z: Floats, prior: Prior, *arguments: Any
+        self, clock: Clock, views: dict[int, Stored], rows: Rows, W: Floats, Z: Floats, prior: Prior, *arguments: Any
     ) -> None:
         self.clock, (self.n_rows, self.n_components) = clock, W.shape
         view = views[self.n_rows]

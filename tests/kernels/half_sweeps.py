@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.data.views import View
+from bnmf.data.views import Stored
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.threads import Workers
 from tests.kernels.draws import scalar_draws, spoiled, streams_of
@@ -14,7 +14,7 @@ SIGMA2 = 0.7
 FORMS = ["default", "missing listed", "observed listed", "only observed stored"]
 
 
-def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> View:
+def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> Stored:
     """Return the rows of the data in one of the forms that the kernels accept, or with rows that list as given."""
     filled = np.where(mask, array, 0.0)
     lists_missing = np.full(len(array), form == "missing listed") if isinstance(form, str) else form
@@ -24,8 +24,8 @@ def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> View
     indptr = np.searchsorted(rows, np.arange(len(array) + 1))
     lists = indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing
     if isinstance(form, str) and form == "only observed stored":
-        return View(filled.shape[1], *lists)
-    return View(filled.shape[1], *lists, filled)
+        return Stored(filled.shape[1], *lists)
+    return Stored(filled.shape[1], *lists, filled)
 
 
 def problem(
@@ -61,7 +61,7 @@ def used_workers() -> Workers:
 
 
 def drawn(
-    view: View, W: np.ndarray, Z: np.ndarray, prior: Coefficients, sigma2: float = SIGMA2, **options: Any
+    view: Stored, W: np.ndarray, Z: np.ndarray, prior: Coefficients, sigma2: float = SIGMA2, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of W after a half-sweep in memory that was used before, and their squared errors."""
     W = W.copy()
@@ -111,7 +111,7 @@ def squared_errors(A: np.ndarray, mask: np.ndarray, W: np.ndarray, Z: np.ndarray
 
 
 def assert_from_scratch(
-    view: View, A: Any, mask: Any, W: Any, Z: Any, prior: Coefficients, n_passes: int = 1, rtol: float = 1e-8
+    view: Stored, A: Any, mask: Any, W: Any, Z: Any, prior: Coefficients, n_passes: int = 1, rtol: float = 1e-8
 ) -> None:
     """Assert that the draws and squared errors of a half-sweep are those of conditionals from scratch."""
     expected = direct_draws(A, mask, W, Z, prior, n_passes=n_passes)

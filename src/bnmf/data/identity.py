@@ -8,7 +8,7 @@ import numpy as np
 
 from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import View
+from bnmf.data.views import Stored
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.utils import digests
 from bnmf.utils.typing import Array, Floats, Words
@@ -22,7 +22,7 @@ def fingerprint(data: ObservedMatrix) -> str:
     return digests.of_json([list(data.shape), list(data.of_rows(_tile_digests))])
 
 
-def _tile_digests(view: View, limits: Limits | None) -> list[str]:
+def _tile_digests(view: Stored, limits: Limits | None) -> list[str]:
     """Return a digest of each tile of rows, so that blocks of rows can be digested where they are."""
     found = []
     for start in range(0, view.n_rows, ROWS_PER_TILE):
@@ -42,7 +42,7 @@ def row_ids(data: ObservedMatrix, scale: Floats | None = None) -> Words:
     return data.of_rows(partial(_ids, unit=unit))
 
 
-def _ids(view: View, limits: Limits | None, unit: Floats) -> Words:
+def _ids(view: Stored, limits: Limits | None, unit: Floats) -> Words:
     # A sum over the observed positions and the nonzero values, which can be computed from any listing.
     places, found = scramble(np.arange(1, view.n_columns + 1, dtype=np.uint64)), []
     # Some rows at a time, because the hashes of all entries would take more memory than the data.

@@ -11,7 +11,7 @@ import numpy as np
 from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import Limits
-from bnmf.data.views import View, flat, places_in
+from bnmf.data.views import Stored, flat, places_in
 from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Interwoven, Latent, Outliers
 from bnmf.priors.base import Coefficients
 from bnmf.utils.typing import Floats, Indices, Key, Words
@@ -24,13 +24,13 @@ MIN_FOLLOWING = 2 / 3
 class Filled:
     """Rows of the data, and columns if given, with the latent values of entries with limits or with gross errors."""
 
-    columns: View
+    columns: Stored
 
     def __init__(
         self,
         limits: Limits | None,
-        rows: View,
-        columns: View | None = None,
+        rows: Stored,
+        columns: Stored | None = None,
         *,
         has_outliers: bool = False,
         is_dense: bool = False,
@@ -160,7 +160,7 @@ def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Any) -> N
     workers.over_tiles(work, n_rows)
 
 
-def _recorded(view: View, limits: Limits | None, is_dense: bool) -> tuple[Indices, Indices, Floats]:
+def _recorded(view: Stored, limits: Limits | None, is_dense: bool) -> tuple[Indices, Indices, Floats]:
     """Return rows, columns and values of the entries without limits, or of all entries with NaN for the others."""
     if view.form == "listed":
         at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)

@@ -23,7 +23,7 @@ from bnmf.data.containers import (
 )
 from bnmf.data.latent import Filled
 from bnmf.data.limits import Limits, with_limits, with_sparse_limits
-from bnmf.data.views import View
+from bnmf.data.views import Stored
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.utils.arguments import is_pandas
 from bnmf.utils.typing import Array, Bools, Floats, Indices
@@ -45,8 +45,8 @@ class ObservedMatrix:
 
     shape: tuple[int, int]
     n_observed: int
-    rows: View
-    columns: View  # rows of the transposed data
+    rows: Stored
+    columns: Stored  # rows of the transposed data
     row_names: pd.Index | None = None
     column_names: pd.Index | None = None
     nonnegative: bool = True  # whether no observed entry is negative
@@ -142,7 +142,7 @@ class ObservedMatrix:
         """Whether more than half of the entries were observed."""
         return 2 * self.n_observed > self.shape[0] * self.shape[1]
 
-    def of_rows(self, function: Callable[[View, Limits | None], Any]) -> Any:
+    def of_rows(self, function: Callable[[Stored, Limits | None], Any]) -> Any:
         """Return the results of a function of stored rows and their limits, one for each row, where the rows are."""
         return function(self._stored, self.limits)
 
@@ -170,9 +170,9 @@ class ObservedMatrix:
     # --- which entries were observed
 
     @property
-    def _stored(self) -> View:
+    def _stored(self) -> Stored:
         """The rows in this process, for what would bring the whole matrix to one place."""
-        if not isinstance(self.rows, View):
+        if not isinstance(self.rows, Stored):
             raise ValueError(
                 "this needs all entries at once, and they may not fit into memory: go through blocks of rows "
                 "(dense_rows), or ask posterior_.mean(rows, columns) for the entries that you need"
@@ -255,20 +255,20 @@ class ObservedMatrix:
         return [(start, min(start + ROWS_PER_TILE, self.shape[0])) for start in starts]
 
 
-def every_entry(view: View, limits: Limits | None, first: int, step: int) -> tuple[Indices, Floats, Floats, Floats]:
+def every_entry(view: Stored, limits: Limits | None, first: int, step: int) -> tuple[Indices, Floats, Floats, Floats]:
     """Return columns, values and limits, NaN where there are none, of every so many-th entry from the first on."""
     rows, columns, values = (part[first::step] for part in view.entries())
     nothing = np.full(len(values), np.nan)
     return columns, values, *((nothing, nothing) if limits is None else limits.at(rows, columns))
 
 
-def _views_of_dense(array: Floats, mask: Bools) -> tuple[View, View]:
+def _views_of_dense(array: Floats, mask: Bools) -> tuple[Stored, Stored]:
     if mask.mean() >= DENSE_FRACTION:
         return views.dense_views(array, mask)
     return views.listed_views(views.observed_csr(array, mask))
 
 
-def _views_of_sparse(matrix: sp.csr_array, unstored: str) -> tuple[View, View]:
+def _views_of_sparse(matrix: sp.csr_array, unstored: str) -> tuple[Stored, Stored]:
     matrix = views.without_nan(matrix) if unstored == "missing" else matrix
     if matrix.nnz >= DENSE_FRACTION * matrix.shape[0] * matrix.shape[1]:
         array = as_dense(matrix, unstored)

@@ -29,8 +29,8 @@ Targets = list[tuple[Floats, Ints]]
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """Rows of a matrix, each with a list of its missing positions or of its observed ones, whichever are fewer."""
+class Stored:
+    """Rows in this process, each with a list of its missing positions or of its observed ones, whichever are fewer."""
 
     n_columns: int  # the length of a row
     indptr: Ints  # row i lists indices[indptr[i]:indptr[i + 1]]
@@ -79,14 +79,14 @@ class View:
 
     # --- rows and entries
 
-    def select(self, rows: Indices) -> View:
+    def select(self, rows: Indices) -> Stored:
         """Return a view of some of the rows."""
         lengths = np.diff(self.indptr)[rows]
         listed = within_ranges(self.indptr[rows], lengths)
         lists = pointers(lengths), self.indices[listed], self.values[listed], self.lists_missing[rows]
-        return View(self.n_columns, *lists, None if self.matrix is None else self.matrix[rows])
+        return Stored(self.n_columns, *lists, None if self.matrix is None else self.matrix[rows])
 
-    def own(self) -> View:
+    def own(self) -> Stored:
         """Return a view with a copy of the data, which may be changed."""
         matrix = None if self.matrix is None else self.matrix.copy()
         own = replace(self, values=self.values.astype(np.float64), matrix=matrix)
@@ -277,19 +277,19 @@ class View:
 # --- from arrays to views
 
 
-def dense_views(array: Floats, mask: Bools) -> tuple[View, View]:
+def dense_views(array: Floats, mask: Bools) -> tuple[Stored, Stored]:
     """Return rows and columns of a dense array, which stays dense."""
     filled = np.where(mask, array, 0.0)
     return dense_view(filled, mask), dense_view(filled.T, mask.T)
 
 
-def dense_view(filled: Floats, mask: Bools) -> View:
+def dense_view(filled: Floats, mask: Bools) -> Stored:
     """Return the rows of a dense array with zeros in place of missing entries."""
     filled = np.ascontiguousarray(filled)
     lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
     rows, columns = np.nonzero(mask != lists_missing[:, None])
     lists = pointers(np.bincount(rows, minlength=len(filled))), columns.astype(np.uint32), filled[rows, columns]
-    return View(filled.shape[1], *lists, lists_missing, filled)
+    return Stored(filled.shape[1], *lists, lists_missing, filled)
 
 
 def observed_csr(array: Floats, mask: Bools) -> sp.csr_array:
@@ -298,7 +298,7 @@ def observed_csr(array: Floats, mask: Bools) -> sp.csr_array:
     return sp.csr_array((array[rows, columns], columns.astype(np.int32), pointers(mask.sum(axis=1))), shape=array.shape)
 
 
-def listed_views(matrix: sp.csr_array) -> tuple[View, View]:
+def listed_views(matrix: sp.csr_array) -> tuple[Stored, Stored]:
     """Return rows and columns of a sparse matrix whose unstored entries are missing."""
     return listed_view(matrix), listed_view(in_single_precision(matrix).tocsc())
 
@@ -324,14 +324,14 @@ def without_nan(matrix: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((matrix.data[~missing], matrix.indices[~missing], pointers(lengths)), shape=matrix.shape)
 
 
-def listed_view(compressed: sp.csr_array | sp.csc_array) -> View:
+def listed_view(compressed: sp.csr_array | sp.csc_array) -> Stored:
     """Return the rows of a CSR matrix, or the columns of a CSC one, whose unstored entries are missing."""
     n_rows, n_columns = compressed.shape if compressed.format == "csr" else compressed.shape[::-1]
     lists = compressed.indptr.astype(np.int64), unsigned(compressed.indices)
-    return View(n_columns, *lists, np.require(compressed.data, requirements="W"), np.zeros(n_rows, bool))
+    return Stored(n_columns, *lists, np.require(compressed.data, requirements="W"), np.zeros(n_rows, bool))
 
 
-def sparse_view(matrix: sp.csr_array) -> View:
+def sparse_view(matrix: sp.csr_array) -> Stored:
     """Return the rows of a sparse matrix whose unstored entries are zeros, and missing ones those stored as NaN."""
     # A row that is mostly missing lists its observed entries, zeros included, as a dense one would: the sums over it
     # would cancel in the other form. That takes less memory than its missing entries do.
@@ -348,7 +348,7 @@ def sparse_view(matrix: sp.csr_array) -> View:
     columns = np.concatenate([matrix.indices[listed_missing], columns])
     order = np.argsort(rows, kind="stable")
     lists = pointers(np.bincount(rows, minlength=n_rows)), columns[order].astype(np.uint32), values[order]
-    return View(n_columns, *lists, lists_missing, filled)
+    return Stored(n_columns, *lists, lists_missing, filled)
 
 
 def unsigned(indices: Array) -> Positions:

@@ -12,7 +12,7 @@ from dask.sizeof import sizeof
 from bnmf.data.containers import as_csr, as_dense, as_floats, check_values
 from bnmf.data.latent import Filled
 from bnmf.data.limits import Limits, between, with_sparse_limits
-from bnmf.data.views import View, dense_view, listed_view, observed_csr, sparse_view, without_nan
+from bnmf.data.views import Stored, dense_view, listed_view, observed_csr, sparse_view, without_nan
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.threads import Workers
 from bnmf.utils.typing import Array, Floats, Ints, Shape, Words
@@ -21,7 +21,7 @@ from bnmf.utils.typing import Array, Floats, Ints, Shape, Words
 class Block(NamedTuple):
     """Rows of the data with the limits of their entries, or rows of the transposed data, which do without."""
 
-    view: View
+    view: Stored
     limits: Limits | None = None
 
 
@@ -82,7 +82,7 @@ def make_block(part: Part, kind: str, unstored: str, offset: Floats | None, by: 
     return Block(_view(array, kind, unstored, offset, by), limits if by == "row" else None)
 
 
-def _view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: str) -> View:
+def _view(chunk: Any, kind: str, unstored: str, offset: Floats | None, by: str) -> Stored:
     is_sparse = sp.issparse(chunk)
     if kind == "sparse":
         return sparse_view(chunk if by == "row" else chunk.T.tocsr())
@@ -203,7 +203,7 @@ def draw_latent(
     return Drawn(Block(new), for_columns, sums)
 
 
-def _differing(view: View, before: View) -> Entries:
+def _differing(view: Stored, before: Stored) -> Entries:
     """Return the entries of a view that differ from those of another, which stores the same ones."""
     if view.form == "dense":
         rows, columns = np.nonzero(view.matrix != before.dense())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partialmethod
 from itertools import pairwise
 from operator import attrgetter, methodcaller
 from typing import Any, ClassVar
@@ -33,17 +33,8 @@ LISTED_BYTES = 12
 BLOCKS_PER_THREAD = 2
 
 
-def _over_blocks(name: str) -> Callable[[ShardedView], Floats]:
-    """Return a method of a view that computes numbers of each row where the rows are."""
-    return lambda view: view.of_rows(methodcaller(name))
-
-
 class ShardedView:
-    """Rows of the data, or of its transpose, in blocks; see :class:`bnmf.data.views.View`."""
-
-    minima, sums, root_mean_squares, resolutions, gaps = map(
-        _over_blocks, ("minima", "sums", "root_mean_squares", "resolutions", "gaps")
-    )
+    """Rows of the data, or of its transpose, in blocks; see :class:`bnmf.data.views.Stored`."""
 
     def __init__(self, cluster: Cluster, blocks: Blocks, bounds: Ints, n_columns: int) -> None:
         self.cluster, self.blocks, self.bounds = cluster, blocks, bounds
@@ -57,6 +48,16 @@ class ShardedView:
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
         """Return the results of a function of rows, one for each, computed where the rows are."""
         return np.concatenate(self.cluster.over(self.blocks, lambda block, *_: function(block.view)))
+
+    def _numbers(self, name: str) -> Floats:
+        """Return what a method of rows returns, one number for each."""
+        return self.of_rows(methodcaller(name))
+
+    minima = partialmethod(_numbers, "minima")
+    sums = partialmethod(_numbers, "sums")
+    root_mean_squares = partialmethod(_numbers, "root_mean_squares")
+    resolutions = partialmethod(_numbers, "resolutions")
+    gaps = partialmethod(_numbers, "gaps")
 
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
         """Return a view whose data are multiplied by factors of columns and rows, as they are read."""

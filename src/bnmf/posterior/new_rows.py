@@ -14,7 +14,7 @@ from bnmf.data.identity import row_ids, scramble
 from bnmf.data.latent import Filled
 from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import View
+from bnmf.data.views import Stored
 from bnmf.model.noise import Law, NoiseState
 from bnmf.posterior.base import Moments
 from bnmf.sampler import gibbs
@@ -99,7 +99,7 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
 
 
 def draw(
-    view: View, ids: Words, fitted: Posterior, seed: int, limits: Limits | None = None
+    view: Stored, ids: Words, fitted: Posterior, seed: int, limits: Limits | None = None
 ) -> tuple[Floats, Floats | None]:
     """Draw W (chain, draw, rows, K) and row noise of new rows under every draw of Z, each row by its content alone."""
     W = np.empty((fitted.n_chains, fitted.n_draws, view.n_rows, fitted.n_components))
@@ -162,14 +162,14 @@ def _generators(stream: Stream, key: tuple[int, int], ids: Words) -> Iterator[np
     return (stream.generator((high ^ int(identity), low)) for identity in ids)
 
 
-def _draw_row_noise(strength: float, errors: Floats, view: View, stream: Stream, sweep: int, ids: Words) -> Floats:
+def _draw_row_noise(strength: float, errors: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
     """Draw the relative variance of each row, each from its random stream."""
     shape, rate = strength + 0.5 * view.n_observed, strength + 0.5 * errors
     generators = _generators(stream, stream.key(sweep, NOISE), ids)
     return rate / np.array([rng.gamma(s) for rng, s in zip(generators, shape, strict=True)])
 
 
-def _draw_entries(law: Law, draw: int, squares: Floats, view: View, stream: Stream, sweep: int, ids: Words) -> Floats:
+def _draw_entries(law: Law, draw: int, squares: Floats, view: Stored, stream: Stream, sweep: int, ids: Words) -> Floats:
     """Draw the factor of the precision of each entry, those of a row from its random stream."""
     high, low = key = stream.key(sweep, ENTRIES)
     if law.has_outliers:

@@ -38,11 +38,8 @@ class L2Squared(Term):
 
     Parameters
     ----------
-    rate : float, array-like, Gamma or None, default=None
-        λ, as a number, a vector by component or a matrix by entry. With None, or a :class:`~bnmf.priors.Gamma` prior of
-        it, λ is learned.
-    by : {"factor", "component"}, default="factor"
-        Whether a learned λ is one number, or one for each component.
+    rate, by : optional
+        As for :class:`L1`.
     """
 
     rate: Any = None
@@ -177,11 +174,8 @@ class Laplace(Term):
 
     Parameters
     ----------
-    rate : float, array-like, Gamma or None, default=None
-        λ, as a number, a vector by component or a matrix by entry. With None, or a :class:`~bnmf.priors.Gamma` prior of
-        it, λ is learned.
-    by : {"factor", "component"}, default="factor"
-        Whether a learned λ is one number, or one for each component.
+    rate, by : optional
+        As for :class:`L1`.
     """
 
     rate: Any = None
