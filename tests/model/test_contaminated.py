@@ -281,7 +281,7 @@ def test_new_rows_are_predicted_as_well_as_fitted_ones():
     assert abs(np.mean(((low <= complete[100:]) & (complete[100:] <= high))[hidden]) - 0.9) < 0.09
 
 
-def test_skewed_columns_have_heavy_tails(tmp_path):
+def test_skewed_columns_have_heavy_tails():
     """Densities of hidden entries are not much worse than those of a normal by column, as they are without."""
     rng = np.random.default_rng(0)
     X = np.exp(1.5 * rng.normal(size=(150, 2)) @ rng.normal(size=(2, 6)) + rng.normal(size=(150, 6)))
@@ -296,8 +296,6 @@ def test_skewed_columns_have_heavy_tails(tmp_path):
         scores.append(np.mean(posterior.log_predictive_density(rows, columns, X[hidden]) - normal))
         if noise == "auto":
             assert posterior.outlier_share.shape == (2, 60, 6)
-            posterior.save(tmp_path / "saved.npz")
-            np.testing.assert_array_equal(Posterior.load(tmp_path / "saved.npz").outlier_share, posterior.outlier_share)
     assert scores[0] > 0.5
     assert scores[1] < -0.5
 
