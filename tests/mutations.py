@@ -205,7 +205,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "    terms[:, at] = law.at(at).log_probability(low, high)\n", "",
      "tests/test_limits.py::test_log_density_of_a_mixture_of_numbers_and_intervals"),
     ("mean of an interval without its upper end", "model/noise.py", "return sides[0] - sides[1]", "return sides[0]",
-     "tests/test_limits.py::test_probabilities_and_means_of_intervals"),
+     "tests/model/test_noise.py::test_noise_between_limits"),
     # Latent values on a cluster.
     ("latent values lost with a worker drawn from later factors", "distributed/filled.py",
      "scaled.inputs(W.copy(), Z.copy(), None", "scaled.inputs(W, Z, None", "tests/distributed/test_losses.py::"

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.integrate import quad
-from tests.statistical.checks import assert_follows, grid_cdf
+from tests.statistical.checks import Contaminated, assert_follows, grid_cdf
 
 from bnmf import BayesianNMF, Posterior
 from bnmf.data import ObservedMatrix
@@ -197,44 +196,19 @@ def test_without_gross_errors_it_is_noise_by_column():
     assert not after[1].noise.gross.any()
 
 
-def mixture(share):
-    """Return density and distribution function of the law."""
-    wide = stats.norm(0.0, np.sqrt(FACTOR))
-    return (
-        lambda x: (1.0 - share) * stats.norm.pdf(x) + share * wide.pdf(x),
-        lambda x: (1.0 - share) * stats.norm.cdf(x) + share * wide.cdf(x),
-    )
-
-
 def test_law_of_predictions():
     law = ContaminatedLaw(np.array([[0.3, 0.02], [0.1, 0.6]]))
     x = np.array([[0.5, 3.0, -12.0], [0.0, 25.0, 1.0]])
     at = law.at(np.array([0, 1, 1]))
     shares = np.array([[0.3, 0.02, 0.02], [0.1, 0.6, 0.6]])
-    np.testing.assert_allclose(np.exp(at.log_density(x**2)), mixture(shares)[0](x), rtol=1e-10)
+    np.testing.assert_allclose(at.log_density(x**2), Contaminated(shares).logpdf(x), rtol=1e-10)
     np.testing.assert_array_equal(law.choose([1]).share, [[0.1, 0.6]])
     np.testing.assert_allclose(law.variance, 1.0 + 100.0 * law.share)
     for dtype in (np.float32, np.float64):
         found = law.draw((2, 1500, 2), np.random.default_rng(0), dtype)
         assert found.dtype == dtype
         for s, j in np.ndindex(2, 2):
-            assert_follows(found[s, :, j].astype(float), mixture(law.share[s, j])[1])
-
-
-@pytest.mark.parametrize(("low", "high"), [(-np.inf, -0.5), (-1.0, 2.0), (4.0, np.inf), (2.0, 30.0), (-6.0, -5.0)])
-def test_law_between_limits(low, high):
-    share, law = 0.1, ContaminatedLaw(np.array([[0.1]]))
-    density, cdf = mixture(share)
-    ends = max(low, -120.0), min(high, 120.0)
-    mass = cdf(high) - cdf(low)
-    low, high = np.array([[low]]), np.array([[high]])
-    assert law.log_probability(low, high)[0, 0] == pytest.approx(np.log(mass), rel=1e-8)
-    mean = quad(lambda x: x * density(x), *ends, points=[x for x in (-8, 0, 8) if ends[0] < x < ends[1]], limit=300)[0]
-    assert law.mean_between(low, high)[0, 0] == pytest.approx(mean / mass, rel=1e-6)
-    n = 12_000  # at a distance of 12 draws the autocorrelation is below 0.02
-    wide = ContaminatedLaw(np.full((1, n), share))
-    drawn = wide.draw_between(np.full((1, n), low), np.full((1, n), high), np.random.default_rng(0))[0]
-    assert_follows(drawn, lambda x: (cdf(x) - cdf(low[0, 0])) / mass)
+            assert_follows(found[s, :, j].astype(float), Contaminated(law.share[s, j]).cdf)
 
 
 @pytest.mark.parametrize("limit", [None, 7.0], ids=["exact", "limits"])
@@ -254,10 +228,10 @@ def test_weights_of_a_new_row_follow_their_posterior(limit):
     w = np.linspace(0.0, 25.0, 20_001)
 
     def log_density(w):
-        likelihood = mixture(share)[0](x - w[:, None] * z)
+        likelihood = Contaminated(share).logpdf(x - w[:, None] * z)
         if limit is not None:
-            likelihood[:, 2] = 1.0 - mixture(share[2])[1](limit - w * z[2])
-        return np.log(likelihood).sum(axis=1) - rate * w
+            likelihood[:, 2] = np.log(Contaminated(share[2]).sf(limit - w * z[2]))
+        return likelihood.sum(axis=1) - rate * w
 
     assert_follows(drawn[11::12], grid_cdf(log_density, w))
     one = np.array([1])

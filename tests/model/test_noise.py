@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from scipy.integrate import quad
 from scipy.special import gammainc
-from tests.statistical.checks import assert_counts, assert_follows, grid_cdf
+from tests.statistical.checks import Contaminated, assert_counts, assert_follows, grid_cdf
 
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
-from bnmf.model.noise import STRENGTHS, as_noise, common
+from bnmf.model.contaminated import ContaminatedLaw
+from bnmf.model.noise import STRENGTHS, Law, as_noise, common
 from bnmf.model.precisions import max_precisions
-from bnmf.model.student_t import DEGREES_OF_FREEDOM
+from bnmf.model.student_t import DEGREES_OF_FREEDOM, StudentTLaw
 from bnmf.model.units import units_of
 from bnmf.noise import CommonNoise, GroupedNoise, KnownNoise, StudentT
 
@@ -113,6 +115,37 @@ def test_resolutions(storage):
     else:
         data = ObservedMatrix.from_data(X)
     np.testing.assert_array_equal(data.columns.resolutions()[:4], [2.0, 0.0, np.nan, 0.25])
+
+
+# --- laws of predictions
+
+
+LAWS = {
+    "normal": (Law(), stats.norm()),
+    "Student's t": (StudentTLaw(np.array([3.0])), stats.t(3.0)),
+    "contaminated": (ContaminatedLaw(np.array([[0.1]])), Contaminated(0.1)),
+}
+INTERVALS = [
+    (-np.inf, -0.5), (-1.0, 2.0), (0.3, 0.31), (2.0, np.inf), (5.0, 6.0), (-6.0, -5.0), (1.0, 1.0 + 1e-6),
+    (-30.0, -29.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("low", "high"), INTERVALS)
+@pytest.mark.parametrize("name", LAWS)
+def test_noise_between_limits(name, low, high):
+    noise, law = LAWS[name]
+    is_above = low + high > 0.0
+    tail, ends = (law.sf, (low, high)) if is_above else (law.cdf, (high, low))
+    mass, scale = tail(ends[0]) - tail(ends[1]), law.logpdf(ends[0])
+    lower, upper = np.array([[low]]), np.array([[high]])
+    if mass > 0.0:
+        np.testing.assert_allclose(noise.log_probability(lower, upper), np.log(mass), rtol=1e-6)
+    parts = [quad(lambda x, k=k: x**k * np.exp(law.logpdf(x) - scale), low, high, limit=2000)[0] for k in (0, 1)]
+    np.testing.assert_allclose(noise.mean_between(lower, upper), parts[1] / parts[0], rtol=1e-5)
+    if mass > 1e-6 and high - low > 0.1:
+        drawn = noise.draw_between(np.full((1, 5000), low), np.full((1, 5000), high), np.random.default_rng(0))
+        assert_follows(drawn, lambda x: np.abs(law.cdf(x) - law.cdf(low)) / mass)
 
 
 # --- Student's t and known noise
