@@ -29,7 +29,7 @@ PENALTIES = [
     (TruncatedNormal(-0.7, 3.0), lambda w: 1.5 * ((w + 0.7) ** 2).sum()),
     (TruncatedNormal([1, 2, 3], MATRIX), lambda w: 0.5 * (MATRIX * (w - [1, 2, 3]) ** 2).sum()),
     (TruncatedNormal(0.7, 3.0) + L1(0.4), lambda w: 1.5 * ((w - 0.7) ** 2).sum() + 0.4 * w.sum()),
-    (Normal(1.5, [4, 1, 2]), lambda w: 0.5 * ([4, 1, 2] * (w - 1.5) ** 2).sum()),
+    (Normal([1.5, 0, -1], [4, 1, 2]), lambda w: 0.5 * ([4, 1, 2] * (w - [1.5, 0, -1]) ** 2).sum()),
     (Laplace(2.0), lambda w: 2.0 * abs(w).sum()),
     (Normal(1.0, MATRIX) + Laplace(1.5), lambda w: 0.5 * (MATRIX * (w - 1.0) ** 2).sum() + 1.5 * abs(w).sum()),
     # A term of nonnegative entries restricts the sum to them.

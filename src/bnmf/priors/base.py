@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -113,18 +113,7 @@ class Prior:
         return Sum(tuple(term.transposed() for term in self.terms))
 
     def coefficients(self, shape: Shape) -> Coefficients:
-        """Return the coefficients for a factor of `shape` (rows, K), which rates that are matrices must have.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Rows and components.
-
-        Returns
-        -------
-        Coefficients
-            Arrays and numbers for the kernels.
-        """
+        """Return the coefficients for a factor of `shape` (rows, K), which rates that are matrices must have."""
         if self.learned is not None:
             raise ValueError(f"the rate of {self} is learned: its coefficients need a value, from `with_rate`")
         arrays: dict[str, Any] = {name: np.zeros((1, shape[1])) for name in ("linear", "quadratic", "absolute")}
@@ -148,17 +137,9 @@ class Prior:
         return found.map(np.ascontiguousarray)  # the kernels read matrices by rows
 
     def log_density(self, W: Any) -> float:
-        """Return the log density of a factor W (rows, K), up to a constant that does not depend on W.
+        """Return the log density of a factor W (rows, K), -Σ R(w) up to a constant that does not depend on W.
 
-        Parameters
-        ----------
-        W : array-like of shape (rows, K)
-            A factor; the log density is -inf if an entry is negative, unless the prior is one of real numbers.
-
-        Returns
-        -------
-        float
-            -Σ R(w) over the rows w of W.
+        It is -inf if an entry is negative, unless the prior is one of real numbers.
         """
         W = np.asarray(W, dtype=np.float64)
         if W.ndim != 2:
@@ -173,20 +154,7 @@ class Prior:
         return float(-(penalty + c.pairwise * pairs.sum() + c.max_rate * W.max(axis=1).sum()))
 
     def draw(self, shape: Shape, rng: np.random.Generator) -> Floats:
-        """Draw a factor exactly and independently, by rejection rather than by a Markov chain.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Rows and components.
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape `shape`
-            One draw from the prior.
-        """
+        """Draw a factor of `shape` (rows, K) exactly and independently, by rejection and without a Markov chain."""
         return exact_draws.draw(self.coefficients(shape), shape, rng)
 
 
@@ -238,12 +206,10 @@ class Term(Prior):
         return (self,)
 
     def __repr__(self) -> str:
-        shown = {
-            item.name: getattr(self, item.name)
-            for item in fields(self)
-            if item.default is MISSING or item.default is None or getattr(self, item.name) != item.default
-        }
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        hidden = {item.name for item in fields(self) if np.array_equal(values[item.name], item.default)}
+        shown = [f"{name}={value!r}" for name, value in values.items() if name not in hidden]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     # --- learned rates
 
