@@ -206,9 +206,11 @@ class Term(Prior):
         return (self,)
 
     def __repr__(self) -> str:
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        hidden = {item.name for item in fields(self) if np.array_equal(values[item.name], item.default)}
-        shown = [f"{name}={value!r}" for name, value in values.items() if name not in hidden]
+        shown = []
+        for item in fields(self):
+            value, default = getattr(self, item.name), np.asarray(item.default)
+            if not np.array_equal(value, default):
+                shown.append(f"{item.name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     # --- learned rates
