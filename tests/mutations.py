@@ -255,7 +255,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "floor * unexplained", "tests/model/test_floor.py::test_precisions_are_bounded_by_it"),
     ("rounding larger than the variance", "model/model.py", "max_precisions(steps, self.variances)",
      "max_precisions(steps)", "tests/model/test_noise.py::test_the_noise_of_rare_values_is_below_that_of_their_step"),
-    ("variance of filled entries forgotten", "model/precisions.py", "n_missing * left / n_rows + ridge", "ridge",
+    ("variance of filled entries forgotten", "model/noise.py", "n_missing * left / n_rows + ridge", "ridge",
      "tests/model/test_floor.py::test_missing_entries_are_filled_by_the_regression"),
     ("densities not smoothed", "posterior/predictions.py", "+ bandwidths(means) ** 2", "+ 0.0",
      "tests/posterior/test_predictions.py::test_smoothing_mends_the_density_between_few_draws_with_little_noise"),

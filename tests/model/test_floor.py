@@ -8,7 +8,7 @@ import pytest
 from bnmf import BayesianNMF
 from bnmf.data.observed import ObservedMatrix
 from bnmf.model.model import Model
-from bnmf.model.precisions import MAX_PRECISION, unexplained_variances
+from bnmf.model.noise import MAX_PRECISION, unexplained_variances
 from bnmf.model.units import units_of
 from bnmf.noise import GroupedNoise, StudentT
 

@@ -14,8 +14,7 @@ from tests.statistical.checks import Contaminated, assert_counts, assert_follows
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.contaminated import ContaminatedLaw
-from bnmf.model.noise import STRENGTHS, Law, as_noise, common
-from bnmf.model.precisions import max_precisions
+from bnmf.model.noise import STRENGTHS, Law, as_noise, common, max_precisions
 from bnmf.model.student_t import DEGREES_OF_FREEDOM, StudentTLaw
 from bnmf.model.units import units_of
 from bnmf.noise import CommonNoise, GroupedNoise, KnownNoise, StudentT

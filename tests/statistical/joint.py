@@ -3,7 +3,7 @@
 import numpy as np
 
 from bnmf.model import contaminated
-from bnmf.model.precisions import MAX_PRECISION
+from bnmf.model.noise import MAX_PRECISION
 from bnmf.noise import ContaminatedNoise, StudentT
 
 

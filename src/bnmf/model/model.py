@@ -14,11 +14,13 @@ from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.compiled import draw_rate
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
-from bnmf.model.noise import Noise, NoiseState, as_noise
-from bnmf.model.precisions import (
+from bnmf.model.noise import (
     MAX_PRECISION,
     MAX_REGRESSED_COLUMNS,
     MAX_REGRESSED_ROWS,
+    Noise,
+    NoiseState,
+    as_noise,
     max_precisions,
     unexplained_variances,
 )
