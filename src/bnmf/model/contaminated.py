@@ -107,18 +107,11 @@ class ContaminatedLaw(Law, trace="outlier_share"):
     has_outliers = True
     spread = "sd without gross errors"
 
-    def __init__(self, share: Floats) -> None:
-        self.share = share
+    share = property(lambda self: self.parameter)
 
     def describe(self, scale: str) -> str:
         share = float(self.share.mean())
         return f"{scale}, and gross errors in {f'{share:.1%}' if share >= 0.001 else '<0.1%'} of the entries"
-
-    def choose(self, draws: Any) -> ContaminatedLaw:
-        return ContaminatedLaw(self.share[draws])
-
-    def at(self, columns: Indices) -> ContaminatedLaw:
-        return ContaminatedLaw(self.share[:, columns])
 
     def gross_factors(self, draw: int, squares: Floats, columns: Indices, uniforms: Floats) -> Floats:
         """Return 1 / `FACTOR` for entries that have a gross error under one of the draws, and 1 for the others."""

@@ -78,7 +78,7 @@ def common(sigma2: float) -> NoiseState:
 
 
 class Law:
-    """The law of noise of scale 1 under each of S draws, with parameters where tails are heavier: the normal law."""
+    """The law of noise of scale 1 under each of S draws, (S,) or (S, n) of its parameter: the normal law has none."""
 
     has_entries: ClassVar[bool] = False
     """Whether it is normal given a factor of the precision of each entry, which is drawn."""
@@ -87,6 +87,9 @@ class Law:
     spread: ClassVar[str] = "sd"
     """What the root of a variance is, in words."""
     of_trace: ClassVar[dict[str, type[Law]]] = {}
+
+    def __init__(self, parameter: Any = None) -> None:
+        self.parameter = parameter
 
     def __init_subclass__(cls, trace: str) -> None:
         """Register the law of draws that have a trace of this name, its parameter."""
@@ -97,7 +100,7 @@ class Law:
         """Return the law of draws, given those of its parameter (chain, draw, ...) by name."""
         for name, law in Law.of_trace.items():
             if (draws := traces.get(name)) is not None:
-                return law(np.reshape(draws, (-1, *np.shape(draws)[2:])))  # type: ignore[call-arg]
+                return law(np.reshape(draws, (-1, *np.shape(draws)[2:])))
         return Law()
 
     def describe(self, scale: str) -> str:
@@ -106,11 +109,11 @@ class Law:
 
     def choose(self, draws: Any) -> Law:
         """Return the law of some of the draws."""
-        return self
+        return self if self.parameter is None else type(self)(self.parameter[draws])
 
     def at(self, columns: Indices) -> Law:
         """Return the law at some entries, given their columns."""
-        return self
+        return type(self)(self.parameter[:, columns]) if np.ndim(self.parameter) == 2 else self
 
     @property
     def variance(self) -> Floats:

@@ -93,14 +93,10 @@ class StudentTLaw(Law, trace="df"):
     has_entries = True
     spread = "scale of Student's t"
 
-    def __init__(self, df: Floats) -> None:
-        self.df = df
+    df = property(lambda self: self.parameter)
 
     def describe(self, scale: str) -> str:
         return f"Student's t, scale {scale}"
-
-    def choose(self, draws: Any) -> StudentTLaw:
-        return StudentTLaw(self.df[draws])
 
     @property
     def variance(self) -> Floats:
