@@ -226,16 +226,13 @@ class ObservedMatrix:
 
     def without(self, rows: Indices, columns: Indices) -> ObservedMatrix:
         """Return the data with some of the observed entries missing, given paired positions."""
-        hidden = self.flat(rows, columns)
+        hidden, unstored = self.flat(rows, columns), "zero" if self.has_implicit_zeros else "missing"
+        at, to, values = self.stored_entries() if self.has_implicit_zeros else self.observed_entries()
+        kept = ~np.isin(self.flat(at, to), hidden)
+        at, to, values = at[kept], to[kept], values[kept]
         if self.has_implicit_zeros:
-            at, to, values = self.stored_entries()
-            kept = ~np.isin(self.flat(at, to), hidden)
-            at, to = np.concatenate([at[kept], rows]), np.concatenate([to[kept], columns])
-            values, unstored = np.concatenate([values[kept], np.full(len(rows), np.nan)]), "zero"
-        else:
-            at, to, values = self.observed_entries()
-            kept = ~np.isin(self.flat(at, to), hidden)
-            at, to, values, unstored = at[kept], to[kept], values[kept], "missing"
+            at, to = np.concatenate([at, rows]), np.concatenate([to, columns])
+            values = np.concatenate([values, np.full(len(rows), np.nan)])
         rest = sp.coo_array((values, (at, to)), shape=self.shape).tocsr()
         found = ObservedMatrix.from_data(rest, unstored=unstored, negative=not self.nonnegative, empty=True)
         limits = None if self.limits is None else self.limits.where(~np.isin(self.limits.flat, hidden))
