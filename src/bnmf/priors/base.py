@@ -50,7 +50,7 @@ class Coefficients:
     @cached_property
     def kernel_prior(self) -> compiled.Prior:
         """The coefficients in the form that the kernels read."""
-        return compiled.Prior(**self.__getstate__())
+        return compiled.Prior(**vars(self))  # which has the fields alone, as this is computed once
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: the kernels' form of them is made again where they are sent to."""
@@ -65,8 +65,9 @@ class Coefficients:
 
     def times(self, rate: Floats) -> Coefficients:
         """Return the coefficients multiplied by a rate: one number, or one for each component of a separable prior."""
-        joint = float(rate[0])
-        return self.map(lambda x: x * rate, pairwise=self.pairwise * joint, max_rate=self.max_rate * joint)
+        joint, absolute = float(rate[0]), None if self.absolute is None else self.absolute * rate
+        numbers = self.pairwise * joint, self.max_rate * joint, self.paper_rule
+        return Coefficients(self.linear * rate, self.quadratic * rate, *numbers, absolute)
 
     def of_components(self, first: int, end: int) -> Coefficients:
         """Return the coefficients of some components of a separable prior, without that of their sum or maximum."""
