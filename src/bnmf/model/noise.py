@@ -78,7 +78,7 @@ def common(sigma2: float) -> NoiseState:
 
 
 class Law:
-    """The law of noise of scale 1 under each of S draws, (S,) or (S, n) of its parameter: the normal law has none."""
+    """The normal law of noise of scale 1 under each of S draws; other laws have a parameter, (S,) or (S, columns)."""
 
     has_entries: ClassVar[bool] = False
     """Whether it is normal given a factor of the precision of each entry, which is drawn."""
@@ -168,7 +168,10 @@ class Law:
 
 
 class Noise:
-    """A noise model: its prior, its conditional draws, and what the rest of the program must know about it."""
+    """A noise model: its prior, its conditional draws, and what the rest of the program must know about it.
+
+    The variances of rows, columns or both are drawn here; a model overrides what differs.
+    """
 
     names: ClassVar[tuple[str, ...]] = ()
     """Its names, as values of the parameter `noise`."""

@@ -185,7 +185,7 @@ class Term(Prior):
     no such rate. That is the degree of a penalty that is homogeneous in w."""
     by_name: ClassVar[dict[str, type[Term]]] = {}
     """Every term that a file can hold."""
-    by = "factor"
+    by = "factor"  # of terms without such a parameter
 
     def __init_subclass__(cls) -> None:
         Term.by_name[cls.__name__] = cls
