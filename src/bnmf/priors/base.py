@@ -50,7 +50,14 @@ class Coefficients:
     @cached_property
     def kernel_prior(self) -> compiled.Prior:
         """The coefficients in the form that the kernels read."""
-        return compiled.Prior(**vars(self))  # which has the fields alone, as this is computed once
+        return compiled.Prior(
+            linear=self.linear,
+            quadratic=self.quadratic,
+            pairwise=self.pairwise,
+            absolute=self.absolute,
+            max_rate=self.max_rate,
+            paper_rule=self.paper_rule,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: the kernels' form of them is made again where they are sent to."""
