@@ -25,7 +25,7 @@ from bnmf.data import half_sweeps
 from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import Split, min_sharing
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import Dense, Stored
+from bnmf.data.views import Stored
 from bnmf.kernels.compiled import LEVEL, ROWS_PER_TILE, HalfSweep, Memory, Prior, Rows
 from bnmf.model.model import Model
 from bnmf.sampler import gibbs, moves
@@ -82,7 +82,7 @@ def split_of(view: Stored, part: str, n_components: int) -> Split | None:
     split = view.split(min_sharing(n_components))
     shares = np.arange(view.n_rows) % ROWS_PER_TILE < np.repeat(split.n_sharing, np.diff(split.indptr))
     kept = {SHARING: shares, RESIDUALS: ~shares, PRODUCT: shares & False}[part]
-    if not (isinstance(view, Dense) if part == PRODUCT else kept.any()):
+    if not (view.form == "dense" if part == PRODUCT else kept.any()):
         return None
     counts = np.bincount(split.rows[kept] // ROWS_PER_TILE, minlength=len(split.n_sharing))
     return Split(pointers(counts), split.rows[kept], counts * (part == SHARING), split.repeats[kept])

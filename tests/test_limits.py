@@ -6,8 +6,6 @@ import scipy.sparse as sp
 from scipy import integrate, stats
 
 from bnmf import BayesianNMF, limits, select_rank
-from bnmf.model.noise import Law
-from bnmf.model.student_t import StudentTLaw
 from bnmf.noise import StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -129,24 +127,6 @@ def test_the_mean_below_a_limit_is_that_of_values_cut_at_zero(noise):
         below = np.exp(law.log_probability(np.full((len(means), 1), -INF), (0.2 - means)[:, None] / deviations))[:, 0]
         expected = integrate.simpson(inside[:, None] * density, x=inside, axis=0) / below
         assert filled[entry] == pytest.approx(expected.mean(), rel=1e-4)
-
-
-@pytest.mark.parametrize("df", [None, 3.0])
-def test_probabilities_and_means_of_intervals(df):
-    noise = Law() if df is None else StudentTLaw(np.array([df]))
-    law = stats.norm() if df is None else stats.t(df)
-    low = np.array([[-INF, -1.0, 0.3, 2.0, 5.0, -6.0, 1.0, -30.0]])
-    high = np.array([[-0.5, 2.0, 0.31, INF, 6.0, -5.0, 1.0 + 1e-6, -29.0]])
-    for place, (a, b) in enumerate(zip(low[0], high[0], strict=True)):
-        swapped = a + b > 0.0
-        mass = law.sf(a) - law.sf(b) if swapped else law.cdf(b) - law.cdf(a)
-        if mass > 0.0:
-            np.testing.assert_allclose(noise.log_probability(low, high)[0, place], np.log(mass), rtol=1e-6)
-        scale = law.logpdf(a if swapped else b)
-        parts = [
-            integrate.quad(lambda x, k=k: x**k * np.exp(law.logpdf(x) - scale), a, b, limit=2000)[0] for k in (0, 1)
-        ]
-        np.testing.assert_allclose(noise.mean_between(low, high)[0, place], parts[1] / parts[0], rtol=1e-5)
 
 
 def test_log_density_of_a_mixture_of_numbers_and_intervals(table):

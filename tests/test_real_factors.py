@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from bnmf import BayesianNMF, NMFImputer, Posterior
+from bnmf import BayesianNMF, NMFImputer
 from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.plots import plot_component
@@ -46,11 +46,7 @@ def test_negative_data_are_predicted_with_intervals(fitted):
     assert 3 <= posterior.n_active_components() <= 6  # of 8
 
 
-def test_files_and_new_rows(fitted, tmp_path):
-    fitted.posterior_.save(tmp_path / "fit.npz")
-    loaded = Posterior.load(tmp_path / "fit.npz")
-    np.testing.assert_array_equal(loaded.W, fitted.posterior_.W)
-    assert loaded.signed == fitted.posterior_.signed
+def test_new_rows(fitted):
     truth, _, _ = table()
     new, seen = truth[:1] - 0.7 * truth[1:2], np.random.default_rng(2).random(25) < 0.7
     filled = fitted.impute(np.where(seen, new, np.nan))

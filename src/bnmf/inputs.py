@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,7 +91,8 @@ def in_memory(
         names, columns = given.row_names, given.column_names
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
     options: dict[str, Any] = {"unstored": model.unstored, "negative": model.takes_negative, "empty": not reset}
-    return ObservedMatrix.from_data(array, observed, **limits, **options).named(names, columns)
+    data = ObservedMatrix.from_data(array, observed, **limits, **options)
+    return replace(data, row_names=names, column_names=columns)
 
 
 def of_fit(model: BayesianNMF, X: Any, observed: Any, lower: Any, upper: Any) -> ObservedMatrix:

@@ -59,14 +59,12 @@ def test_arrays_and_canonical_matrices_share_their_memory_and_stored_zeros_and_n
 # --- positions outside the shape, which compiled code would read from memory
 
 
-def with_positions_outside(kind, where):
+def with_position_outside(kind, where):
     """Return a 4 x 3 matrix in a sparse format with one position outside of it."""
-    if kind == "coo":
-        given = sp.coo_array(([1.0, 2.0], ([0, 1], [0, 1])), shape=(4, 3))
-        given.coords[1][1] = where
-        return given
     given = sp.csr_array(np.ones((4, 3))).asformat(kind)
-    if kind == "lil":
+    if kind == "coo":
+        given.coords[1][1] = where
+    elif kind == "lil":
         given.rows[2][1] = where
     elif kind == "dok":
         given._dict[(2, where)] = 1.0
@@ -75,22 +73,13 @@ def with_positions_outside(kind, where):
     return given
 
 
-def with_pointers_outside(change):
-    given = sp.csr_array(np.ones((4, 3)))
-    if change == "order":
-        given.indptr[2] = 11
-    elif change == "end":
-        given.indptr[-1] = 10**6
-    else:
-        given.indptr = given.indptr[:-1]
-    return given
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_positions_outside_are_refused():
-    matrices = [with_pointers_outside(change) for change in ("order", "end", "length")]
-    for kind, where in product(("csr", "csc", "bsr", "coo", "lil", "dok"), (-1, 100, 10**6, 2**31 - 1)):
-        matrices.append(with_positions_outside(kind, where))
+    formats = "csr", "csc", "bsr", "coo", "lil", "dok"
+    matrices = [with_position_outside(kind, where) for kind, where in product(formats, (-1, 100, 2**31 - 1))]
+    for pointers in ([0, 3, 11, 9, 12], [0, 3, 6, 9, 10**6], [0, 3, 6, 9]):
+        matrices.append(sp.csr_array(np.ones((4, 3))))
+        matrices[-1].indptr = np.array(pointers, np.int32)
     models = [BayesianNMF(1, n_chains=1, burn_in=1, n_draws=4, unstored=unstored) for unstored in ("zero", "missing")]
     fitted = models[0].fit(np.ones((4, 3)))
     others = fitted.transform, fitted.impute, fitted.score, fitted.posterior_.posterior_of

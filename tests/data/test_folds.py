@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.statistical.checks import assert_counts
+from tests.storages import storages
 
 from bnmf.data import ObservedMatrix
 from bnmf.data.folds import folds
@@ -22,43 +23,19 @@ def assert_hides(fold, data, X):
     assert fold.rest.nonnegative == data.nonnegative
 
 
-def random_matrix(shape, missing, zeros=0.2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(1.0, 2.0, size=shape)
-    X[rng.uniform(size=shape) < zeros] = 0.0
-    X[rng.uniform(size=shape) < missing] = NAN
-    return X
-
-
-def stored_only(X):
-    """Return a sparse matrix that stores the nonzero entries of X, NaN among them, and two zeros."""
-    rows, columns = np.nonzero(X)
-    zeros = np.argwhere(X == 0)[:2]
-    rows, columns = np.concatenate([rows, zeros[:, 0]]), np.concatenate([columns, zeros[:, 1]])
-    return sp.coo_array((X[rows, columns], (rows, columns)), shape=X.shape)
-
-
-def listed():
-    """Return all storages that list their observed entries: name, data and an array with NaN."""
-    dense, few = random_matrix((12, 9), 0.2), random_matrix((12, 9), 0.8)
-    sparse = stored_only(np.where(np.isnan(few), 0.0, dense))  # some of them NaN
-    expected = np.full(sparse.shape, NAN)
-    expected[sparse.coords] = sparse.data
-    return {
-        "dense": (ObservedMatrix.from_data(dense), dense),
-        "mostly missing": (ObservedMatrix.from_data(few), few),
-        "sparse, unstored missing": (ObservedMatrix.from_data(sparse, unstored="missing"), expected),
-        "negative": (ObservedMatrix.from_data(dense - 1.5, negative=True), dense - 1.5),
-    }
-
-
-LISTED = listed()
+STORAGES = storages()
+DENSE = STORAGES["dense"][1]
+LISTED = {
+    "dense": STORAGES["dense"],
+    "mostly missing": STORAGES["listed"],
+    "negative": (ObservedMatrix.from_data(DENSE - 1.5, negative=True), DENSE - 1.5, None),
+}
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 7])
 @pytest.mark.parametrize("name", LISTED)
 def test_every_observed_entry_is_hidden_once(name, n_folds):
-    data, X = LISTED[name]
+    data, X, _ = LISTED[name]
     found = list(folds(data, n_folds, np.random.default_rng(1)))
     assert len(found) == n_folds
     times = np.zeros(X.shape, int)
@@ -74,26 +51,10 @@ def test_every_observed_entry_is_hidden_once(name, n_folds):
 # --- sparse data with implicit zeros
 
 
-def with_implicit_zeros():
-    plain = random_matrix((15, 12), 0.0, zeros=0.85)
-    holes = np.where(np.random.default_rng(3).uniform(size=plain.shape) < 0.05, NAN, plain)
-    row = plain.copy()
-    row[4, :9] = NAN  # a row that lists its observed entries
-    return {"plain": plain, "NaN": holes, "a row that is mostly missing": row}
-
-
-SPARSE = with_implicit_zeros()
-
-
 @pytest.mark.parametrize("n_folds", [2, 5])
-@pytest.mark.parametrize("name", SPARSE)
-def test_implicit_zeros(name, n_folds):
-    X = SPARSE[name]
-    stored = stored_only(X)
-    data = ObservedMatrix.from_data(stored)
+def test_implicit_zeros(n_folds):
+    data, X, is_stored = STORAGES["sparse"]
     assert data.has_implicit_zeros
-    is_stored = np.zeros(X.shape, bool)
-    is_stored[stored.coords] = True
     seen = is_stored & ~np.isnan(X)
     times, total = np.zeros(X.shape, int), 0.0
     found = list(folds(data, n_folds, np.random.default_rng(1)))

@@ -120,7 +120,7 @@ def test_other_forms_of_the_data_keep_their_limits():
     assert set(limits_of(data.without(*hidden))) == {(1, 0), (1, 2)}
     assert set(limits_of(data.listed())) == set(limits_of(data))
     assert limits_of(data.shifted(np.array([1.0, 2.0, 3.0])))[1, 1] == (3.0, INF)
-    assert data.without_rows(np.array([1])).limits is None
+    assert data.without(np.array([1, 1, 1]), np.arange(3)).limits is None
 
 
 def test_identities_depend_on_limits():

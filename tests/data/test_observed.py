@@ -7,7 +7,6 @@ import scipy.sparse as sp
 
 from bnmf import BayesianNMF
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import Dense, Listed, Sparse
 
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0, 2.0], [NAN, 3.0, 4.0, 0.0], [0.0, 5.0, 6.0, NAN]])
@@ -40,13 +39,7 @@ def assert_holds(data, expected):
     mask = ~np.isnan(expected)
     assert data.shape == expected.shape
     assert data.n_observed == mask.sum()
-    assert data.rows.sums_of_squares().sum() == pytest.approx(np.nansum(expected**2))
     np.testing.assert_array_equal(data.mask(), mask)
-    rng = np.random.default_rng(0)
-    W, Z = rng.uniform(size=(data.shape[0], 2)), rng.uniform(size=(data.shape[1], 2))
-    error = np.nansum((expected - W @ Z.T) ** 2)
-    for view, left, right in ((data.rows, W, Z), (data.columns, Z, W)):
-        assert view.scaled().squared_errors(left, right).sum() == pytest.approx(error)
 
 
 NULLABLE = pd.DataFrame({"a": [True, None, False]}, dtype="boolean").assign(
@@ -63,9 +56,7 @@ CONTAINERS = {
     "masked whole numbers": lambda: (np.ma.array(np.where(MASK, X, 7).astype(int), mask=~MASK),),
     "float32": lambda: (X.astype(np.float32),),
     "long double": lambda: (X.astype(np.longdouble),),
-    "float16": lambda: (X.astype(np.float16),),
     "Fortran order": lambda: (np.asfortranarray(X),),
-    "strided": lambda: (np.repeat(X, 2, axis=1)[:, ::2],),
     "big endian": lambda: (X.astype(">f8"),),
     "frame": lambda: (pd.DataFrame(X),),
     "nullable frame": lambda: (NULLABLE,),
@@ -132,29 +123,17 @@ def test_duplicates_are_summed_and_the_given_matrix_is_left_alone():
 def test_sparse_data_never_becomes_dense():
     wide = sp.random_array((300_000, 300_000), density=1e-8, rng=np.random.default_rng(0), format="csr")
     data = ObservedMatrix.from_data(wide)  # dense it would take 720 GB
-    assert isinstance(data.rows, Sparse)
+    assert data.rows.form == "sparse"
     listed = ObservedMatrix.from_data(wide, unstored="missing")
-    assert isinstance(listed.rows, Listed)
+    assert listed.rows.form == "listed"
     assert listed.n_observed == wide.nnz
 
 
-def test_few_observed_entries_are_listed_and_many_are_kept_dense():
-    assert isinstance(ObservedMatrix.from_data(FEW).rows, Listed)
-    data = ObservedMatrix.from_data(X)
-    assert isinstance(data.rows, Dense)
-    assert data.rows.lists_missing.all()
-    assert_holds(ObservedMatrix.from_data(FEW), FEW)
-
-
-def test_names_and_entries():
+def test_names():
     frame = pd.DataFrame(X, index=list("abc"), columns=list("wxyz"))
     data = ObservedMatrix.from_data(frame)
     assert list(data.row_names) == list("abc")
     assert list(data.column_names) == list("wxyz")
-    for made in (data, ObservedMatrix.from_data(FEW)):
-        rows, columns, values = made.observed_entries()
-        np.testing.assert_array_equal(values, entries(made)[rows, columns])
-        assert len(values) == made.n_observed
 
 
 def test_data_are_copied_from_a_dense_array():
@@ -173,23 +152,17 @@ def test_negative_and_large_entries():
 BAD = {
     "negative": (lambda: (np.array([[1.0, -2.0], [-3.0, 1.0]]),), ValueError, "nonnegative, got 2 negative.*lowest -3"),
     "negative in sparse": (lambda: (sp.csr_array(-np.eye(9)),), ValueError, "nonnegative, got 9 negative entries"),
-    "negative in dense sparse": (lambda: (sp.csr_array(-np.ones((2, 2))),), ValueError, "nonnegative, got 4 negative"),
     "infinite": (lambda: (np.array([[1.0, np.inf]]),), ValueError, "finite where it is observed, got 1 infinite"),
     "infinite in sparse": (lambda: (sp.csr_array(np.diag([np.inf] + [1.0] * 9)),), ValueError, "got 1 infinite"),
     "all NaN": (lambda: (np.full((2, 2), NAN),), ValueError, "no observed entry at all"),
-    "all masked": (lambda: (np.ones((2, 2)), np.zeros((2, 2), bool)), ValueError, "no observed entry at all"),
-    "empty": (lambda: (np.empty((0, 3)),), ValueError, r"must not be empty, got shape \(0, 3\)"),
-    "no columns": (lambda: (np.empty((3, 0)),), ValueError, r"must not be empty, got shape \(3, 0\)"),
     "empty sparse": (lambda: (sp.csr_array((0, 3)),), ValueError, r"must not be empty, got shape \(0, 3\)"),
+    "empty": (lambda: (np.empty((0, 3)),), ValueError, r"must not be empty, got shape \(0, 3\)"),
     "vector": (lambda: (np.ones(3),), ValueError, r"two dimensions, got 1 \(shape \(3,\)\)"),
-    "cube": (lambda: (np.ones((2, 2, 2)),), ValueError, "two dimensions, got 3"),
-    "number": (lambda: (3.0,), ValueError, "two dimensions, got 0"),
     "sparse vector": (lambda: (sp.coo_array(np.ones(3)),), ValueError, "two dimensions, got 1"),
     "object": (lambda: (np.array([[1, None]], object),), TypeError, "real numbers, got an array of dtype object"),
     "strings": (lambda: ([["a", "b"]],), TypeError, "real numbers, got an array of dtype <U1"),
     "complex": (lambda: (np.ones((2, 2), complex),), TypeError, "real numbers, got an array of dtype complex128"),
     "complex sparse": (lambda: (sp.csr_array(np.eye(2) * 1j),), TypeError, "sparse matrix of dtype complex128"),
-    "complex frame": (lambda: (pd.DataFrame(np.eye(2) * 1j),), TypeError, "numeric|real numbers"),
     "dates": (lambda: (np.zeros((2, 2), "M8[s]"),), TypeError, "real numbers, got an array of dtype datetime64"),
     "text columns": (lambda: (pd.DataFrame({n: ["x"] for n in "abcdef"}),), TypeError, "are not: a, b, c, d, e$"),
     "columns of dates": (lambda: (pd.DataFrame({"a": [1.0], "b": pd.to_datetime(["2020"]), 3: [1j]}),), TypeError,
@@ -197,11 +170,8 @@ BAD = {
     "too large": (lambda: (np.array([[0.0, 1.1e144]]),), ValueError, r"not exceed 1e\+144, .* by a constant"),
     "too large below zero": (lambda: (np.array([[0.0, -1e300]]),), ValueError, r"must not exceed .* size 1e\+300"),
     "mask of wrong shape": (lambda: (X, MASK.T), ValueError, r"shape of X, \(3, 4\), got \(4, 3\)"),
-    "mask of other numbers": (lambda: (X, MASK * 2), ValueError, "observed must hold booleans"),
     "mask of fractions": (lambda: (X, MASK * 0.5), ValueError, "observed must hold booleans"),
-    "mask with NaN": (lambda: (X, np.where(MASK, NAN, 1.0)), ValueError, "observed must hold booleans"),
     "one number as a mask": (lambda: (X, True), ValueError, r"shape of X, \(3, 4\), got \(\)"),
-    "masked array of objects": (lambda: (np.ma.array([[None]]),), TypeError, "real numbers, got an array of dtype"),
     "mask of strings": (lambda: (X, np.full(X.shape, "yes")), ValueError, "observed must hold booleans"),
     "lists of unequal length": (lambda: ([[1.0, 2.0], [3.0]],), ValueError, "X must be a matrix, got lists of unequal"),
     "mask of unequal lists": (lambda: (np.ones((2, 2)), [[True, False], [True]]), ValueError, "got lists of unequal"),
@@ -215,18 +185,13 @@ def test_bad_input(make, error, message):
         ObservedMatrix.from_data(*make())
 
 
-def test_unstored_is_checked():
-    with pytest.raises(ValueError, match="unstored must be 'zero' or 'missing', got 'nothing'"):
-        ObservedMatrix.from_data(X, unstored="nothing")
-
-
 # --- entries that differ in how much they count
 
 
 @pytest.mark.parametrize(
     ("matrix", "options"),
     [
-        (X, {}),
+        (pd.DataFrame(X - 3.0, index=list("abc")), {"negative": True}),
         (np.asfortranarray(X), {}),
         (FEW, {}),
         (sp.csr_array(np.nan_to_num(FEW)), {"unstored": "missing"}),
@@ -241,7 +206,7 @@ def test_listed(matrix, options):
     listed = data.listed()
     assert_holds(listed, entries(data))
     for view in (listed.rows, listed.columns):
-        assert isinstance(view, Listed)
+        assert view.form == "listed"
         assert not view.lists_missing.any()
     rows, columns, values = listed.observed_entries()
     np.testing.assert_array_equal(listed.listed_rows, rows)
@@ -251,16 +216,9 @@ def test_listed(matrix, options):
     np.testing.assert_array_equal(np.repeat(np.arange(data.shape[1]), listed.columns.n_observed),
                                   columns[listed.column_order])  # fmt: skip
     assert listed.listed() is listed
-    assert (listed is data) == isinstance(data.rows, Listed)
-
-
-def test_listed_data_keep_names_and_negative_entries():
-    frame = pd.DataFrame(np.where(MASK, X - 3.0, NAN), index=list("abc"), columns=list("wxyz"))
-    data = ObservedMatrix.from_data(frame, negative=True)
-    listed = data.listed()
-    assert_holds(listed, frame.to_numpy())
-    assert (list(listed.row_names), list(listed.column_names)) == (list("abc"), list("wxyz"))
-    assert not listed.nonnegative
+    assert (listed is data) == (data.rows.form == "listed")
+    assert listed.row_names is data.row_names
+    assert listed.nonnegative == data.nonnegative
 
 
 def test_implicit_zeros_cannot_be_listed():

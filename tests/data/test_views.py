@@ -7,46 +7,16 @@ from itertools import groupby, pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.storages import storages
 
-from bnmf.data import ObservedMatrix, observed, views
+from bnmf.data import ObservedMatrix, observed
 from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import split_rows
-from bnmf.data.views import Dense, Listed, Sparse, listed_views
+from bnmf.data.views import listed_views
 from bnmf.kernels.compiled import Data, Rows
 
 NAN = np.nan
-ROWS = 23
-
-
-def storages():
-    """Return the same kind of matrix in every storage: name, data and an array with NaN."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(1.0, 2.0, size=(ROWS, 8))
-    X[rng.uniform(size=X.shape) < 0.2] = 0.0
-    X[5, :6] = X[11, 1:] = NAN  # rows that list their observed entries
-    X[:17, 3] = NAN  # and a column
-    X[rng.uniform(size=X.shape) < 0.1] = NAN
-    X[9], X[10] = 1.5, NAN  # a row without missing entries, and one without observed ones
-    few = np.where(rng.uniform(size=X.shape) < 0.4, X, NAN)
-    zeros = np.where(np.isnan(X) | (rng.uniform(size=X.shape) < 0.25), X, 0.0)
-    zeros[:, :3][~np.isnan(zeros[:, :3])] = 0.0
-    zeros[np.isnan(zeros) & (rng.uniform(size=X.shape) < 0.4)] = 0.0
-    zeros[11, 1:] = NAN
-    rows, columns = np.nonzero(zeros)
-    rows, columns = np.append(rows, 2), np.append(columns, 0)  # a zero that is stored
-    zeros[2, 0] = 0.0
-    sparse = sp.coo_array((zeros[rows, columns], (rows, columns)), shape=X.shape)
-    return {
-        "dense": (ObservedMatrix.from_data(X), X),
-        "listed": (ObservedMatrix.from_data(few), few),
-        "sparse": (ObservedMatrix.from_data(sparse), zeros),
-    }
-
-
 STORAGES = storages()
-STORED = np.zeros((ROWS, 8), bool)
-STORED[np.nonzero(STORAGES["sparse"][1])] = True
-STORED[2, 0] = True
 
 
 @pytest.fixture(params=STORAGES)
@@ -57,14 +27,8 @@ def case(request):
 @pytest.fixture(params=["rows", "columns"])
 def view_and_array(request, case):
     """A view with the array that it shows: the data, or their transpose."""
-    data, X = case
+    data, X, _ = case
     return (data.rows, X) if request.param == "rows" else (data.columns, np.ascontiguousarray(X.T))
-
-
-@pytest.fixture
-def small_tiles(monkeypatch):
-    for module in (views, observed):
-        monkeypatch.setattr(module, "ROWS_PER_TILE", 4)
 
 
 def factors(n_rows, n_columns):
@@ -73,13 +37,11 @@ def factors(n_rows, n_columns):
 
 
 def test_storages_are_those_that_are_meant():
-    kinds = {name: type(data.rows) for name, (data, _) in STORAGES.items()}
-    assert kinds == {"dense": Dense, "listed": Listed, "sparse": Sparse}
+    assert all(data.rows.form == data.columns.form == name for name, (data, _, _) in STORAGES.items())
     for name in ("dense", "sparse"):
         data = STORAGES[name][0]
         assert data.rows.lists_missing.any()
         assert not data.rows.lists_missing.all()
-    assert STORAGES["dense"][0].rows.lists_missing.sum() == (2 * np.isnan(STORAGES["dense"][1]).sum(axis=1) < 8).sum()
 
 
 def test_a_row_of_which_half_is_missing_lists_the_same_in_every_storage():
@@ -105,13 +67,13 @@ def test_mask_squares_and_squared_errors(view_and_array):
     for factor in (None, np.random.default_rng(3).uniform(1.0, 2.0, X.shape[1])):
         expected = np.nansum((X if factor is None else X * factor) ** 2, axis=1)
         np.testing.assert_allclose(view.sums_of_squares(factor), expected, rtol=1e-12)
-        in_kernel = np.zeros(len(X)) if isinstance(view, Listed) else expected
+        in_kernel = np.zeros(len(X)) if view.form == "listed" else expected
         np.testing.assert_allclose(view.scaled(factor).squares, in_kernel, rtol=1e-12)
 
 
 def test_select(case):
     for chosen in [[3], [11, 5, 2], [4, 4, 10, 4], [0, 1, 2], []]:
-        data, X = case
+        data, X, _ = case
         rows = np.array(chosen, np.intp)
         view, expected = data.rows.select(rows), X[rows]
         assert view.n_rows == len(rows)
@@ -154,7 +116,7 @@ def test_split_of_any_patterns(least):
 
 
 def test_sums(case):
-    data, X = case
+    data, X, _ = case
     assert data.n_observed == (~np.isnan(X)).sum()
     np.testing.assert_array_equal(data.rows.n_observed, (~np.isnan(X)).sum(axis=1))
     np.testing.assert_array_equal(data.columns.n_observed, (~np.isnan(X)).sum(axis=0))
@@ -164,26 +126,18 @@ def test_sums(case):
         seen = [x[~np.isnan(x)] for x in array]
         np.testing.assert_allclose(view.sums(), np.nansum(array, axis=1), rtol=1e-12)
         np.testing.assert_array_equal(view.minima(), [x.min() if len(x) else 0.0 for x in seen])
-        np.testing.assert_array_equal(view.largest_magnitudes(), [abs(x).max(initial=0.0) for x in seen])
 
 
-@pytest.mark.usefixtures("small_tiles")
-def test_sums_and_blocks_over_several_tiles(case):
-    data, X = case
-    assert data.tiles() == [(0, 4), (4, 8), (8, 12), (12, 16), (16, 20), (20, 23)]
-    found = list(data.blocks())
-    assert [(rows.start, rows.stop) for rows, _ in found] == data.tiles()
-    for rows, block in found:
-        np.testing.assert_array_equal(block, X[rows])
-
-
-def test_entries_that_are_listed(case):
+def test_blocks_and_entries_that_are_listed(case, monkeypatch):
     """Row by row: those that are missing, and those that were observed, or what is stored, zeros included."""
-    data, X = case
-    shown = STORED if data.has_implicit_zeros else ~np.isnan(X)
+    monkeypatch.setattr(observed, "ROWS_PER_TILE", 4)
+    data, X, stored = case
+    found = list(data.blocks())
+    assert [(rows.start, rows.stop) for rows, _ in found] == [(0, 4), (4, 8), (8, 12), (12, 16), (16, 20), (20, 23)]
+    np.testing.assert_array_equal(np.vstack([block for _, block in found]), X)
     rows, columns, values = data.stored_entries() if data.has_implicit_zeros else data.observed_entries()
-    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(shown))
-    np.testing.assert_array_equal(values, X[shown])
+    np.testing.assert_array_equal(np.stack([rows, columns], axis=1), np.argwhere(stored))
+    np.testing.assert_array_equal(values, X[stored])
     np.testing.assert_array_equal(np.stack(data.missing_entries(), axis=1), np.argwhere(np.isnan(X)))
     if data.has_implicit_zeros:
         with pytest.raises(ValueError, match="too many to list"):
@@ -191,7 +145,7 @@ def test_entries_that_are_listed(case):
 
 
 def test_without(case):
-    data, X = case
+    data, X, _ = case
     rng = np.random.default_rng(4)
     seen = np.argwhere(~np.isnan(X))
     for n_hidden in (0, 1, 20, len(seen)):
@@ -247,10 +201,10 @@ def test_data_outside_of_their_arrays_are_refused(changed, message):
         Data(**arrays(**changed))
 
 
-@pytest.mark.parametrize("changed", [{"values": np.zeros(4, np.int32)}, {"dense": np.ones((4, 3)).T}])
-def test_data_of_other_types_are_refused(changed):
-    with pytest.raises(TypeError, match=r"incompatible function arguments|values must be floats"):
-        Data(**arrays(**changed))
+def test_data_of_other_types_are_refused():
+    for changed in ({"values": np.zeros(4, np.int32)}, {"dense": np.ones((4, 3)).T}):
+        with pytest.raises(TypeError, match=r"incompatible function arguments|values must be floats"):
+            Data(**arrays(**changed))
 
 
 def test_values_are_copied_in_single_precision_where_that_is_exact():
@@ -261,7 +215,7 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     assert rows.values is ratings.data  # not copied
     assert columns.values.dtype == np.float32
     double = replace(columns, values=columns.values.astype(np.float64))
-    for name in ("sums", "root_mean_squares", "largest_magnitudes", "resolutions", "gaps"):
+    for name in ("sums", "root_mean_squares", "resolutions", "gaps"):
         np.testing.assert_array_equal(getattr(columns, name)(), getattr(double, name)())
     np.testing.assert_array_equal(columns.sums_of_squares(), double.sums_of_squares())
     for which in ("squared_errors", "listed_residuals"):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bnmf.data.views import Dense, Listed, Stored
+from bnmf.data.views import Stored
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.threads import Workers
 from tests.kernels.draws import scalar_draws, spoiled, streams_of
@@ -24,8 +24,8 @@ def view_of(array: np.ndarray, mask: np.ndarray, form: str | np.ndarray) -> Stor
     indptr = np.searchsorted(rows, np.arange(len(array) + 1))
     lists = indptr, columns.astype(np.uint32), filled[rows, columns], lists_missing
     if isinstance(form, str) and form == "only observed stored":
-        return Listed(filled.shape[1], *lists)
-    return Dense(filled.shape[1], *lists, filled)
+        return Stored(filled.shape[1], *lists)
+    return Stored(filled.shape[1], *lists, filled)
 
 
 def problem(

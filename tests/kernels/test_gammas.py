@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from bnmf.kernels.compiled import draw_gamma, draw_rate, draw_variances
-from bnmf.model.gaussian import STRENGTHS
+from bnmf.model.noise import STRENGTHS
 from bnmf.priors import L1, L1Squared, L2Squared, Laplace, LInf, Normal
 from tests.statistical.checks import assert_counts, assert_follows, assert_uniform, grid_cdf
 

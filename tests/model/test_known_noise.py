@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix
-from bnmf.model.build import at_observed, noise_factor
+from bnmf.model.build import _weights_of_rows, at_observed, check_known_noise, noise_factor
 from bnmf.model.units import Units
 from bnmf.noise import GroupedNoise, KnownNoise
 
@@ -18,7 +18,10 @@ WEIGHTS = np.array([1.0, 4.0, 0.25, 9.0])
 
 
 def factor_of(noise_scale=None, sample_weight=None, noise=None, data=DATA, units=UNITS):
-    return noise_factor(data, units, KnownNoise() if noise is None else noise, noise_scale, sample_weight)
+    noise = KnownNoise() if noise is None else noise
+    check_known_noise(noise, noise_scale, sample_weight)
+    weight = None if sample_weight is None else _weights_of_rows(sample_weight, data.shape[0])
+    return noise_factor(data, units, noise, noise_scale, weight)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +74,6 @@ def test_errors_of_missing_entries_are_medians():
     np.testing.assert_array_equal(found[:, 1], np.full(4, np.nanmedian(given)))
 
 
-def test_nothing_is_known():
-    assert factor_of(noise=GroupedNoise()) is None
-
-
 @pytest.mark.parametrize(
     ("noise_scale", "sample_weight", "words"),
     [
@@ -85,7 +84,7 @@ def test_nothing_is_known():
         (0.5, None, r"noise_scale must have the shape of X.* got \(\)"),
         (ERRORS[None], None, r"noise_scale must have the shape of X.* got \(1, 4, 3\)"),
         (np.where(ERRORS > 1.0, NAN, ERRORS), None, "noise_scale is NaN where X was observed"),
-        (np.array([1.0, NAN, 1.0]), None, "noise_scale must be positive and finite, got nan"),
+        (np.array([1.0, NAN, 1.0]), None, "noise_scale is NaN where X was observed"),
         (ERRORS - ERRORS[1, 1], None, "noise_scale must be positive and finite, got -"),
         (np.where(ERRORS[1, 1] == ERRORS, 0.0, ERRORS), None, "noise_scale must be positive and finite, got 0.0"),
         (np.full(3, np.inf), None, "noise_scale must be positive and finite, got inf"),

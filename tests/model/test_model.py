@@ -10,7 +10,7 @@ from bnmf.data import ObservedMatrix
 from bnmf.model import Model
 from bnmf.model.noise import common
 from bnmf.noise import CommonNoise, StudentT
-from bnmf.priors import L1, L1Squared, L2Squared, LInf
+from bnmf.priors import L1, L1Squared, L2Squared, LInf, exact_draws
 from bnmf.utils import memory
 
 
@@ -48,11 +48,8 @@ def test_coefficients_of_both_factors(data, prior, of_W, of_Z):
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
-        ((L1(np.ones((2, 5))), L1(1.0)), r"a rate of L1 has shape \(2, 5\).*a matrix of 5 x 2"),
         ((L1(1.0), L1(np.ones((4, 2)))), r"a rate of L1 has shape \(2, 4\).*a matrix of 4 x 2"),
-        (L1(np.ones(3)), r"a rate of L1 has shape \(3,\).*a vector of 2"),
         ((L1(1.0), L1(0.0)), "improper prior"),
-        ("gaussian", "prior must be a Prior or one of"),
     ],
 )
 def test_wrong_priors_are_refused_at_once(data, prior, words):
@@ -127,7 +124,7 @@ def test_rates_start_where_predictions_have_the_size_of_scaled_data(data, prior)
     """An entry of W Z has prior mean 1 at the starting rates."""
     model = Model(data, 3, prior)
     rng = np.random.default_rng(0)
-    draws = [drawn.draw((4000, 3), rng) for drawn in model.priors_at(model.starting_rates)]
+    draws = [exact_draws.draw(prior, (4000, 3), rng) for prior in model.coefficients(model.starting_rates)]
     # 4000 products with a relative spread of about 1: five standard errors.
     assert np.mean((draws[0] * draws[1]).sum(axis=1)) == pytest.approx(1.0, abs=0.1)
 

@@ -2,32 +2,19 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from tests.storages import storages
 
 from bnmf.data import ObservedMatrix
 from bnmf.model.units import units_of
 
 
-def storages():
-    """Return data in every storage, each with the same data as an array with NaN."""
-    rng = np.random.default_rng(0)
-    X = rng.exponential(size=(12, 5)) * [1.0, 100.0, 1e-3, 5.0, 7.0]
-    X[rng.random(X.shape) < 0.2] = np.nan
-    few = np.where(rng.random(X.shape) < 0.6, np.nan, X)
-    zeros = np.where(rng.random(X.shape) < 0.8, 0.0, X)
-    return {
-        "dense": (ObservedMatrix.from_data(X), X),
-        "listed": (ObservedMatrix.from_data(few), few),
-        "sparse": (ObservedMatrix.from_data(sp.csr_array(zeros)), zeros),
-    }
-
-
 @pytest.mark.parametrize("storage", ["dense", "listed", "sparse"])
 def test_scales_are_root_mean_squares(storage):
-    data, X = storages()[storage]
+    data, X, _ = storages()[storage]
     units, same = units_of(data, "column", None)
     assert same is data
-    np.testing.assert_allclose(units.scale, np.sqrt(np.nanmean(X**2, axis=0)), rtol=1e-12)
+    sizes = np.sqrt(np.nanmean(X**2, axis=0))
+    np.testing.assert_allclose(units.scale[sizes > 0.0], sizes[sizes > 0.0], rtol=1e-12)
     assert units.by_column
     units, _ = units_of(data, "matrix", None)
     np.testing.assert_allclose(units.scale, [np.sqrt(np.nanmean(X**2))], rtol=1e-12)
@@ -35,27 +22,19 @@ def test_scales_are_root_mean_squares(storage):
 
 
 @pytest.mark.parametrize("storage", ["dense", "listed"])
-def test_offsets_are_minima(storage):
-    data, X = storages()[storage]
-    units, shifted = units_of(data, "column", "min")
-    lowest = np.nanmin(X, axis=0)
-    np.testing.assert_array_equal(units.offset, lowest)
-    np.testing.assert_allclose(units.scale, np.sqrt(np.nanmean((X - lowest) ** 2, axis=0)), rtol=1e-12)
-    for rows, block in shifted.blocks():
-        np.testing.assert_array_equal(block, (X - lowest)[rows])
-
-
-@pytest.mark.parametrize("storage", ["dense", "listed"])
-@pytest.mark.parametrize("robust", [False, True])
-def test_offsets_are_means_or_medians(storage, robust):
-    data, X = storages()[storage]
-    units, shifted = units_of(data, "column", "mean", robust=robust)
-    centre = np.nanmedian(X, axis=0) if robust else np.nanmean(X, axis=0)
-    np.testing.assert_allclose(units.offset, centre, rtol=1e-12)
+@pytest.mark.parametrize(
+    ("offset", "robust", "centre"),
+    [("min", False, np.nanmin), ("mean", False, np.nanmean), ("mean", True, np.nanmedian)],
+)
+def test_offsets_are_minima_means_or_medians(storage, offset, robust, centre):
+    data, X, _ = storages()[storage]
+    units, shifted = units_of(data, "column", offset, robust=robust)
+    np.testing.assert_allclose(units.offset, centre(X, axis=0), rtol=1e-12)
     for rows, block in shifted.blocks():
         np.testing.assert_array_equal(block, (X - units.offset)[rows])
     if not robust:
-        np.testing.assert_allclose(units.scale, np.nanstd(X, axis=0), rtol=1e-12)
+        expected = np.sqrt(np.nanmean((X - units.offset) ** 2, axis=0))
+        np.testing.assert_allclose(units.scale, expected, rtol=1e-12)
 
 
 def test_equal_entries_have_no_size_after_their_mean_was_subtracted():

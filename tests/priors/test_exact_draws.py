@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import stats
-from tests.statistical.checks import assert_follows
+from tests.statistical.checks import assert_follows, grid_cdf
 from tests.statistical.prior_pairs import rates
 
-from bnmf.priors import L1, L1Squared, L2Squared, LInf, Prior, TruncatedNormal
+from bnmf.priors import L1, L1Squared, L2Squared, Laplace, LInf, Normal, Prior, TruncatedNormal
 
 N = 20_000
 VECTOR = [0.5, 2.0]
@@ -49,6 +49,25 @@ def test_draws_of_two_entries_against_integration(prior):
     draws = prior.draw((N, 2), np.random.default_rng(0))
     for statistic in STATISTICS.values():
         assert_follows(statistic(draws), cdf_of(statistic, prior))
+
+
+@pytest.mark.parametrize(
+    ("prior", "law"),
+    [
+        (Normal(1.5, 4.0), stats.norm(1.5, 0.5)),
+        (Normal(-3.0, 0.25), stats.norm(-3.0, 2.0)),
+        (Laplace(2.0), stats.laplace(0.0, 0.5)),
+    ],
+    ids=str,
+)
+def test_draws_of_real_entries(prior, law):
+    assert_follows(prior.draw((N, 1), np.random.default_rng(0)), law.cdf)
+
+
+def test_draws_of_a_sum_of_real_priors():
+    prior, points = Normal(1.0, 2.0) + Laplace(1.5), np.linspace(-6.0, 6.0, 40_001)
+    draws = prior.draw((N, 1), np.random.default_rng(1))
+    assert_follows(draws, grid_cdf(lambda w: -((w - 1.0) ** 2) - 1.5 * np.abs(w), points))
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ class Problem:
             size = (count, self.n_components if learned.term.is_by_component else 1)
             hyperprior = getattr(learned.term, learned.term.rate_name)
             rates.append(rng.gamma(hyperprior.shape, size=size) / hyperprior.rate)
-        priors = model.priors_at(tuple(np.ones(rate.shape[1]) for rate in rates))
+        priors = model.coefficients(tuple(np.ones(rate.shape[1]) for rate in rates))
         for factor, (prior, shape) in enumerate(zip(priors, model.factor_shapes, strict=True)):
-            rows = [coefficients_of_row(prior.coefficients(shape), i) for i in range(shape[0])]
+            rows = [coefficients_of_row(prior, i) for i in range(shape[0])]
             draws = np.stack([exact_draws.draw(row, (count, shape[1]), rng) for row in rows], axis=1)
             for learned, rate in zip(model.learned_rates, rates, strict=True):
                 if factor in learned.factors:  # its penalty is homogeneous

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import integrate, stats
 
+from bnmf.model import contaminated
+
 P_VALUE = 1e-7
 
 
@@ -53,6 +55,22 @@ def grid_cdf(log_density: Callable, points: Any) -> Callable:
     logs = np.asarray(log_density(points))
     mass = integrate.cumulative_trapezoid(np.exp(logs - logs.max()), x=points, initial=0.0)
     return lambda x: np.interp(x, points, mass / mass[-1])
+
+
+class Contaminated:
+    """The law of contaminated noise of scale 1, with a share of gross errors."""
+
+    def __init__(self, share: Any) -> None:
+        self.share, self.wide = share, stats.norm(0.0, np.sqrt(contaminated.FACTOR))
+
+    def logpdf(self, x: Any) -> Any:
+        return np.logaddexp(np.log1p(-self.share) + stats.norm.logpdf(x), np.log(self.share) + self.wide.logpdf(x))
+
+    def cdf(self, x: Any) -> Any:
+        return (1.0 - self.share) * stats.norm.cdf(x) + self.share * self.wide.cdf(x)
+
+    def sf(self, x: Any) -> Any:
+        return (1.0 - self.share) * stats.norm.sf(x) + self.share * self.wide.sf(x)
 
 
 def two_piece_cdf(b: float, p: float, kink: float, max_rate: float) -> Callable:

@@ -3,11 +3,8 @@
 import numpy as np
 
 from bnmf.model import contaminated
-from bnmf.model.contaminated import ContaminatedNoise
-from bnmf.model.gaussian import CommonNoise, GroupedNoise
-from bnmf.model.noise import common
-from bnmf.model.precisions import MAX_PRECISION
-from bnmf.model.student_t import StudentT
+from bnmf.model.noise import MAX_PRECISION
+from bnmf.noise import ContaminatedNoise, StudentT
 
 # Caps, detection limits, rounding and signs: each is a fixed function of the value.
 CAP, FLOOR, STEP, CUT = 1.2, 0.3, 0.5, 0.8
@@ -27,15 +24,13 @@ def log_joint(model, W, Zt, noise):
 
 def draw_noise(law, shape, rng):
     """Draw a state of the noise from its prior; that of Student's t has factors of all entries, row by row."""
-    if isinstance(law, CommonNoise):
-        return common(law.scale / rng.gamma(law.shape))
-    if isinstance(law, StudentT):
-        noise = draw_noise(law.base, shape, rng)
-        df = float(rng.choice(law._dfs))
-        return noise._replace(df=df, entry=rng.gamma(0.5 * df, size=shape[0] * shape[1]) / (0.5 * df))
-    if not isinstance(law, GroupedNoise):  # it is known
-        return law.start(shape)
-    noise, scale, sides = law.start(shape), rng.gamma(0.5) / 0.5, {}
+    noise, scale, sides = law.start(shape), 1.0, {}
+    if law.is_known:
+        return noise
+    if law.by == "common":
+        sides["column"] = np.array([law.scale / rng.gamma(law.shape)])
+    else:
+        scale = rng.gamma(0.5) / 0.5
     for side, mean in (("row", scale if law.by == "row" else 1.0), ("column", scale)):
         if law.by in (side, "both"):
             strength = float(rng.choice(law._strengths))
@@ -43,6 +38,9 @@ def draw_noise(law, shape, rng):
             if np.any(precision > MAX_PRECISION):
                 return draw_noise(law, shape, rng)  # outside of the bound: draw everything again
             sides |= {side: 1.0 / precision, f"{side}_strength": strength}
+    if isinstance(law, StudentT):
+        df = float(rng.choice(law._dfs))
+        sides |= {"df": df, "entry": rng.gamma(0.5 * df, size=shape[0] * shape[1]) / (0.5 * df)}
     if isinstance(law, ContaminatedNoise):
         sides["share"] = np.clip(rng.beta(*contaminated.SHARE_PRIOR, size=shape[1]), 1e-300, 1.0 - 1e-16)
     return noise._replace(scale=scale, **sides)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,29 +16,17 @@ from bnmf.data.containers import pointers
 from bnmf.kernels.compiled import (
     ROWS_PER_TILE,
     HalfSweep,
-    Memory,
     Rows,
     all_above,
     listed_residuals,
     squared_residuals,
 )
 from bnmf.priors.base import Coefficients
-from bnmf.utils.typing import Array, Floats, Indices, Ints, Words
+from bnmf.utils.typing import Array, Floats, Ints, Words
 
 # Below this fraction of its sum of squares, the squared error of a row from the quadratic form has lost its digits to
 # cancellation and is recomputed from the residuals.
 MIN_TRUSTED_ERROR = 1e-8
-
-
-class Threads(Protocol):
-    """Threads that share tiles of rows, as :class:`bnmf.sampler.threads.Workers` does."""
-
-    @property
-    def memory(self) -> Memory:
-        """Memory of the calling thread for the kernels."""
-
-    def over_tiles(self, work: Callable[[int, int], Any], n_rows: int) -> None:
-        """Call work(first, last) for ranges of tiles that cover all rows."""
 
 
 class ScaledView:
@@ -79,7 +67,7 @@ class ScaledView:
     @cached_property
     def squares(self) -> Floats:
         """The same as the kernels read it: zeros for rows that only list their entries, which the kernels sum."""
-        return self.sums_of_squares.copy() if self.view.has_matrix else np.zeros(self.view.n_rows)
+        return np.zeros(self.view.n_rows) if self.view.form == "listed" else self.sums_of_squares.copy()
 
     @cached_property
     def trusted_errors(self) -> Floats:
@@ -90,7 +78,7 @@ class ScaledView:
         """Compute the sums again after entries of the data have changed, in the memory that the kernels read."""
         for name in ("sums_of_squares", "trusted_errors"):
             self.__dict__.pop(name, None)
-        if self.view.has_matrix:
+        if self.view.form != "listed":
             self.squares[:] = self.sums_of_squares
 
     def half_sweep(
@@ -101,7 +89,7 @@ class ScaledView:
         row_variance: Floats,
         entry_variance: Floats,
         key: tuple[int, int],
-        workers: Threads,
+        workers: Any,
         ids: Words | None = None,
         *,
         needs_errors: bool = True,
@@ -114,7 +102,7 @@ class ScaledView:
         # squared errors are divided by entry_variance; without `needs_errors` they are not to be used. Each row reads
         # the random stream of its id, by default its number, and is drawn `n_passes` times. `roots` are the roots of
         # weights of the entries that rows list, and `drawn` are the first component that is drawn and the one after the
-        # last.
+        # last. `workers` are those of `bnmf.sampler.threads`.
         weighted = self.times(1.0 / np.sqrt(entry_variance)) if needs_errors and entry_variance.size > 1 else self
         squared_error = np.empty(len(W))
         half = HalfSweep(
@@ -139,17 +127,15 @@ class ScaledView:
         if entry_variance.size == 1 and entry_variance[0] != 1.0:
             squared_error /= entry_variance[0]
 
-    def squared_errors(self, W: Floats, Z: Floats, workers: Threads | None = None) -> Floats:
+    def squared_errors(self, W: Floats, Z: Floats, workers: Any = None) -> Floats:
         """Return Σ (a - w z)² over the observed entries of each row, from the residuals."""
         return self._over_tiles(squared_residuals, W, Z, np.empty(self.view.n_rows), workers)
 
-    def listed_residuals(self, W: Floats, Z: Floats, workers: Threads | None = None) -> Floats:
+    def listed_residuals(self, W: Floats, Z: Floats, workers: Any = None) -> Floats:
         """Return a - w z of every listed entry, of rows that list what was observed."""
         return self._over_tiles(listed_residuals, W, Z, np.empty(len(self.view.indices)), workers)
 
-    def _over_tiles(
-        self, kernel: Callable[..., None], W: Floats, Z: Floats, out: Floats, workers: Threads | None
-    ) -> Floats:
+    def _over_tiles(self, kernel: Callable[..., None], W: Floats, Z: Floats, out: Floats, workers: Any) -> Floats:
         n_rows = self.view.n_rows
 
         def compute(first: int, last: int) -> None:
@@ -181,16 +167,6 @@ def min_sharing(n_components: int) -> int:
     """Return the number of rows with the same missing entries from which a shared system pays."""
     # By timing: that of setting up a system grows with K², and that of drawing a row from its residuals with K.
     return 3 + n_components // 25
-
-
-def number_patterns(indptr: Ints, indices: Array, rows: Indices) -> Ints:
-    """Return a number for the list of each of the given rows, equal for equal lists, and -1 for all other rows."""
-    numbers: dict[bytes, int] = {}
-    patterns = np.full(len(indptr) - 1, -1)
-    for row in rows:
-        listed = indices[indptr[row] : indptr[row + 1]].tobytes()
-        patterns[row] = numbers.setdefault(listed, len(numbers))
-    return patterns
 
 
 def split_rows(patterns: Ints, rows_per_tile: int, min_sharing: int) -> Split:

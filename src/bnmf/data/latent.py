@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bnmf.data.containers import pointers
-from bnmf.data.half_sweeps import ScaledView, Threads
+from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import Limits
-from bnmf.data.views import Dense, Listed, Sparse, Stored, flat, places_in
+from bnmf.data.views import Stored, flat, places_in
 from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Interwoven, Latent, Outliers
 from bnmf.priors.base import Coefficients
 from bnmf.utils.typing import Floats, Indices, Key, Words
@@ -35,51 +35,43 @@ class Filled:
         has_outliers: bool = False,
         is_dense: bool = False,
     ) -> None:
-        at = to = np.empty(0, np.intp)
-        if limits is not None:
-            # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
-            order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
-            at, to = limits.rows[order], limits.columns[order]
-        limited, others = slice(0, len(at)), slice(len(at), None)
-        if has_outliers:
-            is_dense = is_dense and isinstance(rows, Dense)  # rows list missing entries too: all have the same columns
-            *recorded, values = _recorded(rows, limits, is_dense)
-            at, to = (np.concatenate(pair) for pair in zip((at, to), recorded, strict=True))
-        self.rows = rows.own()
-        targets = self.rows.targets(at, to)
-        self.listed = targets[0][1][limited]
-        """Where rows list the entries with limits, if they list all that was observed."""
-        more: list[Any] = []
+        self.rows, n_limited = rows.own(), 0 if limits is None else len(limits)
         if columns is not None:
             self.columns = columns.own()
-            more = self.columns.targets(to, at)
-
-        def lists(part: slice, targets: list[Any]) -> dict[str, Any]:
-            return {
-                "indptr": pointers(np.bincount(at[part], minlength=rows.n_rows)),
-                "columns": to[part].astype(np.uint32),
-                "targets": [(numbers, places[part]) for numbers, places in targets],
-            }
-
+        self.listed = np.empty(0, np.intp)
+        """Where rows list the entries with limits, if they list all that was observed."""
         self._kernels: list[Latent | Outliers] = []
-        own: dict[str, Any] = {}
+        self._interwoven: list[tuple[Interwoven, Indices]] = []
+        shared: dict[str, Any] = {}
         if has_outliers:
             self.sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
-            own["sums"] = self.sums.reshape(-1)
-            # The matrices of dense rows are written in order, and are no targets then.
-            is_whole = is_dense and columns is not None
-            kept = targets[is_dense:] + more[is_whole:]
-            matrix, transposed = self.rows.dense() if is_dense else None, self.columns.dense() if is_whole else None
-            self._kernels.append(
-                Outliers(values=values, matrix=matrix, transposed=transposed, **own, **lists(others, kept))
-            )
-            own["errors"] = np.empty(len(order) if limits is not None else 0)
-        if limits is not None:  # after the others, which start new sums
-            own |= {"lower": limits.lower[order], "upper": limits.upper[order]}
-            self._kernels.append(Latent(**own, **lists(limited, targets + more)))
-        self._interwoven: list[tuple[Interwoven, Indices]] = []
-        if limits is not None and columns is not None and not isinstance(rows, Sparse):
-            self._interwoven = self._with_followers(limits, order, own.get("errors"))
+            shared = {"sums": self.sums.reshape(-1), "errors": np.empty(n_limited)}
+            self._kernels.append(self._outliers(limits, is_dense and rows.form == "dense", columns is not None))
+        if limits is None:
+            return
+        # Finite and infinite intervals are drawn in different ways: those of a row come one after the other.
+        order = np.lexsort((np.isinf(limits.upper - limits.lower), limits.rows))
+        at, to = limits.rows[order], limits.columns[order]
+        targets = self.rows.targets(at, to)
+        self.listed = targets[0][1]
+        if columns is not None:
+            targets += self.columns.targets(to, at)
+        lists, lower, upper = _lists(at, to, rows.n_rows), limits.lower[order], limits.upper[order]
+        # After the others, which start new sums.
+        self._kernels.append(Latent(lower=lower, upper=upper, targets=targets, **lists, **shared))
+        if columns is not None and rows.form != "sparse":
+            self._interwoven = self._with_followers(limits, order, shared.get("errors"))
+
+    def _outliers(self, limits: Limits | None, is_dense: bool, has_columns: bool) -> Outliers:
+        """Return the kernel of entries without limits; dense rows list missing ones too, and have the same columns."""
+        at, to, values = _recorded(self.rows, limits, is_dense)
+        targets = self.rows.targets(at, to)[is_dense:]  # matrices of dense rows are written in order
+        if has_columns:
+            targets += self.columns.targets(to, at)[is_dense:]
+        matrix = self.rows.matrix if is_dense else None
+        transposed = self.columns.matrix if is_dense and has_columns else None
+        lists, sums = _lists(at, to, self.rows.n_rows), self.sums.reshape(-1)
+        return Outliers(values=values, sums=sums, targets=targets, matrix=matrix, transposed=transposed, **lists)
 
     def _with_followers(self, limits: Limits, order: Indices, errors: Floats | None) -> list[Any]:
         """Return kernels for rows and columns of which many values follow the factors, and where entries are listed."""
@@ -99,8 +91,7 @@ class Filled:
             chosen = chosen[np.lexsort((follows[chosen], own[chosen]))]
             targets = self.rows.targets(at[chosen], to[chosen]) + self.columns.targets(to[chosen], at[chosen])
             kernel = Interwoven(
-                indptr=pointers(np.bincount(own[chosen], minlength=view.n_rows)),
-                columns=other[chosen].astype(np.uint32),
+                **_lists(own[chosen], other[chosen], view.n_rows),
                 targets=targets,
                 **{"errors": errors, "places": None} | {name: array[chosen] for name, array in entries.items()},
             )
@@ -108,7 +99,7 @@ class Filled:
         return kernels if any(len(chosen) for _, chosen in kernels) else []
 
     def draw_all(
-        self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, *, W: Floats, Z: Floats,
+        self, scaled: ScaledView, key: Key, workers: Any, ids: Words | None = None, *, W: Floats, Z: Floats,
         row_variance: Floats, column_variance: Floats, **options: Any,
     ) -> None:  # fmt: skip
         """Draw the latent values of all rows, with the scales of other views; see `Latent.draw`, `Outliers.draw`."""
@@ -126,7 +117,7 @@ class Filled:
         variances: tuple[Floats, Floats],
         weight: Floats | None,  # factors of the precisions of entries, as rows list them
         keys: tuple[Key, Key],
-        workers: Threads,
+        workers: Any,
     ) -> None:
         """Draw W and then Z in place together with the values that follow them; everything comes in such a pair."""
         for side, (kernel, listed) in enumerate(self._interwoven):
@@ -150,7 +141,12 @@ class Filled:
         return of_rows, of_columns
 
 
-def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Threads) -> None:
+def _lists(at: Indices, to: Indices, n_rows: int) -> dict[str, Any]:
+    """Return entries as the kernels list them, given their rows, which ascend, and their columns."""
+    return {"indptr": pointers(np.bincount(at, minlength=n_rows)), "columns": to.astype(np.uint32)}
+
+
+def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Any) -> None:
     """Call functions one after the other for the rows of each tile, from `start` to `stop`."""
 
     def work(first: int, last: int) -> None:
@@ -162,7 +158,7 @@ def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Threads) 
 
 def _recorded(view: Stored, limits: Limits | None, is_dense: bool) -> tuple[Indices, Indices, Floats]:
     """Return rows, columns and values of the entries without limits, or of all entries with NaN for the others."""
-    if isinstance(view, Listed):
+    if view.form == "listed":
         at, to, values = view.listed_rows, view.indices.astype(np.intp), view.values.astype(np.float64)
         if limits is None:
             return at, to, values

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bnmf.data.containers import as_csr, as_floats, row_numbers
-from bnmf.data.views import flat, places_in, within_ranges
+from bnmf.data.containers import as_csr, as_floats
+from bnmf.data.views import flat, flat_of, places_in, within_ranges
 from bnmf.kernels.compiled import fill_log_mass
 from bnmf.utils.arguments import is_pandas, numbers
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
@@ -193,7 +193,7 @@ def with_sparse_limits(
     matrix: sp.csr_array, lower: Any, upper: Any, *, negative: bool, start: Shape = (0, 0)
 ) -> tuple[sp.csr_array, Limits | None]:
     """Return a sparse matrix with numbers that stand for limited entries, and the limits of those that it stores."""
-    stored = flat(row_numbers(matrix.indptr), matrix.indices, matrix.shape)
+    stored = flat_of(matrix)
     low, high = np.full(matrix.nnz, -np.inf), np.full(matrix.nnz, np.inf)
     for given, name, side in ((lower, "lower", low), (upper, "upper", high)):
         if given is None:
@@ -204,7 +204,7 @@ def with_sparse_limits(
                 f"that X stores, got {type(given).__name__}"
             )
         limit = as_csr(given)
-        place = places_in(stored, flat(row_numbers(limit.indptr), limit.indices, matrix.shape))
+        place = places_in(stored, flat_of(limit))
         if (place < 0).any():
             raise ValueError(f"{name} has {(place < 0).sum():,} limits at entries that X does not store")
         side[place] = np.where(np.isnan(limit.data), side[place], limit.data)

@@ -23,10 +23,10 @@ from bnmf.data.containers import (
 )
 from bnmf.data.latent import Filled
 from bnmf.data.limits import Limits, with_limits, with_sparse_limits
-from bnmf.data.views import Listed, Sparse, Stored, View
+from bnmf.data.views import Stored
 from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.utils.arguments import is_pandas
-from bnmf.utils.typing import Array, Bools, Floats, Indices, Positions
+from bnmf.utils.typing import Array, Bools, Floats, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,8 +45,8 @@ class ObservedMatrix:
 
     shape: tuple[int, int]
     n_observed: int
-    rows: View
-    columns: View  # rows of the transposed data
+    rows: Stored
+    columns: Stored  # rows of the transposed data
     row_names: pd.Index | None = None
     column_names: pd.Index | None = None
     nonnegative: bool = True  # whether no observed entry is negative
@@ -104,16 +104,12 @@ class ObservedMatrix:
         shape = rows.n_rows, columns.n_rows
         return cls(shape, n_observed, rows, columns, row_names, column_names, lowest >= 0.0, limits)
 
-    def named(self, rows: pd.Index | None, columns: pd.Index | None) -> ObservedMatrix:
-        """Return the same data with names for its rows and columns."""
-        return replace(self, row_names=rows, column_names=columns)
-
     # --- entries that differ in how much they count
 
     def listed(self) -> ObservedMatrix:
         """Return the data with lists of what was observed, the only form in which entries can differ in weight."""
         self.check_listable()
-        if isinstance(self.rows, Listed):
+        if self.rows.form == "listed":
             return self
         rows, columns = views.listed_views(views.observed_csr(self._stored.dense(), self.mask()))
         return replace(self, rows=rows, columns=columns)
@@ -131,19 +127,13 @@ class ObservedMatrix:
         """Row of each observed entry, in the order in which rows list them."""
         return self._stored.listed_rows
 
-    @property
-    def listed_columns(self) -> Positions:
-        """Column of each observed entry, in the same order."""
-        return self._stored.indices
-
     @cached_property
     def column_order(self) -> Indices:
         """Where each entry in the order in which columns list them is in the order of the rows."""
-        return np.argsort(self.listed_columns, kind="stable")
+        return np.argsort(self.rows.indices, kind="stable")
 
     def filled(self, has_outliers: bool) -> Any:
         """Return a copy that can hold latent values of limited entries, and of all if they may have gross errors."""
-        assert isinstance(self.columns, Stored)
         options = {"has_outliers": has_outliers, "is_dense": self.is_mostly_observed}
         return Filled(self.limits, self._stored, self.columns, **options)
 
@@ -168,7 +158,7 @@ class ObservedMatrix:
 
     def shifted(self, offset: Floats) -> ObservedMatrix:
         """Return the data with a number subtracted from each column; new rows may then have negative entries."""
-        if isinstance(self.rows, Listed):
+        if self.rows.form == "listed":
             matrix = self.rows.csr()
             matrix.data = self.rows.values - offset[self.rows.indices]
             rows, columns = views.listed_views(matrix)
@@ -192,7 +182,7 @@ class ObservedMatrix:
     @property
     def has_implicit_zeros(self) -> bool:
         """Whether this is a sparse matrix whose unstored entries are observed zeros."""
-        return isinstance(self.rows, Sparse)
+        return self.rows.form == "sparse"
 
     def observed_entries(self) -> tuple[Indices, Indices, Floats]:
         """Return rows, columns and values of the observed entries, row by row (not with implicit zeros)."""
@@ -230,41 +220,27 @@ class ObservedMatrix:
         """Return a context at whose end everything is forgotten that is held elsewhere: here nothing."""
         return nullcontext()
 
-    def selected(self, rows: Indices) -> Stored:
-        """Return some of the rows."""
-        return self._stored.select(rows)
-
     def dense_rows(self, rows: Indices) -> Floats:
         """Return some rows as a dense array with NaN for missing entries."""
-        return self.selected(rows).dense_with_nan()
+        return self._stored.select(rows).dense_with_nan()
 
     def without(self, rows: Indices, columns: Indices) -> ObservedMatrix:
         """Return the data with some of the observed entries missing, given paired positions."""
-        hidden = self.flat(rows, columns)
+        hidden, unstored = self.flat(rows, columns), "zero" if self.has_implicit_zeros else "missing"
+        at, to, values = self.stored_entries() if self.has_implicit_zeros else self.observed_entries()
+        kept = ~np.isin(self.flat(at, to), hidden)
+        at, to, values = at[kept], to[kept], values[kept]
         if self.has_implicit_zeros:
-            at, to, values = self.stored_entries()
-            kept = ~np.isin(self.flat(at, to), hidden)
-            at, to = np.concatenate([at[kept], rows]), np.concatenate([to[kept], columns])
-            values, unstored = np.concatenate([values[kept], np.full(len(rows), np.nan)]), "zero"
-        else:
-            at, to, values = self.observed_entries()
-            kept = ~np.isin(self.flat(at, to), hidden)
-            at, to, values, unstored = at[kept], to[kept], values[kept], "missing"
+            at, to = np.concatenate([at, rows]), np.concatenate([to, columns])
+            values = np.concatenate([values, np.full(len(rows), np.nan)])
         rest = sp.coo_array((values, (at, to)), shape=self.shape).tocsr()
         found = ObservedMatrix.from_data(rest, unstored=unstored, negative=not self.nonnegative, empty=True)
-        if self.limits is None:
-            return found
-        return replace(found, limits=self.limits.where(~np.isin(self.limits.flat, hidden)))
+        limits = None if self.limits is None else self.limits.where(~np.isin(self.limits.flat, hidden))
+        return replace(found, row_names=self.row_names, column_names=self.column_names, limits=limits)
 
     def limits_at(self, rows: Array, columns: Array) -> tuple[Floats | None, Floats | None]:
         """Return limits at paired positions, NaN where an entry is exact; None if the data have no limits."""
         return (None, None) if self.limits is None else self.limits.at(rows, columns)
-
-    def without_rows(self, rows: Indices) -> ObservedMatrix:
-        """Return the data with nothing observed in some rows (not with implicit zeros)."""
-        at, to, _ = self.observed_entries()
-        hidden = np.isin(at, rows)
-        return self.without(at[hidden], to[hidden]).named(self.row_names, self.column_names)
 
     def flat(self, rows: Any, columns: Any) -> Indices:
         """Return positions as single numbers, counted row by row."""

@@ -7,18 +7,16 @@ was observed.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from operator import methodcaller
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from bnmf.data.containers import SMALLEST, pointers, row_numbers
-from bnmf.data.half_sweeps import ScaledView, Split, number_patterns, split_rows
+from bnmf.data.half_sweeps import ScaledView, Split, split_rows
 from bnmf.kernels.compiled import ROWS_PER_TILE, Data
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Positions, Shape, Words
 
@@ -30,54 +28,8 @@ Targets = list[tuple[Floats, Ints]]
 """Arrays that hold some entries, and the places of these in each of them, -1 where it does not."""
 
 
-class View(ABC):
-    """Rows of a matrix, wherever they are, as the model and the sampler need them."""
-
-    n_rows: int
-    n_columns: int
-    n_observed: Ints
-    """Number of observed entries of each row."""
-
-    @abstractmethod
-    def of_rows(self, function: Callable[[Any], Any]) -> Any:
-        """Return the results of a function of stored rows, one for each, computed where the rows are."""
-
-    @abstractmethod
-    def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
-        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
-
-    @abstractmethod
-    def observed_values(self, row: int) -> Floats:
-        """Return the observed entries of a row; of implicit zeros one, as they are all equal."""
-
-    def minima(self) -> Floats:
-        """Return the smallest observed entry of each row, 0 if it has none."""
-        return self.of_rows(methodcaller("minima"))
-
-    def sums(self) -> Floats:
-        """Return the sum of the observed entries of each row."""
-        return self.of_rows(methodcaller("sums"))
-
-    def largest_magnitudes(self) -> Floats:
-        """Return the largest magnitude of the observed entries of each row, 0 if it has none."""
-        return self.of_rows(methodcaller("largest_magnitudes"))
-
-    def root_mean_squares(self) -> Floats:
-        """Return the root of the mean of a² of each row, 0 if it has no entries; nothing overflows."""
-        return self.of_rows(methodcaller("root_mean_squares"))
-
-    def resolutions(self) -> Floats:
-        """Return the step in which entries of each row are recorded: NaN if they are all equal, 0 if there is none."""
-        return self.of_rows(methodcaller("resolutions"))
-
-    def gaps(self) -> Floats:
-        """Return how many times further from its median the outliers of each row are than its other entries."""
-        # Outliers are at most a tenth of the entries, those beyond the widest gap.
-        return self.of_rows(methodcaller("gaps"))
-
-
 @dataclass(frozen=True, eq=False)
-class Stored(View):
+class Stored:
     """Rows in this process, each with a list of its missing positions or of its observed ones, whichever are fewer."""
 
     n_columns: int  # the length of a row
@@ -85,12 +37,19 @@ class Stored(View):
     indices: Positions
     values: Floats  # at these positions, 0 where missing; in single precision if that is exact
     lists_missing: Bools  # whether a row lists its missing positions
-
-    has_matrix: ClassVar[bool]
-    """Whether whole rows are stored, rather than lists alone."""
+    # Whole rows with zeros in place of missing entries: an array, or a CSR matrix whose unstored entries are zeros.
+    # None if all rows list what was observed, and nothing else.
+    matrix: Any = None
 
     @property
-    def n_rows(self) -> int:  # type: ignore[override]
+    def form(self) -> str:
+        """How rows are stored: "dense", "sparse" or "listed"."""
+        if self.matrix is None:
+            return "listed"
+        return "sparse" if sp.issparse(self.matrix) else "dense"
+
+    @property
+    def n_rows(self) -> int:
         """Number of rows."""
         return len(self.indptr) - 1
 
@@ -100,7 +59,8 @@ class Stored(View):
         return np.arange(self.n_rows, dtype=np.uint64)
 
     @cached_property
-    def n_observed(self) -> Ints:  # type: ignore[override]
+    def n_observed(self) -> Ints:
+        """Number of observed entries of each row."""
         n_listed = np.diff(self.indptr)
         return np.where(self.lists_missing, self.n_columns - n_listed, n_listed)
 
@@ -113,19 +73,25 @@ class Stored(View):
         """Return the fields alone: what is computed of them is computed again where they are sent to."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def of_rows(self, function: Callable[[Any], Any]) -> Any:
-        return function(self)
-
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
+        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
         return ScaledView(self, entry_scale, row_scale)
 
-    def select(self, rows: Indices) -> Self:
+    # --- rows and entries
+
+    def select(self, rows: Indices) -> Stored:
         """Return a view of some of the rows."""
         lengths = np.diff(self.indptr)[rows]
         listed = within_ranges(self.indptr[rows], lengths)
-        parts = {name: value[rows] for name, value in self.__getstate__().items() if name in WHOLE_ROWS}
-        lists: dict[str, Any] = {"indices": self.indices[listed], "values": self.values[listed]}
-        return replace(self, indptr=pointers(lengths), **lists, **parts)
+        lists = pointers(lengths), self.indices[listed], self.values[listed], self.lists_missing[rows]
+        return Stored(self.n_columns, *lists, None if self.matrix is None else self.matrix[rows])
+
+    def own(self) -> Stored:
+        """Return a view with a copy of the data, which may be changed."""
+        matrix = None if self.matrix is None else self.matrix.copy()
+        own = replace(self, values=self.values.astype(np.float64), matrix=matrix)
+        own.__dict__["patterns"] = self.patterns  # which do not change
+        return own
 
     def mask(self) -> Bools:
         """Return a dense mask of the observed entries."""
@@ -133,22 +99,68 @@ class Stored(View):
         mask[self.listed_rows, self.indices] ^= True
         return mask
 
-    def entries(self) -> tuple[Indices, Indices, Floats]:
-        """Return rows, columns and values of the observed entries, row by row."""
-        rows, columns = np.nonzero(self.mask())
-        return rows, columns, self.dense()[rows, columns]
+    def csr(self) -> sp.csr_array:
+        """Return the rows as a sparse matrix, which stores all observed entries but zeros."""
+        if self.form != "listed":
+            return sp.csr_array(self.matrix)
+        shape = self.n_rows, self.n_columns
+        return sp.csr_array((self.values, self.indices.astype(np.int64), self.indptr), shape=shape)
+
+    def dense(self) -> Floats:
+        """Return the rows as a dense array, with zeros in place of missing entries."""
+        return self.matrix if self.form == "dense" else self.csr().toarray()
 
     def dense_with_nan(self) -> Floats:
         """Return the rows as a dense array with NaN for missing entries."""
         return np.where(self.mask(), self.dense(), np.nan)
+
+    def entries(self) -> tuple[Indices, Indices, Floats]:
+        """Return rows, columns and values of the observed entries, row by row."""
+        if self.form == "listed":
+            return self.listed_rows, self.indices.astype(np.int64), self.values
+        rows, columns = np.nonzero(self.mask())
+        return rows, columns, self.dense()[rows, columns]
+
+    def observed_values(self, row: int) -> Floats:
+        """Return the observed entries of a row; of implicit zeros one, as they are all equal."""
+        listed = slice(self.indptr[row], self.indptr[row + 1])
+        if not self.lists_missing[row]:
+            return self.values[listed].astype(np.float64, copy=False)
+        missing = self.indices[listed]
+        if self.form == "dense":
+            return np.delete(self.matrix[row], missing)
+        stored = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
+        values = self.matrix.data[stored][~np.isin(self.matrix.indices[stored], missing)]
+        return values if len(values) == self.n_observed[row] else np.append(values, 0.0)
+
+    def targets(self, rows: Indices, columns: Indices) -> Targets:
+        """Return where the data hold some entries."""
+        found, wanted = [], flat(rows, columns, (self.n_rows, self.n_columns))
+        if self.form == "dense":
+            found.append((self.matrix.reshape(-1), wanted))
+        if self.form == "sparse":
+            found.append((self.matrix.data, places_in(flat_of(self.matrix), wanted)))
+        listed, is_listed = np.full(len(wanted), -1), ~self.lists_missing[rows]
+        if is_listed.any():
+            positions = flat(self.listed_rows, self.indices, (self.n_rows, self.n_columns))
+            listed[is_listed] = places_in(positions, wanted[is_listed])
+        if self.form == "listed" or (listed >= 0).any():
+            found.append((self.values, listed))
+        return found
 
     # --- what the kernels read
 
     def kernel_arrays(self) -> dict[str, Any]:
         """Return the arguments of `Data`."""
         lists = {"indptr": self.indptr, "indices": self.indices, "values": self.values}
-        nothing = dict.fromkeys(("dense", "stored_indptr", "stored_indices", "stored_values"))
-        return {**lists, "lists_missing": self.lists_missing.view(np.uint8), **nothing, **self._whole_rows()}
+        arrays = {**lists, "lists_missing": self.lists_missing.view(np.uint8), "n_columns": self.n_columns}
+        arrays |= dict.fromkeys(("dense", "stored_indptr", "stored_indices", "stored_values"))
+        if self.form == "listed":
+            return arrays | {"n_columns": 0}
+        if self.form == "dense":
+            return arrays | {"dense": self.matrix}
+        stored = {"stored_indices": unsigned(self.matrix.indices), "stored_values": self.matrix.data}
+        return arrays | {"stored_indptr": self.matrix.indptr.astype(np.int64), **stored}
 
     @cached_property
     def kernel_data(self) -> Data:
@@ -158,7 +170,12 @@ class Stored(View):
     @cached_property
     def patterns(self) -> Ints:
         """Pattern of missing entries of each row that lists them, as a number; -1 for other rows."""
-        return number_patterns(self.indptr, self.indices, np.flatnonzero(self.lists_missing))
+        numbers: dict[bytes, int] = {}
+        patterns = np.full(self.n_rows, -1)
+        for row in np.flatnonzero(self.lists_missing):
+            listed = self.indices[self.indptr[row] : self.indptr[row + 1]].tobytes()
+            patterns[row] = numbers.setdefault(listed, len(numbers))
+        return patterns
 
     @cached_property
     def _splits(self) -> dict[int, Split]:
@@ -170,43 +187,53 @@ class Stored(View):
             self._splits[min_sharing] = split_rows(self.patterns, ROWS_PER_TILE, min_sharing)
         return self._splits[min_sharing]
 
-    @abstractmethod
-    def _whole_rows(self) -> dict[str, Any]:
-        """Return the arguments of `Data` that are not lists."""
+    # --- numbers of each row
 
-    # --- what the forms differ in, beside the numbers of each row
+    def sums(self) -> Floats:
+        """Return the sum of the observed entries of each row."""
+        if self.form == "listed":
+            return self._sums_of_lists(lambda values, positions: values)
+        return np.asarray(self.matrix.sum(axis=1), dtype=np.float64).ravel()
 
-    @abstractmethod
-    def csr(self) -> sp.csr_array:
-        """Return the rows as a sparse matrix, which stores all observed entries but zeros."""
-
-    def dense(self) -> Floats:
-        """Return the rows as a dense array, with zeros in place of missing entries."""
-        return self.csr().toarray()
-
-    @abstractmethod
     def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
         """Return Σ (a scale)² of each row."""
+        if self.form == "listed":
+            scale = np.ones(self.n_columns) if entry_scale is None else entry_scale
+            return self._sums_of_lists(lambda values, positions: (values * scale[positions]) ** 2)
+        if self.form == "sparse":
+            squares = self.matrix.multiply(self.matrix)
+            return np.asarray(squares.sum(axis=1)).ravel() if entry_scale is None else squares @ entry_scale**2
+        if entry_scale is None:
+            return np.einsum("ij,ij->i", self.matrix, self.matrix)
+        return np.einsum("ij,ij,j->i", self.matrix, self.matrix, entry_scale**2)
 
-    def own(self) -> Self:
-        """Return a view with a copy of the data, which may be changed."""
-        own = replace(self, values=self.values.astype(np.float64), **self._own_matrix())
-        own.__dict__["patterns"] = self.patterns  # which do not change
-        return own
-
-    def _own_matrix(self) -> dict[str, Any]:
-        """Return copies of what a view has in addition to its lists."""
-        return {}
-
-    @abstractmethod
-    def targets(self, rows: Indices, columns: Indices) -> Targets:
-        """Return where the data hold some entries."""
+    def root_mean_squares(self) -> Floats:
+        """Return the root of the mean of a² of each row, 0 if it has no entries; nothing overflows."""
+        largest, total = np.zeros(self.n_rows), np.zeros(self.n_rows)
+        if self.form == "listed":
+            for rows, row_of, values, _ in self._blocks():
+                np.maximum.at(largest[rows], row_of, np.abs(values))
+            unit = np.where(largest < SMALLEST, 1.0, largest)  # which is refused, if it is not zero
+            for rows, row_of, values, _ in self._blocks():
+                total[rows] = np.bincount(row_of, (values / unit[rows][row_of]) ** 2, minlength=len(total[rows]))
+        else:
+            relative = abs(self.matrix)  # sparse arrays stay sparse; dense ones are copied once
+            largest = relative.max(axis=1)
+            largest = largest.toarray().ravel() if self.form == "sparse" else largest
+            unit = np.where(largest < SMALLEST, 1.0, largest)
+            relative *= (1.0 / unit)[:, None]
+            relative **= 2
+            total = np.asarray(relative.sum(axis=1)).ravel()
+        sizes = unit * np.sqrt(total / np.maximum(self.n_observed, 1))
+        return np.where(largest < SMALLEST, largest, sizes)
 
     def minima(self) -> Floats:
+        """Return the smallest observed entry of each row, 0 if it has none."""
         lowest = np.array([self.observed_values(row).min(initial=np.inf) for row in range(self.n_rows)])
         return np.where(np.isfinite(lowest), lowest, 0.0)
 
     def resolutions(self) -> Floats:
+        """Return the step in which entries of each row are recorded: NaN if they are all equal, 0 if there is none."""
         steps, n_observed = np.zeros(self.n_rows), self.n_observed
         for row in range(self.n_rows):
             distinct = np.unique(self.observed_values(row))
@@ -216,7 +243,17 @@ class Stored(View):
                 steps[row] = np.diff(distinct).min()
         return steps
 
+    def deviations(self) -> Floats:
+        """Return the standard deviation of the observed entries of each row, 0 if it has none."""
+        if self.form == "sparse":
+            mean = self.sums() / np.maximum(self.n_observed, 1)
+            return np.sqrt(np.maximum(self.root_mean_squares() ** 2 - mean**2, 0.0))
+        observed = map(self.observed_values, range(self.n_rows))
+        return np.array([values.std() if values.size else 0.0 for values in observed])
+
     def gaps(self) -> Floats:
+        """Return how many times further from its median the outliers of each row are than its other entries."""
+        # Outliers are at most a tenth of the entries, those beyond the widest gap.
         gaps = np.zeros(self.n_rows)
         for row in np.flatnonzero(self.n_observed >= MIN_FOR_OUTLIERS).tolist():
             values = self.observed_values(row)
@@ -225,55 +262,7 @@ class Stored(View):
                 gaps[row] = (distances[1:] / distances[:-1]).max()
         return gaps
 
-
-WHOLE_ROWS = ("lists_missing", "matrix")
-"""Fields with one element for each row."""
-
-
-class Listed(Stored):
-    """Rows that list their observed entries, and nothing else."""
-
-    has_matrix = False
-
-    def _whole_rows(self) -> dict[str, Any]:
-        return {"n_columns": 0}
-
-    def observed_values(self, row: int) -> Floats:
-        return self.values[self.indptr[row] : self.indptr[row + 1]].astype(np.float64, copy=False)
-
-    def entries(self) -> tuple[Indices, Indices, Floats]:
-        return self.listed_rows, self.indices.astype(np.int64), self.values
-
-    def csr(self) -> sp.csr_array:
-        shape = self.n_rows, self.n_columns
-        return sp.csr_array((self.values, self.indices.astype(np.int64), self.indptr), shape=shape)
-
-    def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
-        if entry_scale is None:
-            return self._row_sums(lambda values, positions: values**2)
-        return self._row_sums(lambda values, positions: (values * entry_scale[positions]) ** 2)
-
-    def targets(self, rows: Indices, columns: Indices) -> Targets:
-        shape = self.n_rows, self.n_columns
-        return [(self.values, places_in(flat(self.listed_rows, self.indices, shape), flat(rows, columns, shape)))]
-
-    def sums(self) -> Floats:
-        return self._row_sums(lambda values, positions: values)
-
-    def largest_magnitudes(self) -> Floats:
-        maxima = np.zeros(self.n_rows)
-        for rows, row_of, values, _ in self._blocks():
-            np.maximum.at(maxima[rows], row_of, np.abs(values))
-        return maxima
-
-    def root_mean_squares(self) -> Floats:
-        largest, total = self.largest_magnitudes(), np.zeros(self.n_rows)
-        divisor = np.where(largest > 0, largest, 1.0)
-        for rows, row_of, values, _ in self._blocks():
-            total[rows] = np.bincount(row_of, (values / divisor[rows][row_of]) ** 2, minlength=len(total[rows]))
-        return largest * np.sqrt(total / np.maximum(self.n_observed, 1))
-
-    def _row_sums(self, function: Callable[[Floats, Positions], Floats]) -> Floats:
+    def _sums_of_lists(self, function: Callable[[Floats, Positions], Floats]) -> Floats:
         """Return the sum over the list of each row of a function of its values and positions."""
         sums = np.zeros(self.n_rows)
         for rows, row_of, values, positions in self._blocks():
@@ -293,108 +282,6 @@ class Listed(Stored):
             start = stop
 
 
-@dataclass(frozen=True, eq=False)
-class Whole(Stored):
-    """Whole rows (an array or a CSR matrix) with zeros in place of missing entries."""
-
-    matrix: Any
-
-    has_matrix = True
-
-    def observed_values(self, row: int) -> Floats:
-        listed = slice(self.indptr[row], self.indptr[row + 1])
-        return self._others(row, self.indices[listed]) if self.lists_missing[row] else self.values[listed]
-
-    @abstractmethod
-    def _others(self, row: int, missing: Positions) -> Floats:
-        """Return the entries of a row that are not missing."""
-
-    def targets(self, rows: Indices, columns: Indices) -> Targets:
-        shape = self.n_rows, self.n_columns
-        wanted = flat(rows, columns, shape)
-        listed, is_listed = np.full(len(wanted), -1), ~self.lists_missing[rows]
-        if is_listed.any():
-            listed[is_listed] = places_in(flat(self.listed_rows, self.indices, shape), wanted[is_listed])
-        target = self._in_matrix(wanted)
-        return [target, (self.values, listed)] if (listed >= 0).any() else [target]
-
-    @abstractmethod
-    def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
-        """Return where the matrix holds some entries."""
-
-    def sums(self) -> Floats:
-        return np.asarray(self.matrix.sum(axis=1), dtype=np.float64).ravel()
-
-    def largest_magnitudes(self) -> Floats:
-        peak = abs(self.matrix).max(axis=1)
-        return np.asarray(peak.toarray() if hasattr(peak, "toarray") else peak, dtype=np.float64).ravel()
-
-    def root_mean_squares(self) -> Floats:
-        largest = self.largest_magnitudes()
-        relative = abs(self.matrix)  # sparse arrays stay sparse; dense ones are copied once
-        unit = np.where(largest < SMALLEST, 1.0, largest)  # which is refused, if it is not zero
-        relative *= (1.0 / unit)[:, None]
-        relative **= 2
-        total = np.asarray(relative.sum(axis=1)).ravel()
-        sizes = unit * np.sqrt(total / np.maximum(self.n_observed, 1))
-        return np.asarray(np.where(largest < SMALLEST, largest, sizes), dtype=np.float64)
-
-
-class Dense(Whole):
-    """Rows of a dense array."""
-
-    def _whole_rows(self) -> dict[str, Any]:
-        return {"dense": self.matrix, "n_columns": self.n_columns}
-
-    def csr(self) -> sp.csr_array:
-        return sp.csr_array(self.matrix)
-
-    def dense(self) -> Floats:
-        return self.matrix
-
-    def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
-        if entry_scale is None:
-            return np.einsum("ij,ij->i", self.matrix, self.matrix)
-        return np.einsum("ij,ij,j->i", self.matrix, self.matrix, entry_scale**2)
-
-    def _others(self, row: int, missing: Positions) -> Floats:
-        return np.delete(self.matrix[row], missing)
-
-    def _own_matrix(self) -> dict[str, Any]:
-        return {"matrix": self.matrix.copy()}
-
-    def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
-        return self.matrix.reshape(-1), wanted
-
-
-class Sparse(Whole):
-    """Rows of a sparse matrix whose unstored entries are zeros."""
-
-    def _whole_rows(self) -> dict[str, Any]:
-        stored = {"stored_indices": unsigned(self.matrix.indices), "stored_values": self.matrix.data}
-        return {"stored_indptr": self.matrix.indptr.astype(np.int64), **stored, "n_columns": self.n_columns}
-
-    def csr(self) -> sp.csr_array:
-        return self.matrix
-
-    def sums_of_squares(self, entry_scale: Floats | None = None) -> Floats:
-        squares = self.matrix.multiply(self.matrix)
-        return np.asarray(squares.sum(axis=1)).ravel() if entry_scale is None else squares @ entry_scale**2
-
-    def _others(self, row: int, missing: Positions) -> Floats:
-        stored = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
-        values = self.matrix.data[stored][~np.isin(self.matrix.indices[stored], missing)]
-        return values if len(values) == self.n_observed[row] else np.append(values, 0.0)
-
-    def _own_matrix(self) -> dict[str, Any]:
-        old = self.matrix
-        return {"matrix": sp.csr_array((old.data.copy(), old.indices, old.indptr), shape=old.shape)}
-
-    def _in_matrix(self, wanted: Ints) -> tuple[Floats, Ints]:
-        matrix = self.matrix
-        return matrix.data, places_in(flat(row_numbers(matrix.indptr), matrix.indices, matrix.shape), wanted)
-
-
 # --- from arrays to views
 
 
@@ -404,13 +291,13 @@ def dense_views(array: Floats, mask: Bools) -> tuple[Stored, Stored]:
     return dense_view(filled, mask), dense_view(filled.T, mask.T)
 
 
-def dense_view(filled: Floats, mask: Bools) -> Dense:
+def dense_view(filled: Floats, mask: Bools) -> Stored:
     """Return the rows of a dense array with zeros in place of missing entries."""
     filled = np.ascontiguousarray(filled)
     lists_missing = 2 * mask.sum(axis=1) > mask.shape[1]
     rows, columns = np.nonzero(mask != lists_missing[:, None])
     lists = pointers(np.bincount(rows, minlength=len(filled))), columns.astype(np.uint32), filled[rows, columns]
-    return Dense(filled.shape[1], *lists, lists_missing, filled)
+    return Stored(filled.shape[1], *lists, lists_missing, filled)
 
 
 def observed_csr(array: Floats, mask: Bools) -> sp.csr_array:
@@ -445,14 +332,14 @@ def without_nan(matrix: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((matrix.data[~missing], matrix.indices[~missing], pointers(lengths)), shape=matrix.shape)
 
 
-def listed_view(compressed: sp.csr_array | sp.csc_array) -> Listed:
+def listed_view(compressed: sp.csr_array | sp.csc_array) -> Stored:
     """Return the rows of a CSR matrix, or the columns of a CSC one, whose unstored entries are missing."""
     n_rows, n_columns = compressed.shape if compressed.format == "csr" else compressed.shape[::-1]
     lists = compressed.indptr.astype(np.int64), unsigned(compressed.indices)
-    return Listed(n_columns, *lists, np.require(compressed.data, requirements="W"), np.zeros(n_rows, bool))
+    return Stored(n_columns, *lists, np.require(compressed.data, requirements="W"), np.zeros(n_rows, bool))
 
 
-def sparse_view(matrix: sp.csr_array) -> Sparse:
+def sparse_view(matrix: sp.csr_array) -> Stored:
     """Return the rows of a sparse matrix whose unstored entries are zeros, and missing ones those stored as NaN."""
     # A row that is mostly missing lists its observed entries, zeros included, as a dense one would: the sums over it
     # would cancel in the other form. That takes less memory than its missing entries do.
@@ -469,7 +356,7 @@ def sparse_view(matrix: sp.csr_array) -> Sparse:
     columns = np.concatenate([matrix.indices[listed_missing], columns])
     order = np.argsort(rows, kind="stable")
     lists = pointers(np.bincount(rows, minlength=n_rows)), columns[order].astype(np.uint32), values[order]
-    return Sparse(n_columns, *lists, lists_missing, filled)
+    return Stored(n_columns, *lists, lists_missing, filled)
 
 
 def unsigned(indices: Array) -> Positions:
@@ -480,6 +367,11 @@ def unsigned(indices: Array) -> Positions:
 def flat(rows: Any, columns: Any, shape: Shape) -> Ints:
     """Return positions as single numbers, counted row by row."""
     return np.asarray(rows, np.int64) * shape[1] + np.asarray(columns, np.int64)
+
+
+def flat_of(matrix: sp.csr_array) -> Ints:
+    """Return the positions that a sparse matrix stores as single numbers."""
+    return flat(row_numbers(matrix.indptr), matrix.indices, matrix.shape)
 
 
 def within_ranges(starts: Indices, lengths: Indices) -> Indices:

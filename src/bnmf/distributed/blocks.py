@@ -12,7 +12,7 @@ from dask.sizeof import sizeof
 from bnmf.data.containers import as_csr, as_dense, as_floats, check_values
 from bnmf.data.latent import Filled
 from bnmf.data.limits import Limits, between, with_sparse_limits
-from bnmf.data.views import Dense, Stored, dense_view, listed_view, observed_csr, sparse_view, without_nan
+from bnmf.data.views import Stored, dense_view, listed_view, observed_csr, sparse_view, without_nan
 from bnmf.priors.base import Coefficients
 from bnmf.sampler.threads import Workers
 from bnmf.utils.typing import Array, Floats, Ints, Shape, Words
@@ -205,7 +205,7 @@ def draw_latent(
 
 def _differing(view: Stored, before: Stored) -> Entries:
     """Return the entries of a view that differ from those of another, which stores the same ones."""
-    if isinstance(view, Dense):
+    if view.form == "dense":
         rows, columns = np.nonzero(view.matrix != before.dense())
         return rows, columns, view.matrix[rows, columns]
     new = view.csr()

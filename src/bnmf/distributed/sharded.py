@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partialmethod
 from itertools import pairwise
 from operator import attrgetter, methodcaller
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +19,6 @@ from dask import delayed
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import Limits
 from bnmf.data.observed import DENSE_FRACTION, ObservedMatrix, every_entry
-from bnmf.data.views import View
 from bnmf.distributed import blocks as on_workers
 from bnmf.distributed.blocks import BlockInput, BlockStats, Broadcast
 from bnmf.distributed.cluster import LOST, Blocks, Cluster, Placed
@@ -34,24 +33,39 @@ LISTED_BYTES = 12
 BLOCKS_PER_THREAD = 2
 
 
-class ShardedView(View):
-    """Rows of the data, or of its transpose, in blocks."""
+class ShardedView:
+    """Rows of the data, or of its transpose, in blocks; see :class:`bnmf.data.views.Stored`."""
 
     def __init__(self, blocks: Blocks, bounds: Ints, n_columns: int) -> None:
         self.blocks, self.bounds = blocks, bounds
         self.n_rows, self.n_columns = int(bounds[-1]), n_columns
 
     @cached_property
-    def n_observed(self) -> Ints:  # type: ignore[override]
+    def n_observed(self) -> Ints:
+        """Number of observed entries of each row."""
         return self.of_rows(attrgetter("n_observed"))
 
     def of_rows(self, function: Callable[[Any], Any]) -> Any:
+        """Return the results of a function of rows, one for each, computed where the rows are."""
         return np.concatenate(self.blocks.over(lambda block, *_: function(block.view)))
 
+    def _numbers(self, name: str) -> Floats:
+        """Return what a method of rows returns, one number for each."""
+        return self.of_rows(methodcaller(name))
+
+    minima = partialmethod(_numbers, "minima")
+    sums = partialmethod(_numbers, "sums")
+    root_mean_squares = partialmethod(_numbers, "root_mean_squares")
+    resolutions = partialmethod(_numbers, "resolutions")
+    deviations = partialmethod(_numbers, "deviations")
+    gaps = partialmethod(_numbers, "gaps")
+
     def scaled(self, entry_scale: Floats | None = None, row_scale: Floats | None = None) -> ScaledView:
+        """Return a view whose data are multiplied by factors of columns and rows, as they are read."""
         return ShardedScaledView(self, entry_scale, row_scale)
 
     def observed_values(self, row: int) -> Floats:
+        """Return the observed entries of a row."""
         own = self.by_block(np.array([row]))
         return self.blocks.over(lambda block, _, rows: block.view.observed_values(rows[0]), own)[0]
 
@@ -136,8 +150,8 @@ class ShardedLimits:
 class ShardedMatrix(ObservedMatrix):
     """A matrix of which some entries were observed, as blocks of rows and of columns on the workers of a cluster."""
 
-    rows: ShardedView
-    columns: ShardedView
+    rows: ShardedView  # type: ignore[assignment]
+    columns: ShardedView  # type: ignore[assignment]
     layout: Any = None
     in_memory: ClassVar[bool] = False
 

@@ -54,11 +54,14 @@ def build(
         if is_contaminated and data.columns.gaps().max(initial=0.0) > WIDEST_GAP:
             noise = "student-t"
     law = as_noise(noise)
+    check_known_noise(law, noise_scale, sample_weight)
     if law.has_entries or law.is_known or is_weighted:
         data.check_listable()
-    if sample_weight is not None:
-        uncounted = np.flatnonzero(_checked_weights(sample_weight, data.shape[0]) == 0.0)
-        data = data.without_rows(uncounted) if len(uncounted) else data
+    weight = None if sample_weight is None else _weights_of_rows(sample_weight, data.shape[0])
+    if weight is not None and not weight.all():
+        rows, columns, _ = data.observed_entries()
+        uncounted = weight[rows] == 0.0
+        data = data.without(rows[uncounted], columns[uncounted])
     if offset == "auto":
         # Where components vanish that are not needed, and the user has not asked for a number of them.
         learned = [term for term in (prior.learned for prior in as_pair(prior)) if term is not None]
@@ -66,18 +69,15 @@ def build(
         vanish = len(learned) == 2 and all(term.is_by_component for term in learned)
         offset = "learned" if is_free and vanish and not data.has_implicit_zeros else None
     units, shifted = units_of(data, scale, offset, robust=law.is_heavy_tailed, signed=allows_negative(prior))
-    factor = noise_factor(data, units, law, noise_scale, sample_weight)
+    factor = noise_factor(data, units, law, noise_scale, weight)
     precision = None if factor is None else 1.0 / at_observed(factor, data) ** 2
-    fixed = Fixed.of(fixed_components, fixed_weights, data.shape)
-    n_given = sum(fixed.counts)
-    if offset in LEARNED:
-        fixed = fixed.with_columns(data.shape[0])
-    if offset == "both":
-        fixed = fixed.with_rows(data.shape[1], units.scale)
+    given = Fixed.of(fixed_components, fixed_weights, data.shape)
+    fixed = given.with_effects(data.shape, units.scale, rows=offset == "both") if offset in LEARNED else given
     n_fixed = sum(fixed.counts)
-    n_components = n_components if n_components == "auto" else n_components + n_fixed - n_given
     if n_components == "auto":
         n_components = max(n_fixed, min(MAX_AUTO_COMPONENTS + n_fixed, *data.shape))
+    else:
+        n_components += n_fixed - sum(given.counts)
     model = Model(shifted, n_components, prior, law, units, precision, fixed)
     if factor is not None and law.is_known:
         factor = factor * units.scale
@@ -102,22 +102,27 @@ def check_known_noise(noise: Any, noise_scale: Any, sample_weight: Any) -> None:
         raise ValueError("noise='known' needs noise_scale, the standard error of each entry")
     if noise_scale is not None:
         scale = numbers(noise_scale, "noise_scale")
-        _check_positive(scale[~np.isnan(scale)])
+        wrong = scale[(scale <= 0) | np.isinf(scale)]
+        if wrong.size:
+            raise ValueError(f"noise_scale must be positive and finite, got {float(wrong[0])!r}")
     if sample_weight is not None:
-        _checked_weights(sample_weight)
+        weight = numbers(sample_weight, "sample_weight")
+        wrong = weight[~((weight >= 0) & np.isfinite(weight))]
+        if wrong.size:
+            raise ValueError(f"sample_weight must be finite and not negative, got {float(wrong[0])!r}")
+        if not weight.any():
+            raise ValueError("sample_weight must be above zero for at least one row: rows of weight zero do not count")
 
 
 def noise_factor(
-    data: ObservedMatrix, units: Units, noise: Noise, noise_scale: Any, sample_weight: Any
+    data: ObservedMatrix, units: Units, noise: Noise, noise_scale: Any, weight: Floats | None
 ) -> Floats | None:
     """Return the known standard deviation of the noise of every entry, in units of the model."""
-    check_known_noise(noise, noise_scale, None)
-    if noise_scale is None and sample_weight is None:
+    if noise_scale is None and weight is None:
         return None
     # Weights alone have no unit: noise that is learned in units of the columns stays so.
-    factor = np.ones((1, 1)) if noise_scale is None else _checked_errors(noise_scale, data) / units.scale
-    if sample_weight is not None:
-        weight = _checked_weights(sample_weight, data.shape[0])
+    factor = np.ones((1, 1)) if noise_scale is None else _errors_of_entries(noise_scale, data) / units.scale
+    if weight is not None:
         factor = factor / np.sqrt(np.where(weight == 0.0, 1.0, weight))[:, None]  # predictions of the others: weight 1
     factor = np.broadcast_to(factor, (len(factor), data.shape[1]))
     if noise.is_known:
@@ -132,45 +137,30 @@ def at_observed(factor: Floats, data: ObservedMatrix) -> Floats:
     return factor[0 if len(factor) == 1 else rows, columns]
 
 
-def _checked_weights(sample_weight: Any, n_rows: int | None = None) -> Floats:
-    """Return weights of rows, if their number is known that many, not negative and not all zero."""
+def _weights_of_rows(sample_weight: Any, n_rows: int) -> Floats:
+    """Return weights, one for each row."""
     weight = numbers(sample_weight, "sample_weight")
-    if n_rows is not None and weight.shape != (n_rows,):
+    if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one number for each row of X, shape ({n_rows},), got {weight.shape}")
-    if not (np.isfinite(weight) & (weight >= 0)).all():
-        raise ValueError(f"sample_weight must be finite and not negative, got {_first_wrong(weight)!r}")
-    if not weight.any():
-        raise ValueError("sample_weight must be above zero for at least one row: rows of weight zero do not count")
     return weight
 
 
-def _first_wrong(numbers: Floats) -> float:
-    """Return the first number that is not finite, or else the smallest."""
-    infinite = numbers[~np.isfinite(numbers)]
-    return float(infinite[0] if infinite.size else numbers.min())
-
-
-def _checked_errors(noise_scale: Any, data: ObservedMatrix) -> Floats:
-    """Return standard errors that are all positive, in two dimensions."""
+def _errors_of_entries(noise_scale: Any, data: ObservedMatrix) -> Floats:
+    """Return standard errors in two dimensions; those of missing entries are medians of their columns by default."""
     scale = numbers(noise_scale, "noise_scale")
     scale = scale.reshape(1, -1) if scale.ndim == 1 else scale
-    wanted = f"noise_scale must have the shape of X, {data.shape}, or one number for each column or each row (rows, 1)"
     if scale.ndim != 2 or any(n not in (1, size) for n, size in zip(scale.shape, data.shape, strict=True)):
-        raise ValueError(f"{wanted}, got {np.shape(noise_scale)}")
-    if scale.shape == data.shape:
-        missing = np.isnan(scale)
-        if (missing & data.mask()).any():
-            raise ValueError("noise_scale is NaN where X was observed")
-        if missing.any():
-            known = np.where(missing.all(axis=0), np.nanmedian(scale), 0.0)
-            some = ~missing.all(axis=0)
-            known[some] = np.nanmedian(scale[:, some], axis=0)
-            scale = np.where(missing, known, scale)
-    _check_positive(scale)
-    return scale
-
-
-def _check_positive(scale: Floats) -> None:
-    """Raise an error if a standard error is not positive and finite."""
-    if not (np.isfinite(scale) & (scale > 0)).all():
-        raise ValueError(f"noise_scale must be positive and finite, got {_first_wrong(scale)!r}")
+        raise ValueError(
+            f"noise_scale must have the shape of X, {data.shape}, or one number for each column or each row (rows, 1), "
+            f"got {np.shape(noise_scale)}"
+        )
+    if not np.isnan(scale).any():
+        return scale
+    scale = np.broadcast_to(scale, data.shape)
+    missing = np.isnan(scale)
+    if (missing & data.mask()).any():
+        raise ValueError("noise_scale is NaN where X was observed")
+    some = ~missing.all(axis=0)
+    known = np.full(data.shape[1], np.nanmedian(scale))
+    known[some] = np.nanmedian(scale[:, some], axis=0)
+    return np.where(missing, known, scale)

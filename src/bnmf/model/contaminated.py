@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
 from bnmf.kernels.compiled import fill_beta
-from bnmf.model.gaussian import STRENGTHS, GroupedNoise
-from bnmf.model.noise import Law, NoiseState
+from bnmf.model.noise import NOISE_FLOOR, STRENGTHS, GroupedNoise, Law, Noise, NoiseState
 from bnmf.utils.typing import Floats, Indices, Ints, Key, Shape
 
 ERROR_VARIANCE = 100.0
@@ -30,7 +29,7 @@ SHARE_PRIOR = (1.0, 50.0)
 
 
 @dataclass(frozen=True)
-class ContaminatedNoise(GroupedNoise):
+class ContaminatedNoise(Noise):
     """Normal noise with a variance for each column, of which rare entries have an error ten times as large.
 
     The share of such entries is learned for each column. Predictions have tails as heavy as the data have, and entries
@@ -44,13 +43,14 @@ class ContaminatedNoise(GroupedNoise):
         Smallest noise of a column, as for :class:`GroupedNoise`.
     """
 
-    by: ClassVar[str] = "column"  # type: ignore[misc]
-    names = ("contaminated", "auto")  # type: ignore[assignment]
+    strength: float | None = None
+    floor: float = NOISE_FLOOR
+    by = "column"
+    names = ("contaminated", "auto")
     has_outliers = True
 
-    @classmethod
-    def named(cls, name: str) -> ContaminatedNoise:
-        return cls()
+    def __post_init__(self) -> None:
+        self._check("column")
 
     @property
     def shared(self) -> GroupedNoise:
@@ -107,18 +107,11 @@ class ContaminatedLaw(Law, trace="outlier_share"):
     has_outliers = True
     spread = "sd without gross errors"
 
-    def __init__(self, share: Floats) -> None:
-        self.share = share
+    share = property(lambda self: self.parameter)
 
     def describe(self, scale: str) -> str:
         share = float(self.share.mean())
         return f"{scale}, and gross errors in {f'{share:.1%}' if share >= 0.001 else '<0.1%'} of the entries"
-
-    def choose(self, draws: Any) -> ContaminatedLaw:
-        return ContaminatedLaw(self.share[draws])
-
-    def at(self, columns: Indices) -> ContaminatedLaw:
-        return ContaminatedLaw(self.share[:, columns])
 
     def gross_factors(self, draw: int, squares: Floats, columns: Indices, uniforms: Floats) -> Floats:
         """Return 1 / `FACTOR` for entries that have a gross error under one of the draws, and 1 for the others."""

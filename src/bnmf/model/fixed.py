@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,15 +30,13 @@ class Fixed:
             _checked(weights, "fixed_weights", (n_rows, "n")),
         )
 
-    def with_columns(self, n_rows: int) -> Fixed:
-        """Return this with a component of equal rows, for effects of columns."""
-        weights = np.ones((n_rows, 1))
-        return replace(self, weights=weights if self.weights is None else np.hstack([self.weights, weights]))
-
-    def with_rows(self, n_columns: int, scale: Floats) -> Fixed:
-        """Return this with a component of equal columns, for effects of rows."""
-        given = np.broadcast_to(scale, (1, n_columns))
-        return replace(self, components=given if self.components is None else np.vstack([given, self.components]))
+    def with_effects(self, shape: Shape, scale: Floats, *, rows: bool) -> Fixed:
+        """Return this with a component of equal rows, for effects of columns, and one of equal columns for `rows`."""
+        equal_rows, equal_columns = np.ones((shape[0], 1)), np.broadcast_to(scale, (1, shape[1]))
+        weights = equal_rows if self.weights is None else np.hstack([self.weights, equal_rows])
+        if not rows:
+            return Fixed(self.components, weights)
+        return Fixed(equal_columns if self.components is None else np.vstack([equal_columns, self.components]), weights)
 
     @property
     def counts(self) -> tuple[int, int]:

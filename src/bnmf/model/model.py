@@ -14,11 +14,13 @@ from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import ObservedMatrix
 from bnmf.kernels.compiled import draw_rate
 from bnmf.model.fixed import NOTHING_FIXED, Fixed
-from bnmf.model.noise import Noise, NoiseState, as_noise
-from bnmf.model.precisions import (
+from bnmf.model.noise import (
     MAX_PRECISION,
     MAX_REGRESSED_COLUMNS,
     MAX_REGRESSED_ROWS,
+    Noise,
+    NoiseState,
+    as_noise,
     max_precisions,
     unexplained_variances,
 )
@@ -150,7 +152,7 @@ class Model:
 
     def standardised_squares(self, residuals: Floats, noise: NoiseState) -> tuple[Floats, Floats]:
         """Return squared residuals of entries over their variances, and those variances, without drawn factors."""
-        variance = noise.variance_at(self.data.listed_rows, self.data.listed_columns)
+        variance = noise.variance_at(self.data.listed_rows, self.data.rows.indices)
         if self.entry_precision is not None:
             variance = variance / self.entry_precision
         return residuals**2 / variance, variance
@@ -158,7 +160,7 @@ class Model:
     def log_likelihood_of(self, residuals: Floats, noise: NoiseState) -> float:
         """Return the log density of the observed entries given their residuals, without drawn factors."""
         squares, variance = self.standardised_squares(residuals, noise)
-        logs = self.noise_model.log_law(squares, noise)
+        logs = self.noise_model.law(noise).log_density(squares)
         return float(logs.sum() - 0.5 * (np.broadcast_to(np.log(variance), squares.shape)).sum())
 
     # --- priors
@@ -215,18 +217,8 @@ class Model:
         """Rates to start from."""
         return tuple(learned.term.starting_rate(self.n_components) for learned in self.learned_rates)
 
-    def priors_at(self, rates: Rates) -> tuple[Prior, Prior]:
-        """Return the priors of W and of Zᵀ with given values of the learned rates."""
-        priors: list[Prior] = list(self.priors)
-        for learned, rate in zip(self.learned_rates, rates, strict=True):
-            for factor in learned.factors:
-                priors[factor] = learned.term.with_rate(rate)
-        return priors[0], priors[1]
-
     def coefficients(self, rates: Rates = ()) -> tuple[Coefficients, Coefficients]:
         """Return the coefficients of the priors of W and of Zᵀ with given values of the learned rates."""
-        if not self.learned_rates:
-            return self._unit_coefficients
         coefficients = list(self._unit_coefficients)
         for learned, rate in zip(self.learned_rates, rates, strict=True):
             for factor in learned.factors:
@@ -236,9 +228,8 @@ class Model:
     @cached_property
     def _unit_coefficients(self) -> tuple[Coefficients, Coefficients]:
         """Coefficients with learned rates of 1, to which they are proportional."""
-        ones = tuple(np.ones(1) for _ in self.learned_rates)
-        (prior_W, prior_Z), (shape_W, shape_Z) = self.priors_at(ones), self.factor_shapes
-        return prior_W.coefficients(shape_W), prior_Z.coefficients(shape_Z)
+        of_W, of_Z = (prior if prior.learned is None else prior.learned.with_rate(1.0) for prior in self.priors)
+        return of_W.coefficients(self.factor_shapes[0]), of_Z.coefficients(self.factor_shapes[1])
 
     def draw_rates(self, W: Floats, Zt: Floats, key: Key) -> Rates:
         """Draw the learned rates given the factors: λ | W ~ Gamma(a + entries / degree, b + penalty at λ = 1)."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, stdtr, stdtrit
 
-from bnmf.model.gaussian import STRENGTHS, CommonNoise, GroupedNoise
 from bnmf.model.noise import Law, Noise, NoiseState
-from bnmf.utils.typing import Floats, Ints, Key, Shape
+from bnmf.utils.typing import Floats, Shape
 
 DEGREES_OF_FREEDOM: Floats = np.array([3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0])
 """Possible degrees of freedom where they are learned, each equally likely."""
@@ -42,50 +41,24 @@ class StudentT(Noise):
     strength: float | None = None
     floor: float = 0.0
 
-    def __post_init__(self) -> None:
-        if self.by not in ("column", "row", "both", "common"):
-            raise ValueError(f"by of StudentT must be 'column', 'row', 'both' or 'common', got {self.by!r}")
-        df = self.df
-        if df is not None and not (isinstance(df, (int, float, np.number)) and MIN_DF <= df < math.inf):
-            raise ValueError(f"df of StudentT must be a finite number of at least {MIN_DF} or None, got {df!r}")
-        if df is not None:
-            object.__setattr__(self, "df", float(df))
-        if self.by == "common" and self.strength is not None:
-            raise ValueError("strength of StudentT is for scales that differ: leave it None with by='common'")
-        base = self.base  # checks the strength
-        object.__setattr__(self, "floor", base.floor)
-        if self.strength is not None:
-            object.__setattr__(self, "strength", float(self.strength))
-
     names = ("student-t",)
     has_entries = True
     is_heavy_tailed = True
-    has_rows = property(lambda self: self.base.has_rows)
-    has_columns = property(lambda self: self.base.has_columns)
 
-    @property
-    def base(self) -> CommonNoise | GroupedNoise:
-        """The Gaussian noise whose variances are the squared scales of this one."""
-        return CommonNoise() if self.by == "common" else GroupedNoise(self.by, self.strength, self.floor)
-
-    @property
-    def shared(self) -> StudentT:
-        """The same noise with nearly equal scales; nearly normal noise would give components to outliers."""
-        return self if self.by == "common" else replace(self, strength=float(STRENGTHS[-1]))
+    def __post_init__(self) -> None:
+        df = self.df
+        if df is not None:
+            if not (isinstance(df, (int, float, np.number)) and MIN_DF <= df < math.inf):
+                raise ValueError(f"df of StudentT must be a finite number of at least {MIN_DF} or None, got {df!r}")
+            object.__setattr__(self, "df", float(df))
+        self._check("column", "row", "both", "common")
 
     @property
     def _dfs(self) -> Floats:
         return DEGREES_OF_FREEDOM if self.df is None else np.array([float(self.df)])
 
     def start(self, shape: Shape) -> NoiseState:
-        return self.base.start(shape)._replace(df=float(self._dfs[len(self._dfs) // 2]))
-
-    def update(
-        self, half: str, noise: NoiseState, errors: Floats, counts: Ints, bounds: Floats, key: Key
-    ) -> NoiseState:
-        """Draw variances given squared errors that count each entry by its factor."""
-        drawn = self.base.update(half, noise, errors, counts, bounds, key)
-        return drawn._replace(df=noise.df, entry=noise.entry)
+        return super().start(shape)._replace(df=float(self._dfs[len(self._dfs) // 2]))
 
     def update_entries(self, noise: NoiseState, squares: Floats, rng: np.random.Generator) -> NoiseState:
         """Draw the degrees of freedom without the factors, and then the factor of each entry."""
@@ -96,8 +69,8 @@ class StudentT(Noise):
             df = float(self._dfs[np.searchsorted(np.cumsum(weights), rng.uniform() * weights.sum())])
         return noise._replace(df=df, entry=_draw_factors(df, squares, rng))
 
-    def log_law(self, squares: Floats, noise: NoiseState) -> Floats:
-        return log_student_t(squares, noise.df)
+    def law(self, noise: NoiseState) -> StudentTLaw:
+        return StudentTLaw(np.array([noise.df]))
 
     def traced_values(self, noise: NoiseState, scale: Floats) -> dict[str, Floats | float]:
         return super().traced_values(noise, scale) | {"df": noise.df}
@@ -120,14 +93,10 @@ class StudentTLaw(Law, trace="df"):
     has_entries = True
     spread = "scale of Student's t"
 
-    def __init__(self, df: Floats) -> None:
-        self.df = df
+    df = property(lambda self: self.parameter)
 
     def describe(self, scale: str) -> str:
         return f"Student's t, scale {scale}"
-
-    def choose(self, draws: Any) -> StudentTLaw:
-        return StudentTLaw(self.df[draws])
 
     @property
     def variance(self) -> Floats:

@@ -48,7 +48,7 @@ def units_of(
     is_common = offset == "both" and scale != "column"
     if offset in LEARNED:  # effects are learned around the mean, or above zero
         offset = "mean" if signed else None
-    subtracted = None
+    subtracted, level = None, np.zeros(data.shape[1])
     latent = None if data.limits is None or data.has_implicit_zeros else _latent_moments(data)
     if offset is not None:
         if data.has_implicit_zeros:
@@ -60,25 +60,22 @@ def units_of(
             subtracted = np.where(np.isnan(latent[0]), subtracted, latent[0])
         if is_common:
             subtracted = np.full(len(subtracted), np.average(subtracted, weights=data.columns.n_observed))
-        data = data.shifted(subtracted)
+        data, level = data.shifted(subtracted), subtracted
     sizes, counts = data.columns.root_mean_squares(), data.columns.n_observed
-    if subtracted is not None:  # of equal entries, only the rounding of their mean may be left
-        sizes = np.where(sizes < ROUNDING * np.abs(subtracted), 0.0, sizes)
+    sizes = np.where(sizes < ROUNDING * np.abs(level), 0.0, sizes)  # of equal entries, the rounding of their mean
     _refuse_tiny(sizes)
     if scale is None:
         return Units(np.ones(1), subtracted), data
     if robust:
         sizes = np.array([_robust_size(data.columns.observed_values(column)) for column in range(len(sizes))])
     if latent is not None:
-        mean, variance = latent[0] - (0.0 if subtracted is None else subtracted), latent[1]
+        mean, variance = latent[0] - level, latent[1]
         sizes = np.where(np.isnan(mean), sizes, np.sqrt(mean**2 + variance))
-    matrix_scale = _root_mean_square(sizes, counts)
     if scale == "matrix":
-        return Units(np.array([matrix_scale]), subtracted), data
+        return Units(np.array([_root_mean_square(sizes, counts)]), subtracted), data
     # A column of equal entries has the size of a typical column, or their own if that is less.
     typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
-    level = np.zeros(1) if subtracted is None else np.abs(subtracted)
-    constant = np.where(level > 0, np.minimum(level, typical), typical)
+    constant = np.where(level != 0.0, np.minimum(np.abs(level), typical), typical)
     return Units(np.where(sizes > 0, sizes, constant), subtracted), data
 
 

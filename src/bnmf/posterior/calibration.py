@@ -10,7 +10,6 @@ import pandas as pd
 
 from bnmf.data.folds import Fold
 from bnmf.data.observed import ObservedMatrix
-from bnmf.data.views import Stored
 from bnmf.utils.typing import Bools, Floats, Indices
 
 if TYPE_CHECKING:
@@ -115,13 +114,4 @@ def _root_mean_square(errors: Floats) -> float:
 
 def column_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of each column, 0 for one without any entry."""
-    mean = data.columns.sums() / np.maximum(data.columns.n_observed, 1)
-    if data.has_implicit_zeros:
-        return mean, np.sqrt(np.maximum(data.columns.root_mean_squares() ** 2 - mean**2, 0.0))
-    return mean, data.columns.of_rows(_deviations)
-
-
-def _deviations(view: Stored) -> Floats:
-    """Return the standard deviation of the observed entries of each row, 0 if it has none."""
-    observed = map(view.observed_values, range(view.n_rows))
-    return np.array([values.std() if values.size else 0.0 for values in observed])
+    return data.columns.sums() / np.maximum(data.columns.n_observed, 1), data.columns.deviations()

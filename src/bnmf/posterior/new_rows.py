@@ -66,7 +66,7 @@ def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -
         if fitted.noise_factor is not None and len(fitted.noise_factor) > 1:  # that of a new row is not known
             given = replace(fitted, noise_factor=np.median(fitted.noise_factor, axis=0, keepdims=True))
             fields["noise_factor"][new] = given.noise_factor
-        rows = (data.listed() if _is_weighted(given) else data).selected(new)
+        rows = (data.listed() if _is_weighted(given) else data).rows.select(new)
         limits = None if data.limits is None else data.limits.of_rows(new)
         result.W = result.W.astype(np.float64, copy=False)
         result.W[:, :, new], variances = draw(rows, ids[new], given, seed, limits)

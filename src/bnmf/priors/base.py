@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from bnmf.kernels import compiled
 from bnmf.priors import exact_draws
+from bnmf.utils.arguments import positive
 from bnmf.utils.typing import Floats, Shape
 
 
@@ -33,9 +33,7 @@ class Gamma:
 
     def __post_init__(self) -> None:
         for name, value in (("shape", self.shape), ("rate", self.rate)):
-            if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
-                raise ValueError(f"{name} of Gamma must be a positive finite number, got {value!r}")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, positive(value, f"{name} of Gamma"))
 
 
 @dataclass(frozen=True)
@@ -86,22 +84,6 @@ class Coefficients:
         """Return the coefficients of some rows."""
         return self.map(lambda x: x[rows] if len(x) > 1 else x)
 
-    def __add__(self, other: Coefficients) -> Coefficients:
-        """Return the coefficients of the sum of two penalties, of nonnegative entries if one of them is."""
-        absolute, linear = None, self.linear + other.linear
-        if self.absolute is not None and other.absolute is not None:
-            absolute = self.absolute + other.absolute
-        else:  # |w| is w
-            linear = linear + sum(part.absolute for part in (self, other) if part.absolute is not None)
-        return Coefficients(
-            linear,
-            self.quadratic + other.quadratic,
-            self.pairwise + other.pairwise,
-            self.max_rate + other.max_rate,
-            self.paper_rule or other.paper_rule,
-            absolute,
-        )
-
 
 class Prior:
     """A prior of one factor: the sum of its terms."""
@@ -139,39 +121,33 @@ class Prior:
         return Sum(tuple(term.transposed() for term in self.terms))
 
     def coefficients(self, shape: Shape) -> Coefficients:
-        """Return the coefficients for a factor of `shape` (rows, K), which rates that are matrices must have.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Rows and components.
-
-        Returns
-        -------
-        Coefficients
-            Arrays and numbers for the kernels.
-        """
+        """Return the coefficients for a factor of `shape` (rows, K), which rates that are matrices must have."""
         if self.learned is not None:
             raise ValueError(f"the rate of {self} is learned: its coefficients need a value, from `with_rate`")
-        first, *others = (term.coefficients_of_term(shape) for term in self.terms)
-        total = sum(others, first)
-        slope = total.linear + total.max_rate if total.absolute is None else total.absolute - np.abs(total.linear)
-        if np.any((total.quadratic <= 0) & (slope <= 0)):
+        arrays: dict[str, Any] = {name: np.zeros((1, shape[1])) for name in ("linear", "quadratic", "absolute")}
+        numbers: dict[str, Any] = {"pairwise": 0.0, "max_rate": 0.0, "paper_rule": False}
+        for term in self.terms:
+            for name, value in term.penalty().items():
+                if name in arrays:
+                    arrays[name] = arrays[name] + term.by_entry(value, shape)
+                else:
+                    numbers[name] += value
+        linear, quadratic, absolute = arrays.values()
+        if self.is_real:
+            slope = absolute - np.abs(linear)
+        else:  # |w| is w
+            linear = linear + absolute
+            slope, absolute = linear + numbers["max_rate"], None
+        if np.any((quadratic <= 0) & (slope <= 0)):
             raise ValueError(f"improper prior: {self} gives some entries neither a positive rate nor a precision")
-        return total.map(lambda x: np.array(x, order="C"))  # the kernels read matrices by rows
+        numbers["paper_rule"] = bool(numbers["paper_rule"])
+        found = Coefficients(linear, quadratic, absolute=absolute, **numbers)
+        return found.map(np.ascontiguousarray)  # the kernels read matrices by rows
 
     def log_density(self, W: Any) -> float:
-        """Return the log density of a factor W (rows, K), up to a constant that does not depend on W.
+        """Return the log density of a factor W (rows, K), -Σ R(w) up to a constant that does not depend on W.
 
-        Parameters
-        ----------
-        W : array-like of shape (rows, K)
-            A factor; the log density is -inf if an entry is negative, unless the prior is one of real numbers.
-
-        Returns
-        -------
-        float
-            -Σ R(w) over the rows w of W.
+        It is -inf if an entry is negative, unless the prior is one of real numbers.
         """
         W = np.asarray(W, dtype=np.float64)
         if W.ndim != 2:
@@ -186,20 +162,7 @@ class Prior:
         return float(-(penalty + c.pairwise * pairs.sum() + c.max_rate * W.max(axis=1).sum()))
 
     def draw(self, shape: Shape, rng: np.random.Generator) -> Floats:
-        """Draw a factor exactly and independently, by rejection rather than by a Markov chain.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Rows and components.
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape `shape`
-            One draw from the prior.
-        """
+        """Draw a factor of `shape` (rows, K) exactly and independently, by rejection and without a Markov chain."""
         return exact_draws.draw(self.coefficients(shape), shape, rng)
 
 
@@ -227,6 +190,12 @@ class Term(Prior):
     degree: ClassVar[int] = 0
     """The normalising constant of an entry is proportional to the rate to the power of -1 / degree; 0 if the prior has
     no such rate. That is the degree of a penalty that is homogeneous in w."""
+    by_name: ClassVar[dict[str, type[Term]]] = {}
+    """Every term that a file can hold."""
+    by = "factor"  # of terms without such a parameter
+
+    def __init_subclass__(cls) -> None:
+        Term.by_name[cls.__name__] = cls
 
     def __post_init__(self) -> None:
         if not self.degree:
@@ -234,10 +203,9 @@ class Term(Prior):
         name, kind = self.rate_name, type(self).__name__
         rate = self.hyperprior if self._rate is None else self._rate
         object.__setattr__(self, name, rate if isinstance(rate, Gamma) else self._validated(name, rate))
-        by = getattr(self, "by", "factor")
-        if by not in ("factor", "component"):
-            raise ValueError(f"by of {kind} must be 'factor' or 'component', got {by!r}")
-        if by == "component" and not self.is_learned:
+        if self.by not in ("factor", "component"):
+            raise ValueError(f"by of {kind} must be 'factor' or 'component', got {self.by!r}")
+        if self.is_by_component and not self.is_learned:
             raise ValueError(f"by='component' of {kind} is for a learned {name}, got {name}={self._rate!r}")
 
     @property
@@ -246,12 +214,12 @@ class Term(Prior):
         return (self,)
 
     def __repr__(self) -> str:
-        shown = {
-            item.name: getattr(self, item.name)
-            for item in fields(self)
-            if item.default is MISSING or item.default is None or getattr(self, item.name) != item.default
-        }
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        shown = []
+        for item in fields(self):
+            value, default = getattr(self, item.name), np.asarray(item.default)
+            if not np.array_equal(value, default):
+                shown.append(f"{item.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     # --- learned rates
 
@@ -268,7 +236,7 @@ class Term(Prior):
     @property
     def is_by_component(self) -> bool:
         """Whether each component has its own learned rate."""
-        return getattr(self, "by", "factor") == "component"
+        return self.by == "component"
 
     def with_rate(self, rate: Any) -> Term:
         """Return this prior with a given rate in place of a learned one."""
@@ -289,22 +257,15 @@ class Term(Prior):
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return replace(self, **{name: value.T for name, value in values.items() if np.ndim(value) == 2})
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        """Return the contribution of this term to the coefficients for a factor of `shape`."""
+    def penalty(self) -> dict[str, Any]:
+        """Return the coefficients of the penalty of a row, named as in :class:`Coefficients`; the others are 0."""
         raise NotImplementedError
 
-    def _coefficients(self, shape: Shape, linear: Any = 0.0, quadratic: Any = 0.0, **others: Any) -> Coefficients:
-        """Return coefficients with rates broadcast to (1 or rows, K)."""
-        return Coefficients(self._by_entry(linear, shape), self._by_entry(quadratic, shape), **others)
-
-    def _by_entry(self, value: Any, shape: Shape) -> Floats:
+    def by_entry(self, value: Any, shape: Shape) -> Floats:
+        """Return a rate in the shape (1 or rows, K)."""
         array = np.asarray(value, dtype=np.float64)
-        if array.ndim == 0:
-            return np.full((1, shape[1]), float(array))
-        if array.ndim == 1 and array.shape == (shape[1],):
-            return array[None, :].copy()
-        if array.ndim == 2 and array.shape == tuple(shape):
-            return array
+        if array.ndim == 0 or array.shape in ((shape[1],), shape):
+            return np.broadcast_to(array, shape if array.ndim == 2 else (1, shape[1]))
         raise ValueError(
             f"a rate of {type(self).__name__} has shape {array.shape}; this factor takes a number, a vector of "
             f"{shape[1]} (one for each component) or a matrix of {shape[0]} x {shape[1]} (rows or columns of the data "

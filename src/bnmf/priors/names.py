@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bnmf.priors.base import Gamma, Prior, Sum, Term
-from bnmf.priors.terms import L1, L1Squared, L2Squared, Laplace, LInf, Normal, TruncatedNormal
+from bnmf.priors.terms import L1, L1Squared, L2Squared, Laplace, LInf, Normal
 
 # λ of the paper's experiments.
 PAPER_RATE = 0.1
@@ -31,11 +31,6 @@ LEARNED: dict[str, Prior] = {
     "laplace": Laplace(by="component"),
 }
 """Priors with a learned rate for each component."""
-
-KINDS: dict[str, type[Term]] = {
-    kind.__name__: kind for kind in (L1, L1Squared, L2Squared, LInf, TruncatedNormal, Normal, Laplace)
-}
-"""Every term that a file can hold, by name."""
 
 
 def as_prior(prior: Any) -> Prior:
@@ -73,19 +68,19 @@ def to_record(prior: Prior) -> list[dict[str, Any]]:
     ]
 
 
+def _plain(value: Any) -> Any:
+    if isinstance(value, Gamma):
+        return {"shape": value.shape, "rate": value.rate}
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
 def from_record(record: list[dict[str, Any]]) -> Prior:
     """Return the prior that :func:`to_record` was given."""
     terms = []
     for parameters in record:
         values = {name: Gamma(**value) if isinstance(value, dict) else value for name, value in parameters.items()}
         kind = values.pop("prior")
-        if kind not in KINDS:
-            raise ValueError(f"unknown prior {kind!r}; known are {', '.join(KINDS)}")
-        terms.append(KINDS[kind](**values))
+        if kind not in Term.by_name:
+            raise ValueError(f"unknown prior {kind!r}; known are {', '.join(Term.by_name)}")
+        terms.append(Term.by_name[kind](**values))
     return terms[0] if len(terms) == 1 else Sum(tuple(terms))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Gamma):
-        return {"shape": value.shape, "rate": value.rate}
-    return value.tolist() if isinstance(value, np.ndarray) else value

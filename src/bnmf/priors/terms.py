@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from bnmf.priors.base import Coefficients, Gamma, Term
-from bnmf.utils.typing import Shape
+from bnmf.priors.base import Gamma, Term
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,8 +28,8 @@ class L1(Term):
     by: str = "factor"
     degree: ClassVar[int] = 1
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        return self._coefficients(shape, linear=self.rate)
+    def penalty(self) -> dict[str, Any]:
+        return {"linear": self.rate}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,19 +38,16 @@ class L2Squared(Term):
 
     Parameters
     ----------
-    rate : float, array-like, Gamma or None, default=None
-        λ, as a number, a vector by component or a matrix by entry. With None, or a :class:`~bnmf.priors.Gamma` prior of
-        it, λ is learned.
-    by : {"factor", "component"}, default="factor"
-        Whether a learned λ is one number, or one for each component.
+    rate, by : optional
+        As for :class:`L1`.
     """
 
     rate: Any = None
     by: str = "factor"
     degree: ClassVar[int] = 2
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        return self._coefficients(shape, quadratic=self.rate)
+    def penalty(self) -> dict[str, Any]:
+        return {"quadratic": self.rate}
 
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of a half-normal with precision 1."""
@@ -72,8 +68,8 @@ class L1Squared(Term):
     allows_arrays: ClassVar[bool] = False
     degree: ClassVar[int] = 2
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        return self._coefficients(shape, quadratic=self.rate, pairwise=self.rate)
+    def penalty(self) -> dict[str, Any]:
+        return {"quadratic": self.rate, "pairwise": self.rate}
 
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of an entry whose row sum follows a chi distribution with K degrees of freedom."""
@@ -105,8 +101,8 @@ class LInf(Term):
         if self.rule not in ("exact", "paper"):
             raise ValueError(f"rule of LInf must be 'exact' or 'paper', got {self.rule!r}")
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        return self._coefficients(shape, max_rate=self.rate, paper_rule=self.rule == "paper")
+    def penalty(self) -> dict[str, Any]:
+        return {"max_rate": self.rate, "paper_rule": self.rule == "paper"}
 
     def unit_mean(self, n_components: int) -> float:
         """Return the mean of an entry whose row maximum follows Gamma(K, 1)."""
@@ -132,9 +128,8 @@ class TruncatedNormal(Term):
         if np.any(np.asarray(self.precision) <= 0):
             raise ValueError(f"precision of TruncatedNormal must be positive, got {self.precision!r}")
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        precision = self._by_entry(self.precision, shape)
-        return Coefficients(-precision * self._by_entry(self.mean, shape), precision)
+    def penalty(self) -> dict[str, Any]:
+        return {"linear": -self.precision * self.mean, "quadratic": self.precision}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,10 +164,8 @@ class Normal(Term):
         if self.is_learned and np.ndim(self.mean):
             raise ValueError(f"mean of Normal must be one number if its precision is learned, got {self.mean!r}")
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        precision = self._by_entry(self.precision, shape)
-        linear = -precision * self._by_entry(self.mean, shape)
-        return Coefficients(linear, precision, absolute=np.zeros((1, shape[1])))
+    def penalty(self) -> dict[str, Any]:
+        return {"linear": -self.precision * self.mean, "quadratic": self.precision}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,11 +174,8 @@ class Laplace(Term):
 
     Parameters
     ----------
-    rate : float, array-like, Gamma or None, default=None
-        λ, as a number, a vector by component or a matrix by entry. With None, or a :class:`~bnmf.priors.Gamma` prior of
-        it, λ is learned.
-    by : {"factor", "component"}, default="factor"
-        Whether a learned λ is one number, or one for each component.
+    rate, by : optional
+        As for :class:`L1`.
     """
 
     rate: Any = None
@@ -193,6 +183,5 @@ class Laplace(Term):
     allows_negative: ClassVar[bool] = True
     degree: ClassVar[int] = 1
 
-    def coefficients_of_term(self, shape: Shape) -> Coefficients:
-        zero = np.zeros((1, shape[1]))
-        return Coefficients(zero, zero, absolute=self._by_entry(self.rate, shape))
+    def penalty(self) -> dict[str, Any]:
+        return {"absolute": self.rate}

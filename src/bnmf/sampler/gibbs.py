@@ -18,6 +18,7 @@ from bnmf.data.half_sweeps import ScaledView
 from bnmf.kernels.compiled import all_finite, draw_both
 from bnmf.model.model import Model, Rates
 from bnmf.model.noise import NoiseState
+from bnmf.priors import exact_draws
 from bnmf.priors.base import Coefficients
 from bnmf.sampler import streams
 from bnmf.sampler.moves import MIXING, Moves
@@ -59,8 +60,8 @@ def start(model: Model, stream: Stream, init: Any = "random", workers: Workers |
     if isinstance(init, str):
         if init != "random":
             raise ValueError(f"init must be 'random' or a pair (W0, Z0), got {init!r}")
-        priors = model.priors_at(rates)
-        W, Zt = (prior.draw(shape, rng) for prior, shape in zip(priors, model.factor_shapes, strict=True))
+        priors = model.coefficients(rates)
+        W, Zt = (exact_draws.draw(prior, shape, rng) for prior, shape in zip(priors, model.factor_shapes, strict=True))
     else:
         W, Zt = _given_start(init, model)
     model.fixed.apply(W, Zt, model.units.scale)

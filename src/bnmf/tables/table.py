@@ -110,7 +110,7 @@ class Table:
         """Return the data in the form of the sampler, with names."""
         options: dict[str, Any] = {"unstored": self.unstored, "negative": True, "empty": True}
         data = ObservedMatrix.from_data(self.values, lower=self.lower, upper=self.upper, **options)
-        return data.named(self.row_index, self.column_index)
+        return replace(data, row_names=self.row_index, column_names=self.column_index)
 
     def fit(self, model: BayesianNMF) -> BayesianNMF:
         """Fit a model to the table, with its names and limits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from pathlib import Path
@@ -22,6 +23,13 @@ def whole_number(value: Any, name: str, lowest: int) -> int:
     if value < lowest:
         raise ValueError(f"{name} must be at least {lowest}, got {value}")
     return int(value)
+
+
+def positive(value: Any, name: str) -> float:
+    """Return a number that is positive and finite."""
+    if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+    return float(value)
 
 
 def probability(value: Any, name: str) -> float:
