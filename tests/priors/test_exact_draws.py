@@ -58,7 +58,7 @@ def test_draws_of_two_entries_against_integration(prior):
         (Normal(-3.0, 0.25), stats.norm(-3.0, 2.0)),
         (Laplace(2.0), stats.laplace(0.0, 0.5)),
     ],
-    ids=str,
+    ids=["normal", "wide normal", "Laplace"],
 )
 def test_draws_of_real_entries(prior, law):
     assert_follows(prior.draw((N, 1), np.random.default_rng(0)), law.cdf)
