@@ -120,7 +120,7 @@ from bnmf.cli import app
 report.write_report = lambda fit, path, *rest, **more: path.write_text("report")
 app(sys.argv[1:], prog_name="bnmf")
 """
-LONG = ("--burn-in", "2500", "--chains", "2", "-k", "2", "--jobs", "1", "--draws", "60")
+LONG = ("--burn-in", "20000", "--chains", "2", "-k", "2", "--jobs", "1", "--draws", "60")
 
 
 def begun(out, *arguments):

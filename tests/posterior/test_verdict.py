@@ -64,14 +64,14 @@ def test_predictions(error, level, words, advice):
     ("agrees", "active", "level", "sentence"),
     [
         ([[1, 1, 1], [1, 0, 1]], (1, 1, 1), "usable", "both chains find 2 of 3 components"),
-        ([[1, 1], [1, 1], [1, 1]], (1, 1), "good", "all 3 chains find 2 of 2 components"),
+        ([[1, 1], [1, 1], [1, 1]], (1, 1), "good", "all 3 chains find 2 components"),
         ([[1, 1, 1], [1, 1, 0]], (1, 1, 0), "good", "2 of 3 components stand out from the noise; both chains find 2"),
         ([[1, 1, 1], [1, 0, 0]], (1, 1, 0), "usable", "2 of 3 components stand out from the noise; both chains find 1"),
         ([[1, 1], [0, 0]], (1, 1), "poor", "both chains find 0 of 2 components"),
         ([[1, 1], [1, 1]], (0, 0), "poor", "no component stands out from the noise"),
-        ([[1, 1], [1, 0]], (1, 0), "good", "1 of 2 components stands out from the noise; both chains find 1 of these"),
+        ([[1, 1], [1, 0]], (1, 0), "good", "1 of 2 components stands out from the noise; both chains find it"),
         ([[1, 1], [0, 1]], (1, 0), "poor", "1 of 2 components stands out from the noise; both chains find 0 of these"),
-        ([[1], [1]], (1,), "good", "both chains find 1 of 1 component"),
+        ([[1], [1]], (1,), "good", "both chains find 1 component"),
         ([[1, 1]], (1, 1), "unknown", "one chain cannot tell"),
     ],
 )  # fmt: skip

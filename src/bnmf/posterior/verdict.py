@@ -298,6 +298,11 @@ def _on_components(posterior: BasePosterior) -> Finding:
         return Finding("components", POOR, "no component stands out from the noise", "", 0.0)
     chains = "both chains" if posterior.n_chains == 2 else f"all {posterior.n_chains} chains"
     level = GOOD if shared == n_active else USABLE if shared else POOR
-    sentence = f"{of_these}{chains} find {shared} of {'these' if of_these else counted(total, 'component')}"
+    if shared == n_active and of_these:
+        found_by_all = "it" if n_active == 1 else "them"
+    else:
+        part = "" if shared == n_active else f"{shared} of "
+        found_by_all = part + ("these" if of_these else counted(total, "component"))
+    sentence = f"{of_these}{chains} find {found_by_all}"
     advice = "" if level == GOOD else "interpret only components that all chains find; fewer are often more stable"
     return Finding("components", level, sentence, advice, shared / n_active)
