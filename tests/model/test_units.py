@@ -51,6 +51,8 @@ def test_columns_without_a_size_get_that_of_a_typical_one():
     np.testing.assert_array_equal(units_of(ObservedMatrix.from_data(np.zeros((2, 2))), "column", None)[0].scale, [1, 1])
     offset = units_of(ObservedMatrix.from_data(X), "column", "min")[0].offset
     np.testing.assert_array_equal(offset, [3.0, 0.0, 0.0])
+    equal = ObservedMatrix.from_data(np.full((2, 1), 1e-300))  # too small to be a unit
+    np.testing.assert_array_equal(units_of(equal, "column", "min")[0].scale, [1.0])
 
 
 def test_columns_of_equal_entries_have_no_unit_of_larger_ones():

@@ -75,7 +75,7 @@ def units_of(
         return Units(np.array([_root_mean_square(sizes, counts)]), subtracted), data
     # A column of equal entries has the size of a typical column, or their own if that is less.
     typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
-    constant = np.where(level != 0.0, np.minimum(np.abs(level), typical), typical)
+    constant = np.where(np.abs(level) >= SMALLEST, np.minimum(np.abs(level), typical), typical)
     return Units(np.where(sizes > 0, sizes, constant), subtracted), data
 
 
