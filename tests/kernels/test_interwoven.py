@@ -35,6 +35,7 @@ def problem(prior, *, has_errors=False, has_weights=False):
     weight = rng.exponential(size=COLUMNS) if has_weights else np.ones(COLUMNS)
     values = np.tile(value, N)
     kernel = Interwoven(
+        n_columns=COLUMNS,
         indptr=np.arange(N + 1) * COLUMNS,
         columns=np.tile(np.arange(COLUMNS, dtype=np.uint32), N),
         limit=np.tile(limit, N),
@@ -44,15 +45,14 @@ def problem(prior, *, has_errors=False, has_weights=False):
         targets=[(values, np.arange(N * COLUMNS))],
     )
     W = np.tile(w, (N, 1))
-    given = Given(
-        W, z, unit / SCALE, np.array([SCALE]), np.array([ROW_VARIANCE]), np.full(COLUMNS, VARIANCE),
-        np.arange(N, dtype=np.uint64), 3, 4,
-    )  # fmt: skip
-    coefficients = prior.coefficients((N, K))
 
     def draw(drawn, start=0, stop=N):
-        weights = np.tile(weight, N) if has_weights else None
-        kernel.draw(given, W, coefficients.kernel_prior, drawn, weights, start=start, stop=stop)
+        given = Given(
+            W=W, Z=z, entry_scale=unit / SCALE, row_scale=np.array([SCALE]), row_variance=np.array([ROW_VARIANCE]),
+            column_variance=np.full(COLUMNS, VARIANCE), ids=np.arange(N, dtype=np.uint64), key=(3, 4), drawn=drawn,
+            prior=prior.coefficients((N, K)).kernel_prior, weight=np.tile(weight, N) if has_weights else None,
+        )  # fmt: skip
+        kernel.draw(given, start, stop)
 
     return draw, W, values.reshape(N, COLUMNS), (w, z, unit, value, limit - error, above, weight)
 
@@ -114,21 +114,3 @@ def test_draws_do_not_depend_on_how_rows_are_divided():
         again((0, K), start, stop)
     np.testing.assert_array_equal(W, other_W)
     np.testing.assert_array_equal(values, other_values)
-
-
-def test_arguments_are_checked():
-    good = {
-        "indptr": np.array([0, 2]), "columns": np.arange(2, dtype=np.uint32), "limit": np.array([np.nan, 1.0]),
-        "above": np.ones(2, np.uint8), "errors": None, "places": None, "targets": [(np.ones(2), np.arange(2))],
-    }  # fmt: skip
-    Interwoven(**good)
-    for wrong, match in (
-        ({"limit": np.array([1.0, np.nan])}, "come first"),
-        ({"limit": np.ones(1)}, "limit"),
-        ({"above": np.ones(3, np.uint8)}, "above"),
-        ({"errors": np.zeros(1)}, "places"),
-        ({"errors": np.zeros(1), "places": np.array([-1, 1])}, "inside"),
-        ({"targets": [(np.ones(2), np.array([0, -1]))]}, "every entry"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            Interwoven(**(good | wrong))

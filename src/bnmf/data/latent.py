@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import ScaledView, Threads
 from bnmf.data.limits import Limits
 from bnmf.data.views import Dense, Listed, Sparse, Stored, flat, places_in
-from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Interwoven, Latent, Outliers
+from bnmf.kernels.compiled import ROWS_PER_TILE, EntryList, Given, Interwoven, Latent, Outliers
 from bnmf.priors.base import Coefficients
 from bnmf.utils.typing import Floats, Indices, Key, Words
 
@@ -56,12 +55,13 @@ class Filled:
 
         def lists(part: slice, targets: list[Any]) -> dict[str, Any]:
             return {
+                "n_columns": rows.n_columns,
                 "indptr": pointers(np.bincount(at[part], minlength=rows.n_rows)),
                 "columns": to[part].astype(np.uint32),
                 "targets": [(numbers, places[part]) for numbers, places in targets],
             }
 
-        self._kernels: list[Latent | Outliers] = []
+        self._kernels: list[EntryList] = []
         own: dict[str, Any] = {}
         if has_outliers:
             self.sums = np.zeros((-(-rows.n_rows // ROWS_PER_TILE), 2, rows.n_columns))
@@ -99,6 +99,7 @@ class Filled:
             chosen = chosen[np.lexsort((follows[chosen], own[chosen]))]
             targets = self.rows.targets(at[chosen], to[chosen]) + self.columns.targets(to[chosen], at[chosen])
             kernel = Interwoven(
+                n_columns=view.n_columns,
                 indptr=pointers(np.bincount(own[chosen], minlength=view.n_rows)),
                 columns=other[chosen].astype(np.uint32),
                 targets=targets,
@@ -111,11 +112,13 @@ class Filled:
         self, scaled: ScaledView, key: Key, workers: Threads, ids: Words | None = None, *, W: Floats, Z: Floats,
         row_variance: Floats, column_variance: Floats, **options: Any,
     ) -> None:  # fmt: skip
-        """Draw the latent values of all rows, with the scales of other views; see `Latent.draw`, `Outliers.draw`."""
+        """Draw the latent values of all rows, with the scales of other views; see `Given`."""
         ids, n_rows = self.rows.ids if ids is None else ids, self.rows.n_rows
-        given = Given(W, Z, scaled.entry_scale, scaled.row_scale, row_variance, column_variance, ids, *key)
-
-        _over_rows([partial(kernel.draw, given, **options) for kernel in self._kernels], n_rows, workers)
+        given = Given(
+            W=W, Z=Z, entry_scale=scaled.entry_scale, row_scale=scaled.row_scale, row_variance=row_variance,
+            column_variance=column_variance, ids=ids, key=key, **options,
+        )  # fmt: skip
+        _over_rows(self._kernels, given, n_rows, workers)
 
     def draw_with_factors(
         self,
@@ -133,10 +136,12 @@ class Filled:
             prior, view, W = priors[side], (self.rows, self.columns)[side], factors[side]
             if not len(listed) or prior.max_rate or (prior.absolute is not None and prior.absolute.any()):
                 continue  # the density along such a draw has kinks
-            scales = scaled[side].entry_scale, scaled[side].row_scale
-            given = Given(W, factors[1 - side], *scales, variances[side], variances[1 - side], view.ids, *keys[side])
-            options = W, prior.kernel_prior, drawn[side], None if weight is None else weight[listed]
-            _over_rows([partial(kernel.draw, given, *options)], view.n_rows, workers)
+            given = Given(
+                W=W, Z=factors[1 - side], entry_scale=scaled[side].entry_scale, row_scale=scaled[side].row_scale,
+                row_variance=variances[side], column_variance=variances[1 - side], ids=view.ids, key=keys[side],
+                weight=None if weight is None else weight[listed], prior=prior.kernel_prior, drawn=drawn[side],
+            )  # fmt: skip
+            _over_rows([kernel], given, view.n_rows, workers)
 
     def gross(self) -> Floats:
         """Return the number of gross errors in each column, and their sum of squares in units of the model."""
@@ -150,12 +155,12 @@ class Filled:
         return of_rows, of_columns
 
 
-def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Threads) -> None:
-    """Call functions one after the other for the rows of each tile, from `start` to `stop`."""
+def _over_rows(kernels: Sequence[EntryList], given: Given, n_rows: int, workers: Threads) -> None:
+    """Draw the entries of several kernels, one after the other in each tile of rows."""
 
     def work(first: int, last: int) -> None:
-        for draw in draws:
-            draw(start=first * ROWS_PER_TILE, stop=min(last * ROWS_PER_TILE, n_rows))
+        for kernel in kernels:
+            kernel.draw(given, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows))
 
     workers.over_tiles(work, n_rows)
 

@@ -146,9 +146,8 @@ class Stored(View):
 
     def kernel_arrays(self) -> dict[str, Any]:
         """Return the arguments of `Data`."""
-        lists = {"indptr": self.indptr, "indices": self.indices, "values": self.values}
-        nothing = dict.fromkeys(("dense", "stored_indptr", "stored_indices", "stored_values"))
-        return {**lists, "lists_missing": self.lists_missing.view(np.uint8), **nothing, **self._whole_rows()}
+        lists = {"indptr": self.indptr, "indices": self.indices, "values": self.values, "n_columns": self.n_columns}
+        return {**lists, "lists_missing": self.lists_missing.view(np.uint8), **self._whole_rows()}
 
     @cached_property
     def kernel_data(self) -> Data:
@@ -170,9 +169,9 @@ class Stored(View):
             self._splits[min_sharing] = split_rows(self.patterns, ROWS_PER_TILE, min_sharing)
         return self._splits[min_sharing]
 
-    @abstractmethod
     def _whole_rows(self) -> dict[str, Any]:
         """Return the arguments of `Data` that are not lists."""
+        return {}
 
     # --- what the forms differ in, beside the numbers of each row
 
@@ -234,9 +233,6 @@ class Listed(Stored):
     """Rows that list their observed entries, and nothing else."""
 
     has_matrix = False
-
-    def _whole_rows(self) -> dict[str, Any]:
-        return {"n_columns": 0}
 
     def observed_values(self, row: int) -> Floats:
         return self.values[self.indptr[row] : self.indptr[row + 1]].astype(np.float64, copy=False)
@@ -344,7 +340,7 @@ class Dense(Whole):
     """Rows of a dense array."""
 
     def _whole_rows(self) -> dict[str, Any]:
-        return {"dense": self.matrix, "n_columns": self.n_columns}
+        return {"dense": self.matrix}
 
     def csr(self) -> sp.csr_array:
         return sp.csr_array(self.matrix)
@@ -372,7 +368,7 @@ class Sparse(Whole):
 
     def _whole_rows(self) -> dict[str, Any]:
         stored = {"stored_indices": unsigned(self.matrix.indices), "stored_values": self.matrix.data}
-        return {"stored_indptr": self.matrix.indptr.astype(np.int64), **stored, "n_columns": self.n_columns}
+        return {"stored_indptr": self.matrix.indptr.astype(np.int64), **stored}
 
     def csr(self) -> sp.csr_array:
         return self.matrix

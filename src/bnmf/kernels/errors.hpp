@@ -8,13 +8,14 @@
 
 namespace bnmf {
 
-// Return Σ x y, in four sums that do not wait for each other.
-inline double dot(const double* x, const double* y, int64_t n) {
+// Return Σ x y of numbers that are some steps apart, in four sums that do not wait for each other.
+template <typename T, typename U>
+[[gnu::always_inline]] inline double dot(const T* x, const U* y, int64_t n, int64_t step_x = 1, int64_t step_y = 1) {
     double sums[4] = {};
     int64_t k = 0;
     for (; k + 4 <= n; k += 4)
-        for (int j = 0; j < 4; ++j) sums[j] += x[k + j] * y[k + j];
-    for (; k < n; ++k) sums[0] += x[k] * y[k];
+        for (int j = 0; j < 4; ++j) sums[j] += double(x[(k + j) * step_x]) * double(y[(k + j) * step_y]);
+    for (; k < n; ++k) sums[0] += double(x[k * step_x]) * double(y[k * step_y]);
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
@@ -40,7 +41,7 @@ inline void listed_residuals(const Fit& fit, const Data& data, int64_t start, in
 
 // Write the squared error of rows `start` to `stop`.
 inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, int64_t stop, double* squared_error) {
-    std::vector<double> whole(data.dense != nullptr ? 0 : data.n_columns);  // a row of a sparse matrix
+    std::vector<double> whole(data.stored_indptr != nullptr ? data.n_columns : 0);  // a row of a sparse matrix
     for (int64_t row = start; row < stop; ++row) {
         double total = 0.0;
         const auto add = [&](int64_t column, double value) {
@@ -83,13 +84,7 @@ void paired_products(const FactorDraws<T>& W, const FactorDraws<U>& Z, const int
             const T* next = of_draw + rows[std::min(i + PAIRS_AHEAD, n - 1)] * W.strides[1];
             for (int64_t k = 0; k < n_components; k += CACHE_LINE / sizeof(T)) __builtin_prefetch(next + k * W.strides[2]);
             const U* z = Z.data + draw * Z.strides[0] + columns[i] * Z.strides[2];
-            double sums[4] = {};  // which do not wait for each other
-            int64_t k = 0;
-            for (; k + 4 <= n_components; k += 4)
-                for (int j = 0; j < 4; ++j)
-                    sums[j] += double(w[(k + j) * W.strides[2]]) * double(z[(k + j) * Z.strides[1]]);
-            for (; k < n_components; ++k) sums[0] += double(w[k * W.strides[2]]) * double(z[k * Z.strides[1]]);
-            out[draw * n + i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+            out[draw * n + i] = dot(w, z, n_components, W.strides[2], Z.strides[1]);
         }
     }
 }
@@ -101,14 +96,11 @@ inline bool all_above(const double* numbers, const double* bounds, int64_t n) {
     return is_above;
 }
 
-// Return whether all numbers are finite: x - x is 0 then, and NaN otherwise.
+// Return whether all of n numbers are finite.
 inline bool all_finite(const double* numbers, int64_t n) {
-    Vector total = broadcast(0.0);
-    int64_t i = 0;
-    for (; i + WIDTH <= n; i += WIDTH) total = total + (load(numbers + i) - load(numbers + i));
-    double rest = 0.0;
-    for (; i < n; ++i) rest += numbers[i] - numbers[i];
-    return lane_sum(total) + rest == 0.0;
+    bool is_finite = true;
+    for (int64_t i = 0; i < n; ++i) is_finite &= std::fabs(numbers[i]) < INFINITE;
+    return is_finite;
 }
 
 }  // namespace bnmf

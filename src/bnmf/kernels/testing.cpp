@@ -5,7 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include "moves.hpp"
+#include "arrays.hpp"
 #include "residuals.hpp"
 
 namespace bnmf {
@@ -28,21 +28,13 @@ double draw_standard(const std::string& name, Stream& stream) {
     if (name == "uniform") return uniform(stream);
     if (name == "normal") return normal(stream);
     if (name == "exponential") return exponential(stream);
-    require(name == "normal_tail", " is no distribution", name.c_str());
     return normal_tail(stream);
 }
 
-// The numbers of `fill_scalar` and `fill_lanes`. `kind` is the distribution: "positive", or with a kink at `kink`
-// ("two_piece") or at 0 ("real") of the given rates, or up to `kink` ("within").
-void check_draws(Numbers b, Numbers p, Numbers kink, Numbers rate, StreamArray streams, Results out) {
-    for (const Numbers& array : {b, p, kink, rate}) require_size(array, int64_t(out.size()), "an argument");
-    require_size(streams, int64_t(4 * out.size()), "streams");
-}
-
-// Draw one number after the other, each from its stream.
+// Draw a number from each stream. `kind` is the distribution: "positive", or with a kink at `kink` ("two_piece") or at 0
+// ("real") of the given rates, or up to `kink` ("within").
 void fill_scalar(const std::string& kind, Numbers b, Numbers p, Numbers kink, Numbers rate, StreamArray streams,
                  Results out) {
-    check_draws(b, p, kink, rate, streams, out);
     for (std::size_t i = 0; i < out.size(); ++i) {
         const double slope = b.data()[i], precision = p.data()[i], at = kink.data()[i], of_kink = rate.data()[i];
         Stream stream = stream_at(streams, i);
@@ -54,11 +46,9 @@ void fill_scalar(const std::string& kind, Numbers b, Numbers p, Numbers kink, Nu
     }
 }
 
-// Draw eight numbers at a time, in the first `n_active` lanes.
+// The same eight at a time, in the first `n_active` lanes, for whole vectors of numbers.
 void fill_lanes(const std::string& kind, Numbers b, Numbers p, Numbers kink, Numbers rate, int64_t n_active,
                 StreamArray streams, Results out) {
-    check_draws(b, p, kink, rate, streams, out);
-    require(out.size() % WIDTH == 0, "out must have whole vectors");
     for (std::size_t i = 0; i < out.size(); i += WIDTH) {
         StreamWords words;
         for (int lane = 0; lane < WIDTH; ++lane) words.set(lane, stream_at(streams, i + lane));
@@ -74,19 +64,6 @@ void fill_lanes(const std::string& kind, Numbers b, Numbers p, Numbers kink, Num
                                  : draw_real_lanes(slope, precision, inverse, scale, rates, active, own));
         for (int lane = 0; lane < WIDTH; ++lane) set_stream_at(streams, i + lane, own.extract(lane));
     }
-}
-
-// Shear components 0 and 1 only.
-void shear_first_pair(WritableMatrix W, WritableMatrix Z, const PriorArrays& prior_W, const PriorArrays& prior_Z,
-                      uint64_t key_high, uint64_t key_low) {
-    const Component of_W(W, prior_W), of_Z(Z, prior_Z);
-    require(of_W.n_components > 1 && of_Z.n_components == of_W.n_components, "W and Z must have the same components");
-    Memory memory;
-    double* numbers = memory.take(Sheared::size(of_W) + Sheared::size(of_Z));
-    const Sheared sheared_W(of_W, numbers), sheared_Z(of_Z, numbers + Sheared::size(of_W));
-    shear_pair(0, 1, sheared_W, sheared_Z, stream_of({key_high, key_low}, 0));
-    copy_from_columns(sheared_W.w, sheared_W.length, of_W);
-    copy_from_columns(sheared_Z.w, sheared_Z.length, of_Z);
 }
 
 }  // namespace
@@ -117,7 +94,6 @@ void bind_testing(nb::module_& m) {
     });
     m.def("fill_scalar", fill_scalar);
     m.def("fill_lanes", fill_lanes);
-    m.def("shear_first_pair", shear_first_pair);
     m.def("residuals_size", residuals_size);
     m.def("max_listed", max_listed);
     m.def("spoil", [](Memory& memory, int64_t size) {  // leave NaN as earlier work may, and return whether it is aligned

@@ -60,7 +60,7 @@ class CommonNoise(Noise):
     ) -> NoiseState:
         """Draw σ² after the last half-sweep, given the squared errors of its rows."""
         shape, rate = self.shape + 0.5 * np.add.reduce(counts), self.scale + 0.5 * np.add.reduce(errors)
-        return common(1.0 / draw_gamma(shape, rate, *key))
+        return common(1.0 / draw_gamma(shape, rate, key))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class GroupedNoise(Noise):
         strength = noise.row_strength if side == "row" else noise.column_strength
         scale, variance = noise.scale if has_scale else 1.0, np.empty(len(errors))
         scale, strength = draw_variances(
-            errors, counts, bounds, strength, scale, has_scale, self._strengths, *key, variance
+            errors, counts, bounds, strength, scale, has_scale, self._strengths, key, variance
         )
         scale = scale if has_scale else noise.scale
         if side == "row":

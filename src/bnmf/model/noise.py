@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bnmf.data.limits import log_normal_mass
-from bnmf.kernels.compiled import fill_within
+from bnmf.kernels.compiled import draw_within
 from bnmf.utils.typing import Array, Floats, Indices, Ints, Key, Shape
 
 NO_ENTRIES, ONE = np.empty(0), np.ones(1)
@@ -113,9 +113,8 @@ class Law:
     def _draw_left(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
         """Draw noise between limits of which the lower one is further out."""
         b, width = (np.ascontiguousarray(x).ravel() for x in (high, high - low))
-        out, (key_high, key_low) = np.empty(high.size), rng.integers(2**63, size=2, dtype=np.uint64)
-        fill_within(b, np.ones(high.size), width, key_high, key_low, out)
-        return high - out.reshape(high.shape)
+        drawn = draw_within(b, np.ones(high.size), width, rng.integers(2**63, size=2, dtype=np.uint64))
+        return high - drawn.reshape(high.shape)
 
     def mean_between(self, low: Floats, high: Floats) -> Floats:
         """Return the mean of noise that lies between limits (S, n), one of which may be infinite."""
