@@ -7,8 +7,6 @@
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
-#include <memory>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -79,7 +77,7 @@ inline Strided one_or_each(const Numbers& array, int64_t n, const char* name) {
 // Arguments of a class by name, which it keeps alive.
 class Arguments {
 public:
-    explicit Arguments(nb::kwargs given) : given_(std::move(given)) {}
+    Arguments(nb::kwargs given) : given_(std::move(given)) {}
 
     template <typename T> T get(const char* name) const {
         T value;
@@ -113,22 +111,19 @@ private:
 class Buffer {
 public:
     double* reserve(int64_t size) {
-        if (size > size_) {
-            data_.reset();
-            size_ = 0;
-            data_.reset(static_cast<double*>(::operator new(size * sizeof(double), ALIGNMENT)));
-            size_ = size;
+        const std::size_t n = padded_length(size) / WIDTH;
+        if (n > lines_.size()) {
+            lines_ = {};
+            lines_.resize(n);
         }
-        return data_.get();
+        return reinterpret_cast<double*>(lines_.data());
     }
 
 private:
-    static constexpr std::align_val_t ALIGNMENT{WIDTH * sizeof(double)};
-    struct Delete {
-        void operator()(double* data) const { ::operator delete(data, ALIGNMENT); }
+    struct alignas(WIDTH * sizeof(double)) Line {
+        double numbers[WIDTH];
     };
-    std::unique_ptr<double, Delete> data_;
-    int64_t size_ = 0;
+    std::vector<Line> lines_;
 };
 
 // Memory of one thread. Parts of a sweep that come one after the other share `shared`: the factor that a half-sweep is
@@ -148,7 +143,7 @@ struct Memory {
 // The data of `Data`, checked.
 class DataArrays : public Data {
 public:
-    explicit DataArrays(nb::kwargs given) : Data{}, arguments_(std::move(given)) {
+    explicit DataArrays(Arguments given) : Data{}, arguments_(std::move(given)) {
         const auto missing = arguments_.get<Flags>("lists_missing");
         n_rows = int64_t(missing.size());
         n_columns = arguments_.get<int64_t>("n_columns");

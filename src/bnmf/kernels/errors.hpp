@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "rows.hpp"
+#include "arrays.hpp"
 
 namespace bnmf {
 
@@ -22,13 +22,21 @@ template <typename T, typename U>
 // Both factors by rows, and the scales of the data.
 struct Fit {
     const double *W, *Z;
-    int64_t n_components;
+    int64_t n_rows, n_columns, n_components;
     Strided entry_scale, row_scale;
 
-    // Return a - w z at a position of the data.
+    Fit(const Matrix& W, const Matrix& Z, Strided entry_scale, Strided row_scale)
+        : W(W.data()), Z(Z.data()), n_rows(int64_t(W.shape(0))), n_columns(int64_t(Z.shape(0))),
+          n_components(int64_t(W.shape(1))), entry_scale(entry_scale), row_scale(row_scale) {
+        require(W.shape(1) == Z.shape(1), "W and Z must have the same components");
+    }
+
+    double unit(int64_t row, int64_t column) const { return entry_scale[column] * row_scale[row]; }
+    double fitted(int64_t row, int64_t column) const {
+        return dot(W + row * n_components, Z + column * n_components, n_components);
+    }
     double residual(int64_t row, int64_t column, double value) const {
-        const double fitted = dot(W + row * n_components, Z + column * n_components, n_components);
-        return value * (entry_scale[column] * row_scale[row]) - fitted;
+        return value * unit(row, column) - fitted(row, column);
     }
 };
 

@@ -18,7 +18,7 @@ namespace bnmf {
 // These lie above or below one limit; `above` says which, 1 or 0. `errors` holds gross errors, in units of the data, and
 // `places` where that of each entry is, or -1: limits are those of a value and its error.
 struct Interwoven : EntryList {
-    explicit Interwoven(nb::kwargs given)
+    explicit Interwoven(Arguments given)
         : EntryList(std::move(given)), limits(arguments.pointer<Numbers>("limit", n)),
           above(arguments.pointer<Flags>("above", n)), places(arguments.pointer_or_null<Pointers>("places", n)),
           errors(places != nullptr ? arguments.get<Numbers>("errors").data() : nullptr) {}
@@ -54,7 +54,7 @@ struct Interwoven : EntryList {
         double* const away = buffer.reserve((2 + K) * length);
         double *const precision = away + length, *const z = precision + length;
         double *const sign = precision, *const w = W + row * K;
-        const double of_row = 1.0 / given.variance_of_row[row];
+        const double of_row = 1.0 / given.row_variance[row];
         std::fill_n(away, length, 1.0);
         std::fill_n(precision, n_padded, 0.0);
         std::fill_n(sign + n_padded, length - n_padded, 1.0);
@@ -62,13 +62,13 @@ struct Interwoven : EntryList {
         transpose(given, first + n_data, end, length, z + n_padded);
         for (int64_t i = first; i < end; ++i) {
             const int64_t column = columns[i], at = i - first < n_data ? i - first : i - first - n_data + n_padded;
-            const double unit = given.unit(row, column);
             if (i - first < n_data) {
-                away[at] = value(i) * unit - given.fitted(row, column);
-                precision[at] = given.precision_of_column[column] * of_row * (weights == nullptr ? 1.0 : weights[i]);
+                away[at] = given.residual(row, column, value(i));
+                precision[at] = given.column_precision[column] * of_row * (weights == nullptr ? 1.0 : weights[i]);
             } else {
                 sign[at] = above[i] ? 1.0 : -1.0;
-                away[at] = sign[at] * std::max(sign[at] * (value(i) - limit_of(i)) * unit, CLOSEST);
+                const double distance = sign[at] * (value(i) - limit_of(i)) * given.unit(row, column);
+                away[at] = sign[at] * std::max(distance, CLOSEST);
             }
         }
         Stream stream = stream_of(given.key, given.ids[row]);

@@ -12,39 +12,24 @@
 
 namespace bnmf {
 
-// What latent values are drawn given: both factors, the scales of the data, variances in units of the model, and streams;
-// and what each kind of entries takes in addition.
-struct Given {
-    explicit Given(nb::kwargs given) : arguments(std::move(given)) {
-        const auto of_W = arguments.get<Matrix>("W"), of_Z = arguments.get<Matrix>("Z");
-        n_rows = int64_t(of_W.shape(0));
-        n_columns = int64_t(of_Z.shape(0));
-        n_components = int64_t(of_W.shape(1));
-        require(int64_t(of_Z.shape(1)) == n_components, "W and Z must have the same components");
-        W = of_W.data();
-        Z = of_Z.data();
-        scale_of_column = arguments.scales_of_columns(n_columns);
-        scale_of_row = arguments.one_or_each("row_scale", n_rows);
-        variance_of_row = arguments.one_or_each("row_variance", n_rows);
-        variance_of_column = arguments.one_or_each("column_variance", n_columns);
-        ids = arguments.pointer<Ids>("ids", n_rows);
-        key = key_of(arguments.get<Pair>("key"));
-        for (int64_t column = 0; column < n_columns; ++column)
-            precision_of_column.push_back(1.0 / variance_of_column[column]);
-    }
+// What latent values are drawn given: a fit, variances in units of the model, and streams; and as arguments what each kind
+// of entries takes in addition.
+struct Given : Fit {
+    explicit Given(Arguments given) : Given(given, given.get<Matrix>("W"), given.get<Matrix>("Z")) {}
 
-    double unit(int64_t row, int64_t column) const { return scale_of_row[row] * scale_of_column[column]; }
-    double fitted(int64_t row, int64_t column) const {
-        return dot(W + row * n_components, Z + column * n_components, n_components);
+    Given(const Arguments& given, const Matrix& W, const Matrix& Z)
+        : Fit(W, Z, given.scales_of_columns(Z.shape(0)), given.one_or_each("row_scale", W.shape(0))), arguments(given),
+          row_variance(given.one_or_each("row_variance", n_rows)),
+          column_variance(given.one_or_each("column_variance", n_columns)), ids(given.pointer<Ids>("ids", n_rows)),
+          key(key_of(given.get<Pair>("key"))), column_precision(n_columns) {
+        for (int64_t column = 0; column < n_columns; ++column) column_precision[column] = 1.0 / column_variance[column];
     }
 
     Arguments arguments;
-    int64_t n_rows, n_columns, n_components;
-    const double *W, *Z;
-    Strided scale_of_column, scale_of_row, variance_of_row, variance_of_column;
-    std::vector<double> precision_of_column;
+    Strided row_variance, column_variance;
     const uint64_t* ids;
     Key key;
+    std::vector<double> column_precision;
 };
 
 // Numbers, and the place of each of some entries there: -1 for none.
@@ -52,7 +37,7 @@ using Target = std::pair<Results, Pointers>;
 
 // Some entries of a matrix, row by row, and every place where their values are stored.
 struct EntryList {
-    explicit EntryList(nb::kwargs given)
+    explicit EntryList(Arguments given)
         : arguments(std::move(given)), targets(arguments.get<std::vector<Target>>("targets")) {
         const auto pointers = arguments.get<Pointers>("indptr");
         const auto positions = arguments.get<Positions>("columns");
@@ -141,7 +126,7 @@ struct EntryList {
 // Entries that are only known to lie between limits. With gross errors `sums` are those of `Outliers`, and `errors` holds
 // that of each entry in units of the data, or 0.
 struct Latent : EntryList {
-    explicit Latent(nb::kwargs given)
+    explicit Latent(Arguments given)
         : EntryList(std::move(given)), lower(arguments.pointer<Numbers>("lower", n)),
           upper(arguments.pointer<Numbers>("upper", n)), errors(arguments.pointer_or_null<Results>("errors", n)) {}
 
@@ -173,12 +158,12 @@ struct Latent : EntryList {
                 for (int64_t i = 0; i < n; ++i) {
                     const int64_t column = columns[begin + i];
                     mean_of[i] = given.fitted(row, column);
-                    p_of[i] *= given.precision_of_column[column];
+                    p_of[i] *= given.column_precision[column];
                     unit_of[i] = given.unit(row, column);
                     if (odds != nullptr) odds_of[i] = odds[column];
                 }
                 const Vector low = load(low_of), high = load(high_of), mean = load(mean_of), unit = load(unit_of);
-                Vector p = load(p_of) / broadcast(given.variance_of_row[row]);
+                Vector p = load(p_of) / broadcast(given.row_variance[row]);
                 // What is drawn is the distance from the lower limit, or from the upper one if there is no lower one.
                 const Mask from_lower = low > broadcast(-INFINITE), active = first_lanes(n);
                 const Vector distance = select(from_lower, mean - low * unit, high * unit - mean);

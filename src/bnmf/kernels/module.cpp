@@ -81,11 +81,10 @@ void draw_rate(Matrix W, Matrix Z, const PriorArrays& prior_W, const PriorArrays
 template <auto kernel, bool is_by_entry>
 void with_residuals(Matrix W, Matrix Z, const Rows& rows, int64_t start, int64_t stop, Results out) {
     const DataArrays& data = rows.data;
-    require(Z.shape(1) == W.shape(1), "W and Z must have the same components");
-    data.check_factors(int64_t(W.shape(0)), int64_t(Z.shape(0)));
+    const Fit fit(W, Z, rows.entry_scale, rows.row_scale);
+    data.check_factors(fit.n_rows, fit.n_columns);
     require(0 <= start && start <= stop && stop <= data.n_rows, "there are no such rows");
     double* const numbers = pointer(out, is_by_entry ? data.n_listed : data.n_rows, "out");
-    const Fit fit{W.data(), Z.data(), int64_t(W.shape(1)), rows.entry_scale, rows.row_scale};
     nb::gil_scoped_release release;
     kernel(fit, data, start, stop, numbers);
 }

@@ -199,15 +199,15 @@ struct Sheared : Columns {
     double lowest;  // the smallest value of an entry: 0 or -inf
 
     Sheared(const Factor& factor, double* numbers)
-        : Columns(factor, numbers), sums(kinks + length), lowest(prior.absolute.data != nullptr ? -INFINITE : 0.0) {
+        : Columns(factor, numbers), sums(kinks + length), linear(copied(prior.linear, sums + length)),
+          quadratic(copied(prior.quadratic, linear.data + n_components * linear.stride)),
+          lowest(prior.absolute.data != nullptr ? -INFINITE : 0.0) {
         copy_to_columns(data, w);
         for (int64_t i = 0; i < length; i += WIDTH) {
             Vector total = broadcast(0.0);
             for (int64_t k = 0; k < n_components; ++k) total = total + load(w + k * length + i);
             store(sums + i, total);
         }
-        linear = copied(prior.linear, sums + length);
-        quadratic = copied(prior.quadratic, linear.data + n_components * linear.stride);
     }
 
     static int64_t size(const Factor& factor) {

@@ -13,7 +13,7 @@ namespace bnmf {
 // columns, with NaN for entries that are missing or have limits, so that nothing has to be gathered. `matrix`
 // holds their y, `transposed` too if it is given, and targets are all other places.
 struct Outliers : EntryList {
-    explicit Outliers(nb::kwargs given)
+    explicit Outliers(Arguments given)
         : EntryList(std::move(given)), values(arguments.pointer<Numbers>("values", n)), had_error(n / WIDTH + n_rows + 1),
           seen(had_error), in_targets(had_error) {
         require(sums != nullptr, "outliers need sums");
@@ -45,8 +45,8 @@ struct Outliers : EntryList {
         double *const means = odds + padded, *const z = means + 3 * padded;
         double *const unit_of = is_dense ? units : means + padded, *const odds_of = is_dense ? odds : means + 2 * padded;
         for (int64_t column = 0; column < n_columns; ++column) {
-            roots[column] = 1.0 / std::sqrt(given.variance_of_column[column]);
-            units[column] = roots[column] * given.scale_of_column[column];
+            roots[column] = 1.0 / std::sqrt(given.column_variance[column]);
+            units[column] = roots[column] * given.entry_scale[column];
             odds[column] = log_odds[column] - 0.5 * std::log(factor);
             for (int64_t k = 0; is_dense && k < n_components; ++k)
                 z[k * padded + column] = roots[column] * given.Z[column * n_components + k];
@@ -57,8 +57,8 @@ struct Outliers : EntryList {
         for (int64_t row = start; row < stop; ++row) {
             const int64_t first = indptr[row], end = indptr[row + 1];
             if (row % ROWS_PER_TILE == 0) std::fill_n(sums_of_tile(row), 2 * n_columns, 0.0);
-            const double root_of_row = 1.0 / std::sqrt(given.variance_of_row[row]);
-            const Vector unit_of_row = broadcast(root_of_row * given.scale_of_row[row]);
+            const double root_of_row = 1.0 / std::sqrt(given.row_variance[row]);
+            const Vector unit_of_row = broadcast(root_of_row * given.row_scale[row]);
             if (is_dense) multiply(given.W + row * n_components, z, n_components, padded, means);
             for (int64_t i = 0; !is_dense && i < end - first; ++i) {
                 const int64_t column = columns[first + i];

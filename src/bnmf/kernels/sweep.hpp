@@ -13,7 +13,7 @@ namespace bnmf {
 //
 // Tile t draws rows[indptr[t]] to rows[indptr[t + 1] - 1]: first `n_sharing[t]` that share their missing entries.
 struct Rows {
-    explicit Rows(nb::kwargs given)
+    explicit Rows(Arguments given)
         : arguments(std::move(given)), data(*arguments.get<const DataArrays*>("data")),
           entry_scale(arguments.scales_of_columns(data.n_columns)),
           row_scale(arguments.one_or_each("row_scale", data.n_rows)),

@@ -1,6 +1,5 @@
 // Parts of the kernels that only other kernels call, as functions of Python, for the tests.
 
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -11,20 +10,11 @@
 namespace bnmf {
 namespace {
 
-using Words4 = std::array<uint64_t, 4>;
-using StreamArray = Array<uint64_t, 2>;  // one stream in each row
+using StreamArray = Array<uint64_t, 2>;  // the four words of a stream in each row
 
-Stream stream_at(const StreamArray& streams, std::size_t i) {
-    const uint64_t* words = streams.data() + 4 * i;
-    return {words[0], words[1], words[2], words[3]};
-}
+Stream* streams_in(StreamArray& array) { return reinterpret_cast<Stream*>(array.data()); }
 
-void set_stream_at(StreamArray& streams, std::size_t i, const Stream& stream) {
-    const Words4 words{stream.s0, stream.s1, stream.s2, stream.s3};
-    std::copy_n(words.data(), 4, streams.data() + 4 * i);
-}
-
-double draw_standard(const std::string& name, Stream& stream) {
+double draw(const std::string& name, Stream& stream) {
     if (name == "uniform") return uniform(stream);
     if (name == "normal") return normal(stream);
     if (name == "exponential") return exponential(stream);
@@ -37,12 +27,11 @@ void fill_scalar(const std::string& kind, Numbers b, Numbers p, Numbers kink, Nu
                  Results out) {
     for (std::size_t i = 0; i < out.size(); ++i) {
         const double slope = b.data()[i], precision = p.data()[i], at = kink.data()[i], of_kink = rate.data()[i];
-        Stream stream = stream_at(streams, i);
+        Stream& stream = streams_in(streams)[i];
         out.data()[i] = kind == "positive"    ? draw_positive(slope, precision, stream)
                         : kind == "two_piece" ? draw_two_piece(slope, precision, at, of_kink, stream)
                         : kind == "within"    ? draw_within(slope, precision, at, stream)
                                               : draw_real(slope, precision, of_kink, stream);
-        set_stream_at(streams, i, stream);
     }
 }
 
@@ -51,7 +40,7 @@ void fill_lanes(const std::string& kind, Numbers b, Numbers p, Numbers kink, Num
                 StreamArray streams, Results out) {
     for (std::size_t i = 0; i < out.size(); i += WIDTH) {
         StreamWords words;
-        for (int lane = 0; lane < WIDTH; ++lane) words.set(lane, stream_at(streams, i + lane));
+        for (int lane = 0; lane < WIDTH; ++lane) words.set(lane, streams_in(streams)[i + lane]);
         Streams own = words.streams();
         const Vector slope = load(b.data() + i), precision = load(p.data() + i), inverse = broadcast(1.0) / precision;
         const Vector scale = square_root(inverse), at = load(kink.data() + i), rates = load(rate.data() + i);
@@ -62,7 +51,7 @@ void fill_lanes(const std::string& kind, Numbers b, Numbers p, Numbers kink, Num
                   ? draw_two_piece_lanes(slope, precision, inverse, scale, at, rate.data()[i], active, own)
               : kind == "within" ? draw_within_lanes(slope, precision, at, active, own)
                                  : draw_real_lanes(slope, precision, inverse, scale, rates, active, own));
-        for (int lane = 0; lane < WIDTH; ++lane) set_stream_at(streams, i + lane, own.extract(lane));
+        for (int lane = 0; lane < WIDTH; ++lane) streams_in(streams)[i + lane] = own.extract(lane);
     }
 }
 
@@ -73,18 +62,14 @@ void bind_testing(nb::module_& m) {
     m.attr("TILE") = std::make_tuple(TILE.rows, TILE.columns, TILE.odd_columns);
     m.attr("TAIL_STARTS") = std::make_pair(NORMAL.x[1], EXPONENTIAL.x[1]);
     m.def("mix", mix);
-    m.def("next_word", [](const Words4& words) {
-        Stream stream{words[0], words[1], words[2], words[3]};
-        const uint64_t word = next_word(stream);
-        return std::make_pair(word, Words4{stream.s0, stream.s1, stream.s2, stream.s3});
-    });
+    m.def("next_word", [](StreamArray stream) { return next_word(*streams_in(stream)); });
     m.def("fill_streams", [](uint64_t high, uint64_t low, StreamArray out) {  // those of rows 0, 1, ...
-        for (std::size_t i = 0; i < out.shape(0); ++i) set_stream_at(out, i, stream_of({high, low}, i));
+        for (std::size_t i = 0; i < out.shape(0); ++i) streams_in(out)[i] = stream_of({high, low}, i);
     });
     m.def("fill_standard", [](const std::string& name, uint64_t high, uint64_t low, WritableMatrix out) {
         for (std::size_t i = 0; i < out.shape(0); ++i) {  // row i from the stream of row i
             Stream stream = stream_of({high, low}, i);
-            for (std::size_t j = 0; j < out.shape(1); ++j) out(i, j) = draw_standard(name, stream);
+            for (std::size_t j = 0; j < out.shape(1); ++j) out(i, j) = draw(name, stream);
         }
     });
     m.def("scaled_erfc", scaled_erfc);
