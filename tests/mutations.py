@@ -43,9 +43,7 @@ CHECKSUMS, ARCHIVE = "sampler/checkpoint.py", "posterior/archive.py"
 GIBBS, CHECKPOINT = "tests/sampler/test_gibbs.py", "tests/sampler/test_checkpoint.py"
 CONDITIONAL = "tests/kernels/test_sweep.py::test_one_entry_against_the_joint_density"
 FROM_SCRATCH = "tests/kernels/test_sweep.py::test_conditionals_from_scratch"
-REFERENCE = "tests/kernels/test_sweep.py::test_reference_agrees"
 VARIANCES = "tests/kernels/test_sweep.py::test_variances_and_scales_of_rows_and_columns"
-SHARED = "tests/kernels/test_systems.py::test_rows_that_share_their_missing_entries"
 SIZES = "tests/kernels/test_systems.py::test_any_number_of_rows_with_a_pattern"
 SYSTEM = "tests/kernels/test_systems.py::test_any_number_of_missing_entries"
 EVERY_RANK = "tests/kernels/test_sweep.py::test_every_rank_and_length"
@@ -82,7 +80,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "rejected = highest - (b - half * p * x) * x > propose(exponentials(), pending, streams);",
      "rejected = x > propose(exponentials(), pending, streams) + width;", LATENT_LANES),
     ("limited entry without the variance of its row", LATENT, "broadcast(given.row_variance[row])",
-     "broadcast(given.variance_of_row[0])", f"{LATENT_JOINT}[dense]"),
+     "broadcast(given.row_variance[0])", f"{LATENT_JOINT}[dense]"),
     ("limits in units of the data", LATENT, "width = (high - low) * unit", "width = high - low",
      f"{LATENT_JOINT}[dense]"),
     ("weight of a limited entry forgotten", LATENT, "if (weights != nullptr) std::copy_n(weights + begin, n, p_of);",
@@ -317,7 +315,7 @@ MUTATIONS = [Mutation(*row) for row in [
      "lanes.precision[lane] = problem.precision[0];", VARIANCES),
     # Rows that share their missing entries.
     ("sum of the row not updated in shared rows", ROWS, "    progress.total = progress.total + change;\n", "",
-     f"{SHARED}[gl12]"),
+     f"{FROM_SCRATCH}[gl12]"),
     ("missing entries added to the system", SYSTEMS, "chunk.flush(-1.0);", "chunk.flush(1.0);", f"{SYSTEM}[8]"),
     ("a full chunk of missing entries added to the system", SYSTEMS, "chunk.add(-1.0, problem.Z",
      "chunk.add(1.0, problem.Z", f"{SYSTEM}[8]"),
@@ -331,11 +329,11 @@ MUTATIONS = [Mutation(*row) for row in [
      "!(prior.linear.stride ||", "tests/kernels/test_systems.py::test_matrix_rates_with_shared_systems[quadratic]"),
     ("residual product of the next entry not updated in shared rows", SYSTEMS,
      "for (int64_t j = k + 1; j < n_components; ++j)", "for (int64_t j = k + 2; j < n_components; ++j)",
-     f"{SHARED}[gee]"),
+     f"{FROM_SCRATCH}[gee]"),
     ("residual products not kept for the next pass", SYSTEMS, "if (pass + 1 < n_passes)", "if (false)",
      f"{FROM_SCRATCH}[gee]"),
     ("missing factor 2 in the squared error of shared rows", SYSTEMS, "change * (zr + zr - zz * change)",
-     "change * (zr - zz * change)", f"{SHARED}[gee]"),
+     "change * (zr - zz * change)", f"{FROM_SCRATCH}[gee]"),
     ("sums of another pattern used", "data/half_sweeps.py",
      "(patterns[rows[1:]] == patterns[rows[:-1]]) & (tiles[rows[1:]]", "(tiles[rows[1:]]",
      f"{GIBBS}::test_rows_with_the_same_pattern_share_their_sums_and_nothing_else"),

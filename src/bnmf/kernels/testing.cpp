@@ -72,7 +72,6 @@ void bind_testing(nb::module_& m) {
             for (std::size_t j = 0; j < out.shape(1); ++j) out(i, j) = draw(name, stream);
         }
     });
-    m.def("scaled_erfc", scaled_erfc);
     m.def("exp_of_negative", [](Results x) {
         for (std::size_t i = 0; i + WIDTH <= x.size(); i += WIDTH)
             store(x.data() + i, exp_of_negative(load(x.data() + i)));
