@@ -92,8 +92,8 @@ def rate(drawn):
     )
 
 
-def products(rows=0, columns=0, n_components=2, out=1):
-    W, Z = np.ones((2, 3, 2)), np.ones((2, n_components, 5))
+def products(rows=0, columns=0, n_components=2, out=1, dtype=float):
+    W, Z = np.ones((2, 3, 2), dtype), np.ones((2, n_components, 5))
     compiled.products_of_pairs(W, Z, np.array([rows]), np.array([columns]), np.empty((2, out)))
 
 
@@ -153,6 +153,7 @@ def test_arguments_outside_of_the_data_are_refused(call, changed, message):
         (data, {"dense": np.ones((4, 3)).T}),
         (latent, {"targets": [(np.zeros(3, np.float32), np.array([2, -1]))]}),  # a copy would be written to
         (draw_interwoven, {"drawn": None}),
+        (products, {"dtype": int}),
     ],
 )
 def test_arguments_of_other_types_are_refused(call, changed):

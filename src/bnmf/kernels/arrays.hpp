@@ -74,6 +74,13 @@ inline Strided one_or_each(const Numbers& array, int64_t n, const char* name) {
     return array.size() == 1 ? Strided{array.data(), 0} : Strided{pointer(array, n, name), 1};
 }
 
+// Return whether numbers are of single precision rather than double.
+template <typename A> bool is_single(const A& array) {
+    if (array.dtype() == nb::dtype<float>()) return true;
+    if (array.dtype() != nb::dtype<double>()) throw nb::type_error("values and draws must be floats");
+    return false;
+}
+
 // Arguments of a class by name, which it keeps alive.
 class Arguments {
 public:
@@ -151,12 +158,10 @@ public:
         n_listed = set_lists("indptr", "indices", indptr, indices);
         const auto listed = arguments_.get<Exact<nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>>>("values");
         const void* numbers = pointer(listed, n_listed, "values");
-        if (listed.dtype() == nb::dtype<float>())
+        if (is_single(listed))
             single_values = static_cast<const float*>(numbers);
-        else if (listed.dtype() == nb::dtype<double>())
-            values = static_cast<const double*>(numbers);
         else
-            throw nb::type_error("values must be floats");
+            values = static_cast<const double*>(numbers);
         dense = arguments_.pointer_or_null<Matrix>("dense", n_rows * n_columns);
         if (arguments_.get<std::optional<Pointers>>("stored_indptr")) {
             const int64_t n_stored = set_lists("stored_indptr", "stored_indices", stored_indptr, stored_indices);

@@ -73,26 +73,24 @@ inline void squared_residuals(const Fit& fit, const Data& data, int64_t start, i
     }
 }
 
-// Draws of a factor: element (draw, i, j) is at draw * strides[0] + i * strides[1] + j * strides[2].
-template <typename T> struct FactorDraws {
-    const T* data;
-    int64_t strides[3];
-};
+// Draws of a factor, of any strides.
+using Draws = Exact<nb::ndarray<nb::ro, nb::ndim<3>, nb::device::cpu>>;
 
 // Bytes of a cache line, and pairs between one whose product is computed and one whose row of W is prefetched.
 constexpr int64_t CACHE_LINE = 64, PAIRS_AHEAD = 8;
 
 // Write Σ w z of n pairs of a row of W (draw, rows, K) and a column of Z (draw, K, columns), draw by draw.
 template <typename T, typename U>
-void paired_products(const FactorDraws<T>& W, const FactorDraws<U>& Z, const int64_t* rows, const int64_t* columns,
-                     int64_t n_draws, int64_t n_components, int64_t n, double* out) {
-    for (int64_t draw = 0; draw < n_draws; ++draw) {
+void paired_products(const Draws& W, const Draws& Z, const int64_t* rows, const int64_t* columns, int64_t n, double* out) {
+    const int64_t n_components = int64_t(Z.shape(1)), step_w = W.stride(2), step_z = Z.stride(1);
+    for (int64_t draw = 0; draw < int64_t(W.shape(0)); ++draw) {
+        const T* of_W = static_cast<const T*>(W.data()) + draw * W.stride(0);
+        const U* of_Z = static_cast<const U*>(Z.data()) + draw * Z.stride(0);
         for (int64_t i = 0; i < n; ++i) {
-            const T *of_draw = W.data + draw * W.strides[0], *w = of_draw + rows[i] * W.strides[1];
-            const T* next = of_draw + rows[std::min(i + PAIRS_AHEAD, n - 1)] * W.strides[1];
-            for (int64_t k = 0; k < n_components; k += CACHE_LINE / sizeof(T)) __builtin_prefetch(next + k * W.strides[2]);
-            const U* z = Z.data + draw * Z.strides[0] + columns[i] * Z.strides[2];
-            out[draw * n + i] = dot(w, z, n_components, W.strides[2], Z.strides[1]);
+            const T* next = of_W + rows[std::min(i + PAIRS_AHEAD, n - 1)] * W.stride(1);
+            for (int64_t k = 0; k < n_components; k += CACHE_LINE / sizeof(T)) __builtin_prefetch(next + k * step_w);
+            const T* w = of_W + rows[i] * W.stride(1);
+            out[draw * n + i] = dot(w, of_Z + columns[i] * Z.stride(2), n_components, step_w, step_z);
         }
     }
 }

@@ -39,44 +39,6 @@ template <typename F, typename... N> NewArray drawn(Pair key, F draw, const N&..
     }, numbers...);
 }
 
-// Draw variances, and return the scale and the strength that their precisions share.
-std::pair<double, double> draw_variances(Numbers errors, Pointers counts, Numbers bounds, double strength, double scale,
-                                         bool has_scale, Numbers strengths, Pair key, Results out) {
-    const int64_t n = int64_t(out.size());
-    const double* const squared = pointer(errors, n, "errors");
-    const int64_t* const n_entries = pointer(counts, n, "counts");
-    require(strengths.size() > 0, "there must be a strength");
-    const Strided bound = one_or_each(bounds, n, "bounds");
-    SharedPrecisions shared{strength, scale};
-    Stream stream = stream_of(key_of(key), 0);
-    nb::gil_scoped_release release;
-    for (int64_t i = 0; i < n; ++i)
-        out.data()[i] = shared.draw_variance(squared[i], double(n_entries[i]), bound[i], stream);
-    if (has_scale) shared.draw_scale(stream);
-    shared.draw_strength(strengths.data(), int64_t(strengths.size()), stream);
-    return {shared.scale, shared.strength};
-}
-
-// Draw a rate that has a prior Gamma(shape, rate): of both factors, or of each of their components.
-void draw_rate(Matrix W, Matrix Z, const PriorArrays& prior_W, const PriorArrays& prior_Z, Range drawn_W, Range drawn_Z,
-               bool by_component, double degree, double shape, double rate, Pair key, Results out) {
-    const int64_t n_components = int64_t(W.shape(1));
-    double* const rates_drawn = pointer(out, by_component ? n_components : 1, "out");
-    std::vector<double> shapes(out.size(), shape), rates(out.size(), rate);
-    const auto add = [&](const Matrix& factor, const PriorArrays& prior, Range drawn) {
-        const int64_t n_rows = int64_t(factor.shape(0)), first = drawn.first, end = drawn.second;
-        require(int64_t(factor.shape(1)) == n_components && 0 <= first && end <= n_components, "there are no such components");
-        const Prior coefficients = prior.of_factor(n_rows, n_components);
-        for (int64_t k = first; k < end; ++k) shapes[by_component ? k : 0] += double(n_rows) / degree;
-        add_penalty(factor.data(), n_rows, n_components, coefficients, first, end, by_component, rates.data());
-    };
-    nb::gil_scoped_release release;
-    add(W, prior_W, drawn_W);
-    add(Z, prior_Z, drawn_Z);
-    Stream stream = stream_of(key_of(key), 0);
-    for (std::size_t i = 0; i < out.size(); ++i) rates_drawn[i] = gamma(shapes[i], stream) / rates[i];
-}
-
 // Call a kernel that writes one number for each listed entry of the rows `start` to `stop`, or one for each row.
 template <auto kernel, bool is_by_entry>
 void with_residuals(Matrix W, Matrix Z, const Rows& rows, int64_t start, int64_t stop, Results out) {
@@ -89,35 +51,19 @@ void with_residuals(Matrix W, Matrix Z, const Rows& rows, int64_t start, int64_t
     kernel(fit, data, start, stop, numbers);
 }
 
-using Draws = Exact<nb::ndarray<nb::ro, nb::ndim<3>, nb::device::cpu>>;
-
-// Call use(draws) with numbers of single or double precision.
-template <typename F> void with_precision(const Draws& draws, F use) {
-    const auto of = [&](auto number) {
-        using T = decltype(number);
-        return FactorDraws<T>{static_cast<const T*>(draws.data()), {draws.stride(0), draws.stride(1), draws.stride(2)}};
-    };
-    if (draws.dtype() == nb::dtype<float>())
-        use(of(float()));
-    else if (draws.dtype() == nb::dtype<double>())
-        use(of(double()));
-    else
-        throw nb::type_error("draws must be floats");
-}
-
 // Write draws (S, n) of w z at paired rows and columns.
 void products_of_pairs(Draws W, Draws Z, Pointers rows, Pointers columns, WritableMatrix out) {
-    const int64_t n_draws = int64_t(W.shape(0)), n_components = int64_t(W.shape(2)), n = int64_t(rows.size());
+    const int64_t n = int64_t(rows.size()), *row = rows.data(), *column = pointer(columns, n, "columns");
     require(W.shape(0) == Z.shape(0) && W.shape(2) == Z.shape(1), "W and Z must have the same draws and components");
-    const int64_t *row = rows.data(), *column = pointer(columns, n, "columns");
-    double* const products = pointer(out, n_draws * n, "out");
+    double* const products = pointer(out, int64_t(W.shape(0)) * n, "out");
     for (int64_t i = 0; i < n; ++i)
         require(0 <= row[i] && row[i] < int64_t(W.shape(1)) && 0 <= column[i] && column[i] < int64_t(Z.shape(2)),
                 "there are no such rows or columns");
+    const auto compute =
+        is_single(W) ? (is_single(Z) ? paired_products<float, float> : paired_products<float, double>)
+                     : (is_single(Z) ? paired_products<double, float> : paired_products<double, double>);
     nb::gil_scoped_release release;
-    with_precision(W, [&](auto of_W) {
-        with_precision(Z, [&](auto of_Z) { paired_products(of_W, of_Z, row, column, n_draws, n_components, n, products); });
-    });
+    compute(W, Z, row, column, n, products);
 }
 
 // Draw both factors, one after the other.
