@@ -278,7 +278,7 @@ MUTATIONS = [Mutation(*row) for row in [
     ("rates of |w| of the first row for all", ROWS, "    copy(prior.absolute, lanes.absolute);\n", "",
      f"{FROM_SCRATCH}[Laplace and normal by entry]"),
     ("|w| left out of the rescaling", MOVES, "prior.absolute.row(row)[k] * std::fabs(at(row, k))",
-     "W.prior.absolute.row(row)[k] * W.at(row, k)", PRIOR_INVARIANT),
+     "prior.absolute.row(row)[k] * at(row, k)", PRIOR_INVARIANT),
     ("a real factor sheared only as far as it stays nonnegative", MOVES, "if (lowest < 0.0) return",
      "if (lowest > 0.0) return", PRIOR_INVARIANT),
     ("what a shear makes negative cut in a real factor", MOVES,

@@ -20,8 +20,11 @@ PRIORS = {
 }
 
 
-def problem(prior, *, has_errors=False, has_weights=False):
-    """Return the same row many times, each with its own stream: kernel, factors and what the density is made of."""
+def problem(prior, *, has_errors=False, has_weights=False, distance=1.0):
+    """Return the same row many times, each with its own stream: kernel, factors and what the density is made of.
+
+    Values are `distance` from their limits on average.
+    """
     rng = np.random.default_rng(5)
     is_real = prior.is_real
     z = rng.normal(size=(COLUMNS, K)) if is_real else rng.exponential(size=(COLUMNS, K))
@@ -30,7 +33,7 @@ def problem(prior, *, has_errors=False, has_weights=False):
     above = np.arange(COLUMNS) < ABOVE
     value = z @ w / unit + rng.normal(size=COLUMNS)
     error = np.where(np.arange(COLUMNS) % 3 == 0, 0.7, 0.0) if has_errors else np.zeros(COLUMNS)
-    limit = value + error + np.where(above, -1.0, 1.0) * rng.exponential(size=COLUMNS)
+    limit = value + error + np.where(above, -1.0, 1.0) * distance * rng.exponential(size=COLUMNS)
     limit[:DATA] = np.nan
     weight = rng.exponential(size=COLUMNS) if has_weights else np.ones(COLUMNS)
     values = np.tile(value, N)
@@ -85,7 +88,7 @@ def test_one_component_against_the_joint_density(name, options):
 
 def test_components_are_drawn_one_after_the_other():
     """Given those before it, a component follows a normal that is cut at zero and where a value reaches its limit."""
-    draw, W, values, (w, z, unit, value, limit, above, _) = problem(PRIORS["L1"])
+    draw, W, values, (w, z, unit, value, limit, above, _) = problem(PRIORS["L1"], distance=10.0)
     draw((0, 2))
     assert (W[:, :2] != w[:2]).all()
     residual = values * unit - W @ z.T

@@ -115,7 +115,8 @@ inline const Ziggurat NORMAL(
 inline const Ziggurat EXPONENTIAL(
     [](double x) { return std::exp(-x); }, [](double y) { return -std::log(y); }, [](double x) { return std::exp(-x); });
 
-template <const Ziggurat& TABLE> constexpr bool is_normal = &TABLE == &NORMAL;
+template <const Ziggurat&> constexpr bool is_normal = false;
+template <> inline constexpr bool is_normal<NORMAL> = true;
 
 template <const Ziggurat& TABLE> double edge(uint64_t word, Stream& stream);
 
