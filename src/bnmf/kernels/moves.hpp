@@ -304,7 +304,7 @@ inline void shear_pair(int64_t j, int64_t k, const Sheared& W, const Sheared& Z,
 
 // Shear the columns of W and Z in place. Each component j is sheared with j + d for some distances d, counted around the
 // components: from `first` to `end` - 1, in a count that goes around the distances again and again.
-inline void shear(Sheared W, Sheared Z, Key key, int64_t first, int64_t end) {
+inline void shear(const Sheared& W, const Sheared& Z, Key key, int64_t first, int64_t end) {
     const int64_t n_components = W.n_components;
     require(n_components > 1 && 0 <= first, "a shear needs two components and a distance");
     for (int64_t count = first; count < end; ++count) {
