@@ -13,7 +13,6 @@ from bnmf.data import ObservedMatrix, observed
 from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import split_rows
 from bnmf.data.views import listed_views
-from bnmf.kernels.compiled import Data, Rows
 
 NAN = np.nan
 STORAGES = storages()
@@ -168,45 +167,6 @@ def test_numbers_beyond_32_bits():
     assert pointers(np.array([2**30] * 4, np.int32))[-1] == 2**32
 
 
-# --- what the kernels refuse
-
-
-def arrays(**changed):
-    """Return the arguments of `Data` for three rows of four columns, two of which list their missing positions."""
-    given = {
-        "indptr": np.array([0, 1, 3, 4]), "indices": np.array([0, 1, 3, 2], np.uint32), "values": np.zeros(4),
-        "lists_missing": np.array([1, 0, 1], np.uint8), "dense": np.ones((3, 4)), "stored_indptr": None,
-        "stored_indices": None, "stored_values": None, "n_columns": 4,
-    }  # fmt: skip
-    return given | changed
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"indptr": np.array([0, 1, 3, 5])}, "indptr must ascend"),
-        ({"indptr": np.array([0, 3, 1, 4])}, "indptr must ascend"),
-        ({"indptr": np.array([-1, 1, 3, 4])}, "indptr must ascend"),
-        ({"indptr": np.array([0, 1, 4])}, "indptr must have 4 elements, got 3"),
-        ({"indices": np.array([0, 1, 4, 2], np.uint32)}, "positions must be less than n_columns"),
-        ({"values": np.zeros(3)}, "values must have 4 elements, got 3"),
-        ({"dense": np.ones((3, 3))}, "dense must have 12 elements, got 9"),
-        ({"dense": None}, "rows that list missing positions need a matrix"),
-        ({"dense": None, "stored_indptr": np.array([0, 0, 0, 1])}, "a sparse matrix needs"),
-    ],
-)
-def test_data_outside_of_their_arrays_are_refused(changed, message):
-    Data(**arrays())
-    with pytest.raises(ValueError, match=message):
-        Data(**arrays(**changed))
-
-
-def test_data_of_other_types_are_refused():
-    for changed in ({"values": np.zeros(4, np.int32)}, {"dense": np.ones((4, 3)).T}):
-        with pytest.raises(TypeError, match=r"incompatible function arguments|values must be floats"):
-            Data(**arrays(**changed))
-
-
 def test_values_are_copied_in_single_precision_where_that_is_exact():
     rng = np.random.default_rng(0)
     ratings = sp.csr_array(np.where(rng.uniform(size=(30, 20)) < 0.3, rng.integers(1, 11, size=(30, 20)) / 2, 0.0))
@@ -224,28 +184,3 @@ def test_values_are_copied_in_single_precision_where_that_is_exact():
     assert listed_views(ratings)[1].values.dtype == np.float64
     ratings.data[7] = 1e40
     assert listed_views(ratings)[1].values.dtype == np.float64
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"rows": np.array([0, 300, 1])}, "rows must be those of their tiles"),
-        ({"rows": np.array([0, -1, 1])}, "rows must be those of their tiles"),
-        ({"rows": np.array([0, 1, 2])}, "rows that share must list their missing positions"),
-        ({"repeats": np.zeros(2, np.uint8)}, "repeats must have 3 elements, got 2"),
-        ({"indptr": np.array([0, 4])}, "indptr must end with the number of rows"),
-        ({"indptr": np.array([0, 1, 3])}, "indptr must have 2 elements, got 3"),
-        ({"n_sharing": np.array([4])}, "n_sharing must be a number of rows of a tile"),
-        ({"n_sharing": np.array([-1])}, "n_sharing must be a number of rows of a tile"),
-    ],
-)
-def test_rows_outside_of_their_tiles_are_refused(changed, message):
-    given = {
-        "indptr": np.array([0, 3]), "rows": np.array([0, 2, 1]), "n_sharing": np.array([2]),
-        "repeats": np.zeros(3, np.uint8), "entry_scale": None, "row_scale": np.ones(1), "squares": np.ones(3),
-        "ids": np.arange(3, dtype=np.uint64),
-    }  # fmt: skip
-    data = Data(**arrays())
-    Rows(data=data, **given)
-    with pytest.raises(ValueError, match=message):
-        Rows(data=data, **given | changed)

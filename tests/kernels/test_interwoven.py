@@ -20,8 +20,11 @@ PRIORS = {
 }
 
 
-def problem(prior, *, has_errors=False, has_weights=False):
-    """Return the same row many times, each with its own stream: kernel, factors and what the density is made of."""
+def problem(prior, *, has_errors=False, has_weights=False, distance=1.0):
+    """Return the same row many times, each with its own stream: kernel, factors and what the density is made of.
+
+    Values are `distance` from their limits on average.
+    """
     rng = np.random.default_rng(5)
     is_real = prior.is_real
     z = rng.normal(size=(COLUMNS, K)) if is_real else rng.exponential(size=(COLUMNS, K))
@@ -30,11 +33,12 @@ def problem(prior, *, has_errors=False, has_weights=False):
     above = np.arange(COLUMNS) < ABOVE
     value = z @ w / unit + rng.normal(size=COLUMNS)
     error = np.where(np.arange(COLUMNS) % 3 == 0, 0.7, 0.0) if has_errors else np.zeros(COLUMNS)
-    limit = value + error + np.where(above, -1.0, 1.0) * rng.exponential(size=COLUMNS)
+    limit = value + error + np.where(above, -1.0, 1.0) * distance * rng.exponential(size=COLUMNS)
     limit[:DATA] = np.nan
     weight = rng.exponential(size=COLUMNS) if has_weights else np.ones(COLUMNS)
     values = np.tile(value, N)
     kernel = Interwoven(
+        n_columns=COLUMNS,
         indptr=np.arange(N + 1) * COLUMNS,
         columns=np.tile(np.arange(COLUMNS, dtype=np.uint32), N),
         limit=np.tile(limit, N),
@@ -44,15 +48,14 @@ def problem(prior, *, has_errors=False, has_weights=False):
         targets=[(values, np.arange(N * COLUMNS))],
     )
     W = np.tile(w, (N, 1))
-    given = Given(
-        W, z, unit / SCALE, np.array([SCALE]), np.array([ROW_VARIANCE]), np.full(COLUMNS, VARIANCE),
-        np.arange(N, dtype=np.uint64), 3, 4,
-    )  # fmt: skip
-    coefficients = prior.coefficients((N, K))
 
     def draw(drawn, start=0, stop=N):
-        weights = np.tile(weight, N) if has_weights else None
-        kernel.draw(given, W, coefficients.kernel_prior, drawn, weights, start=start, stop=stop)
+        given = Given(
+            W=W, Z=z, entry_scale=unit / SCALE, row_scale=np.array([SCALE]), row_variance=np.array([ROW_VARIANCE]),
+            column_variance=np.full(COLUMNS, VARIANCE), ids=np.arange(N, dtype=np.uint64), key=(3, 4), drawn=drawn,
+            prior=prior.coefficients((N, K)).kernel_prior, weight=np.tile(weight, N) if has_weights else None,
+        )  # fmt: skip
+        kernel.draw(given, start, stop)
 
     return draw, W, values.reshape(N, COLUMNS), (w, z, unit, value, limit - error, above, weight)
 
@@ -85,7 +88,7 @@ def test_one_component_against_the_joint_density(name, options):
 
 def test_components_are_drawn_one_after_the_other():
     """Given those before it, a component follows a normal that is cut at zero and where a value reaches its limit."""
-    draw, W, values, (w, z, unit, value, limit, above, _) = problem(PRIORS["L1"])
+    draw, W, values, (w, z, unit, value, limit, above, _) = problem(PRIORS["L1"], distance=10.0)
     draw((0, 2))
     assert (W[:, :2] != w[:2]).all()
     residual = values * unit - W @ z.T
@@ -114,21 +117,3 @@ def test_draws_do_not_depend_on_how_rows_are_divided():
         again((0, K), start, stop)
     np.testing.assert_array_equal(W, other_W)
     np.testing.assert_array_equal(values, other_values)
-
-
-def test_arguments_are_checked():
-    good = {
-        "indptr": np.array([0, 2]), "columns": np.arange(2, dtype=np.uint32), "limit": np.array([np.nan, 1.0]),
-        "above": np.ones(2, np.uint8), "errors": None, "places": None, "targets": [(np.ones(2), np.arange(2))],
-    }  # fmt: skip
-    Interwoven(**good)
-    for wrong, match in (
-        ({"limit": np.array([1.0, np.nan])}, "come first"),
-        ({"limit": np.ones(1)}, "limit"),
-        ({"above": np.ones(3, np.uint8)}, "above"),
-        ({"errors": np.zeros(1)}, "places"),
-        ({"errors": np.zeros(1), "places": np.array([-1, 1])}, "inside"),
-        ({"targets": [(np.ones(2), np.array([0, -1]))]}, "every entry"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            Interwoven(**(good | wrong))

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from bnmf.data import ObservedMatrix
 from bnmf.data.latent import Filled
-from bnmf.kernels.compiled import Given, Latent
+from bnmf.kernels.compiled import Given
 from bnmf.model import Model
 from bnmf.model.noise import NoiseState
 from bnmf.model.units import Units
@@ -149,37 +149,13 @@ def test_draws_do_not_depend_on_how_rows_are_divided(kind):
     model, W, Zt, noise = model_of(kind)
     filled = [Filled(model.data.limits, model.data.rows, model.data.columns) for _ in range(2)]
     scaled, ids = model.rows, model.data.rows.ids
-    given = Given(W, Zt, scaled.entry_scale, scaled.row_scale, noise.row, noise.column, ids, 3, 4)
-    filled[0]._kernels[0].draw(given, start=0, stop=9)
+    given = Given(
+        W=W, Z=Zt, entry_scale=scaled.entry_scale, row_scale=scaled.row_scale, row_variance=noise.row,
+        column_variance=noise.column, ids=ids, key=(3, 4),
+    )  # fmt: skip
+    filled[0]._kernels[0].draw(given, 0, 9)
     for start, stop in ((5, 9), (0, 2), (2, 5)):
-        filled[1]._kernels[0].draw(given, start=start, stop=stop)
+        filled[1]._kernels[0].draw(given, start, stop)
     first, second = (x.rows for x in filled)
     np.testing.assert_array_equal(first.values, second.values)
     np.testing.assert_array_equal(first.sums_of_squares(), second.sums_of_squares())
-
-
-def test_arguments_are_checked():
-    good = {
-        "indptr": np.array([0, 1]), "columns": np.zeros(1, np.uint32), "lower": np.zeros(1), "upper": np.ones(1),
-        "targets": [(np.zeros(3), np.array([2]))],
-    }  # fmt: skip
-    Latent(**good)
-    for wrong, match in (
-        ({"indptr": np.array([0, 2])}, "indptr"),
-        ({"upper": np.zeros(1)}, "apart"),
-        ({"lower": np.full(1, -INF), "upper": np.full(1, INF)}, "finite"),
-        ({"targets": [(np.zeros(2), np.array([2]))]}, "inside"),
-        ({"targets": [(np.zeros(2), np.array([1, 1]))]}, "places"),
-        ({"sums": np.zeros(3), "errors": np.zeros(1)}, "sums"),
-        ({"sums": np.zeros(2)}, "errors"),
-        ({"sums": np.zeros(2), "errors": np.zeros(2)}, "errors"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            Latent(**(good | wrong))
-    one = np.ones(1)
-    given = Given(np.ones((1, 2)), np.ones((1, 2)), None, one, one, one, np.zeros(1, np.uint64), 3, 4)
-    for more, options in (({}, {"factor": 2.0}), ({"sums": np.zeros(2), "errors": np.zeros(1)}, {"factor": 1.0})):
-        with pytest.raises(ValueError, match="gross errors need"):
-            Latent(**good, **more).draw(given, log_odds=np.zeros(1), **options, start=0, stop=1)
-    with pytest.raises(TypeError):  # a copy would be written to
-        Latent(**(good | {"targets": [(np.zeros(3, np.float32), np.array([2]))]}))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import interpolate, stats
 
-from bnmf.kernels.compiled import Memory, rescale, shear, testing
+from bnmf.kernels.compiled import rescale, shear
 from bnmf.priors import L1, L1Squared, L2Squared, LInf, TruncatedNormal
 from bnmf.sampler.moves import can_shear
 from tests.kernels.draws import used_memory
@@ -24,13 +24,13 @@ def kernel_priors(prior_W, prior_Z, M, N, K):
 
 def rescaled(W, Zt, priors, key):
     W, Zt = W.copy(), Zt.copy()
-    rescale(W, Zt, *priors, 9, key, MEMORY)
+    rescale(W, Zt, *priors, (9, key), MEMORY)
     return W, Zt
 
 
 def sheared(W, Zt, priors, key, partners=(0, 4)):
     W, Zt = W.copy(), Zt.copy()
-    shear(W, Zt, *priors, 9, key, *partners, MEMORY)
+    shear(W, Zt, *priors, (9, key), MEMORY, *partners)
     return W, Zt
 
 
@@ -74,7 +74,7 @@ def test_prior_is_invariant(move, name):
                 W[i], Zt[i] = sheared(W[i], Zt[i], priors, i, partners=(0, 6))
             else:
                 for again in range(3):
-                    rescale(W[i], Zt[i], *priors, again, i, MEMORY)
+                    rescale(W[i], Zt[i], *priors, (again, i), MEMORY)
         fresh_W, fresh_Zt, _ = problem.factors(2 * n, rng)
         for after, from_prior in zip(of_factors(W, Zt).T, of_factors(fresh_W, fresh_Zt).T, strict=True):
             assert_same(after, from_prior)
@@ -122,12 +122,12 @@ def test_a_density_beyond_the_range_of_floating_point_gives_no_numbers(move, pri
 )
 def test_scales_are_drawn_given_the_new_scales_of_other_components(prior, statistic, distribution):
     problem = Problem(prior, shape=(1, 1))
-    priors, memory = kernel_priors(prior, prior, 1, 1, 3), Memory()
+    priors = kernel_priors(prior, prior, 1, 1, 3)
     rng = np.random.default_rng(8)
     W, Zt, _ = problem.factors(20_000, rng)
     for i in range(len(W)):
         for again in range(5):
-            rescale(W[i], Zt[i], *priors, again, i, memory)
+            rescale(W[i], Zt[i], *priors, (again, i), MEMORY)
     for factor in (W, Zt):
         assert_follows(statistic(factor), distribution.cdf)
 
@@ -208,7 +208,7 @@ def test_shear_follows_its_conditional(prior_W, prior_Z):
     drawn = np.empty(len(starts))
     for key, start in enumerate(starts):
         new_W, new_Z = moved(start)
-        testing.shear_first_pair(new_W, new_Z, *priors, 9, key)
+        new_W, new_Z = sheared(new_W, new_Z, priors, key, partners=(0, 1))  # k = 0 and j = 1 are sheared next
         drawn[key] = (new_W[0, 0] - W[0, 0]) / W[0, 1]
         assert abs(new_Z[:, 1] - moved(drawn[key])[1][:, 1]).max() < 1e-12
     assert_follows(drawn, cdf)

@@ -30,10 +30,8 @@ def drawn(name, key, rows, draws):
 
 
 def test_next_word_is_xoshiro256_plus_plus():
-    stream, words = (1, 2, 3, 4), []
-    for _ in range(5):
-        word, stream = testing.next_word(stream)
-        words.append(word)
+    stream = np.array([[1, 2, 3, 4]], np.uint64)
+    words = [testing.next_word(stream) for _ in range(5)]
     assert words == [41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205]
 
 

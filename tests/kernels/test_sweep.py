@@ -9,7 +9,7 @@ from scipy import stats
 
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.observed import ObservedMatrix
-from bnmf.kernels.compiled import ROWS_PER_TILE, HalfSweep, Memory, Rows
+from bnmf.kernels.compiled import ROWS_PER_TILE
 from bnmf.model.model import Model
 from bnmf.model.noise import NoiseState, common
 from bnmf.model.units import Units
@@ -119,59 +119,6 @@ def test_reference_agrees(model, form):
     for k in range(W.shape[1]):
         draw_component(A, mask, expected, Z.T, SIGMA2, model, 0.3, k, draw)
     np.testing.assert_allclose(got, expected, rtol=1e-8)
-
-
-def half_sweep_of(view, W, Z, memory, /, **changed):
-    """Return a half-sweep that is ready to draw."""
-    of_rows = {
-        "data": view.kernel_data, **view.split(3)._asdict(), "entry_scale": None, "row_scale": np.ones(1),
-        "squares": view.scaled().squares, "ids": view.ids,
-    }  # fmt: skip
-    given = {
-        "rows": Rows(**of_rows | {name: value for name, value in changed.items() if name in of_rows}),
-        "W": W, "Z": Z, "prior": L1(1.0).coefficients(W.shape).kernel_prior, "memory": memory,
-        "row_variance": np.ones(1), "entry_variance": np.ones(1), "key": (1, 2), "n_passes": 1,
-        "drawn": (0, W.shape[1]), "squared_error": np.empty(len(W)),
-    }  # fmt: skip
-    return HalfSweep(**given | {name: value for name, value in changed.items() if name not in of_rows})
-
-
-def test_a_factor_that_is_gone_is_noticed():
-    A, mask, W, Z = problem()
-    view, memory = view_of(A, mask, "default"), Memory()
-    half = half_sweep_of(view, W, Z, memory)
-    half.draw(0, 1, Memory())
-    half_sweep_of(view, W, Z, memory)
-    with pytest.raises(ValueError, match="the memory of the other factor has been used for something else"):
-        half.draw(0, 1, Memory())
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"W": np.ones((3, 4))}, "W must have as many rows as the data"),
-        ({"Z": np.ones((17, 3))}, "W and Z must have the same components"),
-        ({"Z": np.ones((16, 4))}, "Z must have as many rows as the data have columns"),
-        ({"row_variance": np.ones(2)}, "row_variance must have 40 elements, got 2"),
-        ({"entry_variance": np.ones(3)}, "entry_variance must have 17 elements, got 3"),
-        ({"entry_scale": np.ones(3)}, "entry_scale must have 17 elements, got 3"),
-        ({"row_scale": np.ones(3)}, "row_scale must have 40 elements, got 3"),
-        ({"squares": np.ones(3)}, "squares must have 40 elements, got 3"),
-        ({"ids": np.ones(3, np.uint64)}, "ids must have 40 elements, got 3"),
-        ({"squared_error": np.ones(3)}, "squared_error must have 40 elements, got 3"),
-        ({"n_passes": 0}, "n_passes must be at least 1"),
-        ({"roots": np.ones(3)}, "entries with weights must be listed"),
-        ({"prior": L1(1.0).coefficients((40, 3)).kernel_prior}, "linear must have the shape"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_arrays_of_other_shapes_are_refused(changed, message):
-    A, mask, W, Z = problem()
-    with pytest.raises(ValueError, match=message):
-        half_sweep_of(view_of(A, mask, "default"), W, Z, Memory(), **changed)
-    half = half_sweep_of(view_of(A, mask, "default"), W, Z, Memory())
-    with pytest.raises(ValueError, match="there are no such tiles"):
-        half.draw(0, 2, Memory())
 
 
 def test_rows_without_data_are_drawn_from_the_prior():

@@ -33,14 +33,6 @@ def n_shared(view, n_components):
     return view.split(min_sharing(n_components)).n_sharing.sum()
 
 
-@pytest.mark.parametrize("name", ["gee", "gl12", "gl22inf"])
-def test_rows_that_share_their_missing_entries(name):
-    A, mask, W, Z = problem_with_patterns()
-    view = view_of(A, mask, "missing listed")
-    assert len(A) // 2 < n_shared(view, W.shape[1]) < len(A)
-    assert_from_scratch(view, A, mask, W, Z, MODELS[name](1.0).coefficients(W.shape))
-
-
 def rows_with_patterns(sizes, columns=30, K=9):
     """Return a problem with as many rows of each pattern as given, shuffled; patterns have 0, 1, 2, ... missing."""
     A, _, W, Z = problem(sum(sizes), columns, K)

@@ -7,7 +7,6 @@ from tests.statistical.checks import Contaminated, assert_follows, assert_same, 
 
 from bnmf import BayesianNMF, Posterior
 from bnmf.data import ObservedMatrix
-from bnmf.kernels.compiled import Outliers
 from bnmf.model import Model
 from bnmf.model.contaminated import ERROR_VARIANCE, FACTOR, SHARE_PRIOR, ContaminatedLaw
 from bnmf.model.units import Units
@@ -277,27 +276,3 @@ def test_where_it_cannot_be():
         assert (posterior.outlier_share is not None) == has_share
     with pytest.raises(ValueError, match="strength of ContaminatedNoise must be"):
         ContaminatedNoise(strength=-1.0)
-
-
-def test_arguments_of_the_kernel_are_checked():
-    good = {
-        "indptr": np.array([0, 1]), "columns": np.zeros(1, np.uint32), "values": np.zeros(1), "sums": np.zeros(4),
-        "targets": [(np.zeros(3), np.array([2]))], "matrix": None, "transposed": None,
-    }  # fmt: skip
-    Outliers(**good)
-    for wrong, match in (
-        ({"indptr": np.array([0, 2])}, "indptr"),
-        ({"columns": np.array([2], np.uint32)}, "column"),
-        ({"values": np.zeros(2)}, "values"),
-        ({"sums": np.zeros(3)}, "sums"),
-        ({"transposed": np.zeros((2, 1))}, "transposed"),
-        (
-            {"indptr": np.array([0, 3]), "columns": np.zeros(3, np.uint32), "values": np.zeros(3), "targets": []},
-            "at most",
-        ),
-        ({"matrix": np.zeros((1, 2)), "transposed": np.zeros((2, 1))}, "all columns"),
-        ({"matrix": np.zeros((1, 1)), "transposed": np.zeros((2, 1))}, "matrix"),
-        ({"targets": [(np.zeros(2), np.array([2]))]}, "inside"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            Outliers(**(good | wrong))

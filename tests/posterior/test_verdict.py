@@ -65,7 +65,7 @@ def test_predictions(error, level, words, advice):
     [
         ([[1, 1, 1], [1, 0, 1]], (1, 1, 1), "usable", "both chains find 2 of 3 components"),
         ([[1, 1], [1, 1], [1, 1]], (1, 1), "good", "all 3 chains find 2 components"),
-        ([[1, 1, 1], [1, 1, 0]], (1, 1, 0), "good", "2 of 3 components stand out from the noise; both chains find them"),
+        ([[1, 1, 1], [1, 1, 0]], (1, 1, 0), "good", "2 of 3 components stand out from the noise; both chains find"),
         ([[1, 1, 1], [1, 0, 0]], (1, 1, 0), "usable", "2 of 3 components stand out from the noise; both chains find 1"),
         ([[1, 1], [0, 0]], (1, 1), "poor", "both chains find 0 of 2 components"),
         ([[1, 1], [1, 1]], (0, 0), "poor", "no component stands out from the noise"),

@@ -148,7 +148,7 @@ class ScaledView:
         return out
 
     def _over(self, kernel: Callable[..., None], W: Floats, Z: Floats, start: int, stop: int, out: Floats) -> None:
-        kernel(W, Z, self.view.kernel_data, self.entry_scale, self.row_scale, start, stop, out)
+        kernel(W, Z, self.kernel_rows(W.shape[1]), start, stop, out)
 
 
 # --- rows that are drawn together

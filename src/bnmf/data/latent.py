@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from bnmf.data.containers import pointers
 from bnmf.data.half_sweeps import ScaledView
 from bnmf.data.limits import Limits
 from bnmf.data.views import Stored, flat, places_in
-from bnmf.kernels.compiled import ROWS_PER_TILE, Given, Interwoven, Latent, Outliers
+from bnmf.kernels.compiled import ROWS_PER_TILE, EntryList, Given, Interwoven, Latent, Outliers
 from bnmf.priors.base import Coefficients
 from bnmf.utils.typing import Floats, Indices, Key, Words
 
@@ -40,7 +39,7 @@ class Filled:
             self.columns = columns.own()
         self.listed = np.empty(0, np.intp)
         """Where rows list the entries with limits, if they list all that was observed."""
-        self._kernels: list[Latent | Outliers] = []
+        self._kernels: list[EntryList] = []
         self._interwoven: list[tuple[Interwoven, Indices]] = []
         shared: dict[str, Any] = {}
         if has_outliers:
@@ -56,7 +55,7 @@ class Filled:
         self.listed = targets[0][1]
         if columns is not None:
             targets += self.columns.targets(to, at)
-        lists, lower, upper = _lists(at, to, rows.n_rows), limits.lower[order], limits.upper[order]
+        lists, lower, upper = _lists(at, to, rows), limits.lower[order], limits.upper[order]
         # After the others, which start new sums.
         self._kernels.append(Latent(lower=lower, upper=upper, targets=targets, **lists, **shared))
         if columns is not None and rows.form != "sparse":
@@ -70,7 +69,7 @@ class Filled:
             targets += self.columns.targets(to, at)[is_dense:]
         matrix = self.rows.matrix if is_dense else None
         transposed = self.columns.matrix if is_dense and has_columns else None
-        lists, sums = _lists(at, to, self.rows.n_rows), self.sums.reshape(-1)
+        lists, sums = _lists(at, to, self.rows), self.sums.reshape(-1)
         return Outliers(values=values, sums=sums, targets=targets, matrix=matrix, transposed=transposed, **lists)
 
     def _with_followers(self, limits: Limits, order: Indices, errors: Floats | None) -> list[Any]:
@@ -91,7 +90,7 @@ class Filled:
             chosen = chosen[np.lexsort((follows[chosen], own[chosen]))]
             targets = self.rows.targets(at[chosen], to[chosen]) + self.columns.targets(to[chosen], at[chosen])
             kernel = Interwoven(
-                **_lists(own[chosen], other[chosen], view.n_rows),
+                **_lists(own[chosen], other[chosen], view),
                 targets=targets,
                 **{"errors": errors, "places": None} | {name: array[chosen] for name, array in entries.items()},
             )
@@ -102,11 +101,13 @@ class Filled:
         self, scaled: ScaledView, key: Key, workers: Any, ids: Words | None = None, *, W: Floats, Z: Floats,
         row_variance: Floats, column_variance: Floats, **options: Any,
     ) -> None:  # fmt: skip
-        """Draw the latent values of all rows, with the scales of other views; see `Latent.draw`, `Outliers.draw`."""
+        """Draw the latent values of all rows, with the scales of other views; see `Given`."""
         ids, n_rows = self.rows.ids if ids is None else ids, self.rows.n_rows
-        given = Given(W, Z, scaled.entry_scale, scaled.row_scale, row_variance, column_variance, ids, *key)
-
-        _over_rows([partial(kernel.draw, given, **options) for kernel in self._kernels], n_rows, workers)
+        given = Given(
+            W=W, Z=Z, entry_scale=scaled.entry_scale, row_scale=scaled.row_scale, row_variance=row_variance,
+            column_variance=column_variance, ids=ids, key=key, **options,
+        )  # fmt: skip
+        _over_rows(self._kernels, given, n_rows, workers)
 
     def draw_with_factors(
         self,
@@ -124,10 +125,12 @@ class Filled:
             prior, view, W = priors[side], (self.rows, self.columns)[side], factors[side]
             if not len(listed) or prior.max_rate or (prior.absolute is not None and prior.absolute.any()):
                 continue  # the density along such a draw has kinks
-            scales = scaled[side].entry_scale, scaled[side].row_scale
-            given = Given(W, factors[1 - side], *scales, variances[side], variances[1 - side], view.ids, *keys[side])
-            options = W, prior.kernel_prior, drawn[side], None if weight is None else weight[listed]
-            _over_rows([partial(kernel.draw, given, *options)], view.n_rows, workers)
+            given = Given(
+                W=W, Z=factors[1 - side], entry_scale=scaled[side].entry_scale, row_scale=scaled[side].row_scale,
+                row_variance=variances[side], column_variance=variances[1 - side], ids=view.ids, key=keys[side],
+                weight=None if weight is None else weight[listed], prior=prior.kernel_prior, drawn=drawn[side],
+            )  # fmt: skip
+            _over_rows([kernel], given, view.n_rows, workers)
 
     def gross(self) -> Floats:
         """Return the number of gross errors in each column, and their sum of squares in units of the model."""
@@ -141,17 +144,18 @@ class Filled:
         return of_rows, of_columns
 
 
-def _lists(at: Indices, to: Indices, n_rows: int) -> dict[str, Any]:
+def _lists(at: Indices, to: Indices, view: Stored) -> dict[str, Any]:
     """Return entries as the kernels list them, given their rows, which ascend, and their columns."""
-    return {"indptr": pointers(np.bincount(at, minlength=n_rows)), "columns": to.astype(np.uint32)}
+    indptr = pointers(np.bincount(at, minlength=view.n_rows))
+    return {"n_columns": view.n_columns, "indptr": indptr, "columns": to.astype(np.uint32)}
 
 
-def _over_rows(draws: list[Callable[..., None]], n_rows: int, workers: Any) -> None:
-    """Call functions one after the other for the rows of each tile, from `start` to `stop`."""
+def _over_rows(kernels: Sequence[EntryList], given: Given, n_rows: int, workers: Any) -> None:
+    """Draw the entries of several kernels, one after the other in each tile of rows."""
 
     def work(first: int, last: int) -> None:
-        for draw in draws:
-            draw(start=first * ROWS_PER_TILE, stop=min(last * ROWS_PER_TILE, n_rows))
+        for kernel in kernels:
+            kernel.draw(given, first * ROWS_PER_TILE, min(last * ROWS_PER_TILE, n_rows))
 
     workers.over_tiles(work, n_rows)
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from bnmf.data.containers import as_csr, as_floats
 from bnmf.data.views import flat, flat_of, places_in, within_ranges
-from bnmf.kernels.compiled import fill_log_mass
+from bnmf.kernels.compiled import log_mass
 from bnmf.utils.arguments import is_pandas, numbers
 from bnmf.utils.typing import Array, Bools, Floats, Indices, Ints, Shape
 
@@ -137,9 +137,8 @@ def log_normal_mass(low: Floats, high: Floats) -> Floats:
     swapped = low + high > 0.0  # the tail that is not far out keeps its digits
     low, high = np.where(swapped, -high, low), np.where(swapped, -low, high)
     start, width = np.ascontiguousarray(high).ravel(), np.ascontiguousarray(high - low).ravel()
-    out = np.empty(high.size)
-    fill_log_mass(start, np.ones(high.size), width, out)
-    return (out - 0.5 * (start**2 + np.log(2.0 * np.pi))).reshape(high.shape)
+    mass = log_mass(start, np.ones(high.size), width)
+    return (mass - 0.5 * (start**2 + np.log(2.0 * np.pi))).reshape(high.shape)
 
 
 # --- what a user gives

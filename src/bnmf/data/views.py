@@ -152,11 +152,10 @@ class Stored:
 
     def kernel_arrays(self) -> dict[str, Any]:
         """Return the arguments of `Data`."""
-        lists = {"indptr": self.indptr, "indices": self.indices, "values": self.values}
-        arrays = {**lists, "lists_missing": self.lists_missing.view(np.uint8), "n_columns": self.n_columns}
-        arrays |= dict.fromkeys(("dense", "stored_indptr", "stored_indices", "stored_values"))
+        lists = {"indptr": self.indptr, "indices": self.indices, "values": self.values, "n_columns": self.n_columns}
+        arrays = {**lists, "lists_missing": self.lists_missing.view(np.uint8)}
         if self.form == "listed":
-            return arrays | {"n_columns": 0}
+            return arrays
         if self.form == "dense":
             return arrays | {"dense": self.matrix}
         stored = {"stored_indices": unsigned(self.matrix.indices), "stored_values": self.matrix.data}

@@ -1,6 +1,6 @@
 from typing import Any, SupportsIndex
 
-from bnmf.utils.typing import Array, Floats, Ints, Positions, Words
+from bnmf.utils.typing import Array, Floats, Ints, Key, Positions, Words
 
 LEVEL: str
 LEVELS: tuple[str, ...]
@@ -11,35 +11,21 @@ testing: Any
 """Parts of the kernels, for the tests."""
 
 class Data:
-    """Rows of the data: see `View`, whose fields these are. Everything is checked here, once."""
+    """Rows of the data: see `Stored`, whose fields these are. Everything is checked here, once."""
 
     def __init__(
-        self,
-        *,
-        indptr: Ints,
-        indices: Positions,
-        values: Floats,
-        lists_missing: Array,
-        dense: Floats | None,
-        stored_indptr: Ints | None,
-        stored_indices: Positions | None,
-        stored_values: Floats | None,
-        n_columns: int,
-    ) -> None: ...
+        self, *, indptr: Ints, indices: Positions, values: Floats, lists_missing: Array, n_columns: int,
+        dense: Floats | None = None, stored_indptr: Ints | None = None, stored_indices: Positions | None = None,
+        stored_values: Floats | None = None,
+    ) -> None: ...  # fmt: skip
 
 class Prior:
     """Coefficients of a prior: see `Coefficients`, whose fields these are."""
 
     def __init__(
-        self,
-        *,
-        linear: Floats,
-        quadratic: Floats,
-        pairwise: float,
-        absolute: Floats | None,
-        max_rate: float,
-        paper_rule: bool,
-    ) -> None: ...
+        self, linear: Floats, quadratic: Floats, pairwise: float, max_rate: float, paper_rule: bool,
+        absolute: Floats | None, /,
+    ) -> None: ...  # fmt: skip
 
 class Memory:
     """Memory of one thread, which grows on demand."""
@@ -52,18 +38,9 @@ class Rows:
     """
 
     def __init__(
-        self,
-        *,
-        data: Data,
-        indptr: Ints,
-        rows: Ints,
-        n_sharing: Ints,
-        repeats: Array,
-        entry_scale: Floats | None,
-        row_scale: Floats,
-        squares: Floats,
-        ids: Words,
-    ) -> None: ...
+        self, *, data: Data, indptr: Ints, rows: Ints, n_sharing: Ints, repeats: Array, entry_scale: Floats | None,
+        row_scale: Floats, squares: Floats, ids: Words,
+    ) -> None: ...  # fmt: skip
 
 class HalfSweep:
     """A half-sweep that is ready to draw W (rows, K) given Z (columns, K).
@@ -73,214 +50,95 @@ class HalfSweep:
     """
 
     def __init__(
-        self,
-        rows: Rows,
-        W: Floats,
-        Z: Floats,
-        prior: Prior,
-        memory: Memory,
-        row_variance: Floats,
-        entry_variance: Floats,
-        key: tuple[int, int],
-        n_passes: int,
-        drawn: tuple[int, int],
-        squared_error: Floats,
-        squares: Floats | None = None,
-        roots: Floats | None = None,
-        ids: Words | None = None,
-    ) -> None: ...
+        self, rows: Rows, W: Floats, Z: Floats, prior: Prior, memory: Memory, row_variance: Floats,
+        entry_variance: Floats, key: Key, n_passes: int, drawn: tuple[int, int], squared_error: Floats,
+        squares: Floats | None = None, roots: Floats | None = None, ids: Words | None = None,
+    ) -> None: ...  # fmt: skip
     def draw(self, first: int, end: int, memory: Memory, /) -> None:
         """Draw the rows of tiles `first` to `end` - 1 in place, and write the squared error of each row."""
 
 def draw_both(
-    rows: Rows,
-    columns: Rows,
-    W: Floats,
-    Z: Floats,
-    prior_W: Prior,
-    prior_Z: Prior,
-    memory: Memory,
-    row_variance: Floats,
-    column_variance: Floats,
-    key_W: tuple[int, int],
-    key_Z: tuple[int, int],
-    n_passes: int,
-    drawn_W: tuple[int, int],
-    drawn_Z: tuple[int, int],
-    columns_first: bool,
-    errors_of_rows: Floats,
-    errors_of_columns: Floats,
-    /,
-) -> None:
+    rows: Rows, columns: Rows, W: Floats, Z: Floats, prior_W: Prior, prior_Z: Prior, memory: Memory,
+    row_variance: Floats, column_variance: Floats, key_W: Key, key_Z: Key, n_passes: int, drawn_W: tuple[int, int],
+    drawn_Z: tuple[int, int], columns_first: bool, errors_of_rows: Floats, errors_of_columns: Floats, /,
+) -> None:  # fmt: skip
     """Run both half-sweeps, one after the other, in the calling thread."""
 
 class Given:
-    """What latent values are drawn given: W (rows, K), Z (columns, K), scales of the data, variances, and streams."""
+    """What latent values are drawn given: W (rows, K), Z (columns, K), scales of the data, variances, and streams.
 
-    def __init__(
-        self,
-        W: Floats,
-        Z: Floats,
-        entry_scale: Floats | None,
-        row_scale: Floats,
-        row_variance: Floats,
-        column_variance: Floats,
-        ids: Words,
-        key_high: SupportsIndex,
-        key_low: SupportsIndex,
-    ) -> None: ...
-
-class Latent:
-    """Entries that are known to lie between two limits, row by row, and the arrays and places that hold their values.
-
-    A place of -1 is none.
+    In addition `weight` has factors of the precisions of entries, `log_odds` those of a gross error in each column and
+    `factor` the variance with one over that without, and `prior` and `drawn` are those of the components of W that are
+    drawn together with values.
     """
 
     def __init__(
-        self,
-        *,
-        indptr: Ints,
-        columns: Positions,
-        lower: Floats,
-        upper: Floats,
-        sums: Floats | None = None,
-        errors: Floats | None = None,
-        targets: list[tuple[Floats, Ints]],
-    ) -> None: ...
-    def draw(
-        self,
-        given: Given,
-        weight: Floats | None = None,
-        log_odds: Floats | None = None,
-        factor: float = 0.0,
-        *,
-        start: int,
-        stop: int,
-    ) -> None:
-        """Draw the values of rows `start` to `stop`, each row from its stream; precisions have factors `weight`.
+        self, *, W: Floats, Z: Floats, entry_scale: Floats | None, row_scale: Floats, row_variance: Floats,
+        column_variance: Floats, ids: Words, key: Key, weight: Floats | None = None, log_odds: Floats | None = None,
+        factor: float | None = None, prior: Prior | None = None, drawn: tuple[int, int] | None = None,
+    ) -> None: ...  # fmt: skip
 
-        With gross errors, `log_odds` and `factor` are those of `Outliers`, and their sums are added to its `sums`.
-        """
+class EntryList:
+    """Some entries of a matrix, row by row, and the arrays and places that hold their values; a place of -1 is none.
 
-class Interwoven:
-    """Observed entries of some rows: those that are data, with a limit of NaN, and then those beyond a limit."""
+    `sums` has two numbers for each tile of rows and each column: gross errors, and their squares in units of the model.
+    """
+
+    def draw(self, given: Given, start: int, stop: int, /) -> None:
+        """Draw the values of rows `start` to `stop`, each row from its stream."""
+
+class Latent(EntryList):
+    """Entries that are known to lie between two limits. Gross errors are added to the sums of `Outliers`."""
 
     def __init__(
-        self,
-        *,
-        indptr: Ints,
-        columns: Positions,
-        limit: Floats,
-        above: Array,
-        errors: Floats | None,
-        places: Ints | None,
-        targets: list[tuple[Floats, Ints]],
-    ) -> None: ...
-    def draw(
-        self,
-        given: Given,
-        W: Floats,
-        prior: Prior,
-        drawn: tuple[int, int],
-        weight: Floats | None,
-        *,
-        start: int,
-        stop: int,
-    ) -> None:
-        """Draw rows `start` to `stop` of W together with the values beyond limits, which follow W."""
+        self, *, n_columns: int, indptr: Ints, columns: Positions, targets: list[tuple[Floats, Ints]], lower: Floats,
+        upper: Floats, sums: Floats | None = None, errors: Floats | None = None,
+    ) -> None: ...  # fmt: skip
 
-class Outliers:
-    """Entries that may have gross errors, row by row: what was recorded, and places that hold what is drawn.
+class Interwoven(EntryList):
+    """Observed entries of rows that are drawn together with the values beyond limits, which follow W.
+
+    Those that are data, with a limit of NaN, come first.
+    """
+
+    def __init__(
+        self, *, n_columns: int, indptr: Ints, columns: Positions, targets: list[tuple[Floats, Ints]], limit: Floats,
+        above: Array, errors: Floats | None, places: Ints | None,
+    ) -> None: ...  # fmt: skip
+
+class Outliers(EntryList):
+    """Entries that may have gross errors: what was recorded, and places that hold what is drawn.
 
     Dense rows list all columns, with NaN for entries that are missing or have limits, and a matrix and its transpose
-    hold what is drawn. `sums` has two numbers for each tile of rows and each column.
+    hold what is drawn.
     """
 
     def __init__(
-        self,
-        *,
-        indptr: Ints,
-        columns: Positions,
-        values: Floats,
-        sums: Floats,
-        targets: list[tuple[Floats, Ints]],
-        matrix: Floats | None,
-        transposed: Floats | None,
-    ) -> None: ...
-    def draw(self, given: Given, log_odds: Floats, factor: float, start: int, stop: int) -> None:
-        """Draw the errors of rows `start` to `stop`, each row from its stream.
+        self, *, n_columns: int, indptr: Ints, columns: Positions, targets: list[tuple[Floats, Ints]], values: Floats,
+        sums: Floats, matrix: Floats | None, transposed: Floats | None,
+    ) -> None: ...  # fmt: skip
 
-        The sums are the number of gross errors, and their squares in units of the model.
-        """
-
-def rescale(
-    W: Floats,
-    Z: Floats,
-    prior_W: Prior,
-    prior_Z: Prior,
-    key_high: SupportsIndex,
-    key_low: SupportsIndex,
-    memory: Memory,
-    /,
-) -> None:
+def rescale(W: Floats, Z: Floats, prior_W: Prior, prior_Z: Prior, key: Key, memory: Memory, /) -> None:
     """Draw the scale of each component of W (M, K) and Z (N, K), in place."""
 
 def shear(
-    W: Floats,
-    Z: Floats,
-    prior_W: Prior,
-    prior_Z: Prior,
-    key_high: SupportsIndex,
-    key_low: SupportsIndex,
-    first: int,
-    end: int,
-    memory: Memory,
-    /,
+    W: Floats, Z: Floats, prior_W: Prior, prior_Z: Prior, key: Key, memory: Memory, first: int, end: int, /
 ) -> None:
     """Shear each component of W and Z with others, `first` to `end` - 1 after it around all others, in place."""
 
-def listed_residuals(
-    W: Floats,
-    Z: Floats,
-    data: Data,
-    entry_scale: Floats | None,
-    row_scale: Floats,
-    start: int,
-    stop: int,
-    out: Floats,
-    /,
-) -> None:
+def listed_residuals(W: Floats, Z: Floats, rows: Rows, start: int, stop: int, out: Floats, /) -> None:
     """Write a - w z at every listed position of rows `start` to `stop`, which list what was observed."""
 
-def squared_residuals(
-    W: Floats,
-    Z: Floats,
-    data: Data,
-    entry_scale: Floats | None,
-    row_scale: Floats,
-    start: int,
-    stop: int,
-    out: Floats,
-    /,
-) -> None:
+def squared_residuals(W: Floats, Z: Floats, rows: Rows, start: int, stop: int, out: Floats, /) -> None:
     """Write the squared error of rows `start` to `stop`, from the residuals: slow, but nothing cancels."""
 
 def products_of_pairs(W: Array, Z: Array, rows: Ints, columns: Ints, out: Floats, /) -> None:
     """Write draws (S, n) of w z at paired rows and columns of W (S, rows, K) and Z (S, K, columns), of any strides."""
 
 def draw_variances(
-    errors: Floats,
-    counts: Ints,
-    bounds: Floats,
-    strength: float,
-    scale: float,
-    has_scale: bool,
-    strengths: Floats,
-    key_high: SupportsIndex,
-    key_low: SupportsIndex,
-    out: Floats,
-    /,
-) -> tuple[float, float]:
+    errors: Floats, counts: Ints, bounds: Floats, strength: float, scale: float, has_scale: bool, strengths: Floats,
+    key: Key, out: Floats, /,
+) -> tuple[float, float]:  # fmt: skip
     """Fill `out` with variances given squared errors and their counts, and return their scale and their strength.
 
     Precisions below `bounds` have the prior Gamma(strength, strength * scale). The scale is drawn given the precisions
@@ -288,48 +146,34 @@ def draw_variances(
     """
 
 def draw_rate(
-    W: Floats,
-    Z: Floats,
-    prior_W: Prior,
-    prior_Z: Prior,
-    drawn_W: tuple[int, int],
-    drawn_Z: tuple[int, int],
-    by_component: bool,
-    degree: int,
-    shape: float,
-    rate: float,
-    key_high: SupportsIndex,
-    key_low: SupportsIndex,
-    out: Floats,
-    /,
-) -> None:
+    W: Floats, Z: Floats, prior_W: Prior, prior_Z: Prior, drawn_W: tuple[int, int], drawn_Z: tuple[int, int],
+    by_component: bool, degree: int, shape: float, rate: float, key: Key, out: Floats, /,
+) -> None:  # fmt: skip
     """Draw the rate of a penalty of some degree, or that of each component, given the components that have it.
 
     Its prior is Gamma(shape, rate), and the priors are those with a rate of 1.
     """
 
-def all_above(numbers: Floats, bounds: Floats, /) -> bool:
-    """Return whether each number is above its bound."""
-
 def all_finite(numbers: Floats, /) -> bool:
     """Return whether all numbers of an array are finite."""
 
-def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep: int, part: int, /) -> tuple[int, int]:
+def all_above(numbers: Floats, bounds: Floats, /) -> bool:
+    """Return whether each number is above its bound."""
+
+def key_of(seed_high: SupportsIndex, seed_low: SupportsIndex, chain: int, sweep: int, part: int, /) -> Key:
     """Return the 128-bit key of one part of one sweep of one chain."""
 
-def fill_exponential(rate: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
-    """Fill `out` with draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""
-
-def draw_gamma(shape: float, rate: float, key_high: SupportsIndex, key_low: SupportsIndex, /) -> float:
+def draw_gamma(shape: float, rate: float, key: Key, /) -> float:
     """Return a draw from Gamma(shape, rate)."""
 
-def fill_beta(a: Floats, b: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /) -> None:
-    """Fill `out` with draws from Beta(a, b), entry i from the stream of row i."""
+def draw_exponential(rate: Floats, key: Key | Words, /) -> Floats:
+    """Return draws from exp(-rate w) on w >= 0, entry i from the stream of row i."""
 
-def fill_within(
-    b: Floats, p: Floats, width: Floats, key_high: SupportsIndex, key_low: SupportsIndex, out: Floats, /
-) -> None:
-    """Fill `out` with draws from exp(b w - p w²/2) on [0, width], entry i from the stream of row i."""
+def draw_beta(a: Floats, b: Floats, key: Key, /) -> Floats:
+    """Return draws from Beta(a, b), entry i from the stream of row i."""
 
-def fill_log_mass(b: Floats, p: Floats, width: Floats, out: Floats, /) -> None:
-    """Fill `out` with the log of the integral of exp(b w - p w²/2) over [0, width]."""
+def draw_within(b: Floats, p: Floats, width: Floats, key: Key | Words, /) -> Floats:
+    """Return draws from exp(b w - p w²/2) on [0, width], entry i from the stream of row i."""
+
+def log_mass(b: Floats, p: Floats, width: Floats, /) -> Floats:
+    """Return the log of the integral of exp(b w - p w²/2) over [0, width]."""

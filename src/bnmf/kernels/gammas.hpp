@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "rows.hpp"
+#include "arrays.hpp"
 
 namespace bnmf {
 
@@ -41,50 +41,54 @@ inline double bounded_gamma(double shape, double rate, double bound, Stream& str
     });
 }
 
-// Precisions p_i ~ Gamma(strength, strength * scale) below bounds, with scale ~ Gamma(½, ½) and a strength on a grid.
-struct SharedPrecisions {
-    double strength, scale;
-    double total = 0.0, total_log = 0.0;  // sums over the precisions
-    int64_t n = 0;
+// Draw the strength, one of some that are equally likely before, given the number of precisions and sums over them.
+inline double draw_strength(const Numbers& strengths, double scale, double n, double total, double total_log,
+                            Stream& stream) {
+    std::vector<double> weights;
+    for (std::size_t i = 0; i < strengths.size(); ++i) {
+        const double a = strengths.data()[i], of_each = a * std::log(a * scale) - std::lgamma(a);
+        weights.push_back((a - 1.0) * total_log - a * scale * total + n * of_each);
+    }
+    const double largest = *std::max_element(weights.begin(), weights.end());
+    double sum = 0.0;
+    for (double& weight : weights) sum += weight = std::exp(weight - largest);
+    double left = uniform(stream) * sum;
+    std::size_t chosen = 0;
+    while (chosen + 1 < weights.size() && (left -= weights[chosen]) > 0.0) ++chosen;
+    return strengths.data()[chosen];
+}
 
-    // Draw the variance of n_entries of a squared error.
-    double draw_variance(double squared_error, double n_entries, double bound, Stream& stream) {
-        const double p =
-            bounded_gamma(strength + 0.5 * n_entries, strength * scale + 0.5 * squared_error, bound, stream);
+// Draw variances given squared errors and the number of entries of each, and return the scale and the strength.
+//
+// Precisions p_i ~ Gamma(strength, strength * scale) below bounds, with scale ~ Gamma(½, ½) and a strength on a grid.
+inline std::pair<double, double> draw_variances(Numbers errors, Pointers counts, Numbers bounds, double strength,
+                                                double scale, bool has_scale, Numbers strengths, Pair key, Results out) {
+    const int64_t n = int64_t(out.size());
+    const double* const squared_error = pointer(errors, n, "errors");
+    const int64_t* const n_entries = pointer(counts, n, "counts");
+    const Strided bound = one_or_each(bounds, n, "bounds");
+    require(strengths.size() > 0, "there must be a strength");
+    nb::gil_scoped_release release;
+    Stream stream = stream_of(key_of(key), 0);
+    double total = 0.0, total_log = 0.0;
+    for (int64_t i = 0; i < n; ++i) {
+        const double shape = strength + 0.5 * double(n_entries[i]), rate = strength * scale + 0.5 * squared_error[i];
+        const double p = bounded_gamma(shape, rate, bound[i], stream);
         total += p;
         total_log += std::log(p);
-        ++n;
-        return 1.0 / p;
+        out.data()[i] = 1.0 / p;
     }
-
-    void draw_scale(Stream& stream) {
-        scale = gamma(0.5 + strength * double(n), stream) / (0.5 + strength * total);
-    }
-
-    // Draw the strength, one of `n_strengths`, each of which is equally likely before.
-    void draw_strength(const double* strengths, int64_t n_strengths, Stream& stream) {
-        std::vector<double> weights(n_strengths);
-        for (int64_t i = 0; i < n_strengths; ++i) {
-            const double a = strengths[i], of_each = a * std::log(a * scale) - std::lgamma(a);
-            weights[i] = (a - 1.0) * total_log - a * scale * total + double(n) * of_each;
-        }
-        const double largest = *std::max_element(weights.begin(), weights.end());
-        double sum = 0.0;
-        for (double& weight : weights) sum += weight = std::exp(weight - largest);
-        double left = uniform(stream) * sum;
-        int64_t chosen = 0;
-        while (chosen + 1 < n_strengths && (left -= weights[chosen]) > 0.0) ++chosen;
-        strength = strengths[chosen];
-    }
-};
+    if (has_scale) scale = gamma(0.5 + strength * double(n), stream) / (0.5 + strength * total);
+    return {scale, draw_strength(strengths, scale, double(n), total, total_log, stream)};
+}
 
 // Add the penalty of components `first` to `end` - 1 of a factor: of each component, or all of it to `penalty[0]`.
 //
 // A prior with a learned rate has one kind of penalty, or a normal density, ½ quadratic (w - mean)² in all.
-inline void add_penalty(const double* W, int64_t n_rows, int64_t n_components, const Prior& prior, int64_t first,
-                        int64_t end, bool by_component, double* penalty) {
-    for (int64_t row = 0; row < n_rows; ++row) {
-        const double* w = W + row * n_components;
+inline void add_penalty(const Matrix& W, const Prior& prior, int64_t first, int64_t end, bool by_component,
+                        std::vector<double>& penalty) {
+    for (int64_t row = 0; row < int64_t(W.shape(0)); ++row) {
+        const double* w = W.data() + row * W.shape(1);
         const double *linear = prior.linear.row(row), *quadratic = prior.quadratic.row(row);
         double sum = 0.0, squares = 0.0, largest = 0.0;
         for (int64_t k = first; k < end; ++k) {
@@ -98,6 +102,26 @@ inline void add_penalty(const double* W, int64_t n_rows, int64_t n_components, c
         }
         if (!by_component) penalty[0] += 0.5 * prior.pairwise * (sum * sum - squares) + prior.max_rate * largest;
     }
+}
+
+// Draw a rate that has a prior Gamma(shape, rate): of both factors, or of each of their components.
+inline void draw_rate(Matrix W, Matrix Z, const PriorArrays& prior_W, const PriorArrays& prior_Z, Range drawn_W,
+                      Range drawn_Z, bool by_component, double degree, double shape, double rate, Pair key, Results out) {
+    const int64_t n_components = int64_t(W.shape(1)), n = by_component ? n_components : 1;
+    double* const rates = pointer(out, n, "out");
+    std::vector<double> shapes(n, shape), penalties(n, rate);
+    const auto add = [&](const Matrix& factor, const PriorArrays& prior, Range drawn) {
+        const int64_t n_rows = int64_t(factor.shape(0)), first = drawn.first, end = drawn.second;
+        require(0 <= first && end <= n_components, "there are no such components");
+        for (int64_t k = first; k < end; ++k) shapes[by_component ? k : 0] += double(n_rows) / degree;
+        add_penalty(factor, prior.of_factor(n_rows, n_components), first, end, by_component, penalties);
+    };
+    require(W.shape(1) == Z.shape(1), "W and Z must have the same components");
+    nb::gil_scoped_release release;
+    add(W, prior_W, drawn_W);
+    add(Z, prior_Z, drawn_Z);
+    Stream stream = stream_of(key_of(key), 0);
+    for (int64_t i = 0; i < n; ++i) rates[i] = gamma(shapes[i], stream) / penalties[i];
 }
 
 }  // namespace bnmf

@@ -17,52 +17,34 @@ namespace bnmf {
 //
 // These lie above or below one limit; `above` says which, 1 or 0. `errors` holds gross errors, in units of the data, and
 // `places` where that of each entry is, or -1: limits are those of a value and its error.
-class Interwoven : public EntryList {
-public:
-    Interwoven(Pointers indptr, Positions columns, Numbers limit, Flags above, std::optional<Numbers> errors,
-               std::optional<Pointers> places, std::vector<Target> targets)
-        : EntryList(indptr, columns, std::move(targets)), limit_(limit), above_(above), errors_(errors), places_(places) {
-        require_size(limit, n, "limit");
-        require_size(above, n, "above");
-        require(errors.has_value() == places.has_value(), "errors must have places");
-        if (places) require_size(*places, n, "places");
-        for (int64_t i = 0; i < n; ++i) {
-            require(is_in_targets(i), "every entry must be in a target");
-            require(!places || places->data()[i] < int64_t(errors->size()), "places must be inside of the errors");
-        }
-        for (int64_t row = 0; row < n_rows; ++row)
-            for (int64_t i = this->indptr[row] + 1; i < this->indptr[row + 1]; ++i)
-                require(follows(i) || !follows(i - 1), "entries that are data must come first");
-    }
+struct Interwoven : EntryList {
+    explicit Interwoven(Arguments given)
+        : EntryList(std::move(given)), limits(arguments.pointer<Numbers>("limit", n)),
+          above(arguments.pointer<Flags>("above", n)), places(arguments.pointer_or_null<Pointers>("places", n)),
+          errors(places != nullptr ? arguments.get<Numbers>("errors").data() : nullptr) {}
 
-    // Draw the components `drawn` of rows `start` to `stop` of W, that of `given`, and store the values that follow them.
-    // The prior must have no kink: no term in max(w) or |w|. `weight` has a factor of the precision of each entry.
-    void draw(const Given& given, WritableMatrix W, const PriorArrays& prior, Range drawn, std::optional<Numbers> weight,
-              int64_t start, int64_t stop) const {
+    // Draw the components `drawn` of rows `start` to `stop` of W in place, and store the values that follow them. The
+    // `prior` must have no kink: no term in max(w) or |w|. `weight` has a factor of the precision of each entry.
+    void draw(const Given& given, int64_t start, int64_t stop) const {
         check(given, start, stop);
-        require(W.data() == given.W, "W must be that of given");
+        const auto W = given.arguments.get<WritableMatrix>("W");
+        const auto drawn = given.arguments.get<Range>("drawn");
+        const Prior prior = given.arguments.get<const PriorArrays*>("prior")->of_factor(n_rows, given.n_components);
+        const double* const weights = given.arguments.pointer_or_null<Numbers>("weight", n);
         require(0 <= drawn.first && drawn.second <= given.n_components, "there are no such components");
-        require(prior.max_rate == 0.0, "the prior must have no kink");
-        const double* weights = pointer_or_null(weight, n, "weight");
-        const Prior coefficients = prior.of_factor(n_rows, given.n_components);
         nb::gil_scoped_release release;
         Buffer buffer;
-        std::vector<double> precision_of(n_columns);
-        for (int64_t column = 0; column < n_columns; ++column)
-            precision_of[column] = 1.0 / given.variance_of_column[column];
         for (int64_t row = start; row < stop; ++row)
-            if (indptr[row] < indptr[row + 1])
-                draw_row(given, W.data(), coefficients, drawn, precision_of.data(), weights, row, buffer);
+            if (indptr[row] < indptr[row + 1]) draw_row(given, W.data(), prior, drawn, weights, row, buffer);
     }
 
-private:
     // Distance from a limit of a value that rounding has taken to it, or beyond.
     static constexpr double CLOSEST = std::numeric_limits<double>::min();
 
-    bool follows(int64_t i) const { return limit_.data()[i] == limit_.data()[i]; }
+    bool follows(int64_t i) const { return limits[i] == limits[i]; }
 
-    void draw_row(const Given& given, double* W, const Prior& prior, Range drawn, const double* precision_of,
-                  const double* weights, int64_t row, Buffer& buffer) const {
+    void draw_row(const Given& given, double* W, const Prior& prior, Range drawn, const double* weights, int64_t row,
+                  Buffer& buffer) const {
         const int64_t first = indptr[row], end = indptr[row + 1], K = given.n_components;
         int64_t n_data = 0;
         while (first + n_data < end && !follows(first + n_data)) ++n_data;
@@ -72,7 +54,7 @@ private:
         double* const away = buffer.reserve((2 + K) * length);
         double *const precision = away + length, *const z = precision + length;
         double *const sign = precision, *const w = W + row * K;
-        const double of_row = 1.0 / given.variance_of_row[row];
+        const double of_row = 1.0 / given.row_variance[row];
         std::fill_n(away, length, 1.0);
         std::fill_n(precision, n_padded, 0.0);
         std::fill_n(sign + n_padded, length - n_padded, 1.0);
@@ -80,14 +62,13 @@ private:
         transpose(given, first + n_data, end, length, z + n_padded);
         for (int64_t i = first; i < end; ++i) {
             const int64_t column = columns[i], at = i - first < n_data ? i - first : i - first - n_data + n_padded;
-            const double* z_of = given.Z + column * K;
-            const double unit = given.scale_of_row[row] * given.scale_of_column[column];
             if (i - first < n_data) {
-                away[at] = value(i) * unit - dot(w, z_of, K);
-                precision[at] = precision_of[column] * of_row * (weights == nullptr ? 1.0 : weights[i]);
+                away[at] = given.residual(row, column, value(i));
+                precision[at] = given.column_precision[column] * of_row * (weights == nullptr ? 1.0 : weights[i]);
             } else {
-                sign[at] = above_.data()[i] ? 1.0 : -1.0;
-                away[at] = sign[at] * std::max(sign[at] * (value(i) - limit_of(i)) * unit, CLOSEST);
+                sign[at] = above[i] ? 1.0 : -1.0;
+                const double distance = sign[at] * (value(i) - limit_of(i)) * given.unit(row, column);
+                away[at] = sign[at] * std::max(distance, CLOSEST);
             }
         }
         Stream stream = stream_of(given.key, given.ids[row]);
@@ -128,10 +109,8 @@ private:
             before = zk;
         }
         for (int64_t i = n_padded; i < length; i += WIDTH) bnmf::store(away + i, moved(i));
-        for (int64_t i = first + n_data; i < end; ++i) {
-            const double unit = given.scale_of_row[row] * given.scale_of_column[columns[i]];
-            store(i, limit_of(i) + away[i - first - n_data + n_padded] / unit);
-        }
+        for (int64_t i = first + n_data; i < end; ++i)
+            store(i, limit_of(i) + away[i - first - n_data + n_padded] / given.unit(row, columns[i]));
     }
 
     // Write the rows of Z of entries `first` to `end` as columns, padded with zeros to whole vectors.
@@ -150,14 +129,14 @@ private:
 
     // Return the limit of a value without its gross error.
     double limit_of(int64_t i) const {
-        const int64_t place = places_ ? places_->data()[i] : -1;
-        return place < 0 ? limit_.data()[i] : limit_.data()[i] - errors_->data()[place];
+        const int64_t place = places != nullptr ? places[i] : -1;
+        return place < 0 ? limits[i] : limits[i] - errors[place];
     }
 
-    Numbers limit_;
-    Flags above_;
-    std::optional<Numbers> errors_;
-    std::optional<Pointers> places_;
+    const double* limits;
+    const uint8_t* above;
+    const int64_t* places;
+    const double* errors;
 };
 
 }  // namespace bnmf

@@ -118,7 +118,7 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
     return total;
 }
 
-// Finish the lanes whose word fell near the end of a strip, as `normal_edge` and `exponential_edge` do.
+// Finish the lanes whose word fell near the end of a strip, as `edge` does.
 [[gnu::noinline]] inline Vector finish_edges(Vector x, Words word, Mask at_edge, const Proposal& proposal,
                                              Streams& streams) {
     const Vector zero = broadcast(0.0);
@@ -129,7 +129,7 @@ template <typename F> inline void draw_one_by_one(Vector& x, Mask where, Streams
             const unsigned tails = mask_to_bits(in_tail);
             draw_one_by_one(x, at_base, streams, [&](int lane, Stream& stream) {
                 const uint64_t own = extract_lane(word, lane);
-                return (tails >> lane) & 1 ? exponential_edge(own, stream) : normal_edge(own, stream);
+                return (tails >> lane) & 1 ? edge<EXPONENTIAL>(own, stream) : edge<NORMAL>(own, stream);
             });
             at_edge = select(at_base, no_lane, at_edge);
         }

@@ -25,17 +25,51 @@ constexpr double MAX_LOG_SCALE = 750.0;
 constexpr int MAX_SHRINKS = 1000;
 
 // A factor of n_rows by n_components numbers, and its prior.
-struct Component {
+struct Factor {
     double* data;
-    int64_t n_rows, n_components;
+    int64_t n_rows, n_components, length;  // `length` is the number of rows, padded to whole vectors
     Prior prior;
 
-    Component(const WritableMatrix& W, const PriorArrays& prior)
-        : data(W.data()), n_rows(int64_t(W.shape(0))), n_components(int64_t(W.shape(1))),
+    Factor(const WritableMatrix& W, const PriorArrays& prior)
+        : data(W.data()), n_rows(int64_t(W.shape(0))), n_components(int64_t(W.shape(1))), length(padded_length(n_rows)),
           prior(prior.of_factor(n_rows, n_components)) {}
 
     double& at(int64_t row, int64_t k) const { return data[row * n_components + k]; }
     bool has_max_term() const { return prior.max_rate != 0.0; }
+
+    // Copy numbers by rows to columns that are padded with zeros: column k starts at k * length.
+    void copy_to_columns(const double* rows, double* columns) const {
+        for (int64_t k = 0; k < n_components; ++k)
+            for (int64_t row = n_rows; row < length; ++row) columns[k * length + row] = 0.0;
+        for (int64_t row = 0; row < n_rows; ++row)
+            for (int64_t k = 0; k < n_components; ++k) columns[k * length + row] = rows[row * n_components + k];
+    }
+};
+
+// A factor by columns, as far as a move needs it, and a number for each row: the largest of the entries that stay.
+struct Columns : Factor {
+    double *w, *kinks;
+
+    Columns(const Factor& factor, double* numbers) : Factor(factor), w(numbers), kinks(w + n_components * length) {}
+
+    // Write the largest entry of each row other than the j-th, if there is a max term.
+    void set_kinks(int64_t j) const {
+        if (!has_max_term()) return;
+        for (int64_t i = 0; i < length; i += WIDTH) {
+            Vector kink = broadcast(0.0);
+            for (int64_t k = 0; k < n_components; ++k)
+                if (k != j) kink = larger(kink, load(w + k * length + i));
+            store(kinks + i, kink);
+        }
+    }
+
+    // Return the penalty of the largest entry of each row, given the vector of entries from row i on that change.
+    template <typename F> double max_penalty(F changed) const {
+        if (!has_max_term()) return 0.0;
+        Vector total = broadcast(0.0);
+        for (int64_t i = 0; i < length; i += WIDTH) total = total + larger(changed(i), load(kinks + i));
+        return prior.max_rate * lane_sum(total);
+    }
 };
 
 // Shrink an interval that holds 0 to a point where `log_density` reaches the level, and return it, or NaN.
@@ -48,132 +82,93 @@ template <typename F> double shrink(double low, double high, double level, Strea
     return NOT_A_NUMBER;
 }
 
-// --- components as contiguous columns, padded with zeros to whole vectors: column k starts at k * length
-
-// Copy numbers by rows to columns of `length` rows.
-inline void copy_to_columns(const double* rows, int64_t n_rows, int64_t n_components, double* w, int64_t length) {
-    for (int64_t k = 0; k < n_components; ++k)
-        for (int64_t row = n_rows; row < length; ++row) w[k * length + row] = 0.0;
-    for (int64_t row = 0; row < n_rows; ++row)
-        for (int64_t k = 0; k < n_components; ++k) w[k * length + row] = rows[row * n_components + k];
-}
-
-inline void copy_from_columns(const double* w, int64_t length, const Component& W) {
-    for (int64_t row = 0; row < W.n_rows; ++row)
-        for (int64_t k = 0; k < W.n_components; ++k) W.at(row, k) = w[k * length + row];
-}
-
-// Write the largest entry of each row other than the j-th.
-inline void set_kinks(int64_t j, int64_t n_components, const double* w, int64_t length, double* kinks) {
-    for (int64_t i = 0; i < length; i += WIDTH) {
-        Vector kink = broadcast(0.0);
-        for (int64_t k = 0; k < n_components; ++k)
-            if (k != j) kink = larger(kink, load(w + k * length + i));
-        store(kinks + i, kink);
-    }
-}
-
 // --- the rescaling move
 
-// One factor of the rescaling move.
-struct Rescaled {
-    Component W;
-    double* columns;                        // the components as columns, and kinks; only a max term needs them
-    int64_t length;
+// One factor of the rescaling move. Only a max term needs its columns.
+struct Rescaled : Columns {
     std::vector<double> sums, quadratics;   // Σ linear w + absolute |w| and Σ quadratic w², for each component
     std::vector<double> scales;             // what components have been multiplied by
     double linear_term, quadratic_term;     // of the penalty of the current component at scale s: a1 s + a2 s²/2
     double* column;
 
-    Rescaled(const Component& W, double* numbers)
-        : W(W), columns(numbers), length(padded_length(W.n_rows)), sums(W.n_components), quadratics(W.n_components),
-          scales(W.n_components, 1.0) {
-        for (int64_t row = 0; row < W.n_rows; ++row) {
-            const double *linear = W.prior.linear.row(row), *quadratic = W.prior.quadratic.row(row);
-            for (int64_t k = 0; k < W.n_components; ++k) {
-                sums[k] += linear[k] * W.at(row, k);
-                quadratics[k] += quadratic[k] * (W.at(row, k) * W.at(row, k));
+    Rescaled(const Factor& factor, double* numbers)
+        : Columns(factor, numbers), sums(n_components), quadratics(n_components), scales(n_components, 1.0) {
+        for (int64_t row = 0; row < n_rows; ++row) {
+            const double *linear = prior.linear.row(row), *quadratic = prior.quadratic.row(row);
+            for (int64_t k = 0; k < n_components; ++k) {
+                sums[k] += linear[k] * at(row, k);
+                quadratics[k] += quadratic[k] * (at(row, k) * at(row, k));
             }
         }
-        if (W.prior.absolute.data != nullptr)
-            for (int64_t row = 0; row < W.n_rows; ++row)
-                for (int64_t k = 0; k < W.n_components; ++k)
-                    sums[k] += W.prior.absolute.row(row)[k] * std::fabs(W.at(row, k));
-        if (W.has_max_term()) copy_to_columns(W.data, W.n_rows, W.n_components, columns, length);
+        if (prior.absolute.data != nullptr)
+            for (int64_t row = 0; row < n_rows; ++row)
+                for (int64_t k = 0; k < n_components; ++k)
+                    sums[k] += prior.absolute.row(row)[k] * std::fabs(at(row, k));
+        if (has_max_term()) copy_to_columns(data, w);
     }
 
-    static int64_t size(const Component& W) {
-        return W.has_max_term() ? (W.n_components + 1) * padded_length(W.n_rows) : 0;
+    static int64_t size(const Factor& factor) {
+        return factor.has_max_term() ? (factor.n_components + 1) * factor.length : 0;
     }
-
-    double* kinks() const { return columns + W.n_components * length; }
 
     // Prepare the penalty of component k.
     void begin(int64_t k) {
         linear_term = sums[k] + pairwise_term(k);
         quadratic_term = quadratics[k];
-        column = columns + k * length;
-        if (W.has_max_term()) set_kinks(k, W.n_components, columns, length, kinks());
+        column = w + k * length;
+        set_kinks(k);
     }
 
     // Return pairwise * Σ_m w_mk Σ_{j≠k} scales_j w_mj.
     double pairwise_term(int64_t k) const {
-        if (W.prior.pairwise == 0.0) return 0.0;
+        if (prior.pairwise == 0.0) return 0.0;
         double total = 0.0;
-        for (int64_t row = 0; row < W.n_rows; ++row) {
+        for (int64_t row = 0; row < n_rows; ++row) {
             double others = 0.0;
-            for (int64_t j = 0; j < W.n_components; ++j)
-                if (j != k) others += scales[j] * W.at(row, j);
-            total += W.at(row, k) * others;
+            for (int64_t j = 0; j < n_components; ++j)
+                if (j != k) others += scales[j] * at(row, j);
+            total += at(row, k) * others;
         }
-        return W.prior.pairwise * total;
+        return prior.pairwise * total;
     }
 
     // Return whether the current component has underflowed to zero, and has no scale to draw.
     bool is_zero() const {
         if (linear_term != 0.0 || quadratic_term != 0.0) return false;
-        Vector largest = broadcast(0.0);
-        if (W.has_max_term())
-            for (int64_t i = 0; i < length; i += WIDTH) largest = larger(largest, load(column + i));
-        return lane_maximum(largest) == 0.0;
+        return !has_max_term() || std::all_of(column, column + length, [](double x) { return !(x > 0.0); });
     }
 
-    // Return rate * Σ max(s w, kink) over the current component; 0 without a max term.
-    double max_penalty(double s) const {
-        if (!W.has_max_term()) return 0.0;
-        Vector total = broadcast(0.0);
-        for (int64_t i = 0; i < length; i += WIDTH)
-            total = total + larger(broadcast(s) * load(column + i), load(kinks() + i));
-        return W.prior.max_rate * lane_sum(total);
+    // Return the penalty of the current component at a scale, without and with the largest of each row.
+    double penalty(double s) const { return (linear_term + 0.5 * quadratic_term * s) * s; }
+
+    double max_penalty_at(double s) const {
+        return max_penalty([&](int64_t i) { return broadcast(s) * load(column + i); });
     }
 
     // Set the scale of component k, which enters the penalties of others with its new scale.
     void set_scale(int64_t k, double scale) {
         scales[k] = scale;
-        if (W.has_max_term())
+        if (has_max_term())
             for (int64_t i = 0; i < length; i += WIDTH) store(column + i, broadcast(scale) * load(column + i));
     }
 
     void finish() const {
-        for (int64_t row = 0; row < W.n_rows; ++row)
-            for (int64_t k = 0; k < W.n_components; ++k) W.at(row, k) *= scales[k];
+        for (int64_t row = 0; row < n_rows; ++row)
+            for (int64_t k = 0; k < n_components; ++k) at(row, k) *= scales[k];
     }
 };
 
-// Rescale the columns of W and Z in place; `numbers` is memory for a max term.
-inline void rescale(const Component& W, const Component& Z, Key key, double* numbers) {
-    Rescaled of_W(W, numbers), of_Z(Z, numbers + Rescaled::size(W));
+// Rescale the columns of W and Z in place.
+inline void rescale(Rescaled W, Rescaled Z, Key key) {
     const double power = double(W.n_rows - Z.n_rows);
     const double width = 3.0 / std::sqrt(double(W.n_rows + Z.n_rows));
     for (int64_t k = 0; k < W.n_components; ++k) {
-        of_W.begin(k);
-        of_Z.begin(k);
-        if (of_W.is_zero() || of_Z.is_zero()) continue;
+        W.begin(k);
+        Z.begin(k);
+        if (W.is_zero() || Z.is_zero()) continue;
         const auto log_density = [&](double u) {
             const double s = std::exp(u), t = std::exp(-u);
-            const double value = power * u - (of_W.linear_term + 0.5 * of_W.quadratic_term * s) * s -
-                                 (of_Z.linear_term + 0.5 * of_Z.quadratic_term * t) * t;
-            return value - of_W.max_penalty(s) - of_Z.max_penalty(t);
+            return power * u - W.penalty(s) - Z.penalty(t) - W.max_penalty_at(s) - Z.max_penalty_at(t);
         };
         Stream stream = stream_of(key, k);
         const double drop = exponential(stream);  // the level of the slice is uniform below the density
@@ -182,11 +177,11 @@ inline void rescale(const Component& W, const Component& Z, Key key, double* num
         while (low > -MAX_LOG_SCALE && log_density(low) > level) low -= width;
         while (high < MAX_LOG_SCALE && log_density(high) > level) high += width;
         const double u = shrink(low, high, level, stream, log_density);
-        of_W.set_scale(k, std::exp(u));
-        of_Z.set_scale(k, std::exp(-u));
+        W.set_scale(k, std::exp(u));
+        Z.set_scale(k, std::exp(-u));
     }
-    of_W.finish();
-    of_Z.finish();
+    W.finish();
+    Z.finish();
 }
 
 // --- the shear move
@@ -198,49 +193,46 @@ struct ColumnCoefficients {
 };
 
 // One factor of the shear move: its components and the coefficients of its prior as columns.
-struct Sheared {
-    Component W;
-    int64_t length;
-    double *w, *sums, *kinks;  // the columns, the sum of each row, and memory for a number for each row
+struct Sheared : Columns {
+    double* sums;  // the sum of each row
     ColumnCoefficients linear, quadratic;
-    double lowest;             // the smallest value of an entry: 0 or -inf
+    double lowest;  // the smallest value of an entry: 0 or -inf
 
-    Sheared(const Component& W, double* numbers)
-        : W(W), length(padded_length(W.n_rows)), w(numbers), sums(numbers + W.n_components * length),
-          kinks(sums + length), lowest(W.prior.absolute.data != nullptr ? -INFINITE : 0.0) {
-        copy_to_columns(W.data, W.n_rows, W.n_components, w, length);
+    Sheared(const Factor& factor, double* numbers)
+        : Columns(factor, numbers), sums(kinks + length), linear(copied(prior.linear, sums + length)),
+          quadratic(copied(prior.quadratic, linear.data + n_components * linear.stride)),
+          lowest(prior.absolute.data != nullptr ? -INFINITE : 0.0) {
+        copy_to_columns(data, w);
         for (int64_t i = 0; i < length; i += WIDTH) {
             Vector total = broadcast(0.0);
-            for (int64_t k = 0; k < W.n_components; ++k) total = total + load(w + k * length + i);
+            for (int64_t k = 0; k < n_components; ++k) total = total + load(w + k * length + i);
             store(sums + i, total);
         }
-        linear = copied(W.prior.linear, kinks + length);
-        quadratic = copied(W.prior.quadratic, linear.data + W.n_components * linear.stride);
     }
 
-    static int64_t size(const Component& W) {
-        const int64_t length = padded_length(W.n_rows);
-        const int64_t strides = (W.prior.linear.stride ? length : WIDTH) + (W.prior.quadratic.stride ? length : WIDTH);
-        return (W.n_components + 2) * length + W.n_components * strides;
+    static int64_t size(const Factor& factor) {
+        const Prior& prior = factor.prior;
+        const int64_t strides =
+            (prior.linear.stride ? factor.length : WIDTH) + (prior.quadratic.stride ? factor.length : WIDTH);
+        return (factor.n_components + 2) * factor.length + factor.n_components * strides;
     }
 
     // Copy coefficients to columns; those that are the same for all rows fill one vector.
     ColumnCoefficients copied(const Strided& coefficients, double* to) const {
         if (coefficients.stride != 0) {
-            copy_to_columns(coefficients.data, W.n_rows, W.n_components, to, length);
+            copy_to_columns(coefficients.data, to);
             return {to, length, 1};
         }
-        for (int64_t k = 0; k < W.n_components; ++k) store(to + k * WIDTH, broadcast(coefficients.data[k]));
+        for (int64_t k = 0; k < n_components; ++k) store(to + k * WIDTH, broadcast(coefficients.data[k]));
         return {to, WIDTH, 0};
     }
-
 
     // Write slope and curvature of the penalty of w_:j + ε w_:k at ε = 0, and return how far ε can go before an entry
     // leaves its range; a negative number if there is nothing to add.
     double terms_along(int64_t j, int64_t k, double& slope, double& curvature) const {
         const double *changed = w + j * length, *added = w + k * length;
         const double *lin = linear.data + j * linear.stride, *quad = quadratic.data + j * quadratic.stride;
-        const Vector pairwise = broadcast(W.prior.pairwise);
+        const Vector pairwise = broadcast(prior.pairwise);
         Vector slopes = broadcast(0.0), curvatures = broadcast(0.0), ratios = broadcast(0.0);
         for (int64_t i = 0; i < length; i += WIDTH) {
             const Vector x = load(changed + i), y = load(added + i), q = load(quad + i * quadratic.step);
@@ -257,14 +249,10 @@ struct Sheared {
     }
 
     // Return the penalty of the largest entry of each row of w_:j + ε w_:k and the other columns.
-    double max_penalty(int64_t j, int64_t k, double epsilon) const {
-        if (!W.has_max_term()) return 0.0;
-        Vector total = broadcast(0.0);
-        for (int64_t i = 0; i < length; i += WIDTH) {
-            const Vector x = load(w + j * length + i), y = load(w + k * length + i);
-            total = total + larger(add_product(x, broadcast(epsilon), y), load(kinks + i));
-        }
-        return W.prior.max_rate * lane_sum(total);
+    double max_penalty_along(int64_t j, int64_t k, double epsilon) const {
+        return max_penalty([&](int64_t i) {
+            return add_product(load(w + j * length + i), broadcast(epsilon), load(w + k * length + i));
+        });
     }
 
     // Add a multiple of column k to column j; what rounding makes negative is zero, and what is no number stays.
@@ -277,6 +265,11 @@ struct Sheared {
             store(w + j * length + i, changed);
             store(sums + i, load(sums + i) + (changed - old));
         }
+    }
+
+    void finish() const {
+        for (int64_t row = 0; row < n_rows; ++row)
+            for (int64_t k = 0; k < n_components; ++k) at(row, k) = w[k * length + row];
     }
 };
 
@@ -294,15 +287,14 @@ inline void shear_pair(int64_t j, int64_t k, const Sheared& W, const Sheared& Z,
     if (low > 0.0 || high < 0.0) return;  // a component that has underflowed to zero has nothing to move
     const double b = slope_Z - slope_W, p = curvature_W + curvature_Z;
     double epsilon;
-    if (W.W.has_max_term() || Z.W.has_max_term()) {
-        set_kinks(j, W.W.n_components, W.w, W.length, W.kinks);
-        set_kinks(k, Z.W.n_components, Z.w, Z.length, Z.kinks);
+    if (W.has_max_term() || Z.has_max_term()) {
+        W.set_kinks(j);
+        Z.set_kinks(k);
+        const auto max_penalty = [&](double x) { return W.max_penalty_along(j, k, x) + Z.max_penalty_along(k, j, -x); };
         const double drop = exponential(stream);
-        const double level = -W.max_penalty(j, k, 0.0) - Z.max_penalty(k, j, 0.0) - drop;
-        epsilon = shrink(low, high, level, stream, [&](double x) {
-            const double value = (b - 0.5 * p * x) * x;
-            return value - (W.max_penalty(j, k, x) + Z.max_penalty(k, j, -x));
-        });
+        const double level = -max_penalty(0.0) - drop;
+        const auto log_density = [&](double x) { return (b - 0.5 * p * x) * x - max_penalty(x); };
+        epsilon = shrink(low, high, level, stream, log_density);
     } else {
         epsilon = draw_between(b, p, low, high, stream);
     }
@@ -311,18 +303,17 @@ inline void shear_pair(int64_t j, int64_t k, const Sheared& W, const Sheared& Z,
 }
 
 // Shear the columns of W and Z in place. Each component j is sheared with j + d for some distances d, counted around the
-// components: from `first` to `end` - 1, in a count that goes around the distances again and again. `numbers` is memory.
-inline void shear(const Component& W, const Component& Z, Key key, int64_t first, int64_t end, double* numbers) {
+// components: from `first` to `end` - 1, in a count that goes around the distances again and again.
+inline void shear(const Sheared& W, const Sheared& Z, Key key, int64_t first, int64_t end) {
     const int64_t n_components = W.n_components;
-    const Sheared of_W(W, numbers), of_Z(Z, numbers + Sheared::size(W));
+    require(n_components > 1 && 0 <= first, "a shear needs two components and a distance");
     for (int64_t count = first; count < end; ++count) {
         const int64_t distance = 1 + count % (n_components - 1);
         for (int64_t j = 0; j < n_components; ++j)
-            shear_pair(j, (j + distance) % n_components, of_W, of_Z,
-                       stream_of(key, (count - first) * n_components + j));
+            shear_pair(j, (j + distance) % n_components, W, Z, stream_of(key, (count - first) * n_components + j));
     }
-    copy_from_columns(of_W.w, of_W.length, W);
-    copy_from_columns(of_Z.w, of_Z.length, Z);
+    W.finish();
+    Z.finish();
 }
 
 }  // namespace bnmf

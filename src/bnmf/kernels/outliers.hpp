@@ -12,40 +12,31 @@ namespace bnmf {
 // An entry is y + e with y ~ N(w z, v); e is 0, or with a small probability e ~ N(0, (factor - 1) v). Dense rows list all
 // columns, with NaN for entries that are missing or have limits, so that nothing has to be gathered. `matrix`
 // holds their y, `transposed` too if it is given, and targets are all other places.
-class Outliers : public EntryList {
-public:
-    Outliers(Pointers indptr, Positions columns, Numbers values, Results sums, std::vector<Target> targets,
-             std::optional<WritableMatrix> matrix, std::optional<WritableMatrix> transposed)
-        : EntryList(indptr, columns, std::move(targets)), values_(values), sums_(sums), matrix_(matrix),
-          transposed_(transposed), had_error_(n / WIDTH + n_rows + 1), seen_(had_error_), in_targets_(had_error_) {
-        require_size(values, n, "values");
-        n_columns = columns_of_sums(sums);
+struct Outliers : EntryList {
+    explicit Outliers(Arguments given)
+        : EntryList(std::move(given)), values(arguments.pointer<Numbers>("values", n)), had_error(n / WIDTH + n_rows + 1),
+          seen(had_error), in_targets(had_error) {
+        require(sums != nullptr, "outliers need sums");
         for (int64_t row = 0; row < n_rows; ++row)
-            require(this->indptr[row + 1] - this->indptr[row] <= n_columns, "a row has at most as many entries as columns");
-        for (int64_t row = 0; row < n_rows; ++row)
-            for (int64_t i = this->indptr[row]; i < this->indptr[row + 1]; ++i) {
-                const int64_t at = i - this->indptr[row], byte = (i - at % WIDTH) / WIDTH + row;
-                if (!std::isnan(values.data()[i])) seen_[byte] |= 1u << at % WIDTH;
-                if (is_in_targets(i)) in_targets_[byte] |= 1u << at % WIDTH;
+            for (int64_t i = indptr[row]; i < indptr[row + 1]; ++i) {
+                const int64_t at = i - indptr[row], byte = (i - at % WIDTH) / WIDTH + row;
+                if (!std::isnan(values[i])) seen[byte] |= 1u << at % WIDTH;
+                if (is_in_targets(i)) in_targets[byte] |= 1u << at % WIDTH;
             }
-        require(matrix.has_value() || !transposed.has_value(), "only dense rows have a transposed matrix");
-        if (!matrix) return;
-        require_size(*matrix, n_rows * n_columns, "matrix");
-        if (transposed) require_size(*transposed, n_rows * n_columns, "transposed");
-        require(n == n_rows * n_columns, "dense rows list all columns");
-        for (int64_t i = 0; i < n; ++i) require(columns.data()[i] == i % n_columns, "dense rows list all columns");
+        matrix = dense_or_null("matrix");
+        transposed = dense_or_null("transposed");
     }
 
     // Draw which entries of rows `start` to `stop` have gross errors, without y, and then their y, in all places.
     //
     // `log_odds` has the log odds of a gross error in each column. Values are stored in units of the data. For each tile
     // of rows there are sums over the columns: the number of gross errors, and their squares in units of the model.
-    void draw(const Given& given, Numbers log_odds, double factor, int64_t start, int64_t stop) {
+    void draw(const Given& given, int64_t start, int64_t stop) {
         check(given, start, stop);
-        require(factor > 1.0 && given.n_columns == n_columns, "factor must be above 1, and Z that of the data");
-        require_size(log_odds, n_columns, "log_odds");
+        const double* const log_odds = given.arguments.pointer<Numbers>("log_odds", n_columns);
+        const double factor = given.arguments.get<double>("factor");
         nb::gil_scoped_release release;
-        const bool is_dense = matrix_.has_value();
+        const bool is_dense = matrix != nullptr;
         // What belongs to a column, padded: one over its deviation, that times its unit, log odds, and Z over the deviation;
         // and what belongs to the entries of a row: means, units and log odds.
         const int64_t n_components = given.n_components, padded = padded_length(n_columns) + WIDTH;
@@ -54,9 +45,9 @@ public:
         double *const means = odds + padded, *const z = means + 3 * padded;
         double *const unit_of = is_dense ? units : means + padded, *const odds_of = is_dense ? odds : means + 2 * padded;
         for (int64_t column = 0; column < n_columns; ++column) {
-            roots[column] = 1.0 / std::sqrt(given.variance_of_column[column]);
-            units[column] = roots[column] * given.scale_of_column[column];
-            odds[column] = log_odds.data()[column] - 0.5 * std::log(factor);
+            roots[column] = 1.0 / std::sqrt(given.column_variance[column]);
+            units[column] = roots[column] * given.entry_scale[column];
+            odds[column] = log_odds[column] - 0.5 * std::log(factor);
             for (int64_t k = 0; is_dense && k < n_components; ++k)
                 z[k * padded + column] = roots[column] * given.Z[column * n_components + k];
         }
@@ -65,15 +56,13 @@ public:
         double rest[WIDTH] = {};
         for (int64_t row = start; row < stop; ++row) {
             const int64_t first = indptr[row], end = indptr[row + 1];
-            double* const sums = sums_.data() + row / ROWS_PER_TILE * 2 * n_columns;
-            if (row % ROWS_PER_TILE == 0) std::fill_n(sums, 2 * n_columns, 0.0);
-            const double root_of_row = 1.0 / std::sqrt(given.variance_of_row[row]);
-            const Vector unit_of_row = broadcast(root_of_row * given.scale_of_row[row]);
-            const double* const w = given.W + row * n_components;
-            if (is_dense) multiply(w, z, n_components, padded, means);
+            if (row % ROWS_PER_TILE == 0) std::fill_n(sums_of_tile(row), 2 * n_columns, 0.0);
+            const double root_of_row = 1.0 / std::sqrt(given.row_variance[row]);
+            const Vector unit_of_row = broadcast(root_of_row * given.row_scale[row]);
+            if (is_dense) multiply(given.W + row * n_components, z, n_components, padded, means);
             for (int64_t i = 0; !is_dense && i < end - first; ++i) {
                 const int64_t column = columns[first + i];
-                means[i] = dot(w, given.Z + column * n_components, n_components) * roots[column];
+                means[i] = given.fitted(row, column) * roots[column];
                 unit_of[i] = units[column];
                 odds_of[i] = odds[column];
             }
@@ -82,48 +71,45 @@ public:
             for (int64_t begin = first; begin < end; begin += WIDTH) {
                 const int64_t n = std::min<int64_t>(WIDTH, end - begin), at = begin - first;
                 const int64_t byte = begin / WIDTH + row;
-                const unsigned had_error = had_error_[byte];
+                const unsigned old_errors = had_error[byte];
                 // Entries without errors are also in the matrix, which the next half-sweep reads.
-                const double* x_of = (is_dense ? matrix_->data() : values_.data()) + begin;
-                if (n < WIDTH || had_error != 0) x_of = std::copy_n(values_.data() + begin, n, rest) - n;
+                const double* x_of = (is_dense ? matrix : values) + begin;
+                if (n < WIDTH || old_errors != 0) x_of = std::copy_n(values + begin, n, rest) - n;
                 const Vector unit = load(unit_of + at) * unit_of_row;
                 const Vector residual = load(x_of) * unit - load(means + at) * broadcast(root_of_row);
                 const Vector logit = load(odds_of + at) + half * residual * residual;
-                const unsigned likely = mask_to_bits(logit > rare) & seen_[byte];
+                const unsigned likely = mask_to_bits(logit > rare) & seen[byte];
                 unsigned possible = likely;
                 for (; candidate < begin + n; candidate += 1 + n_skipped(stream)) possible |= 1u << (candidate - begin);
-                possible &= seen_[byte];
-                if ((possible | had_error) == 0) continue;
+                possible &= seen[byte];
+                if ((possible | old_errors) == 0) continue;
                 double logits[WIDTH], residuals[WIDTH], scales[WIDTH];
                 bnmf::store(logits, logit);
                 bnmf::store(residuals, residual);
                 bnmf::store(scales, unit);
                 unsigned has_error = 0;
-                for (unsigned left = possible | had_error; left != 0; left &= left - 1) {
+                for (unsigned left = possible | old_errors; left != 0; left &= left - 1) {
                     const int lane = __builtin_ctz(left);
                     const unsigned bit = 1u << lane;
                     double error = 0.0;
                     if ((possible & bit) && is_drawn(logits[lane], likely & bit ? 0.0 : rare_logit, stream)) {
                         error = (1.0 - 1.0 / factor) * residuals[lane] - spread * normal(stream);
                         has_error |= bit;
-                    } else if (!(had_error & bit)) {
+                    } else if (!(old_errors & bit)) {
                         continue;
                     }
                     const int64_t entry = begin + lane, column = is_dense ? at + lane : columns[entry];
                     const double value = x_of[lane] - error / scales[lane];
-                    if (has_error & bit) sums[column] += 1.0;
-                    error /= roots[column] * root_of_row;
-                    sums[n_columns + column] += error * error;
-                    if (is_dense) matrix_->data()[entry] = value;
-                    if (transposed_) transposed_->data()[column * n_rows + row] = value;
-                    if (in_targets_[byte] & bit) store(entry, value);
+                    if (has_error & bit) count_gross_error(row, column, error / (roots[column] * root_of_row));
+                    if (is_dense) matrix[entry] = value;
+                    if (transposed != nullptr) transposed[column * n_rows + row] = value;
+                    if (in_targets[byte] & bit) store(entry, value);
                 }
-                had_error_[byte] = uint8_t(has_error);
+                had_error[byte] = uint8_t(has_error);
             }
         }
     }
 
-private:
     // Share of the entries that are candidates for a gross error, whatever their data. Entries whose odds are lower have
     // an error only as candidates, so that most of them need no random number. All others are drawn for themselves.
     static constexpr double CANDIDATES = 1.0 / 32.0;
@@ -159,11 +145,17 @@ private:
         }
     }
 
-    Numbers values_;
-    Results sums_;
-    std::optional<WritableMatrix> matrix_, transposed_;
+    // Return a matrix that rows which list all columns are written to, null if it is not given.
+    double* dense_or_null(const char* name) const {
+        const auto given = arguments.get<std::optional<WritableMatrix>>(name);
+        require(!given || n == n_rows * n_columns, "dense rows list all columns");
+        return pointer_or_null(given, n, name);
+    }
+
+    const double* values;
+    double *matrix, *transposed;
     // A bit for each of eight entries of a row: had an error in the last sweep, was observed, is in a target.
-    std::vector<uint8_t> had_error_, seen_, in_targets_;
+    std::vector<uint8_t> had_error, seen, in_targets;
 };
 
 }  // namespace bnmf

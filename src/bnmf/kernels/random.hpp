@@ -77,10 +77,13 @@ constexpr int N_STRIPS = 256;
 // Right edges x of the strips, the density y there, and the fraction of each strip that is certainly under the density.
 // x[0] is the width of the base strip.
 struct Ziggurat {
+    using Function = double (*)(double);
+
+    Function density;
     double x[N_STRIPS + 1], y[N_STRIPS + 1], inside[N_STRIPS];
 
     // Fill x for a tail that starts at `tail`, and return whether the strips stay below the mode.
-    template <typename D, typename I, typename A> bool set_edges(double tail, D density, I inverse, A area_beyond) {
+    bool set_edges(double tail, Function inverse, Function area_beyond) {
         const double area = tail * density(tail) + area_beyond(tail);
         x[0] = area / density(tail);
         x[1] = tail;
@@ -94,13 +97,13 @@ struct Ziggurat {
     }
 
     // The only unknown is where the tail starts. Bisection finds the start for which the top strip ends at the mode.
-    template <typename D, typename I, typename A> Ziggurat(D density, I inverse, A area_beyond) {
+    Ziggurat(Function density, Function inverse, Function area_beyond) : density(density) {
         double too_low = 1.0, high_enough = 20.0;  // if the tail starts too low, the strips overshoot the mode
         for (int i = 0; i < 60; ++i) {
             const double middle = 0.5 * (too_low + high_enough);
-            (set_edges(middle, density, inverse, area_beyond) ? high_enough : too_low) = middle;
+            (set_edges(middle, inverse, area_beyond) ? high_enough : too_low) = middle;
         }
-        set_edges(high_enough, density, inverse, area_beyond);
+        set_edges(high_enough, inverse, area_beyond);
         for (int i = 0; i <= N_STRIPS; ++i) y[i] = density(x[i]);
         for (int i = 0; i < N_STRIPS; ++i) inside[i] = x[i + 1] / x[i];
     }
@@ -112,29 +115,25 @@ inline const Ziggurat NORMAL(
 inline const Ziggurat EXPONENTIAL(
     [](double x) { return std::exp(-x); }, [](double y) { return -std::log(y); }, [](double x) { return std::exp(-x); });
 
-double normal_edge(uint64_t word, Stream& stream);
-double exponential_edge(uint64_t word, Stream& stream);
+template <const Ziggurat&> constexpr bool is_normal = false;
+template <> inline constexpr bool is_normal<NORMAL> = true;
 
-// Return a standard normal.
-[[gnu::always_inline]] inline double normal(Stream& stream) {
+template <const Ziggurat& TABLE> double edge(uint64_t word, Stream& stream);
+
+// Return a draw from one of the ziggurats.
+template <const Ziggurat& TABLE> [[gnu::always_inline]] inline double draw_standard(Stream& stream) {
     const uint64_t word = next_word(stream);
     const double fraction = to_unit(word);
     const int strip = word & 0xFF;
-    if (fraction < NORMAL.inside[strip]) {
-        const double x = fraction * NORMAL.x[strip];
-        return word & 0x100 ? -x : x;
+    if (fraction < TABLE.inside[strip]) {
+        const double x = fraction * TABLE.x[strip];
+        return is_normal<TABLE> && (word & 0x100) ? -x : x;
     }
-    return normal_edge(word, stream);
+    return edge<TABLE>(word, stream);
 }
 
-// Return a standard exponential.
-[[gnu::always_inline]] inline double exponential(Stream& stream) {
-    const uint64_t word = next_word(stream);
-    const double fraction = to_unit(word);
-    const int strip = word & 0xFF;
-    if (fraction < EXPONENTIAL.inside[strip]) return fraction * EXPONENTIAL.x[strip];
-    return exponential_edge(word, stream);
-}
+[[gnu::always_inline]] inline double normal(Stream& stream) { return draw_standard<NORMAL>(stream); }
+[[gnu::always_inline]] inline double exponential(Stream& stream) { return draw_standard<EXPONENTIAL>(stream); }
 
 // Return a normal in the right tail, beyond the base strip (Marsaglia 1964).
 inline double normal_tail(Stream& stream) {
@@ -147,37 +146,22 @@ inline double normal_tail(Stream& stream) {
     return NOT_A_NUMBER;
 }
 
-// Finish a normal whose `word` fell near the end of a strip, which about one in a hundred does.
-[[gnu::noinline]] inline double normal_edge(uint64_t word, Stream& stream) {
-    for (int i = 0; i < MAX_PROPOSALS; ++i) {
-        const int strip = word & 0xFF;
-        const double fraction = to_unit(word);
-        const double sign = word & 0x100 ? -1.0 : 1.0;
-        const double x = fraction * NORMAL.x[strip];
-        if (fraction < NORMAL.inside[strip]) return sign * x;
-        if (strip == 0) return sign * normal_tail(stream);
-        const double low = NORMAL.y[strip], high = NORMAL.y[strip + 1];
-        const double height = uniform(stream);
-        if (low + height * (high - low) < std::exp(-0.5 * x * x)) return sign * x;
-        word = next_word(stream);
-    }
-    return NOT_A_NUMBER;
-}
-
-// Finish an exponential whose `word` fell near the end of a strip.
-[[gnu::noinline]] inline double exponential_edge(uint64_t word, Stream& stream) {
+// Finish a draw whose `word` fell near the end of a strip, which about one in a hundred does.
+template <const Ziggurat& TABLE> [[gnu::noinline]] inline double edge(uint64_t word, Stream& stream) {
     double offset = 0.0;
     for (int i = 0; i < MAX_PROPOSALS; ++i) {
         const int strip = word & 0xFF;
-        const double fraction = to_unit(word);
-        const double x = fraction * EXPONENTIAL.x[strip];
-        if (fraction < EXPONENTIAL.inside[strip]) return offset + x;
-        if (strip == 0) {
-            offset += EXPONENTIAL.x[1];  // the exponential is memoryless: draw the excess
-        } else {
-            const double low = EXPONENTIAL.y[strip], high = EXPONENTIAL.y[strip + 1];
+        const double fraction = to_unit(word), x = fraction * TABLE.x[strip];
+        const double sign = is_normal<TABLE> && (word & 0x100) ? -1.0 : 1.0;
+        if (fraction < TABLE.inside[strip]) return sign * (offset + x);
+        if (strip > 0) {
+            const double low = TABLE.y[strip], high = TABLE.y[strip + 1];
             const double height = uniform(stream);
-            if (low + height * (high - low) < std::exp(-x)) return offset + x;
+            if (low + height * (high - low) < TABLE.density(x)) return sign * (offset + x);
+        } else if (is_normal<TABLE>) {
+            return sign * normal_tail(stream);
+        } else {
+            offset += TABLE.x[1];  // the exponential is memoryless: draw the excess
         }
         word = next_word(stream);
     }

@@ -41,7 +41,7 @@ struct Prior {
 
 // Rows of the data. Each lists its observed or its missing positions, whichever are fewer, in ascending order.
 struct Data {
-    int64_t n_rows, n_columns;     // `n_columns` is 0 unless there is a matrix
+    int64_t n_rows, n_columns;
     const int64_t* indptr;         // row i lists the positions indices[indptr[i]] to indices[indptr[i + 1] - 1],
     const uint32_t* indices;       // and the data there, 0 where missing
     const double* values;

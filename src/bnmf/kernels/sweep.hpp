@@ -12,48 +12,32 @@ namespace bnmf {
 // What the half-sweeps of one factor read of the data in all sweeps.
 //
 // Tile t draws rows[indptr[t]] to rows[indptr[t + 1] - 1]: first `n_sharing[t]` that share their missing entries.
-class Rows {
-public:
-    Rows(const DataArrays& data, Pointers indptr, Pointers rows, Pointers n_sharing, Flags repeats,
-         std::optional<Numbers> entry_scale, Numbers row_scale, Numbers squares, Ids ids)
-        : data(&data), entry_scale(entry_scale), row_scale(row_scale), squares(squares), ids(ids), indptr_(indptr),
-          rows_(rows), n_sharing_(n_sharing), repeats_(repeats) {
-        require_size(indptr, n_tiles() + 1, "indptr");
-        require_size(n_sharing, n_tiles(), "n_sharing");
-        require_size(repeats, int64_t(rows.size()), "repeats");
-        one_or_each(row_scale, data.n_rows, "row_scale");
-        require_size(squares, data.n_rows, "squares");
-        require_size(ids, data.n_rows, "ids");
-        const int64_t *pointers = indptr.data(), n = int64_t(rows.size());
-        require(pointers[0] == 0 && pointers[n_tiles()] == n, "indptr must end with the number of rows");
-        for (int64_t tile = 0; tile < n_tiles(); ++tile) {
-            const int64_t first = pointers[tile], end = pointers[tile + 1], end_sharing = first + n_sharing.data()[tile];
-            require(first <= end_sharing && end_sharing <= end && end <= n, "n_sharing must be a number of rows of a tile");
-            for (int64_t i = first; i < end; ++i) {
-                const int64_t row = rows.data()[i];
-                require(0 <= row && row < data.n_rows && row / ROWS_PER_TILE == tile, "rows must be those of their tiles");
-                require(i >= end_sharing || data.lists_missing[row], "rows that share must list their missing positions");
-            }
-        }
-    }
+struct Rows {
+    explicit Rows(Arguments given)
+        : arguments(std::move(given)), data(*arguments.get<const DataArrays*>("data")),
+          entry_scale(arguments.scales_of_columns(data.n_columns)),
+          row_scale(arguments.one_or_each("row_scale", data.n_rows)),
+          squares(arguments.pointer<Numbers>("squares", data.n_rows)), ids(arguments.pointer<Ids>("ids", data.n_rows)),
+          indptr(arguments.pointer<Pointers>("indptr", n_tiles() + 1)),
+          n_sharing(arguments.pointer<Pointers>("n_sharing", n_tiles())),
+          rows(arguments.pointer<Pointers>("rows", indptr[n_tiles()])),
+          repeats(arguments.pointer<Flags>("repeats", indptr[n_tiles()])) {}
 
-    int64_t n_tiles() const { return (data->n_rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE; }
-    RowList sharing(int64_t tile) const { return list(indptr_.data()[tile], n_sharing_.data()[tile]); }
+    int64_t n_tiles() const { return (data.n_rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE; }
+    RowList sharing(int64_t tile) const { return list(indptr[tile], n_sharing[tile]); }
     RowList others(int64_t tile) const {
-        const int64_t first = indptr_.data()[tile] + n_sharing_.data()[tile];
-        return list(first, indptr_.data()[tile + 1] - first);
+        const int64_t first = indptr[tile] + n_sharing[tile];
+        return list(first, indptr[tile + 1] - first);
     }
+    RowList list(int64_t first, int64_t n) const { return {rows + first, repeats + first, n}; }
 
-    const DataArrays* data;
-    std::optional<Numbers> entry_scale;
-    Numbers row_scale, squares;
-    Ids ids;  // number of the stream of each row
-
-private:
-    RowList list(int64_t first, int64_t n) const { return {rows_.data() + first, repeats_.data() + first, n}; }
-
-    Pointers indptr_, rows_, n_sharing_;
-    Flags repeats_;
+    Arguments arguments;
+    const DataArrays& data;
+    Strided entry_scale, row_scale;
+    const double* squares;
+    const uint64_t* ids;  // number of the stream of each row
+    const int64_t *indptr, *n_sharing, *rows;
+    const uint8_t* repeats;
 };
 
 // A half-sweep that is ready to draw: all that it reads has been checked, and the other factor is prepared.
@@ -66,12 +50,11 @@ public:
               Results squared_error, std::optional<Numbers> squares = {}, std::optional<Numbers> roots = {},
               std::optional<Ids> ids = {})
         : rows_(&rows), memory_(&memory) {
-        const DataArrays& data = *rows.data;
+        const DataArrays& data = rows.data;
         const int64_t n_rows = int64_t(W.shape(0)), n_components = int64_t(W.shape(1)), n_columns = int64_t(Z.shape(0));
         require(int64_t(Z.shape(1)) == n_components && n_components > 0, "W and Z must have the same components");
         data.check_factors(n_rows, n_columns);
         require(n_passes >= 1, "n_passes must be at least 1");
-        require_size(squared_error, n_rows, "squared_error");
         if (roots)
             for (int64_t row = 0; row < n_rows; ++row)
                 require(!data.lists_missing[row], "entries with weights must be listed");
@@ -81,18 +64,18 @@ public:
         problem_.side = padded_length(n_components);
         problem_.n_columns = n_columns;
         problem_.W = W.data();
-        problem_.squares = squares ? pointer_or_null(squares, n_rows, "squares") : rows.squares.data();
+        problem_.squares = squares ? pointer(*squares, n_rows, "squares") : rows.squares;
         problem_.roots = pointer_or_null(roots, data.n_listed, "roots");
-        problem_.row_scale = one_or_each(rows.row_scale, n_rows, "row_scale");
-        problem_.entry_scale = scales_of(rows.entry_scale, n_columns);
+        problem_.row_scale = rows.row_scale;
+        problem_.entry_scale = rows.entry_scale;
         set_variances(one_or_each(row_variance, n_rows, "row_variance"), int64_t(row_variance.size()),
                       one_or_each(entry_variance, n_columns, "entry_variance"));
-        problem_.key = {key.first, key.second};
-        problem_.ids = ids ? pointer_or_null(ids, n_rows, "ids") : rows.ids.data();
+        problem_.key = key_of(key);
+        problem_.ids = ids ? pointer(*ids, n_rows, "ids") : rows.ids;
         problem_.n_passes = n_passes;
         problem_.first_drawn = drawn.first;
         problem_.end_drawn = drawn.second;
-        problem_.squared_error = squared_error.data();
+        problem_.squared_error = pointer(squared_error, n_rows, "squared_error");
 
         nb::gil_scoped_release release;
         const bool is_scaled = problem_.entry_scale.stride != 0;

@@ -1,67 +1,46 @@
 // Parts of the kernels that only other kernels call, as functions of Python, for the tests.
 
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include "moves.hpp"
+#include "arrays.hpp"
 #include "residuals.hpp"
 
 namespace bnmf {
 namespace {
 
-using Words4 = std::array<uint64_t, 4>;
-using StreamArray = Array<uint64_t, 2>;  // one stream in each row
+using StreamArray = Array<uint64_t, 2>;  // the four words of a stream in each row
 
-Stream stream_at(const StreamArray& streams, std::size_t i) {
-    const uint64_t* words = streams.data() + 4 * i;
-    return {words[0], words[1], words[2], words[3]};
-}
+Stream* streams_in(StreamArray& array) { return reinterpret_cast<Stream*>(array.data()); }
 
-void set_stream_at(StreamArray& streams, std::size_t i, const Stream& stream) {
-    const Words4 words{stream.s0, stream.s1, stream.s2, stream.s3};
-    std::copy_n(words.data(), 4, streams.data() + 4 * i);
-}
-
-double draw_standard(const std::string& name, Stream& stream) {
+double draw(const std::string& name, Stream& stream) {
     if (name == "uniform") return uniform(stream);
     if (name == "normal") return normal(stream);
     if (name == "exponential") return exponential(stream);
-    require(name == "normal_tail", " is no distribution", name.c_str());
     return normal_tail(stream);
 }
 
-// The numbers of `fill_scalar` and `fill_lanes`. `kind` is the distribution: "positive", or with a kink at `kink`
-// ("two_piece") or at 0 ("real") of the given rates, or up to `kink` ("within").
-void check_draws(Numbers b, Numbers p, Numbers kink, Numbers rate, StreamArray streams, Results out) {
-    for (const Numbers& array : {b, p, kink, rate}) require_size(array, int64_t(out.size()), "an argument");
-    require_size(streams, int64_t(4 * out.size()), "streams");
-}
-
-// Draw one number after the other, each from its stream.
+// Draw a number from each stream. `kind` is the distribution: "positive", or with a kink at `kink` ("two_piece") or at 0
+// ("real") of the given rates, or up to `kink` ("within").
 void fill_scalar(const std::string& kind, Numbers b, Numbers p, Numbers kink, Numbers rate, StreamArray streams,
                  Results out) {
-    check_draws(b, p, kink, rate, streams, out);
     for (std::size_t i = 0; i < out.size(); ++i) {
         const double slope = b.data()[i], precision = p.data()[i], at = kink.data()[i], of_kink = rate.data()[i];
-        Stream stream = stream_at(streams, i);
+        Stream& stream = streams_in(streams)[i];
         out.data()[i] = kind == "positive"    ? draw_positive(slope, precision, stream)
                         : kind == "two_piece" ? draw_two_piece(slope, precision, at, of_kink, stream)
                         : kind == "within"    ? draw_within(slope, precision, at, stream)
                                               : draw_real(slope, precision, of_kink, stream);
-        set_stream_at(streams, i, stream);
     }
 }
 
-// Draw eight numbers at a time, in the first `n_active` lanes.
+// The same eight at a time, in the first `n_active` lanes, for whole vectors of numbers.
 void fill_lanes(const std::string& kind, Numbers b, Numbers p, Numbers kink, Numbers rate, int64_t n_active,
                 StreamArray streams, Results out) {
-    check_draws(b, p, kink, rate, streams, out);
-    require(out.size() % WIDTH == 0, "out must have whole vectors");
     for (std::size_t i = 0; i < out.size(); i += WIDTH) {
         StreamWords words;
-        for (int lane = 0; lane < WIDTH; ++lane) words.set(lane, stream_at(streams, i + lane));
+        for (int lane = 0; lane < WIDTH; ++lane) words.set(lane, streams_in(streams)[i + lane]);
         Streams own = words.streams();
         const Vector slope = load(b.data() + i), precision = load(p.data() + i), inverse = broadcast(1.0) / precision;
         const Vector scale = square_root(inverse), at = load(kink.data() + i), rates = load(rate.data() + i);
@@ -72,21 +51,8 @@ void fill_lanes(const std::string& kind, Numbers b, Numbers p, Numbers kink, Num
                   ? draw_two_piece_lanes(slope, precision, inverse, scale, at, rate.data()[i], active, own)
               : kind == "within" ? draw_within_lanes(slope, precision, at, active, own)
                                  : draw_real_lanes(slope, precision, inverse, scale, rates, active, own));
-        for (int lane = 0; lane < WIDTH; ++lane) set_stream_at(streams, i + lane, own.extract(lane));
+        for (int lane = 0; lane < WIDTH; ++lane) streams_in(streams)[i + lane] = own.extract(lane);
     }
-}
-
-// Shear components 0 and 1 only.
-void shear_first_pair(WritableMatrix W, WritableMatrix Z, const PriorArrays& prior_W, const PriorArrays& prior_Z,
-                      uint64_t key_high, uint64_t key_low) {
-    const Component of_W(W, prior_W), of_Z(Z, prior_Z);
-    require(of_W.n_components > 1 && of_Z.n_components == of_W.n_components, "W and Z must have the same components");
-    Memory memory;
-    double* numbers = memory.take(Sheared::size(of_W) + Sheared::size(of_Z));
-    const Sheared sheared_W(of_W, numbers), sheared_Z(of_Z, numbers + Sheared::size(of_W));
-    shear_pair(0, 1, sheared_W, sheared_Z, stream_of({key_high, key_low}, 0));
-    copy_from_columns(sheared_W.w, sheared_W.length, of_W);
-    copy_from_columns(sheared_Z.w, sheared_Z.length, of_Z);
 }
 
 }  // namespace
@@ -96,28 +62,22 @@ void bind_testing(nb::module_& m) {
     m.attr("TILE") = std::make_tuple(TILE.rows, TILE.columns, TILE.odd_columns);
     m.attr("TAIL_STARTS") = std::make_pair(NORMAL.x[1], EXPONENTIAL.x[1]);
     m.def("mix", mix);
-    m.def("next_word", [](const Words4& words) {
-        Stream stream{words[0], words[1], words[2], words[3]};
-        const uint64_t word = next_word(stream);
-        return std::make_pair(word, Words4{stream.s0, stream.s1, stream.s2, stream.s3});
-    });
+    m.def("next_word", [](StreamArray stream) { return next_word(*streams_in(stream)); });
     m.def("fill_streams", [](uint64_t high, uint64_t low, StreamArray out) {  // those of rows 0, 1, ...
-        for (std::size_t i = 0; i < out.shape(0); ++i) set_stream_at(out, i, stream_of({high, low}, i));
+        for (std::size_t i = 0; i < out.shape(0); ++i) streams_in(out)[i] = stream_of({high, low}, i);
     });
     m.def("fill_standard", [](const std::string& name, uint64_t high, uint64_t low, WritableMatrix out) {
         for (std::size_t i = 0; i < out.shape(0); ++i) {  // row i from the stream of row i
             Stream stream = stream_of({high, low}, i);
-            for (std::size_t j = 0; j < out.shape(1); ++j) out(i, j) = draw_standard(name, stream);
+            for (std::size_t j = 0; j < out.shape(1); ++j) out(i, j) = draw(name, stream);
         }
     });
-    m.def("scaled_erfc", scaled_erfc);
     m.def("exp_of_negative", [](Results x) {
         for (std::size_t i = 0; i + WIDTH <= x.size(); i += WIDTH)
             store(x.data() + i, exp_of_negative(load(x.data() + i)));
     });
     m.def("fill_scalar", fill_scalar);
     m.def("fill_lanes", fill_lanes);
-    m.def("shear_first_pair", shear_first_pair);
     m.def("residuals_size", residuals_size);
     m.def("max_listed", max_listed);
     m.def("spoil", [](Memory& memory, int64_t size) {  // leave NaN as earlier work may, and return whether it is aligned

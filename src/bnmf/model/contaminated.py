@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from bnmf.kernels.compiled import fill_beta
+from bnmf.kernels.compiled import draw_beta
 from bnmf.model.noise import NOISE_FLOOR, STRENGTHS, GroupedNoise, Law, Noise, NoiseState
 from bnmf.utils.typing import Floats, Indices, Ints, Key, Shape
 
@@ -74,8 +74,7 @@ class ContaminatedNoise(Noise):
 
     def update_share(self, noise: NoiseState, gross: Floats, counts: Ints, key: Key) -> NoiseState:
         a, b = SHARE_PRIOR
-        share = np.empty(len(counts))
-        fill_beta(a + gross[0], b + (counts - gross[0]), *key, share)
+        share = draw_beta(a + gross[0], b + (counts - gross[0]), key)
         return noise._replace(share=_inside(share), gross=gross)
 
     def log_gross(self, noise: NoiseState, counts: Ints) -> float:

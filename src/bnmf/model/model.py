@@ -241,7 +241,7 @@ class Model:
             rate = np.empty(self.n_components if by_component else 1)
             draw_rate(
                 W, Zt, unit_W.kernel_prior, unit_Z.kernel_prior, part_W, part_Z, by_component, term.degree,
-                hyperprior.shape, hyperprior.rate, key[0] ^ number, key[1], rate,
+                hyperprior.shape, hyperprior.rate, (key[0] ^ number, key[1]), rate,
             )  # fmt: skip
             rates.append(rate)
         return tuple(rates)

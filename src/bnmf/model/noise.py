@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bnmf.data.limits import log_normal_mass
-from bnmf.kernels.compiled import draw_gamma, draw_variances, fill_within
+from bnmf.kernels.compiled import draw_gamma, draw_variances, draw_within
 from bnmf.utils.arguments import positive
 from bnmf.utils.typing import Array, Floats, Indices, Ints, Key, Shape
 
@@ -149,9 +149,8 @@ class Law:
     def _draw_left(self, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
         """Draw noise between limits of which the lower one is further out."""
         b, width = (np.ascontiguousarray(x).ravel() for x in (high, high - low))
-        out, (key_high, key_low) = np.empty(high.size), rng.integers(2**63, size=2, dtype=np.uint64)
-        fill_within(b, np.ones(high.size), width, key_high, key_low, out)
-        return high - out.reshape(high.shape)
+        drawn = draw_within(b, np.ones(high.size), width, rng.integers(2**63, size=2, dtype=np.uint64))
+        return high - drawn.reshape(high.shape)
 
     def mean_between(self, low: Floats, high: Floats) -> Floats:
         """Return the mean of noise that lies between limits (S, n), one of which may be infinite."""
@@ -256,13 +255,13 @@ class Noise:
         # random stream to draw from.
         if self.by == "common":
             shape, rate = self.shape + 0.5 * np.add.reduce(counts), self.scale + 0.5 * np.add.reduce(errors)
-            return noise._replace(column=np.array([1.0 / draw_gamma(shape, rate, *key)]))
+            return noise._replace(column=np.array([1.0 / draw_gamma(shape, rate, key)]))
         side = "row" if half == "W" else "column"
         has_scale = side == "column" or self.by == "row"  # with both, the precisions of the rows have mean 1
         strength = noise.row_strength if side == "row" else noise.column_strength
         scale, variance = noise.scale if has_scale else 1.0, np.empty(len(errors))
         scale, strength = draw_variances(
-            errors, counts, bounds, strength, scale, has_scale, self._strengths, *key, variance
+            errors, counts, bounds, strength, scale, has_scale, self._strengths, key, variance
         )
         drawn: dict[str, Any] = {side: variance, f"{side}_strength": strength}
         return noise._replace(scale=scale if has_scale else noise.scale, **drawn)

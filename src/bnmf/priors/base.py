@@ -50,14 +50,8 @@ class Coefficients:
     @cached_property
     def kernel_prior(self) -> compiled.Prior:
         """The coefficients in the form that the kernels read."""
-        return compiled.Prior(
-            linear=self.linear,
-            quadratic=self.quadratic,
-            pairwise=self.pairwise,
-            absolute=self.absolute,
-            max_rate=self.max_rate,
-            paper_rule=self.paper_rule,
-        )
+        numbers = self.pairwise, self.max_rate, self.paper_rule
+        return compiled.Prior(self.linear, self.quadratic, *numbers, self.absolute)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: the kernels' form of them is made again where they are sent to."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from bnmf.kernels.compiled import fill_exponential, fill_log_mass, fill_within
+from bnmf.kernels.compiled import draw_exponential, draw_within, log_mass
 from bnmf.utils.typing import Bools, Floats, Indices, Shape
 
 if TYPE_CHECKING:
@@ -69,12 +69,11 @@ def _draw_real(shape: Shape, linear: Floats, quadratic: Floats, absolute: Floats
     """Draw a (rows, K) factor of real numbers: signs by the masses of both half-lines, then sizes."""
     slope, precision, rate = (np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, absolute))
     unbounded = np.full(slope.size, np.inf)
-    above, below, size = np.empty_like(slope), np.empty_like(slope), np.empty_like(slope)
-    fill_log_mass(slope - rate, precision, unbounded, above)
-    fill_log_mass(-slope - rate, precision, unbounded, below)
+    above = log_mass(slope - rate, precision, unbounded)
+    below = log_mass(-slope - rate, precision, unbounded)
     is_positive = rng.uniform(size=slope.size) < expit(above - below)
-    key_high, key_low = rng.integers(2**64, size=2, dtype=np.uint64)
-    fill_within(np.where(is_positive, slope, -slope) - rate, precision, unbounded, key_high, key_low, size)
+    key = rng.integers(2**64, size=2, dtype=np.uint64)
+    size = draw_within(np.where(is_positive, slope, -slope) - rate, precision, unbounded, key)
     return np.where(is_positive, size, -size).reshape(shape)
 
 
@@ -97,14 +96,11 @@ def _with_max_term(rows: int, linear: Floats, quadratic: Floats, max_rate: float
     bound = np.full((rows, 1), np.inf)
     if max_rate > 0.0:
         bound = _bound(rows, linear, quadratic, max_rate, rng)
-    out = np.empty(shape[0] * shape[1])
-    key_high, key_low = rng.integers(2**64, size=2, dtype=np.uint64)
+    key = rng.integers(2**64, size=2, dtype=np.uint64)
     if max_rate == 0.0 and not quadratic.any():
-        fill_exponential(np.broadcast_to(linear, shape).flatten(), key_high, key_low, out)
-    else:
-        b, p, width = (np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, bound))
-        fill_within(b, p, width, key_high, key_low, out)
-    return out.reshape(shape)
+        return draw_exponential(np.broadcast_to(linear, shape).flatten(), key).reshape(shape)
+    b, p, width = (np.broadcast_to(x, shape).flatten() for x in (-linear, quadratic, bound))
+    return draw_within(b, p, width, key).reshape(shape)
 
 
 def _bound(rows: int, linear: Floats, quadratic: Floats, max_rate: float, rng: np.random.Generator) -> Floats:
@@ -116,8 +112,7 @@ def _bound(rows: int, linear: Floats, quadratic: Floats, max_rate: float, rng: n
 
     def log_density(u: Floats, which: Indices) -> Floats:
         b, p = -linear[which].ravel(), np.ascontiguousarray(quadratic[which]).ravel()
-        masses = np.empty(b.size)
-        fill_log_mass(b, p, np.repeat(u, linear.shape[1]), masses)
+        masses = log_mass(b, p, np.repeat(u, linear.shape[1]))
         return masses.reshape(-1, linear.shape[1]).sum(axis=1) - max_rate * u
 
     every = np.arange(n_distinct)

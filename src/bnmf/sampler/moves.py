@@ -44,10 +44,10 @@ class Moves(NamedTuple):
             return
         kernel_priors = prior_W.kernel_prior, prior_Z.kernel_prior
         if self.rescale:
-            rescale(W, Zt, *kernel_priors, *stream.key(sweep, RESCALE), memory)
+            rescale(W, Zt, *kernel_priors, stream.key(sweep, RESCALE), memory)
         if self.n_partners and W.shape[1] > 1 and can_shear(prior_W, prior_Z):
             partners = (sweep - 1) * self.n_partners, sweep * self.n_partners
-            shear(W, Zt, *kernel_priors, *stream.key(sweep, SHEAR), *partners, memory)
+            shear(W, Zt, *kernel_priors, stream.key(sweep, SHEAR), memory, *partners)
 
 
 def can_shear(prior_W: Coefficients, prior_Z: Coefficients) -> bool:
