@@ -236,7 +236,7 @@ def test_new_rows_are_predicted_as_well_as_fitted_ones():
     model = BayesianNMF(2, noise="contaminated", n_chains=2, burn_in=150, n_draws=60, random_state=0, calibrate=False)
     posterior = model.fit(X[:100]).posterior_of(X[100:])
     hidden = np.isnan(X[100:])
-    # 300 entries: the error has a standard error of 4%. With old weights of each Z it is six times as large.
+    # 300 entries: the error has a standard error of 4%.
     assert np.sqrt(np.mean((posterior.mean() - complete[100:])[hidden] ** 2)) < 1.35 * 0.05
     low, high = posterior.interval(0.9)
     # Four standard errors of 0.9 with 300 entries, and 0.02.

@@ -7,6 +7,7 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.special import logsumexp
 from tests.statistical.checks import assert_follows, assert_uniform, grid_cdf
 
+from bnmf import BayesianNMF
 from bnmf.data import ObservedMatrix
 from bnmf.posterior import Posterior, new_rows
 from bnmf.posterior.new_rows import draw, find_fitted
@@ -220,3 +221,17 @@ def test_two_weights_of_a_row_under_student_t():
     assert_follows(drawn[:, 0], grid_cdf(lambda w: np.interp(w, points, marginal), points))
     masses = cumulative_trapezoid(np.exp(log_density(drawn[:, 0]) - marginal.max()), points, axis=1, initial=0.0)
     assert_uniform([np.interp(w, points, mass / mass[-1]) for w, mass in zip(drawn[:, 1], masses, strict=True)])
+
+
+def test_new_rows_follow_components_that_change_together():
+    """Where the noise is small, weights that lag behind the draws of correlated components predict much worse."""
+    rng = np.random.default_rng(1)
+    means = rng.gamma(1.0, size=(150, 3)) @ rng.gamma(1.0, size=(3, 20))
+    complete = means + 0.005 * means.std() * rng.normal(size=means.shape)
+    X = np.where(rng.random(means.shape) < 0.2, np.nan, complete)
+    options = {"n_chains": 2, "burn_in": 200, "n_draws": 100, "random_state": 0, "calibrate": False}
+    model = BayesianNMF(prior=("ard", "normal"), offset="mean", **options).fit(X[:100])
+    errors = np.where(np.isnan(X), model.impute(X) - complete, np.nan)
+    fitted, new = (np.sqrt(np.nanmean(errors[rows] ** 2)) for rows in (slice(100), slice(100, None)))
+    # The ratio has a standard error of 6%; with six seeds it is 0.91 to 1.05, and without the change at least 1.97.
+    assert new < 1.5 * fitted

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bnmf.data.containers import LARGEST_SQUARE
+from bnmf.data.containers import LARGEST_SQUARE, SMALLEST
 from bnmf.data.identity import row_ids, scramble
 from bnmf.data.latent import Filled
 from bnmf.data.limits import Limits
@@ -26,9 +26,11 @@ from bnmf.utils.typing import Floats, Indices, Words
 if TYPE_CHECKING:
     from bnmf.posterior.posterior import Posterior
 
-# Half-sweeps before the first draw of a chain, and from one draw of Z to the next, which differ little.
+# Half-sweeps before the first draw of a chain, and from one draw of Z to the next, which differ little; and how often
+# each draws a row given its sums.
 BURN_IN_SWEEPS = 30
 SWEEPS_PER_DRAW = 3
+N_PASSES = 4
 
 
 def posterior_of(fitted: Posterior | Moments, data: ObservedMatrix, seed: int) -> Posterior:
@@ -125,13 +127,19 @@ def _chain(
         known = 1.0 / factor[row_of, view.indices] ** 2
     weights = np.repeat(fitted.W[chain, 0].mean(axis=0, dtype=np.float64)[None], view.n_rows, axis=0)
     variance = np.ones(1 if strengths is None else view.n_rows)
-    sweep, entry = 0, np.ones(len(view.indices))
+    sweep, entry, before = 0, np.ones(len(view.indices)), None
+    n_free = fitted.n_components - fitted.n_fixed[1]
     for draw in range(fitted.n_draws):
         Zt = np.ascontiguousarray(fitted.Z[chain, draw].T, dtype=np.float64)
         of_draw = prior.learned.with_rate(rates[chain, draw]) if prior.learned and rates is not None else prior
         coefficients = of_draw.coefficients(weights.shape)
         noise = np.atleast_1d(fitted.noise_variance[chain, draw])
-        n_sweeps = BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW
+        if before is not None:
+            sizes = np.mean(np.square(fitted.W[chain, draw, :, :n_free], dtype=np.float64), axis=0)
+            weights[:, :n_free] += _change(weights, before, Zt, noise, sizes)
+            if not prior.is_real:
+                np.maximum(weights, 0.0, out=weights)
+        before, n_sweeps = Zt, BURN_IN_SWEEPS if draw == 0 else SWEEPS_PER_DRAW
         for turn in range(n_sweeps):
             sweep += 1
             if filled is not None:
@@ -143,17 +151,27 @@ def _chain(
                 rows.refresh()
             errors = rows.half_sweep(
                 weights, Zt, coefficients, variance, noise, stream.key(sweep, DRAW_W), workers, ids,
-                drawn=(0, fitted.n_components - fitted.n_fixed[1]), needs_errors=strengths is not None,
+                drawn=(0, n_free), needs_errors=strengths is not None, n_passes=N_PASSES,
                 roots=np.sqrt(entry * known) if is_weighted else None,
             )  # fmt: skip
             if strengths is not None:
                 variance = _draw_row_noise(strengths[chain, draw], errors, view, stream, sweep, ids)
-            # Weights that have not yet followed a new Z would make gross errors of all entries.
-            if law.has_entries and (not law.has_outliers or n_sweeps // 2 <= turn < n_sweeps - 1):
+            if law.has_entries and turn < n_sweeps - 1:  # weights are drawn last
                 squares = rows.listed_residuals(weights, Zt) ** 2 * known
                 squares /= NoiseState(variance, noise).variance_at(row_of, view.indices)
                 entry = _draw_entries(law, chain * fitted.n_draws + draw, squares, view, stream, sweep, ids)
         yield weights, variance
+
+
+def _change(weights: Floats, before: Floats, Zt: Floats, noise: Floats, sizes: Floats) -> Floats:
+    """Return what to add to the weights so that they predict from Zt what they did from the Z before."""
+    # If the noise is small, single entries of correlated weights follow Z too slowly. Mean squares of fitted weights
+    # keep the changes of components that predict nothing small.
+    free = Zt[:, : len(sizes)]
+    of_noise = free.T / noise
+    system = of_noise @ free + np.diag(1.0 / np.maximum(sizes, SMALLEST))
+    # Not a matrix product, whose rounding depends on the number of rows.
+    return np.einsum("ik,jk->ij", weights, np.linalg.solve(system, of_noise @ (before - Zt)))
 
 
 def _generators(stream: Stream, key: tuple[int, int], ids: Words) -> Iterator[np.random.Generator]:
