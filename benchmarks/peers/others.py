@@ -31,6 +31,7 @@ class ScikitLearn:
     def __init__(self, X: Any, rank: int, n_threads: int) -> None:
         self.X = sp.csr_matrix(X) if sp.issparse(X) else np.nan_to_num(X)
         self.rank = rank
+        self._fit(1)  # imports are no part of an iteration
 
     def _fit(self, n: int) -> None:
         from sklearn.decomposition import NMF
