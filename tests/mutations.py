@@ -294,8 +294,8 @@ MUTATIONS = [Mutation(*row) for row in [
     ("|w| of a restricted prior forgotten", "priors/base.py",
      "linear = linear + absolute", "linear = linear + 0.0",
      "tests/priors/test_norms.py::test_log_density_is_the_penalty_in_norms"),
-    ("signs of components not aligned", "posterior/components.py", "np.where(cosines < 0.0, -1.0, 1.0)",
-     "np.where(cosines < 0.0, 1.0, 1.0)", "tests/posterior/test_components.py::test_signs_are_those_of_the_reference"),
+    ("signs of components not aligned", "posterior/components.py", "np.where(matched < 0.0, -1.0, 1.0)",
+     "np.where(matched < 0.0, 1.0, 1.0)", "tests/posterior/test_components.py::test_signs_are_those_of_the_reference"),
     # What all rows have in common.
     ("sign of λ", ROWS, "- load(lanes.linear + offset)", "+ load(lanes.linear + offset)", f"{CONDITIONAL}[gee]"),
     ("rule of the paper in place of the exact one", ROWS, "if (prior.paper_rule) {", "if (!prior.paper_rule) {",

@@ -88,69 +88,84 @@ def align(
     n_chains, n_draws, _, n_components = W.shape
     order = np.empty((n_chains, n_draws, n_components), np.intp)
     signs = np.ones((n_chains, n_draws, n_components))
-    means = []
+    inverse = np.broadcast_to(1.0 / np.asarray(scale), Z.shape[-1:])
+    targets = []
     for chain in range(n_chains):
+        draws = Directions.of(W[chain], Z[chain], inverse)
         # Match with the last draw, then with the mean of the matched draws: a single draw is not a stable reference.
-        target = _directions(W[chain, -1], Z[chain, -1] / scale)
+        target = draws.at(-1)
         for _ in range(2):
-            for draw in range(n_draws):
-                directions = _directions(W[chain, draw], Z[chain, draw] / scale)
-                order[chain, draw] = _match(target, directions)
-                if all(signed):
-                    signs[chain, draw] = _signs(target, directions, order[chain, draw])
-            target = _mean_direction(W[chain], Z[chain], order[chain], signs[chain], scale)
-        means.append(target)
+            cosines = draws.cosines(target)
+            for draw, similarity in enumerate(cosines[0] * cosines[1]):
+                order[chain, draw] = linear_sum_assignment(similarity, maximize=True)[1]
+            if all(signed):
+                signs[chain] = _signs(cosines, order[chain])
+            target = draws.mean(order[chain], signs[chain])
+        targets.append(target)
 
+    means = Directions.of(
+        np.stack([W for W, _ in targets]), np.stack([Zt.T for _, Zt in targets]), np.ones(Z.shape[-1])
+    )
+    cosines = means.cosines(targets[reference])
     similarity = np.ones((n_chains, n_components))
-    for chain in range(n_chains):
-        between = _match(means[reference], means[chain])
+    for chain, similarities in enumerate(cosines[0] * cosines[1]):
+        between = linear_sum_assignment(similarities, maximize=True)[1]
         order[chain] = order[chain][:, between]
         if all(signed):
-            signs[chain] = signs[chain][:, between] * _signs(means[reference], means[chain], between)
-        similarity[chain] = np.diag(_similarity(means[reference], [part[:, between] for part in means[chain]]))
+            signs[chain] = signs[chain][:, between] * _signs(cosines[:, [chain]], between[None])
+        similarity[chain] = similarities[np.arange(n_components), between]
 
     similarity[reference] = 1.0  # also where draws of both signs cancel in the mean
     sizes = np.take_along_axis(column_sizes(W, signed[0]), order, axis=2)
     return Alignment(order, signs * sizes, similarity, reference)
 
 
+class Directions(NamedTuple):
+    """Draws of W (draw, rows, K) and Z (draw, K, columns), compared as columns of length 1 without a copy of them."""
+
+    W: Array
+    Z: Array
+    inverse: Floats  # (columns,): of the units in which columns are compared
+    lengths: Floats  # (2, draw, K): of the columns of W, and of the rows of Z in these units
+
+    @classmethod
+    def of(cls, W: Array, Z: Array, inverse: Floats) -> Directions:
+        """Return the directions of some draws."""
+        squares = np.einsum("dik,dik->dk", W, W), np.einsum("dkj,dkj,j->dk", Z, Z, inverse**2)
+        lengths = np.sqrt(np.array(squares, dtype=np.float64))
+        return cls(W, Z, inverse, np.where(lengths > 0.0, lengths, 1.0))
+
+    def at(self, draw: int) -> tuple[Floats, Floats]:
+        """Return W (rows, K) and Zᵀ (columns, K) of a draw with columns of length 1, or 0."""
+        of_W, of_Z = self.lengths[:, draw]
+        return self.W[draw] / of_W, (self.Z[draw] * self.inverse).T / of_Z
+
+    def cosines(self, target: tuple[Floats, Floats]) -> Floats:
+        """Return the cosines of W and of Z (2, draw, K, K) between components of a target and of each draw."""
+        W, Zt = target
+        products = np.matmul(W.T, self.W), np.matmul((Zt * self.inverse[:, None]).T, self.Z.swapaxes(1, 2))
+        return np.array(products, dtype=np.float64) / self.lengths[:, :, None, :]
+
+    def mean(self, order: Indices, signs: Floats) -> tuple[Floats, Floats]:
+        """Return the direction of the mean of the draws, given orders and signs (draw, K) of their components."""
+        W, Zt = np.zeros(self.W.shape[1:]), np.zeros(self.Z.shape[:0:-1])
+        of_W, of_Z = signs / np.take_along_axis(self.lengths, order[None], axis=2)
+        for draw, places in enumerate(order):
+            W += self.W[draw][:, places] * of_W[draw]
+            Zt += self.Z[draw][places].T * of_Z[draw]
+        return Directions.of(W[None], Zt.T[None], self.inverse).at(0)
+
+
+def _signs(cosines: Floats, order: Indices) -> Floats:
+    """Return -1 for components (draw, K) that point away from those of the target they are matched with, else 1."""
+    matched = np.take_along_axis(cosines.sum(axis=0), order[:, :, None], axis=2)[:, :, 0]
+    return np.where(matched < 0.0, -1.0, 1.0)
+
+
 def column_sizes(W: Array, signed: bool) -> Floats:
     """Return divisors of the columns of W (..., rows, K): their means, or root mean squares if they have signs."""
     sizes = np.sqrt(np.einsum("...ik,...ik->...k", W, W) / W.shape[-2]) if signed else W.mean(axis=-2)
     return np.where(sizes == 0.0, 1.0, np.asarray(sizes, dtype=np.float64))
-
-
-def _directions(W: Array, Z: Array) -> list[Array]:
-    """Return W (rows, K) and Zᵀ (columns, K) with columns of length 1 (0 for a component that is zero)."""
-    directions = []
-    for factor in (W, Z.T):
-        length = np.linalg.norm(factor, axis=0)
-        directions.append(factor / np.where(length > 0, length, 1.0))
-    return directions
-
-
-def _similarity(a: list[Array], b: list[Array]) -> Array:
-    return (a[0].T @ b[0]) * (a[1].T @ b[1])
-
-
-def _match(target: list[Array], directions: list[Array]) -> Indices:
-    """Return for each component of the target the one that it is matched with."""
-    return linear_sum_assignment(_similarity(target, directions), maximize=True)[1]
-
-
-def _signs(target: list[Array], directions: list[Array], order: Indices) -> Array:
-    """Return -1 for the components that point away from those of the target that they are matched with, else 1."""
-    (W, Zt), (other_W, other_Zt) = target, directions
-    cosines = (W * other_W[:, order]).sum(axis=0) + (Zt * other_Zt[:, order]).sum(axis=0)
-    return np.where(cosines < 0.0, -1.0, 1.0)
-
-
-def _mean_direction(W: Array, Z: Array, order: Indices, signs: Floats, scale: Floats | float) -> list[Array]:
-    total = [np.zeros(W.shape[1:]), np.zeros(Z.shape[1:][::-1])]
-    for draw in range(len(W)):
-        for mean, direction in zip(total, _directions(W[draw], Z[draw] / scale), strict=True):
-            mean += direction[:, order[draw]] * signs[draw]
-    return _directions(total[0], total[1].T)
 
 
 def active(W: Array, Z: Array, noise: NoiseDraws) -> Bools:
