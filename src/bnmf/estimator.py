@@ -119,7 +119,7 @@ default="auto"
         ``keep_draws=False``).
     data_ : ObservedMatrix
         The fitted data, in the form of the sampler.
-    components_ : ndarray of shape (n_components_, n_features)
+    components_ : ndarray of shape (K, n_features)
         Posterior mean of Z, components aligned between draws and scaled so that columns of W have mean 1.
     n_components_ : int
         Number of components, effects of rows and columns included.
