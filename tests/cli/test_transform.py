@@ -97,3 +97,20 @@ def test_no_output_replaces_the_rows_or_the_fit(program, fit, table, tmp_path):
         before = out.read_bytes()
         program.fails("is an input, which would be replaced", "transform", fit, table, "-o", out)
         assert out.read_bytes() == before
+
+
+def test_missing_entries_are_written_as_in_the_fit(program, table, tmp_path):
+    coded = tmp_path / "coded.csv"
+    coded.write_text(re.sub(r"\bNA\b", "-999", table.read_text()))
+    assert "-999" in coded.read_text()
+    program("fit", coded, "--missing", "-999", "--out", tmp_path / "of-coded", *SHORT)
+    found = weights(program, tmp_path / "of-coded", coded.read_text(), tmp_path)
+    np.testing.assert_allclose(found.values[:, :2], read_table(tmp_path / "of-coded" / "W.csv").values, rtol=1e-5)
+    program("impute", coded, "--fit", tmp_path / "of-coded", "-o", tmp_path / "filled.csv")
+    assert "-999" not in (tmp_path / "filled.csv").read_text()
+
+
+def test_weights_are_csv(program, fit, table, tmp_path):
+    result = program("transform", fit, table, "-o", tmp_path / "w.npy", code=2)
+    assert "weights are written as CSV" in result.stderr
+    assert not (tmp_path / "w.npy").exists()

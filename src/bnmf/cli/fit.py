@@ -103,7 +103,7 @@ def fit(
     else:
         if resume:
             table = directory.table()
-            if data is not None and not _same(reading.table(data), table):
+            if data is not None and not _same(reading.as_in(settings).table(data), table):
                 raise WrongUse(f"{directory.path} holds the fit of other data than {data}: leave out one of them")
             screen.describe(table, out / "data.npz")
             directory.write_settings(settings)
@@ -119,7 +119,7 @@ def fit(
                     f"--offset {model.offset} would store every zero of a sparse table: leave it out, or use "
                     "--unstored missing"
                 )
-            directory.begin(table, settings | {"unstored": table.unstored})
+            directory.begin(table, settings | {"unstored": table.unstored, "reading": reading.of_missing})
         with _resumable(how):
             posterior = screen.fitted(table.fit, model)
     with _resumable(how):

@@ -100,6 +100,8 @@ def impute(
     if kinds and (fit or reading.triples):
         raise WrongUse(f"--kind does not go with {'--fit' if fit else '--triples'}: its columns are of numbers")
     words = [name for name, kind in kinds.items() if kind == "categorical" or isinstance(kind, list)]
+    if fit is not None:
+        reading = reading.as_in(FitDirectory(fit).settings())
     table = reading.table(data, words=None if fit else words)
     _check_kinds(table, kinds, data)
     screen.describe(table, data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -109,6 +109,17 @@ class Reading:
         options: dict[str, Any] = {name: value for name, value in vars(self).items() if name not in LIMITS}
         options |= {"delimiter": delimiter, "missing": self.missing or (), "ignore": self.ignore or ()}
         return read_table(source, **options, words=words).limited(**limits)
+
+    @property
+    def of_missing(self) -> dict[str, Any]:
+        """What was given of how missing entries are written, which later commands on a fit take for granted."""
+        return {name: getattr(self, name) for name in ("missing", "unstored")}
+
+    def as_in(self, settings: dict[str, Any]) -> Reading:
+        """Return the options of a fit for missing entries where no other is given."""
+        of_fit = settings.get("reading") or {}
+        options: dict[str, Any] = {name: given or of_fit.get(name) for name, given in self.of_missing.items()}
+        return replace(self, **options)
 
     def _limits(self, name: str) -> dict[str, float]:
         """Return limits by column, "" for all."""

@@ -10,7 +10,7 @@ import typer
 
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory, component_names
-from bnmf.cli.outcome import check_outputs, command
+from bnmf.cli.outcome import WrongUse, check_outputs, command
 from bnmf.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -55,8 +55,11 @@ def transform(
     screen = Screen(to_stderr=str(out) == "-")
     options.check_interval(interval)
     check_outputs([out], [rows, *directory.glob("*")])
-    posterior = FitDirectory(directory).posterior()
-    table = reading.table(rows)
+    if out.suffix not in ("", ".csv", ".txt"):
+        raise WrongUse(f"weights are written as CSV: give --out a name that ends in .csv, not {out.suffix}")
+    fitted = FitDirectory(directory)
+    posterior = fitted.posterior()
+    table = reading.as_in(fitted.settings()).table(rows)
     screen.describe(table, rows)
     new, _ = rows_of_fit(posterior, table, str(rows), seed, screen)
     weights = new.factor_means()[0]
