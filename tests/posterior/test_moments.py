@@ -45,6 +45,8 @@ def test_they_are_those_of_the_draws(noise, offset):
             W, Z, _ = draws.flat
             mean = np.einsum("sik,skj->ij", W, Z) / len(W) + (0.0 if draws.offset is None else draws.offset)
             ends = stats.norm.interval(0.8, mean, std)
+            at = moments.interval(0.8, [1, 2], [0, 1], noise=with_noise)
+            np.testing.assert_array_equal(at, np.array(moments.interval(0.8, noise=with_noise))[:, [1, 2], [0, 1]])
             for found, end in zip(moments.interval(0.8, noise=with_noise), ends, strict=True):
                 np.testing.assert_allclose(found, np.maximum(end, draws.lower_bound), rtol=1e-8, atol=1e-12)
     for name in ("noise_variance", "log_density", "train_mse", "n_observed", "thinning", "burn_in", "notes"):

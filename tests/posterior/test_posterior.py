@@ -36,6 +36,7 @@ def test_intervals_are_quantiles_and_repeated_calls_agree(posterior):
     for at in ((), ([0, 1], [2, 2])):
         np.testing.assert_allclose(posterior.interval(0.8, *at), posterior.quantile([0.1, 0.9], *at))
         assert not np.array_equal(posterior.quantile(0.5, *at), posterior.quantile(0.5, *at, random_state=1))
+    assert posterior.mean([], []).shape == (0,)
     first, again = (posterior.draws_of([0], [0], random_state=seed) for seed in (3, np.random.default_rng(3)))
     np.testing.assert_array_equal(first, again)
 

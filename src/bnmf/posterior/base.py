@@ -295,10 +295,12 @@ class Moments(BasePosterior):
         within = np.mean([s / count for s, count in zip(moments.squares, moments.counts, strict=True)], axis=0)
         return np.sqrt(within + moments.mean.var(axis=0) + (0.0 if noise is None else noise.mean_variance()))
 
-    def interval(self, prob: float = 0.9, *, noise: bool = True) -> tuple[Floats, Floats]:
+    def interval(
+        self, prob: float = 0.9, rows: Any = None, columns: Any = None, *, noise: bool = True
+    ) -> tuple[Floats, Floats]:
         """Return the central interval of each entry in the normal approximation: only two moments are known."""
-        half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(noise=noise)
-        mean = self._prediction.mean.mean(axis=0) + self._offset
+        half = norm.ppf(0.5 * (1.0 + arguments.probability(prob, "prob"))) * self.std(rows, columns, noise=noise)
+        mean = self._at(self._prediction.mean.mean(axis=0) + self._offset, rows, columns)
         return np.maximum(mean - half, self.lower_bound), np.maximum(mean + half, self.lower_bound)
 
     def prediction_error(self) -> float:

@@ -115,8 +115,8 @@ def _whole_numbers(value: Any, name: str, size: int) -> Indices:
     try:
         found = np.atleast_1d(np.asarray(value))
     except ValueError:
-        found = np.empty(0)
-    if found.dtype.kind not in "iu" or np.any((found < -size) | (found >= size)):
+        found = np.array([np.nan])
+    if (found.size and found.dtype.kind not in "iu") or np.any((found < -size) | (found >= size)):
         raise IndexError(f"{name} must be whole numbers below {size}")
     return found.astype(np.intp)
 
