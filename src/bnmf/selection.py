@@ -154,6 +154,10 @@ def select_rank(
     directory = None if checkpoint is None else arguments.checkpoint_directory(checkpoint)
     estimator = BayesianNMF(n_chains=2, burn_in=200, n_draws=100) if estimator is None else estimator
     model = model_of_many_fits(estimator, random_state)
+    if loo and isinstance(model.n_draws, int) and model.n_chains * model.n_draws < MIN_DRAWS:
+        raise ValueError(
+            f"loo=True needs at least {MIN_DRAWS} draws in all, got {model.n_chains} chains of {model.n_draws}"
+        )
     data = in_memory(clone(model), X, observed, lower, upper, reset=True)
     if data.n_observed < n_folds:
         raise ValueError(f"n_folds={n_folds} needs as many observed entries, got {data.n_observed}")
