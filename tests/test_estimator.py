@@ -424,3 +424,27 @@ def test_offset_of_sparse_data():
     np.testing.assert_array_equal(found.offset_, np.nanmin(np.where(dense == 0.0, np.nan, dense), axis=0))
     with pytest.raises(ValueError, match="offset='min' needs dense data"):
         quick(offset="min").fit(sparse)
+
+
+def test_names_of_columns_need_not_be_strings():
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(30, 4))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    frame = pd.DataFrame(X, columns=range(2015, 2019))
+    model = BayesianNMF(2, n_chains=1, burn_in=5, n_draws=5).fit(frame, upper={2016: 9.0})
+    assert not frame.fillna(model.impute()).isna().any(axis=None)
+    assert list(model.impute(frame[:3]).columns) == list(frame.columns)
+    with pytest.raises(ValueError, match="X must have the columns of the fit, in their order"):
+        model.impute(frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize("name", ["observed", "lower", "upper", "noise_scale"])
+def test_frames_with_other_labels_are_refused(name):
+    """Entries are matched by position, and a frame in another order would be wrong without a word."""
+    X = pd.DataFrame(np.ones((5, 3)), columns=list("abc"))
+    given = pd.DataFrame(np.ones((5, 3), bool if name == "observed" else float), columns=X.columns)
+    model = BayesianNMF(1, n_chains=1, burn_in=1, n_draws=1, noise="known" if name == "noise_scale" else "column")
+    model.fit(X, **{name: given})
+    for frame, axis in ((given[::-1], "rows"), (given[["b", "a", "c"]], "columns")):
+        with pytest.raises(ValueError, match=f"{name} must have the {axis} of X, in their order"):
+            model.fit(X, **{name: frame})

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from joblib import cpu_count, effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bnmf.data.folds import folds
 from bnmf.data.observed import ObservedMatrix
-from bnmf.inputs import all_or_nothing, in_memory, of_fit
+from bnmf.inputs import all_or_nothing, in_memory, of_fit, refuse_other_labels
 from bnmf.model.build import check_known_noise, check_offset
 from bnmf.model.fixed import Fixed
 from bnmf.posterior import fitting, new_rows
@@ -266,6 +267,8 @@ default="auto"
         """
         with all_or_nothing(self):
             self.check_parameters(noise_scale, sample_weight)
+            if isinstance(X, pd.DataFrame):
+                refuse_other_labels(X, noise_scale=noise_scale)
             seed = self._seed()
             self.fit_observed(of_fit(self, X, observed, lower, upper), seed, noise_scale, sample_weight)
             # A sparse X with implicit zeros has few missing entries, so its completed form is sparse too.

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.columns import check_kind
 from bnmf.estimator import BayesianNMF
-from bnmf.inputs import all_or_nothing, checked, refuse_repeated
+from bnmf.inputs import all_or_nothing, checked, refuse_other_labels, refuse_repeated
 from bnmf.mixed import GivenTable, LearnedTable
 from bnmf.utils.arguments import as_generator, numbers, probability, whole_number
 from bnmf.utils.typing import Array
@@ -138,6 +138,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._validate_params()
         model, kinds = self._model(), dict(self.kinds or {})
         model.check_parameters()
+        if not model.keep_draws:
+            raise ValueError("keep_draws of the estimator must be True: filling a table needs the draws")
         for name, kind in kinds.items():
             check_kind(name, kind)
         ignored = [] if self.ignore is None else list(self.ignore)
@@ -146,6 +148,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise TypeError(f"{name} needs a DataFrame, whose columns have names, got {type(X).__name__}")
         with all_or_nothing(self):
             frame = self._frame(X, reset=True)
+            if isinstance(X, pd.DataFrame):
+                refuse_other_labels(X, lower=lower, upper=upper)
             given = GivenTable.of(frame, self.missing_values, lower, upper)
             self._table = LearnedTable(given, kinds, ignored, self.keep_empty_features)
             if not self._table.is_of_numbers and not model.takes_negative:
@@ -177,6 +181,8 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _read(self, X: Any, lower: Any = None, upper: Any = None) -> tuple[GivenTable, Any]:
         """Return a table with what is known of its entries, and the posterior of its rows."""
         check_is_fitted(self)
+        if isinstance(X, pd.DataFrame):
+            refuse_other_labels(X, lower=lower, upper=upper)
         given = GivenTable.of(self._frame(X), self.missing_values, lower, upper)
         values, low, high = self._table.encode(given)
         if not given.to_fill.any():

@@ -68,6 +68,15 @@ def refuse_repeated(X: pd.DataFrame) -> None:
         raise ValueError(f"X must have a different name for each column, got {twice[0]!r} more than once")
 
 
+def refuse_other_labels(X: pd.DataFrame, **given: Any) -> None:
+    """Raise an error if a DataFrame of X's shape has other labels than X: entries are matched by position."""
+    for name, frame in given.items():
+        if isinstance(frame, pd.DataFrame) and frame.shape == X.shape:
+            for axis, labels, own in (("rows", frame.index, X.index), ("columns", frame.columns, X.columns)):
+                if not labels.equals(own):
+                    raise ValueError(f"{name} must have the {axis} of X, in their order")
+
+
 def in_memory(
     model: BayesianNMF, X: Any, observed: Any = None, lower: Any = None, upper: Any = None, *, reset: bool = False
 ) -> ObservedMatrix:
@@ -86,7 +95,14 @@ def in_memory(
     array: Any = checked(
         model, X, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, ensure_all_finite=finite
     )
-    columns = pd.Index(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+    columns: Any = pd.Index(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+    if isinstance(X, pd.DataFrame):
+        refuse_other_labels(X, observed=observed, lower=lower, upper=upper)
+        if not X.columns.equals(pd.RangeIndex(X.shape[1])):  # scikit-learn keeps names that are strings only
+            columns = X.columns
+            fitted = None if reset else getattr(getattr(model, "data_", None), "column_names", None)
+            if fitted is not None and not columns.equals(fitted):
+                raise ValueError("X must have the columns of the fit, in their order")
     if given is not None:
         names, columns = given.row_names, given.column_names
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}
