@@ -167,20 +167,21 @@ def test_numbers_beyond_32_bits():
     assert pointers(np.array([2**30] * 4, np.int32))[-1] == 2**32
 
 
-def test_values_are_copied_in_single_precision_where_that_is_exact():
+@pytest.mark.parametrize(("step", "dtype"), [(1.0, np.uint8), (0.5, np.float32)])
+def test_values_are_copied_in_fewer_bytes_where_that_is_exact(step, dtype):
     rng = np.random.default_rng(0)
-    ratings = sp.csr_array(np.where(rng.uniform(size=(30, 20)) < 0.3, rng.integers(1, 11, size=(30, 20)) / 2, 0.0))
+    stars = rng.integers(1, 11, size=(30, 20)) * step
+    ratings = sp.csr_array(np.where(rng.uniform(size=(30, 20)) < 0.3, stars, 0.0))
     W, Z = rng.exponential(size=(20, 3)), rng.exponential(size=(30, 3))
     rows, columns = listed_views(ratings)
     assert rows.values is ratings.data  # not copied
-    assert columns.values.dtype == np.float32
+    assert columns.values.dtype == dtype
     double = replace(columns, values=columns.values.astype(np.float64))
-    for name in ("sums", "root_mean_squares", "resolutions", "gaps"):
+    for name in ("sums", "root_mean_squares", "resolutions", "gaps", "dense_with_nan"):
         np.testing.assert_array_equal(getattr(columns, name)(), getattr(double, name)())
     np.testing.assert_array_equal(columns.sums_of_squares(), double.sums_of_squares())
     for which in ("squared_errors", "listed_residuals"):
         np.testing.assert_array_equal(*(getattr(view.scaled(), which)(W, Z) for view in (columns, double)))
-    ratings.data[7] = 0.1
-    assert listed_views(ratings)[1].values.dtype == np.float64
-    ratings.data[7] = 1e40
-    assert listed_views(ratings)[1].values.dtype == np.float64
+    for value, kept in ((256.0, np.float32), (-1.0, np.float32), (0.1, np.float64), (1e40, np.float64)):
+        ratings.data[7] = value
+        assert listed_views(ratings)[1].values.dtype == kept

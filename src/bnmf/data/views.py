@@ -35,7 +35,7 @@ class Stored:
     n_columns: int  # the length of a row
     indptr: Ints  # row i lists indices[indptr[i]:indptr[i + 1]]
     indices: Positions
-    values: Floats  # at these positions, 0 where missing; in single precision if that is exact
+    values: Floats  # at these positions, 0 where missing; in fewer bytes if these are exact
     lists_missing: Bools  # whether a row lists its missing positions
     # Whole rows with zeros in place of missing entries: an array, or a CSR matrix whose unstored entries are zeros.
     # None if all rows list what was observed, and nothing else.
@@ -307,19 +307,22 @@ def observed_csr(array: Floats, mask: Bools) -> sp.csr_array:
 
 def listed_views(matrix: sp.csr_array) -> tuple[Stored, Stored]:
     """Return rows and columns of a sparse matrix whose unstored entries are missing."""
-    return listed_view(matrix), listed_view(in_single_precision(matrix).tocsc())
+    return listed_view(matrix), listed_view(in_fewest_bytes(matrix).tocsc())
 
 
-def in_single_precision(matrix: sp.csr_array) -> sp.csr_array:
-    """Return a sparse matrix in single precision if that is exact, as for ratings: a smaller copy."""
-    single = np.empty(len(matrix.data), np.float32)
-    with np.errstate(over="ignore", under="ignore"):
-        for start in range(0, len(single), ENTRIES_PER_BLOCK):
-            block = slice(start, start + ENTRIES_PER_BLOCK)
-            single[block] = matrix.data[block]
-            if not np.array_equal(single[block], matrix.data[block]):
-                return matrix
-    return sp.csr_array((single, matrix.indices, matrix.indptr), shape=matrix.shape)
+def in_fewest_bytes(matrix: sp.csr_array) -> sp.csr_array:
+    """Return a sparse matrix in the smallest type that holds its values exactly, as for ratings: a smaller copy."""
+    for dtype in (np.uint8, np.float32):
+        values = np.empty(len(matrix.data), dtype)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for start in range(0, len(values), ENTRIES_PER_BLOCK):
+                block = slice(start, start + ENTRIES_PER_BLOCK)
+                values[block] = matrix.data[block]
+                if not np.array_equal(values[block], matrix.data[block]):
+                    break
+            else:
+                return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return matrix
 
 
 def without_nan(matrix: sp.csr_array) -> sp.csr_array:

@@ -158,7 +158,9 @@ public:
         n_listed = set_lists("indptr", "indices", indptr, indices);
         const auto listed = arguments_.get<Exact<nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>>>("values");
         const void* numbers = pointer(listed, n_listed, "values");
-        if (is_single(listed))
+        if (listed.dtype() == nb::dtype<uint8_t>())
+            byte_values = static_cast<const uint8_t*>(numbers);
+        else if (is_single(listed))
             single_values = static_cast<const float*>(numbers);
         else
             values = static_cast<const double*>(numbers);

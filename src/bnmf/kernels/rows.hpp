@@ -45,7 +45,8 @@ struct Data {
     const int64_t* indptr;         // row i lists the positions indices[indptr[i]] to indices[indptr[i + 1] - 1],
     const uint32_t* indices;       // and the data there, 0 where missing
     const double* values;
-    const float* single_values;    // these in place of `values`, if they are not null
+    const float* single_values;    // these in place of `values`, if they are not null,
+    const uint8_t* byte_values;    // or these
     const uint8_t* lists_missing;  // whether a row lists its missing positions
     const double* dense;           // whole rows with zeros in place of missing entries; null if they are not dense
     const int64_t* stored_indptr;  // the same in CSR form; null if they are not sparse
@@ -54,7 +55,10 @@ struct Data {
     int64_t longest;               // most positions that are gathered for a row: those listed, or all others
 
     bool has_matrix() const { return dense != nullptr || stored_indptr != nullptr; }
-    double value(int64_t i) const { return single_values != nullptr ? double(single_values[i]) : values[i]; }
+    double value(int64_t i) const {
+        if (byte_values != nullptr) return byte_values[i];
+        return single_values != nullptr ? double(single_values[i]) : values[i];
+    }
 
     // Call visit(position) for all positions of a row but those that it lists.
     template <typename F> void visit_unlisted(int64_t row, F visit) const {
