@@ -120,7 +120,7 @@ public:
     double* reserve(int64_t size) {
         const std::size_t n = padded_length(size) / WIDTH;
         if (n > lines_.size()) {
-            lines_ = {};
+            lines_ = std::vector<Line>();  // {} would keep the memory
             lines_.resize(n);
         }
         return reinterpret_cast<double*>(lines_.data());
