@@ -112,14 +112,13 @@ class ScaledView:
         )  # fmt: skip
         workers.over_tiles(lambda first, end: half.draw(first, end, workers.memory), len(W))
         if needs_errors:
-            weighted.correct_errors(W, Z, entry_variance, squared_error, cancel=roots is None)
+            weighted.correct_errors(W, Z, entry_variance, squared_error)
         return squared_error
 
-    def correct_errors(
-        self, W: Floats, Z: Floats, entry_variance: Floats, squared_error: Floats, *, cancel: bool = True
-    ) -> None:
-        """Replace squared errors that `cancel`, as weighted ones cannot, and divide all by a common variance."""
-        if cancel and not all_above(squared_error, self.trusted_errors):
+    def correct_errors(self, W: Floats, Z: Floats, entry_variance: Floats, squared_error: Floats) -> None:
+        """Replace squared errors that cancelled, and divide all by a common variance."""
+        # Rows that only list their entries have the squares of their residuals summed, which do not cancel.
+        if self.view.form != "listed" and not all_above(squared_error, self.trusted_errors):
             if entry_variance.size > 1:
                 Z = Z * (1.0 / np.sqrt(entry_variance))[:, None]  # as the kernels read it
             for row in np.flatnonzero(~(squared_error > self.trusted_errors)).tolist():
