@@ -175,6 +175,13 @@ def test_the_reference_lists_all_public_names_once():
     assert public_names() <= set(listed)
 
 
+def test_modules_of_the_reference_are_there_without_an_import():
+    modules = re.findall(r"^## `bnmf\.(\w+)`$", read(DOCS / "api.md"), re.MULTILINE)
+    code = f"import bnmf; print(*(getattr(bnmf, name).__name__ for name in {modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"bnmf.{name}" for name in modules]
+
+
 @pytest.mark.parametrize("name", named_in_the_reference())
 def test_docstrings_are_numpydoc_and_agree_with_signatures(name):
     module, _, attribute = name.rpartition(".")

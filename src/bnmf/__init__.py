@@ -43,13 +43,16 @@ _MODULES = {
     "pool_estimates": "bnmf.imputer",
     "select_rank": "bnmf.selection",
 }
+_SUBMODULES = ("datasets", "distributed", "noise", "plots", "priors", "report", "tables")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"bnmf.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module 'bnmf' has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_SUBMODULES])
