@@ -9,12 +9,14 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from bnmf import BayesianNMF, Posterior
 from bnmf.tables import read_table
+from bnmf.utils.text import labels
 
 pytestmark = pytest.mark.usefixtures("reports")
 SHORT = ("--draws", "12", "--burn-in", "8", "--chains", "2", "-k", "2", "--jobs", "1")
@@ -85,6 +87,19 @@ def test_triples_without_names_and_automatic_draws(program, tmp_path):
     assert posterior.n_draws >= 100
     assert posterior.n_fixed == (1, 1)  # effects of rows and columns
     assert posterior.scale.size == 1
+
+
+def test_columns_without_names_have_the_numbers_that_options_take(program, tmp_path):
+    X = np.random.default_rng(0).exponential(size=(40, 4))
+    X[:, 2] = np.minimum(X[:, 2], 1.0)
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",")
+    files = (tmp_path / "x.csv", "--no-header", "--out", tmp_path / "out")
+    result = program("fit", *files, "--chains", "2", "--burn-in", "20", "--draws", "20")
+    assert "of the entries of column 3 are exactly 1, its largest value" in " ".join(result.stdout.split())
+    names = posterior_in(tmp_path / "out").column_names
+    assert isinstance(names, pd.RangeIndex)
+    assert labels(names, [2], "column") == ["column 3"]
+    program("fit", *files[:2], "--out", tmp_path / "capped", "--capped", "3=1", "--draws", "20", "--burn-in", "20")
 
 
 def test_resume_takes_more_draws_and_gives_those_of_one_longer_run(program, table, tmp_path):

@@ -58,7 +58,7 @@ def check(
         )
     table = table.dense()
     X, limits = table.frame(), {"lower": table.lower, "upper": table.upper}
-    X = X if table.column_names else X.add_prefix("column ")
+    X = X.set_axis(table.column_index, axis=1)
     found = check_table(X, estimator=model, **limits, n_repeats=repeats, random_state=seed, progress=True)
     _show(found, screen)
     if by_column:

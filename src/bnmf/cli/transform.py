@@ -95,8 +95,9 @@ def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, In
     from bnmf.tables.table import repeated
 
     n_columns = posterior.shape[1]
-    fitted = None if posterior.column_names is None else [str(name) for name in posterior.column_names]
-    if fitted is None or table.column_names is None or fitted == table.column_names:
+    names = posterior.column_names
+    fitted = [] if names is None or isinstance(names, pd.RangeIndex) else [str(name) for name in names]
+    if not fitted or table.column_names is None or fitted == table.column_names:
         if table.shape[1] != n_columns:
             raise ValueError(f"{source}: the fit has {n_columns} columns, these rows have {table.shape[1]}")
         return table, np.arange(n_columns)

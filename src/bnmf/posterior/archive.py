@@ -97,6 +97,8 @@ def _record(names: pd.Index | None) -> Any:
     """Return names in the form of JSON: whole numbers for times, lists for levels, and text for what JSON lacks."""
     if names is None:
         return None
+    if isinstance(names, pd.RangeIndex):
+        return {"range": [names.start, names.stop, names.step], "name": names.name}
     if isinstance(names, pd.MultiIndex):
         levels = [_record(names.get_level_values(level)) for level in range(names.nlevels)]
         return {"levels": levels, "names": list(names.names)}
@@ -110,6 +112,8 @@ def _record(names: pd.Index | None) -> Any:
 def _index(record: Any) -> Any:
     if record is None:
         return None
+    if "range" in record:
+        return pd.RangeIndex(range(*record["range"]), name=record["name"])
     if "levels" in record:
         return pd.MultiIndex.from_arrays([_index(level) for level in record["levels"]], names=record["names"])
     names = pd.Index(record["values"], name=record["name"])

@@ -260,14 +260,14 @@ class Table:
         return self.row_names or [str(number) for number in range(1, self.shape[0] + 1)]
 
     @property
-    def row_index(self) -> pd.Index | None:
-        """Names of the rows as pandas has them."""
-        return None if self.row_names is None else pd.Index(self.row_names)
+    def row_index(self) -> pd.Index:
+        """Names of the rows as pandas has them, or their numbers from 1 on."""
+        return pd.RangeIndex(1, self.shape[0] + 1) if self.row_names is None else pd.Index(self.row_names)
 
     @property
-    def column_index(self) -> pd.Index | None:
-        """Names of the columns as pandas has them."""
-        return None if self.column_names is None else pd.Index(self.column_names)
+    def column_index(self) -> pd.Index:
+        """Names of the columns as pandas has them, or their numbers from 1 on."""
+        return pd.RangeIndex(1, self.shape[1] + 1) if self.column_names is None else pd.Index(self.column_names)
 
     def _seen(self) -> Bools:
         """Return which entries of a dense table are numbers or words."""

@@ -36,10 +36,12 @@ def size(n_bytes: float) -> str:
 
 
 def labels(names: pd.Index | None, positions: Any, kind: str) -> list[str]:
-    """Return the names at some positions as text, or numbers where there are no names."""
+    """Return the names at some positions as text, or "row" and a number where there are no names, or only numbers."""
     if names is None:
         return [f"{kind} {position}" for position in positions]
-    chosen = (names[int(position)] for position in positions)
+    chosen = [names[int(position)] for position in positions]
+    if type(names).__name__ == "RangeIndex":  # without loading pandas, which the command line does without for long
+        return [f"{kind} {number}" for number in chosen]
     texts = (", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in chosen)
     return [" ".join(text.split()) for text in texts]
 
