@@ -172,7 +172,7 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             refuse_repeated(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        if not reset and not self._table.is_of_numbers:
+        if not reset and not self.is_of_numbers:
             raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")
         return pd.DataFrame(
             checked(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
@@ -248,6 +248,12 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, **limits: Any) -> Any:
         """Fit the model, and return X with its missing and limited entries filled as :meth:`transform` does."""
         return self.fit(X, **limits).transform(X, **limits)
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether all columns that were learned are numbers to the model, and none are intervals of latent numbers."""
+        check_is_fitted(self)
+        return self._table.is_of_numbers
 
     def _model(self) -> BayesianNMF:
         """Return an unfitted model."""

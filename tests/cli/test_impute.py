@@ -129,10 +129,10 @@ def test_findings_name_columns(program, short, table, tmp_path, monkeypatch):
     monkeypatch.setattr(Screen, "fitted", lambda *given: seen.append(fitted(*given)) or seen[-1])
     program("impute", table, "-o", tmp_path / "y.csv")
     assert seen[0].column_names.tolist() == ["a", "b", "c", "d", "e"]
-    rows = [f"u{i},film {j},{min(1 + i * j % 7, 5)}" for i in range(30) for j in range(4)]
+    rows = [f"u{i},film {j},{min(1 + i * j % 17, 12)}" for i in range(30) for j in range(4)]
     (tmp_path / "x.csv").write_text("\n".join(["user,film,stars", *rows, "u30,film 1,"]) + "\n")
     program("impute", tmp_path / "x.csv", "--triples", "-o", tmp_path / "z.csv")
-    assert "entries of column 'film 3' are exactly 5" in str(seen[1].verdict)
+    assert "entries of column 'film 3' are exactly 12" in str(seen[1].verdict)
 
 
 def test_a_pipe_carries_only_the_table():

@@ -111,6 +111,17 @@ def test_one_nonzero_entry_and_one_of_few_are_no_outliers(others):
     assert found(X) == ()
 
 
+def test_many_entries_at_an_end_are_pointed_out_but_not_of_marks():
+    X = np.round(low_rank(60), 2)
+    X[:, 2], X[:, 5] = np.minimum(X[:, 2], np.quantile(X[:, 2], 0.8)), np.arange(60) % 10
+    (note,) = found(X)
+    assert note.sentence == f"20% of the entries of column 2 are exactly {X[:, 2].max():g}, its largest value"
+    assert note.level == "usable"
+    assert f"capped={X[:, 2].max():g}" in note.advice
+    X[:, 2] = np.arange(60) % 5 + 1
+    assert found(X) == ()
+
+
 def test_notes_are_problems_and_part_of_the_verdict():
     model = BayesianNMF(6, prior="gee", n_chains=2, burn_in=50, n_draws=8, random_state=0).fit(low_rank(9, 6))
     words = "6 components have 90 parameters for 54 observed entries"

@@ -11,7 +11,7 @@ import pytest
 from bnmf import BayesianNMF
 from bnmf.posterior import base, verdict
 from bnmf.posterior.calibration import Calibration
-from bnmf.posterior.verdict import Finding, of_posterior, on_intervals, on_methods
+from bnmf.posterior.verdict import Finding, Verdict, of_posterior, on_intervals, on_methods
 
 
 def fit(error=0.05, agrees=((1, 1), (1, 1)), active=(1, 1), notes=(), calibration=None, n_draws=100, r_hat=1.0):
@@ -126,6 +126,9 @@ def test_a_column_whose_intervals_fail_is_named():
     (finding,) = on_intervals(hidden(inside, columns), pd.Index([f"c{i}" for i in range(10)]))
     assert finding.level == "poor"
     assert finding.sentence.endswith("94% are inside their 90% intervals, but far fewer in column 'c0'")
+    assert Verdict((finding,)).headline(0.5)[0] == (
+        "Do not rely on the predictions and their intervals in column 'c0'."
+    )
     inside[:25] = True
     inside[::13] = False  # the same number, spread evenly
     assert on_intervals(hidden(inside, columns), None)[0].level == "good"
@@ -135,6 +138,7 @@ def test_predictions_that_are_worse_than_the_mean_of_a_column():
     (finding,) = on_intervals(covered(0.9, error=1.5, columns=np.arange(1000) % 100), None)  # ten of each
     assert finding.level == "poor"
     assert finding.sentence.endswith(", and predictions are worse than the means of the columns")
+    assert finding.where == ""
     assert "NMFImputer" in finding.advice
     (finding,) = on_intervals(covered(0.9, error=1.5, columns=np.arange(1000) % 100), None, has_offset=True)
     assert finding.advice == "try fewer components or more draws"  # NMFImputer has an offset
@@ -142,6 +146,8 @@ def test_predictions_that_are_worse_than_the_mean_of_a_column():
     (finding,) = on_intervals(replace(one, errors=np.where(one.columns == 3, 1.5, 0.1)), None)
     assert finding.level == "poor"
     assert finding.sentence.endswith(", and predictions are worse than the mean in column 3")
+    both = Verdict((replace(finding, where="column 1"), finding, replace(finding, level="good", where="")))
+    assert both.headline(0.5) == ("Do not rely on the predictions and their intervals in column 1 and column 3.", "")
     # A median can hide it, where half of the errors are small.
     (finding,) = on_intervals(replace(one, errors=np.where((one.columns == 3) & (np.arange(200) % 2), 6.0, 0.1)), None)
     assert finding.level == "poor"

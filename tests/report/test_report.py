@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from importlib.resources import files
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -306,14 +307,18 @@ def test_zeros_and_limits_are_explained():
         assert words in Page(section_data.data_section(Overview(data, posterior))).text
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_errors(tmp_path):
     posterior, path = fake(), tmp_path / "r.html"
     X = table_of(posterior)
+    quick = BayesianNMF(1, prior="normal", n_chains=1, burn_in=0, n_draws=2, random_state=0)
+    words = NMFImputer(quick).fit(pd.DataFrame({"a": [1.0, 2.0, 3.0] * 4, "b": ["x", "y", "x"] * 4}))
     for fit, file, given, error, message in (
         (None, None, None, TypeError, "path must be .*got None"),
         (None, tmp_path, None, OSError, "path must be .*is a directory"),
         (None, tmp_path / "no" / "r.html", None, OSError, "path must be in a directory"),
         (object.__new__(Moments), path, X, TypeError, "must be a Posterior, got Moments"),
+        (words, path, None, TypeError, "fit must have columns of numbers alone"),
         (X, path, X, TypeError, "fit must be a fitted BayesianNMF or NMFImputer, or a Posterior, got DataFrame"),
         (posterior, path, None, TypeError, "X must be given: the fitted data are not kept by Posterior"),
         (posterior, path, X[:3], ValueError, r"X must have the shape of the fitted data, \(40, 12\), got \(3, 12\)"),

@@ -22,18 +22,18 @@ WORSE, WORSE_COLUMN, MIN_COMPARED = 1.05, 2.0, 20
 # Error that a constant column may have, in its unit.
 CONSTANT_ERROR = 0.05
 # Share of the exact entries of a column at its smallest or largest value from which they may have been cut there, and
-# entries and distinct values that it takes to tell.
+# entries and distinct values that it takes to tell: marks from 1 to 10 end there by nature.
 SHARE_AT_END = 0.1
-MIN_ENTRIES_OF_COLUMN, MIN_DISTINCT = 20, 5
+MIN_ENTRIES_OF_COLUMN, MIN_DISTINCT = 20, 11
 
 
 def of_fit(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[Finding, ...]:
     """Return a finding for each thing that is wrong, or worth a question."""
     found = _unexplained(posterior, data, model), _too_many_components(model), _outlier(model), _at_its_end(data)
-    return tuple(Finding("fit", *finding) for finding in found if finding)
+    return tuple(finding for finding in found if finding)
 
 
-def _unexplained(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[str, str, str] | None:
+def _unexplained(posterior: Any, data: ObservedMatrix, model: Model) -> Finding | None:
     """Compare the posterior mean at some observed entries with the means of their columns."""
     rows, columns, values = _sample_entries(data)
     centre = model.data.columns.sums() / np.maximum(model.data.columns.n_observed, 1)
@@ -61,12 +61,15 @@ def _unexplained(posterior: Any, data: ObservedMatrix, model: Model) -> tuple[st
         advice = (
             "try another `n_components`, `prior` or `offset`, or see whether the data have a low-rank structure at all"
         )
-        return POOR, "the fit explains the observed entries worse than the mean of each column does", advice
+        return Finding(
+            "fit", POOR, "the fit explains the observed entries worse than the mean of each column does", advice
+        )
     if len(worse):
         advice = "try fewer components or more draws"
         if model.units.offset is None and not any(model.fixed.counts):
             advice = 'columns that vary little far from zero need offset="learned" or NMFImputer'
-        return POOR, f"the fit explains {named(worse, data.column_names)} worse than the mean does", advice
+        where = named(worse, data.column_names)
+        return Finding("fit", POOR, f"the fit explains {where} worse than the mean does", advice, where=where)
     return None
 
 
@@ -86,7 +89,7 @@ def _sample_entries(data: ObservedMatrix) -> tuple[Indices, Indices, Floats]:
     return np.concatenate(at), np.concatenate(to), np.concatenate(values)
 
 
-def _too_many_components(model: Model) -> tuple[str, str, str] | None:
+def _too_many_components(model: Model) -> Finding | None:
     """Compare the number of parameters with that of observed entries, unless superfluous components vanish."""
     n_parameters = model.n_components * sum(model.data.shape)
     learns_size = any(learned.term.is_by_component for learned in model.learned_rates)
@@ -96,10 +99,10 @@ def _too_many_components(model: Model) -> tuple[str, str, str] | None:
         f"{model.n_components} components have {n_parameters:,} parameters for {model.data.n_observed:,} observed "
         "entries, so predictions rest on the prior"
     )
-    return POOR, sentence, 'take a smaller `n_components` or prior="ard"'
+    return Finding("fit", POOR, sentence, 'take a smaller `n_components` or prior="ard"')
 
 
-def _outlier(model: Model) -> tuple[str, str, str] | None:
+def _outlier(model: Model) -> Finding | None:
     """Find columns with entries that are far off, in their centre and unit unless the noise has room for them."""
     gaps = model.data.columns.gaps()
     found = np.flatnonzero(gaps > WIDEST_GAP)
@@ -112,11 +115,12 @@ def _outlier(model: Model) -> tuple[str, str, str] | None:
         f"others{others}"
     )
     if model.noise_model.is_heavy_tailed:
-        return USABLE, sentence, "make sure that they are right"
-    return POOR, sentence, 'make sure that they are right, or use noise="student-t"'
+        return Finding("fit", USABLE, sentence, "make sure that they are right")
+    advice = 'make sure that they are right, or use noise="student-t"'
+    return Finding("fit", POOR, sentence, advice, where=named(found, model.data.column_names))
 
 
-def _at_its_end(data: ObservedMatrix) -> tuple[str, str, str] | None:
+def _at_its_end(data: ObservedMatrix) -> Finding | None:
     """Find columns of which many exact entries are equal to the smallest or the largest one."""
     if not data.in_memory or data.has_implicit_zeros:
         return None
@@ -140,7 +144,7 @@ def _at_its_end(data: ObservedMatrix) -> tuple[str, str, str] | None:
     which = "smallest" if option == "floored" else "largest"
     sentence = f"{share:.0%} of the entries of {name} are exactly {end:g}, its {which} value{others}"
     # A question: values may pile up there for other reasons.
-    return USABLE, sentence, f"if they were cut there, say so with bnmf.limits(X, {option}={end:g})"
+    return Finding("fit", USABLE, sentence, f"if they were cut there, say so with bnmf.limits(X, {option}={end:g})")
 
 
 def _without(values: Floats, others: Floats) -> Floats:

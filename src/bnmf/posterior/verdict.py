@@ -44,7 +44,7 @@ BETTER_ERRORS, BETTER_WITH_OFFSET = (
 WARNED = ("fit", "predictions", "intervals")
 # What is said of the predictions as a whole.
 HEADLINES = {
-    POOR: "Do not rely on the predictions and their intervals.",
+    POOR: "Do not rely on the predictions and their intervals{where}.",
     UNKNOWN: "It is not known whether the predictions can be used.",
     USABLE: "The predictions can be used with care.",
     GOOD: "The predictions and their intervals can be used.",
@@ -68,6 +68,7 @@ class Finding:
     sentence: str  # what was measured, without a capital and a full stop
     advice: str = ""  # what to do, in the same form
     number: float | None = None  # what the level was derived from
+    where: str = ""  # the columns that it is about, if it is not about all
 
     @property
     def is_usable(self) -> bool:
@@ -110,6 +111,8 @@ class Verdict:
     def headline(self, uncertainty: float) -> tuple[str, str]:
         """Return a sentence on the predictions as a whole, and one on imputed values, given their uncertainty."""
         words = UNMEASURED if self.level == GOOD and "intervals" not in self else HEADLINES[self.level]
+        where = {finding.where: None for finding in self if finding.level == POOR and finding.purpose in WARNED}
+        words = words.format(where="" if "" in where or not where else f" in {' and '.join(where)}")
         sharpness = next((text for limit, text in SHARPNESS if uncertainty <= limit), "")
         return words, sharpness if self.level in (GOOD, USABLE) else ""
 
@@ -183,27 +186,26 @@ def on_intervals(calibration: Calibration | None, names: pd.Index | None, *, has
         advice = 'the intervals are too narrow: try noise="student-t" or fewer components'
     large = table[table["n"] >= MIN_HIDDEN]
     p_values = binom.cdf((large["coverage"] * large["n"]).round(), large["n"], PROB) * len(large)
-    narrow = large.index[(large["coverage"] < MIN_COLUMN_COVERAGE) & (p_values < CHANCE)]
-    if len(narrow):
+    narrow = large.index[(large["coverage"] < MIN_COLUMN_COVERAGE) & (p_values < CHANCE)].tolist()
+    worse, all_are_worse = _worse_than_mean(calibration, table.index[table["n_compared"] >= MIN_HIDDEN])
+    where = "" if level == POOR or all_are_worse else named(sorted({*narrow, *worse}), names)
+    if narrow:
         level, advice = POOR, advice or 'for these columns try noise="student-t" or fewer components'
         sentence += f", but far fewer in {named(narrow, names)}"
-    worse = _worse_than_mean(calibration, table.index[table["n_compared"] >= MIN_HIDDEN], names)
-    if worse:
+    if worse or all_are_worse:
         level, advice = POOR, BETTER_WITH_OFFSET if has_offset else BETTER_ERRORS
-        sentence += f", and predictions are worse than {worse}"
-    return [Finding("intervals", level, sentence, advice, coverage)]
+        means = "the means of the columns" if all_are_worse else f"the mean in {named(worse, names)}"
+        sentence += f", and predictions are worse than {means}"
+    return [Finding("intervals", level, sentence, advice, coverage, where)]
 
 
-def _worse_than_mean(calibration: Calibration, columns: pd.Index, names: pd.Index | None) -> str:
-    """Return which means predict the hidden entries better, those of some columns or of all; nothing if none do."""
+def _worse_than_mean(calibration: Calibration, columns: pd.Index) -> tuple[list[int], bool]:
+    """Return the columns whose means predict the hidden entries better, and whether those of the others do together."""
     own, of_mean = np.abs(calibration.errors), np.abs(calibration.errors_of_mean)
     chosen = {column: (calibration.columns == column) & ~np.isnan(own) for column in columns}
     worse = [at for at, some in chosen.items() if _is_worse(own[some], of_mean[some], WORSE_COLUMN, len(columns))]
-    if worse:
-        return f"the mean in {named(worse, names)}"
-    known = ~np.isnan(own)
-    is_worse = known.sum() >= MIN_TO_COMPARE and _is_worse(own[known], of_mean[known])
-    return "the means of the columns" if is_worse else ""
+    known = ~np.isnan(own) & ~np.isin(calibration.columns, worse)
+    return worse, bool(known.sum() >= MIN_TO_COMPARE and _is_worse(own[known], of_mean[known]))
 
 
 def on_methods(errors: Mapping[str, Floats]) -> list[Finding]:
@@ -254,7 +256,9 @@ def _is_worse(own: Floats, others: Floats, ratio: float = WORSE_THAN_MEAN, n_tes
 
 
 def named(columns: Any, names: pd.Index | None) -> str:
-    """Return a list of columns by name, cut to a few."""
+    """Return a list of columns by name, cut to a few; nothing without columns."""
+    if not len(columns):
+        return ""
     shown = [repr(names[column]) if names is not None else str(column) for column in columns[:N_NAMED]]
     others = f" and {len(columns) - N_NAMED} others" if len(columns) > N_NAMED else ""
     return f"column{'s' if len(columns) > 1 else ''} {', '.join(shown)}{others}"

@@ -36,7 +36,7 @@ def write_report(
     Parameters
     ----------
     fit : BayesianNMF, NMFImputer or Posterior
-        The fit.
+        The fit. An imputer must have been fitted to columns of numbers alone.
     path : path-like
         The file, usually ending in ``.html``. An existing file is replaced only when the new one is complete.
     X : array-like, DataFrame or sparse matrix, optional
@@ -60,6 +60,11 @@ def write_report(
     if not found.parent.is_dir():
         raise FileNotFoundError(f"path must be in a directory that exists, and {found.parent} is not a directory")
     posterior = posterior_of(fit)
+    if not getattr(fit, "is_of_numbers", True):
+        raise TypeError(
+            "fit must have columns of numbers alone: a report would show the latent numbers of its categories. See "
+            "interval and probabilities of the imputer"
+        )
     if not isinstance(posterior, Posterior):
         raise TypeError(
             f"the posterior of fit must be a Posterior, got {type(posterior).__name__}: a report needs the draws, "
