@@ -92,11 +92,12 @@ class Calibration:
         return cls(columns.astype(np.intp), inside.astype(bool), errors, errors_of_mean)
 
 
-def measure(posterior: Posterior, fold: Fold) -> Calibration:
-    """Return how well a posterior predicts the entries that a fold hid from it."""
+def measure(posterior: Posterior, fold: Fold, data: ObservedMatrix) -> Calibration:
+    """Return how well a posterior predicts the entries of all data that a fold hid from it."""
     low, high = posterior.interval(PROB, fold.rows, fold.columns)
     predicted = posterior.mean(fold.rows, fold.columns)
-    mean, deviation = (of_columns[fold.columns] for of_columns in column_moments(fold.rest))
+    mean = column_moments(fold.rest)[0][fold.columns]
+    deviation = column_moments(data)[1][fold.columns]  # of hidden entries too: the others may be nearly equal
     deviation = np.where(deviation > 0.0, deviation, 1.0)
     inside = (low <= fold.nearest(low)) & (fold.nearest(high) <= high)
     errors = np.array([fold.nearest(guess) - guess for guess in (predicted, mean)]) / deviation

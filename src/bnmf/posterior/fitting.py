@@ -137,4 +137,4 @@ def calibrate(
         return None
     if run.ending == Ending.TIME:
         return None
-    return measure(from_run(run, built, notes=()), fold)
+    return measure(from_run(run, built, notes=()), fold, data)
