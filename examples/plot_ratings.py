@@ -54,8 +54,8 @@ print(model.posterior_.summary().verdict)
 # Errors on the ratings that were held out
 # ----------------------------------------
 # Positions are given as pairs, so that no dense matrix is made. The baseline is the sum of the mean of the user and
-# that of the item, less the overall mean. bnmf learns these effects together with the components, and has a distribution
-# for each rating. For synthetic ratings the last line is the error of the true W Z.
+# that of the item, less the overall mean. bnmf learns these effects together with the components, and has a
+# distribution for each rating. For synthetic ratings the last line is the error of the true W Z.
 
 
 def means(positions, size):
