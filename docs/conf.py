@@ -66,5 +66,11 @@ def skip_internal(app, what, name, obj, skip, options):
     return True if inspect.isroutine(obj) and not is_described else None
 
 
+def keep_together(app, docname, source):
+    """Let no line end between a number and its deviation."""
+    source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")
+
+
 def setup(app):
+    app.connect("source-read", keep_together)
     app.connect("autodoc-skip-member", skip_internal)

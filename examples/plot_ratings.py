@@ -27,26 +27,35 @@ print(f"{ratings.shape[0]} users, {ratings.shape[1]} items, {ratings.nnz:,} rati
 # %%
 # Entries that are not stored are missing
 # ---------------------------------------
-# By default a sparse matrix has zeros where nothing is stored. Ratings need ``unstored="missing"``.
+# By default a sparse matrix has zeros where nothing is stored. Ratings need ``unstored="missing"``. The other settings
+# suit ratings as well: an effect of each user and each item, noise of each user and each item, one scale for all items,
+# and components of both signs.
 
 held_out = np.random.default_rng(0).random(ratings.nnz) < 0.1
 users, items = ratings.tocoo().coords
 values = ratings.tocoo().data
 seen = users[~held_out], items[~held_out]
 known = sparse.csr_array((values[~held_out], seen), shape=ratings.shape)
-model = BayesianNMF(5, unstored="missing", burn_in=150, n_draws=50, thinning=2, random_state=0)
-model.fit(known)
+model = BayesianNMF(
+    5,
+    prior="normal",
+    offset="both",
+    noise="both",
+    scale="matrix",
+    unstored="missing",
+    burn_in=150,
+    n_draws=50,
+    thinning=2,
+    random_state=0,
+).fit(known)
 print(model.posterior_.summary().verdict)
 
 # %%
 # Errors on the ratings that were held out
 # ----------------------------------------
 # Positions are given as pairs, so that no dense matrix is made. The baseline is the sum of the mean of the user and
-# that of the item, less the overall mean.
-#
-# On the synthetic ratings it is slightly *better* than bnmf: users and items differ mostly by their level, which two
-# means describe with fewer parameters. The last line is the error of the true W Z. bnmf adds a distribution for each
-# rating; ``offset="both"`` would add the effects of users and items to the model.
+# that of the item, less the overall mean. bnmf learns these effects together with the components, and has a
+# distribution for each rating. For synthetic ratings the last line is the error of the true W Z.
 
 
 def means(positions, size):

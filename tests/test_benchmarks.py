@@ -67,9 +67,11 @@ def test_results_are_saved_and_loaded(tmp_path, monkeypatch):
         Row("gdsc", 20, 1, "scikit-learn cd", "s per iteration", [0.5, 0.5, None], "bnmf"),
         Row("gdsc", 20, 1, "SMURFF", "s per iteration", [30.0, 60.0, 90.0], "bnmf"),
     ]
+    startup = Section(FakeClient(), QUICK, {}, silent, [Row("", 0, 1, "bnmf --help", "s", [0.05, 0.05])])
     section.failures.append({"data": "gdsc", "rank": 20, "label": "NUTS", "reason": "not installed: no wheel"})
     facts = {"date": "2000-01-01 00:00", "seconds": 1.0, "processor": results.machine()["processor"]}
-    found = {"sections": {"gdsc": facts | section.found()}, "machine": results.machine()}
+    parts = {"gdsc": facts | section.found(), "startup": facts | startup.found()}
+    found = {"sections": parts, "machine": results.machine()}
     page = results.save(found, QUICK)
     assert (tmp_path / "results-quick.md").read_text(encoding="utf-8") == page
     assert results.load(QUICK) == json.loads(json.dumps(found))["sections"]
@@ -78,6 +80,7 @@ def test_results_are_saved_and_loaded(tmp_path, monkeypatch):
         "- Not measured: NUTS on GDSC, K = 20: not installed: no wheel",
         "| GDSC, K = 20: SMURFF sweep / bnmf sweep | 30x | ≥ 25x | yes |",
         "| GDSC, K = 20: NumPy reference sweep / bnmf sweep |  | ≥ 150x | not measured |",
+        "| `bnmf --help` | 50 ms | ≤ 0.5 s | yes |",
     ):
         assert line in page
 

@@ -33,7 +33,7 @@ def test_finds_the_rank_of_the_data():
     assert choice.best_k == 3
     assert list(choice.table.index) == [1, 2, 3, 8]
     assert choice.table.loc[3, "rmse"] < choice.table.loc[1, "rmse"]
-    assert "best_k = 3" in str(choice)
+    assert repr(choice).splitlines()[-1] == f"best_k = 3. {choice.sentence}"
 
 
 def test_the_estimator_decides_prior_and_length():

@@ -77,7 +77,7 @@ class RankChoice:
     def _repr_html_(self) -> str:
         return table_html(self.table, self.sentence)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.table.to_string(float_format='{:.4g}'.format)}\nbest_k = {self.best_k}. {self.sentence}"
 
 

@@ -67,13 +67,15 @@ def test_models_and_current_axes_will_do():
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    figure, ax = pyplot.subplots()
+    ax = pyplot.subplots()[1]
     assert plots.plot_convergence(model) is ax
     assert [line.get_label() for line in ax.lines] == ["chain 0", "chain 1"]
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), model.posterior_.train_mse[1])
     (band,) = ax.patches
     assert band.get_extents().transformed(ax.transData.inverted()).x1 == pytest.approx(5.5)  # burn-in
-    pyplot.close(figure)
+    pyplot.close("all")
+    assert plots.plot_noise(model).figure.get_layout_engine() is not None  # room for the names of columns
+    pyplot.close("all")
     assert plots.plot_completed(model, axes=Figure().subplots(1, 3))[0].images[0].get_array().mask.sum() == 1
     with pytest.raises(TypeError, match="fit must be a fitted BayesianNMF or NMFImputer, or a Posterior, got ndarray"):
         plots.plot_noise(X, ax)

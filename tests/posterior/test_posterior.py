@@ -1,7 +1,6 @@
 """Posterior: what is computed from draws besides predictions, against the same by hand."""
 
 from dataclasses import replace
-from html import escape
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from bnmf.model.units import units_of
 from bnmf.noise import StudentT
 from bnmf.priors import L1
 from bnmf.sampler.stores import Schedule
+from bnmf.utils.text import prose
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_summary_shows_the_worst_and_ends_with_a_sentence(posterior):
     assert table.loc["noise variance", "mean"] == pytest.approx(posterior.noise_variance.mean())
     assert 0.95 < table.loc["predictions", "r_hat"] < 1.2
     assert repr(table).endswith(table.verdict)
-    assert escape(table.verdict) in table._repr_html_()
+    assert prose(table.verdict) in table._repr_html_()
 
 
 def shifted(posterior, distance):

@@ -34,15 +34,15 @@ def test_of_many_the_worst_is_shown():
 def test_shown_with_its_verdict():
     """As its parts are."""
     table = SummaryTable({"mean": [1.23456789, 1e-7], "sd": [np.nan, 2.0]}, index=["noise variance", EVIL])
-    table.verdict = f"No {EVIL}."
+    table.verdict = f"No {EVIL}: double `burn_in`."
     lines = [line.split() for line in repr(table).splitlines()]
     assert lines[:2] == [["mean", "sd"], ["noise", "variance", "1.235"]]  # four digits, and nothing for NaN
-    assert lines[2:] == [[EVIL, "1e-07", "2"], ["No", f"{EVIL}."]]
+    assert lines[2:] == [[EVIL, "1e-07", "2"], ["No", f"{EVIL}:", "double", "`burn_in`."]]
     assert repr(SummaryTable({"a": [1.0]})) == "   a\n0  1\n"  # without a verdict
     for part in (table.head(1), table.copy(), table[["mean"]], table.round(2)):
-        assert repr(part).endswith(f"\nNo {EVIL}.")
+        assert repr(part).endswith(f"\nNo {EVIL}: double `burn_in`.")
     html = table.rename_axis("name")._repr_html_()
-    assert html.endswith("alert(1)&lt;/script&gt;.</p>")
+    assert html.endswith("alert(1)&lt;/script&gt;: double <code>burn_in</code>.</p>")
     assert EVIL not in html
     assert "nan" not in html.lower()
     assert "<td>1.235</td>" in html

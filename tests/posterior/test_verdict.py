@@ -217,7 +217,7 @@ def test_worse_than_the_mean_is_one_test():
 def test_text_and_warnings():
     notes = Finding("fit", "poor", "the fit explains nothing", "try more"), Finding("fit", "usable", "it is cut")
     found = of_posterior(fit(0.5, notes=notes, calibration=covered(0.5), r_hat=2.0))
-    text = str(found)
+    text = repr(found)
     assert text.startswith(
         "The fit explains nothing. Try more. It is cut. Predictions: poor. The chains' predictions disagree ("
     )

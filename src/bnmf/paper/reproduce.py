@@ -31,10 +31,10 @@ PAGE_TITLE = "Bayesian NMF with norm penalties: the experiments of the paper, re
 PAGE_LEAD = (
     "Every table and figure of Lu and Chai (2022), computed by bnmf and compared with the printed numbers, which are "
     "means of ten repeats. The deviation is in percent of the printed number. "
-    f"✓ (green): close, that is, the deviation is at most {tables.CLOSE_PERCENT:g}%, or at most "
+    f"✓: close, that is, the deviation is at most {tables.CLOSE_PERCENT:g}%, or at most "
     f"{tables.TELLING_PERCENT:g}% and within the Monte Carlo error. "
-    "? (yellow): the deviation is larger, but within the Monte Carlo error, so that the comparison says little. "
-    "✗ (red): neither. "
+    "?: the deviation is larger, but within the Monte Carlo error, so that the comparison says little. "
+    "✗: neither. "
     "The Monte Carlo error is two standard errors of the difference of the two means, 2 s √(1/n + 1/10), where s is "
     "the standard deviation of our n repeats, plus half a unit of the last printed digit. "
     f"Numbers from fewer than {tables.GRADED_REPEATS} repeats have no sign."

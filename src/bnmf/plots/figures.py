@@ -120,7 +120,7 @@ def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     ends = [min(values.min(), predicted.min()), max(values.max(), predicted.max())]
     margin = 0.04 * (ends[1] - ends[0] or 1.0)
     limits = (ends[0] - margin, ends[1] + margin)
-    ax.set(xlim=limits, ylim=limits, xlabel="held-out value", ylabel="prediction")
+    ax.set(xlim=limits, ylim=limits, xlabel="hidden value", ylabel="prediction")
     look.tidy(ax)
     if len(values) > MAX_POINTS:
         shown: Any = {"gridsize": 45, "cmap": f"{look.COLOUR_MAP}_r", "extent": (*limits, *limits), "mincnt": 1}
@@ -132,7 +132,7 @@ def plot_predictions(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
         low, high = posterior.interval(0.9, rows, columns)
         ax.vlines(values, low, high, color=look.SOFT, linewidth=1.0)
         ax.scatter(values, predicted, s=16, color=look.INK, linewidths=0, zorder=3)
-        ax.set_ylim(min(limits[0], low.min()), max(limits[1], high.max()))
+        ax.set_ylim(min(limits[0], low.min() - margin), max(limits[1], high.max() + margin))
     ax.plot(limits, limits, color=look.ACCENT, linestyle="--", linewidth=1.0, zorder=4)
     error = np.sqrt(np.mean((values - predicted) ** 2))
     ax.set_title(f"{len(values):,} entries, root mean squared error {error:.3g}", fontsize=10)
@@ -160,7 +160,7 @@ def plot_calibration(fit: Any, rows: Any, columns: Any, values: Any, ax: Axes | 
     ax.fill_between(PROBABILITIES, low, high, color="#dcdcdc", linewidth=0, label="95% if calibrated")
     ax.plot([0, 1], [0, 1], color=look.ACCENT, linestyle="--", linewidth=1.0)
     ax.plot(PROBABILITIES, covered, "o-", color=look.INK, markersize=4, linewidth=1.2, label="coverage")
-    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the interval", ylabel="held-out values inside it")
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the interval", ylabel="hidden values inside it")
     ax.set_aspect("equal")
     look.tidy(ax)
     look.legend(ax, loc="upper left")
@@ -207,7 +207,7 @@ def plot_rank(choice: RankChoice, ax: Axes | None = None) -> Axes:
     if len(table) <= 12:
         ax.set_xticks(list(table.index))
     look.tidy(ax)
-    look.legend(ax)
+    look.legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)  # above, not among the points
     return ax
 
 

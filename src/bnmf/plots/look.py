@@ -57,10 +57,12 @@ def column_scale(posterior: Any) -> Floats | None:
 
 
 def current_axes(ax: Axes | None) -> Axes:
-    """Return the given axes, or the current ones of pyplot."""
+    """Return the given axes, or the current ones of pyplot, in a figure that makes room for long names if it is new."""
     if ax is None:
         from matplotlib import pyplot
 
+        if not pyplot.get_fignums():
+            pyplot.figure(layout="constrained")
         return pyplot.gca()
     return ax
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from bnmf.utils.text import counted
+from bnmf.utils.text import counted, prose
 from bnmf.utils.typing import Array
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def table_html(table: pd.DataFrame, *sentences: str) -> str:
     """Return a table and sentences below it as HTML."""
     with pd.option_context("display.max_colwidth", None):
         shown = table.to_html(float_format="{:.4g}".format, na_rep="")
-    return shown + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+    return shown + "".join(f"<p>{prose(sentence)}</p>" for sentence in sentences)
 
 
 def posterior_html(posterior: Posterior) -> str:

@@ -99,7 +99,7 @@ class Verdict:
     def __contains__(self, purpose: str) -> bool:
         return any(finding.purpose == purpose for finding in self.findings)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return " ".join(map(str, self.findings))
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -66,11 +65,6 @@ def percent(share: float) -> str:
 def of_all(shown: int, total: int, kind: str) -> str:
     """Return how many rows or columns are shown."""
     return f"all {total:,} {kind}s" if shown == total else f"{shown:,} of {total:,} {kind}s (evenly spaced)"
-
-
-def prose(text: str) -> str:
-    """Return a text as HTML, with code between backquotes."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def html_table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]], *, search: bool = True) -> str:

@@ -9,8 +9,9 @@ from bnmf.posterior import Posterior
 from bnmf.posterior.base import N_MONITORED_PREDICTIONS
 from bnmf.posterior.verdict import PREDICTION_ERRORS, RHAT_LIMITS, Verdict
 from bnmf.report.charts import N_LINE_STYLES, Chart, agreement
-from bnmf.report.markup import Column, Html, html_table, percent, prose
+from bnmf.report.markup import Column, Html, html_table, percent
 from bnmf.report.overview import Overview
+from bnmf.utils.text import prose
 
 # Observed entries that are compared with what was fitted to them, and points that are drawn.
 N_CHECKED = 4000

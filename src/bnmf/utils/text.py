@@ -1,10 +1,11 @@
-"""Durations, sizes and names as people write them."""
+"""Durations, sizes and names as people write them, and prose as HTML."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ def short_names(names: Sequence[str], width: int) -> list[str]:
     words = re.match(r".{3,}[\s_/:,.-]", first[:n_shared])
     start = len(words[0]) if words else 0
     return [shortened(f"…{name[start:]}" if start and len(name) > width else name, width) for name in names]
+
+
+def prose(text: str) -> str:
+    """Return a text as HTML, with code between backquotes."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def printable(text: str) -> str:
