@@ -12,6 +12,7 @@ from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory, component_names
 from bnmf.cli.outcome import WrongUse, check_outputs, command
 from bnmf.cli.screen import Screen
+from bnmf.utils.text import counted
 
 if TYPE_CHECKING:
     from bnmf.posterior import Posterior
@@ -106,8 +107,10 @@ def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, In
     order = pd.Index(fitted).get_indexer(pd.Index(table.column_names))
     unknown = [repr(name) for name, place in zip(table.column_names, order, strict=True) if place < 0]
     if unknown:
-        listed = ", ".join(unknown[:N_SHOWN])
-        raise ValueError(f"{source}: the fit has no column {listed}: leave out what is not of it with --ignore")
+        listed = f"column{'s' if len(unknown) > 1 else ''} {', '.join(unknown[:N_SHOWN])}"
+        if len(unknown) > N_SHOWN:
+            listed += f" and {counted(len(unknown) - N_SHOWN, 'other')}"
+        raise ValueError(f"{source}: the fit has no {listed}: leave out what is not of it with --ignore")
     values = np.full((table.shape[0], n_columns), np.nan)
     values[:, order] = table.dense().values
     wide, of = replace(table, values=values, column_names=fitted), table.limits
