@@ -48,7 +48,7 @@ def main(
 
 
 # In the order in which a newcomer needs them.
-app.command("demo", short_help="See what it does, in about ten seconds.")(demo.demo)
+app.command("demo", short_help="See what it does, in less than half a minute.")(demo.demo)
 app.command("fit", short_help="Factorise a table: predictions, components, and a report.")(fit.fit)
 app.command("impute", short_help="Fill the missing entries of a table.")(impute.impute)
 app.command("check", short_help="Check whether bnmf is the right tool for a table.")(check.check)

@@ -79,7 +79,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             except KeyboardInterrupt as interrupt:
                 if debug:
                     raise
-                _complain(f"\n{interrupt if isinstance(interrupt, Interrupted) else 'Interrupted.'}")
+                # In one line, so that the command that resumes it can be copied.
+                typer.echo(f"\n{interrupt if isinstance(interrupt, Interrupted) else 'Interrupted.'}", err=True)
                 raise typer.Exit(INTERRUPTED) from None
             except Exception as error:
                 if debug:

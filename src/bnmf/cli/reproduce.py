@@ -14,7 +14,7 @@ from bnmf.cli.outcome import Interrupted, command
 def reproduce(
     experiment: Annotated[
         Literal["convergence", "factors", "prediction", "noise", "all"],
-        typer.Argument(metavar="EXPERIMENT", help="convergence, factors, prediction, noise or all."),
+        typer.Argument(metavar="EXPERIMENT", help="The experiment to run."),
     ] = "all",
     data_dir: Annotated[
         Path | None,

@@ -79,8 +79,9 @@ def rows_of_fit(
     matched, order = _matched(table, posterior, source)
     absent = posterior.shape[1] - table.shape[1]
     if absent:
-        screen.say(
-            f"  {absent:,} of the {posterior.shape[1]:,} columns of the fit are not there: they count as missing."
+        screen.explain(
+            f"  {absent:,} of the {posterior.shape[1]:,} columns of the fit are not there: they count as missing.",
+            indent="    ",
         )
     if posterior.offset is None and posterior.lower_bound == 0 and (table.numbers() < 0).any():
         raise ValueError(f"{source}: some entries are negative, and the fit has no --offset min")
