@@ -70,6 +70,7 @@ def test_numbers_by_hand():
     X, estimator = example(), BayesianNMF(2, **ANY_TABLE, n_chains=2, burn_in=10, n_draws=20)
     check = check_table(X, estimator=estimator, n_repeats=2, fraction=0.2, random_state=3)
     errors = {method: [] for method in check.table.index}
+    absolute = {method: [] for method in errors}
     squares, inside = np.zeros(X.shape), np.zeros(X.shape)
     hidden = np.zeros(X.shape)
     data = ObservedMatrix.from_data(X, negative=True)
@@ -88,6 +89,7 @@ def test_numbers_by_hand():
             total = 0.0
             for i, j in zip(part.rows, part.columns, strict=True):
                 total += (predicted[i, j] - X[i, j]) ** 2 / np.nanvar(X[:, j])
+                absolute[method].append(abs(predicted[i, j] - X[i, j]) / np.nanstd(X[:, j]))
             errors[method].append(np.sqrt(total / len(part.rows)))
         for i, j, lower, upper in zip(part.rows, part.columns, low, high, strict=True):
             hidden[i, j] += 1
@@ -97,6 +99,7 @@ def test_numbers_by_hand():
     for method, of_repeats in errors.items():
         expected = [np.mean(of_repeats), min(of_repeats), max(of_repeats)]
         np.testing.assert_allclose(check.table.loc[method, ["error", "lowest", "highest"]], expected, rtol=1e-6)
+        assert check.table.loc[method, "absolute_error"] == pytest.approx(np.mean(absolute[method]))
     assert check.table.loc["bnmf", "coverage"] == pytest.approx(inside.sum() / hidden.sum())
     assert check.table["coverage"].isna().tolist() == [False, True, True, True]
     assert (check.table["seconds"] > 0).all()

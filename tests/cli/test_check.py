@@ -39,11 +39,11 @@ def test_numbers_and_conclusion_of_check_table(program, calls, table, options):
     asked = {"n_components": 2, "max_time": 7.0, "n_jobs": 1} if options else {"max_time": None, "n_jobs": -1}
     assert repr(estimator) == repr(BayesianNMF(**ANY_TABLE, n_draws="auto").set_params(**asked))
     for method, row in check.table.iterrows():
-        shown = rf"{method} +{row.error:.3f} +{row.lowest:.3f} to {row.highest:.3f}"
+        shown = rf"{method} +{row.absolute_error:.3f} +{row.error:.3f} +{row.lowest:.3f} to {row.highest:.3f}"
         shown += rf" +{row.coverage:.1%}" if method == "bnmf" else ""
         assert re.search(rf"^{shown} +{row.seconds:.1f} *$", result.stdout, re.MULTILINE)
     assert check.conclusion in words(result.stdout)
-    assert f"that of {check.n_hidden} hidden entries" in words(result.stdout)
+    assert f"error of {check.n_hidden} hidden entries" in words(result.stdout)
     total = 8 if options else 12
     assert f"{total}/{total} fits" in result.stderr
     assert "fits" not in result.stdout
@@ -54,6 +54,7 @@ def test_worst_columns_are_shown_by_name_in_80_columns(program, calls, tmp_path)
     frame = pd.DataFrame(np.random.default_rng(0).random((80, 16)).round(3), columns=names)
     frame.to_csv(tmp_path / "x.csv", index=False)
     result = program("check", tmp_path / "x.csv", "--repeats", "1", "--by-column")
+    assert "range" not in result.stdout  # of one repeat
     shown = result.stdout.split("columns that bnmf predicts worst")[1]
     listed = re.findall(r"^a question.*….*, number (\d+)  +(\S+) +(\d+) of (\d+)$", shown, re.MULTILINE)
     worst = calls[0][1].by_column.reset_index(drop=True).nlargest(10, "error")

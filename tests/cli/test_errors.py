@@ -1,12 +1,15 @@
 """Wrong calls and wrong data: one line that says what is wrong, an exit code, and nothing is written."""
 
+import io
 import os
+import re
 import shlex
+import sys
 
 import numpy as np
 import pytest
 
-from bnmf import BayesianNMF
+from bnmf import BayesianNMF, cli
 from bnmf.cli.outcome import one_line
 
 FILES = {
@@ -68,6 +71,10 @@ ERRORS = {
     "check few.npy": (1, "Error: X is too small to be checked: it has 6 observed entries"),
     "rank plants.csv --ks 2,x": (2, "Error: --ks takes whole numbers from 1 on, such as 2,5,10, got '2,x'"),
     "rank negative.csv --ks 1": (1, "use --offset min"),
+    "rank plants.csv --folds 1": (2, "Invalid value for '--folds': "),
+    "rank plants.csv --folds two": (2, "Invalid value for '--folds': "),
+    "rank plants.csv --offset foo": (2, "Invalid value for '--offset': 'foo' is not one of 'auto', 'learned', "),
+    "reproduce foo": (2, "'foo' is not one of 'convergence', "),
     "report .": (2, "holds no fit"),
     "transform . plants.csv": (2, "holds no fit"),
 }
@@ -83,7 +90,28 @@ def test_errors_are_one_line(program, monkeypatch, table, call):
     code, message = ERRORS[call]
     result = program.fails(message, *shlex.split(call), code=code)
     assert "\x1b" not in result.output
+    assert not re.search("Value error|Input should be", result.output)  # of pydantic
     assert {name: os.stat(name).st_mtime_ns for name in os.listdir()} == before
+
+
+@pytest.mark.parametrize("call", ["rank plants.csv --prior flat", "fit words.csv --out o"])
+def test_errors_break_no_words_in_a_terminal(monkeypatch, table, call):
+    monkeypatch.chdir(table.parent)
+    (table.parent / "words.csv").write_text(FILES["words.csv"])
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        cli.app(call.split(), prog_name="bnmf")
+    _, begin, error = terminal.getvalue().partition("Error: ")
+    lines = f"{begin}{error}".splitlines()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 80
+    assert set(lines[0].split()) | set(lines[1].split()) >= {
+        "Error:",
+        "--ignore" if "fit" in call else "'half-normal',",
+    }
 
 
 def test_other_errors_are_one_line():

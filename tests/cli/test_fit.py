@@ -111,6 +111,12 @@ def test_resume_takes_more_draws_and_gives_those_of_one_longer_run(program, tabl
     np.testing.assert_array_equal(a.W, b.W)
     assert json.loads((tmp_path / "a" / "settings.json").read_text())["draws"] == 20
     program("fit", table, "--resume", "--out", tmp_path / "a", "--draws", "21")  # the same data
+    fewer = program("fit", "--resume", "--out", tmp_path / "a", "--draws", "5")
+    assert "These are the first 5 of 21 draws: --draws 21 takes all." in fewer.stdout
+    assert posterior_in(tmp_path / "a").n_draws == 5
+    again = program("fit", "--resume", "--out", tmp_path / "a", "--draws", "21")
+    assert "These are" not in again.stdout
+    assert posterior_in(tmp_path / "a").n_draws == 21
 
 
 def test_a_fit_is_not_replaced_and_not_resumed_with_other_settings_or_data(program, table, tmp_path):

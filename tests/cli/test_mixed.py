@@ -79,7 +79,7 @@ def test_words_of_other_files(program, people, tmp_path):
 
 
 def test_other_commands_name_what_to_do(program, reports, people, tmp_path):
-    message = "columns 'size', 'when', 'note' hold text, such as 'M': leave it out with --ignore size"
+    message = "columns 'size', 'when', 'note' hold text, such as 'M': leave them out with --ignore size"
     program.fails(message, "fit", people, "--out", tmp_path / "fit", code=1)
     ignore = [word for name in ("size", "when", "note") for word in ("--ignore", name)]
     options = ("-k", "1", "--chains", "1", "--burn-in", "5", "--draws", "5")

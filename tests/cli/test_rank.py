@@ -18,6 +18,9 @@ def test_choice_of_select_rank(program, table, small):
     for density in choice.table["log_density"]:
         assert f"{density:.4f}" in result.stdout
     assert "4/4 fits" in result.stderr
+    assert "RMSE" not in result.stdout  # each column has a unit of its own
+    result = program("rank", table, "--ks", "1", *SHORT, "--scale", "matrix")
+    assert re.search(r"RMSE *\n─+\n1 .* best +[\d.]+ *$", result.stdout, re.MULTILINE)
 
 
 def test_negative_numbers_with_an_offset_and_limits(program, small, tmp_path):

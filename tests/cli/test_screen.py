@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from bnmf import cli
-from bnmf.cli.screen import Screen, as_options
+from bnmf.cli.screen import Screen, as_options, wrapped
 from bnmf.posterior import notes, verdict
 from bnmf.posterior.verdict import Finding, Verdict
 from bnmf.tables import read_table
@@ -58,9 +58,22 @@ def test_as_options(text, shown):
     assert as_options(text) == shown
 
 
+def test_lines_are_broken_at_blanks_and_wide_signs_take_two_cells():
+    assert wrapped("  the half-normal prior", 13, "    ") == "  the\n    half-normal\n    prior"
+    assert wrapped("東京, 大阪", 10) == "東京, 大阪"
+    assert wrapped("東京, 大阪", 9) == "東京,\n大阪"
+
+
 def test_names_in_the_data_stay_as_they_are(capsys):
     Screen().judge(Verdict((Finding("fit", "poor", "column 'a=b' is far off", 'try offset="learned"'),)))
     assert capsys.readouterr().out == "Column 'a=b' is far off. Try --offset learned.\n"
+
+
+def test_intervals_that_were_not_measured_are_unknown(capsys):
+    predictions, intervals = Finding("predictions", "good", "they agree"), Finding("intervals", "good", "they hold")
+    for findings in ([predictions], [predictions, intervals]):
+        Screen().judge(Verdict(tuple(findings)))
+        assert ("Intervals: unknown. No entries were hidden" in capsys.readouterr().out) == (len(findings) == 1)
 
 
 ZEROS = "a,b\n" + "0,3\n2,0\n1,1\n" * 4

@@ -59,7 +59,8 @@ def test_weights_go_to_standard_output_and_messages_elsewhere(program, fit, tabl
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,x,y\n1,2,3,4\n", "the fit has no column 'x', 'y'"),
+        ("a,b,x\n1,2,3\n", "the fit has no column 'x': leave out"),
+        ("a,p,q,r,s,t,u,v\n1,2,3,4,5,6,7,8\n", "no columns 'p', 'q', 'r', 's', 't' and 2 others: leave out"),
         ("1,2,3\n4,5,6\n", "the fit has 5 columns, these rows have 3"),
         ("a,b,a\n1,2,3\n", "'a' occurs more than once"),
         ("a,b\n1,-2\n", "some entries are negative"),

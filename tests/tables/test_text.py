@@ -185,6 +185,7 @@ def test_gct(text):
         ("a,b\n1,2\n3,oops\n4,5\n", r"line 3, column 'b': 'oops' is not a number \(if it means missing"),
         ("n,a,b\nx,1,2\ny,3,4\nz,5,6o\n", "row 'z' \\(line 4\\), column 'b': '6o' is not a number"),
         ("1,2\n3,oops\n5,6\n", "line 2, column 2: 'oops'"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 cell, but the lines above it have 2"),
         ("a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the lines above it have 2"),
         ("a,b,c,d\n1,2\n3,4\n", "the header has 4 cells, but line 2 has 2"),
         (

@@ -30,7 +30,13 @@ def test_time_left(monkeypatch, capsys):
         for done, at in ((11, 120.0), (20, 140.0)):
             now[0] = at
             show(done)
-    assert capsys.readouterr().err == "11/50 fits, time left not known yet\n20/50 fits, 2 min 0 s left\n"
+    assert capsys.readouterr().err == "11/50 fits, time left unknown\n20/50 fits, 2 min 0 s left\n"
+
+
+def test_what_was_done_before_is_complete(capsys):
+    with Display({"chain 0": 350}, "sweeps") as display:
+        display.update("chain 0", 350)
+    assert capsys.readouterr().err == "chain 0: 350/350 sweeps\n"
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
@@ -44,5 +50,5 @@ def test_bars_fit_into_a_terminal(monkeypatch, columns):
         display.update("chain 0", 300)
         display.update("chain 0", 5300, lambda: "training MSE 0.1551")
     assert "5300/5300" in terminal.getvalue()
-    assert "training MSE 0.1551" in terminal.getvalue()
+    assert ("training MSE 0.1551" in terminal.getvalue()) == (columns == "120")
     assert "…" not in terminal.getvalue()

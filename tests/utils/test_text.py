@@ -6,8 +6,20 @@ from bnmf.utils.text import duration, labels, printable, short_names, shortened,
 
 
 def test_durations_and_sizes():
-    seconds = [0.4, 59.4, 59.6, 3599, 3599.6, 7199, 90 * 3600 + 59 * 60]
-    expected = ["0 s", "59 s", "1 min 0 s", "59 min 59 s", "1 h 0 min", "1 h 59 min", "90 h 59 min"]
+    seconds = [0.01, 0.43, 2, 9.94, 9.96, 59.4, 59.6, 3599, 3599.6, 7199, 90 * 3600 + 59 * 60]
+    expected = [
+        "0 s",
+        "0.4 s",
+        "2 s",
+        "9.9 s",
+        "10 s",
+        "59 s",
+        "1 min 0 s",
+        "59 min 59 s",
+        "1 h 0 min",
+        "1 h 59 min",
+        "90 h 59 min",
+    ]
     assert [duration(each) for each in seconds] == expected
     n_bytes = [0, 1023, 1536, 1023 * 1024, 2.25 * 1024**2, 1024**3, 5000 * 1024**3, -2048]
     expected = ["0 B", "1023 B", "1.5 kB", "1023.0 kB", "2.2 MB", "1.0 GB", "5000.0 GB", "-2.0 kB"]

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from bnmf.cli import check, demo, fit, impute, rank, reproduce, transform
+from bnmf.cli.outcome import Commands
 
 # Plain help, because the boxes of rich take longer to import than everything else.
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -40,13 +42,13 @@ def main(
       bnmf demo                                 # see what it does
       bnmf impute survey.csv -o filled.csv      # fill the gaps of a table
       bnmf check survey.csv                     # how well are they filled?
-      bnmf fit survey.csv --out survey          # components, predictions, a report
+      bnmf fit survey.csv --out survey          # components and a report
       bnmf fit --help                           # options of a command
     """
 
 
 # In the order in which a newcomer needs them.
-app.command("demo", short_help="See what it does, in less than a minute.")(demo.demo)
+app.command("demo", short_help="See what it does, in less than half a minute.")(demo.demo)
 app.command("fit", short_help="Factorise a table: predictions, components, and a report.")(fit.fit)
 app.command("impute", short_help="Fill the missing entries of a table.")(impute.impute)
 app.command("check", short_help="Check whether bnmf is the right tool for a table.")(check.check)

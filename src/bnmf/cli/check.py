@@ -60,7 +60,7 @@ def check(
     X, limits = table.frame(), {"lower": table.lower, "upper": table.upper}
     X = X.set_axis(table.column_index, axis=1)
     found = check_table(X, estimator=model, **limits, n_repeats=repeats, random_state=seed, progress=True)
-    _show(found, screen)
+    _show(found, repeats, screen)
     if by_column:
         _show_columns(found, screen)
     findings = (replace(finding, advice=as_options(finding.advice)) for finding in found.verdict)
@@ -69,16 +69,20 @@ def check(
         screen.explain(f"Note: {note}.")
 
 
-def _show(found: TableCheck, screen: Screen) -> None:
-    """Show errors, coverage and seconds of each method."""
-    rows = []
-    for method, error, lowest, highest, coverage, seconds in found.table.itertuples():
-        inside = f"{coverage:.1%}" if coverage >= 0 else ""  # NaN without intervals
-        rows.append([method, f"{error:.3f}", f"{lowest:.3f} to {highest:.3f}", inside, f"{seconds:.1f}"])
-    screen.show(["predicted by", "error", "range", "in 90% intervals", "seconds"], rows)
+def _show(found: TableCheck, n_repeats: int, screen: Screen) -> None:
+    """Show errors, coverage and seconds of each method, and the range of errors of several repeats."""
+    has_range, rows = n_repeats > 1, []
+    for method, row in found.table.iterrows():
+        errors = [f"{row.absolute_error:.3f}", f"{row.error:.3f}"]
+        if has_range:
+            errors.append(f"{row.lowest:.3f} to {row.highest:.3f}")
+        inside = f"{row.coverage:.1%}" if row.coverage >= 0 else ""  # NaN without intervals
+        rows.append([str(method), *errors, inside, f"{row.seconds:.1f}"])
+    screen.show(["predicted by", "MAE", "RMSE", *(["range"] if has_range else []), "in 90% intervals", "seconds"], rows)
     screen.explain(
-        f"The error is that of {found.n_hidden:,} hidden entries, in standard deviations of their columns: the column "
-        "mean has about 1."
+        f"MAE and RMSE are the mean absolute and the root mean squared error of {found.n_hidden:,} hidden entries, in "
+        "standard deviations of their columns: the column mean has an RMSE of about 1."
+        + (" The range is that of the RMSE in the repeats." if has_range else "")
     )
 
 
@@ -97,4 +101,4 @@ def _show_columns(found: TableCheck, screen: Screen) -> None:
         [shortened(name, NAME_WIDTH), f"{error[at]:.3f}", f"{counts[at] * coverage[at]:.0f} of {counts[at]:.0f}"]
         for name, at in zip(names, chosen, strict=True)
     ]
-    screen.show([heading, "error", "in 90% intervals"], rows)
+    screen.show([heading, "RMSE", "in 90% intervals"], rows)

@@ -35,7 +35,7 @@ def demo(
     tables, checks, rows = demonstration.tables(), {}, []
     for name, complete in tables.items():
         n_rows, n_columns = complete.shape
-        screen.say(f"{name}: {n_rows} rows x {n_columns} columns, a fifth of the entries is hidden and predicted")
+        screen.explain(f"{name}: {n_rows} rows x {n_columns} columns, a fifth of the entries is hidden and predicted")
         found = check_table(
             complete,
             estimator=BayesianNMF(**settings, burn_in=200),

@@ -112,7 +112,7 @@ def fit(
             screen.describe(table, settings["data"])
             if chosen:
                 words = " ".join(f"--{name} {value}" for name, value in chosen.items())
-                screen.say(f"  Settings for triples, where you did not give others: {words}")
+                screen.explain(f"  Settings for triples, where you did not give others: {words}", indent="    ")
             check_values(table, settings["data"], negative=model.takes_negative)
             if model.offset in ("min", "mean") and table.has_implicit_zeros:
                 raise ValueError(

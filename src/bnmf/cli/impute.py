@@ -201,7 +201,7 @@ def _without_the_unfillable(table: Table, kinds: dict[str, Any], screen: Screen)
             left[name] = f"{column.dropna().iloc[0]!r}, or nothing"
     left |= unfillable(X, X.notna().to_numpy(), kinds, left)
     for name, reason in left.items():
-        screen.say(f"  Not filled, and written back as it is: column {name!r} ({reason})")
+        screen.explain(f"  Not filled, and written back as it is: column {name!r} ({reason})", indent="    ")
     return table.without([*left])
 
 

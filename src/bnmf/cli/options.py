@@ -161,7 +161,13 @@ Noise = Annotated[
         "expect gross errors, and auto takes column, contaminated or student-t.",
     ),
 ]
-Scale = Annotated[Literal["column", "matrix", "none"], option("The unit of the model: the size of each column.")]
+Scale = Annotated[
+    Literal["column", "matrix", "none"],
+    option(
+        "Unit to which priors refer: column takes the root mean square of each column, matrix that of all entries, and "
+        "none the units of the table."
+    ),
+]
 Offset = Annotated[
     Literal["auto", "learned", "both", "min", "mean", "none"],
     option(

@@ -7,6 +7,8 @@ import functools
 import inspect
 import os
 import re
+import shutil
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
@@ -14,9 +16,20 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
+
+from bnmf.cli.screen import MAX_WIDTH, wrapped
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 """Exit codes; 0 is done."""
+
+PLAIN = {
+    "greater than or equal to": "must be at least",
+    "less than or equal to": "must be at most",
+    "a valid integer.*": "must be a whole number",
+    "a valid number.*": "must be a number",
+}
+"""What pydantic says of wrong values of options, after "Input should be", and what is said in its place."""
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.", show_default=False)]
 """The option that every command has."""
@@ -58,7 +71,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *where: typer.echo(f"Note: {one_line(message)}", err=True)
+            warnings.showwarning = lambda message, *where: _complain(f"Note: {one_line(message)}")
             try:
                 function(**options)
             except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
@@ -66,17 +79,44 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             except KeyboardInterrupt as interrupt:
                 if debug:
                     raise
+                # In one line, so that the command that resumes it can be copied.
                 typer.echo(f"\n{interrupt if isinstance(interrupt, Interrupted) else 'Interrupted.'}", err=True)
                 raise typer.Exit(INTERRUPTED) from None
             except Exception as error:
                 if debug:
                     raise
-                typer.echo(f"Error: {one_line(error)}", err=True)
+                _complain(f"Error: {one_line(error)}")
                 raise typer.Exit(WRONG_USE if isinstance(error, WrongUse) else FAILED) from None
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+class Commands(TyperGroup):
+    """The commands, with wrong values of options in the words and the lines of other errors."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            for pattern, words in PLAIN.items():
+                error.message = re.sub(f"^Input should be {pattern}", words, error.message)
+            text = _in_lines(f"Error: {error.format_message()}").removeprefix("Error: ")
+            error.format_message = lambda: text  # type: ignore[method-assign]
+            raise
+
+
+def _complain(text: str) -> None:
+    """Show a message on standard error."""
+    typer.echo(_in_lines(text), err=True)
+
+
+def _in_lines(text: str) -> str:
+    """Return a message for standard error, in a terminal in lines that break no words."""
+    return wrapped(text, min(shutil.get_terminal_size().columns, MAX_WIDTH)) if sys.stderr.isatty() else text
 
 
 def _expanded(function: Callable[..., None]) -> tuple[list[inspect.Parameter], dict[str, Any]]:

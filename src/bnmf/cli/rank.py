@@ -82,9 +82,10 @@ def rank(
             progress=True,
         )
     best = choice.table["log_density"].idxmax()
-    rows = []
+    # Columns of different units have no error in common; one unit for all may be asked for.
+    has_unit, rows = scale != "column", []
     for k, row in zip(choice.table.index, choice.table.itertuples(), strict=True):
         below = "best" if k == best else f"{row.below_best:.4f} ± {row.below_best_se:.4f}"
-        rows.append([str(k), f"{row.log_density:.4f}", below, f"{row.rmse:.4g}"])
-    screen.show(["K", "log density of hidden entries", "below the best", "RMSE"], rows)
+        rows.append([str(k), f"{row.log_density:.4f}", below, *([f"{row.rmse:.4g}"] if has_unit else [])])
+    screen.show(["K", "log density of hidden entries", "below the best", *(["RMSE"] if has_unit else [])], rows)
     screen.explain(choice.sentence, style="bold")

@@ -13,15 +13,21 @@ from bnmf.cli.outcome import Interrupted, command
 @command
 def reproduce(
     experiment: Annotated[
-        Literal["convergence", "factors", "prediction", "noise", "all"], typer.Argument(help="The experiment to run.")
+        Literal["convergence", "factors", "prediction", "noise", "all"],
+        typer.Argument(metavar="EXPERIMENT", help="The experiment to run."),
     ] = "all",
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="Directory with the data. Without it the data are downloaded.", exists=True, file_okay=False),
+        typer.Option(
+            metavar="DIR",
+            help="Directory with the data. Without it the data are downloaded.",
+            exists=True,
+            file_okay=False,
+        ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Directory for the page, figures, tables and finished fits.")] = Path(
-        "reproduction"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Directory for the page, figures, tables and finished fits.")
+    ] = Path("reproduction"),
     quick: Annotated[bool, typer.Option("--quick", help="Small run of a few minutes: 2 repeats, fewer K.")] = False,
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Number of repeats of every fit.")] = 10,
     jobs: Annotated[

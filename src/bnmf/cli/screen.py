@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 import time
 import warnings
 from collections.abc import Callable, Collection
@@ -25,6 +24,11 @@ NAME_WIDTH = 24
 MANY_ZEROS = 0.2
 # Columns of text in wide terminals, and where there is none.
 MAX_WIDTH = 100
+# What is said of intervals if no entries were hidden.
+UNMEASURED = (
+    "Intervals: unknown. No entries were hidden to measure their coverage, which takes 500 to 2,000,000 observed "
+    "entries, two chains and 100 draws: see bnmf check."
+)
 # What advice for Python names, where the command line has another word than --name.
 NAMES = {"n_components": "--components", "n_draws": "--draws", "sample_more": "--resume", "NMFImputer": "bnmf impute"}
 
@@ -43,9 +47,9 @@ class Screen:
         """Show a line as it is, so that paths in it can be copied."""
         self.console.print(printable(text), style=style, soft_wrap=True)
 
-    def explain(self, text: str, style: str | None = None) -> None:
+    def explain(self, text: str, style: str | None = None, indent: str = "") -> None:
         """Show sentences, in lines that can be read."""
-        self.say(textwrap.fill(text, min(self.console.width, MAX_WIDTH), break_on_hyphens=False), style)
+        self.say(wrapped(text, min(self.console.width, MAX_WIDTH), indent), style)
 
     def show(self, headings: list[str], rows: list[list[str]]) -> None:
         """Show a small table, all columns but the first to the right."""
@@ -66,6 +70,8 @@ class Screen:
             if purposes is None or finding.purpose in purposes:
                 advice = "" if finding.purpose == "predictions" else as_options(finding.advice)
                 self.explain(str(replace(finding, advice=advice)), style="bold" if finding.level == "poor" else None)
+            if finding.purpose == "predictions" and "intervals" not in verdict:
+                self.explain(UNMEASURED)
         if more and not verdict["predictions"].is_usable:
             self.say(more)
 
@@ -98,6 +104,10 @@ class Screen:
             f"Sampled in {duration(time.monotonic() - begin)}: {drawn}, "
             f"K = {posterior.n_components}{endings.get(model.ending_, '')}."
         )
+        run = model._fit_.run
+        n_stored = min(map(run.schedule.draws_after, run.store.sweeps))
+        if n_stored > posterior.n_draws:  # of a fit that is resumed with fewer draws
+            self.say(f"These are the first {posterior.n_draws} of {n_stored} draws: --draws {n_stored} takes all.")
         return posterior
 
     def describe(self, table: Table, source: Path | str) -> None:
@@ -106,7 +116,20 @@ class Screen:
         self.say(f"{name}: {table.layout.description}", style="bold")
         width = min(self.console.width, MAX_WIDTH) if self.console.is_terminal else 10_000
         for line in [*facts_of(table), *(f"Note: {note}." for note in table.notes)]:
-            self.say(textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+            self.say(wrapped(f"  {line}", width, "    "))
+
+
+def wrapped(text: str, width: int, indent: str = "") -> str:
+    """Return a text in lines of so many cells of a terminal, broken at blanks only, all but the first indented."""
+    from rich.cells import cell_len  # wide signs take two cells
+
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and cell_len(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"{indent}{word}" if lines else word)
+    return "\n".join(lines)
 
 
 def longer(max_time: float | None) -> str:

@@ -12,6 +12,7 @@ from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory, component_names
 from bnmf.cli.outcome import WrongUse, check_outputs, command
 from bnmf.cli.screen import Screen
+from bnmf.utils.text import counted
 
 if TYPE_CHECKING:
     from bnmf.posterior import Posterior
@@ -78,8 +79,9 @@ def rows_of_fit(
     matched, order = _matched(table, posterior, source)
     absent = posterior.shape[1] - table.shape[1]
     if absent:
-        screen.say(
-            f"  {absent:,} of the {posterior.shape[1]:,} columns of the fit are not there: they count as missing."
+        screen.explain(
+            f"  {absent:,} of the {posterior.shape[1]:,} columns of the fit are not there: they count as missing.",
+            indent="    ",
         )
     if posterior.offset is None and posterior.lower_bound == 0 and (table.numbers() < 0).any():
         raise ValueError(f"{source}: some entries are negative, and the fit has no --offset min")
@@ -107,8 +109,10 @@ def _matched(table: Table, posterior: Posterior, source: str) -> tuple[Table, In
     order = pd.Index(fitted).get_indexer(pd.Index(table.column_names))
     unknown = [repr(name) for name, place in zip(table.column_names, order, strict=True) if place < 0]
     if unknown:
-        listed = ", ".join(unknown[:N_SHOWN])
-        raise ValueError(f"{source}: the fit has no column {listed}: leave out what is not of it with --ignore")
+        listed = f"column{'s' if len(unknown) > 1 else ''} {', '.join(unknown[:N_SHOWN])}"
+        if len(unknown) > N_SHOWN:
+            listed += f" and {counted(len(unknown) - N_SHOWN, 'other')}"
+        raise ValueError(f"{source}: the fit has no {listed}: leave out what is not of it with --ignore")
     values = np.full((table.shape[0], n_columns), np.nan)
     values[:, order] = table.dense().values
     wide, of = replace(table, values=values, column_names=fitted), table.limits

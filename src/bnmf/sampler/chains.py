@@ -105,6 +105,8 @@ class _Job:
     def _sweep(self, chain: int) -> None:
         recorded, saved = self.store.states.get(chain), time.monotonic()
         stream, left = Stream(self.seed, chain), self.schedule.n_sweeps - self.store.sweeps[chain]
+        if left <= 0:
+            self.display.update(self.names[chain], self.schedule.n_sweeps)
         try:
             for state in gibbs.sample(self.model, stream, state=recorded, n_sweeps=left, **self.options):
                 gibbs.check_range(f"sweep {state.sweep}", state.W, state.Zt, state.squared_error)

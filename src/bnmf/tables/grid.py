@@ -28,6 +28,7 @@ from bnmf.tables.text import (
     records,
     without_comments,
 )
+from bnmf.utils.text import counted
 
 
 def read_grid(text: str, options: ReadOptions) -> Table:
@@ -55,10 +56,10 @@ def grid_of(
     n_columns = width - skipped
     lacks_corner = bool(header and skipped and len(header) == width - 1)
     if header is not None and len(header) != width and not lacks_corner:
-        raise TableError(f"the header has {len(header)} cells, but line {rows[0][0]} has {width}")
+        raise TableError(f"the header has {counted(len(header), 'cell')}, but line {rows[0][0]} has {width}")
     for line, cells in rows:
         if len(cells) != width:
-            raise TableError(f"line {line} has {len(cells)} cells, but the lines above it have {width}")
+            raise TableError(f"line {line} has {counted(len(cells), 'cell')}, but the lines above it have {width}")
     if n_columns < 1:
         raise TableError("there is a column of names and nothing beside it")
     names = header and [name or f"column {at}" for at, name in enumerate(header[-n_columns:], start=1)]

@@ -225,11 +225,13 @@ class Table:
             return
         names = [self.column_labels[at] for at in self.words]
         shown, more = names[:N_LISTED_COLUMNS], ", ..." * (len(names) > N_LISTED_COLUMNS)
-        columns = f"column {names[0]!r} holds" if len(names) == 1 else f"columns {str(shown)[1:-1]}{more} hold"
+        columns, them = f"column {names[0]!r} holds", "it"
+        if len(names) > 1:
+            columns, them = f"columns {str(shown)[1:-1]}{more} hold", "them"
         example = next(iter(next(iter(self.words.values())).dropna().astype(str)), "")
         ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in shown)
         raise TableError(
-            f"{columns} text, such as {example!r}: leave it out with {ignored}, or use bnmf impute, "
+            f"{columns} text, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, "
             "which fills text as categories"
         )
 

@@ -28,6 +28,7 @@ class Display:
         self._lock = threading.Lock()
         in_notebook = "ipykernel" in sys.modules
         self._bars = _bars(in_notebook) if is_shown and (sys.stderr.isatty() or in_notebook) else None
+        self._has_room = self._bars is None or self._bars.console.width >= WIDE
         self._seconds_between = SECONDS_BETWEEN_LINES if self._bars is None else SECONDS_BETWEEN_FRAMES
         if self._bars is not None:
             self._tasks = {name: self._bars.add_task(name, total=n, facts="") for name, n in totals.items()}
@@ -47,22 +48,22 @@ class Display:
         now, total = time.monotonic(), self._totals[task]
         first, began = self._begun.setdefault(task, (done, now))
         is_due = now - self._shown[task] >= self._seconds_between or done >= total
-        if not self._is_shown or done == first or not is_due:
+        if not self._is_shown or done == first < total or not is_due:
             return
         self._shown[task] = now
         speed = (done - first) / max(now - began, 1e-9)
         is_known = done >= min(first + 2, total)
-        parts = [f"{duration((total - done) / speed)} left" if is_known else "time left not known yet"]
-        if speed >= 1.0:
-            parts.insert(0, f"{speed:,.0f} {self._unit}/s")
-        if facts is not None:
+        parts = [f"{speed:,.0f} {self._unit}/s"] if speed >= 1.0 else []
+        if done > first:
+            parts.append(f"{duration(round((total - done) / speed))} left" if is_known else "time left unknown")
+        if facts is not None and self._has_room:
             parts.append(facts())
         with self._lock:
             if self._bars is not None:
                 self._bars.update(self._tasks[task], completed=done, facts=", ".join(parts))
             else:
                 name = "" if task == self._unit else f"{task}: "
-                print(f"{name}{done}/{total} {self._unit}, {', '.join(parts)}", file=sys.stderr, flush=True)
+                print(", ".join([f"{name}{done}/{total} {self._unit}", *parts]), file=sys.stderr, flush=True)
 
 
 def _bars(in_notebook: bool) -> Any:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration with the two units that matter."""
+    """Return a duration with the two units that matter, or the digits."""
     whole = round(seconds)
     if whole < 60:
-        return f"{whole} s"
+        return f"{round(seconds, 1 if seconds < 10 else None):g} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
