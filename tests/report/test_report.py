@@ -10,9 +10,11 @@ from importlib.resources import files
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from matplotlib import colormaps
 
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.data.observed import ObservedMatrix
+from bnmf.plots.look import COLOUR_MAP
 from bnmf.posterior.base import Moments
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.components import Components
@@ -337,6 +339,9 @@ def test_text_has_contrast_in_light_dark_and_print():
             for ground in ("paper", "tint"):
                 levels = sorted([luminance(theme[ink]), luminance(theme[ground])])
                 assert (levels[1] + 0.05) / (levels[0] + 0.05) >= 4.5, (ink, ground)
+        # What is missing is none of the values: some channel differs by a quarter.
+        missing = [int(theme["missing"][i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        assert np.abs(colormaps[COLOUR_MAP](np.arange(256))[:, :3] - missing).max(axis=1).min() > 0.25
 
 
 @pytest.mark.parametrize(
