@@ -130,7 +130,10 @@ def test_names_that_are_no_text_and_long_values(tmp_path):
     table = table_of(posterior)
     table.columns = ["half \ud800", *range(11)]
     table.index = [("a", i) for i in range(40)]
-    page = Page(written(tmp_path, posterior, table, settings={"prior": "long " * 30}))
+    long = f"the concentration{' of some substance' * 5}"
+    html = written(tmp_path, posterior, table.rename(columns={3: long}), settings={"prior": "long " * 30})
+    assert f"<th scope=row>{long}</th>" in html  # names are cut in figures alone
+    page = Page(html)
     assert "half ?" in page.text
     assert "a, 17" in page.text
     assert "long " * 29 in page.text

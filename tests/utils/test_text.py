@@ -19,4 +19,8 @@ def test_names():
     assert labels(None, [1], "row") == ["row 1"]
     assert [shortened(text, 12) for text in ("short", "a very long name (2)")] == ["short", "a very…e (2)"]
     assert short_names(["patient number 1 of 2", "patient number 2 of 2"], 12) == ["…1 of 2", "…2 of 2"]
+    of_water = [f"measurement of {metal} in milligrams per litre" for metal in ("copper", "lead", "zinc")]
+    assert short_names([*of_water, "pH"], 12) == ["…copper…", "…lead…", "…zinc…", "pH"]
+    legs = ["length of the left front leg, mm", "length of the left hind leg, mm"]  # of which the middle would be cut
+    assert short_names([*legs, "weight of the whole animal, g"], 12) == ["…front…", "…hind…", "weight…al, g"]
     assert printable("red \x1b[31m, end\n") == "red \\x1b[31m, end\n"

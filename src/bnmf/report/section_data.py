@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from html import escape
 from importlib.metadata import version
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from bnmf.plots.look import column_scale
 from bnmf.posterior import Posterior
 from bnmf.report.charts import histogram
-from bnmf.report.markup import Column, Html, html_table, percent
+from bnmf.report.markup import Column, html_table, percent
 from bnmf.report.overview import Overview
 
 # Columns that are listed, those with the most missing entries first.
@@ -117,7 +116,7 @@ def settings_section(posterior: Posterior, settings: Mapping[str, Any] | None) -
 
 
 def _listed(caption: str, values: Mapping[str, Any]) -> str:
-    rows = [[str(name), Html(escape(str(value)))] for name, value in values.items()]  # values are never cut
+    rows = [[str(name), str(value)] for name, value in values.items()]
     return html_table(caption, [Column("name"), Column("value")], rows, search=False)
 
 
