@@ -6,9 +6,10 @@ import re
 
 import pytest
 import typer
+from tests.report.fits import fake, with_effects
 
 from bnmf import cli
-from bnmf.cli.screen import Screen, as_options
+from bnmf.cli.screen import Screen, as_options, components_of
 from bnmf.posterior import notes, verdict
 from bnmf.posterior.verdict import Finding, Verdict
 from bnmf.tables import read_table
@@ -56,6 +57,11 @@ def test_advice_names_options(text):
 )
 def test_as_options(text, shown):
     assert as_options(text) == shown
+
+
+def test_effects_are_not_counted_as_components():
+    assert components_of(fake()) == "K = 3"
+    assert components_of(with_effects(fake())) == "K = 1, row effects and an offset"
 
 
 def test_names_in_the_data_stay_as_they_are(capsys):

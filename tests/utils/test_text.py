@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from bnmf.utils.text import duration, labels, printable, short_names, shortened, size
+from bnmf.utils.text import duration, labels, listed, printable, short_names, shortened, size
 
 
 def test_durations_and_sizes():
@@ -15,6 +15,7 @@ def test_durations_and_sizes():
 
 
 def test_names():
+    assert [listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
     assert labels(pd.Index(["a", "b"]), [1], "row") == ["b"]
     assert labels(None, [1], "row") == ["row 1"]
     assert [shortened(text, 12) for text in ("short", "a very long name (2)")] == ["short", "a very…e (2)"]

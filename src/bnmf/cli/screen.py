@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bnmf.utils.text import counted, duration, printable, shortened
+from bnmf.utils.text import counted, duration, listed, printable, shortened
 
 if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
@@ -27,6 +27,8 @@ MANY_ZEROS = 0.2
 MAX_WIDTH = 100
 # What advice for Python names, where the command line has another word than --name.
 NAMES = {"n_components": "--components", "n_draws": "--draws", "sample_more": "--resume", "NMFImputer": "bnmf impute"}
+# What is learned besides the components, in short.
+EFFECTS = {"effect of the rows": "row effects", "offset of the columns": "an offset"}
 
 
 class Screen:
@@ -96,7 +98,7 @@ class Screen:
         drawn = f"{counted(posterior.n_chains, 'chain')} of {counted(posterior.n_draws, 'draw')}"
         self.say(
             f"Sampled in {duration(time.monotonic() - begin)}: {drawn}, "
-            f"K = {posterior.n_components}{endings.get(model.ending_, '')}."
+            f"{components_of(posterior)}{endings.get(model.ending_, '')}."
         )
         return posterior
 
@@ -107,6 +109,12 @@ class Screen:
         width = min(self.console.width, MAX_WIDTH) if self.console.is_terminal else 10_000
         for line in [*facts_of(table), *(f"Note: {note}." for note in table.notes)]:
             self.say(textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+
+
+def components_of(posterior: Posterior) -> str:
+    """Return the number of components, with what is learned besides."""
+    effects = [EFFECTS[effect] for effect in posterior.effects.values()]
+    return listed([f"K = {posterior.n_components - len(effects)}", *effects])
 
 
 def longer(max_time: float | None) -> str:

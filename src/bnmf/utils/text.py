@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -25,6 +24,12 @@ def duration(seconds: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, such as 1 entry or 2 entries."""
     return f"{number:,} {noun if number == 1 else noun.removesuffix('y') + 'ies' if noun[-1] == 'y' else noun + 's'}"
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Return texts as a sentence lists them, such as a, b and c."""
+    *first, last = texts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def size(n_bytes: float) -> str:
@@ -75,7 +80,9 @@ def _told_apart(names: set[str], width: int) -> dict[str, str]:
 
 def _shared(names: set[str]) -> int:
     """Return the length of the words that several names begin with."""
-    words = re.match(r".{3,}[\s_/:,.-]", os.path.commonprefix(list(names))) if len(names) > 1 else None
+    first, last = min(names, default=""), max(names, default="")
+    n_shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    words = re.match(r".{3,}[\s_/:,.-]", first[:n_shared])
     return len(words[0]) if words else 0
 
 
