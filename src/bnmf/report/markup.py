@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-
 class Html(str):
     """Markup, in which names are escaped already."""
 
